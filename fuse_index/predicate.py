@@ -1,0 +1,142 @@
+"""Predicates: one closed set of frozen nodes, and the context they mean something in.
+
+A predicate is judged by three people: the oracle (``oracle.evaluate``), indexes (one leaf at a time) and Spark.
+All three follow Spark's semantics: three-valued logic, NaN the largest value and equal to itself, -0.0 equal to
+0.0, text and binary ordered by unsigned bytes. Nothing here knows SQL text, statistics or plugins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal as OneOf
+
+import pyarrow as pa
+
+Operator = OneOf["=", "<=>", "<>", "<", "<=", ">", ">="]
+CastMode = OneOf["legacy", "ansi", "try"]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What depends on the session: two sessions with equal contexts read every predicate alike."""
+
+    time_zone: str = "UTC"
+    ansi: bool = True
+    case_sensitive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column, or a field of a struct column: ``path`` is ``("address", "city")``, in the schema's own spelling."""
+
+    path: tuple[str, ...]
+    type: pa.DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant: ``value`` is what ``pa.scalar(value, type).as_py()`` gives; None is NULL of that type."""
+
+    value: Any
+    type: pa.DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    term: Term
+    type: pa.DataType
+    mode: CastMode = "legacy"
+
+
+@dataclass(frozen=True, slots=True)
+class JsonPath:
+    """What ``get_json_object(term, path)`` gives: text, or NULL where the path or the document is missing."""
+
+    term: Term
+    path: str
+    type: pa.DataType = pa.string()
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A registered function of terms; a predicate where its type is bool."""
+
+    name: str
+    arguments: tuple[Term, ...]
+    type: pa.DataType = pa.bool_()
+
+
+Term = Column | Literal | Cast | JsonPath | Call
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    terms: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    terms: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    term: Predicate
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    operator: Operator
+    left: Term
+    right: Term
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """``term IN (values)``; a NULL among the values turns FALSE into NULL."""
+
+    term: Term
+    values: tuple[Literal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    term: Term
+
+
+@dataclass(frozen=True, slots=True)
+class StartsWith:
+    term: Term
+    text: Term
+
+
+@dataclass(frozen=True, slots=True)
+class EndsWith:
+    term: Term
+    text: Term
+
+
+@dataclass(frozen=True, slots=True)
+class Contains:
+    term: Term
+    text: Term
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    term: Term
+    pattern: Term
+    escape: str = "\\"
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """What we do not understand: it never prunes. ``sql`` is for people, ``reason`` says why."""
+
+    sql: str
+    reason: str = "LEAF_UNSUPPORTED"
+
+
+Leaf = Compare | In | IsNull | StartsWith | EndsWith | Contains | Like | Call | Opaque
+Predicate = And | Or | Not | Leaf

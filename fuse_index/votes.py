@@ -1,0 +1,98 @@
+"""Votes: which outcomes a predicate may have on the rows of a unit (a segment, a block or a zone).
+
+Three sets over-approximate the truth: rows that may be TRUE, may be FALSE, may be NULL. Of each set one bit a unit is
+kept, "possible" or "impossible", so a vote is three bits and the votes on many units are a vector of small integers.
+Where an index knows single rows, the unit also has a vector of such votes, one a row, and the same tables combine them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+TRUE, FALSE, NULL = 1, 2, 4
+UNKNOWN = TRUE | FALSE | NULL
+
+# What an index author says of the rows whose inputs are not NULL; the engine adds the NULLs.
+NONE, ALL, SOME = FALSE, TRUE, TRUE | FALSE
+
+Bits = npt.NDArray[np.uint8]
+
+
+def _and(a: int, b: int) -> int:
+    true = a & b & TRUE
+    false = (a | b) & FALSE
+    null = (a & NULL and b & (TRUE | NULL)) or (b & NULL and a & (TRUE | NULL))
+    return true | false | (NULL if null else 0)
+
+
+def _not(a: int) -> int:
+    return (FALSE if a & TRUE else 0) | (TRUE if a & FALSE else 0) | (a & NULL)
+
+
+_NOT = np.array([_not(a) for a in range(8)], np.uint8)
+_AND = np.array([[_and(a, b) for b in range(8)] for a in range(8)], np.uint8)
+_OR = _NOT[_AND[np.ix_(_NOT, _NOT)]]
+_BOTH = np.array([[a & b for b in range(8)] for a in range(8)], np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class Ballot:
+    """Votes on a vector of units.
+
+    ``bits[i]`` holds the possible outcomes on unit i, as TRUE | FALSE | NULL. ``rows[i]``, where known, holds the
+    same for each row of unit i; then ``bits[i]`` is the union of ``rows[i]``.
+    """
+
+    bits: Bits
+    rows: Mapping[int, Bits] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.bits)
+
+    @classmethod
+    def unknown(cls, units: int) -> Self:
+        return cls(np.full(units, UNKNOWN, np.uint8))
+
+    @classmethod
+    def constant(cls, units: int, outcomes: int) -> Self:
+        return cls(np.full(units, outcomes, np.uint8))
+
+    def __invert__(self) -> Ballot:
+        """NOT: what may be TRUE may be FALSE, and the reverse; NULL stays."""
+        return Ballot(_NOT[self.bits], {i: _NOT[rows] for i, rows in self.rows.items()})
+
+    def __and__(self, other: Ballot) -> Ballot:
+        return _combine(_AND, self, other)
+
+    def __or__(self, other: Ballot) -> Ballot:
+        return _combine(_OR, self, other)
+
+    def meet(self, other: Ballot) -> Ballot:
+        """Two opinions on the same leaf: only what both hold possible. Zero bits mean that one of them is wrong."""
+        return _combine(_BOTH, self, other)
+
+    @property
+    def kept(self) -> npt.NDArray[np.bool_]:
+        """Units on which some row may be TRUE: the only ones to read."""
+        return (self.bits & TRUE) != 0
+
+    @property
+    def certain(self) -> npt.NDArray[np.bool_]:
+        """Units on which every row is TRUE: no residual filter is needed."""
+        return self.bits == TRUE
+
+
+def _combine(table: Bits, a: Ballot, b: Ballot) -> Ballot:
+    bits = table[a.bits, b.bits]
+    if not a.rows and not b.rows:
+        return Ballot(bits)
+    rows = {}
+    for unit in a.rows.keys() | b.rows.keys():
+        rows[unit] = table[a.rows.get(unit, a.bits[unit]), b.rows.get(unit, b.bits[unit])]
+        bits[unit] = np.bitwise_or.reduce(rows[unit], initial=0)
+    return Ballot(bits, rows)
