@@ -1,0 +1,90 @@
+# Every entry point of the project. `make help` lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v $$p; break; }; done || true)
+VENV := .venv
+OLDEST_SPARK := 4.0.1
+VENV_OLDEST := .venv-spark-$(OLDEST_SPARK)
+RUN := $(VENV)/bin
+JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
+PYTEST_SPARK := -m pytest tests/spark -p no:xdist
+
+# Spark takes whatever `python3` is on the PATH for its workers, unless told; and ours must be this one.
+export PYSPARK_PYTHON := $(abspath $(RUN)/python)
+export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
+export SPARK_LOCAL_IP ?= 127.0.0.1
+
+.PHONY: help
+help:  ## List the commands
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS=$$'\t' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
+
+.PHONY: demo
+demo: $(VENV)/.demo  ## Write real flights through Spark, index them, and see which blocks each query skips
+	$(RUN)/python -m benchmarks.demo
+
+.PHONY: test
+test: test-fast test-spark test-spark-oldest  ## All tests, Spark's on the newest and the oldest supported Spark
+
+.PHONY: check
+check: lint test  ## What CI runs: lint, types, import contracts, all tests
+
+.PHONY: bench
+bench: $(VENV)/.bench  ## Compare with Databend, ClickHouse, DuckDB and plain Parquet; ARGS="--rows 1000000"
+	$(RUN)/python -m benchmarks $(ARGS)
+
+.PHONY: lint
+lint: $(VENV)/.dev
+	$(RUN)/ruff check .
+	$(RUN)/mypy
+	$(RUN)/lint-imports
+
+.PHONY: test-fast
+test-fast: $(VENV)/.dev
+	$(RUN)/python -m pytest --ignore tests/spark -n 2 --dist worksteal
+
+.PHONY: test-spark
+test-spark: $(VENV)/.dev
+	$(RUN)/python $(PYTEST_SPARK)
+
+.PHONY: test-spark-oldest
+test-spark-oldest: export PYSPARK_PYTHON := $(abspath $(VENV_OLDEST)/bin/python)
+test-spark-oldest: export PYSPARK_DRIVER_PYTHON := $(abspath $(VENV_OLDEST)/bin/python)
+test-spark-oldest: $(VENV_OLDEST)/.dev
+	$(VENV_OLDEST)/bin/python $(PYTEST_SPARK)
+
+# Said before anything is installed: a newcomer should not download Spark to learn that Java is missing.
+.PHONY: java
+java:
+	@version=$$("$(JAVA)" -version 2>&1 | sed -nE 's/.* version "([0-9]+).*/\1/p' | head -n 1 || true); \
+	case "$$version" in \
+	17|21) ;; \
+	"") echo "Java 17 or 21 is needed for Spark, and '$(JAVA)' does not run: install one (such as openjdk-17-jre-headless) or set JAVA_HOME." >&2; exit 1 ;; \
+	*) echo "Java 17 or 21 is needed for Spark, and '$(JAVA)' is Java $$version: install one of these or set JAVA_HOME." >&2; exit 1 ;; \
+	esac
+
+.PHONY: python
+python: | java
+	@if [ -z "$(PYTHON)" ]; then echo "Python 3.11 or newer is needed, and none is on the PATH: install one or run make PYTHON=/path/to/python." >&2; exit 1; fi
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	{ echo "Python 3.11 or newer is needed, and '$(PYTHON)' is not: run make PYTHON=/path/to/python." >&2; exit 1; }
+
+$(VENV)/bin/python: | java python
+	@echo "Making $(VENV) (once)"
+	"$(PYTHON)" -m venv $(VENV)
+
+$(VENV)/.demo $(VENV)/.dev $(VENV)/.bench: $(VENV)/.%: pyproject.toml constraints.txt | java python $(VENV)/bin/python
+	@echo "Installing fuse-index[$*] into $(VENV) (once; Spark alone is 430 MB)"
+	$(RUN)/python $(PIP_INSTALL) --constraint constraints.txt --editable '.[$*]'
+	@touch $@
+
+$(VENV_OLDEST)/.dev: pyproject.toml constraints.txt | java python
+	@echo "Installing fuse-index[dev] with Spark $(OLDEST_SPARK) into $(VENV_OLDEST) (once)"
+	"$(PYTHON)" -m venv $(VENV_OLDEST)
+	sed 's/^pyspark==.*/pyspark==$(OLDEST_SPARK)/' constraints.txt > $(VENV_OLDEST)/constraints.txt
+	$(VENV_OLDEST)/bin/python $(PIP_INSTALL) --constraint $(VENV_OLDEST)/constraints.txt --editable '.[dev]'
+	@touch $@
