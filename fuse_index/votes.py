@@ -76,6 +76,25 @@ class Ballot:
         """Two opinions on the same leaf: only what both hold possible. Zero bits mean that one of them is wrong."""
         return _combine(_BOTH, self, other)
 
+    def implying(self, other: Ballot) -> Ballot:
+        """Votes on a predicate that is TRUE only where ``other`` is: what cannot be TRUE there cannot be TRUE here.
+
+        Where nothing would be left, one of the two is wrong, and nothing is known.
+        """
+        bits = np.where(other.kept, self.bits, self.bits & ~np.uint8(TRUE))
+        bits[bits == 0] = UNKNOWN
+        rows = {}
+        for unit in self.rows.keys() | other.rows.keys():
+            possible = other.rows.get(unit, other.bits[unit]) & TRUE
+            row = np.where(possible, self.rows.get(unit, self.bits[unit]), self.rows.get(unit, self.bits[unit]) & ~np.uint8(TRUE))
+            rows[unit] = np.where(row == 0, np.uint8(UNKNOWN), row).astype(np.uint8)
+            bits[unit] = np.bitwise_or.reduce(rows[unit], initial=0)
+        return Ballot(bits, rows)
+
+    def take(self, units: npt.NDArray[np.int64]) -> Ballot:
+        """The votes on these units, in this order; a unit may stand in it many times (a block, once for each zone)."""
+        return Ballot(self.bits[units], {i: self.rows[u] for i, u in enumerate(units) if u in self.rows} if self.rows else {})
+
     @property
     def kept(self) -> npt.NDArray[np.bool_]:
         """Units on which some row may be TRUE: the only ones to read."""

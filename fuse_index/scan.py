@@ -1,0 +1,129 @@
+"""Reading what a plan kept: needed columns of needed zones, filtered by the oracle where votes left doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fuse_index.explain import Explanation
+from fuse_index.judge import leaves
+from fuse_index.oracle import evaluate
+from fuse_index.plan import Plan
+from fuse_index.plugin import Function
+from fuse_index.questions import columns_of, subject_terms
+
+if TYPE_CHECKING:
+    import pandas
+
+AHEAD = 2
+"""Blocks that are read while one is being used."""
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Rows of one snapshot that match a predicate.
+
+    ``columns`` are top-level logical names, in the order wanted; ``limit`` stops the reading as soon as so many rows
+    are found. Nothing is read before one of the methods is called.
+    """
+
+    plan: Plan
+    columns: tuple[str, ...]
+    functions: Mapping[str, Function]
+    limit: int | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        whole = self.plan.table.snapshot.schema.arrow
+        return pa.schema([whole.field(name) for name in self.columns])
+
+    @property
+    def explanation(self) -> Explanation:
+        return self.plan.explanation
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Record batches of matching rows, block after block."""
+        left = self.limit
+        for rows in self._tables(self.columns):
+            if left is not None:
+                rows = rows.slice(0, left)
+                left -= len(rows)
+            yield from (batch for batch in rows.to_batches() if len(batch))
+            if left == 0:
+                return
+
+    def to_arrow(self) -> pa.Table:
+        return pa.Table.from_batches(list(self.to_batches()), self.schema)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        return self.to_arrow().to_pandas()
+
+    def count(self) -> int:
+        """How many rows match. Zones on which every row does, and rows that an index knows, are counted unread."""
+        certain = self.plan.zones & self.plan.certain
+        known = int(self.plan.blocks.zone_rows[certain].sum())
+        for zone, mask in self.plan.rows.items():
+            if certain[zone]:
+                known += int(mask.sum()) - int(self.plan.blocks.zone_rows[zone])
+        found = known + sum(len(rows) for rows in self._tables((), self.plan.zones & ~self.plan.certain, known))
+        return found if self.limit is None else min(found, self.limit)
+
+    def _tables(self, columns: Sequence[str], zones: npt.NDArray[np.bool_] | None = None, found: int = 0) -> Iterator[pa.Table]:
+        """Matching rows, a table per block, reading a little ahead; stops after ``limit`` rows."""
+        wanted = self.plan.zones if zones is None else zones
+        blocks = [block for block in range(len(self.plan.blocks)) if wanted[self._zones_of(block)].any()]
+        if self.limit is not None and found >= self.limit:
+            return
+        ahead = AHEAD if self.limit is None else 1
+        with ThreadPoolExecutor(AHEAD, thread_name_prefix="fuse-index-scan") as pool:
+            coming = iter(blocks)
+            queue: list[Future[pa.Table]] = [pool.submit(self._block, block, columns, wanted) for block in islice(coming, ahead)]
+            try:
+                while queue:
+                    rows = queue.pop(0).result()
+                    found += len(rows)
+                    yield rows
+                    if self.limit is not None and found >= self.limit:
+                        return
+                    queue += [pool.submit(self._block, block, columns, wanted) for block in islice(coming, 1)]
+            finally:
+                for future in queue:
+                    future.cancel()
+
+    def _zones_of(self, block: int) -> slice:
+        return slice(int(self.plan.blocks.zone_offsets[block]), int(self.plan.blocks.zone_offsets[block + 1]))
+
+    def _block(self, block: int, columns: Sequence[str], wanted: npt.NDArray[np.bool_]) -> pa.Table:
+        """The matching rows of one block."""
+        span = self._zones_of(block)
+        zones = np.flatnonzero(wanted[span])
+        doubtful = not self.plan.certain[span][zones].all()
+        needed = [*columns, *(name for name in self._filtered_on() if doubtful and name not in columns)]
+        rows = self.plan.table.read(self.plan.blocks, block, needed, [int(zone) for zone in zones])
+        keep = self._known_rows(span.start + zones)
+        if keep is not None:
+            rows = rows.filter(pa.array(keep))
+        if doubtful and self.plan.predicate is not None and len(rows):
+            rows = rows.filter(evaluate(self.plan.predicate, rows, self.plan.context, self.functions))
+        return rows.select(list(columns))
+
+    def _known_rows(self, zones: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_] | None:
+        """Rows of these zones that may match, where an index knew rows at all."""
+        if not any(int(zone) in self.plan.rows for zone in zones):
+            return None
+        sizes = self.plan.blocks.zone_rows
+        return np.concatenate([self.plan.rows.get(int(zone), np.ones(sizes[zone], np.bool_)) for zone in zones])
+
+    def _filtered_on(self) -> list[str]:
+        """Top-level columns that the residual filter needs."""
+        if self.plan.predicate is None:
+            return []
+        terms = (term for leaf in leaves(self.plan.predicate) for term in subject_terms(leaf))
+        return list(dict.fromkeys(column.path[0] for term in terms for column in columns_of(term)))
