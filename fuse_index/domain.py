@@ -1,0 +1,322 @@
+"""Which values a term may have: joint knowledge of all that one AND group says.
+
+Leaf by leaf, ``a > 10 AND a < 50`` cannot skip a block that holds {1, 100}, nor three ``<>`` a list of three values; merged into
+one ``Domain`` they can. A domain speaks of values that are not NULL, in Spark's order: NaN is the largest value
+and equal to itself, -0.0 equals 0.0, text and binary go by unsigned bytes (which is Python's own order of ``str``:
+UTF-8 keeps the order of code points). Knows no statistics and no index.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from fuse_index.predicate import And, Compare, In, Like, Literal, Not, Or, Predicate, StartsWith, Term
+
+Cut = tuple[Any, ...]
+"""A place between values: below all, (0,); just below or above a value, (1, key, 0 or 1); above all, (2,)."""
+
+BOTTOM, TOP = (0,), (2,)
+AT_NAN: Cut = (1, (1, 0.0), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Values between two bounds; None is unbounded (a float interval unbounded above holds NaN)."""
+
+    low: Any = None
+    high: Any = None
+    low_closed: bool = False
+    high_closed: bool = False
+
+    @classmethod
+    def point(cls, value: Any) -> Interval:
+        return cls(value, value, True, True)
+
+    @property
+    def is_point(self) -> bool:
+        return self.low_closed and self.high_closed and self.low is not None and sort_key(self.low) == sort_key(self.high)
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """A set of values: intervals in Spark's order, disjoint and not adjacent. None at all: no value is possible."""
+
+    intervals: tuple[Interval, ...]
+
+    @classmethod
+    def everything(cls) -> Domain:
+        return cls((Interval(),))
+
+    @classmethod
+    def nothing(cls) -> Domain:
+        return cls(())
+
+    @classmethod
+    def points_at(cls, values: Iterable[Any]) -> Domain:
+        """These values and no others; -0.0 and 0.0 are one, and so are all NaNs."""
+        distinct = {sort_key(value): _plain(value) for value in values}
+        return cls(tuple(Interval.point(distinct[key]) for key in sorted(distinct)))
+
+    @classmethod
+    def between(cls, low: Any = None, high: Any = None, low_closed: bool = False, high_closed: bool = False) -> Domain:
+        return cls(_intervals([_low_cut(low, low_closed), _high_cut(high, high_closed)], [low, high]))
+
+    @classmethod
+    def of(cls, leaf: Predicate) -> Domain | None:
+        """Exactly the non-NULL values on which the leaf is TRUE (on the others it is FALSE); None where that cannot be said.
+
+        For comparisons, IN without NULL, STARTS WITH, and LIKE with a plain prefix, of a term with non-NULL literals of
+        its own type.
+        """
+        match leaf:
+            case Compare(operator, term, Literal(value, kind)) if _comparable(term, value, kind):
+                return _compared(operator, value)
+            case In(term, values) if values and all(_comparable(term, value.value, value.type) for value in values):
+                return cls.points_at(value.value for value in values)
+            case StartsWith(term, Literal(prefix, kind)) if _comparable(term, prefix, kind):
+                return _starting_with(prefix)
+            case Like(term, Literal(pattern, kind), escape) if _comparable(term, pattern, kind):
+                return _like(pattern, escape)
+            case _:
+                return None
+
+    def intersect(self, other: Domain) -> Domain:
+        return _merge(self, other, needed=2)
+
+    def union(self, other: Domain) -> Domain:
+        return _merge(self, other, needed=1)
+
+    def complement(self) -> Domain:
+        cuts = list(_cuts(self))
+        flipped = cuts[1:] if cuts and cuts[0] == BOTTOM else [BOTTOM, *cuts]
+        flipped = flipped[:-1] if flipped and flipped[-1] == TOP else [*flipped, TOP]
+        return Domain(_intervals(flipped, _bounds(self)))
+
+    def points(self) -> tuple[Any, ...] | None:
+        """The values, in order, if there are only single ones; None if there is a range."""
+        return tuple(interval.low for interval in self.intervals) if all(i.is_point for i in self.intervals) else None
+
+    def contains(self, value: Any) -> bool:
+        return self.overlaps(value, value)
+
+    def overlaps(self, low: Any, high: Any) -> bool:
+        """Some value of [low, high] is in the domain; None is unbounded. A False rules such a range of values out."""
+        return bool(self.intersect(Domain.between(low, high, True, True)).intervals)
+
+    def covers(self, low: Any, high: Any) -> bool:
+        """Every value of [low, high] is in the domain; None is unbounded."""
+        asked = Domain.between(low, high, True, True)
+        return self.intersect(asked) == asked
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """What the conjunction ``leaves`` says of each of its terms, as one Domain a term.
+
+    On rows where no term is NULL the domains say exactly what the leaves say; where one is, the conjunction is not TRUE.
+    ``leaves`` holds the conjuncts in order: leaves, or NOT and OR of leaves on one and the same term.
+    """
+
+    domains: tuple[tuple[Term, Domain], ...]
+    leaves: tuple[Predicate, ...]
+
+    @classmethod
+    def of(cls, group: And) -> Box | None:
+        """The joint knowledge of all conjuncts that have a Domain; None if none has one."""
+        domains: dict[Term, Domain] = {}
+        leaves = []
+        for conjunct in _conjuncts(group):
+            if (found := _domain(conjunct)) is not None:
+                term, domain = found
+                domains[term] = domains[term].intersect(domain) if term in domains else domain
+                leaves.append(conjunct)
+        return cls(tuple(domains.items()), tuple(leaves)) if leaves else None
+
+    def restrict(self, terms: Sequence[Term]) -> Box | None:
+        """What the box says of these terms alone; None if it says nothing of them."""
+        leaves = tuple(leaf for leaf in self.leaves if _term(leaf) in terms)
+        return Box(tuple((term, domain) for term, domain in self.domains if term in terms), leaves) if leaves else None
+
+    def domain(self, term: Term) -> Domain:
+        """All that the box says of a term; everything if it does not name it."""
+        return dict(self.domains).get(term, Domain.everything())
+
+
+def sort_key(value: Any) -> Any:
+    """A key that orders and equates values of one type as Spark does."""
+    if isinstance(value, float):
+        return (1, 0.0) if math.isnan(value) else (0, value)  # -0.0 == 0.0 in Python too, and hashes alike
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(UTC)  # two datetimes of one zone compare by the clock on the wall: wrong when it is put back
+    return value
+
+
+def prefix_end(prefix: str | bytes) -> str | bytes | None:
+    """The least value above all that start with ``prefix``; None if there is none."""
+    if isinstance(prefix, bytes):
+        stem = prefix.rstrip(b"\xff")
+        return stem[:-1] + bytes([stem[-1] + 1]) if stem else None
+    text = prefix.rstrip("\U0010ffff")
+    if not text:
+        return None
+    following = ord(text[-1]) + 1
+    return text[:-1] + chr(0xE000 if following == 0xD800 else following)  # surrogates are no characters
+
+
+def like_prefix(pattern: str, escape: str) -> tuple[str, str] | None:
+    """The text before the first wildcard, and the rest of the pattern; None for an escape that Spark refuses."""
+    text: list[str] = []
+    letters = iter(range(len(pattern)))
+    for i in letters:
+        if pattern[i] == escape:
+            if i + 1 == len(pattern) or pattern[i + 1] not in ("%", "_", escape):
+                return None
+            text.append(pattern[next(letters)])
+        elif pattern[i] in "%_":
+            return "".join(text), pattern[i:]
+        else:
+            text.append(pattern[i])
+    return "".join(text), ""
+
+
+def _compared(operator: str, value: Any) -> Domain:
+    match operator:
+        case "=" | "<=>":
+            return Domain.points_at([value])
+        case "<>":
+            return Domain.points_at([value]).complement()
+        case "<" | "<=":
+            return Domain.between(high=value, high_closed=operator == "<=")
+        case _:
+            return Domain.between(low=value, low_closed=operator == ">=")
+
+
+def _starting_with(prefix: str | bytes) -> Domain:
+    return Domain.between(prefix or None, prefix_end(prefix), low_closed=True)
+
+
+def _like(pattern: str, escape: str) -> Domain | None:
+    match like_prefix(pattern, escape):
+        case (text, ""):
+            return Domain.points_at([text])
+        case (text, rest) if rest.strip("%") == "":
+            return _starting_with(text)
+        case _:
+            return None
+
+
+def _comparable(term: Term, value: Any, kind: pa.DataType) -> bool:
+    return value is not None and not isinstance(term, Literal) and term.type == kind and not pa.types.is_nested(kind)
+
+
+def _term(predicate: Predicate) -> Term | None:
+    """The term that a conjunct is on; of AND and OR, that of their first."""
+    match predicate:
+        case And(terms) | Or(terms):
+            return _term(terms[0])
+        case Not(inner):
+            return _term(inner)
+        case Compare(_, term, _) | In(term, _) | StartsWith(term, _) | Like(term, _, _):
+            return term
+        case _:
+            return None
+
+
+def _domain(predicate: Predicate) -> tuple[Term, Domain] | None:
+    """The domain of a tree on one single term, that is NULL where the term is."""
+    match predicate:
+        case And(terms) | Or(terms):
+            found = [_domain(term) for term in terms]
+            known = [pair for pair in found if pair is not None]
+            if len(known) < len(found) or len({term for term, _ in known}) != 1:
+                return None
+            domains = [domain for _, domain in known]
+            joined = domains[0]
+            for domain in domains[1:]:
+                joined = joined.union(domain) if isinstance(predicate, Or) else joined.intersect(domain)
+            return known[0][0], joined
+        case Not(inner):
+            pair = _domain(inner)
+            return None if pair is None else (pair[0], pair[1].complement())
+        case Compare(operator="<=>"):
+            return None  # FALSE, not NULL, where the term is NULL
+        case leaf:
+            term, domain = _term(leaf), Domain.of(leaf)
+            return None if term is None or domain is None else (term, domain)
+
+
+def _conjuncts(predicate: Predicate, positive: bool = True) -> Iterator[Predicate]:
+    """All that must be TRUE for the predicate to be: nested ANDs opened, NOT (a OR b) as NOT a, NOT b."""
+    match predicate:
+        case And(terms) if positive:
+            for term in terms:
+                yield from _conjuncts(term)
+        case Or(terms) if not positive:
+            for term in terms:
+                yield from _conjuncts(term, positive=False)
+        case Not(inner):
+            yield from _conjuncts(inner, not positive)
+        case _:
+            yield predicate if positive else Not(predicate)
+
+
+def _low_cut(value: Any, closed: bool) -> Cut:
+    return BOTTOM if value is None else (1, sort_key(value), 0 if closed else 1)
+
+
+def _high_cut(value: Any, closed: bool) -> Cut:
+    if value is None or (closed and sort_key(value) == AT_NAN[1]):
+        return TOP  # up to NaN is up to the end
+    return (1, sort_key(value), 1 if closed else 0)
+
+
+def _cuts(domain: Domain) -> Iterator[Cut]:
+    for interval in domain.intervals:
+        yield _low_cut(interval.low, interval.low_closed)
+        yield _high_cut(interval.high, interval.high_closed)
+
+
+def _bounds(*domains: Domain) -> list[Any]:
+    return [value for domain in domains for interval in domain.intervals for value in (interval.low, interval.high)]
+
+
+def _merge(a: Domain, b: Domain, needed: int) -> Domain:
+    """Where at least ``needed`` of the two hold: a sweep over the cuts of both, which are sorted already."""
+    steps = [(cut, 1 if i % 2 == 0 else -1) for domain in (a, b) for i, cut in enumerate(_cuts(domain))]
+    steps.sort()  # merges two sorted runs in linear time; at one cut, what ends comes before what begins
+    cuts: list[Cut] = []
+    depth = 0
+    for cut, step in steps:
+        before, depth = depth >= needed, depth + step
+        if before != (depth >= needed):
+            if cuts and cuts[-1] == cut:
+                cuts.pop()  # ended and begun again at the same place, or empty
+            else:
+                cuts.append(cut)
+    return Domain(_intervals(cuts, _bounds(a, b)))
+
+
+def _intervals(cuts: Sequence[Cut], bounds: Iterable[Any]) -> tuple[Interval, ...]:
+    """Cuts, taken in pairs, as intervals; ``bounds`` holds the values that the cuts were made from."""
+    values = {sort_key(value): _plain(value) for value in bounds if value is not None}
+    return tuple(
+        Interval(
+            None if low == BOTTOM else values[low[1]], None if high == TOP else values[high[1]], low != BOTTOM and low[2] == 0,
+            high != TOP and high[2] == 1,
+        ) if low != AT_NAN else Interval.point(math.nan)
+        for low, high in zip(cuts[::2], cuts[1::2], strict=True)
+        if low < high and low != (*AT_NAN[:2], 1)  # nothing is above NaN
+    )  # fmt: skip
+
+
+def _plain(value: Any) -> Any:
+    """One object for all NaNs, so that equal domains compare equal; 0.0 for -0.0."""
+    if isinstance(value, float):
+        return math.nan if math.isnan(value) else value + 0.0
+    return value
