@@ -1,0 +1,140 @@
+"""The commands about indexes: ``fuse-index index …``."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from typing import Annotated
+
+import typer
+
+from fuse_index import open_table
+from fuse_index.cli import output
+from fuse_index.cli.options import At, Branch, IndexArgument, Json, Processes, Spark, TableArgument, names, pairs
+from fuse_index.errors import FuseIndexError
+
+app = typer.Typer(no_args_is_help=True)
+
+ENOUGH_NAMES = 5
+"""Blocks or findings named in a sentence; JSON has all of them."""
+
+
+class SparkMissing(FuseIndexError):
+    """Spark was asked for and PySpark is not installed."""
+
+
+@app.command()
+def create(
+    table: TableArgument,
+    name: IndexArgument,
+    kind: Annotated[str, typer.Option("--kind", "-k", help="One of `fuse-index plugins`, such as bloom.")],
+    columns: Annotated[str, typer.Option("--columns", "-c", help="Columns, separated by commas.")],
+    options: Annotated[list[str] | None, typer.Option("--option", "-o", help="The kind's own, key=value; repeatable.")] = None,
+    build: Annotated[bool, typer.Option("--build/--no-build", help="Index the blocks that are there already.")] = True,
+    processes: Processes = 1,
+    spark: Spark = None,
+    branch: Branch = "main",
+    as_json: Json = False,
+) -> None:
+    """Define an index; new blocks are indexed as they are written."""
+    started = time.perf_counter()
+    open_table(table, branch=branch).create_index(name, kind, names(columns), build=False, **pairs(options or [], "--option"))
+    if build:
+        _build(table, branch, name, False, processes, spark)
+    _report(table, branch, name, "created" if build else "defined", started, as_json)
+
+
+@app.command(name="list")
+def list_(table: TableArgument, branch: Branch = "main", at: At = None, as_json: Json = False) -> None:
+    """List the indexes of a table, and how many blocks each covers."""
+    indexes = open_table(table, branch=branch, at=at).indexes()
+    output.print_json(indexes.to_pylist()) if as_json else output.print_rows(indexes)
+
+
+@app.command()
+def show(table: TableArgument, name: IndexArgument, branch: Branch = "main", at: At = None, as_json: Json = False) -> None:
+    """Show one index: what it is on, its options, coverage and size, and what its kind says of itself."""
+    shown = open_table(table, branch=branch, at=at).inspect_index(name)
+    output.print_json(shown) if as_json else output.print_record(shown)
+
+
+@app.command()
+def refresh(
+    table: TableArgument,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Name of the index; without, all of them.")] = None,
+    processes: Processes = 1,
+    spark: Spark = None,
+    branch: Branch = "main",
+    as_json: Json = False,
+) -> None:
+    """Index the blocks that an index lacks, and only those."""
+    started = time.perf_counter()
+    wanted = [name] if name is not None else open_table(table, branch=branch).indexes().column("name").to_pylist()
+    for each in wanted:
+        _build(table, branch, each, False, processes, spark)
+    for each in wanted:
+        _report(table, branch, each, "refreshed", started, as_json)
+
+
+@app.command()
+def rebuild(
+    table: TableArgument, name: IndexArgument, processes: Processes = 1, spark: Spark = None, branch: Branch = "main", as_json: Json = False
+) -> None:
+    """Index every block anew, whatever was there; rows are not rewritten."""
+    started = time.perf_counter()
+    _build(table, branch, name, True, processes, spark)
+    _report(table, branch, name, "rebuilt", started, as_json)
+
+
+@app.command()
+def drop(table: TableArgument, name: IndexArgument, branch: Branch = "main", as_json: Json = False) -> None:
+    """Forget an index; queries read more, and answer the same."""
+    open_table(table, branch=branch).drop_index(name)
+    output.print_json({"index": name, "dropped": True}) if as_json else output.say(f"dropped {name}")
+
+
+@app.command()
+def verify(table: TableArgument, name: IndexArgument, branch: Branch = "main", as_json: Json = False) -> None:
+    """Judge an index anew against the rows it is on; exit code 1 if it would have lost any."""
+    result = open_table(table, branch=branch).verify_index(name)
+    output.print_json(result.to_dict()) if as_json else output.say(str(result))
+    if not result.sound:
+        raise typer.Exit(1)
+
+
+def _build(url: str, branch: str, name: str, rebuild: bool, processes: int, spark: str | None) -> None:
+    if spark is not None:
+        _build_by_spark(url, branch, name, rebuild, spark)
+        return
+    table = open_table(url, branch=branch)
+    with output.progress() as bar:
+        task = bar.add_task(f"index {name}", total=None)
+
+        def blocks(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        build = table.rebuild_index if rebuild else table.refresh_index
+        build(name, processes=processes, progress=blocks)
+
+
+def _build_by_spark(url: str, branch: str, name: str, rebuild: bool, master: str) -> None:
+    if importlib.util.find_spec("pyspark") is None:
+        raise SparkMissing("--spark needs PySpark: pip install 'fuse-index[spark]'")
+    from fuse_index import spark as fuse_spark
+    from fuse_index.spark.session import connect
+
+    session = connect(master)
+    try:
+        fuse_spark.build_index(session, url, name, rebuild=rebuild, branch=branch)
+    finally:
+        session.stop()
+
+
+def _report(url: str, branch: str, name: str, done: str, started: float, as_json: bool) -> None:
+    seconds = time.perf_counter() - started
+    table = open_table(url, branch=branch)
+    record = next(row for row in table.indexes().to_pylist() if row["name"] == name)
+    if as_json:
+        output.print_json(record | {"seconds": round(seconds, 3), "snapshot": table.snapshot.id})
+    else:
+        output.say(f"{done} {name}: {record['blocks_indexed']:,} of {record['blocks']:,} blocks indexed, {seconds:.1f} s")

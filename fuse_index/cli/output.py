@@ -1,0 +1,132 @@
+"""How results look: rich tables for people, JSON for programs. Knows no table and no index.
+
+Results go to standard output and nothing else does: progress, notes and errors go to standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+PIPE_WIDTH = 200
+"""Columns where the output is no terminal: rich would cut everything at 80."""
+
+
+def console() -> Console:
+    """Made anew each time, because tests and pipes replace ``sys.stdout``."""
+    return Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, highlight=False)
+
+
+def notes() -> Console:
+    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def note(text: str) -> None:
+    notes().print(Text(text, style="dim"))
+
+
+def say(text: str) -> None:
+    console().print(Text(text))
+
+
+def print_json(value: Any) -> None:
+    """One JSON document, readable by a person too."""
+    print(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def print_json_lines(rows: pa.Table | pa.RecordBatch) -> None:
+    for row in rows.to_pylist():
+        print(json.dumps(plain(row), ensure_ascii=False, allow_nan=False))
+
+
+def print_rows(rows: pa.Table, title: str | None = None) -> None:
+    """A grid: numbers to the right, NULL dimmed, text cut by rich where the terminal ends."""
+    grid = Table(title=title, title_justify="left", header_style="bold")
+    for field in rows.schema:
+        grid.add_column(Text(field.name), justify="right" if _is_number(field.type) else "left", overflow="fold")
+    for row in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+        grid.add_row(*(_cell(value) for value in row))
+    console().print(grid)
+
+
+def print_record(record: Mapping[str, Any], title: str | None = None) -> None:
+    """Names and values of one thing, a line each."""
+    grid = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
+    grid.add_column(style="bold")
+    grid.add_column(overflow="fold")
+    for name, value in record.items():
+        grid.add_row(Text(name), _cell(value))
+    console().print(grid)
+
+
+def table_of(records: Sequence[Mapping[str, Any]], columns: Iterable[str]) -> pa.Table:
+    """Records of plain values as an Arrow table, text where types differ."""
+    return pa.table({name: pa.array([_simple(record.get(name)) for record in records]) for name in columns})
+
+
+def progress() -> Progress:
+    """A bar with its count on standard error; silent where that is no terminal."""
+    return Progress(
+        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        console=notes(), transient=True, disable=not sys.stderr.isatty(),
+    )  # fmt: skip
+
+
+def size(count: int) -> str:
+    """Bytes for people: ``12 B``, ``3.4 kB``, ``1.2 GB``."""
+    value = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{count} B" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"
+
+
+def plain(value: Any) -> Any:
+    """The same value in JSON's own types: times as ISO text, decimals as text, binary as hex, NaN and infinities as text."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case Mapping():
+            return {str(name): plain(item) for name, item in value.items()}
+        case datetime() | date() | time():
+            return value.isoformat()
+        case timedelta() | Decimal():
+            return str(value)
+        case bytes():
+            return value.hex()
+        case pa.Schema():
+            return {field.name: str(field.type) for field in value}
+        case list() | tuple() | set() | frozenset():
+            return [plain(item) for item in value]
+        case _:
+            return plain(value.item()) if hasattr(value, "item") else str(value)
+
+
+def _is_number(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_))
+
+
+def _simple(value: Any) -> Any:
+    value = plain(value)
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else value
+
+
+def _cell(value: Any) -> Text:
+    if value is None:
+        return Text("NULL", style="dim")
+    simple = _simple(value)
+    return Text(simple if isinstance(simple, str) else json.dumps(simple))

@@ -1,0 +1,213 @@
+"""The commands about tables, and how a run ends: 0 done, 1 failed (one or two lines why), 2 wrong usage."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import pyarrow as pa
+import typer
+from rich.text import Text
+
+from fuse_index import create_table, open_table
+from fuse_index.cli import output, sources
+from fuse_index.cli.index import app as index_app
+from fuse_index.cli.options import At, Branch, Json, TableArgument, Where, names, pairs
+from fuse_index.errors import FuseIndexError
+from fuse_index.host import Host
+from fuse_storage import StorageError
+
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help="Tables on plain Parquet whose queries skip blocks."
+)
+app.add_typer(index_app, name="index", help="Build, look at and check the indexes of a table.")
+
+Columns = Annotated[str | None, typer.Option("--columns", "-c", help="Columns to print, separated by commas.")]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command line and exit; errors of ours end it without a traceback."""
+    try:
+        app(args=arguments, prog_name="fuse-index")
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough; without this, Python complains again while it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except (FuseIndexError, StorageError, OSError, pa.ArrowException) as error:
+        output.notes().print(Text.assemble(("error: ", "bold red"), _brief(error)))
+        sys.exit(1)
+
+
+@app.command()
+def create(
+    table: TableArgument,
+    schema: Annotated[str | None, typer.Option("--schema", help='Columns as in SQL: "id BIGINT NOT NULL, name STRING".')] = None,
+    like: Annotated[Path | None, typer.Option("--like", help="Take the columns of this Parquet, CSV or JSON lines file.")] = None,
+    cluster_by: Annotated[str | None, typer.Option("--cluster-by", help="Columns that writers sort by, separated by commas.")] = None,
+    properties: Annotated[list[str] | None, typer.Option("--property", help="Such as block_rows=100000; repeatable.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Make an empty table."""
+    if (schema is None) == (like is None):
+        raise typer.BadParameter("give either --schema or --like", param_hint="--schema")
+    columns = schema if schema is not None else sources.schema_of(sources.find([like], None)[0])  # type: ignore[list-item]
+    made = create_table(table, columns, cluster_by=names(cluster_by), properties=pairs(properties or [], "--property"))
+    _report({"table": table, "snapshot": made.snapshot.id}, f"created {table}", as_json)
+
+
+@app.command()
+def ingest(
+    table: TableArgument,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Parquet, CSV or JSON lines files, or folders of them.")],
+    format_: Annotated[sources.Format | None, typer.Option("--format", help="What the files are, where their names do not say.")] = None,
+    null: Annotated[list[str] | None, typer.Option("--null", help="Text that means NULL in CSV; repeatable. Default: empty.")] = None,
+    branch: Branch = "main",
+    as_json: Json = False,
+) -> None:
+    """Append files to a table, all of them in one commit; indexes are built along."""
+    found = sources.find(files, format_, null or ())
+    target = open_table(table, branch=branch)
+    started = time.perf_counter()
+    with output.progress() as bar:
+        task = bar.add_task("ingest", total=sum(source.size for source in found))
+        snapshot = target.append(sources.read(found, target.schema, lambda bytes_: bar.advance(task, bytes_)))
+    seconds = time.perf_counter() - started
+    rows = snapshot.row_count - target.snapshot.row_count if snapshot is not target.snapshot else 0
+    record = {"table": table, "files": len(found), "rows": rows, "snapshot": snapshot.id, "seconds": round(seconds, 3)}
+    _report(record, f"{rows:,} rows from {len(found)} files in {seconds:.1f} s, snapshot {snapshot.id}", as_json)
+
+
+@app.command()
+def query(
+    table: TableArgument,
+    where: Where = None,
+    columns: Columns = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="Rows at most; 0 for all.")] = 20,
+    count: Annotated[bool, typer.Option("--count", help="Print how many rows there are.")] = False,
+    indexes: Annotated[bool, typer.Option("--indexes/--no-indexes", help="Without, every block is read.")] = True,
+    branch: Branch = "main",
+    at: At = None,
+    as_json: Json = False,
+) -> None:
+    """Print the rows that a condition is true on; with --json one JSON object a line."""
+    source = open_table(table, branch=branch, at=at)
+    scan = source.scan(where, columns=names(columns) or None, limit=None if count else limit or None, indexes=indexes)
+    if count:
+        number = scan.count()
+        output.print_json({"count": number}) if as_json else output.say(f"{number}")
+    elif as_json:
+        for batch in scan.to_batches():
+            output.print_json_lines(batch)
+    else:
+        rows = scan.to_arrow()
+        output.print_rows(rows)
+        if limit and rows.num_rows == limit:
+            output.note(f"the first {limit} rows; --limit 0 prints all")
+
+
+@app.command()
+def explain(table: TableArgument, where: Where = None, branch: Branch = "main", at: At = None, as_json: Json = False) -> None:
+    """Say for each part of a condition which index was asked, and what it removed or why it could not."""
+    explanation = open_table(table, branch=branch, at=at).explain(where)
+    if as_json:
+        output.print_json(explanation.to_dict())
+    else:
+        output.console().print(explanation)
+
+
+@app.command()
+def log(
+    table: TableArgument,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="Commits at most; 0 for all.")] = 20,
+    branch: Branch = "main",
+    as_json: Json = False,
+) -> None:
+    """List the commits of a table, newest first."""
+    history = open_table(table, branch=branch).history()
+    shown = history.slice(0, limit) if limit else history
+    output.print_json(shown.to_pylist()) if as_json else output.print_rows(shown)
+
+
+@app.command()
+def show(
+    table: TableArgument,
+    segments: Annotated[bool, typer.Option("--segments", help="List the segments instead.")] = False,
+    blocks: Annotated[bool, typer.Option("--blocks", help="List the blocks instead.")] = False,
+    branch: Branch = "main",
+    at: At = None,
+    as_json: Json = False,
+) -> None:
+    """Show what a table holds: columns, sizes, properties and indexes."""
+    source = open_table(table, branch=branch, at=at)
+    if segments or blocks:
+        listed = source.segments() if segments else source.blocks()
+        output.print_json(listed.to_pylist()) if as_json else output.print_rows(listed)
+        return
+    record = _described(table, source)
+    if as_json:
+        output.print_json(record | {"columns": record["columns"].to_pylist(), "indexes": record["indexes"].to_pylist()})
+        return
+    output.print_record({name: value for name, value in record.items() if not isinstance(value, pa.Table)})
+    output.print_rows(record["columns"], title="columns")
+    if record["indexes"].num_rows:
+        output.print_rows(record["indexes"], title="indexes")
+
+
+@app.command()
+def plugins(as_json: Json = False) -> None:
+    """List the index kinds and functions that are installed, and plugins that could not be loaded."""
+    host = Host.discover()
+    kinds = [
+        {"kind": name, "module": type(kind).__module__, "writes": kind.writes, "reads": sorted(kind.reads)}
+        for name, kind in sorted(host.kinds.items())
+    ]
+    functions = [
+        {"function": name, "arguments": [str(type_) for type_ in function.argument_types]}
+        for name, function in sorted(host.functions.items())
+    ]
+    if as_json:
+        output.print_json({"kinds": kinds, "functions": functions, "problems": list(host.problems)})
+        return
+    output.print_rows(output.table_of(kinds, ("kind", "module", "writes", "reads")), title="index kinds")
+    if functions:
+        output.print_rows(output.table_of(functions, ("function", "arguments")), title="functions")
+    for problem in host.problems:
+        output.note(f"warning: {problem}")
+
+
+def _described(url: str, table: Any) -> dict[str, Any]:
+    snapshot = table.snapshot
+    return {
+        "table": url,
+        "snapshot": snapshot.id,
+        "sequence": snapshot.sequence,
+        "timestamp": snapshot.timestamp,
+        "rows": snapshot.row_count,
+        "blocks": snapshot.block_count,
+        "segments": snapshot.segment_count,
+        "bytes": snapshot.bytes,
+        "cluster_by": list(snapshot.cluster_by),
+        "properties": dict(snapshot.properties),
+        "columns": pa.table(
+            {
+                "name": [field.name for field in table.schema],
+                "type": [str(field.type) for field in table.schema],
+                "nullable": [field.nullable for field in table.schema],
+            }
+        ),
+        "indexes": table.indexes(),
+    }
+
+
+def _report(record: dict[str, Any], sentence: str, as_json: bool) -> None:
+    output.print_json(record) if as_json else output.say(sentence)
+
+
+def _brief(error: BaseException) -> str:
+    """Two lines at most; libraries below us sometimes send a page."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return "\n".join(lines[:2]) or type(error).__name__
