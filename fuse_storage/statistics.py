@@ -1,0 +1,183 @@
+"""What is known of a column's values, unit by unit: zones, blocks, segments, with the same code.
+
+The order is Spark's: NaN is the largest value and equal to itself, -0.0 is stored as 0.0, text and binary are ordered
+by unsigned bytes. Text and binary bounds are cut at 32 bytes. Nothing here knows files, tables or predicates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as is_
+
+from fuse_storage.bounds import count_nan, cut, extremes, is_text
+
+Offsets = npt.NDArray[np.int64]
+Counts = npt.NDArray[np.int64]
+COUNTS = ("null_count", "nan_count", "distinct_count", "size")
+PARTS = ("min", "max", "min_cut", "max_cut", *COUNTS)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnStatistics:
+    """Statistics of one column, as arrays with one value per unit.
+
+    ``min`` and ``max`` are of the column's type; null where unknown, and where the unit has no non-null row.
+    ``min_cut`` and ``max_cut`` (bool): the bound was shortened, so it bounds but is not a value. The counts are
+    int64, null where unknown: ``null_count``; ``nan_count``; ``distinct_count`` of non-null values; ``size`` in bytes
+    as stored.
+    """
+
+    min: pa.Array
+    max: pa.Array
+    min_cut: pa.BooleanArray
+    max_cut: pa.BooleanArray
+    null_count: pa.Int64Array
+    nan_count: pa.Int64Array
+    distinct_count: pa.Int64Array
+    size: pa.Int64Array
+
+    def __len__(self) -> int:
+        return len(self.min)
+
+    @property
+    def type(self) -> pa.DataType:
+        return self.min.type
+
+    def _each(self, change: Callable[[pa.Array], pa.Array]) -> ColumnStatistics:
+        return ColumnStatistics(*(change(getattr(self, part)) for part in PARTS))
+
+    def take(self, indices: Any) -> ColumnStatistics:
+        """The units at these positions, in this order."""
+        chosen = pa.array(indices, pa.int64())
+        return self._each(lambda array: array.take(chosen))
+
+    @staticmethod
+    def concat(parts: Sequence[ColumnStatistics]) -> ColumnStatistics:
+        """All units of all parts, in order; the parts must be of one type."""
+        return ColumnStatistics(*(pa.concat_arrays([getattr(part, name) for part in parts]) for name in PARTS))
+
+    def cast(self, type: pa.DataType) -> ColumnStatistics:
+        """The same for a column whose type has been widened to ``type``."""
+        return self if type == self.type else replace(self, min=self.min.cast(type), max=self.max.cast(type))
+
+    @staticmethod
+    def unknown(type: pa.DataType, units: int) -> ColumnStatistics:
+        """Nothing is known of any unit."""
+        bound, flag, count = pa.nulls(units, type), pa.array(np.zeros(units, bool)), pa.nulls(units, pa.int64())
+        return ColumnStatistics(bound, bound, flag, flag, count, count, count, count)
+
+    @staticmethod
+    def constant(value: pa.Scalar, row_counts: Counts) -> ColumnStatistics:
+        """Every row of every unit holds ``value``: of a column that the units lack."""
+        one = compute(pa.array([value], value.type)).take(np.zeros(len(row_counts), np.int64))
+        rows, zero = pa.array(row_counts, pa.int64()), pa.array(np.zeros(len(row_counts), np.int64))
+        nulls, nans = (pc.multiply(count, rows) for count in (one.null_count, one.nan_count))
+        distinct = pc.subtract(1, one.null_count)
+        return replace(one, null_count=nulls, nan_count=nans, distinct_count=distinct, size=zero)
+
+
+def compute(values: pa.Array | pa.ChunkedArray, zones: Offsets | None = None) -> ColumnStatistics:
+    """Statistics of ``values[zones[i]:zones[i + 1]]`` for each i, by default of all values as one unit.
+
+    ``distinct_count`` and ``size`` stay unknown: the one is dear, the other not known before the values are stored.
+    """
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    offsets = np.array([0, len(values)]) if zones is None else zones
+    units = [values.slice(start, end - start) for start, end in pairwise(offsets.tolist())]
+    bounds = [extremes(unit) for unit in units]
+    low, low_cut = cut(pa.array([low for low, _ in bounds], values.type), upper=False)
+    high, high_cut = cut(pa.array([high for _, high in bounds], values.type), upper=True)
+    nulls = pa.array([unit.null_count for unit in units], pa.int64())
+    nans = pa.array([count_nan(unit) for unit in units], pa.int64())
+    unknown = pa.nulls(len(units), pa.int64())
+    return ColumnStatistics(low, high, low_cut, high_cut, nulls, nans, unknown, unknown)
+
+
+def reduce(statistics: ColumnStatistics, offsets: Offsets, row_counts: Counts) -> ColumnStatistics:
+    """Statistics of larger units, each made of the units ``offsets[i]:offsets[i + 1]`` (at least one).
+
+    ``row_counts`` are those of the smaller units: they tell a unit without a value from one of which nothing is known.
+    How many distinct values a union has is unknown, unless it is of one unit.
+    """
+    empty = pc.fill_null(pc.equal(statistics.null_count, pa.array(row_counts, pa.int64())), False)
+    low, low_cut = _reduce_bound(statistics.min, statistics.min_cut, empty, offsets, upper=False)
+    high, high_cut = _reduce_bound(statistics.max, statistics.max_cut, empty, offsets, upper=True)
+    nulls, nans, size = (_sums(count, offsets) for count in (statistics.null_count, statistics.nan_count, statistics.size))
+    single = pa.array(np.diff(offsets) == 1)
+    distinct = pc.if_else(single, statistics.distinct_count.take(pa.array(offsets[:-1])), pa.scalar(None, pa.int64()))
+    return ColumnStatistics(low, high, low_cut, high_cut, nulls, nans, distinct, size)
+
+
+def _reduce_bound(
+    bound: pa.Array, flags: pa.BooleanArray, empty: pa.BooleanArray, offsets: Offsets, upper: bool
+) -> tuple[pa.Array, pa.BooleanArray]:
+    unknown = _count(pc.and_(pc.is_null(bound), pc.invert(empty)), offsets) > 0
+    found = [extremes(bound.slice(start, end - start))[upper] for start, end in pairwise(offsets.tolist())]
+    reduced = pc.if_else(pa.array(unknown), pa.scalar(None, bound.type), pa.array(found, bound.type))
+    # a bound is a value if any unit has it as a value
+    parents = reduced.take(pa.array(np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))))
+    value = _count(pc.and_(pc.fill_null(pc.equal(bound, parents), False), pc.invert(flags)), offsets) > 0
+    return reduced, pa.array(~value & (_count(flags, offsets) > 0))
+
+
+def _sums(counts: pa.Int64Array, offsets: Offsets) -> pa.Int64Array:
+    """Sums of the groups; null where any count of a group is."""
+    totals = np.concatenate(([0], np.cumsum(counts.fill_null(0).to_numpy(zero_copy_only=False))))
+    return pa.array(np.diff(totals[offsets]), pa.int64(), mask=_count(pc.is_null(counts), offsets) > 0)
+
+
+def _count(flags: pa.BooleanArray, offsets: Offsets) -> Offsets:
+    """How many flags are set in each group."""
+    totals = np.concatenate(([0], np.cumsum(flags.to_numpy(zero_copy_only=False))))
+    return np.diff(totals[offsets]).astype(np.int64)
+
+
+def values(rows: pa.Table, path: Sequence[str]) -> pa.Array:
+    """The values at a path of fields; null where a struct above is."""
+    found = rows.column(path[0]).combine_chunks()
+    for name in path[1:]:
+        found = pc.struct_field(found, name)
+    return found
+
+
+def columns(id: int, type: pa.DataType) -> list[str]:
+    """The names under which ``encode`` keeps statistics of this column."""
+    return [f"c.{id}.{part}" for part in _kept(type)]
+
+
+def encode(id: int, statistics: ColumnStatistics) -> dict[str, pa.Array]:
+    """As columns of a table with one row per unit; what a type cannot have (NaN, cuts) is left out."""
+    return {f"c.{id}.{part}": getattr(statistics, part) for part in _kept(statistics.type)}
+
+
+def decode(table: pa.Table, id: int, type: pa.DataType) -> ColumnStatistics | None:
+    """What ``encode`` kept, for the column's present type; None if the table has nothing of it."""
+    if f"c.{id}.min" not in table.column_names:
+        return None
+    found = ColumnStatistics.unknown(table.column(f"c.{id}.min").type, table.num_rows)
+    present = {part: f"c.{id}.{part}" for part in PARTS}
+    parts = {part: _flat(table, name) for part, name in present.items() if name in table.column_names}
+    if "nan_count" not in parts:
+        parts["nan_count"] = pa.array(np.zeros(table.num_rows, np.int64))
+    return replace(found, **parts).cast(type)
+
+
+def _kept(type: pa.DataType) -> list[str]:
+    absent = set() if is_text(type) else {"min_cut", "max_cut"}
+    if not is_.is_floating(type):
+        absent.add("nan_count")
+    return [part for part in PARTS if part not in absent]
+
+
+def _flat(table: pa.Table, name: str) -> pa.Array:
+    column = table.column(name).combine_chunks()
+    return pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
