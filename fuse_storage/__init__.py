@@ -2,16 +2,26 @@
 
 from fuse_storage.cache import Cache, shared
 from fuse_storage.errors import (
-    AlreadyExists, CommitUnknown, Conflict, Corrupt, Expired, FormatError, NotFound, SchemaError, StorageError,
+    AlreadyExists,
+    CommitUnknown,
+    Conflict,
+    Corrupt,
+    Expired,
+    FormatError,
+    NotFound,
+    SchemaError,
+    StorageError,
     Unsupported,
 )  # fmt: skip
+from fuse_storage.metered import Metered, metered
+from fuse_storage.objects import Object
 from fuse_storage.packs import Pack, PackPayload, Sidecar
 from fuse_storage.schema import Field, Schema
 from fuse_storage.statistics import ColumnStatistics
-from fuse_storage.store import Object, Store, open_store
+from fuse_storage.store import Store, open_store
 
 __all__ = [
     "AlreadyExists", "Cache", "ColumnStatistics", "CommitUnknown", "Conflict", "Corrupt", "Expired", "Field",
-    "FormatError", "NotFound", "Object", "Pack", "PackPayload", "Schema", "SchemaError", "Sidecar", "StorageError",
-    "Store", "Unsupported", "open_store", "shared",
+    "FormatError", "Metered", "NotFound", "Object", "Pack", "PackPayload", "Schema", "SchemaError", "Sidecar", "StorageError",
+    "Store", "Unsupported", "metered", "open_store", "shared",
 ]  # fmt: skip

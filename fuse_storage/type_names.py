@@ -94,9 +94,8 @@ def stored(type: pa.DataType, where: str) -> pa.DataType:
 
 def is_list(type: pa.DataType) -> bool:
     """Any of Arrow's list types; a map is none."""
-    return bool(
-        is_.is_list(type) or is_.is_large_list(type) or is_.is_fixed_size_list(type) or is_.is_list_view(type) or is_.is_large_list_view(type)
-    )
+    tests = (is_.is_list, is_.is_large_list, is_.is_fixed_size_list, is_.is_list_view, is_.is_large_list_view)
+    return any(test(type) for test in tests)
 
 
 def to_json(value: Any, type: pa.DataType) -> Any:
