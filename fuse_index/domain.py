@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from fuse_index.like import Pattern
 from fuse_index.predicate import And, Compare, In, Like, Literal, Not, Or, Predicate, StartsWith, Term
 
 Cut = tuple[Any, ...]
@@ -169,22 +170,6 @@ def prefix_end(prefix: str | bytes) -> str | bytes | None:
     return text[:-1] + chr(0xE000 if following == 0xD800 else following)  # surrogates are no characters
 
 
-def like_prefix(pattern: str, escape: str) -> tuple[str, str] | None:
-    """The text before the first wildcard, and the rest of the pattern; None for an escape that Spark refuses."""
-    text: list[str] = []
-    letters = iter(range(len(pattern)))
-    for i in letters:
-        if pattern[i] == escape:
-            if i + 1 == len(pattern) or pattern[i + 1] not in ("%", "_", escape):
-                return None
-            text.append(pattern[next(letters)])
-        elif pattern[i] in "%_":
-            return "".join(text), pattern[i:]
-        else:
-            text.append(pattern[i])
-    return "".join(text), ""
-
-
 def _compared(operator: str, value: Any) -> Domain:
     match operator:
         case "=" | "<=>":
@@ -201,12 +186,16 @@ def _starting_with(prefix: str | bytes) -> Domain:
     return Domain.between(prefix or None, prefix_end(prefix), low_closed=True)
 
 
-def _like(pattern: str, escape: str) -> Domain | None:
-    match like_prefix(pattern, escape):
-        case (text, ""):
-            return Domain.points_at([text])
-        case (text, rest) if rest.strip("%") == "":
-            return _starting_with(text)
+def _like(text: str, escape: str) -> Domain | None:
+    try:
+        pattern = Pattern.parse(text, escape)
+    except ValueError:
+        return None
+    match pattern.shape:
+        case (_,):
+            return Domain.points_at(pattern.texts)
+        case (_, False):
+            return _starting_with(pattern.texts[0])
         case _:
             return None
 
@@ -247,8 +236,8 @@ def _domain(predicate: Predicate) -> tuple[Term, Domain] | None:
         case Compare(operator="<=>"):
             return None  # FALSE, not NULL, where the term is NULL
         case leaf:
-            term, domain = _term(leaf), Domain.of(leaf)
-            return None if term is None or domain is None else (term, domain)
+            term, known_domain = _term(leaf), Domain.of(leaf)
+            return None if term is None or known_domain is None else (term, known_domain)
 
 
 def _conjuncts(predicate: Predicate, positive: bool = True) -> Iterator[Predicate]:
