@@ -68,18 +68,18 @@ class LocalStore:
 
     def create(self, key: str, data: bytes, overwrite: bool = False) -> None:
         path = self.path(key)
-        with self._asked(key):
+        with self._asked(key, missing=StorageError):
             self._make_folder(os.path.dirname(path))
             draft = self._staged(data)
             try:
                 if overwrite:
                     os.replace(draft, path)
-                else:
-                    self._link(draft, path)
+                while not overwrite and not self._link(draft, path):
+                    with suppress(NotFound):  # it was there and is gone: link again
+                        if self.read(key) != data:
+                            raise AlreadyExists(f"{path} already holds other bytes")
+                        break
                 _sync(os.path.dirname(path))
-            except FileExistsError:
-                if self.read(key) != data:
-                    raise AlreadyExists(f"{path} already holds other bytes") from None
             finally:
                 with suppress(FileNotFoundError):
                     os.unlink(draft)
@@ -99,9 +99,12 @@ class LocalStore:
             os.fsync(file.fileno())
         return draft
 
-    def _link(self, draft: str, path: str) -> None:
+    def _link(self, draft: str, path: str) -> bool:
+        """Whether there was nothing at ``path`` and now is the draft."""
         try:
             os.link(draft, path)
+        except FileExistsError:
+            return False
         except OSError as refusal:
             if refusal.errno in NO_LINKS:
                 raise StorageError(
@@ -109,6 +112,7 @@ class LocalStore:
                     "put the table elsewhere, or into an object store"
                 ) from refusal
             raise
+        return True
 
     def _make_folder(self, folder: str) -> None:
         if os.path.isdir(folder):
@@ -119,13 +123,11 @@ class LocalStore:
         _sync(above)
 
     @contextmanager
-    def _asked(self, key: str) -> Iterator[None]:
+    def _asked(self, key: str, missing: type[StorageError] = NotFound) -> Iterator[None]:
         try:
             yield
-        except FileExistsError:
-            raise
-        except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as missing:
-            raise NotFound(f"{self.url}/{key}: there is no such file") from missing
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as refusal:
+            raise missing(f"{self.url}/{key}: there is no such file") from refusal
         except OSError as refusal:
             raise StorageError(f"{self.url}/{key}: {refusal.strerror}") from refusal
 
