@@ -90,7 +90,7 @@ def compute(values: pa.Array | pa.ChunkedArray, zones: Offsets | None = None) ->
     ``distinct_count`` and ``size`` stay unknown: the one is dear, the other not known before the values are stored.
     """
     if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
+        values = _flat(values)
     offsets = np.array([0, len(values)]) if zones is None else zones
     units = [values.slice(start, end - start) for start, end in pairwise(offsets.tolist())]
     bounds = [extremes(unit) for unit in units]
@@ -141,9 +141,9 @@ def _count(flags: pa.BooleanArray, offsets: Offsets) -> Offsets:
     return np.diff(totals[offsets]).astype(np.int64)
 
 
-def values(rows: pa.Table, path: Sequence[str]) -> pa.Array:
+def leaf(rows: pa.Table, path: Sequence[str]) -> pa.Array:
     """The values at a path of fields; null where a struct above is."""
-    found = rows.column(path[0]).combine_chunks()
+    found = _flat(rows.column(path[0]))
     for name in path[1:]:
         found = pc.struct_field(found, name)
     return found
@@ -165,7 +165,7 @@ def decode(table: pa.Table, id: int, type: pa.DataType) -> ColumnStatistics | No
         return None
     found = ColumnStatistics.unknown(table.column(f"c.{id}.min").type, table.num_rows)
     present = {part: f"c.{id}.{part}" for part in PARTS}
-    parts = {part: _flat(table, name) for part, name in present.items() if name in table.column_names}
+    parts = {part: _flat(table.column(name)) for part, name in present.items() if name in table.column_names}
     if "nan_count" not in parts:
         parts["nan_count"] = pa.array(np.zeros(table.num_rows, np.int64))
     return replace(found, **parts).cast(type)
@@ -178,6 +178,7 @@ def _kept(type: pa.DataType) -> list[str]:
     return [part for part in PARTS if part not in absent]
 
 
-def _flat(table: pa.Table, name: str) -> pa.Array:
-    column = table.column(name).combine_chunks()
-    return pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
