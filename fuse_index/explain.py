@@ -80,8 +80,11 @@ class Explanation:
     def __str__(self) -> str:
         lines = [f"snapshot {self.snapshot}", f"where    {sql(self.predicate) if self.predicate is not None else '(everything)'}"]
         lines += [f"{level:8} {totals.kept:,} of {totals.total:,} to read" for level, totals in self._levels()]
-        widths = [max((len(row[i]) for row in self._rows()), default=0) for i in range(3)]
-        lines += ["  " + "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]).rstrip() for row in self._rows()]
+        rows = self._rows()
+        widths = [max((len(row[i]) for row in rows), default=0) for i in range(3)]
+        for row in rows:
+            padded = [cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)]
+            lines.append("  " + "  ".join(padded).rstrip())
         return "\n".join(lines)
 
     def _rows(self) -> list[tuple[str, str, str, str]]:
@@ -96,7 +99,8 @@ class Explanation:
             reading.add_row(level, f"{totals.kept:,}", f"{totals.total:,}")
         why = Table("predicate", "index", "kind", "reason", "blocks removed", "zones removed", "detail")
         for vote in self.votes:
-            cells = (vote.leaf, vote.index, vote.kind, vote.reason.value, f"{vote.blocks_removed:,}", f"{vote.zones_removed:,}", vote.detail)
+            removed = (f"{vote.blocks_removed:,}", f"{vote.zones_removed:,}")
+            cells = (vote.leaf, vote.index, vote.kind, vote.reason.value, *removed, vote.detail)
             why.add_row(*(cell.replace("[", r"\[") for cell in cells))
         return Group(reading, why)
 

@@ -13,9 +13,8 @@ from time import perf_counter
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from fuse_index.batch import Batch, Indices, zone_numbers
+from fuse_index.batch import Indices, zone_numbers
 from fuse_index.definitions import load
 from fuse_index.domain import Box
 from fuse_index.explain import Explanation, Totals
@@ -25,7 +24,6 @@ from fuse_index.ledger import Ledger
 from fuse_index.polling import Poll
 from fuse_index.predicate import Context, Leaf, Predicate
 from fuse_index.questions import Panel, Question, Questions, Voter
-from fuse_index.reasons import Reason
 from fuse_index.votes import FALSE, Ballot
 from fuse_storage import Blocks, Table
 
@@ -197,8 +195,9 @@ def _weigher(weights: Indices) -> Callable[[Mask, Mask], dict[str, int]]:
 
 
 def _explain(
-    table: Table, predicate: Predicate | None, segments: int, blocks: Blocks, zones: Mask, rows: Mapping[int, Mask], ledger: Ledger, seconds: float
-) -> Explanation:
+    table: Table, predicate: Predicate | None, segments: int, blocks: Blocks, zones: Mask, rows: Mapping[int, Mask],
+    ledger: Ledger, seconds: float,
+) -> Explanation:  # fmt: skip
     listed = table.segments()
     zone_rows = np.where(zones, blocks.zone_rows, 0)
     for zone, mask in rows.items():

@@ -117,7 +117,8 @@ class Poll:
         if not len(chosen):
             return None
         zones = (self.blocks.zone_offsets, self.blocks.zone_rows)
-        parts = list(self._in_parts(question, voter, Batch.indexed(self.blocks, self._fields(voter.inputs), zones, sidecars, chosen), chosen))
+        batch = Batch.indexed(self.blocks, self._fields(voter.inputs), zones, sidecars, chosen)
+        parts = list(self._in_parts(question, voter, batch, sidecars, chosen))
         if not parts:
             return None
         bits = np.full(len(self.row_counts), UNKNOWN, np.uint8)
@@ -131,7 +132,9 @@ class Poll:
             rows.update({int(numbers[zone]): votes for zone, votes in whole.rows.items()})
         return Ballot(bits, rows)
 
-    def _in_parts(self, question: Question, voter: Voter, batch: Batch, chosen: Indices) -> Iterator[tuple[Indices, Ballot]]:
+    def _in_parts(
+        self, question: Question, voter: Voter, batch: Batch, sidecars: SidecarRows, chosen: Indices
+    ) -> Iterator[tuple[Indices, Ballot]]:
         """One vote on all; if bytes turn out bad, one for each pack, so that one bad pack does not silence the others."""
         packs = batch.packs()
         if (ballot := self._ask(question, voter, batch)) is not None:
@@ -139,10 +142,8 @@ class Poll:
         elif len(packs) > 1 and self.basis[2].damaged(question.leaf, voter):
             for _, members in packs:
                 part = chosen[members]
-                assert self.blocks is not None and batch.sidecars is not None
+                assert self.blocks is not None
                 zones = (self.blocks.zone_offsets, self.blocks.zone_rows)
-                sidecars = self._sidecars(voter)
-                assert sidecars is not None
                 smaller = Batch.indexed(self.blocks, batch.fields, zones, sidecars, part)
                 if (ballot := self._ask(question, voter, smaller)) is not None:
                     yield part, ballot
@@ -154,9 +155,11 @@ class Poll:
         newer = int((sidecars.indexed & ~usable)[chosen].sum())
         absent = int((~sidecars.indexed)[chosen].sum())
         if newer:
-            ledger.note(question.leaf, voter, Reason.PAYLOAD_TOO_NEW, f"{newer} of {wanted} blocks have a payload version this code cannot read")
+            detail = f"{newer} of {wanted} blocks have a payload version that this code cannot read"
+            ledger.note(question.leaf, voter, Reason.PAYLOAD_TOO_NEW, detail)
         if absent:
-            ledger.note(question.leaf, voter, Reason.BLOCK_NOT_INDEXED, f"{absent} of {wanted} blocks are not indexed: refresh the index")
+            detail = f"{absent} of {wanted} blocks are not indexed: refresh the index"
+            ledger.note(question.leaf, voter, Reason.BLOCK_NOT_INDEXED, detail)
 
     # --- asking and settling ----------------------------------------------------------------------------------
 
@@ -209,7 +212,8 @@ class Poll:
         return tuple(schema.find(given.term.path).id if isinstance(given.term, Column) else None for given in inputs)
 
     def _sidecars(self, voter: Voter) -> SidecarRows | None:
-        assert self.blocks is not None and voter.definition is not None
+        assert self.blocks is not None
+        assert voter.definition is not None
         return self.blocks.sidecars(voter.definition.key)
 
     def count(self, gone: npt.NDArray[np.bool_], left: npt.NDArray[np.bool_]) -> dict[str, int]:

@@ -7,9 +7,9 @@ All three follow Spark's semantics: three-valued logic, NaN the largest value an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal as OneOf
+from typing import Any
+from typing import Literal as OneOf
 
 import pyarrow as pa
 

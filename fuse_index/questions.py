@@ -13,8 +13,24 @@ from fuse_index.host import Host
 from fuse_index.judge import groups, has_null, is_null_literal, is_null_test, leaves
 from fuse_index.plugin import IndexKind, Input, Probe, Refusal, Votes
 from fuse_index.predicate import (
-    And, Call, Cast, Column, Compare, Contains, Context, EndsWith, In, IsNull, JsonPath, Leaf, Like, Literal, Opaque, Predicate,
-    StartsWith, Term,
+    And,
+    Call,
+    Cast,
+    Column,
+    Compare,
+    Contains,
+    Context,
+    EndsWith,
+    In,
+    IsNull,
+    JsonPath,
+    Leaf,
+    Like,
+    Literal,
+    Opaque,
+    Predicate,
+    StartsWith,
+    Term,
 )  # fmt: skip
 from fuse_index.reasons import Reason
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fuse_index.judge import Nulls, decide, null_test, outcomes_on_null, settle, wishes
 from fuse_index.predicate import And, Call, Column, Compare, In, IsNull, Literal, Not, Or, Predicate
@@ -40,7 +41,10 @@ def truth(predicate: Predicate, row: dict[Predicate, int]) -> int:
             return row[leaf]
 
 
-@given(trees, st.lists(st.tuples(outcomes, outcomes, outcomes), min_size=ROWS, max_size=ROWS), st.lists(st.integers(0, 7), min_size=3, max_size=3))
+units_of_rows = st.lists(st.tuples(outcomes, outcomes, outcomes), min_size=ROWS, max_size=ROWS)
+
+
+@given(trees, units_of_rows, st.lists(st.integers(0, 7), min_size=3, max_size=3))
 def test_what_a_row_is_was_called_possible(tree, rows, noise):
     units = [dict(zip(LEAVES, row, strict=True)) for row in rows]
     ballots = {
@@ -53,7 +57,7 @@ def test_what_a_row_is_was_called_possible(tree, rows, noise):
     assert all(truth(tree, unit) & possible for unit in units)
 
 
-@given(trees, st.lists(st.tuples(outcomes, outcomes, outcomes), min_size=ROWS, max_size=ROWS))
+@given(trees, units_of_rows)
 def test_votes_on_single_rows_decide_each_row(tree, rows):
     units = [dict(zip(LEAVES, row, strict=True)) for row in rows]
     ballots = {}
