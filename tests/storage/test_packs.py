@@ -1,0 +1,151 @@
+"""Packs give back what was put in, or say that they are damaged; never other bytes."""
+
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given, strategies as st
+
+from fuse_storage import Cache, Corrupt, NotFound, Pack, PackPayload, Sidecar, Store, metered, open_store
+from fuse_storage.packs import logical_size, seal, sealed_size
+
+DATA = bytes(range(256)) * 2
+
+
+@pytest.fixture
+def store() -> Store:
+    return open_store(f"memory://{uuid.uuid4().hex}")
+
+
+def stored(store: Store, sealed: bytes, chunk: int, length: int | None = None) -> PackPayload:
+    """A pack of which ``length`` bytes were written, and ``sealed`` are there now."""
+    store.create("pack", sealed, overwrite=True)
+    return PackPayload(store, "pack", chunk, len(sealed) if length is None else length, cache=Cache(1 << 20))
+
+
+def test_payloads_are_laid_one_after_the_other() -> None:
+    pack = Pack.concatenate([Sidecar(1, b"abc"), Sidecar(None), Sidecar("x", b""), Sidecar(2, b"de")], chunk=64)
+
+    assert pack == Pack(b"abcde", 64, [1, None, "x", 2], [(0, 3), None, (3, 0), (3, 2)])
+
+
+@given(st.binary(max_size=400), st.integers(1, 100), st.data())
+def test_any_ranges_read_as_slices_do(data: bytes, chunk: int, draw: st.DataObject) -> None:
+    store = open_store("memory://any-ranges")
+    payload = stored(store, seal(data, chunk), chunk)
+    start = st.integers(0, len(data))
+    ranges = [(min(pair), max(pair) - min(pair)) for pair in draw.draw(st.lists(st.tuples(start, start), max_size=8))]
+
+    assert payload.size == len(data)
+    assert payload.read(ranges) == [data[offset : offset + length] for offset, length in ranges]
+
+
+@given(st.integers(0, 10_000), st.integers(1, 500))
+def test_sizes_follow_from_each_other(size: int, chunk: int) -> None:
+    assert len(seal(bytes(size), chunk)) == sealed_size(size, chunk)
+    assert logical_size(sealed_size(size, chunk), chunk) == size
+
+
+def test_a_part_reads_as_a_file_of_its_own(store: Store) -> None:
+    pack = Pack.concatenate([Sidecar(None, b"a" * 100), Sidecar(None, b"0123456789"), Sidecar(None, b"z" * 100)], chunk=16)
+    sealed = seal(pack.data, pack.chunk)
+    store.create("pack", sealed)
+
+    part = PackPayload(store, "pack", 16, len(sealed), pack.spans[1])
+
+    assert part.size == 10
+    assert part.read([(0, 10), (9, 1), (3, 4)]) == [b"0123456789", b"9", b"3456"]
+    for beyond in [(0, 11), (11, 0), (-1, 2), (5, -1)]:
+        with pytest.raises(ValueError, match="it has 10"):
+            part.read([beyond])
+
+
+@pytest.mark.parametrize("place", range(len(seal(DATA, 100))))
+def test_a_flipped_byte_is_corrupt_wherever_it_is(store: Store, place: int) -> None:
+    sealed = bytearray(seal(DATA, 100))
+    sealed[place] ^= 0x10
+    payload = stored(store, bytes(sealed), 100)
+
+    with pytest.raises(Corrupt, match="pack: chunk"):
+        payload.read([(0, payload.size)])
+
+
+def test_a_flipped_byte_in_another_chunk_harms_nobody(store: Store) -> None:
+    sealed = bytearray(seal(DATA, 100))
+    sealed[0] ^= 1
+
+    assert stored(store, bytes(sealed), 100).read([(100, 412)]) == [DATA[100:]]
+
+
+@pytest.mark.parametrize("kept", [0, 1, 103, 104, 200, 208, 300, 531])
+def test_a_truncated_pack_is_corrupt(store: Store, kept: int) -> None:
+    sealed = seal(DATA, 100)
+    payload = stored(store, sealed[:kept], 100, length=len(sealed))
+
+    with pytest.raises(Corrupt, match="pack"):
+        payload.read([(0, payload.size)])
+
+
+@pytest.mark.parametrize("length", [sealed_size(len(DATA), 100) + n for n in (-120, -104, -5, -1, 1, 4, 104)])
+def test_a_pack_of_another_length_than_recorded_is_corrupt(store: Store, length: int) -> None:
+    with pytest.raises(Corrupt):
+        payload = stored(store, seal(DATA, 100), 100, length)
+        payload.read([(0, payload.size)])
+        PackPayload(store, "pack", 100, length, (0, len(DATA)))  # a span that does not fit any more
+
+
+def test_chunks_in_each_others_place_are_corrupt(store: Store) -> None:
+    sealed = seal(DATA, 100)
+    swapped = sealed[104:208] + sealed[:104] + sealed[208:]
+
+    with pytest.raises(Corrupt, match="chunk 0"):
+        stored(store, swapped, 100).read([(0, 50)])
+
+
+@pytest.mark.parametrize("chunk", [0, -5])
+def test_a_chunk_size_that_cannot_be_is_refused(store: Store, chunk: int) -> None:
+    with pytest.raises(ValueError, match="too small"):
+        seal(DATA, chunk)
+    with pytest.raises(Corrupt):
+        PackPayload(store, "pack", chunk, 100)
+
+
+def test_a_missing_pack_is_not_found(store: Store) -> None:
+    with pytest.raises(NotFound, match="gone"):
+        PackPayload(store, "gone", 100, 104, cache=Cache(1000)).read([(0, 1)])
+
+
+def test_what_was_read_is_not_read_again() -> None:
+    store = metered(open_store(f"memory://{uuid.uuid4().hex}"))
+    cache = Cache(1 << 20)
+    data = bytes(1_000_000)
+    store.create("pack", seal(data, 10_000))
+    payload = PackPayload(store, "pack", 10_000, sealed_size(len(data), 10_000), cache=cache)
+    payload.read([(0, 10), (500_000, 10)])
+    store.reset()
+
+    payload.read([(9_000, 100), (500_500, 10)])
+
+    assert store.reads == []
+    payload.read([(9_990, 20)])
+    assert store.reads == [("read_ranges", "pack", 10_004)]
+
+
+def test_short_reads_of_a_large_pack_fetch_a_chunk_each() -> None:
+    store = metered(open_store(f"memory://{uuid.uuid4().hex}"))
+    sealed = seal(bytes(4_000_000), 4_000)
+    store.create("pack", sealed)
+    store.reset()
+
+    PackPayload(store, "pack", 4_000, len(sealed), cache=Cache(0)).read([(place, 8) for place in range(0, 4_000_000, 1_000_000)])
+
+    assert store.reads == [("read_ranges", "pack", 4_004)] * 4
+
+
+def test_many_threads_read_one_payload(store: Store) -> None:
+    payload = stored(store, seal(DATA, 7), 7)
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda start: payload.read([(start, 50)]), list(range(400)) * 3))
+
+    assert found == [[DATA[start : start + 50]] for start in range(400)] * 3
