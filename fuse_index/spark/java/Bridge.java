@@ -1,0 +1,36 @@
+import java.util.List;
+import org.apache.spark.sql.ExperimentalMethods;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+import scala.collection.immutable.HashMap;
+
+/** All that Python calls: py4j finds methods of objects, and this is the one object of ours in a JVM. */
+public class Bridge {
+  public void register(String key, Object voter) { Voters.register(key, voter); }
+
+  public boolean knows(String key) { return Voters.knows(key); }
+
+  /** Blocks of a snapshot as a relation. `schema` has physical names; `kept` is what BlockFormat wants. */
+  public HadoopFsRelation relation(Object session, String voter, String url, String branch, String mode, String snapshot, byte[] listing,
+      String schema, List kept) {
+    StructType columns = ((StructType) DataType.fromJson(schema)).asNullable();
+    FuseIndex index = new FuseIndex(voter, url, branch, mode, columns.fieldNames(), snapshot, new Listing(listing));
+    // Dates and times in blocks are of the proleptic calendar, whatever the session thinks of files that do not say so.
+    HashMap options = (HashMap) new HashMap().updated("datetimeRebaseMode", "CORRECTED").updated("int96RebaseMode", "CORRECTED");
+    return new HadoopFsRelation(
+        index, new StructType(), columns, scala.Option.empty(), new BlockFormat(kept), options, (SparkSession) session);
+  }
+
+  /** Appends our rule to what other libraries have put there: it is a variable, and whoever sets it drops their rules. */
+  public synchronized void optimize(Object session) {
+    ExperimentalMethods methods = ((SparkSession) session).experimental();
+    scala.collection.Iterator each = methods.extraOptimizations().iterator();
+    while (each.hasNext()) if (each.next() instanceof Narrow) return;
+    methods.extraOptimizations_$eq((scala.collection.immutable.Seq) methods.extraOptimizations().appended(new Narrow()));
+  }
+
+  public List scans(Object execution) { return Scans.of(((QueryExecution) execution).executedPlan()); }
+}

@@ -1,0 +1,80 @@
+import java.util.concurrent.Callable;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Future;
+import java.util.concurrent.SynchronousQueue;
+import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.function.Function;
+import org.apache.spark.network.util.JavaUtils;
+import org.apache.spark.sql.internal.SQLConf;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The way to Python: one callback per session, asked on threads of our own.
+ *
+ * py4j gives each Java thread that calls Python a Python thread and a socket, for as long as the Java thread lives and
+ * longer. Spark plans on short-lived threads, so that each query would leak one; these threads never end, and are few.
+ */
+public class Voters {
+  public static final String DEADLINE = "spark.fuse.index.deadline";
+  private static final String DEFAULT_DEADLINE = "15s";
+  private static final int MOST_THREADS = 64;
+  private static final Logger LOG = LoggerFactory.getLogger("fuse_index");
+  private static final ConcurrentHashMap VOTERS = new ConcurrentHashMap();
+  private static final ExecutorService POOL =
+      new ThreadPoolExecutor(0, MOST_THREADS, 3650L, TimeUnit.DAYS, new SynchronousQueue(), new Daemons());
+
+  public static class Daemons implements ThreadFactory {
+    public Thread newThread(Runnable work) {
+      Thread thread = new Thread(work, "fuse-index-votes");
+      thread.setDaemon(true);
+      return thread;
+    }
+  }
+
+  public static class Call implements Callable {
+    private final Function voter;
+    private final String request;
+
+    public Call(Function voter, String request) {
+      this.voter = voter;
+      this.request = request;
+    }
+
+    public Object call() { return voter.apply(request); }
+  }
+
+  public static void register(String key, Object voter) { VOTERS.put(key, voter); }
+
+  public static boolean knows(String key) { return VOTERS.containsKey(key); }
+
+  /** A vote in any case: whatever goes wrong means reading every file. */
+  public static Vote vote(String key, String request, int files) {
+    Vote vote;
+    try {
+      vote = Vote.read(ask(key, request), files);
+    } catch (TimeoutException late) {
+      vote = Vote.everything("no vote within " + SQLConf.get().getConfString(DEADLINE, DEFAULT_DEADLINE) + " (" + DEADLINE + ")");
+    } catch (InterruptedException cancelled) {
+      Thread.currentThread().interrupt();
+      vote = Vote.everything("the query was cancelled");
+    } catch (Throwable failure) {
+      vote = Vote.everything(failure.toString());
+    }
+    if (vote.refusal() != null) LOG.warn("every block is read, because indexes could not be asked: " + vote.refusal() + "; asked was " + request);
+    return vote;
+  }
+
+  /** The callback's answer. Raises whatever went wrong. */
+  public static byte[] ask(String key, String request) throws Exception {
+    Function voter = (Function) VOTERS.get(key);
+    if (voter == null) throw new IllegalStateException("no Python process votes for session " + key + " any more");
+    long deadline = JavaUtils.timeStringAsMs(SQLConf.get().getConfString(DEADLINE, DEFAULT_DEADLINE));
+    Future answer = POOL.submit(new Call(voter, request));
+    return (byte[]) answer.get(deadline, TimeUnit.MILLISECONDS);
+  }
+}

@@ -1,0 +1,65 @@
+"""Plain Parquet files read through the native scan, with a judge that tests tell what to say."""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from fuse_index.spark.compile import bridge
+from fuse_index.spark.listing import packed
+from fuse_index.spark.native import frame
+from fuse_index.spark.voting import Judgement, Moved, Voter
+from fuse_storage import Schema
+
+Tree = dict[str, Any]
+Say = Callable[[list[Tree]], npt.NDArray[np.bool_]]
+
+
+class Judge:
+    """Says what it was told to; keeps what it was asked, and on which threads."""
+
+    def __init__(self, say: Say) -> None:
+        self.say = say
+        self.asked: list[list[Tree]] = []
+        self.questions: list[Mapping[str, Any]] = []
+        self.threads: set[int] = set()
+        self.next: Moved | None = None
+
+    def judge(self, question: Mapping[str, Any]) -> Judgement:
+        self.threads.add(threading.get_ident())
+        self.questions.append(question)
+        self.asked.append(question["filters"])
+        return Judgement(self.say(question["filters"]))
+
+    def move(self, url: str, branch: str, snapshot: str) -> Moved | None:
+        return self.next
+
+
+def write(folder: Path, tables: Sequence[pa.Table], **options: Any) -> list[Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    files = [folder / f"{uuid4().hex}.parquet" for _ in tables]
+    for file, table in zip(files, tables, strict=True):
+        pq.write_table(table, file, **options)
+    return files
+
+
+def listing(files: Sequence[Path]) -> bytes:
+    return packed([f"file:{file}" for file in files], np.array([file.stat().st_size for file in files], np.int64))
+
+
+def read(spark: SparkSession, files: Sequence[Path], schema: Schema, judge: Judge, url: str = "/plain", mode: str = "indexes") -> DataFrame:
+    """A DataFrame whose votes ``judge`` casts."""
+    voter = uuid4().hex
+    bridge(spark).register(voter, Voter(judge))
+    return frame(spark, voter, url, "main", mode, "s1", listing(files), schema)
+
+
+def names(trees: Sequence[Tree]) -> list[str]:
+    return sorted(tree["node"] for tree in trees)
