@@ -65,8 +65,14 @@ class ColumnStatistics:
         return ColumnStatistics(*(pa.concat_arrays([getattr(part, name) for part in parts]) for name in PARTS))
 
     def cast(self, type: pa.DataType) -> ColumnStatistics:
-        """The same for a column whose type has been widened to ``type``."""
-        return self if type == self.type else replace(self, min=self.min.cast(type), max=self.max.cast(type))
+        """The same for a column whose type has been widened to ``type``; bounds without a like there become unknown."""
+        if type == self.type:
+            return self
+        try:
+            return replace(self, min=self.min.cast(type), max=self.max.cast(type))
+        except pa.ArrowInvalid:
+            unknown = ColumnStatistics.unknown(type, len(self))
+            return replace(self, min=unknown.min, max=unknown.max, min_cut=unknown.min_cut, max_cut=unknown.max_cut)
 
     @staticmethod
     def unknown(type: pa.DataType, units: int) -> ColumnStatistics:
