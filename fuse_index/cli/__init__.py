@@ -1,5 +1,1 @@
 """The command line ``fuse-index``: thin words over the front door of ``fuse_index``; it decides nothing about tables."""
-
-from fuse_index.cli.program import app, main
-
-__all__ = ["app", "main"]
