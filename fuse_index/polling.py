@@ -176,11 +176,7 @@ class Poll:
         return answer
 
     def _settle(self, leaf: Leaf | Box, voter: Voter, ballot: Ballot, nulls: Nulls) -> Ballot:
-        terms = set(subject_terms(leaf))
-        judged = UNKNOWN if voter.exact or voter.probe.judges_null else TRUE | FALSE
-        spread = all(reached(given.term, terms) for given in voter.inputs)
-        on_null = outcomes_on_null(leaf, self.basis[1].strict_functions) if spread else UNKNOWN
-        return settle(ballot, leaf, nulls, judged, on_null)
+        return settled(leaf, voter, ballot, nulls, self.basis[1].strict_functions)
 
     def _nulls(self, inputs: tuple[Input, ...]) -> Nulls:
         nulls = Nulls(np.zeros(len(self.row_counts), np.bool_), np.zeros(len(self.row_counts), np.bool_))
@@ -225,6 +221,15 @@ class Poll:
         had = np.add.reduceat(gone | left, starts) > 0
         has = np.add.reduceat(left, starts) > 0
         return {"zones": int(gone.sum()), "blocks": int((had & ~has).sum())}
+
+
+def settled(leaf: Leaf | Box, voter: Voter, ballot: Ballot, nulls: Nulls, strict_functions: frozenset[str]) -> Ballot:
+    """What a voter said of a leaf, with the outcomes that NULLs in its inputs add; the one place where that is done."""
+    terms = set(subject_terms(leaf))
+    judged = UNKNOWN if voter.exact or voter.probe.judges_null else TRUE | FALSE
+    spread = all(reached(given.term, terms) for given in voter.inputs)
+    on_null = outcomes_on_null(leaf, strict_functions) if spread else UNKNOWN
+    return settle(ballot, leaf, nulls, judged, on_null)
 
 
 def reached(given: Term, terms: set[Term]) -> bool:
