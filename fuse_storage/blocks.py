@@ -22,8 +22,8 @@ import pyarrow.types as is_
 import xxhash
 
 from fuse_storage import statistics
-from fuse_storage.bounds import is_text
 from fuse_storage.block_files import BlockFile, Footer, chunk_sum, footer_sum, read
+from fuse_storage.bounds import is_text
 from fuse_storage.conform import conform, nested, renamed
 from fuse_storage.errors import SchemaError
 from fuse_storage.schema import Field, Schema

@@ -33,12 +33,13 @@ def conform(rows: pa.Table | pa.RecordBatch, schema: Schema) -> pa.Table:
 def _conformed(column: pa.ChunkedArray, field: Field) -> pa.ChunkedArray:
     if column.type != field.type:
         _check_types(column.type, field, field.name)
+    for chunk in column.chunks:
+        _check_nulls(chunk, field, field.name)
+    if column.type != field.type:
         try:
             column = _cast(column, field.type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as refusal:
             raise SchemaError(f"column {field.name!r} is {field.type}, and not all of its {column.type} values fit: {refusal}") from refusal
-    for chunk in column.chunks:
-        _check_nulls(chunk, field, field.name)
     return column
 
 
@@ -93,7 +94,7 @@ def _plain_fits(given: pa.DataType, wanted: pa.DataType, where: str) -> bool:
 def _check_nulls(values: pa.Array, field: Field, where: str) -> None:
     if not field.nullable and values.null_count:
         raise SchemaError(f"column {where!r} is NOT NULL, and {values.null_count} rows have NULL in it")
-    if all(part.nullable for child in field.children for part in child.walk()):
+    if is_.is_null(values.type) or all(part.nullable for child in field.children for part in child.walk()):
         return
     present = values.drop_null()  # what a NULL struct has in its fields is of no account
     for child, part in zip(field.children, nested(present), strict=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -55,7 +55,7 @@ class Field:
     @property
     def default_scalar(self) -> pa.Scalar:
         """The default as a value of this type; null where there is none."""
-        return pa.scalar(type_names.from_json(self.default, self.type), self.type)
+        return pa.scalar(type_names.decode_default(self.default, self.type), self.type)
 
     @property
     def is_leaf(self) -> bool:
@@ -161,11 +161,10 @@ class Schema:
 def number(fields: Iterable[pa.Field], ids: Iterator[int], taken: Iterable[str] = ()) -> list[Field]:
     """New fields, with the next ids, parents before children; ``taken`` are names that Parquet files already use here."""
     used = {name.lower() for name in taken}
-    numbered = []
+    numbered: list[Field] = []
     for field in fields:
         id = next(ids)
-        # Spark matches Parquet names without case by default, so names that differ only in case count as one
-        physical = field.name if field.name.lower() not in used else f"{field.name}_{id}"
+        physical = _unused(field.name.replace(".", "_"), id, used)  # dots separate the parts of a Parquet path
         used.add(physical.lower())
         type = type_names.stored(field.type, field.name)
         parts = _parts(type)
@@ -176,6 +175,13 @@ def number(fields: Iterable[pa.Field], ids: Iterator[int], taken: Iterable[str] 
         type = assemble(type, [child.arrow for child in children])
         numbered.append(Field(id, field.name, physical, type, field.nullable, None, children, False, comment and comment.decode()))
     return numbered
+
+
+def _unused(name: str, id: int, used: Container[str]) -> str:
+    """Spark matches Parquet names without case by default, so names that differ only in case count as one."""
+    while name.lower() in used:
+        name = f"{name}_{id}"
+    return name
 
 
 def assemble(type: pa.DataType, parts: Sequence[pa.Field]) -> pa.DataType:

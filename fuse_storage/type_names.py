@@ -86,10 +86,9 @@ def stored(type: pa.DataType, where: str) -> pa.DataType:
         return pa.map_(stored(type.key_type, f"{where}.key"), type.item_field.with_type(stored(type.item_type, f"{where}.value")))
     if is_list(type):
         return pa.list_(type.value_field.with_name("element").with_type(stored(type.value_type, f"{where}.element")))
-    kept = REPLACED.get(type, type)
-    if kept not in TYPES:
-        raise SchemaError(f"column {where!r} has type {type}, which Spark has no equivalent of: cast it first")
-    return kept
+    if type in TYPES or type in REPLACED:
+        return REPLACED.get(type, type)
+    raise SchemaError(f"column {where!r} has type {type}, which Spark has no equivalent of: cast it first")
 
 
 def is_list(type: pa.DataType) -> bool:
@@ -98,8 +97,8 @@ def is_list(type: pa.DataType) -> bool:
     return any(test(type) for test in tests)
 
 
-def to_json(value: Any, type: pa.DataType) -> Any:
-    """A value of such a column as JSON can hold it: text for what JSON has no word for. None is null."""
+def encode_default(value: Any) -> Any:
+    """A value as JSON can hold it: text for what JSON has no word for. None is null. Raises SchemaError."""
     match value:
         case None | bool() | int() | str():
             return value
@@ -114,8 +113,8 @@ def to_json(value: Any, type: pa.DataType) -> Any:
     raise SchemaError(f"{value!r} cannot be a default: only values of plain types can")
 
 
-def from_json(value: Any, type: pa.DataType) -> Any:
-    """The value that ``to_json`` wrote."""
+def decode_default(value: Any, type: pa.DataType) -> Any:
+    """The value that ``encode_default`` wrote."""
     if value is None:
         return None
     if is_.is_floating(type):

@@ -2,12 +2,14 @@
 
 import math
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fuse_storage import ColumnStatistics, Schema, statistics
 from fuse_storage.bounds import LONGEST, cut, raised, raised_text
@@ -113,7 +115,7 @@ def test_reduced_statistics_are_those_of_all_values(column: tuple[pa.DataType, l
 
     found = statistics.reduce(statistics.compute(values, offsets(units)), groups, np.array([len(unit) for unit in units]))
 
-    joined = [[value for unit in units[start:end] for value in unit] for start, end in zip(groups, groups[1:], strict=False)]
+    joined = [[value for unit in units[start:end] for value in unit] for start, end in pairwise(groups)]
     check(found, joined)
 
 

@@ -1,0 +1,139 @@
+import math
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from fuse_storage import Schema, SchemaError
+from fuse_storage.conform import conform, renamed
+
+
+def fitted(values: pa.Array, type: pa.DataType, nullable: bool = True) -> pa.Array:
+    schema = Schema.create(pa.schema([pa.field("c", type, nullable)]))
+    return conform(pa.table({"c": values}), schema).column("c").combine_chunks()
+
+
+def test_columns_are_matched_by_name_and_put_in_order() -> None:
+    schema = Schema.create(pa.schema([("a", pa.int64()), ("b", pa.string())]))
+
+    found = conform(pa.record_batch({"b": ["x"], "a": [1]}), schema)
+
+    assert found.schema == schema.arrow
+    assert found.to_pylist() == [{"a": 1, "b": "x"}]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (pa.table({"a": [1]}), "lack column 'b'"),
+        (pa.table({"a": [1], "b": ["x"], "z": [0]}), "'z' that the table lacks"),
+        (pa.Table.from_arrays([pa.array([1])] * 2, ["a", "a"]), "more than one column called 'a'"),
+        (pa.table({"A": [1], "b": ["x"]}), "lack column 'a'"),
+    ],
+    ids=["missing", "unknown", "twice", "case"],
+)
+def test_columns_that_do_not_match_are_named(rows: pa.Table, message: str) -> None:
+    with pytest.raises(SchemaError, match=message):
+        conform(rows, Schema.create(pa.schema([("a", pa.int64()), ("b", pa.string())])))
+
+
+@pytest.mark.parametrize(
+    ("values", "type", "expected"),
+    [
+        (pa.array([1, None], pa.int64()), pa.int8(), [1, None]),
+        (pa.array([255], pa.uint8()), pa.int16(), [255]),
+        (pa.array([2**64 - 1], pa.uint64()), pa.decimal128(20, 0), [Decimal(2**64 - 1)]),
+        (pa.array([7], pa.int64()), pa.decimal128(10, 2), [Decimal("7.00")]),
+        (pa.array([7], pa.int64()), pa.float64(), [7.0]),
+        (pa.array([1.5], pa.float32()), pa.float64(), [1.5]),
+        (pa.array([Decimal("1.50")]), pa.decimal128(10, 1), [Decimal("1.5")]),
+        (pa.array(["a", "b", "a"]).dictionary_encode(), pa.string(), ["a", "b", "a"]),
+        (pa.array(["a"], pa.large_string()), pa.string(), ["a"]),
+        (pa.array(["a"], pa.string_view()), pa.string(), ["a"]),
+        (pa.array([b"ab"], pa.binary(2)), pa.binary(), [b"ab"]),
+        (pa.array([date(2020, 1, 1)], pa.date64()), pa.date32(), [date(2020, 1, 1)]),
+        (pa.array([1_000], pa.timestamp("ns")), pa.timestamp("us"), [datetime(1970, 1, 1, 0, 0, 0, 1)]),
+        (pa.array([1], pa.timestamp("s")), pa.timestamp("us"), [datetime(1970, 1, 1, 0, 0, 1)]),
+        (pa.nulls(2), pa.int64(), [None, None]),
+        (pa.nulls(1), pa.list_(pa.int64()), [None]),
+        (pa.array([[1], None, []], pa.large_list(pa.uint8())), pa.list_(pa.int16()), [[1], None, []]),
+        (pa.array([{"x": 1}], pa.struct([("x", pa.uint8())])), pa.struct([("x", pa.int16())]), [{"x": 1}]),
+        (pa.array([[("k", 1)]], pa.map_(pa.large_string(), pa.uint8())), pa.map_(pa.string(), pa.int16()), [[("k", 1)]]),
+    ],
+)
+def test_values_that_fit_exactly_are_taken(values: pa.Array, type: pa.DataType, expected: list[Any]) -> None:
+    assert fitted(values, type).to_pylist() == expected
+
+
+def test_an_instant_stays_the_same_instant() -> None:
+    values = pa.array([0], pa.timestamp("ms", "America/New_York"))
+
+    assert fitted(values, pa.timestamp("us", "UTC")).cast(pa.int64()).to_pylist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("values", "type"),
+    [
+        (pa.array([128], pa.int64()), pa.int8()),
+        (pa.array([2**53 + 1]), pa.float64()),
+        (pa.array([1.0]), pa.int64()),
+        (pa.array([1.1], pa.float64()), pa.float32()),
+        (pa.array([math.nan]), pa.float32()),
+        (pa.array([Decimal("1.55")]), pa.decimal128(10, 1)),
+        (pa.array([10**9]), pa.decimal128(5, 0)),
+        (pa.array(["5"]), pa.int64()),
+        (pa.array([5]), pa.string()),
+        (pa.array([True]), pa.int64()),
+        (pa.array([b"a"]), pa.string()),
+        (pa.array([1_001], pa.timestamp("ns")), pa.timestamp("us")),
+        (pa.array([0], pa.timestamp("us")), pa.timestamp("us", "UTC")),
+        (pa.array([0], pa.timestamp("us", "UTC")), pa.timestamp("us")),
+        (pa.array([date(2020, 1, 1)]), pa.timestamp("us")),
+        (pa.array([0], pa.time64("us")), pa.int64()),
+        (pa.array([{"y": 1}]), pa.struct([("x", pa.int64())])),
+        (pa.array([{"x": "1"}]), pa.struct([("x", pa.int64())])),
+        (pa.array([["1"]]), pa.list_(pa.int64())),
+        (pa.array([[1]]), pa.int64()),
+        (pa.array([1]), pa.list_(pa.int64())),
+    ],
+)
+def test_values_that_would_change_are_refused_by_column(values: pa.Array, type: pa.DataType) -> None:
+    with pytest.raises(SchemaError, match="'c"):
+        fitted(values, type)
+
+
+STRUCT = pa.struct([pa.field("x", pa.int64(), nullable=False)])
+ENTRIES = pa.map_(pa.string(), pa.field("value", pa.int64(), nullable=False))
+
+
+@pytest.mark.parametrize(
+    ("values", "type", "where"),
+    [
+        (pa.array([1, None]), pa.int64(), "'c'"),
+        (pa.array([{"x": None}], pa.struct([("x", pa.int64())])), STRUCT, "'c.x'"),
+        (pa.array([[1, None]]), pa.list_(pa.field("element", pa.int64(), nullable=False)), "'c.element'"),
+        (pa.array([[("k", None)]], pa.map_(pa.string(), pa.int64())), ENTRIES, "'c.value'"),
+    ],
+)
+def test_null_in_not_null_is_refused_by_field(values: pa.Array, type: pa.DataType, where: str) -> None:
+    with pytest.raises(SchemaError, match=f"column {where} is NOT NULL"):
+        fitted(values, type, nullable=False)
+
+
+def test_a_null_struct_may_lack_what_it_must_not_have_null() -> None:
+    assert fitted(pa.array([None, {"x": 1}], pa.struct([("x", pa.int64())])), STRUCT).to_pylist() == [None, {"x": 1}]
+
+
+def test_renaming_reaches_every_depth_and_copies_nothing() -> None:
+    rows = pa.table({"s": pa.array([None, {"x": [{"y": 1}]}, {"x": None}]), "n": pa.array([1, 2, None])})
+    inner = pa.list_(pa.field("element", pa.struct([("Y", pa.int64())])))
+    schema = pa.schema([pa.field("S", pa.struct([("X", inner)])), pa.field("N", pa.int64())])
+
+    found = renamed(rows.slice(1), schema)
+
+    found.validate(full=True)
+    assert found.schema == schema
+    assert found.to_pylist() == [{"S": {"X": [{"Y": 1}]}, "N": 2}, {"S": {"X": None}, "N": None}]
+    assert found.column("N").chunk(0).buffers()[1].address == rows.column("n").chunk(0).buffers()[1].address
