@@ -1,0 +1,176 @@
+"""Bloom filters: which zones may hold a value, for =, <=> and IN of any length.
+
+One filter a zone, as large as the zone's distinct values ask for; zones of one value or none need no filter. The filters of
+all blocks that one task writes are stored bit-sliced, so that a needle in many zones costs a few short reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fuse_index.plugin import (
+    ALL,
+    NONE,
+    SOME,
+    Ballot,
+    BlockBatch,
+    Box,
+    IndexKind,
+    Input,
+    Pack,
+    Payload,
+    Probe,
+    Reason,
+    Refusal,
+    Sidecar,
+    hookimpl,
+)  # fmt: skip
+from fuse_index.predicate import Compare, Context, In, Leaf, Literal, Term
+from fuse_plugins.bloom.building import LONG, chunk, describe, filters, is_long
+from fuse_plugins.bloom.hashing import canonical, family, hashes, unique
+from fuse_plugins.bloom.matrices import turn
+from fuse_plugins.bloom.zones import SUMMARY, Needles, Numbers, Zones, shape
+
+READERS = 16
+"""Packs that are read at the same time."""
+
+
+@dataclass(frozen=True)
+class BloomOptions:
+    """``fpp``: the share of zones without a value that are read for it all the same. ``long_text``: also on text that is
+    longer than 256 bytes on average."""
+
+    fpp: float = 0.01
+    long_text: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0.0001 <= self.fpp <= 0.5:
+            raise ValueError(f"fpp={self.fpp!r}: choose a share between 0.0001 and 0.5")
+
+
+class Bloom(IndexKind):
+    """One bloom filter for each zone of a column."""
+
+    name = "bloom"
+    Options = BloomOptions
+
+    def accepts(self, inputs: Sequence[Input], options: BloomOptions) -> Refusal | None:
+        if len(inputs) != 1:
+            return Refusal(Reason.LEAF_UNSUPPORTED, f"bloom is on one column, not {len(inputs)}: make an index for each")
+        if family(inputs[0].type) is None:
+            return Refusal(Reason.TYPE_MISMATCH, f"cannot hash values of type {inputs[0].type}")
+        return None
+
+    def summary_type(self, inputs: Sequence[Input], options: BloomOptions) -> pa.DataType:
+        return SUMMARY
+
+    def build(self, rows: pa.Table, zones: npt.NDArray[np.int64], options: BloomOptions) -> Sidecar:
+        values = rows.column(0).combine_chunks()
+        bounds = list(zip(zones[:-1].tolist(), zones[1:].tolist(), strict=True))
+        if not options.long_text and is_long(values):
+            return Sidecar({"family": family(values.type), "zones": [{} for _ in bounds]})
+        made = [describe(values.slice(start, end - start), options.fpp) for start, end in bounds]
+        payloads = [found for _, found in made if found is not None]
+        return Sidecar(
+            {"family": family(values.type), "zones": [zone for zone, _ in made]},
+            b"".join(payloads) if payloads else None,
+            {"lengths": [len(found) for found in payloads]},
+        )
+
+    def pack(self, sidecars: Sequence[Sidecar]) -> Pack:
+        """All filters of one size as one matrix, one matrix after the other; each sidecar's span is the whole pack."""
+        sidecars = [replace(sidecar, summary=deepcopy(sidecar.summary)) for sidecar in sidecars]
+        sizes: dict[int, list[tuple[dict[str, Any], npt.NDArray[np.uint8]]]] = {}
+        for sidecar in sidecars:
+            for zone, found in filters(sidecar):
+                sizes.setdefault(zone["capacity"], []).append((zone, found))
+        matrices: list[bytes] = []
+        start = 0
+        for capacity in sorted(sizes):
+            for column, (zone, _) in enumerate(sizes[capacity]):
+                zone |= {"matrix": start, "columns": len(sizes[capacity]), "column": column}
+            matrices.append(turn([found for _, found in sizes.pop(capacity)]))
+            start += len(matrices[-1])
+        spans = [None if sidecar.payload is None else (0, start) for sidecar in sidecars]
+        return Pack(b"".join(matrices), chunk(start), [sidecar.summary for sidecar in sidecars], spans)
+
+    def compile(self, what: Leaf | Box, inputs: Sequence[Input], options: BloomOptions, context: Context) -> Probe | Refusal:
+        if len(inputs) != 1:
+            return Refusal(Reason.LEAF_UNSUPPORTED, "bloom is on one column")
+        wanted = _values(what, inputs[0].term)
+        if wanted is None:
+            return Refusal(Reason.LEAF_UNSUPPORTED, "a bloom filter answers =, <=> and IN")
+        values = pa.array(wanted, inputs[0].type)
+        found = unique(hashes(values))
+        needles = Needles(family(values.type) or "", options.fpp, found, pa.array(canonical(values), pa.binary()))
+        return Probe(needles, cost=1.0 + 100.0 * len(found))
+
+    def probe(self, probe: Probe, batch: BlockBatch) -> Ballot:
+        needles: Needles = probe.what
+        votes = np.full(len(batch.zone_rows), SOME, np.uint8)
+        if batch.summaries is None or not len(batch):
+            return Ballot(votes)
+        zones = Zones.of(batch, needles.family)
+        free = zones.capacity == 0
+        equal = pc.is_in(zones.constant.filter(pa.array(free)), needles.values, skip_nulls=True).to_numpy(zero_copy_only=False)
+        votes[zones.number[free]] = np.where(equal, ALL, NONE)
+        packs = [(payload, chosen) for payload, units in batch.packs() if len(chosen := zones.filtered(units))]
+        for absent in _each(lambda pack: zones.absent(needles, *pack), packs):
+            votes[zones.number[absent]] = NONE
+        return Ballot(votes)
+
+    def inspect(self, sidecars: BlockBatch, options: BloomOptions) -> Mapping[str, Any]:
+        if sidecars.summaries is None:
+            return {}
+        capacity = pc.struct_field(pc.list_flatten(pc.struct_field(sidecars.summaries, "zones")), "capacity")
+        found = capacity.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        sizes = [shape(one, options.fpp) for one in found[found > 0].tolist()]
+        skipped = int((found < 0).sum())
+        why = f"text is longer than {LONG} bytes on average: long_text=True indexes it all the same"
+        return {
+            "hash": "xxh3-64",
+            "fpp": options.fpp,
+            "zones": len(found),
+            "filters": len(sizes),
+            "filter_bytes": sum(slices * bits for slices, bits in sizes) // 8,
+            "constant_zones": int((found == 0).sum()),
+            "skipped_zones": skipped,
+            "skipped_because": why if skipped else None,
+        }
+
+
+@hookimpl
+def fuse_index_kinds() -> list[type[IndexKind]]:
+    return [Bloom]
+
+
+def _values(what: Leaf | Box, term: Term) -> list[Any] | None:
+    """The only values of the term on which the leaf may be TRUE; None if they are not a list."""
+    match what:
+        case Compare("=" | "<=>", left, Literal(value)) if left == term and value is not None:
+            return [value]
+        case In(left, literals) if left == term:
+            return [literal.value for literal in literals if literal.value is not None]
+        case Box():
+            points = what.domain(term).points()
+            return None if points is None else list(points)
+        case _:
+            return None
+
+
+def _each(question: Callable[[tuple[Payload, Numbers]], Numbers], packs: list[tuple[Payload, Numbers]]) -> Iterable[Numbers]:
+    """Ask of several packs at once: reading waits, mostly."""
+    if len(packs) < 2:
+        return [question(pack) for pack in packs]
+    groups = [packs[i::READERS] for i in range(min(READERS, len(packs)))]
+    with ThreadPoolExecutor(len(groups)) as pool:
+        return [answer for answers in pool.map(lambda group: [question(pack) for pack in group], groups) for answer in answers]

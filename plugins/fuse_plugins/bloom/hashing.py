@@ -1,0 +1,113 @@
+"""From values to 64 bits each: XXH3-64 of bytes that are equal exactly where Spark calls the values equal.
+
+The bytes of a value: whole numbers, dates, timestamps and decimals that fit (by their unscaled value) as 8 bytes, little-endian, so that a
+column may be widened from int to bigint and keep its hashes; wider decimals as 16; floats and doubles as those of the double,
+-0.0 as 0.0, and one NaN; text in UTF-8. Any implementation of XXH3 gives the same numbers; here 8-byte values are hashed by
+numpy, a whole array at a time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as is_
+from xxhash import xxh3_64_intdigest
+
+Hashes = npt.NDArray[np.uint64]
+
+FLIP = np.uint64(0x1CAD21F72C81017C ^ 0xDB979083E96DD4DE)
+"""Two words of XXH3's own secret, which it mixes into 8-byte inputs when no seed is given."""
+PRIME = np.uint64(0x9FB21C651E98DF25)
+WIDE = 18
+"""Digits of a decimal beyond which its unscaled value may not fit in 8 bytes."""
+
+
+def family(type: pa.DataType) -> str | None:
+    """Types of one family give equal bytes for equal values; None for types whose values are not hashed."""
+    if is_.is_signed_integer(type):
+        return "int"
+    if is_.is_float32(type) or is_.is_float64(type):
+        return "float"
+    if is_.is_decimal128(type):
+        return f"decimal:{type.scale}"
+    if is_.is_timestamp(type) and type.unit == "us":
+        return "timestamp_ntz" if type.tz is None else "timestamp"
+    for name, belongs in (("boolean", is_.is_boolean), ("date", is_.is_date32), ("string", is_.is_string), ("binary", is_.is_binary)):
+        if belongs(type):
+            return name
+    return None
+
+
+def hashes(values: pa.Array) -> Hashes:
+    """One hash for each value that is not null, in order."""
+    values = values.drop_null()
+    words = _words(values)
+    if words is not None:
+        return _xxh3_of_8_bytes(words)
+    return np.fromiter(map(xxh3_64_intdigest, canonical(values)), np.uint64, len(values))
+
+
+def unique(hashes: Hashes) -> Hashes:
+    """Each once, sorted."""
+    found = np.sort(hashes)
+    first = np.ones(len(found), np.bool_)
+    np.not_equal(found[1:], found[:-1], out=first[1:])
+    return found[first]
+
+
+def canonical(values: pa.Array) -> list[bytes]:
+    """The bytes of each value that is not null, in order."""
+    values = values.drop_null()
+    words = _words(values)
+    if words is not None:
+        return [word.tobytes() for word in words.astype("<u8")]
+    if is_.is_decimal(values.type):
+        return [bytes(wide[:8] if fits else wide) for wide, fits in zip(*_wide(values), strict=True)]
+    found: list[bytes] = values.cast(pa.binary()).to_pylist()
+    return found
+
+
+def _words(values: pa.Array) -> Hashes | None:
+    """The 8 bytes of each value as a number; None where some have other than 8. No value may be null."""
+    type = values.type
+    if is_.is_floating(type):
+        doubles = _raw(values.cast(pa.float64()), np.float64) + 0.0  # -0.0 + 0.0 is 0.0
+        doubles[np.isnan(doubles)] = np.nan
+        return doubles.view(np.uint64)
+    if is_.is_boolean(type):
+        return np.asarray(values.to_numpy(zero_copy_only=False), np.uint64)
+    if is_.is_decimal(type):
+        wide, fits = _wide(values)
+        return wide[:, :8].copy().view(np.uint64).ravel() if type.precision <= WIDE or fits.all() else None
+    if is_.is_string(type) or is_.is_binary(type):
+        return None
+    return np.asarray(_raw(values, f"i{type.bit_width // 8}"), np.int64).view(np.uint64)
+
+
+def _wide(values: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
+    """The 16 bytes of each decimal, and whether 8 of them say all."""
+    wide = _raw(values, "V16").view(np.uint8).reshape(-1, 16)
+    low, high = wide[:, :8].copy().view(np.int64).ravel(), wide[:, 8:].copy().view(np.int64).ravel()
+    return wide, high == low >> 63
+
+
+def _raw(values: pa.Array, dtype: Any) -> npt.NDArray[Any]:
+    """The values as they lie in memory."""
+    return np.frombuffer(values.buffers()[1], dtype)[values.offset : values.offset + len(values)]
+
+
+def _xxh3_of_8_bytes(words: Hashes) -> Hashes:
+    """XXH3-64 of each number's 8 little-endian bytes."""
+    mixed = _rotated(words, 32) ^ FLIP
+    mixed ^= _rotated(mixed, 49) ^ _rotated(mixed, 24)
+    mixed *= PRIME
+    mixed ^= (mixed >> np.uint64(35)) + np.uint64(8)
+    mixed *= PRIME
+    return mixed ^ (mixed >> np.uint64(28))
+
+
+def _rotated(words: Hashes, bits: int) -> Hashes:
+    return words << np.uint64(bits) | words >> np.uint64(64 - bits)
