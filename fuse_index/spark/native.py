@@ -12,11 +12,11 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import col
-from pyspark.sql.pandas.types import from_arrow_type
-from pyspark.sql.types import DataType, StructField, StructType
+from pyspark.sql.types import StructField, StructType
 
 from fuse_index.spark.compile import bridge
 from fuse_index.spark.defaults import sql_default
+from fuse_index.spark.schemas import to_spark
 from fuse_storage import Field, Schema
 
 
@@ -59,11 +59,7 @@ def _stored(field: Field) -> StructField:
         metadata["comment"] = field.comment
     if field.default is not None:
         metadata["EXISTS_DEFAULT"] = sql_default(field)
-    return StructField(field.physical, _spark(field.stored.type), True, metadata)
-
-
-def _spark(type: pa.DataType) -> DataType:
-    return from_arrow_type(type, prefer_timestamp_ntz=True)
+    return StructField(field.physical, to_spark(pa.schema([field.stored]))[0].dataType, True, metadata)
 
 
 def _as_stored(field: Field) -> bool:
@@ -73,7 +69,7 @@ def _as_stored(field: Field) -> bool:
 def _renamed(field: Field) -> Column:
     column = col(quoted([field.physical]))
     if not all(_as_stored(child) for child in field.children):
-        column = column.cast(_spark(field.type))  # by position, so that only names change
+        column = column.cast(to_spark(pa.schema([field.arrow]))[0].dataType)  # by position, so that only names change
     return column.alias(field.name)
 
 

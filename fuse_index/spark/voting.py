@@ -80,7 +80,7 @@ class Judge(Protocol):
 
 
 class Voter:
-    """The session's one callback. Answers bytes: 1 and votes, one bit per block, or 0 and the reason for none."""
+    """The session's one callback. Answers bytes: 1, their number and a bit for each block, or 0 and why there is no vote."""
 
     MEMORY: ClassVar[int] = 256
 
@@ -115,7 +115,7 @@ class Voter:
 
 def _packed(judgement: Judgement) -> tuple[bytes, Explanation | None]:
     bits = np.packbits(judgement.keep, bitorder="little")
-    return b"\1" + bits.tobytes(), judgement.explanation
+    return b"\1" + len(judgement.keep).to_bytes(4, "big") + bits.tobytes(), judgement.explanation
 
 
 def _moved(moved: Moved | None) -> bytes:

@@ -1,0 +1,242 @@
+"""Votes that fail in every way, and what the host leaves behind: no query is wrong, none fails, and no thread is leaked."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from fuse_index.spark.compile import bridge
+from fuse_index.spark.native import frame
+from fuse_index.spark.voting import Judgement, Recent, Voter
+from fuse_storage import Schema
+from tests.spark.plain import Judge, Tree, listing, read, write
+
+FILES, ROWS = 9, 10
+DEADLINE = "spark.fuse.index.deadline"
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return write(tmp_path_factory.mktemp("host"), [rows(n) for n in range(FILES)])
+
+
+def rows(n: int) -> pa.Table:
+    return pa.table({"id": np.arange(n * ROWS, (n + 1) * ROWS), "kind": [f"k{i % 5}" for i in range(ROWS)]})
+
+
+def everything(trees: list[Tree]) -> np.ndarray:
+    return np.ones(FILES, np.bool_)
+
+
+def table(spark: SparkSession, files: list[Path], say: Callable[[list[Tree]], Any]) -> DataFrame:
+    bridge(spark).optimize(spark._jsparkSession)
+    return read(spark, files, Schema.create(rows(0).schema), Judge(say))
+
+
+class Raw:
+    """A callback without the care that ``Voter`` takes."""
+
+    def __init__(self, answer: Callable[[str], Any]) -> None:
+        self.answer = answer
+
+    def apply(self, request: str) -> Any:
+        return self.answer(request)
+
+    class Java:
+        implements: ClassVar[list[str]] = ["java.util.function.Function"]
+
+
+def raw(spark: SparkSession, files: list[Path], answer: Callable[[str], Any], key: str) -> DataFrame:
+    bridge(spark).register(key, Raw(answer))
+    return frame(spark, key, f"/{key}", "main", "indexes", "s1", listing(files), Schema.create(rows(0).schema))
+
+
+@pytest.fixture
+def deadline(spark: SparkSession) -> Iterator[float]:
+    spark.conf.set(DEADLINE, "300ms")
+    yield 0.3
+    spark.conf.unset(DEADLINE)
+
+
+def python_threads() -> int:
+    return threading.active_count()
+
+
+@pytest.mark.parametrize("failure", [ValueError("bad"), MemoryError(), SystemExit(1), KeyboardInterrupt()], ids=lambda failure: repr(failure))
+def test_a_vote_that_raises_reads_everything_and_says_why(
+    spark: SparkSession, files: list[Path], failure: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    def say(trees: list[Tree]) -> np.ndarray:
+        raise failure
+
+    with caplog.at_level(logging.WARNING, "fuse_index.spark"):
+        assert table(spark, files, say).filter("id = 42").collect() == [(42, "k2")]
+    assert type(failure).__name__ in caplog.text
+
+
+def test_a_vote_that_hangs_is_given_up_on(spark: SparkSession, files: list[Path], deadline: float) -> None:
+    release = threading.Event()
+
+    def say(trees: list[Tree]) -> np.ndarray:
+        release.wait(30)
+        return everything(trees)
+
+    hanging = table(spark, files, say)
+    started = time.monotonic()
+    try:
+        assert hanging.filter("id = 42").collect() == [(42, "k2")]
+    finally:
+        release.set()
+    assert time.monotonic() - started < 20
+
+
+def test_a_vote_that_comes_late_serves_the_next_query(spark: SparkSession, files: list[Path], deadline: float) -> None:
+    done = threading.Event()
+
+    def say(trees: list[Tree]) -> np.ndarray:
+        time.sleep(1)
+        done.set()
+        return np.arange(FILES) == 4
+
+    slow = table(spark, files, say)
+    assert slow.filter("id > 0").count() == FILES * ROWS - 1
+    assert done.wait(10)
+    time.sleep(0.2)
+    assert slow.filter("id > 0").count() == ROWS  # what the (wrong) vote says, so it was asked
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None, b"", b"\1", b"\1\0\0\0\x09", b"\1\0\0\0\x09\0", b"\1\0\0\0\x08\0\0", b"\1\0\0\0\x09\0\0\0", b"\2\0\0\0\x09\0\0", "text", 7, b"\0why",
+        bytes(10_000),
+    ],
+    ids=[
+        "nothing", "empty", "no number", "no bits", "too few bits", "fewer blocks", "too many bits", "unknown kind", "text", "number", "refusal",
+        "zeros",
+    ],
+)
+def test_an_answer_of_the_wrong_form_reads_everything(spark: SparkSession, files: list[Path], answer: Any) -> None:
+    strange = raw(spark, files, lambda request: answer, f"strange {answer!r:.20}")
+
+    assert strange.filter("id = 42").collect() == [(42, "k2")]
+
+
+def test_a_raw_callback_that_raises_reads_everything(spark: SparkSession, files: list[Path]) -> None:
+    def fail(request: str) -> bytes:
+        raise OSError("socket closed")
+
+    assert raw(spark, files, fail, "raising").filter("id = 42").collect() == [(42, "k2")]
+
+
+def test_a_judge_that_answers_for_another_number_of_blocks_is_not_believed(spark: SparkSession, files: list[Path]) -> None:
+    fewer = table(spark, files, lambda trees: np.zeros(FILES - 1, np.bool_))
+
+    assert fewer.filter("id = 42").collect() == [(42, "k2")]
+
+
+def test_a_dataframe_whose_voter_is_gone_reads_everything(spark: SparkSession, files: list[Path]) -> None:
+    orphan = frame(spark, "nobody", "/orphan", "main", "indexes", "s1", listing(files), Schema.create(rows(0).schema))
+
+    assert orphan.filter("id = 42").collect() == [(42, "k2")]
+
+
+def test_queries_with_a_shuffle_leak_no_thread(spark: SparkSession, files: list[Path]) -> None:
+    asked = table(spark, files, everything)
+
+    def query(n: int) -> None:
+        asked.filter(f"id > {n}").groupBy("kind").count().orderBy("kind").collect()
+
+    query(-1)
+    before = python_threads()
+    for n in range(40):
+        query(n)
+
+    assert python_threads() <= before
+
+
+def test_several_threads_may_query_at_once(spark: SparkSession, files: list[Path]) -> None:
+    asked = table(spark, files, lambda trees: np.arange(FILES) >= 4)
+
+    def count(n: int) -> int:
+        return asked.filter(f"id >= {40 + n}").count()
+
+    with ThreadPoolExecutor(8) as pool:
+        found = [*pool.map(count, range(24))]
+    assert found == [FILES * ROWS - 40 - n for n in range(24)]
+
+
+def test_one_class_is_compiled_once_however_many_ask(spark: SparkSession) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        found = [*pool.map(lambda _: bridge(spark), range(16))]
+
+    assert len({made.hashCode() for made in found}) == 1
+
+
+def test_our_rule_is_added_once_and_keeps_those_of_others(spark: SparkSession) -> None:
+    methods = spark._jsparkSession.experimental()
+    before = methods.extraOptimizations()
+    put = getattr(methods, "extraOptimizations_$eq")  # a name that Python has no syntax for
+    theirs = getattr(getattr(spark._jvm.org.apache.spark.sql.catalyst.optimizer, "CollapseProject$"), "MODULE$")
+    try:
+        put(spark._jvm.org.apache.spark.api.python.PythonUtils.toSeq([theirs]))
+        for _ in range(3):
+            bridge(spark).optimize(spark._jsparkSession)
+        rules = methods.extraOptimizations()
+        assert [rules.apply(i).getClass().getSimpleName() for i in range(rules.length())] == ["CollapseProject$", "Narrow"]
+    finally:
+        put(before)
+
+
+def test_a_view_cannot_be_written_and_loses_no_file(spark: SparkSession, files: list[Path]) -> None:
+    target = table(spark, files, everything)
+    target.createOrReplaceTempView("readonly")
+    try:
+        for attempt in ("INSERT INTO readonly SELECT * FROM readonly", "INSERT OVERWRITE readonly SELECT * FROM readonly"):
+            with pytest.raises(AnalysisException):
+                spark.sql(attempt)
+        for overwrite in (False, True):
+            with pytest.raises(AnalysisException):
+                target.write.insertInto("readonly", overwrite=overwrite)
+    finally:
+        spark.catalog.dropTempView("readonly")
+    assert all(file.exists() for file in files)
+    assert target.count() == FILES * ROWS
+
+
+def test_what_was_used_last_is_kept() -> None:
+    recent: Recent[int, str] = Recent(2)
+    for number in (1, 2, 1, 3):
+        recent.get(number, lambda number=number: f"made {number}")  # type: ignore[misc]
+
+    made: list[int] = []
+    for number in (3, 1, 2):
+        recent.get(number, lambda number=number: made.append(number) or "anew")  # type: ignore[misc, func-returns-value]
+    assert made == [2]
+
+
+def test_a_failed_vote_is_not_remembered() -> None:
+    answers = iter([ValueError("once"), np.array([True])])
+
+    class Flaky:
+        def judge(self, question: Any) -> Judgement:
+            answer = next(answers)
+            if isinstance(answer, ValueError):
+                raise answer
+            return Judgement(answer)
+
+        def move(self, url: str, branch: str, snapshot: str) -> None:
+            return None
+
+    voter = Voter(Flaky())
+    assert voter.apply('{"filters": []}') == b"\0ValueError: once"
+    assert voter.apply('{"filters": []}') == b"\1\0\0\0\1\1"
