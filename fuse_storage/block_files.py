@@ -20,7 +20,7 @@ import pyarrow.types as is_
 import xxhash
 
 from fuse_storage.cache import Cache, shared
-from fuse_storage.conform import renamed
+from fuse_storage.conform import renamed_array
 from fuse_storage.errors import Corrupt
 from fuse_storage.objects import Range
 from fuse_storage.schema import Field, Schema
@@ -190,28 +190,21 @@ def _column(found: pa.Table, field: Field, rows: int) -> pa.ChunkedArray:
     place = found.schema.get_field_index(field.physical)
     if place < 0:
         return pa.chunked_array([pa.repeat(field.default_scalar, rows)], field.type)
-    column = found.column(place)
-    if column.type == field.stored.type:
-        return _relabelled(column, field)
-    return pa.chunked_array([_fitted(chunk, field) for chunk in column.chunks], field.type)
-
-
-def _relabelled(column: pa.ChunkedArray, field: Field) -> pa.ChunkedArray:
-    if column.type == field.type:
-        return column
-    return renamed(pa.table({"": column}), pa.schema([pa.field("", field.type)])).column(0)
+    return pa.chunked_array([_fitted(chunk, field) for chunk in found.column(place).chunks], field.type)
 
 
 def _fitted(values: pa.Array, field: Field) -> pa.Array:
     """Values of a file's type as values of the field's: parts by physical name, those it lacks NULL, narrower ones widened."""
-    if values.type == field.type:
-        return values
+    if field.is_leaf:
+        return values if values.type == field.type else pc.cast(values, field.type)
+    if values.type == field.stored.type:
+        return renamed_array(values, field.type)
     if not is_.is_struct(field.type):
-        return pc.cast(values, field.type) if field.is_leaf else _refitted(values, field)
+        return _refitted(values, field)
     parts = [_part(values, child) for child in field.children]
     fields = [child.arrow.with_nullable(True) for child in field.children]
     mask = pc.is_null(values) if values.null_count else None
-    return pa.StructArray.from_arrays(parts, fields=fields, mask=mask).cast(field.type)
+    return renamed_array(pa.StructArray.from_arrays(parts, fields=fields, mask=mask), field.type)
 
 
 def _part(values: pa.StructArray, child: Field) -> pa.Array:

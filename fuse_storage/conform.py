@@ -125,3 +125,11 @@ def renamed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """The same columns under other names, nested ones too, without copying. The types must differ in names only."""
     batches = [pa.record_batch(_Renamed(batch, schema)) for batch in rows.to_batches()]
     return pa.Table.from_batches(batches, schema)
+
+
+def renamed_array(values: pa.Array, type: pa.DataType) -> pa.Array:
+    """The same values under other names within."""
+    if values.type == type:
+        return values
+    batch = pa.RecordBatch.from_arrays([values], [""])
+    return pa.record_batch(_Renamed(batch, pa.schema([("", type)]))).column(0)
