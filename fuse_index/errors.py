@@ -2,7 +2,9 @@
 
 FuseIndexError
 ├── WhereError      also a ValueError: the text of a predicate cannot be understood; says where
-└── OpaqueError     also a ValueError: a predicate that only Spark can evaluate was to be evaluated here
+├── OpaqueError     also a ValueError: a predicate that only Spark can evaluate was to be evaluated here
+├── DefinitionError also a ValueError: an index cannot be defined, found or built as asked
+└── IndexFault      an index did something wrong; only raised in strict mode
 """
 
 
@@ -16,3 +18,18 @@ class WhereError(FuseIndexError, ValueError):
 
 class OpaqueError(FuseIndexError, ValueError):
     """Nothing here can evaluate this part of a predicate exactly as Spark does. The message names the part."""
+
+
+class DefinitionError(FuseIndexError, ValueError):
+    """An index cannot be defined, found or built as asked. The message names the index or kind, and what to do."""
+
+
+class IndexFault(FuseIndexError):
+    """An index raised, hung, contradicted others or answered nonsense; raised only in strict mode."""
+
+    def __init__(self, index: str, kind: str, reason: str, detail: str) -> None:
+        super().__init__(f"index {index!r} of kind {kind!r}: {reason}: {detail}")
+        self.index, self.kind, self.reason, self.detail = index, kind, reason, detail
+
+    def __reduce__(self) -> tuple[type, tuple[str, str, str, str]]:
+        return type(self), (self.index, self.kind, self.reason, self.detail)
