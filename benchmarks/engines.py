@@ -76,6 +76,7 @@ class _Spark:
             SparkSession.builder.master("local[2]")
             .config("spark.driver.memory", "6g")
             .config("spark.ui.enabled", False)
+            .config("spark.ui.showConsoleProgress", False)
             .config("spark.sql.shuffle.partitions", 2)
             .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
             .config("spark.sql.session.timeZone", "UTC")
@@ -150,7 +151,7 @@ class DuckDB:
         if query.where is None:
             row = self.connection.execute(f"SELECT {AGGREGATE} FROM rows").fetchall()[0]
             return row[0], int(row[1])
-        return of_rows(pa.table(self.connection.execute(f"SELECT * FROM rows WHERE {query.where}").arrow()))
+        return of_rows(self.connection.sql(f"SELECT * FROM rows WHERE {query.where}").to_arrow_table())
 
     def touched(self, query: Query) -> Mapping[str, Any]:
         return {}
