@@ -10,7 +10,7 @@ import io
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,7 @@ import xxhash
 from fuse_storage.cache import Cache, shared
 from fuse_storage.conform import renamed_array
 from fuse_storage.errors import Corrupt
-from fuse_storage.objects import Range
+from fuse_storage.objects import Range, coalesced
 from fuse_storage.schema import Field, Schema
 from fuse_storage.store import Store
 
@@ -31,7 +31,7 @@ FOOTER_SUM = 8
 
 def chunk_sum(chunk: bytes | memoryview, number: int) -> int:
     """The checksum of column chunk ``number`` of a file, counted through its zones."""
-    return xxhash.xxh32_intdigest(chunk, number)
+    return xxhash.xxh3_64_intdigest(chunk, number) & 0xFFFFFFFF  # five times as fast as xxh32
 
 
 def footer_sum(data: bytes) -> bytes:
@@ -138,24 +138,29 @@ def _below(field: Field, above: str, among: Sequence[int], paths: Sequence[str])
 
 def _fetched(store: Store, block: BlockFile, opened: Footer, zones: Iterable[int], columns: Sequence[int]) -> _Sparse:
     numbers = [zone * opened.columns + column for zone in zones for column in columns]
-    places = [opened.chunks[number] for number in numbers]
-    fetched = store.read_ranges(block.key, places)
-    for number, chunk in zip(numbers, fetched, strict=True):
-        if chunk_sum(chunk, number) != opened.sums[number]:
+    spans = coalesced([opened.chunks[number] for number in numbers], store.gap)
+    sparse = _Sparse(spans, store.read_ranges(block.key, spans))
+    for number in numbers:
+        if chunk_sum(sparse.view(*opened.chunks[number]), number) != opened.sums[number]:
             zone, column = divmod(number, opened.columns)
             name = opened.metadata.schema.column(column).path
             raise Corrupt(f"{store.url}/{block.key}: column {name!r} of zone {zone} fails its checksum; restore the file from a copy")
-    return _Sparse(places, fetched)
+    return sparse
 
 
 class _Sparse(io.RawIOBase):
     """A file of which only some bytes are here: those that were fetched and checked."""
 
-    def __init__(self, places: Sequence[Range], chunks: Sequence[bytes]) -> None:
-        order = sorted(range(len(places)), key=lambda place: places[place][0])
-        self.starts = [places[place][0] for place in order]
-        self.chunks = [pa.py_buffer(chunks[place]) for place in order]
+    def __init__(self, spans: Sequence[Range], fetched: Sequence[bytes]) -> None:
+        self.starts = [offset for offset, _ in spans]
+        self.fetched = fetched
         self.position = 0
+
+    def view(self, offset: int, length: int) -> memoryview:
+        """These bytes, or as many of them as are here."""
+        place = max(bisect_right(self.starts, offset) - 1, 0)
+        start = offset - self.starts[place]
+        return memoryview(self.fetched[place])[start : start + length]
 
     def readable(self) -> bool:
         return True
@@ -171,18 +176,16 @@ class _Sparse(io.RawIOBase):
         return self.position
 
     def size(self) -> int:
-        return self.starts[-1] + len(self.chunks[-1])
+        return self.starts[-1] + len(self.fetched[-1])
 
     def read_buffer(self, size: int) -> pa.Buffer:
         """Arrow asks for this in place of ``read``, and copies nothing then."""
-        place = bisect_right(self.starts, self.position) - 1
-        start = self.position - self.starts[place]
-        found = self.chunks[place].slice(start, min(size, len(self.chunks[place]) - start))
+        found = self.view(self.position, size)
         self.position += len(found)
-        return found
+        return pa.py_buffer(found)
 
     def read(self, size: int = -1) -> bytes:
-        return cast(bytes, self.read_buffer(size).to_pybytes())
+        return bytes(self.read_buffer(size))
 
 
 def _column(found: pa.Table, field: Field, rows: int) -> pa.ChunkedArray:

@@ -1,8 +1,8 @@
 """Packs: what indexes keep of many blocks, in one file, every read of it verified.
 
-Logical bytes are cut into chunks, and in the file each chunk is followed by its own 4-byte checksum, seeded with the
-chunk's number, so that a few short ranges can be read and trusted without reading the whole. Offsets are logical:
-they do not count the checksums. Nothing here knows what an index is.
+Logical bytes are cut into chunks, and in the file each chunk is followed by its own 4-byte checksum (of xxh3-64, seeded
+with the chunk's number), so that a few short ranges can be read and trusted without reading the whole. Offsets are
+logical: they do not count the checksums. Nothing here knows what an index is.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def logical_size(length: int, chunk: int) -> int:
 
 
 def _checksum(piece: bytes | memoryview, number: int) -> int:
-    return xxhash.xxh32_intdigest(piece, number & 0xFFFFFFFF)
+    return xxhash.xxh3_64_intdigest(piece, number) & 0xFFFFFFFF
 
 
 class PackPayload:
