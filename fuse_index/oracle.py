@@ -6,6 +6,7 @@ only Spark can evaluate raises OpaqueError.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -212,12 +213,18 @@ COMPARE: Mapping[str, Callable[[Values, Values], Values]] = {
 def _in(values: pa.Array, wanted: tuple[Literal, ...]) -> Values:
     known = pa.array([literal.value for literal in wanted if literal.value is not None], values.type)
     if is_.is_floating(values.type):
-        values, known = pc.add(values, pa.scalar(0.0, values.type)), pc.add(known, pa.scalar(0.0, values.type))  # -0.0 becomes 0.0
+        values, known = _plain(values), _plain(known)
     found = pc.is_in(values, value_set=known)
     decided = pc.is_valid(values)
     if len(known) < len(wanted):
         decided = pc.and_(decided, found)
     return pc.if_else(decided, found, pa.scalar(None, pa.bool_()))
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    """One zero and one NaN: ``is_in`` tells apart what differs in any bit."""
+    unsigned = pc.add(values, pa.scalar(0.0, values.type))
+    return pc.if_else(pc.is_nan(unsigned), pa.scalar(math.nan, values.type), unsigned)
 
 
 def _like(values: Values, text: str | None, escape: str) -> Values:
