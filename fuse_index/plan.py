@@ -7,7 +7,7 @@ possible vote could still change something. Whatever an index cannot say leaves 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fuse_index.batch import Indices, zone_numbers
-from fuse_index.definitions import load
+from fuse_index.definitions import Definition, load
 from fuse_index.domain import Box
 from fuse_index.explain import Explanation, Totals
 from fuse_index.host import Host
@@ -62,18 +62,19 @@ class Plan:
 def plan(
     table: Table, predicate: Predicate | None, host: Host, context: Context | None = None, *,
     indexes: bool = True, zones: bool = True, budget: float = 10.0, strict: bool = False,
+    only: Sequence[Definition] | None = None,
 ) -> Plan:  # fmt: skip
     """Decide what ``predicate`` has to read of ``table``.
 
     ``indexes=False`` reads everything, ``zones=False`` stops at whole blocks, ``budget`` is the seconds that all indexes
-    together may take, ``strict`` raises what an index did wrong instead of going on without it. Raises StorageError
-    if the table itself cannot be read.
+    together may take, ``strict`` raises what an index did wrong instead of going on without it, ``only`` asks these
+    indexes and no other. Raises StorageError if the table itself cannot be read.
     """
     context = context or Context()
     started = perf_counter()
     if predicate is None or not indexes:
         return _everything(table, predicate, context, disabled=predicate is not None)
-    panel = Panel(host, load(table.snapshot, host), context, budget)
+    panel = Panel(host, load(table.snapshot, host, context) if only is None else only, context, budget, implicit=only is None)
     return _Planner(table, panel.about(predicate), Ledger(strict), started + budget, zones).run(context)
 
 

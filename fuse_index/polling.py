@@ -12,6 +12,7 @@ from time import perf_counter
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from fuse_index.ask import Failure, ask
 from fuse_index.batch import Batch, Indices, zone_numbers
@@ -26,6 +27,7 @@ from fuse_index.reasons import Reason
 from fuse_index.votes import FALSE, NULL, TRUE, UNKNOWN, Ballot
 from fuse_storage import Blocks, SegmentList, SidecarRows, Table, Units
 
+Mask = npt.NDArray[np.bool_]
 Basis = tuple[Table, Questions, Ledger, float]
 
 
@@ -66,23 +68,25 @@ class Poll:
         if not isinstance(question.leaf, Box) and (own := self._own(question.leaf)) is not None:
             yield None, own
         for voter in question.voters:
-            batch = self._free_batch(voter)
-            if batch is not None and (ballot := self._ask(question, voter, batch)) is not None:
+            found = self._free_batch(question, voter)
+            if found is not None and (ballot := self._ask(question, voter, found[0])) is not None:
                 whole = self._settle(question.leaf, voter, ballot, self._nulls(voter.inputs))
-                if batch.summaries is not None:
-                    whole = _unknown_where(whole, ~_valid(batch))
-                yield voter, whole
+                yield voter, whole if found[1] is None else _unknown_where(whole, ~found[1])
 
-    def _free_batch(self, voter: Voter) -> Batch | None:
+    def _free_batch(self, question: Question, voter: Voter) -> tuple[Batch, Mask | None] | None:
+        """What this voter can be shown at this level, and of which units it knows anything (None: of all)."""
         fields = self._fields(voter.inputs)
         if voter.definition is None:
-            return Batch.whole(self.units, fields) if self.units is not None else None
+            return None if self.units is None else (Batch.whole(self.units, fields), None)
         if self.segments is not None and isinstance(voter.kind, RollsUp):
             summaries = self.segments.roll_ups(voter.definition.key)
-            return None if summaries is None else Batch.whole(self.segments, fields, summaries)
+            return None if summaries is None else (Batch.whole(self.segments, fields, summaries), _valid(summaries))
         if self.level == "block" and voter.probe.cost == 0 and self.blocks is not None:
             sidecars = self._sidecars(voter)
-            return None if sidecars is None else Batch.whole(self.blocks, fields, sidecars.summaries)
+            if sidecars is None:
+                return None
+            usable = self._usable(question, voter, sidecars, np.arange(len(self.blocks)))
+            return Batch.whole(self.blocks, fields, sidecars.summaries), usable
         return None
 
     def _own(self, leaf: Leaf) -> Ballot | None:
@@ -110,9 +114,9 @@ class Poll:
         assert self.blocks is not None
         sidecars = self._sidecars(voter)
         if sidecars is None:
+            self.basis[2].note(question.leaf, voter, Reason.BLOCK_NOT_INDEXED, "no block is indexed: refresh the index")
             return None
-        usable = sidecars.indexed & np.isin(sidecars.versions, list(voter.kind.reads))
-        self._note_gaps(question, voter, sidecars, usable, chosen)
+        usable = self._usable(question, voter, sidecars, chosen)
         chosen = chosen[usable[chosen]]
         if not len(chosen):
             return None
@@ -148,18 +152,22 @@ class Poll:
                 if (ballot := self._ask(question, voter, smaller)) is not None:
                     yield part, ballot
 
-    def _note_gaps(self, question: Question, voter: Voter, sidecars: SidecarRows, usable: npt.NDArray[np.bool_], chosen: Indices) -> None:
+    def _usable(self, question: Question, voter: Voter, sidecars: SidecarRows, chosen: Indices) -> Mask:
+        """The blocks with a sidecar that the kind can read; what stands in the way on the others is noted."""
+        known = sidecars.indexed & np.isin(sidecars.versions, list(voter.kind.reads))
+        usable: Mask = known & holds_something(sidecars)
         ledger, wanted = self.basis[2], len(chosen)
         if sidecars.error:
             ledger.note(question.leaf, voter, Reason.CORRUPT, sidecars.error)
-        newer = int((sidecars.indexed & ~usable)[chosen].sum())
-        absent = int((~sidecars.indexed)[chosen].sum())
+        newer = int((sidecars.indexed & ~known)[chosen].sum())
+        absent = int((~sidecars.indexed | (known & ~usable))[chosen].sum())
         if newer:
             detail = f"{newer} of {wanted} blocks have a payload version that this code cannot read"
             ledger.note(question.leaf, voter, Reason.PAYLOAD_TOO_NEW, detail)
         if absent:
             detail = f"{absent} of {wanted} blocks are not indexed: refresh the index"
             ledger.note(question.leaf, voter, Reason.BLOCK_NOT_INDEXED, detail)
+        return usable
 
     # --- asking and settling ----------------------------------------------------------------------------------
 
@@ -248,10 +256,15 @@ def _counts(array) -> npt.NDArray[np.float64]:  # type: ignore[no-untyped-def]
     return counts
 
 
-def _valid(batch: Batch) -> npt.NDArray[np.bool_]:
-    assert batch.summaries is not None
-    valid: npt.NDArray[np.bool_] = batch.summaries.is_valid().to_numpy(zero_copy_only=False)
+def _valid(values: pa.Array) -> Mask:
+    valid: Mask = values.is_valid().to_numpy(zero_copy_only=False)
     return valid
+
+
+def holds_something(sidecars: SidecarRows) -> Mask:
+    """The blocks of which a summary is kept, or a payload where a kind has no summaries."""
+    summaries = sidecars.summaries
+    return sidecars.spans[1] > 0 if pa.types.is_null(summaries.type) else _valid(summaries)
 
 
 def _unknown_where(ballot: Ballot, mask: npt.NDArray[np.bool_]) -> Ballot:

@@ -85,6 +85,8 @@ class Panel:
     definitions: Sequence[Definition | Unavailable]
     context: Context
     budget: float
+    implicit: bool = True
+    """Kinds that need no definition are asked, too."""
 
     def about(self, predicate: Predicate) -> Questions:
         implied = dict(self._implied(leaves(predicate)))
@@ -129,7 +131,7 @@ class Panel:
 
     def _opinions(self, subject: Leaf | Box) -> Iterator[Voter | Silence]:
         terms = subject_terms(subject)
-        if len(terms) == 1 and isinstance(terms[0], Column):
+        if self.implicit and len(terms) == 1 and isinstance(terms[0], Column):
             given = (Input(terms[0], terms[0].type),)
             for name, kind in self.host.kinds.items():
                 if kind.implicit:

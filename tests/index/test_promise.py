@@ -27,7 +27,7 @@ VALUES = {
     "t": st.sampled_from([None, 0, 1, 10**15]),
 }
 COLUMNS = {field.name: Column((field.name,), field.type) for field in SCHEMA}
-SMALL = {"block_rows": "4", "zone_rows": "2"}
+SMALL = {"block_rows": 4, "zone_rows": 2}
 
 rows = st.lists(st.fixed_dictionaries(VALUES), min_size=1, max_size=24)
 
@@ -133,7 +133,7 @@ def folder_of(key: str) -> str:
 @pytest.mark.parametrize("damage", ["flip", "cut", "gone"])
 def test_damage_gives_the_right_rows_or_an_error_and_never_wrong_rows(tmp_path, folder, damage):
     values = some_rows(48)
-    whole = fuse.create_table(str(tmp_path / "whole"), SCHEMA, properties={"block_rows": "12", "zone_rows": "4"})
+    whole = fuse.create_table(str(tmp_path / "whole"), SCHEMA, properties={"block_rows": 12, "zone_rows": 4})
     for name in ("id", "s"):
         whole.create_index(f"{name}_bloom", "bloom", [name])
     whole.append(as_table(values))

@@ -1,0 +1,87 @@
+"""What people hand over: rows as Arrow batches, whatever they came in; schemas as Arrow schemas. Knows no table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fuse_index import spark_types
+from fuse_index.errors import InputError
+
+BATCH_ROWS = 65_536
+
+
+def batches(data: Any) -> Iterator[pa.RecordBatch]:
+    """Rows as record batches: of a pa.Table, RecordBatch or RecordBatchReader, a pandas DataFrame, Parquet path(s),
+    a list of dicts, or anything with the Arrow C stream interface. Raises InputError."""
+    match data:
+        case pa.Table():
+            yield from data.to_batches(max_chunksize=BATCH_ROWS)
+        case pa.RecordBatch():
+            yield data
+        case pa.RecordBatchReader():
+            yield from data
+        case str() | PathLike():
+            yield from _parquet([data])
+        case list() | tuple() if data and all(isinstance(item, str | PathLike) for item in data):
+            yield from _parquet(data)
+        case list() | tuple() if all(isinstance(item, dict) for item in data):
+            yield from (pa.Table.from_pylist(list(data)) if data else pa.table({})).to_batches()
+        case _ if hasattr(data, "__arrow_c_stream__"):
+            yield from pa.RecordBatchReader.from_stream(data)
+        case _ if type(data).__module__.startswith("pandas."):
+            yield from pa.Table.from_pandas(data, preserve_index=False).to_batches(max_chunksize=BATCH_ROWS)
+        case _:
+            raise InputError(
+                f"rows cannot be read from {type(data).__name__}: give a pa.Table, a RecordBatchReader, a pandas DataFrame or Parquet paths"
+            )
+
+
+def _parquet(paths: Sequence[str | PathLike[str]]) -> Iterator[pa.RecordBatch]:
+    for path in paths:
+        for file in _files(Path(path)):
+            try:
+                with pq.ParquetFile(file) as parquet:
+                    yield from parquet.iter_batches(batch_size=BATCH_ROWS)
+            except (OSError, pa.ArrowException) as problem:
+                raise InputError(f"{file} cannot be read as Parquet: {problem}") from problem
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.exists():
+        raise InputError(f"no file {str(path)!r}")
+    found = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+    if not found:
+        raise InputError(f"no Parquet file in folder {str(path)!r}")
+    return found
+
+
+def schema_of(schema: Any) -> pa.Schema:
+    """An Arrow schema from one, from Spark's StructType, or from DDL text. Raises InputError or WhereError."""
+    match schema:
+        case pa.Schema():
+            return schema
+        case str():
+            from fuse_index.ddl import parse_schema
+
+            return parse_schema(schema)
+        case _ if hasattr(schema, "fieldNames") and hasattr(schema, "json"):
+            return _of_spark(json.loads(schema.json()))
+        case _:
+            raise InputError(f"a schema cannot be read from {type(schema).__name__}: give a pa.Schema, a StructType or DDL text")
+
+
+def _of_spark(described: dict[str, Any]) -> pa.Schema:
+    fields = []
+    for field in described["fields"]:
+        kind = spark_types.from_json(field["type"])
+        if kind is None:
+            raise InputError(f"column {field['name']!r} has Spark type {field['type']!r}, which a table cannot hold: cast it first")
+        fields.append(pa.field(field["name"], kind, field["nullable"]))
+    return pa.schema(fields)

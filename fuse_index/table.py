@@ -1,0 +1,205 @@
+"""What users open: a table with its indexes. Everything here hands on to the modules that know how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+import fuse_storage as storage
+from fuse_index import introspection, lifecycle, rows
+from fuse_index.build import Builder
+from fuse_index.definitions import Definition, define, load
+from fuse_index.errors import DefinitionError
+from fuse_index.explain import Explanation
+from fuse_index.host import Host
+from fuse_index.normalize import normalize
+from fuse_index.plan import Plan, plan
+from fuse_index.predicate import Context, Predicate
+from fuse_index.scan import Scan
+from fuse_index.verify import Verification, verify
+from fuse_storage import Snapshot
+
+Progress = Callable[[int, int], None]
+"""Told after each step how many blocks are done, and how many there are to do."""
+
+
+@dataclass
+class Table:
+    """One snapshot of a table, and the way to its next one.
+
+    A handle reads the snapshot that it was opened at; a write through it moves it to the snapshot that the write made.
+    """
+
+    stored: storage.Table
+    host: Host
+    context: Context = Context()  # noqa: RUF009 - frozen
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The snapshot this handle reads."""
+        return self.stored.snapshot
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.snapshot.schema.arrow
+
+    def refresh(self) -> Table:
+        """Move to the newest snapshot of the branch."""
+        self.stored = self.stored.refresh()
+        return self
+
+    # --- rows -------------------------------------------------------------------------------------------------
+
+    def append(self, data: Any, application: tuple[str, int] | None = None) -> Snapshot:
+        """Add rows, indexed as they are written, in one commit; nothing happens if there are none.
+
+        ``data``: a pa.Table, RecordBatchReader, pandas DataFrame or Parquet path(s), with the table's columns by name.
+        ``application``: (id, version) of a writer that wants each version written once. Raises SchemaError naming the
+        column that does not fit, Conflict, CommitUnknown and other StorageErrors.
+        """
+        writer = self.stored.writer(self.builders())
+        try:
+            for batch in rows.batches(data):
+                writer.write(batch)
+            staged = writer.finish()
+        except BaseException:
+            writer.abort()
+            raise
+        transaction = self.stored.transaction()
+        transaction.append(staged)
+        self.stored = transaction.commit("append", application=application)
+        return self.snapshot
+
+    def scan(
+        self, where: str | Predicate | None = None, columns: Sequence[str] | None = None, limit: int | None = None, indexes: bool = True,
+        strict: bool = False,
+    ) -> Scan:  # fmt: skip
+        """Matching rows, read when asked for. ``where``: Spark SQL; ``indexes=False`` reads every block.
+
+        Raises WhereError showing the place, SchemaError naming near columns; ``strict`` raises IndexFault for an index
+        that does something wrong, which otherwise only costs time.
+        """
+        names = tuple(self.schema.names if columns is None else [self._column(name) for name in columns])
+        return Scan(self._plan(where, indexes, strict), names, self.host.functions, limit)
+
+    def explain(self, where: str | Predicate | None = None) -> Explanation:
+        """What a scan would read, which index removed how much, and why no other could."""
+        return self._plan(where, True, False).explanation
+
+    def _plan(self, where: str | Predicate | None, indexes: bool, strict: bool) -> Plan:
+        return plan(self.stored, self._predicate(where), self.host, self.context, indexes=indexes, strict=strict)
+
+    def _predicate(self, where: str | Predicate | None) -> Predicate | None:
+        if not isinstance(where, str):
+            return None if where is None else normalize(where, self.context)
+        from fuse_index.where import parse  # the SQL parser takes a while to import
+
+        return parse(where, self.snapshot.schema, self.context, self.host.functions)
+
+    def _column(self, name: str) -> str:
+        return self.snapshot.schema.find([name], self.context.case_sensitive).name
+
+    # --- indexes ----------------------------------------------------------------------------------------------
+
+    def create_index(self, name: str, kind: str, columns: Sequence[str], build: bool = True, **options: Any) -> Snapshot:
+        """Define an index, and with ``build`` index the blocks that are there. New blocks are indexed as they come.
+
+        ``columns``: names, or terms such as ``lower(email)``. Raises DefinitionError, or Conflict if the name is taken.
+        """
+        if name in self.snapshot.definitions:
+            raise DefinitionError(f"there is an index {name!r} already: drop it first, or choose another name")
+        schema = self.snapshot.schema
+        definition = define(name, kind, columns, options, schema, self.host, self.context)
+        transaction = self.stored.transaction()
+        transaction.define(name, definition.to_json(schema))
+        self.stored = transaction.commit("create index", summary={"index": name, "kind": kind})
+        return self.refresh_index(name) if build else self.snapshot
+
+    def refresh_index(self, name: str | None = None, processes: int = 1, progress: Progress | None = None) -> Snapshot:
+        """Index the blocks that an index lacks, and only those; without a name, of every index."""
+        for definition in [self._definition(name)] if name is not None else self._definitions():
+            self.stored = lifecycle.refresh(self.stored, definition, self.host, processes, progress)
+        return self.snapshot
+
+    def rebuild_index(self, name: str, processes: int = 1, progress: Progress | None = None) -> Snapshot:
+        """Index every block anew, with the kind as it is installed; no row is rewritten."""
+        self.stored = lifecycle.rebuild(self.stored, self._definition(name), self.host, processes, progress)
+        return self.snapshot
+
+    def drop_index(self, name: str) -> Snapshot:
+        """Forget an index. Only metadata changes; its files stay for older snapshots."""
+        self._known(name)
+        transaction = self.stored.transaction()
+        transaction.undefine(name)
+        self.stored = transaction.commit("drop index", summary={"index": name})
+        return self.snapshot
+
+    def verify_index(self, name: str, blocks: int = 16, seed: int = 0) -> Verification:
+        """Judge an index anew, by the oracle, on up to so many blocks; and every byte of its payloads by its checksum."""
+        return verify(self.stored, self._definition(name), self.host, blocks, seed)
+
+    def indexes(self) -> pa.Table:
+        """One row per index: what it is on, its options, coverage, sizes, and what stands in its way."""
+        return introspection.indexes(self.stored, self.host)
+
+    def inspect_index(self, name: str) -> Mapping[str, Any]:
+        """All that is known of one index, and what its kind says of its contents."""
+        self._known(name)
+        return introspection.inspect(self.stored, self.host, name)
+
+    def builders(self) -> list[Builder]:
+        """What indexes rows as they are written."""
+        return [Builder.of(definition, self.host) for definition in self._definitions() if lifecycle.is_current(definition, self.host)]
+
+    def _definitions(self) -> list[Definition]:
+        return [found for found in load(self.snapshot, self.host) if isinstance(found, Definition)]
+
+    def _definition(self, name: str) -> Definition:
+        self._known(name)
+        found = next(found for found in load(self.snapshot, self.host) if found.name == name)
+        if not isinstance(found, Definition):
+            raise DefinitionError(f"index {name!r} cannot be used here: {found.refusal.detail}")
+        return found
+
+    def _known(self, name: str) -> None:
+        if name not in self.snapshot.definitions:
+            raise DefinitionError(f"no index {name!r}: the table has {', '.join(self.snapshot.definitions) or 'none'}")
+
+    # --- looking ----------------------------------------------------------------------------------------------
+
+    def history(self) -> pa.Table:
+        """Commits of this branch, newest first."""
+        return introspection.history(self.stored)
+
+    def segments(self) -> pa.Table:
+        """One row per segment."""
+        return introspection.segments(self.stored)
+
+    def blocks(self) -> pa.Table:
+        """One row per block."""
+        return introspection.blocks(self.stored)
+
+
+def create_table(
+    url: str, schema: Any, cluster_by: Sequence[str] = (), properties: Mapping[str, Any] | None = None, *,
+    options: Mapping[str, str] | None = None, host: Host | None = None, context: Context | None = None,
+) -> Table:  # fmt: skip
+    """A new, empty table at a path or URL (``s3://…``, ``memory://…``).
+
+    ``schema``: pa.Schema, Spark's StructType or DDL text. ``cluster_by``: columns by which writers sort.
+    ``properties``: such as ``block_rows``. ``options``: of the object store. Raises AlreadyExists, SchemaError.
+    """
+    made = storage.Table.create(url, rows.schema_of(schema), tuple(cluster_by), dict(properties or {}), options=options)
+    return Table(made, host or Host.discover(), context or Context())
+
+
+def open_table(
+    url: str, branch: str = "main", at: str | datetime | None = None, *,
+    options: Mapping[str, str] | None = None, host: Host | None = None, context: Context | None = None,
+) -> Table:  # fmt: skip
+    """The table at a path or URL, as it is now or as it was ``at`` a snapshot id, tag or time. Raises NotFound."""
+    return Table(storage.Table.open(url, branch=branch, at=at, options=options), host or Host.discover(), context or Context())
