@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -16,6 +17,9 @@ from fuse_storage.objects import STAGING, Object, Range, carved, checked, coales
 
 NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EXDEV}
 
+ABANDONED = 24 * 60 * 60
+"""Seconds after which nobody works on a draft any more."""
+
 
 class LocalStore:
     """A folder. Files are staged, made durable and then linked: unlike a rename, a link refuses to replace."""
@@ -24,6 +28,7 @@ class LocalStore:
 
     def __init__(self, folder: str) -> None:
         self.url = os.path.abspath(os.path.expanduser(folder))
+        self._swept = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LocalStore, (self.url,)
@@ -91,6 +96,8 @@ class LocalStore:
 
     def _staged(self, data: bytes) -> str:
         self._make_folder(f"{self.url}/{STAGING}")
+        if not self._swept:
+            self._sweep()
         draft = f"{self.url}/{STAGING}/{uuid.uuid4().hex}"
         with open(draft, "xb", buffering=0) as file:
             view = memoryview(data)
@@ -98,6 +105,15 @@ class LocalStore:
                 view = view[file.write(view) :]
             os.fsync(file.fileno())
         return draft
+
+    def _sweep(self) -> None:
+        """Remove drafts that a crash left behind; a living one is linked within seconds."""
+        self._swept = True
+        with os.scandir(f"{self.url}/{STAGING}") as drafts:
+            for draft in drafts:
+                with suppress(FileNotFoundError):
+                    if draft.stat().st_mtime < time.time() - ABANDONED:
+                        os.unlink(draft.path)
 
     def _link(self, draft: str, path: str) -> bool:
         """Whether there was nothing at ``path`` and now is the draft."""

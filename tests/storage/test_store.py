@@ -5,6 +5,7 @@ import pickle
 import stat
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -96,6 +97,17 @@ def test_nothing_staged_is_left_or_listed(tmp_path: Path) -> None:
 
     assert [found.key for found in store.list()] == ["a"]
     assert os.listdir(tmp_path / "_tmp") == ["left-by-a-crash"]
+
+
+def test_drafts_of_a_crash_are_removed_a_day_later(tmp_path: Path) -> None:
+    (tmp_path / "_tmp").mkdir()
+    for name, age in (("old", 25 * 3600), ("young", 3600)):
+        (tmp_path / "_tmp" / name).write_bytes(b"half")
+        os.utime(tmp_path / "_tmp" / name, (time.time() - age,) * 2)
+
+    open_store(tmp_path).create("a", b"1")
+
+    assert os.listdir(tmp_path / "_tmp") == ["young"]
 
 
 def test_files_can_be_read_by_whom_the_umask_allows(tmp_path: Path) -> None:
