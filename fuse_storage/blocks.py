@@ -40,6 +40,9 @@ DISTINCT = 0.05
 LONG_TEXT = 128
 """Text that is longer than this on average gets no Parquet statistics: they would outgrow what they can skip."""
 
+CALENDAR = {"org.apache.spark.version": "4.0.0"}
+"""Tells Spark that days before 1582 are of the proleptic Gregorian calendar, or its settings might shift what it reads."""
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -147,6 +150,7 @@ def _parquet(table: pa.Table, schema: Schema, zones: npt.NDArray[np.int64], kind
         store_decimal_as_integer=True,  # as Spark does
     )  # fmt: skip
     with writer:
+        writer.add_key_value_metadata(CALENDAR)
         for start, end in pairwise(zones.tolist()):
             writer.write_table(stored.slice(start, end - start), row_group_size=end - start)
     return sink.getvalue()

@@ -90,6 +90,19 @@ def test_spark_finds_rows_by_its_own_pushed_filters(frame: DataFrame, where: str
     assert frame.where(where).count() == count
 
 
+@pytest.mark.parametrize("mode", ["EXCEPTION", "LEGACY", "CORRECTED"])
+def test_old_days_are_the_same_under_every_setting(spark: SparkSession, tmp_path: Path, mode: str) -> None:
+    rows = pa.table({"day": [date(1500, 1, 1)], "local": [datetime(1500, 1, 1)], "at": pa.array([-(10**16) * 2], pa.timestamp("us", "UTC"))})
+    (tmp_path / "old.parquet").write_bytes(write(rows, Schema.create(rows.schema))[0])
+    spark.conf.set("spark.sql.parquet.datetimeRebaseModeInRead", mode)
+    try:
+        found = spark.read.parquet(str(tmp_path / "old.parquet")).selectExpr("unix_date(day)", "cast(local as string)", "unix_micros(at)").collect()
+    finally:
+        spark.conf.unset("spark.sql.parquet.datetimeRebaseModeInRead")
+
+    assert [tuple(row) for row in found] == [((date(1500, 1, 1) - date(1970, 1, 1)).days, "1500-01-01 00:00:00", -(10**16) * 2)]
+
+
 @pytest.mark.parametrize("codec", ["snappy", "zstd"])
 def test_a_file_is_hardly_larger_than_sparks_own(spark: SparkSession, tmp_path: Path, codec: str) -> None:
     frame = spark.range(0, 400_000, numPartitions=1).selectExpr(
