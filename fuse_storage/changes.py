@@ -1,0 +1,316 @@
+"""Changes to a table, each of which can be made again on a newer snapshot, or says why it cannot.
+
+A change is applied to a **draft** of the next snapshot. Where the commits that came in between matter to it, it raises
+Conflict, which names the first of them that does. Knows nothing of how a draft becomes a commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fuse_storage import columnar
+from fuse_storage.columnar import Indices
+from fuse_storage.errors import AlreadyExists, Conflict, NotFound, SchemaError
+from fuse_storage.merging import Merger, plan
+from fuse_storage.refs import RefEntry
+from fuse_storage.schema import Schema
+from fuse_storage.segments import StagedSegment, beside, listed, parts, read_list, sidecar_columns, unpacked_row
+from fuse_storage.sidecar_writing import SidecarBuilder, stage
+from fuse_storage.sidecars import StagedSidecars, unindexed
+from fuse_storage.snapshots import Snapshot
+from fuse_storage.store import Store
+
+Passed = Callable[[], Sequence[tuple[RefEntry, Snapshot]]]
+"""The commits after the base up to the head, oldest first, with their snapshots."""
+
+
+@dataclass
+class Draft:
+    """The next snapshot in the making: that of ``head``, and what the changes make of it.
+
+    ``base``: the snapshot that the changes were decided on. ``rows``: rows of the list of segments, in order.
+    """
+
+    store: Store
+    base: Snapshot
+    head: Snapshot
+    passed: Passed
+    builders: Mapping[str, SidecarBuilder]
+    merges: dict[tuple[Any, ...], pa.Table | None]
+    rows: pa.Table = field(init=False)
+    definitions: dict[str, Mapping[str, Any]] = field(init=False)
+    next_row_id: int = field(init=False)
+    summary: dict[str, int] = field(default_factory=dict)
+    changed: bool = False
+
+    def __post_init__(self) -> None:
+        self.rows = read_list(self.store, self.head)
+        self.definitions = dict(self.head.definitions)
+        self.next_row_id = self.head.next_row_id
+
+    @property
+    def schema(self) -> Schema:
+        return self.head.schema
+
+    @property
+    def keys(self) -> list[str]:
+        return sorted({str(definition["key"]) for definition in self.definitions.values()})
+
+    @cached_property
+    def base_rows(self) -> pa.Table:
+        return read_list(self.store, self.base)
+
+    def since(self, matters: Callable[[Snapshot, Snapshot], bool]) -> RefEntry | None:
+        """The first commit since the base that matters, judged by the snapshots before and after it."""
+        before = self.base
+        for entry, after in self.passed():
+            if matters(before, after):
+                return entry
+            before = after
+        return None
+
+    def add(self, staged: Sequence[StagedSegment]) -> None:
+        """Put new segments at the end, and number their rows."""
+        rows = []
+        for segment in staged:
+            row = unpacked_row(segment.row)
+            row = _with(row, "first_row_id", self.next_row_id)
+            rows.append(_with(row, "added_by", self.head.sequence + 1))
+            self.next_row_id += segment.row_count
+        self.rows = listed([self.rows, *rows], self.schema, self.keys)
+        self.summary["added_rows"] = sum(segment.row_count for segment in staged)
+        self.summary["added_blocks"] = sum(segment.block_count for segment in staged)
+        self.changed = True
+
+    def merge_small(self) -> None:
+        """Join small adjacent segments."""
+        spans = plan(self.rows.column("block_count").to_pylist())
+        merger = Merger(self.store, self.schema, self.keys, self.builders)
+        pieces, at = [], 0
+        for start, end in spans:
+            rows = self.rows.slice(start, end - start)
+            if (merged := self._merged(merger, rows)) is not None:
+                pieces += [self.rows.slice(at, start - at), merged]
+                at = end
+                self.summary["merged_segments"] = self.summary.get("merged_segments", 0) + len(rows)
+        if pieces:
+            self.rows = listed([*pieces, self.rows.slice(at)], self.schema, self.keys)
+
+    def _merged(self, merger: Merger, rows: pa.Table) -> pa.Table | None:
+        """Remembered over attempts, so that losing a race does not mean merging again what nobody touched."""
+        kept = ["id", "first_row_id", "added_by", *(sidecar_columns(key)[0] for key in self.keys)]
+        name = tuple(str(rows.column(column).to_pylist()) if column in rows.column_names else "" for column in kept)
+        if name not in self.merges:
+            self.merges[name] = merger.merge(rows)
+        return self.merges[name]
+
+    def finish(self) -> None:
+        """Leave in the list only what the final definitions need."""
+        self.rows = listed([self.rows], self.schema, self.keys)
+
+
+class Change(Protocol):
+    """One thing that a transaction does."""
+
+    @property
+    def name(self) -> str: ...
+
+    def apply(self, draft: Draft) -> None:
+        """Change the draft, or leave it if there is nothing to do. Raises Conflict, or another StorageError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """New segments at the end. Goes together with anything but a change of a column that they hold."""
+
+    staged: Sequence[StagedSegment]
+    name: str = "append"
+
+    def apply(self, draft: Draft) -> None:
+        _refuse_other_columns(self.staged, draft)
+        draft.add(self.staged)
+        draft.merge_small()
+
+
+@dataclass(frozen=True, slots=True)
+class Overwrite:
+    """New segments instead of all that there are. ``force``: also of rows that were added since the base."""
+
+    staged: Sequence[StagedSegment]
+    force: bool = False
+    name: str = "overwrite"
+
+    def apply(self, draft: Draft) -> None:
+        _refuse_other_columns(self.staged, draft)
+        winner = None if self.force else draft.since(lambda before, after: after.next_row_id > before.next_row_id)
+        if winner is not None:
+            raise Conflict(f"rows that this overwrite has not seen were added by {winner}: read again, and decide again", str(winner))
+        removed = int(pc.sum(draft.rows.column("row_count")).as_py() or 0)
+        if not removed and not self.staged:
+            return
+        draft.rows = draft.rows.slice(0, 0)
+        draft.add(self.staged)
+        draft.summary["removed_rows"] = removed
+        draft.merge_small()
+
+
+@dataclass(frozen=True, slots=True)
+class Define:
+    """A new definition. ``definition`` is JSON-able and has a "key"."""
+
+    called: str
+    definition: Mapping[str, Any]
+    name: str = "define"
+
+    def apply(self, draft: Draft) -> None:
+        if self.called in draft.definitions:
+            if self.called in draft.base.definitions:
+                raise AlreadyExists(f"{draft.store.url} already has a definition {self.called!r}: drop it first, or choose another name")
+            winner = draft.since(lambda before, after: self.called in after.definitions)
+            raise Conflict(f"a definition {self.called!r} was made by {winner}: choose another name", str(winner))
+        draft.definitions[self.called] = dict(self.definition)
+        draft.changed = True
+
+
+@dataclass(frozen=True, slots=True)
+class Undefine:
+    """Forget a definition, and all that is known by it."""
+
+    called: str
+    name: str = "undefine"
+
+    def apply(self, draft: Draft) -> None:
+        was = draft.base.definitions.get(self.called)
+        if was is None:
+            raise NotFound(f"{draft.store.url} has no definition {self.called!r}: it has {sorted(draft.base.definitions)}")
+        now = draft.definitions.get(self.called)
+        if now is None:
+            return  # somebody else did
+        if now != was:
+            winner = draft.since(lambda before, after: after.definitions.get(self.called) != before.definitions.get(self.called))
+            raise Conflict(f"definition {self.called!r} was replaced by {winner}: look at it again before dropping it", str(winner))
+        del draft.definitions[self.called]
+        draft.changed = True
+
+
+@dataclass(frozen=True, slots=True)
+class Attach:
+    """What an index knows of segments of the base. Follows their blocks into whatever segments they are in by now.
+
+    Blocks that are gone are dropped, and everything is if the definition is: dropping wins.
+    """
+
+    key: str
+    staged: Mapping[str, StagedSidecars]
+    name: str = "attach"
+
+    def apply(self, draft: Draft) -> None:
+        if self.key not in draft.keys:
+            return
+        known = set(draft.base_rows.column("id").to_pylist())
+        if strange := sorted(set(self.staged) - known):
+            raise NotFound(f"{draft.store.url}: segment {strange[0]} is not in snapshot {draft.base.id}, which this transaction began at")
+        rows = [draft.rows.slice(number, 1) for number in range(len(draft.rows))]
+        present = {row.column("id")[0].as_py(): number for number, row in enumerate(rows)}
+        stayed = [id for id in self.staged if id in present]
+        for id in stayed:
+            number = present[id]
+            rows[number] = self._replaced(draft, rows[number])
+        moved = [id for id in self.staged if id not in present]
+        if moved:
+            found = _Moved.read(draft, self.key, [self.staged[id] for id in moved])
+            for id, number in present.items():
+                if id not in known:
+                    rows[number] = found.put_into(draft, rows[number])
+        after = listed(rows, draft.schema, draft.keys)
+        draft.changed = draft.changed or not after.equals(draft.rows)
+        draft.rows = after
+
+    def _replaced(self, draft: Draft, row: pa.Table) -> pa.Table:
+        """The row of a segment that still is as it was."""
+        staged = self.staged[row.column("id")[0].as_py()]
+        if staged.indexed < row.column("block_count")[0].as_py():
+            before = Merger(draft.store, draft.schema, (), {}).joined(row, self.key)
+            if before is not None:
+                own = columnar.read_whole(draft.store, columnar.Part(staged.reference, len(before)))
+                joined = _chosen(before, own, np.where(own.column("indexed").to_numpy(), np.arange(len(own)), -1))
+                staged = stage(draft.store, staged.segment, self.key, joined, draft.builders.get(self.key))
+        return beside(row, staged.row)
+
+
+@dataclass(frozen=True, slots=True)
+class _Moved:
+    """What is known of blocks whose segments are gone: rows of ``_x`` files, by block."""
+
+    key: str
+    rows: pa.Table
+    places: Mapping[str, int]
+
+    @staticmethod
+    def read(draft: Draft, key: str, staged: Sequence[StagedSidecars]) -> _Moved:
+        at = dict(zip(draft.base_rows.column("id").to_pylist(), parts(draft.base_rows), strict=True))
+        ids: list[str] = []
+        tables = []
+        for one in staged:
+            part = at[one.segment]
+            (named,) = columnar.read(draft.store, part, [("id",)])
+            ids += named.column("id").to_pylist()
+            tables.append(columnar.read_whole(draft.store, columnar.Part(one.reference, part.rows)))
+        rows = pa.concat_tables([table.select(tables[0].column_names) for table in tables])
+        indexed = rows.column("indexed").to_pylist()
+        return _Moved(key, rows, {id: place for place, id in enumerate(ids) if indexed[place]})
+
+    def put_into(self, draft: Draft, row: pa.Table) -> pa.Table:
+        """The row of a segment in which some of the blocks may be."""
+        (part,) = parts(row)
+        (named,) = columnar.read(draft.store, part, [("id",)])
+        found = np.array([self.places.get(id, -1) for id in named.column("id").to_pylist()], np.int64)
+        if (found < 0).all():
+            return row
+        before = Merger(draft.store, draft.schema, (), {}).joined(row, self.key)
+        if before is None:
+            before = unindexed(part.rows, self.rows.schema.field("summary").type)
+        joined = _chosen(before, self.rows, found)
+        id = row.column("id")[0].as_py()
+        return beside(row, stage(draft.store, id, self.key, joined, draft.builders.get(self.key)).row)
+
+
+def _chosen(before: pa.Table, new: pa.Table, places: Indices) -> pa.Table:
+    """Row i is row ``places[i]`` of ``new``, or what it was before where that is below 0."""
+    both = pa.concat_tables([before, new.select(before.column_names)])
+    return both.take(pa.array(np.where(places < 0, np.arange(len(before)), places + len(before)))).combine_chunks()
+
+
+def _with(row: pa.Table, name: str, value: int) -> pa.Table:
+    return row.set_column(row.column_names.index(name), name, pa.array([value], pa.int64()))
+
+
+def _refuse_other_columns(staged: Sequence[StagedSegment], draft: Draft) -> None:
+    for id in sorted({segment.schema_id for segment in staged} - {draft.schema.id}):
+        if id not in draft.head.schemas:
+            raise SchemaError(f"{draft.store.url} never had the schema {id} with which these rows were written")
+        if changed := columns_changed(draft.head.schemas[id], draft.schema):
+            winner = draft.since(lambda before, after: before.schema_id != after.schema_id)
+            raise Conflict(f"column {changed[0]!r} was changed by {winner}: write the rows again", str(winner))
+
+
+def columns_changed(before: Schema, now: Schema) -> list[str]:
+    """The columns of ``before`` that are no longer what they were: dropped, renamed, of another type, or NOT NULL.
+
+    And columns that came since without allowing NULL, which rows written before would lack.
+    """
+    after = {part.id: part for top in now.fields for part in top.walk()}
+    changed = []
+    for part in (part for top in before.fields for part in top.walk()):
+        kept = after.pop(part.id, None)
+        if kept is None or (kept.name, kept.type) != (part.name, part.type) or (part.nullable and not kept.nullable):
+            changed.append(part.name)
+    return changed + [part.name for part in after.values() if not part.nullable and part.default is None]

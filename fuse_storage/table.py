@@ -1,0 +1,270 @@
+"""The front door: a table at one of its snapshots.
+
+A handle never changes: it reads the snapshot that it was opened at, for ever. ``refresh`` gives another handle, at the
+head. Nothing here writes rows or decides who wins; that is done by ``writing`` and ``transaction``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fuse_storage import blocks
+from fuse_storage.cache import shared
+from fuse_storage.changes import Passed
+from fuse_storage.columnar import Indices
+from fuse_storage.errors import AlreadyExists, NotFound, StorageError
+from fuse_storage.frames import Blocks, SegmentList, Zones
+from fuse_storage.references import new_id, read_verified
+from fuse_storage.refs import MAIN, Branch, RefEntry, Tag, create_tag, find_tag, is_id, next_timestamp
+from fuse_storage.schema import Schema
+from fuse_storage.segments import read_list
+from fuse_storage.sidecar_writing import SidecarBuilder, SidecarWriter
+from fuse_storage.snapshots import Snapshot, snapshot_path
+from fuse_storage.store import Store, open_store
+from fuse_storage.transaction import Transaction, land, publish
+from fuse_storage.writing import Limits, SegmentWriter
+
+OWN = ("_refs/", "_ss/", "_sg/", "_x/", "_b/", "_i/")
+"""Where the files of a table are; what else is in a folder is not a table's."""
+
+
+class Table:
+    """One snapshot of one branch. Picklable: what arrives elsewhere reads the same snapshot."""
+
+    def __init__(self, store: Store, branch: str, entry: RefEntry, snapshot: Snapshot) -> None:
+        self.store, self.branch, self.entry, self.snapshot = store, branch, entry, snapshot
+        self._segments: SegmentList | None = None
+        self._blocks: Blocks | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Table, (self.store, self.branch, self.entry, self.snapshot)
+
+    def __repr__(self) -> str:
+        return f"Table({self.store.url!r}, branch={self.branch!r}, snapshot={self.snapshot.id!r})"
+
+    @staticmethod
+    def create(
+        store: Store | str | Path, schema: pa.Schema, cluster_by: Sequence[str] = (), properties: Mapping[str, Any] | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> Table:  # fmt: skip
+        """A new table without rows. ``options``: those of the store.
+
+        Raises AlreadyExists where there is a table or anything else, SchemaError for a column that cannot be,
+        ValueError for a property that cannot be.
+        """
+        store = _store(store, options)
+        made, properties = Schema.create(schema), dict(properties or {})
+        Limits.of(properties)
+        clustered = tuple(made.find(name).id for name in cluster_by)
+        branch = Branch(store, MAIN)
+        _refuse_occupied(branch)
+        columns = [part for field in made.fields for part in field.walk()]
+        snapshot = Snapshot(
+            id=new_id(), sequence=1, branch=MAIN, commit_id=new_id(), parent=None, timestamp=next_timestamp(None), operation="create",
+            schema_id=made.id, schemas={made.id: made}, last_column_id=max((part.id for part in columns), default=0),
+            names={part.id: (part.name,) for part in columns}, cluster_ids=clustered, properties=properties,
+        )  # fmt: skip
+        entry = publish(store, snapshot, None)
+        if not land(branch, entry, monotonic() + 60):
+            raise AlreadyExists(f"{store.url} already is a table: somebody else just created it; open it")
+        branch.note(1)
+        return Table(store, MAIN, entry, snapshot)
+
+    @staticmethod
+    def open(
+        store: Store | str | Path, branch: str = MAIN, at: str | datetime | None = None, options: Mapping[str, str] | None = None
+    ) -> Table:
+        """The head of a branch, or what it was ``at`` a snapshot id, a tag or a time (a datetime, or ISO text, with zone).
+
+        Raises NotFound where there is no such table, branch, tag, snapshot or time; Unsupported for what is newer than
+        this version; Corrupt for what is damaged.
+        """
+        store = _store(store, options)
+        chain = Branch(store, branch)
+        try:
+            head = chain.head()
+        except NotFound as missing:
+            raise _not_a_table(chain, missing) from missing
+        if at is None:
+            return _at_entry(chain, head)
+        if isinstance(at, datetime):
+            return _at_entry(chain, chain.at_time(_aware(at, str(at))))
+        if is_id(at):
+            return _at_snapshot(store, at)
+        if (tag := find_tag(store, at)) is not None:
+            return _at_snapshot(store, tag.snapshot_id)
+        try:
+            when = datetime.fromisoformat(at)
+        except ValueError:
+            raise NotFound(f"{store.url} has no tag {at!r}, and it is neither a snapshot id nor a time in ISO form") from None
+        return _at_entry(chain, chain.at_time(_aware(when, at)))
+
+    def at(self, snapshot_id: str) -> Table:
+        """Another snapshot of the same table. Raises NotFound."""
+        return _at_snapshot(self.store, snapshot_id)
+
+    def refresh(self) -> Table:
+        """The head of the branch; the same handle if it is there already. Raises NotFound if the branch was dropped."""
+        chain = Branch(self.store, self.branch)
+        head = chain.head(known=self.entry)
+        return self if head is self.entry else _at_entry(chain, head)
+
+    def moved(self, entry: RefEntry, snapshot: Snapshot) -> Table:
+        """A handle at a snapshot that was just committed."""
+        return Table(self.store, self.branch, entry, snapshot)
+
+    def history(self, limit: int | None = None) -> list[RefEntry]:
+        """What happened to the branch up to this snapshot, newest first."""
+        return list(islice(Branch(self.store, self.branch).walk(self.entry.sequence), limit))
+
+    def since(self, base: Snapshot) -> Passed:
+        """The commits after ``base`` up to this one, oldest first, read when they are asked for."""
+        found: list[tuple[RefEntry, Snapshot]] = []
+
+        def passed() -> list[tuple[RefEntry, Snapshot]]:
+            if not found and self.snapshot.sequence > base.sequence:
+                entries = Branch(self.store, self.branch).walk(self.snapshot.sequence, base.sequence + 1)
+                found.extend((entry, _snapshot(self.store, entry)) for entry in reversed(list(entries)) if entry.reference)
+            return found
+
+        return passed
+
+    def was_committed(self, commit_id: str) -> bool:
+        """Whether this commit is on the branch by now. Reads the whole history if it is not."""
+        chain = Branch(self.store, self.branch)
+        return any(entry.commit_id == commit_id for entry in chain.walk(chain.head(known=self.entry).sequence))
+
+    def tag(self, name: str) -> Tag:
+        """Name this snapshot, for ever. Raises AlreadyExists if the name is taken."""
+        assert self.entry.reference is not None
+        tag = Tag(name, datetime.now(UTC), self.snapshot.id, self.entry.reference)
+        create_tag(self.store, tag)
+        return tag
+
+    def segments(self) -> SegmentList:
+        """All segments. Raises StorageError if the list cannot be read."""
+        if self._segments is None:
+            self._segments = SegmentList(self.store, self.snapshot, read_list(self.store, self.snapshot))
+        return self._segments
+
+    def blocks(self, segments: Indices | Sequence[int] | None = None, statistics: Iterable[int] = ()) -> Blocks:
+        """The blocks of these segments, by default of all.
+
+        ``statistics``: ids of columns whose statistics will be asked for; they are read in the same pass over the files.
+        """
+        if self._blocks is None:
+            self._blocks = self.segments().blocks()
+        if segments is None or len(segments) == len(self.segments()):
+            return self._blocks.prefetch(statistics)
+        first, counts = self.segments().first_block, self.segments().block_counts
+        chosen = np.asarray(segments, np.int64)
+        starts, lengths = first[chosen], counts[chosen]
+        ends = np.cumsum(lengths)
+        wanted = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(starts - (ends - lengths), lengths)
+        return self._blocks.take(wanted).prefetch(statistics)
+
+    def zones(self, blocks: Blocks) -> Zones:
+        """The zones of these blocks. Raises nothing for zones that cannot be read."""
+        return blocks.zones()
+
+    def read(self, blocks_of: Blocks, block: int, columns: Sequence[str], zones: Sequence[int] | None = None) -> pa.Table:
+        """These columns, under their logical names, of one block of the frame, or of some of its zones.
+
+        Raises SchemaError for an unknown column, NotFound or Corrupt for a damaged file.
+        """
+        return blocks.read(self.store, blocks_of.file(block), self.snapshot.schema, columns, zones)
+
+    def listing(self) -> tuple[list[str], Indices]:
+        """Paths or URLs of all blocks' files, in their order, and their sizes in bytes."""
+        found = self.blocks()
+        return [self.store.path(key) or f"{self.store.url}/{key}" for key in found.locations], found.sizes
+
+    def writer(self, sidecars: Sequence[SidecarBuilder] = (), **limits: int) -> SegmentWriter:
+        """Takes rows, stages segments with what these indexes know of them. ``limits``: see ``writing.Limits``."""
+        self.snapshot.refuse_writing()
+        properties = self.snapshot.properties
+        return SegmentWriter(self.store, self.snapshot.schema, tuple(sidecars), Limits.of(properties, **limits), properties)
+
+    def sidecar_writer(self, builder: SidecarBuilder) -> SidecarWriter:
+        """Stages what an index knows of segments that are already there."""
+        return SidecarWriter(self.store, builder, Limits.of(self.snapshot.properties).pack_bytes)
+
+    def transaction(self, sidecars: Sequence[SidecarBuilder] = ()) -> Transaction:
+        """Changes to be committed together. ``sidecars``: roll up what is known of segments that merge on the way."""
+        return Transaction(self, {builder.key: builder for builder in sidecars})
+
+
+def _store(store: Store | str | Path, options: Mapping[str, str] | None) -> Store:
+    return open_store(store, options) if isinstance(store, str | Path) else store
+
+
+def _snapshot(store: Store, entry: RefEntry) -> Snapshot:
+    if entry.reference is None:
+        raise NotFound(f"{store.url}: the branch was dropped by {entry}")
+    reference = entry.reference
+
+    def load() -> Snapshot:
+        return Snapshot.decode(read_verified(store, reference), f"{store.url}/{reference.path}")
+
+    return shared.get(("snapshot", store.url, reference.path), load, lambda _: 20 * reference.length)
+
+
+def _at_entry(chain: Branch, entry: RefEntry) -> Table:
+    return Table(chain.store, chain.name, entry, _snapshot(chain.store, entry))
+
+
+def _at_snapshot(store: Store, id: str) -> Table:
+    """A snapshot says which entry made it visible; only that entry is believed."""
+    where = f"{store.url}/{snapshot_path(id)}"
+    try:
+        claimed = Snapshot.decode(store.read(snapshot_path(id)), where)
+    except NotFound as missing:
+        raise NotFound(f"{store.url} has no snapshot {id}: it never had, or it was collected") from missing
+    chain = Branch(store, claimed.branch)
+    entry = chain.find(claimed.sequence)
+    if entry is None or entry.snapshot_id != id:
+        raise NotFound(f"{store.url} has no snapshot {id}: a writer prepared it, and never committed it")
+    return _at_entry(chain, entry)
+
+
+def _aware(when: datetime, text: str) -> datetime:
+    if when.tzinfo is None:
+        raise ValueError(f"{text!r} has no time zone: add one, such as +00:00")
+    return when
+
+
+def _refuse_occupied(branch: Branch) -> None:
+    store = branch.store
+    if branch.find(1) is not None:
+        raise AlreadyExists(f"{store.url} already is a table: open it, or choose another place")
+    for found in store.list():
+        if not found.key.startswith(OWN):
+            raise AlreadyExists(f"{store.url} holds other files, such as {found.key!r}: choose an empty place for a table")
+    _refuse_file(store)
+
+
+def _refuse_file(store: Store) -> None:
+    path = store.path("_refs")
+    if path is not None and Path(path).parent.is_file():
+        raise StorageError(f"{store.url} is a file, and a table is a folder")
+
+
+def _not_a_table(chain: Branch, missing: NotFound) -> StorageError:
+    """Why nothing can be opened there, and what to do."""
+    store = chain.store
+    _refuse_file(store)
+    branches = sorted({found.key.split("/")[2] for found in store.list("_refs/branch")})
+    if branches:
+        return NotFound(f"{store.url} has no branch {chain.name!r}: it has {branches}")
+    other = next((found.key for found in store.list() if not found.key.startswith(OWN)), None)
+    if other is not None:
+        return NotFound(f"{store.url} is no table of this kind: it holds other files, such as {other!r}")
+    return NotFound(f"{store.url} is no table: there is nothing; create it first")

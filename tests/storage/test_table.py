@@ -1,0 +1,157 @@
+"""A table as its users see it: created, opened at any of its versions, written to and read."""
+
+import pickle
+import uuid
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from fuse_storage import AlreadyExists, NotFound, SchemaError, StorageError, Table, open_store
+
+COLUMNS = pa.schema([("id", pa.int64()), ("name", pa.string())])
+
+
+@pytest.fixture
+def url() -> str:
+    return f"memory://{uuid.uuid4().hex}"
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int64()), "name": pa.array([f"n{id}" for id in ids])})
+
+
+def append(table: Table, *ids: int, **limits: int) -> Table:
+    with table.writer(**limits) as writer:
+        writer.write(rows(*ids))
+        return table.transaction().append(writer.finish()).commit()
+
+
+def ids(table: Table) -> list[int]:
+    blocks = table.blocks()
+    return [id for block in range(len(blocks)) for id in table.read(blocks, block, ["id"]).column("id").to_pylist()]
+
+
+def test_a_new_table_is_empty_and_says_what_it_is(url: str) -> None:
+    table = Table.create(url, COLUMNS, cluster_by=["name"], properties={"block_rows": 10})
+
+    opened = Table.open(url)
+
+    assert opened.snapshot == table.snapshot
+    assert opened.snapshot.schema.arrow == COLUMNS
+    assert opened.snapshot.cluster_by == ("name",)
+    assert opened.snapshot.properties == {"block_rows": 10}
+    assert (opened.snapshot.row_count, opened.snapshot.sequence, opened.snapshot.operation) == (0, 1, "create")
+    assert ids(opened) == []
+    assert opened.listing()[0] == []
+
+
+def test_rows_come_back_in_the_order_in_which_they_were_appended(url: str) -> None:
+    table = Table.create(url, COLUMNS)
+    for first in range(0, 60, 2):
+        table = append(table, first, first + 1)
+
+    assert ids(Table.open(url)) == list(range(60))
+    assert table.snapshot.row_count == 60
+    assert table.snapshot.segment_count < 16
+
+
+def test_a_handle_reads_the_snapshot_it_was_opened_at(url: str) -> None:
+    old = append(Table.create(url, COLUMNS), 1)
+    append(old, 2)
+
+    assert ids(old) == [1]
+    assert ids(old.refresh()) == [1, 2]
+    assert ids(pickle.loads(pickle.dumps(old))) == [1]
+
+
+def test_a_table_opens_at_a_snapshot_a_time_and_a_tag(url: str) -> None:
+    first = append(Table.create(url, COLUMNS), 1)
+    first.tag("v1.0")
+    second = append(first, 2)
+    between = first.entry.timestamp + (second.entry.timestamp - first.entry.timestamp) / 2
+
+    assert ids(Table.open(url, at=first.snapshot.id)) == [1]
+    assert ids(Table.open(url, at="v1.0")) == [1]
+    assert ids(Table.open(url, at=between)) == [1]
+    assert ids(Table.open(url, at=between.isoformat())) == [1]
+    assert ids(Table.open(url, at=second.entry.timestamp)) == [1, 2]
+    assert ids(Table.open(url, at=datetime.now(UTC) + timedelta(days=1))) == [1, 2]
+
+
+def test_what_cannot_be_opened_is_named(url: str, tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match="there is nothing"):
+        Table.open(url)
+    table = Table.create(url, COLUMNS)
+    with pytest.raises(NotFound, match=r"no branch 'side': it has \['main'\]"):
+        Table.open(url, branch="side")
+    with pytest.raises(NotFound, match="no tag 'v9'"):
+        Table.open(url, at="v9")
+    with pytest.raises(NotFound, match="has no snapshot"):
+        Table.open(url, at="0" * 32)
+    with pytest.raises(NotFound, match="began at"):
+        Table.open(url, at=table.entry.timestamp - timedelta(seconds=1))
+    with pytest.raises(ValueError, match="no time zone"):
+        Table.open(url, at="2026-01-01T00:00:00")
+
+
+def test_a_folder_of_other_files_is_not_a_table_and_does_not_become_one(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("1,2")
+
+    with pytest.raises(NotFound, match=r"other files, such as 'a\.csv'"):
+        Table.open(tmp_path)
+    with pytest.raises(AlreadyExists, match=r"other files, such as 'a\.csv'"):
+        Table.create(tmp_path, COLUMNS)
+    with pytest.raises(StorageError, match="is a file"):
+        Table.open(tmp_path / "a.csv")
+    with pytest.raises(StorageError, match="is a file"):
+        Table.create(tmp_path / "a.csv", COLUMNS)
+
+
+def test_a_table_is_not_created_twice(url: str) -> None:
+    append(Table.create(url, COLUMNS), 1)
+
+    with pytest.raises(AlreadyExists, match="already is a table"):
+        Table.create(url, COLUMNS)
+
+    assert ids(Table.open(url)) == [1]
+
+
+def test_what_a_crashed_creation_left_behind_is_no_hindrance(url: str) -> None:
+    open_store(url).create("_ss/0123.json", b"{}")
+
+    assert ids(append(Table.create(url, COLUMNS), 1)) == [1]
+
+
+@pytest.mark.parametrize("properties", [{"block_rows": 0}, {"zone_rows": "many"}, {"block_bytes": True}])
+def test_properties_that_cannot_be_are_refused(url: str, properties: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=next(iter(properties))):
+        Table.create(url, COLUMNS, properties=properties)
+
+
+def test_a_cluster_key_that_is_no_column_is_refused(url: str) -> None:
+    with pytest.raises(SchemaError, match="nam"):
+        Table.create(url, COLUMNS, cluster_by=["nam"])
+
+
+def test_history_tells_all_commits_newest_first(url: str) -> None:
+    table = append(append(Table.create(url, COLUMNS), 1), 2)
+
+    history = table.history()
+
+    assert [entry.operation for entry in history] == ["append", "append", "create"]
+    assert [entry.sequence for entry in history] == [3, 2, 1]
+    assert history[0].parent == history[1].commit_id
+    assert history[0].snapshot_id == table.snapshot.id
+    assert history[0].timestamp > history[1].timestamp > history[2].timestamp
+    assert table.history(limit=1) == history[:1]
+
+
+def test_a_listing_names_local_files_and_their_sizes(tmp_path: Path) -> None:
+    table = append(Table.create(tmp_path / "t", COLUMNS), *range(25), block_rows=10)
+
+    paths, sizes = table.listing()
+
+    assert [Path(path).stat().st_size for path in paths] == sizes.tolist()
+    assert len(paths) == 3
