@@ -38,6 +38,14 @@ def frame(
     return plain.select([_renamed(field) for field in schema.fields])
 
 
+def obstacle(schema: Schema) -> str | None:
+    """Why Spark's reader cannot read such a table, if it cannot."""
+    for field in schema.fields:
+        if pa.types.is_binary(field.type) and field.default is not None:
+            return f"Spark's Parquet reader cannot fill in the default of column {field.name!r}, which is binary"
+    return None
+
+
 def unpushed(schema: Schema) -> list[tuple[str, ...]]:
     """Physical paths of columns on which Parquet must not filter: it would lose rows, or fail."""
     return [path for field in schema.fields for path in _unpushed(field, ())]

@@ -71,7 +71,7 @@ def python_threads() -> int:
     return threading.active_count()
 
 
-@pytest.mark.parametrize("failure", [ValueError("bad"), MemoryError(), SystemExit(1), KeyboardInterrupt()], ids=lambda failure: repr(failure))
+@pytest.mark.parametrize("failure", [ValueError("bad"), MemoryError(), SystemExit(1), KeyboardInterrupt()], ids=repr)
 def test_a_vote_that_raises_reads_everything_and_says_why(
     spark: SparkSession, files: list[Path], failure: BaseException, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -117,12 +117,18 @@ def test_a_vote_that_comes_late_serves_the_next_query(spark: SparkSession, files
 @pytest.mark.parametrize(
     "answer",
     [
-        None, b"", b"\1", b"\1\0\0\0\x09", b"\1\0\0\0\x09\0", b"\1\0\0\0\x08\0\0", b"\1\0\0\0\x09\0\0\0", b"\2\0\0\0\x09\0\0", "text", 7, b"\0why",
-        bytes(10_000),
-    ],
-    ids=[
-        "nothing", "empty", "no number", "no bits", "too few bits", "fewer blocks", "too many bits", "unknown kind", "text", "number", "refusal",
-        "zeros",
+        pytest.param(None, id="nothing"),
+        pytest.param(b"", id="empty"),
+        pytest.param(b"\1", id="no number"),
+        pytest.param(b"\1\0\0\0\x09", id="no bits"),
+        pytest.param(b"\1\0\0\0\x09\0", id="too few bits"),
+        pytest.param(b"\1\0\0\0\x08\0\0", id="for fewer blocks"),
+        pytest.param(b"\1\0\0\0\x09\0\0\0", id="too many bits"),
+        pytest.param(b"\2\0\0\0\x09\0\0", id="unknown kind"),
+        pytest.param("text", id="text"),
+        pytest.param(7, id="number"),
+        pytest.param(b"\0why", id="refusal"),
+        pytest.param(bytes(10_000), id="zeros"),
     ],
 )
 def test_an_answer_of_the_wrong_form_reads_everything(spark: SparkSession, files: list[Path], answer: Any) -> None:

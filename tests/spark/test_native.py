@@ -1,13 +1,15 @@
 """The native scan: what Spark asks, what it reads, and that queries cannot tell it from a Parquet table."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import col
+from pyspark.sql.functions import col, udf
 
 from fuse_index.spark.compile import bridge
 from fuse_index.spark.voting import Moved
@@ -253,13 +255,19 @@ def test_a_table_without_files_is_empty(spark: SparkSession, judge: Judge) -> No
     assert empty.columns == ["id", "kind", "point"]
 
 
+def asked_by(df: DataFrame) -> list[dict[str, Any]]:
+    """Each scan of the plan: what it asks, and the conditions that it does not ask about."""
+    found = json.loads(bridge(df.sparkSession).scans(df._jdf.queryExecution()))
+    return [{"nodes": names(json.loads(scan["request"])["filters"]), "unpushed": scan["unpushed"]} for scan in found]
+
+
 def test_adaptive_plans_name_their_scans(spark: SparkSession, view: str) -> None:
     found = spark.sql("SELECT a.kind, count(*) FROM native a JOIN native b USING (id) WHERE a.id = 421 AND a.kind > 'k' GROUP BY a.kind")
-    before = [*bridge(spark).scans(found._jdf.queryExecution())]
+    before = [scan["nodes"] for scan in asked_by(found)]
     found.collect()
-    after = [*bridge(spark).scans(found._jdf.queryExecution())]
+    after = [scan["nodes"] for scan in asked_by(found)]
 
-    assert len(before) == 2
+    assert sorted(before) == [["EqualTo", "GreaterThan", "IsNotNull", "IsNotNull"], ["EqualTo", "IsNotNull"]]
     assert sorted(after) == sorted(before)
 
 
@@ -268,11 +276,26 @@ def test_a_cached_plan_and_a_subquery_name_their_scans(spark: SparkSession, view
     try:
         cached.createOrReplaceTempView("some")
         found = spark.sql("SELECT count(*) FROM some WHERE id = (SELECT max(id) FROM native WHERE kind = 'k1')")
-        requests = [*bridge(spark).scans(found._jdf.queryExecution())]
-        assert [sum(word in request for request in requests) for word in ("LessThan", "EqualTo")] == [1, 1]
+        assert sorted(scan["nodes"] for scan in asked_by(found)) == [["EqualTo", "IsNotNull"], ["IsNotNull", "LessThan"]]
     finally:
         spark.catalog.dropTempView("some")
         cached.unpersist()
+
+
+def test_conditions_that_spark_keeps_to_itself_are_named(spark: SparkSession, view: str, table: DataFrame) -> None:
+    odd = udf(lambda number: number % 2 == 1, "boolean")
+    small = spark.range(3).withColumnRenamed("id", "other")
+    joined = table.filter(odd("id") & (col("id") > 7)).join(small, col("id") == col("other"))
+    [scan] = asked_by(joined)
+    assert scan["nodes"] == ["GreaterThan", "IsNotNull"]
+    assert any("other" in text for text in scan["unpushed"])
+    assert any("pythonUDF" in text for text in scan["unpushed"])
+    assert len(scan["unpushed"]) == 2
+
+    [outer, inner] = asked_by(spark.sql("SELECT * FROM native WHERE id = (SELECT max(id) FROM native)"))
+    assert [outer["nodes"], inner["nodes"]] == [["IsNotNull"], []]
+    assert len(outer["unpushed"]) == 1
+    assert asked_by(table.filter("id = 4"))[0]["unpushed"] == []
 
 
 def test_a_refresh_moves_a_view_to_the_head(spark: SparkSession, view: str, judge: Judge, files: list[Path], tmp_path: Path) -> None:

@@ -32,5 +32,5 @@ public class Bridge {
     methods.extraOptimizations_$eq((scala.collection.immutable.Seq) methods.extraOptimizations().appended(new Narrow()));
   }
 
-  public List scans(Object execution) { return Scans.of(((QueryExecution) execution).executedPlan()); }
+  public String scans(Object execution) { return Scans.of(((QueryExecution) execution).executedPlan()); }
 }

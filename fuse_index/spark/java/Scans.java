@@ -1,33 +1,62 @@
 import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.IdentityHashMap;
+import java.util.Iterator;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.EqualTo;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.expressions.PythonUDF;
 import org.apache.spark.sql.execution.FileSourceScanExec;
+import org.apache.spark.sql.execution.FilterExec;
+import org.apache.spark.sql.execution.ProjectExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
 import org.apache.spark.sql.execution.adaptive.QueryStageExec;
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
+import org.apache.spark.sql.execution.joins.BaseJoinExec;
+import org.apache.spark.sql.execution.python.EvalPythonExec;
+import scala.collection.mutable.ArrayBuffer;
 
-/** The scans of our tables in an executed plan, as adaptive execution left it. */
+/** The scans of our tables in an executed plan, as adaptive execution left it, and the conditions that never reached them. */
 public class Scans {
-  private final Set found = new LinkedHashSet();
+  private final Set seen = Collections.newSetFromMap(new IdentityHashMap());
+  private final List scans = new ArrayList();
+  private final List conditions = new ArrayList();
+  /** What a column of a plan is made of: expression ids by expression id. */
+  private final Map origins = new HashMap();
 
   private Scans() {}
 
-  /** What Python was, or will be, asked by the scans; equal ones once. */
-  public static List of(SparkPlan plan) {
-    Scans scans = new Scans();
-    scans.walk(plan);
-    return new ArrayList(scans.found);
+  /** A JSON list of {"voter", "request", "unpushed"}; equal ones once. */
+  public static String of(SparkPlan plan) {
+    Scans found = new Scans();
+    found.walk(plan);
+    Set lines = new LinkedHashSet();
+    for (int i = 0; i < found.scans.size(); i++) lines.add(found.line((FileSourceScanExec) found.scans.get(i)));
+    return "[" + String.join(",", lines) + "]";
   }
 
   private void walk(SparkPlan plan) {
-    if (plan instanceof FileSourceScanExec) scan((FileSourceScanExec) plan);
+    if (!seen.add(plan)) return;
+    if (plan instanceof FileSourceScanExec && ((FileSourceScanExec) plan).relation().location() instanceof FuseIndex) scans.add(plan);
     else if (plan instanceof AdaptiveSparkPlanExec) walk(((AdaptiveSparkPlanExec) plan).executedPlan());
     else if (plan instanceof QueryStageExec) walk(((QueryStageExec) plan).plan());
     else if (plan instanceof InMemoryTableScanExec) walk(((InMemoryTableScanExec) plan).relation().cachedPlan());
     else if (plan instanceof ReusedExchangeExec) return; // its scans stand where the exchange is made
+    else if (plan instanceof FilterExec) split(((FilterExec) plan).condition());
+    else if (plan instanceof ProjectExec) named(((ProjectExec) plan).projectList());
+    else if (plan instanceof BaseJoinExec) joined((BaseJoinExec) plan);
+    else if (plan instanceof EvalPythonExec) computed((EvalPythonExec) plan);
     each(plan.children());
     each(plan.subqueries());
   }
@@ -37,8 +66,89 @@ public class Scans {
     while (each.hasNext()) walk((SparkPlan) each.next());
   }
 
-  private void scan(FileSourceScanExec scan) {
-    Object location = scan.relation().location();
-    if (location instanceof FuseIndex) found.add(((FuseIndex) location).request(scan.dataFilters()));
+  private void split(Expression condition) {
+    if (condition instanceof And) {
+      split(((And) condition).left());
+      split(((And) condition).right());
+    } else {
+      conditions.add(condition);
+    }
+  }
+
+  private void named(scala.collection.Seq columns) {
+    scala.collection.Iterator each = columns.iterator();
+    while (each.hasNext()) {
+      Object column = each.next();
+      if (column instanceof Alias) origins.put(((Alias) column).exprId(), ids(((Alias) column).child()));
+    }
+  }
+
+  private void joined(BaseJoinExec join) {
+    for (int i = 0; i < join.leftKeys().length(); i++) {
+      conditions.add(new EqualTo((Expression) join.leftKeys().apply(i), (Expression) join.rightKeys().apply(i)));
+    }
+    if (join.condition().isDefined()) split((Expression) join.condition().get());
+  }
+
+  private void computed(EvalPythonExec python) {
+    for (int i = 0; i < python.udfs().length(); i++) {
+      origins.put(((Attribute) python.resultAttrs().apply(i)).exprId(), ids((PythonUDF) python.udfs().apply(i)));
+    }
+  }
+
+  private String line(FileSourceScanExec scan) {
+    FuseIndex index = (FuseIndex) scan.relation().location();
+    ArrayBuffer filters = listed(scan);
+    Set output = new HashSet();
+    for (int i = 0; i < scan.output().length(); i++) output.add(((Attribute) scan.output().apply(i)).exprId());
+    Set unpushed = new LinkedHashSet();
+    for (int i = 0; i < conditions.size(); i++) {
+      Expression condition = (Expression) conditions.get(i);
+      if (touches(condition, output) && !asked(condition, filters)) unpushed.add(Trees.quoted(condition.sql()));
+    }
+    return "{\"voter\":" + Trees.quoted(index.voter()) + ",\"request\":" + Trees.quoted(index.request(filters))
+        + ",\"unpushed\":[" + String.join(",", unpushed) + "]}";
+  }
+
+  /** The filters that Spark lists files with: those that need no subquery's result. */
+  private static ArrayBuffer listed(FileSourceScanExec scan) {
+    ArrayBuffer filters = new ArrayBuffer();
+    scala.collection.Iterator each = scan.dataFilters().iterator();
+    while (each.hasNext()) {
+      Expression filter = (Expression) each.next();
+      if (!waits(filter)) filters.addOne(filter);
+    }
+    return filters;
+  }
+
+  private static boolean waits(Expression expression) {
+    if (expression instanceof PlanExpression) return true;
+    for (int i = 0; i < expression.children().length(); i++) if (waits((Expression) expression.children().apply(i))) return true;
+    return false;
+  }
+
+  private static boolean asked(Expression condition, ArrayBuffer filters) {
+    for (int i = 0; i < filters.length(); i++) if (((Expression) filters.apply(i)).semanticEquals(condition)) return true;
+    return false;
+  }
+
+  private boolean touches(Expression condition, Set output) {
+    Set waiting = ids(condition);
+    Set done = new HashSet();
+    while (!waiting.isEmpty()) {
+      Iterator each = waiting.iterator();
+      Object id = each.next();
+      each.remove();
+      if (output.contains(id)) return true;
+      if (done.add(id) && origins.containsKey(id)) waiting.addAll((Set) origins.get(id));
+    }
+    return false;
+  }
+
+  private static Set ids(Expression expression) {
+    Set found = new HashSet();
+    scala.collection.Iterator each = expression.references().iterator();
+    while (each.hasNext()) found.add(((Attribute) each.next()).exprId());
+    return found;
   }
 }

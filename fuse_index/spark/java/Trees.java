@@ -61,6 +61,8 @@ public class Trees {
   }
 
   private void tree(Expression e) {
+    // Our own projection renames fields of a struct by a cast, which changes no value.
+    while (e instanceof Cast && DataType.equalsStructurally(((Cast) e).child().dataType(), e.dataType(), true)) e = ((Cast) e).child();
     out.append("{\"node\":");
     text(name(e.getClass()));
     if (e.resolved()) {

@@ -1,0 +1,156 @@
+"""What users of Spark call: ``install``, ``read`` and ``explain``.
+
+A classic session reads natively; where that is not possible, the Python data source does, with a warning that says why.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from dataclasses import dataclass, replace
+from datetime import datetime
+from threading import Lock
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import DataFrame, SparkSession
+
+from fuse_index.explain import Explanation, Vote
+from fuse_index.host import Host
+from fuse_index.reasons import Reason
+from fuse_index.spark import native, source
+from fuse_index.spark.compile import bridge
+from fuse_index.spark.tables import INDEXES, Tables
+from fuse_index.spark.voting import Voter
+from fuse_storage import Table
+
+SCHEMES = {"": ("file",), "file": ("file",), "s3": ("s3", "s3a"), "gs": ("gs",)}
+"""By the scheme of a table's URL, what Hadoop may call it, the likeliest first."""
+
+
+class FallbackWarning(UserWarning):
+    """A table is read through the slower Python source; the message says why."""
+
+
+@dataclass(frozen=True)
+class _Session:
+    key: str
+    tables: Tables
+    voter: Voter
+
+
+_lock = Lock()
+_sessions: dict[str, _Session] = {}
+"""By key: the JVM asks for votes long after whoever made a DataFrame has forgotten it."""
+
+
+def install(spark: SparkSession, host: Host | None = None) -> None:
+    """Make a session know ``format("fuse")`` and, if it is a classic one, let its optimizer ask indexes.
+
+    ``host`` has the index kinds to use; by default all that are installed. Safe to call twice: a later call's host
+    counts for ``format("fuse")``, the first one's for native reads.
+    """
+    source.register(spark, host)
+    if not _is_remote(spark):
+        _session(spark, host)
+
+
+def read(
+    spark: SparkSession, url: str, branch: str = "main", at: str | datetime | None = None, *, indexes: bool = True
+) -> DataFrame:  # fmt: skip
+    """A DataFrame over a table, for Spark SQL and DataFrames alike: each query reads only blocks that may hold an answer.
+
+    It reads the head of ``branch`` as it is now; ``REFRESH TABLE`` on a view of it moves to the head of then. ``at`` is a
+    snapshot id, a tag or a time: then it stays. ``indexes=False`` reads everything, to compare with. Raises StorageError.
+    """
+    if _is_remote(spark):
+        return _through_source(spark, url, branch, at, "Spark Connect has no JVM here to ask indexes from")
+    table = Table.open(url, branch=branch, at=at)
+    scheme = _scheme(spark, table.store.url)
+    if scheme is None:
+        return _through_source(spark, url, branch, at, f"Spark has no file system for {table.store.url}")
+    if why := native.obstacle(table.snapshot.schema):
+        return _through_source(spark, url, branch, at, why)
+    session = _session(spark)
+    return native.frame(
+        spark, session.key, table.store.url, branch if at is None else "", INDEXES if indexes else "everything", table.snapshot.id,
+        session.tables.keep(table, scheme), table.snapshot.schema,
+    )  # fmt: skip
+
+
+class Explanations(tuple[Explanation, ...]):
+    """The accounts of a query that scans several tables, or one with several predicates."""
+
+    def __str__(self) -> str:
+        return "\n\n".join(map(str, self))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"scans": [each.to_dict() for each in self]}
+
+    def _repr_html_(self) -> str:
+        return "<hr>".join(each._repr_html_() for each in self)
+
+
+def explain(df: DataFrame) -> Explanation | Explanations:
+    """What indexes removed from the scans of ``df``, in the plan that ran last or else would run now.
+
+    A condition that Spark evaluates without having asked about it is listed as NOT_PUSHED. Raises ValueError if there is
+    no native scan in the plan.
+    """
+    if _is_remote(df.sparkSession):
+        raise ValueError("a Spark Connect session has no plan to look into: use fuse_index.open_table(url).explain(where)")
+    scans = json.loads(bridge(df.sparkSession).scans(df._jdf.queryExecution()))
+    found = Explanations(_explained(scan) for scan in scans)
+    if not found:
+        raise ValueError("no scan in this plan comes from fuse_index.spark.read: nothing to explain")
+    return found[0] if len(found) == 1 else found
+
+
+def _explained(scan: dict[str, Any]) -> Explanation:
+    session = _sessions.get(scan["voter"])
+    if session is None:
+        raise ValueError("this DataFrame was made by another Python process: read the table again here")
+    explanation = session.voter.explain(scan["request"])
+    unpushed = tuple(Vote(text, "", "", Reason.NOT_PUSHED, "Spark kept it to itself") for text in scan["unpushed"])
+    return replace(explanation, votes=(*explanation.votes, *unpushed))
+
+
+def _session(spark: SparkSession, host: Host | None = None) -> _Session:
+    jvm = bridge(spark)
+    key = f"{spark._jsparkSession.sessionUUID()}/{os.getpid()}"
+    with _lock:
+        if key not in _sessions:
+            tables = Tables(host or Host.discover())
+            _sessions[key] = _Session(key, tables, Voter(tables))
+    if not jvm.knows(key):
+        jvm.register(key, _sessions[key].voter)
+    jvm.optimize(spark._jsparkSession)
+    return _sessions[key]
+
+
+def _scheme(spark: SparkSession, url: str) -> str | None:
+    """What Spark calls the scheme of ``url``; None if it has no file system for it."""
+    jvm: Any = spark.sparkContext._jvm
+    configuration = spark._jsparkSession.sessionState().newHadoopConf()
+    own, rest = url.split(":", 1) if "://" in url else ("", url)
+    for scheme in SCHEMES.get(own, (own,)):
+        try:
+            jvm.org.apache.hadoop.fs.FileSystem.get(jvm.org.apache.hadoop.fs.Path(f"{scheme}:{rest}").toUri(), configuration)
+        except Py4JJavaError:
+            continue
+        return scheme
+    return None
+
+
+def _through_source(spark: SparkSession, url: str, branch: str, at: str | datetime | None, why: str) -> DataFrame:
+    source.register(spark)
+    warnings.warn(f"{url} is read through format('fuse'), which skips less and copies more, because {why}", FallbackWarning, stacklevel=3)
+    reader = spark.read.format("fuse").option("branch", branch)
+    if at is not None:
+        reader = reader.option("at", at.isoformat() if isinstance(at, datetime) else at)
+    return reader.load(url)
+
+
+def _is_remote(spark: SparkSession) -> bool:
+    return type(spark).__module__.startswith("pyspark.sql.connect")
