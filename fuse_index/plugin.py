@@ -107,11 +107,19 @@ class BlockBatch(Protocol):
     levels each unit is its own only zone.
     """
 
-    row_counts: npt.NDArray[np.int64]
-    zone_offsets: npt.NDArray[np.int64]
-    zone_rows: npt.NDArray[np.int64]
-    summaries: pa.Array | None
-    """One value per unit, of the kind's ``summary_type``; null where the unit is not indexed. None: no index at all."""
+    @property
+    def row_counts(self) -> npt.NDArray[np.int64]: ...
+
+    @property
+    def zone_offsets(self) -> npt.NDArray[np.int64]: ...
+
+    @property
+    def zone_rows(self) -> npt.NDArray[np.int64]: ...
+
+    @property
+    def summaries(self) -> pa.Array | None:
+        """One value per unit, of the kind's ``summary_type``; null where the unit is not indexed. None: no index at all."""
+        ...
 
     def __len__(self) -> int: ...
 

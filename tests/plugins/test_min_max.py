@@ -13,10 +13,15 @@ from hypothesis import strategies as st
 
 from fuse_index.plugin import ALL, NONE, SOME, Ballot, Box, ColumnStatistics, Input, NoOptions, Probe, Reason, Refusal
 from fuse_index.predicate import And, Column, Compare, Contains, Context, In, Like, Literal, Not, StartsWith
+from fuse_index.testing import IndexTests
 from fuse_plugins import min_max
 from fuse_plugins.min_max import MinMax
 
 NAN = float("nan")
+
+
+class TestMinMax(IndexTests):
+    index = MinMax
 
 
 class Units:

@@ -1,0 +1,17 @@
+"""Proof that an index kind is sound, for its author to inherit. Needs pytest and hypothesis (``fuse-index[testing]``).
+
+```python
+from fuse_index.testing import IndexTests
+
+class TestBloom(IndexTests):
+    index = Bloom
+```
+
+Every test of every protocol that the kind has is then collected: small worlds are enumerated, wide ones drawn, and each
+vote is judged by the oracle, after the NULLs were added by the engine's own code.
+"""
+
+from fuse_index.testing.suite import IndexTests
+from fuse_index.testing.worlds import Samples
+
+__all__ = ["IndexTests", "Samples"]
