@@ -92,11 +92,13 @@ def test_spark_finds_rows_by_its_own_pushed_filters(frame: DataFrame, where: str
 
 @pytest.mark.parametrize("mode", ["EXCEPTION", "LEGACY", "CORRECTED"])
 def test_old_days_are_the_same_under_every_setting(spark: SparkSession, tmp_path: Path, mode: str) -> None:
-    rows = pa.table({"day": [date(1500, 1, 1)], "local": [datetime(1500, 1, 1)], "at": pa.array([-(10**16) * 2], pa.timestamp("us", "UTC"))})
+    at = pa.array([-(10**16) * 2], pa.timestamp("us", "UTC"))
+    rows = pa.table({"day": [date(1500, 1, 1)], "local": [datetime(1500, 1, 1)], "at": at})
     (tmp_path / "old.parquet").write_bytes(write(rows, Schema.create(rows.schema))[0])
     spark.conf.set("spark.sql.parquet.datetimeRebaseModeInRead", mode)
     try:
-        found = spark.read.parquet(str(tmp_path / "old.parquet")).selectExpr("unix_date(day)", "cast(local as string)", "unix_micros(at)").collect()
+        frame = spark.read.parquet(str(tmp_path / "old.parquet"))
+        found = frame.selectExpr("unix_date(day)", "cast(local as string)", "unix_micros(at)").collect()
     finally:
         spark.conf.unset("spark.sql.parquet.datetimeRebaseModeInRead")
 
