@@ -9,12 +9,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fuse_index.definitions import Definition
+from fuse_index.definitions import Definition, load
 from fuse_index.errors import IndexFault
 from fuse_index.host import Host, PluginWarning
 from fuse_index.oracle import evaluate_term
@@ -22,31 +23,37 @@ from fuse_index.plugin import Function, IndexKind, RollsUp
 from fuse_index.predicate import Column, Context
 from fuse_index.questions import columns_of
 from fuse_index.reasons import Reason
-from fuse_storage import Pack, Sidecar
+from fuse_storage import Pack, Sidecar, Snapshot
+
+Rescued = (Exception, SystemExit)
+"""What a stranger's code may raise without ending ours."""
 
 
 @dataclass(frozen=True)
 class Builder:
-    """One index, as the storage room sees it: a key, the columns that it needs, and sidecars for rows. Picklable."""
+    """One index, as the storage room sees it: a key, the columns that it needs, and sidecars for rows. Picklable.
+
+    ``version``: the payload version that the kind wrote where the builder was made. Where another version of the
+    kind is installed, nothing is indexed. ``source``: the distribution that brought the kind.
+    """
 
     definition: Definition
     kind: IndexKind
+    version: int
     functions: tuple[Function, ...] = ()
+    source: str = ""
     strict: bool = False
 
     @classmethod
     def of(cls, definition: Definition, host: Host, strict: bool = False) -> Builder:
         """A builder with those of the host's functions that the definition's terms may call."""
+        kind, source = host.kinds[definition.kind], host.sources[definition.kind].source
         plain = all(isinstance(given.term, Column) for given in definition.inputs)
-        return cls(definition, host.kinds[definition.kind], () if plain else tuple(host.functions.values()), strict)
+        return cls(definition, kind, kind.writes, () if plain else tuple(host.functions.values()), source, strict)
 
     @property
     def key(self) -> str:
         return self.definition.key
-
-    @property
-    def version(self) -> int:
-        return self.kind.writes
 
     @property
     def columns(self) -> list[str]:
@@ -61,40 +68,40 @@ class Builder:
     def roll_up_type(self) -> pa.DataType:
         return self.summary_type if isinstance(self.kind, RollsUp) else pa.null()
 
-    def build(self, rows: pa.Table, zones: npt.NDArray[np.int64]) -> Sidecar | None:
-        """The sidecar of one block, None where the kind fails. ``rows`` has at least ``columns``."""
+    def build(self, rows: pa.Table, zones: npt.NDArray[np.int64], block: str = "") -> Sidecar | None:
+        """The sidecar of one block, None where the kind fails. ``rows`` has at least ``columns``; ``block`` is for people."""
         try:
-            sidecar = self.kind.build(self.inputs(rows), zones, self.definition.options)
-            return self._checked(sidecar)
-        except Exception as error:
-            self._failed("build", f"a block of {rows.num_rows} rows", error)
+            if self.kind.writes != self.version:
+                raise ValueError(f"it writes payload version {self.kind.writes} here, not {self.version}: install one version everywhere")
+            return self._checked(self.kind.build(self.inputs(rows), zones, self.definition.options))
+        except Rescued as error:
+            self._failed("build", block or f"a block of {rows.num_rows} rows", error)
             return None
 
     def inputs(self, rows: pa.Table) -> pa.Table:
-        """One column per input, named by its number."""
+        """One column per input, named by its number. Raises OpaqueError, or what a function of a plugin raises."""
         context = self.definition.context or Context()
         functions = {function.name: function for function in self.functions}
         columns = [evaluate_term(given.term, rows, context, functions) for given in self.definition.inputs]
         return pa.table(columns, names=[str(number) for number in range(len(columns))])
 
-    def pack(self, sidecars: Sequence[Sidecar]) -> Pack:
-        """The layout of a pack; where the kind fails to lay one out, nothing of it is indexed."""
+    def pack(self, sidecars: Sequence[Sidecar]) -> Pack | None:
+        """The layout of a pack; None where the kind fails to make one: then none of these blocks is indexed."""
         try:
-            pack = self.kind.pack(sidecars)
-            if len(pack.summaries) != len(sidecars) or len(pack.spans) != len(sidecars):
-                raise ValueError(f"pack() gave {len(pack.summaries)} summaries and {len(pack.spans)} spans for {len(sidecars)} sidecars")
-            return pack
-        except Exception as error:
+            return self._checked_pack(self.kind.pack(sidecars), len(sidecars))
+        except Rescued as error:
             self._failed("pack", f"{len(sidecars)} blocks", error)
-            return Pack(b"", 1, [None] * len(sidecars), [None] * len(sidecars))
+            return None
 
     def roll_up(self, summaries: pa.Array) -> pa.Scalar | None:
+        """What the kind knows of a whole segment; None where it cannot say, or fails."""
         if not isinstance(self.kind, RollsUp):
             return None
         try:
-            return self.kind.roll_up(summaries)
-        except Exception as error:
-            self._failed("roll_up", f"{len(summaries)} blocks", error)
+            found = self.kind.roll_up(summaries)
+            return None if found is None else pa.scalar(_python(found), self.roll_up_type)
+        except Rescued as error:
+            self._failed("roll_up", f"a segment of {len(summaries)} blocks", error)
             return None
 
     def _checked(self, sidecar: object) -> Sidecar:
@@ -102,15 +109,35 @@ class Builder:
             raise TypeError(f"build() gave {type(sidecar).__name__}, not a Sidecar")
         if sidecar.payload is not None and not isinstance(sidecar.payload, bytes):
             raise TypeError(f"build() gave a payload of {type(sidecar.payload).__name__}, not bytes")
-        pa.array([sidecar.summary], self.summary_type)  # raises for a summary of another type
+        pa.scalar(_python(sidecar.summary), self.summary_type)  # raises for a summary of another type
         return sidecar
 
-    def _failed(self, verb: str, what: str, error: Exception) -> None:
+    def _checked_pack(self, pack: object, count: int) -> Pack:
+        if not isinstance(pack, Pack):
+            raise TypeError(f"pack() gave {type(pack).__name__}, not a Pack")
+        if len(pack.summaries) != count or len(pack.spans) != count:
+            raise ValueError(f"pack() gave {len(pack.summaries)} summaries and {len(pack.spans)} spans for {count} sidecars")
+        if beyond := [span for span in pack.spans if span is not None and not 0 <= span[0] <= span[0] + span[1] <= len(pack.data)]:
+            raise ValueError(f"pack() put a payload at {beyond[0]}, outside of its {len(pack.data)} bytes")
+        for summary in pack.summaries:
+            pa.scalar(_python(summary), self.summary_type)
+        return pack
+
+    def _failed(self, verb: str, what: str, error: BaseException) -> None:
         name, kind = self.definition.name, self.kind.name
+        told = f"{type(error).__name__}: {error}"
         if self.strict:
-            raise IndexFault(name, kind, Reason.PLUGIN_ERROR, f"{verb}() on {what}: {error}") from error
-        warnings.warn(
-            f"index {name!r} of kind {kind!r} failed in {verb}() on {what}, which stays unindexed: {type(error).__name__}: {error}",
-            PluginWarning,
-            stacklevel=3,
-        )
+            raise IndexFault(name, kind, Reason.PLUGIN_ERROR, f"{verb}() on {what}: {told}") from error
+        effect = "which is not rolled up" if verb == "roll_up" else "unindexed for now"
+        by = f"index {name!r} (kind {kind!r} of {self.source})"
+        warnings.warn(f"{by} failed in {verb}() on {what}, {effect}: {told}", PluginWarning, stacklevel=3)
+
+
+def builders(snapshot: Snapshot, host: Host, strict: bool = False) -> tuple[Builder, ...]:
+    """What indexes rows as they are written: a builder for each index that can be built here, one for each key."""
+    usable = {found.key: found for found in load(snapshot, host) if isinstance(found, Definition)}
+    return tuple(Builder.of(definition, host, strict) for definition in usable.values())
+
+
+def _python(value: Any) -> Any:
+    return value.as_py() if isinstance(value, pa.Scalar) else value

@@ -7,23 +7,27 @@ on. Whatever changes that, changes the key, and old sidecars are never taken for
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import json
 import re
-import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.types as is_
 import xxhash
 
 from fuse_index.ask import Failure, ask
+from fuse_index.choices import parse_options
 from fuse_index.errors import DefinitionError, FuseIndexError
 from fuse_index.host import Host
+from fuse_index.oracle import evaluate_term
 from fuse_index.plugin import IndexKind, Input, Refusal
-from fuse_index.predicate import Column, Context, Term
+from fuse_index.predicate import Call, Cast, Column, Context, JsonPath, Literal, Term
 from fuse_index.reasons import Reason
 from fuse_index.render import term as shown
+from fuse_index.spark_types import name_of
 from fuse_index.terms import decode_term, encode_term
 from fuse_storage import Schema, SchemaError, Snapshot
 
@@ -45,28 +49,14 @@ class Definition:
     """The payload version that its sidecars are written in."""
     key: str
     context: Context | None = None
-    """The session that its terms were understood in, where they depend on one."""
+    """The session that its terms were understood in, where their values depend on one."""
+    content: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """As it is stored, with whatever a newer version has put there."""
 
     @property
     def columns(self) -> list[str]:
         """The terms, as people type them."""
         return [shown(given.term) for given in self.inputs]
-
-    def to_json(self, schema: Schema) -> dict[str, Any]:
-        return {"key": self.key, **self._content(schema)}
-
-    def _content(self, schema: Schema) -> dict[str, Any]:
-        """All that the sidecars depend on."""
-        context = {} if self.context is None else {"context": dataclasses.asdict(self.context)}
-        return {
-            "kind": self.kind, "inputs": [encode_term(given.term, schema) for given in self.inputs],
-            "options": dataclasses.asdict(self.options), "version": self.version, **context,
-        }  # fmt: skip
-
-    def keyed(self, schema: Schema) -> Definition:
-        """The same under the key that its content has."""
-        content = json.dumps(self._content(schema), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        return dataclasses.replace(self, key=xxhash.xxh3_64_hexdigest(content.encode()))
 
 
 @dataclass(frozen=True)
@@ -78,7 +68,11 @@ class Unavailable:
     key: str
     refusal: Refusal
     inputs: tuple[Input, ...] = ()
-    content: Mapping[str, Any] = field(default_factory=dict)
+    content: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def columns(self) -> list[str]:
+        return [shown(given.term) for given in self.inputs]
 
 
 def define(
@@ -87,10 +81,12 @@ def define(
     """A new definition. Raises DefinitionError or WhereError, which say what is wrong with what was asked."""
     if not NAME.fullmatch(name):
         raise DefinitionError(f"{name!r} cannot name an index: use up to 128 letters, digits, '_', '-' and '.', a letter or '_' first")
-    chosen = _kind(kind, host)
+    chosen = host.kind(kind)
     if isinstance(terms, str) or not terms:
         raise DefinitionError(f"index {name!r} needs a list of columns, and was given {terms!r}")
-    inputs = tuple(Input(term, _type(term)) for term in (_term(given, schema, host, context) for given in terms))
+    inputs = tuple(_input(given, schema, host, context) for given in terms)
+    if twice := [given for number, given in enumerate(inputs) if given in inputs[:number]]:
+        raise DefinitionError(f"index {name!r} is to be on {shown(twice[0].term)} twice: name it once")
     understood = parse_options(chosen, options)
     refusal = ask(lambda: chosen.accepts(inputs, understood), SECONDS)
     if isinstance(refusal, Failure):
@@ -98,44 +94,144 @@ def define(
     if refusal is not None:
         columns = ", ".join(shown(given.term) for given in inputs)
         raise DefinitionError(f"index kind {kind!r} cannot be on {columns}: {refusal.detail or refusal.reason.value}")
-    plain = all(isinstance(given.term, Column) for given in inputs)
-    return Definition(name, kind, inputs, understood, chosen.writes, "", None if plain else context).keyed(schema)
+    stated = context if any(needs_session(given.term) for given in inputs) else None
+    return _keyed(Definition(name, kind, inputs, understood, chosen.writes, "", stated), chosen, schema, host)
 
 
-def load(snapshot: Snapshot, host: Host) -> list[Definition | Unavailable]:
-    """All indexes that the snapshot defines. Never raises for one that cannot be used: that is Unavailable."""
-    return [_loaded(name, found, snapshot.schema, host) for name, found in snapshot.definitions.items()]
+def renewed(found: Definition | Unavailable, schema: Schema, host: Host) -> Definition:
+    """The same index as it would be defined today: by the kind that is installed, on the types that columns have now.
+
+    Its key is the same if nothing changed that sidecars depend on. Raises DefinitionError if it cannot be used even so.
+    """
+    terms = [given.term for given in found.inputs]
+    if not terms:
+        raise DefinitionError(f"index {found.name!r} cannot be built: {found.refusal.detail}")  # type: ignore[union-attr]
+    context = _context(found.content) or Context()
+    fresh = define(found.name, found.kind, terms, found.content.get("options", {}), schema, host, context)
+    return replace(fresh, content={**found.content, **fresh.content})
 
 
-def _loaded(name: str, found: Mapping[str, Any], schema: Schema, host: Host) -> Definition | Unavailable:
+def load(snapshot: Snapshot, host: Host, context: Context | None = None) -> list[Definition | Unavailable]:
+    """All indexes that the snapshot defines. Never raises for one that cannot be used: that is Unavailable.
+
+    ``context``: of the session that asks, if it is to be the one that terms were computed in where that matters.
+    """
+    return [_loaded(name, found, snapshot.schema, host, context) for name, found in snapshot.definitions.items()]
+
+
+def needs_session(term: Term) -> bool:
+    """Whether its values depend on the session: casts between instants and what calendars show, decimals as text."""
+    match term:
+        case Cast(inner, kind):
+            zoned = _is_instant(inner.type) != _is_instant(kind) and any(_is_wall_clock(t) for t in (inner.type, kind))
+            return zoned or (is_.is_decimal(inner.type) and is_.is_string(kind)) or needs_session(inner)
+        case JsonPath(inner):
+            return needs_session(inner)
+        case Call(_, arguments):
+            return any(needs_session(argument) for argument in arguments)
+        case _:
+            return False
+
+
+def _is_instant(kind: pa.DataType) -> bool:
+    return is_.is_timestamp(kind) and kind.tz is not None
+
+
+def _is_wall_clock(kind: pa.DataType) -> bool:
+    return is_.is_string(kind) or is_.is_date(kind) or (is_.is_timestamp(kind) and kind.tz is None)
+
+
+def _loaded(name: str, found: Mapping[str, Any], schema: Schema, host: Host, context: Context | None) -> Definition | Unavailable:
     kind, key = str(found.get("kind")), str(found.get("key"))
+    unavailable = partial(Unavailable, name, kind, key, content=found)
     try:
-        inputs = tuple(Input(term, _type(term)) for term in (decode_term(given, schema) for given in found["inputs"]))
-    except (FuseIndexError, SchemaError, LookupError, TypeError) as problem:
-        return Unavailable(name, kind, key, Refusal(Reason.LEAF_UNSUPPORTED, f"its definition is not understood: {problem}"), (), found)
+        inputs = tuple(Input(term, term.type) for term in (decode_term(given, schema) for given in found["inputs"]))
+    except (FuseIndexError, SchemaError, LookupError, TypeError, ValueError) as problem:
+        return unavailable(Refusal(Reason.LEAF_UNSUPPORTED, f"its definition is not understood: {problem}"))
     if kind not in host.kinds:
-        missing = Refusal(Reason.PLUGIN_MISSING, f"no installed plugin brings index kind {kind!r}: install the one that does")
-        return Unavailable(name, kind, key, missing, inputs, found)
+        return unavailable(Refusal(Reason.PLUGIN_MISSING, host.missing(kind)), inputs)
+    chosen = host.kinds[kind]
     try:
-        options = parse_options(host.kinds[kind], found.get("options", {}))
-        context = Context(**found["context"]) if "context" in found else None
-    except (DefinitionError, TypeError) as problem:
-        return Unavailable(name, kind, key, Refusal(Reason.OPTION_MISMATCH, str(problem)), inputs, found)
-    return Definition(name, kind, inputs, options, int(found["version"]), key, context)
+        stated = _context(found)
+        options = parse_options(chosen, found.get("options", {}))
+        understood = _keyed(Definition(name, kind, inputs, options, chosen.writes, key, stated), chosen, schema, host).content
+    except (FuseIndexError, TypeError, ValueError) as problem:
+        return unavailable(Refusal(Reason.OPTION_MISMATCH, str(problem)), inputs)
+    if (refusal := _mismatch(found, understood, chosen.writes) or _elsewhere(stated, context)) is not None:
+        return unavailable(refusal, inputs)
+    return Definition(name, kind, inputs, options, int(found.get("version", 1)), key, stated, found)
 
 
-def _kind(name: str, host: Host) -> IndexKind:
-    if name not in host.kinds:
-        near = difflib.get_close_matches(name, host.kinds, 3)
-        hint = f"did you mean {near[0]!r}?" if near else f"installed are {', '.join(sorted(host.kinds)) or 'none'}"
-        raise DefinitionError(f"no index kind {name!r}: {hint}")
-    if host.kinds[name].implicit:
-        raise DefinitionError(f"index kind {name!r} is on every column already and needs no definition")
-    return host.kinds[name]
+def _mismatch(found: Mapping[str, Any], understood: Mapping[str, Any], writes: int) -> Refusal | None:
+    """Why sidecars built for the stored definition are not those that it would have today."""
+
+    def differs(part: str) -> bool:
+        return bool(found.get(part, understood[part]) != understood[part])
+
+    by = understood["by"]
+    if differs("by"):
+        detail = f"it was defined with the {found['kind']!r} of {found['by']}, and here {by} brings that kind: rebuild the index"
+        return Refusal(Reason.PLUGIN_MISSING, detail)
+    if int(found.get("version", 1)) > writes:
+        detail = f"it is of payload version {found['version']}, and {by} here writes {writes}: upgrade {by}"
+        return Refusal(Reason.PAYLOAD_TOO_NEW, detail)
+    if differs("types"):
+        was, now = ", ".join(found["types"]), ", ".join(understood["types"])
+        return Refusal(Reason.TYPE_MISMATCH, f"it was built on {was}, and its columns are {now} now: rebuild the index")
+    if differs("summary"):
+        return Refusal(Reason.OPTION_MISMATCH, f"{by} now keeps other summaries than it was built with: rebuild the index")
+    return None
+
+
+def _elsewhere(stated: Context | None, asking: Context | None) -> Refusal | None:
+    """Why the session that asks would have computed other values."""
+    if stated is None or asking is None or (stated.time_zone, stated.ansi) == (asking.time_zone, asking.ansi):
+        return None
+    built = f"its values were computed in time zone {stated.time_zone}, ansi={stated.ansi}"
+    return Refusal(Reason.SESSION_SEMANTICS, f"{built}; this session has {asking.time_zone}, ansi={asking.ansi}")
+
+
+def _keyed(definition: Definition, kind: IndexKind, schema: Schema, host: Host) -> Definition:
+    """The definition with its stored form, under the key that this has. Raises DefinitionError if the kind fails."""
+    summary = ask(lambda: str(kind.summary_type(definition.inputs, definition.options)), SECONDS)
+    if isinstance(summary, Failure):
+        raise DefinitionError(f"index kind {kind.name!r} failed to name its summary's type: {summary.detail}") from summary.error
+    content: dict[str, Any] = {
+        "kind": definition.kind,
+        "by": host.sources[kind.name].distribution,
+        "version": definition.version,
+        "inputs": [encode_term(given.term, schema) for given in definition.inputs],
+        "types": [name_of(given.type) for given in definition.inputs],
+        "summary": summary,
+        "options": dataclasses.asdict(definition.options),
+    }
+    if definition.context is not None:
+        content["context"] = dataclasses.asdict(definition.context)
+    try:
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as problem:
+        raise DefinitionError(f"an option of index kind {kind.name!r} cannot be kept as JSON: {problem}") from problem
+    key = xxhash.xxh3_128_hexdigest(text.encode())
+    return replace(definition, key=key, content={"key": key, **json.loads(text)})
+
+
+def _context(found: Mapping[str, Any]) -> Context | None:
+    return Context(**found["context"]) if "context" in found else None
+
+
+def _input(given: str | Term, schema: Schema, host: Host, context: Context) -> Input:
+    """A column by its exact name, dots and spaces included, or else the text of a term; checked to be computable."""
+    term = _term(given, schema, host, context)
+    nothing = pa.table([pa.nulls(1, field.type) for field in schema.fields], schema.names)
+    values = ask(lambda: evaluate_term(term, nothing, context, host.functions), SECONDS)
+    if isinstance(values, Failure):
+        raise DefinitionError(f"{shown(term)} cannot be indexed: {values.detail}") from values.error
+    if not _names_column(term):
+        raise DefinitionError(f"{shown(term)} cannot be indexed: it names no column")
+    return Input(term, term.type)
 
 
 def _term(given: str | Term, schema: Schema, host: Host, context: Context) -> Term:
-    """A column by its exact name, dots and spaces included, or else the text of a term."""
     if not isinstance(given, str):
         return given
     if given in schema.names:
@@ -145,43 +241,13 @@ def _term(given: str | Term, schema: Schema, host: Host, context: Context) -> Te
     return parse_term(given, schema, context, host.functions)
 
 
-def _type(term: Term) -> Any:
-    return term.type
-
-
-def parse_options(kind: IndexKind, given: Mapping[str, Any]) -> Any:
-    """The kind's options, checked by name and type. Raises DefinitionError."""
-    fields = {field.name: field for field in dataclasses.fields(kind.Options)}
-    types = typing.get_type_hints(kind.Options)
-    for name, value in given.items():
-        if name not in fields:
-            has = f"it has {', '.join(fields)}" if fields else "it has none"
-            raise DefinitionError(f"index kind {kind.name!r} has no option {name!r}: {has}")
-        if not _fits(value, types[name]):
-            raise DefinitionError(f"option {name!r} of index kind {kind.name!r} is to be {_called(types[name])}, and is {value!r}")
-    values = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
-    try:
-        return kind.Options(**values)
-    except (TypeError, ValueError) as problem:
-        raise DefinitionError(f"options of index kind {kind.name!r}: {problem}") from problem
-
-
-def _fits(value: Any, wanted: Any) -> bool:
-    origin, arguments = typing.get_origin(wanted), typing.get_args(wanted)
-    if wanted is Any:
-        return True
-    if origin is typing.Literal:
-        return value in arguments
-    if origin is tuple:
-        return isinstance(value, list | tuple) and all(_fits(item, arguments[0]) for item in value)
-    if arguments:  # a union
-        return any(_fits(value, argument) for argument in arguments)
-    if wanted is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    if wanted is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    return isinstance(value, wanted)
-
-
-def _called(wanted: Any) -> str:
-    return getattr(wanted, "__name__", None) or str(wanted)
+def _names_column(term: Term) -> bool:
+    match term:
+        case Column():
+            return True
+        case Literal():
+            return False
+        case Cast(inner) | JsonPath(inner):
+            return _names_column(inner)
+        case Call(_, arguments):
+            return any(_names_column(argument) for argument in arguments)

@@ -1,10 +1,13 @@
-"""Errors of the engine, for whoever handles them.
+"""Errors of the engine, for whoever handles them. Those of tables themselves are fuse_storage's StorageError.
 
 FuseIndexError
-├── WhereError      also a ValueError: the text of a predicate cannot be understood; says where
-├── OpaqueError     also a ValueError: a predicate that only Spark can evaluate was to be evaluated here
-├── DefinitionError also a ValueError: an index cannot be defined, found or built as asked
-└── IndexFault      an index did something wrong; only raised in strict mode
+├── WhereError       also a ValueError: the text of a predicate cannot be understood; says where
+├── OpaqueError      also a ValueError: a predicate that only Spark can evaluate was to be evaluated here
+├── DefinitionError  also a ValueError: an index cannot be defined, found or built as asked
+├── InputError       also a ValueError: what is to be appended is nothing that rows can be read from
+├── ReadOnly         a handle that reads an older state was asked to change the table
+├── BuildError       a build could not be finished; what it had done is kept
+└── IndexFault       an index did something wrong; only raised in strict mode
 """
 
 
@@ -22,6 +25,18 @@ class OpaqueError(FuseIndexError, ValueError):
 
 class DefinitionError(FuseIndexError, ValueError):
     """An index cannot be defined, found or built as asked. The message names the index or kind, and what to do."""
+
+
+class InputError(FuseIndexError, ValueError):
+    """What was handed over has no rows that can be read. The message names it, and what is taken instead."""
+
+
+class ReadOnly(FuseIndexError):
+    """A handle that was opened at an older state was asked to change the table. Open it without ``at`` to do that."""
+
+
+class BuildError(FuseIndexError):
+    """A build stopped before its end. What was built is kept: refresh the index to go on."""
 
 
 class IndexFault(FuseIndexError):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from fuse_index.ask import Failure, ask
@@ -15,17 +14,18 @@ from fuse_index.batch import Batch
 from fuse_index.definitions import Definition, Unavailable, load
 from fuse_index.host import Host
 from fuse_index.predicate import Column
-from fuse_index.render import term
-from fuse_storage import Table
+from fuse_index.reasons import Reason
+from fuse_storage import Blocks, SidecarRows, Table
 
 SECONDS = 60.0
 """How long a kind may look at its own sidecars."""
 
 INDEXES = pa.schema([
     ("name", pa.string()), ("kind", pa.string()), ("columns", pa.list_(pa.string())), ("options", pa.string()),
-    ("blocks_indexed", pa.int64()), ("blocks", pa.int64()), ("bytes", pa.int64()), ("version", pa.int64()), ("key", pa.string()),
-    ("problem", pa.string()),
+    ("blocks_indexed", pa.int64()), ("blocks", pa.int64()), ("rows_indexed", pa.int64()), ("rows", pa.int64()),
+    ("summary_bytes", pa.int64()), ("payload_bytes", pa.int64()), ("version", pa.int64()), ("key", pa.string()), ("problem", pa.string()),
 ])  # fmt: skip
+"""``summary_bytes`` as they are in memory while planning, ``payload_bytes`` as they lie in files."""
 
 HISTORY = pa.schema([
     ("sequence", pa.int64()), ("timestamp", pa.timestamp("us", "UTC")), ("operation", pa.string()), ("snapshot", pa.string()),
@@ -35,34 +35,43 @@ HISTORY = pa.schema([
 
 def indexes(table: Table, host: Host) -> pa.Table:
     """One row per definition of the table's snapshot."""
-    listed = table.segments()
-    rows = []
-    for found in load(table.snapshot, host):
-        rows.append({
-            "name": found.name, "kind": found.kind, "columns": [term(given.term) for given in found.inputs],
-            "options": json.dumps(_options(found)), "blocks_indexed": int(listed.sidecar_counts(found.key).sum()),
-            "blocks": listed.total_blocks, "bytes": int(listed.sidecar_bytes(found.key).sum()),
-            "version": found.version if isinstance(found, Definition) else None, "key": found.key, "problem": _problem(found, host),
-        })  # fmt: skip
-    return pa.Table.from_pylist(rows, INDEXES)
+    blocks = table.blocks()
+    return pa.Table.from_pylist([_described(found, blocks, host) for found in load(table.snapshot, host)], INDEXES)
 
 
-def _options(found: Definition | Unavailable) -> Mapping[str, Any]:
-    return dataclasses.asdict(found.options) if isinstance(found, Definition) else dict(found.content.get("options", {}))
+def _described(found: Definition | Unavailable, blocks: Blocks, host: Host) -> dict[str, Any]:
+    sidecars = blocks.sidecars(found.key)
+    row = {
+        "name": found.name, "kind": found.kind, "columns": found.columns, "options": json.dumps(dict(found.content.get("options", {}))),
+        "blocks_indexed": 0, "blocks": len(blocks), "rows_indexed": 0, "rows": int(blocks.row_counts.sum()), "summary_bytes": 0,
+        "payload_bytes": 0, "version": found.content.get("version"), "key": found.key, "problem": _problem(found, sidecars, host),
+    }  # fmt: skip
+    if sidecars is not None:
+        usable = sidecars.indexed if isinstance(found, Unavailable) else _usable(found, sidecars, host)
+        row |= {"blocks_indexed": int(usable.sum()), "rows_indexed": int(blocks.row_counts[usable].sum())}
+        row |= {"summary_bytes": sidecars.summaries.nbytes, "payload_bytes": sum(pack.length for pack, _ in sidecars.packs())}
+    return row
 
 
-def _problem(found: Definition | Unavailable, host: Host) -> str | None:
+def _usable(found: Definition, sidecars: SidecarRows, host: Host) -> npt.NDArray[np.bool_]:
+    """Blocks that are indexed in a version that the kind reads."""
+    usable: npt.NDArray[np.bool_] = sidecars.indexed & np.isin(sidecars.versions, list(host.kinds[found.kind].reads))
+    return usable
+
+
+def _problem(found: Definition | Unavailable, sidecars: SidecarRows | None, host: Host) -> str | None:
     if isinstance(found, Unavailable):
         return f"{found.refusal.reason}: {found.refusal.detail}"
-    kind = host.kinds[found.kind]
-    if found.version != kind.writes:
-        return f"built by version {found.version} of the kind, which now writes {kind.writes}: rebuild it to index new blocks"
+    if sidecars is not None and sidecars.error is not None:
+        return f"{Reason.CORRUPT}: {sidecars.error}; refresh the index"
+    if sidecars is not None and (other := int((sidecars.indexed & ~_usable(found, sidecars, host)).sum())):
+        return f"{Reason.PAYLOAD_TOO_NEW}: {other} blocks are indexed in a version that cannot be read here; refresh the index"
     return None
 
 
 def inspect(table: Table, host: Host, name: str) -> dict[str, Any]:
     """One index: its row of ``indexes``, and what its kind says of the blocks that are indexed."""
-    row = next(row for row in indexes(table, host).to_pylist() if row["name"] == name)
+    row: dict[str, Any] = next(row for row in indexes(table, host).to_pylist() if row["name"] == name)
     found = next(found for found in load(table.snapshot, host) if found.name == name)
     return row if isinstance(found, Unavailable) else row | {"contents": _contents(table, host, found)}
 
@@ -73,7 +82,7 @@ def _contents(table: Table, host: Host, definition: Definition) -> Any:
     if sidecars is None:
         return {}
     kind = host.kinds[definition.kind]
-    chosen = np.flatnonzero(sidecars.indexed & np.isin(sidecars.versions, list(kind.reads)))
+    chosen = np.flatnonzero(_usable(definition, sidecars, host))
     schema = table.snapshot.schema
     fields = [schema.find(given.term.path).id if isinstance(given.term, Column) else None for given in definition.inputs]
     batch = Batch.indexed(blocks, fields, (blocks.zone_offsets, blocks.zone_rows), sidecars, chosen)
@@ -96,9 +105,9 @@ def history(table: Table) -> pa.Table:
 def segments(table: Table) -> pa.Table:
     """One row per segment of the snapshot."""
     listed = table.segments()
-    return pa.table(
-        {"segment": listed.ids, "rows": listed.row_counts, "blocks": listed.block_counts, "zones": listed.zone_counts, "bytes": listed.sizes}
-    )
+    ids = pa.array(listed.ids, pa.string())
+    counts = {"rows": listed.row_counts, "blocks": listed.block_counts, "zones": listed.zone_counts, "bytes": listed.sizes}
+    return pa.table({"segment": ids, **counts})
 
 
 def blocks(table: Table) -> pa.Table:

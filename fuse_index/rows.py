@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,13 @@ from fuse_index.errors import InputError
 BATCH_ROWS = 65_536
 
 
-def batches(data: Any) -> Iterator[pa.RecordBatch]:
+def batches(data: Any, schema: pa.Schema | None = None) -> Iterator[pa.RecordBatch]:
     """Rows as record batches: of a pa.Table, RecordBatch or RecordBatchReader, a pandas DataFrame, Parquet path(s),
-    a list of dicts, or anything with the Arrow C stream interface. Raises InputError."""
+    a list of dicts, or anything with the Arrow C stream interface. Raises InputError.
+
+    ``schema``: what types columns are to have where the data itself leaves that open, as in pandas (where NaN, None and
+    NaT all mean NULL) and dicts. Columns are neither renamed nor left out: whoever writes them checks that they fit.
+    """
     match data:
         case pa.Table():
             yield from data.to_batches(max_chunksize=BATCH_ROWS)
@@ -32,15 +36,37 @@ def batches(data: Any) -> Iterator[pa.RecordBatch]:
         case list() | tuple() if data and all(isinstance(item, str | PathLike) for item in data):
             yield from _parquet(data)
         case list() | tuple() if all(isinstance(item, dict) for item in data):
-            yield from (pa.Table.from_pylist(list(data)) if data else pa.table({})).to_batches()
+            yield from _of_dicts(data, schema or pa.schema([])).to_batches(max_chunksize=BATCH_ROWS)
+        case _ if type(data).__module__.startswith("pandas.") and hasattr(data, "columns"):
+            yield from _of_pandas(data, schema or pa.schema([])).to_batches(max_chunksize=BATCH_ROWS)
         case _ if hasattr(data, "__arrow_c_stream__"):
             yield from pa.RecordBatchReader.from_stream(data)
-        case _ if type(data).__module__.startswith("pandas."):
-            yield from pa.Table.from_pandas(data, preserve_index=False).to_batches(max_chunksize=BATCH_ROWS)
         case _:
             raise InputError(
                 f"rows cannot be read from {type(data).__name__}: give a pa.Table, a RecordBatchReader, a pandas DataFrame or Parquet paths"
             )
+
+
+def _of_dicts(data: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.Table:
+    names = list(dict.fromkeys(name for row in data for name in row))
+    return pa.table({name: _array([row.get(name) for row in data], name, schema, pa.array) for name in names})
+
+
+def _of_pandas(data: Any, schema: pa.Schema) -> pa.Table:
+    if odd := [name for name in data.columns if not isinstance(name, str)]:
+        raise InputError(f"the DataFrame has a column {odd[0]!r}, whose name is no text: rename it")
+    if not data.columns.is_unique:
+        raise InputError(f"the DataFrame has more than one column {data.columns[data.columns.duplicated()][0]!r}: rename one")
+    return pa.table({name: _array(data[name], name, schema, pa.Array.from_pandas) for name in data.columns})
+
+
+def _array(values: Any, name: str, schema: pa.Schema, make: Callable[..., pa.Array]) -> pa.Array:
+    """Values as a column of its type in the schema, or of the type that they suggest where it has none."""
+    kind = schema.field(name).type if name in schema.names else None
+    try:
+        return make(values, type=kind)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as refusal:
+        raise InputError(f"column {name!r} holds values that are no {kind or 'values of one type'}: {refusal}") from refusal
 
 
 def _parquet(paths: Sequence[str | PathLike[str]]) -> Iterator[pa.RecordBatch]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -11,9 +12,9 @@ import pyarrow as pa
 
 import fuse_storage as storage
 from fuse_index import introspection, lifecycle, rows
-from fuse_index.build import Builder
-from fuse_index.definitions import Definition, define, load
-from fuse_index.errors import DefinitionError
+from fuse_index.build import Builder, builders
+from fuse_index.definitions import Definition, Unavailable, define, load
+from fuse_index.errors import DefinitionError, ReadOnly
 from fuse_index.explain import Explanation
 from fuse_index.host import Host
 from fuse_index.normalize import normalize
@@ -32,11 +33,16 @@ class Table:
     """One snapshot of a table, and the way to its next one.
 
     A handle reads the snapshot that it was opened at; a write through it moves it to the snapshot that the write made.
+    ``pinned``: it was opened at an older state, and stays there.
     """
 
     stored: storage.Table
     host: Host
-    context: Context = Context()  # noqa: RUF009 - frozen
+    context: Context = field(default_factory=Context)
+    pinned: bool = False
+
+    def __repr__(self) -> str:
+        return f"Table({self.stored.store.url!r}, branch={self.stored.branch!r}, snapshot={self.snapshot.id!r})"
 
     @property
     def snapshot(self) -> Snapshot:
@@ -48,8 +54,9 @@ class Table:
         return self.snapshot.schema.arrow
 
     def refresh(self) -> Table:
-        """Move to the newest snapshot of the branch."""
-        self.stored = self.stored.refresh()
+        """Move to the newest snapshot of the branch, if this handle is not pinned to an older one."""
+        if not self.pinned:
+            self.stored = self.stored.refresh()
         return self
 
     # --- rows -------------------------------------------------------------------------------------------------
@@ -58,21 +65,16 @@ class Table:
         """Add rows, indexed as they are written, in one commit; nothing happens if there are none.
 
         ``data``: a pa.Table, RecordBatchReader, pandas DataFrame or Parquet path(s), with the table's columns by name.
-        ``application``: (id, version) of a writer that wants each version written once. Raises SchemaError naming the
-        column that does not fit, Conflict, CommitUnknown and other StorageErrors.
+        ``application``: (id, version) of a writer that wants each version written once. Raises InputError, SchemaError
+        naming the column that does not fit, Conflict, CommitUnknown and other StorageErrors.
         """
-        writer = self.stored.writer(self.builders())
-        try:
-            for batch in rows.batches(data):
+        self._writable()
+        building = self.builders()
+        with self.stored.writer(building) as writer:
+            for batch in rows.batches(data, self.schema):
                 writer.write(batch)
             staged = writer.finish()
-        except BaseException:
-            writer.abort()
-            raise
-        transaction = self.stored.transaction()
-        transaction.append(staged)
-        self.stored = transaction.commit("append", application=application)
-        return self.snapshot
+        return self._move(self.stored.transaction(building).append(staged).commit("append", application=application))
 
     def scan(
         self, where: str | Predicate | None = None, columns: Sequence[str] | None = None, limit: int | None = None, indexes: bool = True,
@@ -108,35 +110,41 @@ class Table:
     def create_index(self, name: str, kind: str, columns: Sequence[str], build: bool = True, **options: Any) -> Snapshot:
         """Define an index, and with ``build`` index the blocks that are there. New blocks are indexed as they come.
 
-        ``columns``: names, or terms such as ``lower(email)``. Raises DefinitionError, or Conflict if the name is taken.
+        ``columns``: names, or terms such as ``lower(email)``. Raises DefinitionError or WhereError for what cannot be,
+        Conflict if somebody else just took the name.
         """
+        self._writable()
+        self.refresh()
         if name in self.snapshot.definitions:
             raise DefinitionError(f"there is an index {name!r} already: drop it first, or choose another name")
-        schema = self.snapshot.schema
-        definition = define(name, kind, columns, options, schema, self.host, self.context)
-        transaction = self.stored.transaction()
-        transaction.define(name, definition.to_json(schema))
-        self.stored = transaction.commit("create index", summary={"index": name, "kind": kind})
+        definition = define(name, kind, columns, options, self.snapshot.schema, self.host, self.context)
+        transaction = self.stored.transaction().define(name, definition.content)
+        self._move(transaction.commit("create index", summary={"index": name, "kind": kind}))
         return self.refresh_index(name) if build else self.snapshot
 
     def refresh_index(self, name: str | None = None, processes: int = 1, progress: Progress | None = None) -> Snapshot:
-        """Index the blocks that an index lacks, and only those; without a name, of every index."""
+        """Index the blocks that an index lacks, and only those; without a name, of every index that can be used here.
+
+        ``progress`` is told how many blocks are done, and of how many. Raises DefinitionError, BuildError, StorageError.
+        """
+        self._writable()
+        self.refresh()
         for definition in [self._definition(name)] if name is not None else self._definitions():
-            self.stored = lifecycle.refresh(self.stored, definition, self.host, processes, progress)
+            self._move(lifecycle.refresh(self.stored, definition, self.host, processes, progress))
         return self.snapshot
 
     def rebuild_index(self, name: str, processes: int = 1, progress: Progress | None = None) -> Snapshot:
-        """Index every block anew, with the kind as it is installed; no row is rewritten."""
-        self.stored = lifecycle.rebuild(self.stored, self._definition(name), self.host, processes, progress)
-        return self.snapshot
+        """Index every block anew, with the kind as it is installed; no row is rewritten. Raises as ``refresh_index``."""
+        self._writable()
+        self.refresh()
+        return self._move(lifecycle.rebuild(self.stored, self._found(name), self.host, processes, progress))
 
     def drop_index(self, name: str) -> Snapshot:
-        """Forget an index. Only metadata changes; its files stay for older snapshots."""
-        self._known(name)
-        transaction = self.stored.transaction()
-        transaction.undefine(name)
-        self.stored = transaction.commit("drop index", summary={"index": name})
-        return self.snapshot
+        """Forget an index. Only metadata changes; its files stay for older snapshots. Raises DefinitionError."""
+        self._writable()
+        self.refresh()
+        self._found(name)
+        return self._move(self.stored.transaction().undefine(name).commit("drop index", summary={"index": name}))
 
     def verify_index(self, name: str, blocks: int = 16, seed: int = 0) -> Verification:
         """Judge an index anew, by the oracle, on up to so many blocks; and every byte of its payloads by its checksum."""
@@ -147,27 +155,38 @@ class Table:
         return introspection.indexes(self.stored, self.host)
 
     def inspect_index(self, name: str) -> Mapping[str, Any]:
-        """All that is known of one index, and what its kind says of its contents."""
-        self._known(name)
+        """All that is known of one index, and what its kind says of its contents. Raises DefinitionError."""
+        self._found(name)
         return introspection.inspect(self.stored, self.host, name)
 
-    def builders(self) -> list[Builder]:
-        """What indexes rows as they are written."""
-        return [Builder.of(definition, self.host) for definition in self._definitions() if lifecycle.is_current(definition, self.host)]
+    def builders(self) -> tuple[Builder, ...]:
+        """What indexes rows as they are written: for whoever writes through ``stored``."""
+        return builders(self.snapshot, self.host)
 
     def _definitions(self) -> list[Definition]:
         return [found for found in load(self.snapshot, self.host) if isinstance(found, Definition)]
 
     def _definition(self, name: str) -> Definition:
-        self._known(name)
-        found = next(found for found in load(self.snapshot, self.host) if found.name == name)
-        if not isinstance(found, Definition):
-            raise DefinitionError(f"index {name!r} cannot be used here: {found.refusal.detail}")
+        found = self._found(name)
+        if isinstance(found, Unavailable):
+            raise DefinitionError(f"index {name!r} cannot be used here: {found.refusal.detail or found.refusal.reason}")
         return found
 
-    def _known(self, name: str) -> None:
-        if name not in self.snapshot.definitions:
-            raise DefinitionError(f"no index {name!r}: the table has {', '.join(self.snapshot.definitions) or 'none'}")
+    def _found(self, name: str) -> Definition | Unavailable:
+        for found in load(self.snapshot, self.host):
+            if found.name == name:
+                return found
+        near = difflib.get_close_matches(name, self.snapshot.definitions, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"the table has {', '.join(self.snapshot.definitions) or 'none'}"
+        raise DefinitionError(f"no index {name!r}: {hint}")
+
+    def _writable(self) -> None:
+        if self.pinned:
+            raise ReadOnly(f"this handle reads snapshot {self.snapshot.id} as it was: open the table without at= to change it")
+
+    def _move(self, stored: storage.Table) -> Snapshot:
+        self.stored = stored
+        return self.snapshot
 
     # --- looking ----------------------------------------------------------------------------------------------
 
@@ -202,4 +221,5 @@ def open_table(
     options: Mapping[str, str] | None = None, host: Host | None = None, context: Context | None = None,
 ) -> Table:  # fmt: skip
     """The table at a path or URL, as it is now or as it was ``at`` a snapshot id, tag or time. Raises NotFound."""
-    return Table(storage.Table.open(url, branch=branch, at=at, options=options), host or Host.discover(), context or Context())
+    stored = storage.Table.open(url, branch=branch, at=at, options=options)
+    return Table(stored, host or Host.discover(), context or Context(), pinned=at is not None)

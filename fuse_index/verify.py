@@ -136,7 +136,7 @@ def _rows_of(made: Plan, ordinal: int, rows: int) -> tuple[npt.NDArray[np.bool_]
 
 def _about(term: Term, literal: Literal) -> Iterator[Predicate]:
     for operator in ("=", "<", ">="):
-        yield Compare(operator, term, literal)  # type: ignore[arg-type]
+        yield Compare(operator, term, literal)
     for near in _neighbours(literal):
         yield Compare("=", term, near)
     if pa.types.is_string(literal.type) and literal.value:

@@ -55,8 +55,8 @@ class SidecarBuilder(Protocol):
         """What it knows of one block, zone z of which is ``rows[zones[z]:zones[z + 1]]``; None: not indexed."""
         ...
 
-    def pack(self, sidecars: Sequence[Sidecar]) -> Pack:
-        """Lay payloads out as one file."""
+    def pack(self, sidecars: Sequence[Sidecar]) -> Pack | None:
+        """Lay payloads out as one file; None: it cannot, so none of these blocks is indexed."""
         ...
 
     def roll_up(self, summaries: pa.Array) -> pa.Scalar | None:
@@ -92,8 +92,7 @@ class SidecarWriter:
     def end_segment(self, id: str) -> None:
         """The blocks since the last call were all that are in this segment."""
         rows, self._rows = self._rows, []
-        if any(row["indexed"] for row in rows):
-            self._ended.append((id, rows))
+        self._ended.append((id, rows))
 
     def finish(self) -> list[StagedSidecars]:
         """Write what is left. Of segments without any indexed block there is nothing to stage."""
@@ -111,11 +110,16 @@ class SidecarWriter:
             self._write_pack([sidecar for _, sidecar in self._pending], [row for row, _ in self._pending])
             self._pending, self._pending_bytes = [], 0
         for segment, rows in self._ended:
-            self._staged.append(self._write_rows(segment, rows))
+            if any(row["indexed"] for row in rows):
+                self._staged.append(self._write_rows(segment, rows))
         self._ended = []
 
     def _write_pack(self, sidecars: Sequence[Sidecar], rows: Sequence[dict[str, Any]]) -> None:
         pack = self.builder.pack(sidecars)
+        if pack is None:
+            for row in rows:
+                row["indexed"] = False
+            return
         data = seal(pack.data, pack.chunk) if pack.data else b""
         path = pack_path(self.builder.key, new_id())
         if data:

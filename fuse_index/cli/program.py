@@ -71,12 +71,13 @@ def ingest(
     """Append files to a table, all of them in one commit; indexes are built along."""
     found = sources.find(files, format_, null or ())
     target = open_table(table, branch=branch)
+    before = target.snapshot
     started = time.perf_counter()
     with output.progress() as bar:
         task = bar.add_task("ingest", total=sum(source.size for source in found))
         snapshot = target.append(sources.read(found, target.schema, lambda bytes_: bar.advance(task, bytes_)))
     seconds = time.perf_counter() - started
-    rows = snapshot.row_count - target.snapshot.row_count if snapshot is not target.snapshot else 0
+    rows = snapshot.summary.get("added_rows", 0) if snapshot.id != before.id else 0
     record = {"table": table, "files": len(found), "rows": rows, "snapshot": snapshot.id, "seconds": round(seconds, 3)}
     _report(record, f"{rows:,} rows from {len(found)} files in {seconds:.1f} s, snapshot {snapshot.id}", as_json)
 

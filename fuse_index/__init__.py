@@ -1,0 +1,38 @@
+"""Lakehouse tables on plain Parquet, with secondary indexes written in Python.
+
+    import fuse_index as fuse
+
+    table = fuse.create_table("/data/events", "id BIGINT, email STRING")
+    table.append(rows)
+    table.create_index("by_email", "bloom", ["email"])
+    table.scan("email = 'ann@example.com'").to_arrow()
+
+For Spark: ``from fuse_index import spark``. For authors of index kinds: ``fuse_index.plugin``.
+"""
+
+from fuse_index.errors import BuildError, DefinitionError, FuseIndexError, IndexFault, InputError, OpaqueError, ReadOnly, WhereError
+from fuse_index.explain import Explanation
+from fuse_index.host import Host, PluginWarning
+from fuse_index.predicate import Context
+from fuse_index.scan import Scan
+from fuse_index.table import Table, create_table, open_table
+from fuse_index.verify import Verification
+from fuse_storage import (
+    AlreadyExists,
+    CommitUnknown,
+    Conflict,
+    Corrupt,
+    Expired,
+    FormatError,
+    NotFound,
+    SchemaError,
+    Snapshot,
+    StorageError,
+    Unsupported,
+)  # fmt: skip
+
+__all__ = [
+    "AlreadyExists", "BuildError", "CommitUnknown", "Conflict", "Context", "Corrupt", "DefinitionError", "Expired", "Explanation",
+    "FormatError", "FuseIndexError", "Host", "IndexFault", "InputError", "NotFound", "OpaqueError", "PluginWarning", "ReadOnly", "Scan",
+    "SchemaError", "Snapshot", "StorageError", "Table", "Unsupported", "Verification", "WhereError", "create_table", "open_table",
+]  # fmt: skip
