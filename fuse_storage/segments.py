@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fuse_storage import columnar, statistics
+from fuse_storage.cache import Cache, shared
 from fuse_storage.errors import Corrupt
 from fuse_storage.references import Reference
 from fuse_storage.refs import written
@@ -193,12 +194,12 @@ def sidecar_columns(key: str) -> list[str]:
     return [f"x.{key}.{part}" for part in ("path", "length", "hash", "indexed", "size", "roll_up")]
 
 
-def read_list(store: Store, snapshot: Snapshot) -> pa.Table:
+def read_list(store: Store, snapshot: Snapshot, cache: Cache = shared) -> pa.Table:
     """The list of a snapshot's segments. Raises NotFound, Corrupt or StorageError."""
     if snapshot.segments is None:
         return SEGMENT.empty_table()
     part = columnar.Part(snapshot.segments, snapshot.segment_count)
-    found = columnar.read_whole(store, part)
+    found = columnar.read_whole(store, part, cache)
     if missing := [name for name in SEGMENT.names if name not in found.column_names]:
         raise Corrupt(f"{store.url}/{snapshot.segments.path} lacks column {missing[0]!r}: it is no list of segments")
     return found

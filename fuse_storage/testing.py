@@ -15,8 +15,11 @@ from typing import Any, Literal
 import pytest
 
 from fuse_storage.errors import AlreadyExists, Corrupt, NotFound, StorageError
+from fuse_storage.invariants import check as invariants
 from fuse_storage.objects import Object, Range
 from fuse_storage.store import Store
+
+__all__ = ["Crash", "Fault", "FaultyStore", "StoreTests", "invariants"]
 
 Fault = Literal["before", "after", "lost"]
 

@@ -1,4 +1,19 @@
-from hypothesis import settings
+"""What tests of the storage room begin with."""
 
-settings.register_profile("patient", deadline=None)  # the machine may be busy; a slow example is no wrong one
-settings.load_profile("patient")
+import uuid
+
+import pytest
+
+from fuse_storage import shared
+
+
+@pytest.fixture(autouse=True)
+def _nothing_remembered() -> None:
+    """Each test reads its own files."""
+    shared.clear()
+
+
+@pytest.fixture
+def url() -> str:
+    """Of an empty place in memory."""
+    return f"memory://{uuid.uuid4().hex}"

@@ -1,36 +1,13 @@
 """A table as its users see it: created, opened at any of its versions, written to and read."""
 
 import pickle
-import uuid
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from fuse_storage import AlreadyExists, NotFound, SchemaError, StorageError, Table, open_store
-
-COLUMNS = pa.schema([("id", pa.int64()), ("name", pa.string())])
-
-
-@pytest.fixture
-def url() -> str:
-    return f"memory://{uuid.uuid4().hex}"
-
-
-def rows(*ids: int) -> pa.Table:
-    return pa.table({"id": pa.array(ids, pa.int64()), "name": pa.array([f"n{id}" for id in ids])})
-
-
-def append(table: Table, *ids: int, **limits: int) -> Table:
-    with table.writer(**limits) as writer:
-        writer.write(rows(*ids))
-        return table.transaction().append(writer.finish()).commit()
-
-
-def ids(table: Table) -> list[int]:
-    blocks = table.blocks()
-    return [id for block in range(len(blocks)) for id in table.read(blocks, block, ["id"]).column("id").to_pylist()]
+from tests.storage.small import COLUMNS, append, ids_of
 
 
 def test_a_new_table_is_empty_and_says_what_it_is(url: str) -> None:
@@ -43,7 +20,7 @@ def test_a_new_table_is_empty_and_says_what_it_is(url: str) -> None:
     assert opened.snapshot.cluster_by == ("name",)
     assert opened.snapshot.properties == {"block_rows": 10}
     assert (opened.snapshot.row_count, opened.snapshot.sequence, opened.snapshot.operation) == (0, 1, "create")
-    assert ids(opened) == []
+    assert ids_of(opened) == []
     assert opened.listing()[0] == []
 
 
@@ -52,7 +29,7 @@ def test_rows_come_back_in_the_order_in_which_they_were_appended(url: str) -> No
     for first in range(0, 60, 2):
         table = append(table, first, first + 1)
 
-    assert ids(Table.open(url)) == list(range(60))
+    assert ids_of(Table.open(url)) == list(range(60))
     assert table.snapshot.row_count == 60
     assert table.snapshot.segment_count < 16
 
@@ -61,9 +38,9 @@ def test_a_handle_reads_the_snapshot_it_was_opened_at(url: str) -> None:
     old = append(Table.create(url, COLUMNS), 1)
     append(old, 2)
 
-    assert ids(old) == [1]
-    assert ids(old.refresh()) == [1, 2]
-    assert ids(pickle.loads(pickle.dumps(old))) == [1]
+    assert ids_of(old) == [1]
+    assert ids_of(old.refresh()) == [1, 2]
+    assert ids_of(pickle.loads(pickle.dumps(old))) == [1]
 
 
 def test_a_table_opens_at_a_snapshot_a_time_and_a_tag(url: str) -> None:
@@ -72,12 +49,12 @@ def test_a_table_opens_at_a_snapshot_a_time_and_a_tag(url: str) -> None:
     second = append(first, 2)
     between = first.entry.timestamp + (second.entry.timestamp - first.entry.timestamp) / 2
 
-    assert ids(Table.open(url, at=first.snapshot.id)) == [1]
-    assert ids(Table.open(url, at="v1.0")) == [1]
-    assert ids(Table.open(url, at=between)) == [1]
-    assert ids(Table.open(url, at=between.isoformat())) == [1]
-    assert ids(Table.open(url, at=second.entry.timestamp)) == [1, 2]
-    assert ids(Table.open(url, at=datetime.now(UTC) + timedelta(days=1))) == [1, 2]
+    assert ids_of(Table.open(url, at=first.snapshot.id)) == [1]
+    assert ids_of(Table.open(url, at="v1.0")) == [1]
+    assert ids_of(Table.open(url, at=between)) == [1]
+    assert ids_of(Table.open(url, at=between.isoformat())) == [1]
+    assert ids_of(Table.open(url, at=second.entry.timestamp)) == [1, 2]
+    assert ids_of(Table.open(url, at=datetime.now(UTC) + timedelta(days=1))) == [1, 2]
 
 
 def test_what_cannot_be_opened_is_named(url: str, tmp_path: Path) -> None:
@@ -115,13 +92,13 @@ def test_a_table_is_not_created_twice(url: str) -> None:
     with pytest.raises(AlreadyExists, match="already is a table"):
         Table.create(url, COLUMNS)
 
-    assert ids(Table.open(url)) == [1]
+    assert ids_of(Table.open(url)) == [1]
 
 
 def test_what_a_crashed_creation_left_behind_is_no_hindrance(url: str) -> None:
     open_store(url).create("_ss/0123.json", b"{}")
 
-    assert ids(append(Table.create(url, COLUMNS), 1)) == [1]
+    assert ids_of(append(Table.create(url, COLUMNS), 1)) == [1]
 
 
 @pytest.mark.parametrize("properties", [{"block_rows": 0}, {"zone_rows": "many"}, {"block_bytes": True}])

@@ -1,0 +1,92 @@
+"""Small tables, and a small index, for the tests of the storage room."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fuse_storage import Pack, Sidecar, SidecarBuilder, StagedSegment, StagedSidecars, Table
+
+COLUMNS = pa.schema([("id", pa.int64()), ("name", pa.string())])
+
+
+@dataclass(frozen=True)
+class Totals:
+    """An index that knows the sum of each block's ids, and has the ids themselves as payload."""
+
+    key: str = "70a1"
+    version: int = 1
+    unable: frozenset[int] = frozenset()
+    columns: Sequence[str] = ("id",)
+    summary_type: Any = pa.int64()  # noqa: RUF009 - a type is a constant
+    roll_up_type: Any = pa.int64()  # noqa: RUF009
+
+    def build(self, rows: pa.Table, zones: npt.NDArray[np.int64]) -> Sidecar | None:
+        ids = rows.column("id").to_pylist()
+        assert zones[0] == 0
+        assert zones[-1] == len(ids)
+        return None if self.unable.intersection(ids) else Sidecar(sum(ids), repr(ids).encode())
+
+    def pack(self, sidecars: Sequence[Sidecar]) -> Pack | None:
+        return Pack.concatenate(sidecars, 32)
+
+    def roll_up(self, summaries: pa.Array) -> pa.Scalar | None:
+        return pc.sum(summaries) if summaries.null_count == 0 else None
+
+
+def rows(ids: Sequence[int]) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int64()), "name": pa.array([f"n{id}" for id in ids], pa.string())})
+
+
+def staged(table: Table, ids: Sequence[int], builders: Sequence[SidecarBuilder] = (), **limits: int) -> list[StagedSegment]:
+    with table.writer(builders, **limits) as writer:
+        writer.write(rows(ids))
+        return writer.finish()
+
+
+def append(table: Table, *ids: int, builders: Sequence[SidecarBuilder] = (), **limits: int) -> Table:
+    return table.transaction(builders).append(staged(table, ids, builders, **limits)).commit()
+
+
+def ids_of(table: Table) -> list[int]:
+    blocks = table.blocks()
+    return [id for block in range(len(blocks)) for id in table.read(blocks, block, ["id"]).column("id").to_pylist()]
+
+
+def build_missing(table: Table, builder: SidecarBuilder) -> dict[str, StagedSidecars]:
+    """What a refresh builds: sidecars of the blocks that have none."""
+    blocks, segments = table.blocks(), table.segments()
+    known = blocks.sidecars(builder.key)
+    writer = table.sidecar_writer(builder)
+    for number, id in enumerate(segments.ids):
+        for block in range(segments.first_block[number], segments.first_block[number + 1]):
+            if known is not None and known.indexed[block]:
+                writer.add(None)
+            else:
+                found = table.read(blocks, block, builder.columns)
+                writer.add(builder.build(found, np.array([0, len(found)])))
+        writer.end_segment(id)
+    return {staged.segment: staged for staged in writer.finish()}
+
+
+def known_by(table: Table, key: str) -> list[tuple[int | None, bytes | None]]:
+    """Summary and payload of each block."""
+    found = table.blocks().sidecars(key)
+    if found is None:
+        return [(None, None)] * len(table.blocks())
+    payloads = [found.payload(block) for block in range(len(found))]
+    texts = [None if payload is None else payload.read([(0, payload.size)])[0] for payload in payloads]
+    return list(zip(found.summaries.to_pylist(), texts, strict=True))
+
+
+def truth(table: Table) -> list[tuple[int | None, bytes | None]]:
+    """What ``Totals`` must know of each block."""
+    blocks = table.blocks()
+    ids = [table.read(blocks, block, ["id"]).column("id").to_pylist() for block in range(len(blocks))]
+    return [(sum(some), repr(some).encode()) for some in ids]
