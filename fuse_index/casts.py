@@ -169,7 +169,7 @@ def _to_text(value: Any, _: pa.DataType, mode: CastMode, context: Context) -> st
         case bool():
             return str(value).lower()
         case Decimal():
-            return f"{value:f}" if context.ansi or mode == "ansi" else str(value)
+            return str(value) if mode == "legacy" else f"{value:f}"
         case datetime():
             shown = value if value.tzinfo is None else times.wall_clock(value, times.zone(context.time_zone))
             return shown.isoformat(" ", "seconds") + (f".{shown.microsecond:06}".rstrip("0") if shown.microsecond else "")

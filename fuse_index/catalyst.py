@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.types as is_
 
 from fuse_index import spark_types, times
-from fuse_index.casts import to_float32
+from fuse_index.casts import cast_value, to_float32
 from fuse_index.like import Pattern
 from fuse_index.normalize import normalize
 from fuse_index.predicate import (
@@ -207,7 +207,16 @@ class _Reader:
             raise _Unknown
         if TIMESTAMP in (inner.type, kind) and tree["zone"] != self.context.time_zone:
             raise _Unknown(Reason.SESSION_SEMANTICS)
-        return Cast(inner, kind, MODES[tree["evalMode"]])
+        cast = Cast(inner, kind, MODES[tree["evalMode"]])
+        return self._folded(cast, inner) if isinstance(inner, Literal) else cast
+
+    def _folded(self, cast: Cast, inner: Literal) -> Term:
+        try:
+            value = cast_value(inner.value, inner.type, cast.type, cast.mode, self.context)
+        except times.Unsure:
+            return cast
+        fails = value is None and inner.value is not None and cast.mode == "ansi"
+        return cast if fails else Literal(value, cast.type)
 
     def _json(self, tree: Tree) -> Term:
         document, path = (self.term(child) for child in tree["children"])

@@ -30,16 +30,24 @@ class Refused(ValueError):
 def compared(left: Term, right: Term, context: Context) -> tuple[Term, Term]:
     """Both sides of a comparison, as one type. Raises Refused, or Unsure where Spark's type is not known here."""
     kind = common_type(_told(left, right), _told(right, left), context)
+    kind = pa.bool_() if kind == pa.null() else kind  # two bare NULLs
     return converted(left, kind, context), converted(right, kind, context)
 
 
 def listed(term: Term, values: Sequence[Literal], context: Context) -> tuple[Term, tuple[Literal, ...]]:
     """Both sides of an IN, as one type. Raises Refused, Unsure."""
     kinds = [term.type, *dict.fromkeys(value.type for value in values)]
-    mixed = not context.ansi and pa.string() in kinds and any(kind not in (pa.string(), pa.null()) for kind in kinds)
-    kind = pa.string() if mixed else reduce(lambda a, b: common_type(a, b, context), kinds)
+    kind = reduce(lambda a, b: common_type(a, b, context), kinds) if context.ansi else _listed_type(kinds, context)
     made = [converted(value, kind, context) for value in values]
     return converted(term, kind, context), tuple(value for value in made if isinstance(value, Literal))
+
+
+def _listed_type(kinds: Sequence[pa.DataType], context: Context) -> pa.DataType:
+    """Of sessions that are not ANSI: all as text where there is text, but truths and bytes only among their like."""
+    told = [kind for kind in kinds if kind != pa.null()]
+    if len({kind if kind in (pa.bool_(), pa.binary()) else None for kind in told}) > 1:
+        raise Refused(f"Spark does not compare {' with '.join(map(name_of, told))} in a list")
+    return pa.string() if pa.string() in told else reduce(lambda a, b: common_type(a, b, context), kinds)
 
 
 def converted(term: Term, kind: pa.DataType, context: Context, mode: CastMode | None = None) -> Term:

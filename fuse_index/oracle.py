@@ -107,6 +107,8 @@ class _Rows:
             case Compare(operator, left, right):
                 if left.type != right.type:
                     raise OpaqueError(f"cannot compare {name_of(left.type)} with {name_of(right.type)}: {sql(predicate)}")
+                if left.type == pa.null():
+                    left = right = Literal(None, pa.bool_())
                 return COMPARE[operator](self.term(left), self.term(right))
             case In(term, values):
                 return _in(self.whole(term), values)

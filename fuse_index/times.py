@@ -16,10 +16,12 @@ MICROSECOND = timedelta(microseconds=1)
 BLANK = "".join(map(chr, range(33))) + "\x7f"
 """What Spark trims from text before it casts it: ASCII blanks and control characters."""
 
-DAY = re.compile(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?")
-CLOCK = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{0,9}))?)?")
+DAY = r"(?P<sign>[+-])?(?P<year>\d{4,7})(?:-(?P<month>\d{1,2})(?:-(?P<day>\d{1,2}))?)?"
+DATE = re.compile(rf"{DAY}(?(day)(?:[ T].*)?)", re.DOTALL)
+CLOCK = r"(?P<hour>\d{1,2})(?::(?P<minute>\d{1,2})(?::(?P<second>\d{1,2})(?:\.(?P<fraction>\d*))?(?P<zone>[^\d.].*)?)?)?"
+MOMENT = re.compile(rf"{DAY}(?(day)(?:[ T]{CLOCK})?)", re.DOTALL)
+TIME_ALONE = re.compile(r"T\d|\d{1,2}:")
 OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?")
-MOMENT = re.compile(rf"(?P<day>{DAY.pattern})(?:[ T](?:(?P<clock>{CLOCK.pattern})\s*(?P<zone>\S.*)?)?)?")
 
 
 class Unsure(ValueError):
@@ -62,13 +64,9 @@ def midnight(day: date) -> datetime:
 
 
 def parse_date(text: str) -> date | None:
-    """``CAST(text AS DATE)``; None where Spark gives NULL (or, under ANSI, an error)."""
-    trimmed = text.strip(BLANK)
-    head, _, _ = trimmed.replace("T", " ", 1).partition(" ")
-    if found := DAY.fullmatch(head):
-        return _day(found[1], found[2], found[3])
-    _doubt(trimmed)
-    return None
+    """``CAST(text AS DATE)``; None where Spark gives NULL (or, under ANSI, an error). Raises Unsure."""
+    found = DATE.fullmatch(text.strip(BLANK))
+    return _day(found) if found and found[0].isascii() else None
 
 
 def parse_timestamp(text: str, place: tzinfo) -> datetime | None:
@@ -94,33 +92,25 @@ def parse_timestamp_ntz(text: str) -> datetime | None:
 def _moment(text: str) -> tuple[datetime, str | None] | None:
     trimmed = text.strip(BLANK)
     found = MOMENT.fullmatch(trimmed)
-    if found is None:
-        _doubt(trimmed)
+    if found is None or not trimmed.isascii() or len(found["year"]) > 6:
+        if TIME_ALONE.match(trimmed):
+            raise Unsure(f"{text!r} may be a time of today")
         return None
-    day = _day(found[2], found[3], found[4])
+    day = _day(found)
     if day is None:
         return None
-    if found["clock"] is None:
-        if trimmed[-1] in " T":
-            raise Unsure(f"{text!r} ends where a time of day should be")
-        return midnight(day), None
-    hour, minute, second = int(found[6]), int(found[7]), int(found[8] or 0)
+    hour, minute, second = (int(found[part] or 0) for part in ("hour", "minute", "second"))
     if hour > 23 or minute > 59 or second > 59:
         return None
-    micros = int((found[9] or "").ljust(6, "0")[:6])
-    return datetime(day.year, day.month, day.day, hour, minute, second, micros), found["zone"]
+    micros = int((found["fraction"] or "").ljust(6, "0")[:6])
+    return datetime(day.year, day.month, day.day, hour, minute, second, micros), found["zone"] and found["zone"].strip()
 
 
-def _day(year: str, month: str | None, day: str | None) -> date | None:
+def _day(found: re.Match[str]) -> date | None:
+    year, month, day = int(found["year"]), int(found["month"] or 1), int(found["day"] or 1)
+    if found["sign"] == "-" or not 1 <= year <= 9999:
+        raise Unsure(f"the year of {found[0]!r} lies outside of what Python can hold")
     try:
-        return date(int(year), int(month or 1), int(day or 1))
+        return date(year, month, day)
     except ValueError:
-        if int(year) == 0:
-            raise Unsure("year 0 lies outside of what Python can hold") from None
         return None
-
-
-def _doubt(text: str) -> None:
-    """What begins as a date, a signed year or a time of day might be a time to Spark; all else is none."""
-    if re.match(r"[0-9+:T-]", text):
-        raise Unsure(f"{text!r} may or may not be a time to Spark")

@@ -51,7 +51,7 @@ from fuse_storage import Schema, SchemaError
 if TYPE_CHECKING:
     from fuse_index.plugin import Function
 
-__all__ = ["WhereError", "parse", "parse_schema", "parse_term"]
+__all__ = ["WhereError", "parse", "parse_schema", "parse_term", "read"]
 
 Node = Any
 """A node of the parser's tree; its versions differ in what they call the class."""
@@ -77,6 +77,8 @@ KNOWN: Mapping[type[Any], frozenset[str]] = {
 """The nodes that are understood, with all that is understood of them: a node that says more is not."""
 TYPED = {"date": pa.date32(), "timestamp": pa.timestamp("us", "UTC"), "timestamp_ltz": pa.timestamp("us", "UTC"),
          "timestamp_ntz": pa.timestamp("us")}  # fmt: skip
+SPECIAL = frozenset(["epoch", "now", "today", "tomorrow", "yesterday"])
+"""Words that Spark takes for a date."""
 CASTING = frozenset(spark_types.NAMES.keys() | {"decimal"}) - {"void"}
 """Functions that are casts, named after their type."""
 
@@ -85,8 +87,15 @@ def parse(
     text: str, schema: Schema, context: Context = DEFAULT, functions: Mapping[str, Function] | Iterable[Function] = ()
 ) -> Predicate:
     """The predicate of a WHERE clause (without the word), normalised. Raises WhereError."""
+    return normalize(read(text, schema, context, functions), context)
+
+
+def read(
+    text: str, schema: Schema, context: Context = DEFAULT, functions: Mapping[str, Function] | Iterable[Function] = ()
+) -> Predicate:
+    """The predicate as it is written, with the casts that Spark adds. Raises WhereError."""
     reader = _Reader(Tokens.read(text), schema, context, _by_name(functions))
-    return normalize(reader.predicate(reader.tree()), context)
+    return reader.predicate(reader.tree())
 
 
 def parse_term(
@@ -236,11 +245,11 @@ class _Reader:
         name, arguments = self._call(node)
         match name, arguments:
             case ("startswith", [a, b]):
-                return StartsWith(self._text(a), self._text(b))
+                return StartsWith(*self._texts(a, b))
             case ("endswith", [a, b]):
-                return EndsWith(self._text(a), self._text(b))
+                return EndsWith(*self._texts(a, b))
             case ("contains", [a, b]):
-                return Contains(self._text(a), self._text(b))
+                return Contains(*self._texts(a, b))
             case ("like", [a, b]):
                 return self._like(exp.Like(this=a, expression=b), "\\")
             case ("isnull", [a]):
@@ -291,6 +300,10 @@ class _Reader:
             raise coercion.Refused(f"{name_of(term.type)} is no text")
         return coercion.converted(term, pa.string(), self.context)
 
+    def _texts(self, value: Node, part: Node) -> tuple[Term, Term]:
+        terms = self.term(value), self.term(part)
+        return terms if all(term.type == pa.binary() for term in terms) else (self._text(value), self._text(part))
+
     def _constant(self, node: Node) -> str:
         term = self.term(node)
         if isinstance(term, Literal) and isinstance(term.value, str):
@@ -326,9 +339,10 @@ class _Reader:
         return number_literal(sign + node.this)
 
     def _typed(self, literal: Literal, kind: pa.DataType, word: str) -> Literal:
-        value = coercion.converted(literal, kind, Context(self.context.time_zone, True))
-        if not isinstance(value, Literal):
+        if literal.value.strip().lower() in SPECIAL:
             raise _Unknown(f"{word} {literal.value!r}")
+        value = coercion.converted(literal, kind, self.context, "ansi")
+        assert isinstance(value, Literal)  # of a literal, a literal is made
         return value
 
     def _cast(self, node: exp.Cast) -> Term:

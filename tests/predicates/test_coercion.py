@@ -1,0 +1,50 @@
+"""The types as which Spark compares, against Spark's own."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from fuse_index.coercion import Refused, common_type, compared, listed
+from fuse_index.predicate import Column, Context, Literal
+from fuse_index.spark_types import from_name, name_of
+from fuse_index.times import Unsure
+
+
+def ours(pair, context):
+    left, word, right = pair.split(" ")
+    kinds = from_name(left), from_name(right)
+    try:
+        if word == "=":
+            return name_of(common_type(*kinds, context))
+        term, _ = listed(Column(("c",), kinds[0]), [Literal(None, kinds[1])] * 2, context)
+        return name_of(term.type)
+    except Refused:
+        return None
+    except Unsure:
+        return "unsure"
+
+
+@pytest.mark.parametrize("session", ["ansi", "legacy"])
+def test_every_pair_of_types_is_compared_as_spark_does(golden, session):
+    context = Context(ansi=session == "ansi")
+    wrong = {pair: (spark, ours(pair, context)) for pair, spark in golden.coercion[session].items() if ours(pair, context) != spark}
+
+    assert len(golden.coercion[session]) == 450
+    assert wrong == {}
+
+
+def test_a_whole_number_beside_a_decimal_is_as_wide_as_it_is_written():
+    column = Column(("c",), pa.decimal128(38, 30))
+
+    left, right = compared(column, Literal(5, pa.int32()), Context())
+
+    assert left == column
+    assert right == Literal(Decimal("5." + "0" * 30), column.type)
+
+
+def test_decimals_that_spark_would_round_are_left_alone():
+    with pytest.raises(Unsure, match="rounds"):
+        common_type(pa.decimal128(38, 30), pa.decimal128(38, 0), Context())
