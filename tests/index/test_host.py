@@ -1,0 +1,273 @@
+"""Plugins: found by entry point, refused by name, and never in the way of a query."""
+
+import pickle
+import types
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pytest
+
+from fuse_index.errors import DefinitionError
+from fuse_index.host import Host, Plugin, PluginWarning
+from fuse_index.plugin import Function, IndexKind, hookimpl
+from fuse_plugins import bloom, min_max
+from tests.index import strangers
+
+DESCRIBE = """
+import json
+from fuse_index.host import Host
+host = Host.discover()
+Host.discover()
+print(json.dumps({"kinds": sorted(host.kinds), "problems": list(host.problems),
+                  "sources": {name: plugin.source for name, plugin in host.sources.items()}}))
+"""
+
+QUERY = """
+import json, sys
+import pyarrow as pa
+import fuse_index as fuse
+
+table = fuse.create_table(sys.argv[1], "n BIGINT", properties={"block_rows": 10})
+table.create_index("rest", "remainder", ["n"], modulus=4)
+table.append(pa.table({"n": [4 * (i % 10) + i // 10 for i in range(40)]}))
+found = table.explain("n = 18")
+print(json.dumps({"blocks": found.to_dict()["blocks"], "rows": table.scan("n = 18").count(), "text": str(found)}))
+"""
+
+
+class Plain(IndexKind):
+    name = "plain"
+
+
+def module(name: str = "made_here", **members: object) -> types.ModuleType:
+    made = types.ModuleType(name)
+    for member, value in members.items():
+        setattr(made, member, value)
+    return made
+
+
+def bringing(*kinds: object) -> types.ModuleType:
+    @hookimpl
+    def fuse_index_kinds():
+        return list(kinds)
+
+    return module(fuse_index_kinds=fuse_index_kinds)
+
+
+def problem_of(kind: object) -> str:
+    host = Host([bringing(kind)])
+
+    assert host.kinds == {}
+    (problem,) = host.problems
+    return problem
+
+
+def test_installed_kinds_are_found_by_their_entry_points():
+    host = Host.discover()
+
+    assert {"min_max", "bloom"} <= set(host.kinds)
+    assert host.sources["bloom"].distribution == "fuse-index"
+    assert host.problems == ()
+
+
+def test_a_strangers_kind_is_used_like_a_built_in_one(tmp_path):
+    found = strangers.run(QUERY, strangers.ACME, arguments=(str(tmp_path / "t"),))
+
+    assert found["blocks"] == {"total": 4, "kept": 1}
+    assert found["rows"] == 1
+    assert "remainder" in strangers.run(DESCRIBE, strangers.ACME)["kinds"]
+    assert found["stderr"] == ""
+
+
+@pytest.fixture(scope="module")
+def broken():
+    return strangers.run(DESCRIBE, strangers.BROKEN)
+
+
+@pytest.mark.parametrize(
+    ("distribution", "said"),
+    [
+        ("broken-import 1.0", "no licence file"),
+        ("broken-library 1.0", "'a_library_that_nobody_has', which is not installed"),
+        ("broken-name 1.0", "fuse-index 0.1.0 brings one of that name"),
+        ("broken-api 1.0", "version 99 of the plugin interface, and this is 1; upgrade fuse-index"),
+        ("broken-hook 1.0", "fuse_index_kind"),
+    ],
+)
+def test_a_broken_plugin_is_a_problem_that_names_its_distribution(broken, distribution, said):
+    (problem,) = (problem for problem in broken["problems"] if distribution in problem)
+
+    assert said in problem
+
+
+def test_a_broken_plugin_does_not_disturb_the_others(broken):
+    assert {"bloom", "min_max", "lies", "hangs"} <= set(broken["kinds"])
+    assert broken["sources"]["bloom"] == "fuse-index 0.1.0"
+
+
+def test_each_problem_is_warned_of_once_a_process(broken):
+    assert [1] * len(broken["problems"]) == [broken["stderr"].count(problem) for problem in broken["problems"]]
+
+
+def test_a_distribution_that_is_found_twice_is_no_problem():
+    found = strangers.run(DESCRIBE, strangers.ACME, strangers.ACME)
+
+    assert found["problems"] == []
+
+
+def test_kinds_and_modules_may_be_handed_over():
+    host = Host([Plain, bloom])
+
+    assert sorted(host.kinds) == ["bloom", "plain"]
+
+
+def test_of_two_kinds_with_one_name_the_first_is_used_and_both_are_named():
+    class Impostor(IndexKind):
+        name = "plain"
+
+    host = Host([Plugin(Plain, "acme", "1"), Plugin(Impostor, "zeta", "2")])
+
+    assert Plain is type(host.kinds["plain"])
+    assert host.problems == ("index kind 'plain' of zeta 2 is not used: acme 1 brings one of that name; uninstall one of them",)
+
+
+def test_one_kind_brought_twice_is_one_kind():
+    assert Host([Plain, bringing(Plain)]).problems == ()
+
+
+@dataclass
+class Loose:
+    size: int = 1
+
+
+@dataclass(frozen=True)
+class Demanding:
+    size: int
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        ({}, "it has no name"),
+        ({"name": "x", "api": 0}, "upgrade made_here"),
+        ({"name": "x", "writes": 3}, "writes payload version 3 and reads only [1]"),
+        ({"name": "x", "Options": Loose}, "no frozen dataclass"),
+        ({"name": "x", "Options": Demanding}, "option 'size' has no default"),
+    ],
+)
+def test_a_kind_that_does_not_keep_to_the_interface_is_refused(members, said):
+    assert said in problem_of(type("Odd", (IndexKind,), members))
+
+
+def test_what_is_no_kind_is_refused():
+    assert "subclasses of IndexKind" in problem_of(object)
+    assert "subclasses of IndexKind" in problem_of(Plain())
+
+
+def test_a_kind_that_cannot_be_made_is_refused():
+    class Fragile(IndexKind):
+        name = "fragile"
+
+        def __init__(self):
+            raise OSError("no disk")
+
+    assert "no disk" in problem_of(Fragile)
+
+
+def test_a_hook_that_raises_is_a_problem():
+    @hookimpl
+    def fuse_index_kinds():
+        raise LookupError("nothing here")
+
+    (problem,) = Host([module(fuse_index_kinds=fuse_index_kinds)]).problems
+
+    assert "made_here" in problem
+    assert "nothing here" in problem
+
+
+def test_a_module_without_hooks_is_a_problem():
+    def fuse_index_kinds():
+        return [Plain]
+
+    (problem,) = Host([module(fuse_index_kinds=fuse_index_kinds)]).problems
+
+    assert "decorate" in problem
+
+
+def test_functions_come_with_plugins_too():
+    first, second = (Function("starts", (pa.string(),), lambda values: values) for _ in range(2))
+
+    def named(function: object, name: str) -> types.ModuleType:
+        def fuse_index_functions():
+            return [function]
+
+        return module(name, fuse_index_functions=hookimpl(fuse_index_functions))
+
+    host = Host([named(first, "one"), named(second, "other"), named("starts", "third")])
+
+    assert first is host.functions["starts"]
+    assert len(host.problems) == 2
+    assert "'starts' of other" in host.problems[0]
+    assert "give Function objects" in host.problems[1]
+
+
+def test_a_host_crosses_processes():
+    host = pickle.loads(pickle.dumps(Host([min_max, bloom])))
+
+    assert {"min_max": min_max.MinMax, "bloom": bloom.Bloom} == {name: type(kind) for name, kind in host.kinds.items()}
+    assert host.problems == ()
+
+
+SEND = """
+import json, pickle, sys
+from fuse_index.host import Host
+open(sys.argv[1], "wb").write(pickle.dumps(Host.discover()))
+print("[]")
+"""
+RECEIVE = """
+import json, pickle, sys
+host = pickle.loads(open(sys.argv[1], "rb").read())
+print(json.dumps({"kinds": sorted(host.kinds), "problems": list(host.problems)}))
+"""
+
+
+def test_a_host_arrives_where_a_plugin_is_missing(tmp_path):
+    sent = (str(tmp_path / "host"),)
+    strangers.run(SEND, strangers.ACME, arguments=sent)
+
+    found = strangers.run(RECEIVE, arguments=sent)
+
+    assert found["kinds"] == ["bloom", "min_max"]
+    assert [
+        problem.partition(" (")[0] for problem in found["problems"]
+    ] == ["plugin 'acme_index' of acme-index 0.1 cannot be loaded: it needs 'acme_index', which is not installed"]
+
+
+def test_a_host_arrives_where_another_version_of_a_plugin_is(tmp_path):
+    sent = (str(tmp_path / "host"),)
+    strangers.run(SEND, strangers.ACME, arguments=sent)
+    source = (strangers.ACME / "acme_index.py").read_text()
+    newer = source.replace('name = "remainder"', 'name = "remainder"\n    writes, reads = 2, frozenset({1, 2})')
+    (tmp_path / "acme_index.py").write_text(newer)
+
+    found = strangers.run(RECEIVE, tmp_path, arguments=sent)
+
+    assert "remainder" not in found["kinds"]
+    versions = "it writes payload version 2 here, and 1 where the query was planned; install one version everywhere"
+    assert found["problems"] == [f"index kind 'remainder' of acme-index 0.1 is not used: {versions}"]
+
+
+def test_an_unknown_kind_is_answered_with_near_names_and_with_what_could_not_be_loaded():
+    with pytest.raises(DefinitionError, match="no index kind 'blom': did you mean 'bloom'"):
+        Host([bloom]).kind("blom")
+    with pytest.raises(DefinitionError, match="no licence"):
+        Host([Plugin(None, "acme", problem="plugin 'acme' cannot be loaded: no licence")]).kind("remainder")
+
+
+def test_a_refused_kind_is_answered_with_the_reason():
+    with pytest.raises(DefinitionError, match="version 7 of the plugin interface"):
+        Host([bringing(type("Odd", (IndexKind,), {"name": "odd", "api": 7}))]).kind("odd")
+
+
+def test_warnings_are_of_a_class_of_their_own():
+    assert issubclass(PluginWarning, UserWarning)
