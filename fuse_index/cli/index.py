@@ -15,8 +15,8 @@ from fuse_index.errors import FuseIndexError
 
 app = typer.Typer(no_args_is_help=True)
 
-ENOUGH_NAMES = 5
-"""Blocks or findings named in a sentence; JSON has all of them."""
+COLUMNS = ["name", "kind", "columns", "options", "blocks_indexed", "blocks", "summary_bytes", "payload_bytes", "problem"]
+"""What people see of an index in a list; JSON has all."""
 
 
 class SparkMissing(FuseIndexError):
@@ -48,7 +48,7 @@ def create(
 def list_(table: TableArgument, branch: Branch = "main", at: At = None, as_json: Json = False) -> None:
     """List the indexes of a table, and how many blocks each covers."""
     indexes = open_table(table, branch=branch, at=at).indexes()
-    output.print_json(indexes.to_pylist()) if as_json else output.print_rows(indexes)
+    output.print_json(indexes.to_pylist()) if as_json else output.print_rows(indexes.select(COLUMNS))
 
 
 @app.command()

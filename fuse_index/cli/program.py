@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,10 +16,11 @@ from rich.text import Text
 
 from fuse_index import create_table, open_table
 from fuse_index.cli import output, sources
+from fuse_index.cli.index import COLUMNS as INDEX_COLUMNS
 from fuse_index.cli.index import app as index_app
 from fuse_index.cli.options import At, Branch, Json, TableArgument, Where, names, pairs
 from fuse_index.errors import FuseIndexError
-from fuse_index.host import Host
+from fuse_index.host import Host, PluginWarning
 from fuse_storage import StorageError
 
 app = typer.Typer(
@@ -32,7 +34,9 @@ Columns = Annotated[str | None, typer.Option("--columns", "-c", help="Columns to
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command line and exit; errors of ours end it without a traceback."""
     try:
-        app(args=arguments, prog_name="fuse-index")
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_: output.note(f"warning: {message}")
+            app(args=arguments, prog_name="fuse-index")
     except BrokenPipeError:
         # The reader (head, less) has seen enough; without this, Python complains again while it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -155,15 +159,22 @@ def show(
     output.print_record({name: value for name, value in record.items() if not isinstance(value, pa.Table)})
     output.print_rows(record["columns"], title="columns")
     if record["indexes"].num_rows:
-        output.print_rows(record["indexes"], title="indexes")
+        output.print_rows(record["indexes"].select(INDEX_COLUMNS), title="indexes")
 
 
 @app.command()
 def plugins(as_json: Json = False) -> None:
     """List the index kinds and functions that are installed, and plugins that could not be loaded."""
-    host = Host.discover()
+    with warnings.catch_warnings(action="ignore", category=PluginWarning):  # they are listed below
+        host = Host.discover()
     kinds = [
-        {"kind": name, "module": type(kind).__module__, "writes": kind.writes, "reads": sorted(kind.reads)}
+        {
+            "kind": name,
+            "from": host.sources[name].source,
+            "module": type(kind).__module__,
+            "writes": kind.writes,
+            "reads": sorted(kind.reads),
+        }
         for name, kind in sorted(host.kinds.items())
     ]
     functions = [
@@ -173,7 +184,7 @@ def plugins(as_json: Json = False) -> None:
     if as_json:
         output.print_json({"kinds": kinds, "functions": functions, "problems": list(host.problems)})
         return
-    output.print_rows(output.table_of(kinds, ("kind", "module", "writes", "reads")), title="index kinds")
+    output.print_rows(output.table_of(kinds, ("kind", "from", "module", "writes", "reads")), title="index kinds")
     if functions:
         output.print_rows(output.table_of(functions, ("function", "arguments")), title="functions")
     for problem in host.problems:

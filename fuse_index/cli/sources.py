@@ -75,9 +75,7 @@ def read(sources: Sequence[Source], schema: pa.Schema, advance: Advance) -> pa.R
     return pa.RecordBatchReader.from_batches(first, _batches(sources, streams, first, advance))
 
 
-def _batches(
-    sources: Sequence[Source], streams: Sequence[Stream], schema: pa.Schema, advance: Advance
-) -> Iterator[pa.RecordBatch]:
+def _batches(sources: Sequence[Source], streams: Sequence[Stream], schema: pa.Schema, advance: Advance) -> Iterator[pa.RecordBatch]:
     for source, stream in zip(sources, streams, strict=True):
         done = 0
         for _, batch, position in stream:
@@ -123,9 +121,7 @@ def _parquet(source: Source) -> Stream:
             yield batch.schema, batch, source.size * done // file.metadata.num_rows
 
 
-def _text(
-    source: Source, opener: Callable[[pa.NativeFile], pa.csv.CSVStreamingReader]
-) -> Stream:
+def _text(source: Source, opener: Callable[[pa.NativeFile], pa.csv.CSVStreamingReader]) -> Stream:
     with pa.OSFile(str(source.path)) as file:
         reader = opener(file)
         yield reader.schema, None, 0

@@ -1,0 +1,139 @@
+import json
+import subprocess
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import fuse_index
+
+
+def test_ingested_rows_are_found_again(run, people):
+    found = run("query", people, "--where", "city = 'Rome' AND id > 14", "--json")
+
+    assert found.json_lines == [{"id": i, "name": f"name {i}", "city": "Rome"} for i in (15, 16, 17)]
+
+
+def test_a_query_prints_a_grid_for_people_and_says_that_there_may_be_more(run, people):
+    found = run("query", people, "--columns", "name, id", "--limit", 2)
+
+    assert "name 0" in found.out
+    assert "name 2" not in found.out
+    assert "--limit 0" in found.err
+
+
+def test_count_is_the_same_with_and_without_indexes(run, people):
+    arguments = ("query", people, "--where", "name IN ('name 3', 'name 29', 'nobody')", "--count")
+
+    assert run(*arguments).out == "2\n"
+    assert run(*arguments, "--no-indexes", "--json").json == {"count": 2}
+
+
+def test_explain_names_the_index_and_what_it_removed(run, people):
+    told = run("explain", people, "--where", "name = 'name 7'", "--json").json
+
+    assert told["blocks"] == {"total": 10, "kept": 1}
+    assert {"by_name"} <= {vote["index"] for vote in told["predicates"]}
+    assert "by_name" in run("explain", people, "--where", "name = 'name 7'").out
+
+
+def test_log_lists_commits_newest_first(run, people):
+    operations = [entry["operation"] for entry in run("log", people, "--json").json]
+
+    assert operations[-1] == "create"
+    assert operations.index("append") > operations.index("create index")
+    assert len(run("log", people, "--limit", 1, "--json").json) == 1
+
+
+def test_show_tells_columns_sizes_and_indexes(run, people):
+    shown = run("show", people, "--json").json
+
+    assert (shown["rows"], shown["blocks"], shown["properties"]) == (30, 10, {"block_rows": 3})
+    assert [column["name"] for column in shown["columns"]] == ["id", "name", "city"]
+    assert [index["name"] for index in shown["indexes"]] == ["by_name"]
+    assert "by_name" in run("show", people).out
+
+
+def test_show_lists_segments_and_blocks(run, people):
+    assert len(run("show", people, "--blocks", "--json").json) == 10
+    assert len(run("show", people, "--segments", "--json").json) == 1
+
+
+def test_an_older_state_can_be_queried_by_snapshot_id(run, people):
+    empty = run("log", people, "--json").json[-1]["snapshot"]
+
+    assert run("query", people, "--at", empty, "--count").out == "0\n"
+
+
+def test_plugins_lists_kinds_with_the_distribution_they_are_from(run):
+    listed = run("plugins", "--json").json
+
+    assert {"min_max", "bloom"} <= {kind["kind"] for kind in listed["kinds"]}
+    assert all(kind["from"].startswith("fuse-index ") for kind in listed["kinds"] if kind["module"].startswith("fuse_plugins"))
+    assert "bloom" in run("plugins").out
+
+
+def test_a_table_can_take_its_columns_from_a_file(run, tmp_path):
+    pq.write_table(pa.table({"a": pa.array([1], pa.int16()), "b": [b"x"]}), tmp_path / "rows.parquet")
+
+    assert run("create", tmp_path / "t", "--like", tmp_path / "rows.parquet").code == 0
+    assert run("ingest", tmp_path / "t", tmp_path / "rows.parquet", "--json").json["rows"] == 1
+    assert fuse_index.open_table(str(tmp_path / "t")).schema.types == [pa.int16(), pa.binary()]
+
+
+def test_ingesting_rows_that_do_not_fit_changes_nothing(run, people, tmp_path):
+    (tmp_path / "more.jsonl").write_text('{"id": 1, "name": "x", "town": "Bonn"}\n')
+
+    failed = run("ingest", people, tmp_path / "more.jsonl")
+
+    assert failed.code == 1
+    assert "town" in failed.err
+    assert run("query", people, "--count").out == "30\n"
+
+
+def test_errors_of_ours_are_a_line_or_two_without_a_traceback(run, people, tmp_path):
+    for arguments, words in [
+        (("query", people, "--where", "nmae = 'x'"), "nmae"),
+        (("query", people, "--where", "name ="), "name ="),
+        (("query", people, "--columns", "nmae"), "nmae"),
+        (("query", tmp_path / "absent"), "absent"),
+        (("log", people, "--branch", "dev"), "dev"),
+        (("create", people, "--schema", "a INT"), "people"),
+        (("create", tmp_path / "new", "--schema", "a INTERGER"), "INTERGER"),
+        (("ingest", people, tmp_path / "absent.csv"), "absent.csv"),
+        (("show", people, "--at", "yesterday"), "yesterday"),
+    ]:
+        failed = run(*arguments)
+
+        assert failed.code == 1, arguments
+        assert failed.out == ""
+        assert failed.err.startswith("error: ")
+        assert words in failed.err
+        assert len(failed.err.splitlines()) <= 2
+        assert "Traceback" not in failed.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("query",),
+        ("frobnicate",),
+        ("create", "t"),
+        ("create", "t", "--schema", "a INT", "--property", "x"),
+        ("query", "t", "--limit", "-1"),
+    ],
+)
+def test_wrong_usage_is_exit_code_2(run, arguments):
+    assert run(*arguments).code == 2
+
+
+def test_the_installed_script_runs_and_ends_quietly_when_its_reader_does(people):
+    command = [sys.executable, "-c", "from fuse_index.cli.program import main; main()", "query", people, "--json", "--limit", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert json.loads(process.stdout.readline())["id"] == 0
+    process.stdout.close()
+
+    assert b"Traceback" not in process.stderr.read()
+    process.stderr.close()
+    process.wait()
