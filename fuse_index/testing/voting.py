@@ -145,7 +145,7 @@ class VoteTests(KindTests):
         """A leaf or a box about values that are in the rows, or near them."""
         subject = shelf.subject
         near = [
-            st.lists(st.sampled_from(self.near(shelf, number)), min_size=2, max_size=5) for number in range(len(subject.inputs))
+            st.lists(st.sampled_from(self.near(shelf, number)), min_size=2, max_size=3) for number in range(len(subject.inputs))
         ]
 
         def trials(literals: Sequence[Sequence[Any]]) -> list[Trial]:

@@ -40,6 +40,8 @@ EXACT = Precision(prec=60)
 
 OPERATORS: tuple[Operator, ...] = get_args(Operator)
 RANGES: tuple[tuple[Operator, Operator], ...] = ((">", "<"), (">=", "<="), ("<>", "<>"), ("=", "<>"), ("=", "="))
+BOXED = 5
+"""Of how many values each pair makes boxes."""
 PAIRED: tuple[Operator, ...] = ("=", "<", "<>")
 
 
@@ -143,7 +145,8 @@ def _text_tests(term: Term, text: str) -> Iterator[Leaf]:
 
 
 def boxes(terms: Sequence[Term], literals: Sequence[Sequence[Any]]) -> Iterator[Box]:
-    """What AND groups say of one term, and of two together. ``literals[i]`` are values for ``terms[i]``."""
+    """What AND groups say of one term, and of two together. ``literals[i]`` are values for ``terms[i]``; the middle ones are used."""
+    literals = [_middle(values) for values in literals]
     for term, values in zip(terms, literals, strict=True):
         for one, other in combinations([Literal(value, term.type) for value in values], 2):
             for group in _groups(term, one, other):
@@ -152,6 +155,11 @@ def boxes(terms: Sequence[Term], literals: Sequence[Sequence[Any]]) -> Iterator[
         for left, right, operator in product(ones, others, PAIRED):
             both = (Compare("=", first, Literal(left, first.type)), Compare(operator, second, Literal(right, second.type)))
             yield from _boxed(And(both))
+
+
+def _middle(values: Sequence[Any]) -> Sequence[Any]:
+    start = max(0, (len(values) - BOXED) // 2)
+    return values[start : start + BOXED]
 
 
 def _groups(term: Term, one: Literal, other: Literal) -> Iterator[And]:
