@@ -1,0 +1,86 @@
+"""The options of ``format("fuse")``: what they are called, what they mean, and what is refused.
+
+An unknown option is refused, not ignored: whoever misspells ``where`` would get every row.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fuse_storage import Schema, Table
+
+READING = ("path", "branch", "at", "where", "columns", "timezone")
+WRITING = ("path", "branch")
+STORE = "store."
+"""Options with this prefix go to the object store: credentials, region, endpoint."""
+
+NAME = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`,]+?))\s*(?:,|$)")
+
+
+class OptionError(ValueError):
+    """An option of ``format("fuse")`` is missing, unknown or cannot be read; the message names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a table is, and which of its versions is meant. Picklable."""
+
+    url: str
+    branch: str = "main"
+    at: str | None = None
+    store: tuple[tuple[str, str], ...] = ()
+
+    def open(self) -> Table:
+        """Raises StorageError."""
+        return Table.open(self.url, branch=self.branch, at=self.at, options=dict(self.store))
+
+
+def place(options: Mapping[str, str], known: tuple[str, ...]) -> Place:
+    """Where the options point. Keys are in lower case, as Spark hands them over. Raises OptionError."""
+    for key in options:
+        if key not in known and not key.startswith((STORE, "__")):  # Spark's own begin with "__"
+            near = difflib.get_close_matches(key, known, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)} and {STORE}*"
+            raise OptionError(f"format('fuse') has no option {key!r} here: {hint}")
+    url = options.get("path", "").strip()
+    if not url:
+        raise OptionError(
+            "format('fuse') needs the table's URL: load(url), save(url) or OPTIONS (path 'url'). "
+            "CREATE TABLE ... USING fuse drops its options: use CREATE TEMPORARY VIEW ... USING fuse OPTIONS (path 'url')"
+        )
+    if url.startswith("memory:"):
+        raise OptionError(f"{url!r} lives in one process, and Spark's tasks are others: use a folder or an object store")
+    if url.startswith("file:/") and not url.startswith("file://"):
+        url = url.removeprefix("file:")  # as Hadoop prints local paths
+    store = tuple((key.removeprefix(STORE), value) for key, value in options.items() if key.startswith(STORE))
+    return Place(url, options.get("branch") or "main", options.get("at") or None, store)
+
+
+def columns(text: str | None, schema: Schema, case_sensitive: bool) -> tuple[str, ...]:
+    """The columns that ``text`` lists, in the schema's spelling; all if there is no text. Raises OptionError, SchemaError.
+
+    Separated by commas; a name with a comma or a back-quote in it stands in back-quotes, doubled within.
+    """
+    if text is None:
+        return tuple(schema.names)
+    names = _split(text)
+    found = tuple(schema.find([name], case_sensitive).name for name in names)
+    if len(set(found)) < len(found):
+        raise OptionError(f"option columns={text!r} names a column twice")
+    return found
+
+
+def _split(text: str) -> list[str]:
+    names, start = [], 0
+    while start < len(text):
+        part = NAME.match(text, start)
+        if part is None:
+            raise OptionError(f"option columns={text!r} cannot be read at {text[start:]!r}: write names separated by commas")
+        names.append(part[1].replace("``", "`") if part[1] else part[2])
+        start = part.end()
+    if not names:
+        raise OptionError("option columns is empty: leave it out to read all columns")
+    return names

@@ -1,0 +1,325 @@
+"""``format("fuse")`` for reading: the same rows as the table has, of one snapshot, from no more blocks than needed."""
+
+import math
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import datasource as spark_source
+
+from fuse_index.host import Host
+from fuse_index.predicate import Context
+from fuse_index.spark import source
+from fuse_storage import Table
+from tests.spark.questions import BLOCKS, QUESTIONS, ROWS, numbers
+
+NAN, EMOJI = math.nan, "😀"
+EVERYTHING = pa.table(
+    {
+        "b": pa.array([True, None, False]),
+        "i8": pa.array([1, None, -128], pa.int8()),
+        "i16": pa.array([1, None, 2], pa.int16()),
+        "i32": pa.array([1, None, 2], pa.int32()),
+        "i64": pa.array([1, None, 1 << 62], pa.int64()),
+        "f32": pa.array([1.5, None, NAN], pa.float32()),
+        "f64": pa.array([-0.0, None, math.inf], pa.float64()),
+        "dec": pa.array([Decimal("1.50"), None, Decimal("-99999999.99")], pa.decimal128(10, 2)),
+        "day": pa.array([date(2020, 2, 29), None, date(1500, 1, 1)]),
+        "ts": pa.array([datetime(2020, 11, 1, 5, 30, tzinfo=UTC), None, datetime(1900, 1, 1, tzinfo=UTC)], pa.timestamp("us", "UTC")),
+        "ntz": pa.array([datetime(2020, 3, 8, 2, 30), None, datetime(1, 1, 1)], pa.timestamp("us")),
+        "s": pa.array(["", None, EMOJI]),
+        "bin": pa.array([b"", None, b"\x00\xff"]),
+        "st": pa.array(
+            [{"x": 1, "y": ["a", None]}, None, {"x": None, "y": None}], pa.struct({"x": pa.int32(), "y": pa.list_(pa.string())})
+        ),
+        "m": pa.array([[("k", 1)], None, []], pa.map_(pa.string(), pa.int64())),
+        "a.b c`d": pa.array([1, None, 3], pa.int32()),
+    }
+)
+
+
+def append(table: Table, rows: pa.Table) -> Table:
+    writing = table.writer()
+    writing.write(rows)
+    transaction = table.transaction()
+    transaction.append(writing.finish())
+    return transaction.commit("append")
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> SparkSession:
+    """One without pushdown, which is Spark's default."""
+    own = spark.newSession()
+    source.register(own)
+    return own
+
+
+@pytest.fixture(scope="module")
+def pushing(spark: SparkSession) -> SparkSession:
+    own = spark.newSession()
+    own.conf.set(source.PUSHDOWN, "true")
+    source.register(own)
+    return own
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Eight blocks of a hundred ids each."""
+    place = str(tmp_path_factory.mktemp("source") / "numbers")
+    table = Table.create(place, numbers(0).schema)
+    for block in range(BLOCKS):
+        table = append(table, numbers(block))
+    return place
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory: pytest.TempPathFactory) -> str:
+    place = str(tmp_path_factory.mktemp("source") / "everything")
+    append(Table.create(place, EVERYTHING.schema), EVERYTHING)
+    return place
+
+
+def load(session: SparkSession, url: str, **options: str) -> DataFrame:
+    return session.read.format("fuse").options(**options).load(url)
+
+
+def values(df: DataFrame) -> list[tuple[object, ...]]:
+    return sorted((tuple(row) for row in df.collect()), key=repr)
+
+
+def ids(df: DataFrame) -> list[int]:
+    return sorted(row.id for row in df.select("id").collect())
+
+
+def test_every_type_comes_back_as_it_was_written(session: SparkSession, everything: str) -> None:
+    read = load(session, everything).toArrow()
+
+    assert str(read.cast(EVERYTHING.schema).to_pylist()) == str(EVERYTHING.to_pylist())
+
+
+def test_the_schema_is_the_tables(session: SparkSession, everything: str) -> None:
+    assert load(session, everything).schema.simpleString() == (
+        "struct<b:boolean,i8:tinyint,i16:smallint,i32:int,i64:bigint,f32:float,f64:double,dec:decimal(10,2),day:date,ts:timestamp,"
+        "ntz:timestamp_ntz,s:string,bin:binary,st:struct<x:int,y:array<string>>,m:map<string,bigint>,a.b c`d:int>"
+    )
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kathmandu"])
+def test_an_instant_is_the_same_in_every_time_zone(spark: SparkSession, everything: str, zone: str) -> None:
+    own = spark.newSession()
+    own.conf.set("spark.sql.session.timeZone", zone)
+    source.register(own)
+    micros = load(own, everything).selectExpr("unix_micros(ts) t").where("t > 0").collect()
+
+    assert [row.t for row in micros] == [1604208600000000]
+
+
+def test_plain_sql_over_a_view(session: SparkSession, url: str) -> None:
+    session.sql(f"CREATE OR REPLACE TEMPORARY VIEW numbers USING fuse OPTIONS (path '{url}')")
+    query = "SELECT a.kind, count(*) n FROM numbers a JOIN numbers b USING (id) WHERE b.id BETWEEN 95 AND 104 GROUP BY 1 ORDER BY 1"
+    found = session.sql(query)
+
+    assert [tuple(row) for row in found.collect()] == [("k0", 2), ("k1", 2), ("k2", 2), ("k3", 2), ("k4", 2)]
+
+
+def test_a_dataframe_keeps_its_snapshot(session: SparkSession, tmp_path: Path) -> None:
+    table = append(Table.create(str(tmp_path / "t"), numbers(0).schema), numbers(0))
+    before = load(session, str(tmp_path / "t"))
+    append(table, numbers(1))
+
+    assert before.count() == ROWS
+    assert load(session, str(tmp_path / "t")).count() == 2 * ROWS
+
+
+def test_an_older_snapshot_is_read_by_id_and_by_time(session: SparkSession, tmp_path: Path) -> None:
+    first = append(Table.create(str(tmp_path / "t"), numbers(0).schema), numbers(0))
+    append(first, numbers(1))
+
+    assert load(session, str(tmp_path / "t"), at=first.snapshot.id).count() == ROWS
+    assert load(session, str(tmp_path / "t"), at=first.snapshot.timestamp.isoformat()).count() == ROWS
+
+
+def test_an_empty_table_has_no_rows(session: SparkSession, pushing: SparkSession, tmp_path: Path) -> None:
+    Table.create(str(tmp_path / "t"), EVERYTHING.schema)
+
+    assert load(session, str(tmp_path / "t")).collect() == []
+    assert load(pushing, str(tmp_path / "t")).where("i32 = 1").collect() == []
+
+
+def test_the_where_option_filters_exactly(session: SparkSession, url: str) -> None:
+    assert ids(load(session, url, where="id >= 795 AND kind IN ('k0', 'k1') OR id = 3")) == [3, 795, 796]
+    assert load(session, url, where="isnan(half) AND id < 0").count() == 0
+
+
+def test_the_columns_option_picks_and_orders(session: SparkSession, url: str) -> None:
+    picked = load(session, url, columns="half,`id`", where="kind = 'k3' AND id < 5")
+
+    assert picked.columns == ["half", "id"]
+    assert [tuple(row) for row in picked.collect()] == [(1.5, 3)]
+
+
+def test_columns_are_found_as_the_session_finds_them(session: SparkSession, url: str) -> None:
+    assert load(session, url, columns="ID", where="Id = 5").collect()[0].asDict() == {"id": 5}
+
+
+def test_odd_names_are_picked_in_back_quotes(session: SparkSession, everything: str) -> None:
+    assert load(session, everything, columns="`a.b c``d`, s").columns == ["a.b c`d", "s"]
+
+
+def test_a_schema_of_ones_own_picks_columns(session: SparkSession, url: str) -> None:
+    picked = session.read.format("fuse").schema("half double, id bigint").load(url)
+
+    assert picked.where("id = 4").collect()[0].asDict() == {"half": 2.0, "id": 4}
+
+
+def test_counting_needs_no_columns(session: SparkSession, url: str) -> None:
+    assert load(session, url).count() == BLOCKS * ROWS
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"wher": "id = 1"}, "no option 'wher'"),
+        ({"where": "nobody = 1"}, "nobody"),
+        ({"where": "id = "}, "id ="),
+        ({"where": "reverse(kind) = 'x'"}, "cannot be evaluated"),
+        ({"columns": "id,nobody"}, "no column 'nobody'"),
+        ({"columns": "id,id"}, "twice"),
+        ({"columns": "id,`"}, "cannot be read"),
+        ({"at": "no-such-tag"}, "no-such-tag"),
+        ({"branch": "nowhere"}, "nowhere"),
+    ],
+)
+def test_a_wrong_option_is_named_at_load(session: SparkSession, url: str, options: dict[str, str], says: str) -> None:
+    with pytest.raises(AnalysisException, match=says):
+        load(session, url, **options)
+
+
+@pytest.mark.parametrize(
+    ("schema", "says"), [("id int", "'id' is int64"), ("nobody int", "'nobody'"), ("id bigint not null", "may be NULL")]
+)
+def test_a_schema_that_the_table_lacks_is_refused(session: SparkSession, url: str, schema: str, says: str) -> None:
+    with pytest.raises(AnalysisException, match=says):
+        session.read.format("fuse").schema(schema).load(url).collect()
+
+
+def test_a_missing_path_is_refused_by_name(session: SparkSession) -> None:
+    with pytest.raises(AnalysisException, match="needs the table's URL"):
+        session.read.format("fuse").load()
+
+
+def test_a_missing_table_and_a_path_that_holds_something_else_are_told(session: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("hello")
+    with pytest.raises(AnalysisException, match="nothing-here"):
+        load(session, str(tmp_path / "nothing-here"))
+    with pytest.raises(AnalysisException, match=str(tmp_path)):
+        load(session, str(tmp_path))
+
+
+def test_tables_in_the_memory_of_one_process_are_refused(session: SparkSession) -> None:
+    with pytest.raises(AnalysisException, match="lives in one process"):
+        load(session, "memory://numbers")
+
+
+@pytest.mark.parametrize("prefix", ["file://", "file:"])
+def test_file_urls_are_understood_as_spark_prints_them(session: SparkSession, url: str, prefix: str) -> None:
+    assert load(session, prefix + url).count() == BLOCKS * ROWS
+
+
+def test_the_class_carries_the_hosts_kinds_into_other_processes(spark: SparkSession, url: str) -> None:
+    own = spark.newSession()
+    made = source.register(own, Host.discover())
+
+    assert made.host.kinds.keys() == Host.discover().kinds.keys()
+    assert load(own, url, where="id = 7").count() == 1
+
+
+def reader(url: str, pushdown: bool, **options: str) -> source.Reader:
+    made = source.source_class(Host.discover(), Context(), pushdown)({"path": url, **options})
+    return made.reader(made.schema())
+
+
+def blocks_of(reader: source.Reader) -> int:
+    return sum(len(part.value.plan.blocks) for part in reader.partitions())
+
+
+def test_where_is_planned_with_the_tables_indexes(url: str) -> None:
+    assert blocks_of(reader(url, False)) == BLOCKS
+    assert blocks_of(reader(url, False, where="id = 250")) == 1
+    assert blocks_of(reader(url, False, where="id = -1")) == 0
+
+
+def test_tasks_hold_about_a_million_rows(tmp_path: Path) -> None:
+    table = Table.create(str(tmp_path / "t"), pa.schema({"n": pa.int32()}), properties={"block_rows": 400_000})
+    append(table, pa.table({"n": pa.array(range(2_000_000), pa.int32())}))
+    parts = reader(str(tmp_path / "t"), False).partitions()
+
+    assert [int(part.value.plan.blocks.zone_rows.sum()) for part in parts] == [800_000, 1_200_000]
+    assert [sum(batch.num_rows for batch in reader(str(tmp_path / "t"), False).read(part)) for part in parts] == [800_000, 1_200_000]
+
+
+def test_a_session_without_pushdown_gets_a_class_without_it(url: str) -> None:
+    assert type(reader(url, False)).pushFilters is spark_source.DataSourceReader.pushFilters if hasattr(spark_source, "Filter") else True
+
+
+@pytest.fixture(scope="module")
+def plain(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> DataFrame:
+    """The same rows, without us. Not cached: Spark's own cache loses NaNs (``half > 398`` finds none of them there)."""
+    return spark.createDataFrame(pa.concat_tables([numbers(block) for block in range(BLOCKS)]))
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_filters_give_the_rows_that_spark_alone_gives(
+    session: SparkSession, pushing: SparkSession, plain: DataFrame, url: str, question: str
+) -> None:
+    expected = values(plain.where(question))
+
+    assert str(values(load(session, url).where(question))) == str(expected)
+    assert str(values(load(pushing, url).where(question))) == str(expected)
+
+
+if hasattr(spark_source, "Filter"):  # from Spark 4.1 on
+
+    def pushed(url: str, *filters: spark_source.Filter) -> int:
+        made = reader(url, True)
+        kept = list(made.pushFilters(list(filters)))
+        assert kept == list(filters)  # Spark evaluates them all once more
+
+        return blocks_of(made)
+
+    def test_pushed_filters_skip_blocks(url: str) -> None:
+        assert pushed(url) == BLOCKS
+        assert pushed(url, spark_source.EqualTo(("id",), 250)) == 1
+        assert pushed(url, spark_source.GreaterThan(("id",), 250), spark_source.LessThan(("id",), 420)) == 3
+        assert pushed(url, spark_source.Not(spark_source.In(("id",), [1, 2]))) == BLOCKS
+        assert pushed(url, spark_source.EqualTo(("id",), "no number")) == BLOCKS
+
+    def test_pushed_filters_and_where_go_together(url: str) -> None:
+        made = reader(url, True, where="id < 300")
+        made.pushFilters([spark_source.GreaterThanOrEqual(("id",), 200)])
+
+        assert blocks_of(made) == 1
+
+    def test_pushdown_reaches_us_through_spark(pushing: SparkSession, url: str) -> None:
+        """Fewer rows than the table has leave the scan, by Spark's own count."""
+        found = load(pushing, url).where("id = 250")
+
+        assert found.count() == 1
+        assert rows_scanned(found) == ROWS
+
+    def rows_scanned(df: DataFrame) -> int:
+        df.collect()
+        plan = df._jdf.queryExecution().executedPlan()
+        return int(next(_scans(plan)).metrics().apply("numOutputRows").value())
+
+    def _scans(plan: object) -> Iterator[object]:
+        if plan.getClass().getSimpleName() == "BatchScanExec":  # type: ignore[attr-defined]
+            yield plan
+        children = plan.children()  # type: ignore[attr-defined]
+        for place in range(children.length()):
+            yield from _scans(children.apply(place))
