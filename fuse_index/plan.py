@@ -23,7 +23,7 @@ from fuse_index.judge import decide, wishes
 from fuse_index.ledger import Ledger
 from fuse_index.polling import Poll
 from fuse_index.predicate import Context, Leaf, Predicate
-from fuse_index.questions import Panel, Question, Questions, Voter
+from fuse_index.questions import Panel, Question, Questions, Voter, columns_of, subject_terms
 from fuse_index.votes import FALSE, Ballot
 from fuse_storage import Blocks, Table
 
@@ -102,7 +102,7 @@ class _Planner:
         ballots = self._free(Poll.of_segments(self._poll_basis(), segments), self._unknown(len(segments)), segments.block_counts)
         living = np.flatnonzero(self._decide(ballots).kept)
 
-        blocks = self.table.blocks(living)
+        blocks = self.table.blocks(living, self._columns())
         ballots = _take(ballots, np.repeat(living, segments.block_counts[living]))
         ballots = self._free(Poll.of_blocks(self._poll_basis(), blocks), ballots, np.ones(len(blocks), np.int64))
         alive = np.flatnonzero(self._decide(ballots).kept)
@@ -119,6 +119,12 @@ class _Planner:
 
     def _poll_basis(self) -> tuple[Table, Questions, Ledger, float]:
         return self.table, self.questions, self.ledger, self.deadline
+
+    def _columns(self) -> set[int]:
+        """Ids of the plain columns that the predicate names: their statistics are read along with the blocks."""
+        schema = self.table.snapshot.schema
+        named = (column for subject in self.questions.asked for term in subject_terms(subject) for column in columns_of(term))
+        return {schema.find(column.path).id for column in named}
 
     def _unknown(self, units: int) -> dict[Leaf | Box, Ballot]:
         return {subject: Ballot.unknown(units) for subject in self.questions.asked}
