@@ -199,7 +199,10 @@ def test_an_index_that_knows_rows_leaves_nothing_to_filter():
     assert table.scan("id = 31").count() == 1
 
 
-@pytest.mark.parametrize(("kind", "expected"), [(Raising, Reason.PLUGIN_ERROR), (WrongLength, Reason.PLUGIN_ERROR), (Lying, Reason.CORRUPT)])
+WRONG = [(Raising, Reason.PLUGIN_ERROR), (WrongLength, Reason.PLUGIN_ERROR), (Lying, Reason.CORRUPT)]
+
+
+@pytest.mark.parametrize(("kind", "expected"), WRONG)
 def test_an_index_that_is_wrong_costs_time_and_says_why(kind, expected):
     table = table_of(kind)
     table.create_index("mine", "own", ["id"])
