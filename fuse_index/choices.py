@@ -75,8 +75,11 @@ def _fits(value: Any, wanted: Any) -> bool:
 
 def _converted(value: Any, wanted: Any) -> Any:
     """JSON has neither tuples nor a difference between 1 and 1.0, so equal options would have unequal keys."""
+    origin, arguments = typing.get_origin(wanted), typing.get_args(wanted)
+    if origin in (typing.Union, types.UnionType):
+        return _converted(value, next(argument for argument in arguments if _fits(value, argument)))
     if isinstance(value, list | tuple):
-        return list(value) if wanted is list or typing.get_origin(wanted) is list else tuple(value)
+        return list(value) if list in (wanted, origin) else tuple(value)
     return float(value) if wanted is float else value
 
 
