@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from threading import Lock
@@ -21,6 +23,8 @@ from fuse_index.host import Host
 from fuse_index.reasons import Reason
 from fuse_index.spark import native, source
 from fuse_index.spark.compile import bridge
+from fuse_index.spark.near import is_connect
+from fuse_index.spark.options import STORE, Place
 from fuse_index.spark.tables import INDEXES, Tables
 from fuse_index.spark.voting import Voter
 from fuse_storage import Table
@@ -45,6 +49,15 @@ _sessions: dict[str, _Session] = {}
 """By key: the JVM asks for votes long after whoever made a DataFrame has forgotten it."""
 
 
+def connect(master: str) -> SparkSession:
+    """A session of a program's own, with this Python for its workers, installed. ``master``: such as ``local[4]`` or ``sc://host``."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or workers take any python3 on the PATH
+    builder = SparkSession.builder.appName("fuse-index")
+    spark = (builder.remote(master) if master.startswith("sc://") else builder.master(master)).getOrCreate()
+    install(spark)
+    return spark
+
+
 def install(spark: SparkSession, host: Host | None = None) -> None:
     """Make a session know ``format("fuse")`` and, if it is a classic one, let its optimizer ask indexes.
 
@@ -52,30 +65,33 @@ def install(spark: SparkSession, host: Host | None = None) -> None:
     counts for ``format("fuse")``, the first one's for native reads.
     """
     source.register(spark, host)
-    if not _is_remote(spark):
+    if not is_connect(spark):
         _session(spark, host)
 
 
 def read(
-    spark: SparkSession, url: str, branch: str = "main", at: str | datetime | None = None, *, indexes: bool = True
+    spark: SparkSession, url: str, branch: str = "main", at: str | datetime | None = None, *, indexes: bool = True,
+    options: Mapping[str, str] | None = None,
 ) -> DataFrame:  # fmt: skip
     """A DataFrame over a table, for Spark SQL and DataFrames alike: each query reads only blocks that may hold an answer.
 
     It reads the head of ``branch`` as it is now; ``REFRESH TABLE`` on a view of it moves to the head of then. ``at`` is a
-    snapshot id, a tag or a time: then it stays. ``indexes=False`` reads everything, to compare with. Raises StorageError.
+    snapshot id, a tag or a time: then it stays. ``indexes=False`` reads everything, to compare with. ``options`` are those of
+    the object store for us; Spark has its own. Raises StorageError.
     """
-    if _is_remote(spark):
-        return _through_source(spark, url, branch, at, "Spark Connect has no JVM here to ask indexes from")
-    table = Table.open(url, branch=branch, at=at)
+    if is_connect(spark):
+        return _through_source(spark, Place(url, branch, _text(at), _pairs(options)), "Spark Connect has no JVM here to ask indexes from")
+    table = Table.open(url, branch=branch, at=at, options=options)
+    pinned = Place(url, branch, table.snapshot.id, _pairs(options))
     scheme = _scheme(spark, table.store.url)
     if scheme is None:
-        return _through_source(spark, url, branch, at, f"Spark has no file system for {table.store.url}")
+        return _through_source(spark, pinned, f"Spark has no file system for {table.store.url}")
     if why := native.obstacle(table.snapshot.schema):
-        return _through_source(spark, url, branch, at, why)
+        return _through_source(spark, pinned, why)
     session = _session(spark)
     return native.frame(
         spark, session.key, table.store.url, branch if at is None else "", INDEXES if indexes else "everything", table.snapshot.id,
-        session.tables.keep(table, scheme), table.snapshot.schema,
+        session.tables.keep(table, scheme, dict(options or {})), table.snapshot.schema,
     )  # fmt: skip
 
 
@@ -98,7 +114,7 @@ def explain(df: DataFrame) -> Explanation | Explanations:
     A condition that Spark evaluates without having asked about it is listed as NOT_PUSHED. Raises ValueError if there is
     no native scan in the plan.
     """
-    if _is_remote(df.sparkSession):
+    if is_connect(df.sparkSession):
         raise ValueError("a Spark Connect session has no plan to look into: use fuse_index.open_table(url).explain(where)")
     scans = json.loads(bridge(df.sparkSession).scans(df._jdf.queryExecution()))
     found = Explanations(_explained(scan) for scan in scans)
@@ -143,14 +159,16 @@ def _scheme(spark: SparkSession, url: str) -> str | None:
     return None
 
 
-def _through_source(spark: SparkSession, url: str, branch: str, at: str | datetime | None, why: str) -> DataFrame:
+def _through_source(spark: SparkSession, place: Place, why: str) -> DataFrame:
     source.register(spark)
-    warnings.warn(f"{url} is read through format('fuse'), which skips less and copies more, because {why}", FallbackWarning, stacklevel=3)
-    reader = spark.read.format("fuse").option("branch", branch)
-    if at is not None:
-        reader = reader.option("at", at.isoformat() if isinstance(at, datetime) else at)
-    return reader.load(url)
+    warnings.warn(f"{place.url} is read through format('fuse'), which skips less and copies more: {why}", FallbackWarning, stacklevel=3)
+    reader = spark.read.format("fuse").option("branch", place.branch).options(**{f"{STORE}{key}": value for key, value in place.store})
+    return (reader.option("at", place.at) if place.at else reader).load(place.url)
 
 
-def _is_remote(spark: SparkSession) -> bool:
-    return type(spark).__module__.startswith("pyspark.sql.connect")
+def _text(at: str | datetime | None) -> str | None:
+    return at.isoformat() if isinstance(at, datetime) else at
+
+
+def _pairs(options: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
+    return tuple((options or {}).items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from fuse_index.catalyst import decode
@@ -17,19 +18,27 @@ INDEXES = "indexes"
 """The mode in which indexes are asked; in any other, every block is read."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What a URL does not say: the scheme that Spark knows it by, and how our store reaches it."""
+
+    scheme: str
+    options: Mapping[str, str]
+
+
 class Tables:
     """The snapshots that queries ask about, by URL and id. Implements ``voting.Judge``."""
 
-    MOST: ClassVar[int] = 64
+    MOST: ClassVar[int] = 16
 
     def __init__(self, host: Host) -> None:
         self._host = host
         self._open: Recent[tuple[str, str], Table] = Recent(self.MOST)
-        self._schemes: dict[str, str] = {}
+        self._places: dict[str, _Place] = {}
 
-    def keep(self, table: Table, scheme: str) -> bytes:
-        """Remember an open table, and that Spark reads its files as ``scheme``. Gives its files, packed."""
-        self._schemes[table.store.url] = scheme
+    def keep(self, table: Table, scheme: str, options: Mapping[str, str]) -> bytes:
+        """Remember an open table, that Spark reads its files as ``scheme``, and our store's options. Gives its files, packed."""
+        self._places[table.store.url] = _Place(scheme, options)
         self._open.put((table.store.url, table.snapshot.id), table)
         return self._listing(table)
 
@@ -41,7 +50,7 @@ class Tables:
         return Judgement(made.block_mask, made.explanation)
 
     def move(self, url: str, branch: str, snapshot: str) -> Moved | None:
-        head = Table.open(url, branch=branch)
+        head = Table.open(url, branch=branch, options=self._place(url).options)
         if head.snapshot.id == snapshot:
             return None
         if head.snapshot.schema.fields != self._table(url, snapshot).snapshot.schema.fields:
@@ -50,11 +59,14 @@ class Tables:
         return Moved(head.snapshot.id, self._listing(head))
 
     def _table(self, url: str, snapshot: str) -> Table:
-        return self._open.get((url, snapshot), lambda: Table.open(url, at=snapshot))
+        return self._open.get((url, snapshot), lambda: Table.open(url, at=snapshot, options=self._place(url).options))
+
+    def _place(self, url: str) -> _Place:
+        return self._places.get(url, _Place("", {}))
 
     def _listing(self, table: Table) -> bytes:
         paths, sizes = table.listing()
-        scheme = self._schemes.get(table.store.url, "")
+        scheme = self._place(table.store.url).scheme
         return packed([_for_spark(path, scheme) for path in paths], sizes)
 
 

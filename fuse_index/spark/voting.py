@@ -56,7 +56,7 @@ class Judgement:
     """``keep`` has one bool per block of the snapshot, in its order."""
 
     keep: npt.NDArray[np.bool_]
-    explanation: Explanation | None = None
+    explanation: Explanation
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Voter:
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
-        self._votes: Recent[str, tuple[bytes, Explanation | None]] = Recent(self.MEMORY)
+        self._votes: Recent[str, tuple[bytes, Explanation]] = Recent(self.MEMORY)
 
     def apply(self, request: str) -> bytes:
         try:
@@ -95,7 +95,7 @@ class Voter:
             log.warning("no index was asked about %.1000s", request, exc_info=True)
             return b"\0" + f"{type(failure).__name__}: {failure}".encode(errors="replace")
 
-    def explain(self, request: str) -> Explanation | None:
+    def explain(self, request: str) -> Explanation:
         """The account of a vote, from memory if it is still there. Raises what the judge raises."""
         return self._vote(request)[1]
 
@@ -106,14 +106,14 @@ class Voter:
             return _moved(moved)
         return self._vote(request)[0]
 
-    def _vote(self, request: str) -> tuple[bytes, Explanation | None]:
+    def _vote(self, request: str) -> tuple[bytes, Explanation]:
         return self._votes.get(request, lambda: _packed(self._judge.judge(json.loads(request))))
 
     class Java:
         implements: ClassVar[list[str]] = ["java.util.function.Function"]
 
 
-def _packed(judgement: Judgement) -> tuple[bytes, Explanation | None]:
+def _packed(judgement: Judgement) -> tuple[bytes, Explanation]:
     bits = np.packbits(judgement.keep, bitorder="little")
     return b"\1" + len(judgement.keep).to_bytes(4, "big") + bits.tobytes(), judgement.explanation
 

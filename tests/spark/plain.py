@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
+from fuse_index.explain import Explanation, Totals
 from fuse_index.spark.compile import bridge
 from fuse_index.spark.listing import packed
 from fuse_index.spark.native import frame
@@ -19,6 +20,7 @@ from fuse_index.spark.voting import Judgement, Moved, Voter
 from fuse_storage import Schema
 
 Tree = dict[str, Any]
+NOTHING = Explanation("s1", None, *[Totals(0, 0)] * 5)
 Say = Callable[[list[Tree]], npt.NDArray[np.bool_]]
 
 
@@ -36,7 +38,7 @@ class Judge:
         self.threads.add(threading.get_ident())
         self.questions.append(question)
         self.asked.append(question["filters"])
-        return Judgement(self.say(question["filters"]))
+        return Judgement(self.say(question["filters"]), NOTHING)
 
     def move(self, url: str, branch: str, snapshot: str) -> Moved | None:
         return self.next

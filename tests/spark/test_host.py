@@ -18,7 +18,7 @@ from fuse_index.spark.compile import bridge
 from fuse_index.spark.native import frame
 from fuse_index.spark.voting import Judgement, Recent, Voter
 from fuse_storage import Schema
-from tests.spark.plain import Judge, Tree, listing, read, write
+from tests.spark.plain import NOTHING, Judge, Tree, listing, read, write
 
 FILES, ROWS = 9, 10
 DEADLINE = "spark.fuse.index.deadline"
@@ -238,7 +238,7 @@ def test_a_failed_vote_is_not_remembered() -> None:
             answer = next(answers)
             if isinstance(answer, ValueError):
                 raise answer
-            return Judgement(answer)
+            return Judgement(answer, NOTHING)
 
         def move(self, url: str, branch: str, snapshot: str) -> None:
             return None
