@@ -67,8 +67,7 @@ def decode(tree: Tree | Sequence[Tree], schema: Schema, context: Context, names:
     """
     reader = _Reader(schema, context, names)
     trees = [tree] if isinstance(tree, Mapping) else tree
-    found = [normalize(reader.predicate(each), context) for each in trees]
-    return found[0] if len(found) == 1 else And(tuple(found))
+    return normalize(And(tuple(reader.predicate(each) for each in trees)), context) if trees else Compare("=", TRUE, TRUE)
 
 
 class _Unknown(Exception):

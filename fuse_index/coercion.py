@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.types as is_
 
 from fuse_index.casts import cast_value
-from fuse_index.predicate import Cast, CastMode, Context, Literal, Term
+from fuse_index.predicate import Cast, CastMode, Context, Literal, Operator, Term
 from fuse_index.spark_types import name_of
 from fuse_index.times import Unsure
 
@@ -27,8 +27,10 @@ class Refused(ValueError):
     """Spark does not compare such terms, or cannot read such a literal."""
 
 
-def compared(left: Term, right: Term, context: Context) -> tuple[Term, Term]:
+def compared(operator: Operator, left: Term, right: Term, context: Context) -> tuple[Term, Term]:
     """Both sides of a comparison, as one type. Raises Refused, or Unsure where Spark's type is not known here."""
+    if pa.bool_() in (left.type, right.type) and operator in ("<", "<=", ">", ">=") and (is_number(left.type) or is_number(right.type)):
+        raise Refused(f"Spark does not order {name_of(left.type)} and {name_of(right.type)}")
     kind = common_type(_told(left, right), _told(right, left), context)
     kind = pa.bool_() if kind == pa.null() else kind  # two bare NULLs
     return converted(left, kind, context), converted(right, kind, context)

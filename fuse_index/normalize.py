@@ -49,9 +49,9 @@ def normalize(predicate: Predicate, context: Context) -> Predicate:
     """An equivalent predicate; what compares terms of two types that Spark does not compare is Opaque."""
     match predicate:
         case And(terms):
-            return And(tuple(_flat(And, (normalize(term, context) for term in terms))))
+            return _joined(And, (normalize(term, context) for term in terms))
         case Or(terms):
-            return Or(tuple(_flat(Or, (normalize(term, context) for term in terms))))
+            return _joined(Or, (normalize(term, context) for term in terms))
         case Not(Not(inner)):
             return normalize(inner, context)
         case Not(inner):
@@ -70,12 +70,11 @@ def normalize(predicate: Predicate, context: Context) -> Predicate:
             return leaf
 
 
-def _flat(kind: type[And] | type[Or], terms: Iterable[Predicate]) -> Iterable[Predicate]:
-    for term in terms:
-        if isinstance(term, kind):
-            yield from term.terms
-        else:
-            yield term
+def _joined(kind: type[And] | type[Or], terms: Iterable[Predicate]) -> Predicate:
+    """Nested ones opened, each term once."""
+    flat = [part for term in terms for part in (term.terms if isinstance(term, And | Or) and isinstance(term, kind) else (term,))]
+    distinct = tuple(dict.fromkeys(flat))
+    return distinct[0] if len(distinct) == 1 else kind(distinct)
 
 
 def _compare(leaf: Compare, context: Context) -> Predicate:
@@ -83,7 +82,7 @@ def _compare(leaf: Compare, context: Context) -> Predicate:
         leaf = Compare(MIRRORED[leaf.operator], leaf.right, leaf.left)
     if leaf.left.type != leaf.right.type:
         try:
-            leaf = Compare(leaf.operator, *coercion.compared(leaf.left, leaf.right, context))
+            leaf = Compare(leaf.operator, *coercion.compared(leaf.operator, leaf.left, leaf.right, context))
         except (coercion.Refused, Unsure):
             return _mismatch(leaf)
     if isinstance(leaf.right, Literal):

@@ -22,9 +22,9 @@ FUNCTION = "fuse__"
 """Stands before the name of every function in the made-safe text."""
 
 GRAMMAR = """
-all and any array as at between by case cast char collate dec decimal distinct div else end escape except exists extract false from group
-having ilike in interval intersect is like map not null numeric on or over regexp rlike select some struct table then time true
-try_cast union unknown using values varchar when where with zone
+all and any array as asymmetric at between by case cast char collate dec decimal distinct div else end escape except exists extract false
+from group having ilike in interval intersect is like map not null numeric on or over regexp rlike select some struct symmetric table then
+time true try_cast union unknown using values varchar when where with zone
 """
 ALSO_TYPES_AND_UNITS = """
 bigint binary boolean byte date day days double float hour hours int integer interval long microsecond microseconds millisecond
@@ -89,10 +89,15 @@ class Tokens:
             reader.take(found)
         return cls(text, "".join(reader.safe), tuple(reader.marks), tuple(reader.pieces))
 
-    def place(self, safe: int) -> int:
-        """The place in the original text of a place in the safe text."""
-        there, here = self.pieces[bisect_right(self.pieces, (safe, len(self.original))) - 1] if self.pieces else (0, 0)
-        return min(here + max(safe - there, 0), len(self.original))
+    @property
+    def whole(self) -> tuple[int, int]:
+        return 0, len(self.original)
+
+    def span(self, safe: int) -> tuple[int, int]:
+        """Start and end in the original text of the token at a place in the safe text."""
+        after = bisect_right(self.pieces, (safe, len(self.original)))
+        start = self.pieces[after - 1][1] if after else 0
+        return start, self.pieces[after][1] if after < len(self.pieces) else len(self.original)
 
     def restore(self, safe: str) -> str:
         """Safe text as people wrote it."""

@@ -139,10 +139,10 @@ class _Reader:
         except sqlglot.errors.ParseError as refusal:
             raise self._syntax(refusal) from None
         except sqlglot.errors.SqlglotError as refusal:
-            raise self.tokens.error(f"not understood: {refusal}", 0, len(self.tokens.original)) from None
+            raise self.tokens.error(f"not understood: {refusal}", *self.tokens.whole) from None
         tree = trees[0] if len(trees) == 1 else None
         if not isinstance(tree, exp.Condition) or isinstance(tree, exp.Query):
-            raise self.tokens.error("a predicate is one expression, as it stands after WHERE", 0, len(self.tokens.original))
+            raise self.tokens.error("a predicate is one expression, as it stands after WHERE", *self.tokens.whole)
         return tree
 
     def _syntax(self, refusal: sqlglot.errors.ParseError) -> WhereError:
@@ -150,8 +150,7 @@ class _Reader:
         lines = self.tokens.safe.split("\n")
         above = sum(len(line) + 1 for line in lines[: (place.get("line") or 1) - 1])
         end = above + (place.get("col") or len(lines[0]))
-        word = place.get("highlight") or " "
-        start, stop = self.tokens.place(end - len(word)), self.tokens.place(end)
+        start, stop = self.tokens.span(end - len(place.get("highlight") or " "))
         return self.tokens.error(f"cannot be read near {self.tokens.original[start:stop]!r}", start, stop)
 
     def predicate(self, node: Node) -> Predicate:
@@ -178,7 +177,8 @@ class _Reader:
     def _leaf(self, node: Node) -> Predicate:
         match node:
             case exp.Between():
-                low, high = (self._compare(op, node.this, node.args[side]) for op, side in ((">=", "low"), ("<=", "high")))
+                low = self._compare(">=", node.this, node.args["low"])
+                high = self._compare("<=", node.this, node.args["high"])
                 return And((low, high))
             case exp.NullSafeNEQ():
                 return Not(self._compare("<=>", node.this, node.expression))
@@ -208,11 +208,11 @@ class _Reader:
             raise coercion.Refused(f"a predicate is boolean, and this is {name_of(term.type)}")
         return Compare("=", term, TRUE)
 
-    def _compare(self, operator: str, left: Node, right: Node) -> Compare:
-        sides = coercion.compared(self.term(left), self.term(right), self.context)
+    def _compare(self, operator: Operator, left: Node, right: Node) -> Compare:
+        sides = coercion.compared(operator, self.term(left), self.term(right), self.context)
         if pa.types.is_nested(sides[0].type):
             raise _Unknown(f"comparing values of type {name_of(sides[0].type)}")
-        return Compare(operator, *sides)  # type: ignore[arg-type]
+        return Compare(operator, *sides)
 
     def _is(self, node: exp.Is) -> Predicate:
         if isinstance(node.expression, exp.Null):
@@ -336,7 +336,10 @@ class _Reader:
             if not coercion.is_number(mark.literal.type):
                 raise coercion.Refused(f"there is no negative of {mark.literal.value!r}")
             return Literal(_negative(mark.literal.value), mark.literal.type)
-        return number_literal(sign + node.this)
+        try:
+            return number_literal(sign + node.this)
+        except ValueError as refusal:
+            raise coercion.Refused(str(refusal)) from None
 
     def _typed(self, literal: Literal, kind: pa.DataType, word: str) -> Literal:
         if literal.value.strip().lower() in SPECIAL:
@@ -379,19 +382,16 @@ class _Reader:
         return self.tokens.restore(node.sql(dialect="spark", normalize_functions=False))
 
     def _at(self, message: str, identifier: Node) -> WhereError:
-        start, end = identifier.meta.get("start"), identifier.meta.get("end")
-        if start is None or end is None:
-            return self.tokens.error(message, 0, len(self.tokens.original))
-        return self.tokens.error(message, self.tokens.place(start), self.tokens.place(end) + 1)
+        start = identifier.meta.get("start")
+        return self.tokens.error(message, *(self.tokens.whole if start is None else self.tokens.span(start)))
 
     def _refused(self, message: str, node: Node) -> WhereError:
         """At the leaf: from its first to its last column or literal, as far as they know their places."""
-        places = [(part.meta["start"], part.meta["end"] + 1) for part in node.find_all(exp.Identifier) if "start" in part.meta]
-        spans = [(self.tokens.place(start), self.tokens.place(end)) for start, end in places]
+        spans = [self.tokens.span(part.meta["start"]) for part in node.find_all(exp.Identifier) if "start" in part.meta]
         marks = [self.tokens.marked(part.name) for part in node.find_all(exp.Literal)]
         spans += [(mark.start, mark.end) for mark in marks if mark]
         if not spans:
-            return self.tokens.error(message, 0, len(self.tokens.original))
+            return self.tokens.error(message, *self.tokens.whole)
         return self.tokens.error(message, min(start for start, _ in spans), max(end for _, end in spans))
 
 

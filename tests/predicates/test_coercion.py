@@ -39,7 +39,7 @@ def test_every_pair_of_types_is_compared_as_spark_does(golden, session):
 def test_a_whole_number_beside_a_decimal_is_as_wide_as_it_is_written():
     column = Column(("c",), pa.decimal128(38, 30))
 
-    left, right = compared(column, Literal(5, pa.int32()), Context())
+    left, right = compared("=", column, Literal(5, pa.int32()), Context())
 
     assert left == column
     assert right == Literal(Decimal("5." + "0" * 30), column.type)
