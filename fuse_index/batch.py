@@ -75,4 +75,5 @@ def zone_numbers(offsets: Indices, blocks: Indices) -> Indices:
     starts, counts = offsets[blocks], (offsets[1:] - offsets[:-1])[blocks]
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total, dtype=np.int64) + np.repeat(starts - (ends - counts), counts)
+    numbers: Indices = np.arange(total, dtype=np.int64) + np.repeat(starts - (ends - counts), counts)
+    return numbers

@@ -25,7 +25,7 @@ from fuse_index.predicate import Cast, Column, In, JsonPath, Leaf, Opaque, Term
 from fuse_index.questions import Question, Questions, Voter, decided_by_engine, subject_terms
 from fuse_index.reasons import Reason
 from fuse_index.votes import FALSE, NULL, TRUE, UNKNOWN, Ballot
-from fuse_storage import Blocks, SegmentList, SidecarRows, Table, Units
+from fuse_storage import Blocks, ColumnStatistics, SegmentList, SidecarRows, Table, Units
 
 Mask = npt.NDArray[np.bool_]
 Basis = tuple[Table, Questions, Ledger, float]
@@ -176,7 +176,7 @@ class Poll:
         kind = voter.kind
         assert isinstance(kind, Votes)
         answer = ask(lambda: kind.probe(voter.probe, batch), deadline - perf_counter())
-        problem = answer if isinstance(answer, Failure) else _malformed(answer, batch)
+        problem = answer if isinstance(answer, Failure) else malformed(answer, batch)
         if problem is not None:
             ledger.failed(question.leaf, voter, problem)
             return None
@@ -206,8 +206,8 @@ class Poll:
         """From blocks to their zones, where there are no statistics of zones."""
         return mask if self.units is not None or self.blocks is None else np.repeat(mask, np.diff(self.blocks.zone_offsets))
 
-    def _statistics(self, term: Term):  # type: ignore[no-untyped-def]
-        field = self._fields((Input(term, term.type),))[0]  # type: ignore[union-attr]
+    def _statistics(self, term: Term) -> ColumnStatistics | None:
+        field = self._fields((Input(term, term.type),))[0]
         units = self.units if self.units is not None else self.blocks
         return None if field is None or units is None else units.statistics(field)
 
@@ -251,7 +251,7 @@ def reached(given: Term, terms: set[Term]) -> bool:
     return False
 
 
-def _counts(array) -> npt.NDArray[np.float64]:  # type: ignore[no-untyped-def]
+def _counts(array: pa.Array) -> npt.NDArray[np.float64]:
     counts: npt.NDArray[np.float64] = array.to_numpy(zero_copy_only=False).astype(np.float64)
     return counts
 
@@ -272,7 +272,7 @@ def _unknown_where(ballot: Ballot, mask: npt.NDArray[np.bool_]) -> Ballot:
     return Ballot(bits, {unit: rows for unit, rows in ballot.rows.items() if not mask[unit]})
 
 
-def _malformed(answer: object, batch: Batch) -> Failure | None:
+def malformed(answer: object, batch: Batch) -> Failure | None:
     if not isinstance(answer, Ballot) or answer.bits.dtype != np.uint8 or answer.bits.ndim != 1:
         return Failure(Reason.PLUGIN_ERROR, f"probe() gave {type(answer).__name__}, not a Ballot of uint8 bits")
     if len(answer) not in (len(batch), len(batch.zone_rows)):

@@ -22,6 +22,8 @@ from fuse_index.questions import columns_of, subject_terms
 if TYPE_CHECKING:
     import pandas
 
+Mask = npt.NDArray[np.bool_]
+
 AHEAD = 2
 """Blocks that are read while one is being used."""
 
@@ -75,7 +77,7 @@ class Scan:
         found = known + sum(len(rows) for rows in self._tables((), self.plan.zones & ~self.plan.certain, known))
         return found if self.limit is None else min(found, self.limit)
 
-    def _tables(self, columns: Sequence[str], zones: npt.NDArray[np.bool_] | None = None, found: int = 0) -> Iterator[pa.Table]:
+    def _tables(self, columns: Sequence[str], zones: Mask | None = None, found: int = 0) -> Iterator[pa.Table]:
         """Matching rows, a table per block, reading a little ahead; stops after ``limit`` rows."""
         wanted = self.plan.zones if zones is None else zones
         blocks = [block for block in range(len(self.plan.blocks)) if wanted[self._zones_of(block)].any()]
@@ -100,21 +102,40 @@ class Scan:
     def _zones_of(self, block: int) -> slice:
         return slice(int(self.plan.blocks.zone_offsets[block]), int(self.plan.blocks.zone_offsets[block + 1]))
 
-    def _block(self, block: int, columns: Sequence[str], wanted: npt.NDArray[np.bool_]) -> pa.Table:
+    def _block(self, block: int, columns: Sequence[str], wanted: Mask) -> pa.Table:
         """The matching rows of one block."""
         span = self._zones_of(block)
         zones = np.flatnonzero(wanted[span])
-        doubtful = not self.plan.certain[span][zones].all()
-        needed = [*columns, *(name for name in self._filtered_on() if doubtful and name not in columns)]
-        rows = self.plan.table.read(self.plan.blocks, block, needed, [int(zone) for zone in zones])
         keep = self._known_rows(span.start + zones)
-        if keep is not None:
-            rows = rows.filter(pa.array(keep))
-        if doubtful and self.plan.predicate is not None and len(rows):
-            rows = rows.filter(evaluate(self.plan.predicate, rows, self.plan.context, self.functions))
+        if self.plan.certain[span][zones].all():
+            rows = self._read(block, columns, zones)
+            return rows if keep is None else rows.filter(pa.array(keep))
+        return self._filtered(block, columns, zones, keep)
+
+    def _filtered(self, block: int, columns: Sequence[str], zones: npt.NDArray[np.int64], keep: Mask | None) -> pa.Table:
+        """Rows that the oracle finds TRUE. What it looks at is read first, the rest only of zones in which it found some."""
+        seen = self._filtered_on()
+        rows = self._read(block, seen, zones)
+        assert self.plan.predicate is not None
+        truth = evaluate(self.plan.predicate, rows, self.plan.context, self.functions)
+        mask: Mask = truth.fill_null(False).to_numpy(zero_copy_only=False)
+        mask = mask if keep is None else mask & keep
+        rest = [name for name in columns if name not in seen]
+        if not rest:
+            return rows.filter(pa.array(mask)).select(list(columns))
+        sizes = self.plan.blocks.zone_rows[self._zones_of(block).start + zones]
+        found = np.logical_or.reduceat(mask, np.cumsum(sizes) - sizes)
+        there = pa.array(mask[np.repeat(found, sizes)])
+        more = self._read(block, rest, zones[found]).filter(there)
+        rows = rows.filter(pa.array(mask))
+        for name in rest:
+            rows = rows.append_column(more.schema.field(name), more.column(name))
         return rows.select(list(columns))
 
-    def _known_rows(self, zones: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_] | None:
+    def _read(self, block: int, columns: Sequence[str], zones: npt.NDArray[np.int64]) -> pa.Table:
+        return self.plan.table.read(self.plan.blocks, block, list(columns), [int(zone) for zone in zones])
+
+    def _known_rows(self, zones: npt.NDArray[np.int64]) -> Mask | None:
         """Rows of these zones that may match, where an index knew rows at all."""
         if not any(int(zone) in self.plan.rows for zone in zones):
             return None

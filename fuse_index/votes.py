@@ -98,12 +98,14 @@ class Ballot:
     @property
     def kept(self) -> npt.NDArray[np.bool_]:
         """Units on which some row may be TRUE: the only ones to read."""
-        return (self.bits & TRUE) != 0
+        kept: npt.NDArray[np.bool_] = (self.bits & TRUE) != 0
+        return kept
 
     @property
     def certain(self) -> npt.NDArray[np.bool_]:
         """Units on which every row is TRUE: no residual filter is needed."""
-        return self.bits == TRUE
+        certain: npt.NDArray[np.bool_] = self.bits == TRUE
+        return certain
 
 
 def _combine(table: Bits, a: Ballot, b: Ballot) -> Ballot:

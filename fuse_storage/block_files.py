@@ -28,6 +28,9 @@ from fuse_storage.store import Store
 
 FOOTER_SUM = 8
 
+MANY = 2_000_000
+"""Values from which on it pays to decode with several threads; below, waking them costs more than it saves."""
+
 
 def chunk_sum(chunk: bytes | memoryview, number: int) -> int:
     """The checksum of column chunk ``number`` of a file, counted through its zones."""
@@ -116,7 +119,7 @@ def read(
     else:
         file = _fetched(store, block, opened, wanted, needed)
         with pq.ParquetFile(pa.PythonFile(file, "r"), metadata=opened.metadata, pre_buffer=False) as parquet:
-            found = parquet.read_row_groups(wanted, columns=[paths[number] for number in needed], use_threads=len(needed) > 1)
+            found = parquet.read_row_groups(wanted, columns=[paths[number] for number in needed], use_threads=rows * len(needed) > MANY)
     arrays = [_column(found, field, rows) for field in fields]
     result = pa.Table.from_arrays(arrays, schema=pa.schema([field.arrow for field in fields]))
     return result if fields else pa.table({"": pa.nulls(rows)}).select([])
