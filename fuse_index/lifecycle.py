@@ -65,8 +65,7 @@ def refresh(
     A block that its kind cannot index stays as it is, with a PluginWarning that names it; ``strict`` raises IndexFault
     instead. Raises BuildError if a process died (what was done before is kept), StorageError.
     """
-    builder = Builder.of(definition, host, strict)
-    return _build(table, tasks(table, builder, missing(table, builder), processes), processes, progress, commit_seconds)
+    return _build(table, refreshing(table, definition, host, processes, strict), processes, progress, commit_seconds)
 
 
 def rebuild(
@@ -75,16 +74,29 @@ def rebuild(
 ) -> Table:  # fmt: skip
     """Index every block anew, as the index would be defined today; the old sidecars serve until the new ones are there.
 
-    Where the kind's payload version or a column's type has changed, the old ones are of no use, and the index gets a
-    new key. Raises DefinitionError if it can no longer be defined.
+    Raises as ``refresh`` and ``rebuilding`` do.
+    """
+    work = rebuilding(table, found, host, processes, strict)
+    return _build(work[0].table if work else table.refresh(), work, processes, progress, commit_seconds)
+
+
+def refreshing(table: Table, definition: Definition, host: Host, processes: int = 1, strict: bool = False) -> list[Task]:
+    """The work of indexing the blocks that the index lacks."""
+    builder = Builder.of(definition, host, strict)
+    return tasks(table, builder, missing(table, builder), processes)
+
+
+def rebuilding(table: Table, found: Definition | Unavailable, host: Host, processes: int = 1, strict: bool = False) -> list[Task]:
+    """The work of indexing every block anew, for the table as it is in each task.
+
+    Where the kind's payload version or a column's type has changed, the old sidecars are of no use, and the index gets
+    a new key first, in a commit. Raises DefinitionError if it can no longer be defined.
     """
     definition = renewed(found, table.snapshot.schema, host)
     if definition.key != found.key:
         transaction = table.transaction().undefine(found.name).define(found.name, definition.content)
         table = transaction.commit("redefine index", summary={"index": found.name})
-    builder = Builder.of(definition, host, strict)
-    everything = np.arange(table.segments().total_blocks)
-    return _build(table, tasks(table, builder, everything, processes), processes, progress, commit_seconds)
+    return tasks(table, Builder.of(definition, host, strict), np.arange(table.segments().total_blocks), processes)
 
 
 def missing(table: Table, builder: Builder) -> Numbers:
@@ -205,7 +217,7 @@ def _in_processes(work: Sequence[Task], processes: int, meter: _Meter) -> Iterat
     """Results as they come. Processes are spawned: threads of this one (Arrow's, the stores') do not survive a fork."""
     pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"))
     try:
-        for future in as_completed([pool.submit(_elsewhere, task) for task in work]):
+        for future in as_completed([pool.submit(run_elsewhere, task) for task in work]):
             built = future.result()
             for problem in built.problems:
                 warnings.warn(problem, PluginWarning, stacklevel=2)
@@ -218,8 +230,8 @@ def _in_processes(work: Sequence[Task], processes: int, meter: _Meter) -> Iterat
         pool.shutdown(cancel_futures=True)
 
 
-def _elsewhere(task: Task) -> Built:
-    """In another process, whose warnings nobody would see."""
+def run_elsewhere(task: Task) -> Built:
+    """In another process, whose warnings nobody would see: they are among the results."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         built = run(task)

@@ -139,6 +139,14 @@ class Table:
         self.refresh()
         return self._move(lifecycle.rebuild(self.stored, self._found(name), self.host, processes, progress))
 
+    def index_tasks(self, name: str, rebuild: bool = False, processes: int = 1) -> list[lifecycle.Task]:
+        """What ``refresh_index`` or ``rebuild_index`` would do, for others to run and commit. Raises as they do."""
+        self._writable()
+        self.refresh()
+        if rebuild:
+            return lifecycle.rebuilding(self.stored, self._found(name), self.host, processes)
+        return lifecycle.refreshing(self.stored, self._definition(name), self.host, processes)
+
     def drop_index(self, name: str) -> Snapshot:
         """Forget an index. Only metadata changes; its files stay for older snapshots. Raises DefinitionError."""
         self._writable()

@@ -6,22 +6,36 @@ Nothing here knows how a block or an index is made: tasks call what a local buil
 from __future__ import annotations
 
 import math
+import pickle
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql.functions import col
 
-from fuse_index.spark.near import near_table
+from fuse_index import lifecycle
+from fuse_index.host import Host, PluginWarning
+from fuse_index.lifecycle import Built, Task
+from fuse_index.spark.near import is_connect, near_table
 from fuse_index.spark.options import STORE, WRITING, Place, place
+from fuse_index.table import Table
 from fuse_storage import NotFound
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 BLOCK_ROWS = 1_000_000
 FILL = 0.85
 """Of a block, so much is planned for: ranges are sampled, and one that came out larger would leave a crumb of a block."""
+
+
+CONNECT_SLOTS = 16
+"""What a Connect client takes the parallelism of its server for, which it cannot ask."""
+WAVE = 4
+"""Tasks for each slot after which an index build commits: so much is lost at most when it is interrupted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +53,7 @@ def write(df: DataFrame, url: str, mode: str = "append", *, branch: str = "main"
     until they fill blocks. ``rows`` spares counting them first. ``store`` are options of the object store. Raises as
     ``save`` does; ``install`` must have been called for this session.
     """
-    options = {f"{STORE}{key}": value for key, value in store.items()} | ({"branch": branch} if branch != "main" else {})
+    options = _options(branch, store)
     layout = near_table(df.sparkSession, partial(layout_of, place({"path": url, **options}, WRITING)))
     count = df.count() if rows is None else rows
     arranged = _arranged(df, layout, count)
@@ -65,3 +79,52 @@ def _arranged(df: DataFrame, layout: Layout, rows: int) -> DataFrame:
 
 def _column(path: tuple[str, ...]) -> Column:
     return col(".".join("`" + name.replace("`", "``") + "`" for name in path))
+
+
+def build_index(
+    spark: SparkSession, url: str, name: str, rebuild: bool = False, *, branch: str = "main", host: Host | None = None, **store: str
+) -> None:  # fmt: skip
+    """Index, by all executors, the blocks that index ``name`` lacks; with ``rebuild`` all blocks, anew.
+
+    Rows are never touched; what is done is committed every few dozen tasks, so an interrupted build only has to go on.
+    ``host``: by default what is installed where the table is planned. Warns of blocks that stay unindexed. Raises
+    DefinitionError if there is no such index, or it cannot be built; StorageError.
+    """
+    where = place({"path": url, **_options(branch, store)}, WRITING)
+    slots = CONNECT_SLOTS if is_connect(spark) else spark.sparkContext.defaultParallelism
+    work = near_table(spark, partial(_work, where, name, rebuild, slots, host))
+    for start in range(0, len(work), WAVE * slots):
+        wave = work[start : start + WAVE * slots]
+        done = _run(spark, wave)
+        for problem in (problem for built in done for problem in built.problems):
+            warnings.warn(problem, PluginWarning, stacklevel=2)
+        near_table(spark, partial(_commit, wave[0], done))
+
+
+def _work(where: Place, name: str, rebuild: bool, slots: int, host: Host | None) -> list[Task]:
+    return Table(where.open(), host or Host.discover()).index_tasks(name, rebuild, slots)
+
+
+def _run(spark: SparkSession, wave: Sequence[Task]) -> list[Built]:
+    """One Spark task for each."""
+    found = spark.range(0, len(wave), 1, len(wave)).mapInArrow(_running(wave), "built binary").collect()
+    return [pickle.loads(row.built) for row in found]
+
+
+def _running(wave: Sequence[Task]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                built = lifecycle.run_elsewhere(wave[number])
+                yield pa.record_batch({"built": pa.array([pickle.dumps(built)], pa.binary())})
+
+    return run
+
+
+def _commit(task: Task, done: Sequence[Built]) -> None:
+    """Doing it twice does no harm: the second time, the same is attached again."""
+    lifecycle.commit(task.builder, task.table, done)
+
+
+def _options(branch: str, store: dict[str, str]) -> dict[str, str]:
+    return {f"{STORE}{key}": value for key, value in store.items()} | ({"branch": branch} if branch != "main" else {})

@@ -14,8 +14,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from fuse_index import table as front
-from fuse_index.build import Builder
+from fuse_index.build import Builder, builders
 from fuse_index.host import Host
 from fuse_index.spark import schemas
 from fuse_index.spark.options import OptionError, Place
@@ -49,7 +48,7 @@ class Writer(DataSourceArrowWriter):
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """One commit. Raises Conflict, CommitUnknown (which says how to ask later) and other StorageErrors."""
         staged = [segment for message in messages for segment in _accepted(message)]
-        transaction = self.table.transaction()
+        transaction = self.table.transaction(self.builders)
         if self.overwrite:
             transaction.overwrite(staged)
         else:
@@ -79,7 +78,7 @@ def writer(place: Place, schema: StructType, overwrite: bool, host: Host) -> Wri
         trial.write(pa.Table.from_batches([], given).rename_columns(names))
     finally:
         trial.abort()
-    return Writer(table, front.Table(table, host).builders(), names, overwrite)
+    return Writer(table, builders(table.snapshot, host), names, overwrite)
 
 
 def _opened(place: Place, given: pa.Schema) -> Table:

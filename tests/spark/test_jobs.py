@@ -1,0 +1,177 @@
+"""Clustered writes and distributed index builds, on a classic session."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from fuse_index import create_table, open_table
+from fuse_index.errors import DefinitionError
+from fuse_index.spark import jobs, source
+from fuse_index.spark.options import OptionError
+from fuse_storage import NotFound
+from fuse_storage.testing import invariants
+
+SCHEMA = pa.schema({"id": pa.int64(), "s": pa.string()})
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> SparkSession:
+    source.register(spark)
+    return spark
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return str(tmp_path / "table")
+
+
+def shuffled(session: SparkSession, rows: int = 10_000) -> DataFrame:
+    return session.range(0, rows, 1, 3).selectExpr(f"id * 7919 % {rows} AS id", "concat('s', id) AS s")
+
+
+def row_counts(url: str) -> list[int]:
+    return open_table(url).stored.blocks().row_counts.tolist()
+
+
+def test_rows_are_kept_together_by_the_cluster_key(session: SparkSession, url: str) -> None:
+    create_table(url, SCHEMA, cluster_by=["id"], properties={"block_rows": 1000})
+    jobs.write(shuffled(session), url)
+    table = open_table(url)
+
+    assert sorted(table.scan().to_arrow().column("id").to_pylist()) == list(range(10_000))
+    assert table.explain("id = 5000").to_dict()["blocks"]["kept"] == 1
+    assert table.explain("id BETWEEN 0 AND 4999").to_dict()["blocks"]["kept"] <= 8  # of 12: ranges, not samples, are exact
+
+
+def test_blocks_are_sized_to_the_tables_property(session: SparkSession, url: str) -> None:
+    create_table(url, SCHEMA, cluster_by=["id"], properties={"block_rows": 1000})
+    jobs.write(shuffled(session), url)
+
+    assert max(row_counts(url)) <= 1000
+    assert len(row_counts(url)) <= 16  # 10 would be perfect; ranges are sampled
+
+
+def test_one_write_is_one_commit(session: SparkSession, url: str) -> None:
+    create_table(url, SCHEMA, cluster_by=["s", "id"], properties={"block_rows": 1000})
+    jobs.write(shuffled(session), url)
+
+    assert open_table(url).history().column("operation").to_pylist() == ["append", "create"]
+    invariants(open_table(url).stored)
+
+
+def test_without_a_cluster_key_small_partitions_are_merged(session: SparkSession, url: str) -> None:
+    create_table(url, SCHEMA, properties={"block_rows": 5000})
+    jobs.write(shuffled(session).repartition(20), url)
+
+    assert row_counts(url) == [5000, 5000]
+
+
+def test_a_table_that_is_not_there_is_created(session: SparkSession, url: str) -> None:
+    jobs.write(shuffled(session, 10), url)
+
+    assert open_table(url).scan().count() == 10
+
+
+def test_overwrite_replaces_all_rows(session: SparkSession, url: str) -> None:
+    create_table(url, SCHEMA, cluster_by=["id"])
+    jobs.write(shuffled(session, 10), url)
+    jobs.write(shuffled(session, 5), url, "overwrite")
+
+    assert sorted(open_table(url).scan().to_arrow().column("id").to_pylist()) == [0, 1, 2, 3, 4]
+
+
+def test_no_rows_are_no_commit(session: SparkSession, url: str) -> None:
+    create_table(url, SCHEMA, cluster_by=["id"])
+    jobs.write(shuffled(session, 10).where("id < 0"), url)
+
+    assert open_table(url).history().num_rows == 1
+
+
+def test_cluster_keys_may_be_nested_and_oddly_named(session: SparkSession, url: str) -> None:
+    point = pa.struct({"x": pa.int64()})
+    create_table(url, pa.schema({"a.b c": pa.int64(), "p": point}), cluster_by=["p.x", "a.b c"], properties={"block_rows": 10})
+    jobs.write(session.range(40).selectExpr("id AS `a.b c`", "named_struct('x', 39 - id) AS p"), url)
+
+    assert open_table(url).explain("p.x = 3").to_dict()["blocks"]["kept"] == 1
+
+
+def test_options_are_checked_before_anything_is_counted(session: SparkSession, url: str) -> None:
+    with pytest.raises(OptionError, match="lives in one process"):
+        jobs.write(shuffled(session, 10), "memory://here")
+    with pytest.raises(NotFound, match="nothing"):
+        jobs.build_index(session, url, "by_s")
+
+
+@pytest.fixture
+def unbuilt(session: SparkSession, url: str) -> str:
+    """Twenty blocks, in several segments, and an index that knows none of them."""
+    table = create_table(url, SCHEMA, properties={"block_rows": 500})
+    for start in (0, 5000):
+        table.append(pa.table({"id": range(start, start + 5000), "s": [f"s{number}" for number in range(start, start + 5000)]}))
+    table.create_index("by_s", "bloom", ["s"], build=False)
+    return url
+
+
+def coverage(url: str, name: str = "by_s") -> tuple[int, int]:
+    (row,) = [row for row in open_table(url).indexes().to_pylist() if row["name"] == name]
+    return row["blocks_indexed"], row["blocks"]
+
+
+def kept(url: str) -> int:
+    return int(open_table(url).explain("s = 's777'").to_dict()["blocks"]["kept"])
+
+
+def test_an_index_is_built_by_tasks(session: SparkSession, unbuilt: str) -> None:
+    assert coverage(unbuilt) == (0, 20)
+    assert kept(unbuilt) > 1
+    jobs.build_index(session, unbuilt, "by_s")
+
+    assert (coverage(unbuilt), kept(unbuilt)) == ((20, 20), 1)
+    assert open_table(unbuilt).verify_index("by_s").sound
+    assert open_table(unbuilt).scan("s = 's777'").to_arrow().column("id").to_pylist() == [777]
+    invariants(open_table(unbuilt).stored)
+
+
+def test_building_again_finds_nothing_to_do(session: SparkSession, unbuilt: str) -> None:
+    jobs.build_index(session, unbuilt, "by_s")
+    before = open_table(unbuilt).snapshot.id
+    jobs.build_index(session, unbuilt, "by_s")
+
+    assert open_table(unbuilt).snapshot.id == before
+
+
+def test_only_what_is_missing_is_built(session: SparkSession, unbuilt: str) -> None:
+    jobs.build_index(session, unbuilt, "by_s")
+    table = open_table(unbuilt)
+    writing = table.stored.writer()  # as one without the plugin writes
+    writing.write(pa.table({"id": [1], "s": ["late"]}))
+    table.stored.transaction().append(writing.finish()).commit("append")
+    assert coverage(unbuilt) == (20, 21)
+    jobs.build_index(session, unbuilt, "by_s")
+
+    assert coverage(unbuilt) == (21, 21)
+    assert open_table(unbuilt).snapshot.summary["indexed_blocks"] == 1
+
+
+def test_a_rebuild_builds_every_block_anew(session: SparkSession, unbuilt: str) -> None:
+    jobs.build_index(session, unbuilt, "by_s")
+    jobs.build_index(session, unbuilt, "by_s", rebuild=True)
+
+    assert open_table(unbuilt).snapshot.summary["indexed_blocks"] == 20
+    assert (coverage(unbuilt), kept(unbuilt)) == ((20, 20), 1)
+
+
+def test_rows_that_arrive_during_a_build_are_kept(session: SparkSession, unbuilt: str) -> None:
+    work = open_table(unbuilt).index_tasks("by_s", processes=2)
+    open_table(unbuilt).append(pa.table({"id": [1], "s": ["late"]}))
+    jobs._commit(work[0], jobs._run(session, work))
+
+    assert coverage(unbuilt) == (21, 21)
+    assert open_table(unbuilt).scan().count() == 10_001
+
+
+def test_an_unknown_index_is_refused_by_name(session: SparkSession, unbuilt: str) -> None:
+    with pytest.raises(DefinitionError, match="no index 'by_z'"):
+        jobs.build_index(session, unbuilt, "by_z")
