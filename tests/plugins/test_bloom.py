@@ -179,7 +179,7 @@ def test_a_matrix_says_what_its_filters_say(columns):
 
     assert matrix.size == len(data)
     for value in (0, 199, 200, 5000, 200 * columns - 1):
-        found = matrix.holding(hashes(pa.array([value])), payload)
+        found = asked(matrix, hashes(pa.array([value])), payload)
         assert found.tolist() == [canonical(pa.array([value]))[0] in filter for filter in filters]
 
 
@@ -191,10 +191,26 @@ def test_many_keys_are_found_as_each_would_be():
     matrix = Matrix(0, 20, filters[0].num_slices, filters[0].bits_per_slice)
     keys = hashes(pa.array([1, 9_000_001, 9_000_002, 4001]))
 
-    each = [matrix.holding(keys[i : i + 1], payload) for i in range(4)]
+    each = [asked(matrix, keys[i : i + 1], payload) for i in range(4)]
 
-    assert matrix.holding(keys, payload).tolist() == np.logical_or.reduce(each).tolist()
-    assert matrix.holding(hashes(pa.array(np.arange(30_000))), payload)[:7].all()
+    assert asked(matrix, keys, payload).tolist() == np.logical_or.reduce(each).tolist()
+    assert asked(matrix, hashes(pa.array(np.arange(30_000))), payload)[:7].all()
+
+
+def test_a_filter_is_asked_only_for_the_keys_that_it_may_hold():
+    filters = [HashFilter(16, 0.01) for _ in range(3)]
+    for filter in filters:
+        filter.fill(hashes(pa.array([1, 2, 3])))
+    payload = Bytes(turn([np.frombuffer(filter.tobytes(), np.uint8) for filter in filters]))
+    matrix = Matrix(0, 3, filters[0].num_slices, filters[0].bits_per_slice)
+    keys = hashes(pa.array([10**6, 2, 10**9]))
+
+    assert matrix.holding(keys, payload, np.array([0, 1, 2]), np.array([2, 2, 3])).tolist() == [True, True, False]
+    assert matrix.holding(keys, payload, np.array([3, 3, 3]), np.array([0, 0, 0])).tolist() == [False, False, False]
+
+
+def asked(matrix, keys, payload):
+    return matrix.holding(keys, payload, np.zeros(matrix.columns, np.int64), np.full(matrix.columns, len(keys)))
 
 
 # --- what is kept -------------------------------------------------------------------------------------------------------
@@ -207,6 +223,13 @@ SUBJECT = Subject(Bloom(), INPUTS, BloomOptions())
 def on(values, column=COLUMN, options=None):
     subject = Subject(Bloom(), (Input(column, column.type),), options or BloomOptions())
     return Shelf.of(subject, [[pa.table({"c": pa.array(zone, column.type)}) for zone in block] for block in values], packs=1)
+
+
+def of_type(shelf, column_type):
+    """The same sidecars, of a column whose type was changed since."""
+    blocks = tuple([zone.cast(pa.schema([("c", column_type)])) for zone in block] for block in shelf.blocks)
+    inputs = (Input(Column(("c",), column_type), column_type),)
+    return replace(shelf, blocks=blocks, subject=replace(shelf.subject, inputs=inputs))
 
 
 def equals(value, column=COLUMN):
@@ -266,8 +289,7 @@ def test_long_text_is_left_out_unless_asked_for():
 
 def test_a_widened_column_is_still_pruned_and_another_type_is_not():
     narrow = on([[[1, 2, 3]]], Column(("c",), pa.int32()))
-    widened = replace(narrow, subject=SUBJECT)
-    other = replace(narrow, subject=replace(SUBJECT, inputs=(Input(Column(("c",), pa.float64()), pa.float64()),)))
+    widened, other = of_type(narrow, pa.int64()), of_type(narrow, pa.float64())
 
     assert votes(widened, equals(9)) == [NONE]
     assert votes(widened, equals(2)) == [SOME]
@@ -344,6 +366,18 @@ def test_a_long_list_reads_each_byte_once():
 
     assert SOME in votes(shelf, wanted)
     assert read_bytes(shelf) == len(shelf.files.data["pack-0"])
+
+
+def test_a_list_is_cut_to_what_each_block_may_hold():
+    values = np.arange(20 * 2 * 4096).reshape(20, 2, 4096)
+    shelf = counted(on(values))
+    wanted = In(COLUMN, tuple(Literal(int(value), pa.int64()) for value in range(-(10**6), 10**6, 1000)))
+    few = range(0, 20 * 2 * 4096, 1000)
+
+    kept = sum(vote == SOME for vote in votes(shelf, wanted))
+
+    assert len({value // 4096 for value in few}) <= kept <= len({value // 4096 for value in few}) + 6
+    assert read_bytes(shelf) <= len(few) * SLICES * (256 + 4)
 
 
 def test_asking_again_reads_nothing():

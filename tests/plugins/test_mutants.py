@@ -10,6 +10,7 @@ from fuse_index.plugin import ALL, NONE, SOME, Ballot, Box, Domain, Input, Probe
 from fuse_index.predicate import Column, Compare, In, Like, Literal, StartsWith
 from fuse_index.testing import IndexTests
 from fuse_plugins.bloom import Bloom
+from fuse_plugins.bloom.zones import Needles
 from fuse_plugins.min_max import Bound, MinMax, Wanted, keys
 
 
@@ -195,7 +196,7 @@ class ComparesTheFirstLetter(Bloom):
         made = super().compile(what, inputs, options, context)
         if not isinstance(made, Probe):
             return made
-        return Probe(replace(made.what, values=pa.compute.binary_slice(made.what.values, 0, 1)), made.cost)
+        return Probe(replace(made.what, bytes=pa.compute.binary_slice(made.what.bytes, 0, 1)), made.cost)
 
 
 class AbsentWhenUnreadable(Bloom):
@@ -206,6 +207,20 @@ class AbsentWhenUnreadable(Bloom):
             return super().probe(probe, batch)
         except Exception:
             return Ballot(np.full(len(batch.zone_rows), NONE, np.uint8))
+
+
+class LeavesOutTheBounds(Bloom):
+    """Asks a block only for values that lie between its bounds, and not for those that equal them."""
+
+    def compile(self, what, inputs, options, context):
+        made = super().compile(what, inputs, options, context)
+        return Probe(BetweenBounds(**vars(made.what)), made.cost) if isinstance(made, Probe) else made
+
+
+class BetweenBounds(Needles):
+    def within(self, known, units):
+        firsts, lasts = super().within(known, units)
+        return firsts, np.where(lasts < len(self.values), lasts - 1, lasts)
 
 
 class BoxOfAllPoints(Bloom):
@@ -248,6 +263,7 @@ MUTANTS = [
     (ComparesTheFirstLetter, pa.string()),
     (AbsentWhenUnreadable, pa.int64()),
     (BoxOfAllPoints, pa.int64()),
+    (LeavesOutTheBounds, pa.int64()),
 ]
 
 

@@ -36,7 +36,7 @@ from fuse_index.plugin import (
 )  # fmt: skip
 from fuse_index.predicate import Compare, Context, In, Leaf, Literal, Term
 from fuse_plugins.bloom.building import LONG, chunk, describe, filters, is_long
-from fuse_plugins.bloom.hashing import canonical, family, hashes, unique
+from fuse_plugins.bloom.hashing import family
 from fuse_plugins.bloom.matrices import turn
 from fuse_plugins.bloom.zones import SUMMARY, Needles, Numbers, Zones, shape
 
@@ -109,10 +109,8 @@ class Bloom(IndexKind):
         wanted = _values(what, inputs[0].term)
         if wanted is None:
             return Refusal(Reason.LEAF_UNSUPPORTED, "a bloom filter answers =, <=> and IN")
-        values = pa.array(wanted, inputs[0].type)
-        found = unique(hashes(values))
-        needles = Needles(family(values.type) or "", options.fpp, found, pa.array(canonical(values), pa.binary()))
-        return Probe(needles, cost=1.0 + 100.0 * len(found))
+        needles = Needles.of(wanted, inputs[0].type, options.fpp)
+        return Probe(needles, cost=1.0 + 100.0 * len(needles.hashes))
 
     def probe(self, probe: Probe, batch: BlockBatch) -> Ballot:
         needles: Needles = probe.what
@@ -121,10 +119,11 @@ class Bloom(IndexKind):
             return Ballot(votes)
         zones = Zones.of(batch, needles.family)
         free = zones.capacity == 0
-        equal = pc.is_in(zones.constant.filter(pa.array(free)), needles.values, skip_nulls=True).to_numpy(zero_copy_only=False)
+        equal = pc.is_in(zones.constant.filter(pa.array(free)), needles.bytes, skip_nulls=True).to_numpy(zero_copy_only=False)
         votes[zones.number[free]] = np.where(equal, ALL, NONE)
+        wanted = zones.of_units(*needles.within(batch.statistics(0), len(batch)))
         packs = [(payload, chosen) for payload, units in batch.packs() if len(chosen := zones.filtered(units))]
-        for absent in _each(lambda pack: zones.absent(needles, *pack), packs):
+        for absent in _each(lambda pack: zones.absent(needles, *pack, wanted), packs):
             votes[zones.number[absent]] = NONE
         return Ballot(votes)
 

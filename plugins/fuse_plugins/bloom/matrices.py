@@ -54,17 +54,26 @@ class Matrix:
         rows = -(-self.slices * self.bits_per_slice // 8) * 8
         return rows * self.columns // 8 + SPARE
 
-    def holding(self, hashes: Hashes, payload: Payload) -> Mask:
-        """Which of the filters may hold any of the keys with these hashes. Raises StorageError."""
-        read = self._reader(len(hashes), payload)
-        hit = np.zeros(self._width - 1, np.uint8)
-        step = max(1, AT_ONCE // (self.slices * self._width))
-        for first in range(0, len(hashes), step):
-            some = hashes[first : first + step]
+    def holding(self, hashes: Hashes, payload: Payload, firsts: Numbers, lasts: Numbers) -> Mask:
+        """Which filters may hold any of the keys that they are asked for. Raises StorageError.
+
+        ``hashes`` are those of all keys; filter c is asked for ``hashes[firsts[c]:lasts[c]]``.
+        """
+        hit = np.zeros(self.columns, np.bool_)
+        start, end = int(firsts.min(initial=len(hashes))), int(lasts.max(initial=0))
+        if start >= end:
+            return hit
+        read = self._reader(end - start, payload)
+        step = max(1, AT_ONCE // (self.slices * self._width + 5 * self.columns))
+        every = np.arange(self.columns)
+        for first in range(start, end, step):
+            some = hashes[first : min(first + step, end)]
             found = [i * self.bits_per_slice + place for i, place in enumerate(slots(some, self.slices, self.bits_per_slice))]
             rows = np.bitwise_and.reduce(read(np.stack(found)), axis=0)  # a key is held where all its bits are set
-            hit |= np.bitwise_or.reduce(rows, axis=0)
-        return np.unpackbits(hit, bitorder="little", count=self.columns).astype(np.bool_)
+            held = np.zeros((len(some) + 1, self.columns), np.int32)
+            np.cumsum(np.unpackbits(rows, axis=1, count=self.columns, bitorder="little"), axis=0, out=held[1:])
+            hit |= held[np.clip(lasts - first, 0, len(some)), every] > held[np.clip(firsts - first, 0, len(some)), every]
+        return hit
 
     @property
     def _width(self) -> int:

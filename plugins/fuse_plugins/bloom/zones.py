@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fuse_index.plugin import BlockBatch, Payload
+from fuse_index.plugin import BlockBatch, ColumnStatistics, Payload
 from fuse_plugins.bloom.filters import HashFilter
-from fuse_plugins.bloom.hashing import Hashes
+from fuse_plugins.bloom.hashing import Hashes, canonical, family, hashes
 from fuse_plugins.bloom.matrices import Matrix
 
 Numbers = npt.NDArray[np.int64]
@@ -31,12 +33,42 @@ SUMMARY = pa.struct([("family", pa.string()), ("zones", pa.list_(ZONE))])
 
 @dataclass(frozen=True, eq=False)
 class Needles:
-    """The values that are looked for: hashes, sorted and distinct, and their bytes."""
+    """The values that are looked for, in Spark's order, with their hashes and their bytes."""
 
     family: str
     fpp: float
+    values: pa.Array
     hashes: Hashes
-    values: pa.BinaryArray
+    bytes: pa.BinaryArray
+
+    @classmethod
+    def of(cls, values: Sequence[Any], type: pa.DataType, fpp: float) -> Needles:
+        """Raises ArrowInvalid for values that are not of the type."""
+        found = pa.array(values, type).unique()
+        found = found.take(pc.sort_indices(found))
+        return cls(family(type) or "", fpp, found, hashes(found), pa.array(canonical(found), pa.binary()))
+
+    def within(self, known: ColumnStatistics | None, units: int) -> tuple[Numbers, Numbers]:
+        """Which of the values each unit can hold: from the first to before the last, by the unit's bounds."""
+        firsts, lasts = np.zeros(units, np.int64), np.full(units, len(self.values), np.int64)
+        if known is None or len(self.values) < 2 or known.type != self.values.type:
+            return firsts, lasts  # a single value's units were chosen by their bounds already
+        low, high = (bound.is_valid().to_numpy(zero_copy_only=False) for bound in (known.min, known.max))
+        firsts[low] = _before(known.min.drop_null(), self.values, ties=False)
+        lasts[high] = _before(known.max.drop_null(), self.values, ties=True)
+        return firsts, lasts
+
+
+def _before(bounds: pa.Array, values: pa.Array, ties: bool) -> Numbers:
+    """How many of the values, which are sorted, come before each bound; those that equal it too, with ``ties``."""
+    parts = [values, bounds] if ties else [bounds, values]
+    order = pc.sort_indices(pa.concat_arrays(parts)).to_numpy().astype(np.int64)  # stable: at a tie, who stands first
+    is_bound = order >= len(values) if ties else order < len(bounds)
+    counts = np.cumsum(~is_bound)[is_bound]
+    which = order[is_bound] - (len(values) if ties else 0)
+    found = np.empty(len(bounds), np.int64)
+    found[which] = counts
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,19 +101,28 @@ class Zones:
         starts = np.append(0, np.cumsum(counts))
         return cls(_runs(batch.zone_offsets[:-1], counts), constant=pc.struct_field(all_zones, "constant"), starts=starts, **numbers)
 
+    def of_units(self, *values: Numbers) -> tuple[Numbers, ...]:
+        """For each zone, what its unit has."""
+        return tuple(np.repeat(of_unit, np.diff(self.starts)) for of_unit in values)
+
     def filtered(self, units: Numbers) -> Numbers:
         """Which of these belong to the units and have a filter."""
         found = _runs(self.starts[units], np.diff(self.starts)[units])
         return found[self.capacity[found] > 0]
 
-    def absent(self, needles: Needles, payload: Payload, chosen: Numbers) -> Numbers:
-        """Those of the chosen zones, all in one pack, that hold none of the needles. Raises StorageError."""
+    def absent(self, needles: Needles, payload: Payload, chosen: Numbers, wanted: Sequence[Numbers]) -> Numbers:
+        """Those of the chosen zones, all in one pack, that hold none of the needles. Raises StorageError.
+
+        ``wanted``: for each zone here, the first of the needles that it may hold, and the one after the last.
+        """
         absent = []
         for start in np.unique(self.matrix[chosen]).tolist():
             members = chosen[self.matrix[chosen] == start]
-            one = members[0]
-            matrix = Matrix(start, int(self.columns[one]), *shape(int(self.capacity[one]), needles.fpp))
-            absent.append(members[~matrix.holding(needles.hashes, payload)[self.column[members]]])
+            columns, column = int(self.columns[members[0]]), self.column[members]
+            matrix = Matrix(start, columns, *shape(int(self.capacity[members[0]]), needles.fpp))
+            firsts, lasts = np.full(columns, len(needles.hashes)), np.zeros(columns, np.int64)
+            firsts[column], lasts[column] = wanted[0][members], wanted[1][members]
+            absent.append(members[~matrix.holding(needles.hashes, payload, firsts, lasts)[column]])
         return np.concatenate(absent)
 
 
