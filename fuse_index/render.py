@@ -100,7 +100,7 @@ def literal(value: Any, kind: pa.DataType) -> str:
         case float() if not math.isfinite(value):
             return f"{name_of(kind)}('{'NaN' if math.isnan(value) else 'Infinity' if value > 0 else '-Infinity'}')"
         case float():
-            return f"{np.float32(value)}F" if pa.types.is_float32(kind) else f"{value!r}D"
+            return f"{np.float32(value)!s}F" if pa.types.is_float32(kind) else f"{value!r}D"
         case Decimal():
             return f"{value:f}" if "." in f"{value:f}" else f"{value:f}BD"
         case str():

@@ -29,7 +29,7 @@ WORLDS = {
     "timestamp": (pa.timestamp("us", "UTC"), [datetime(1900, 1, 1, tzinfo=UTC), datetime(2024, 1, 1, 0, 0, 0, 1, tzinfo=UTC)]),
     "text": (pa.string(), ["", "a", "a ", "a\0", "ab", "b", "é", "\ud7ff", "\ue000", "\uffff", "😀", "\U0010ffff", "\U0010ffff" * 2]),
     "bytes": (pa.binary(), [b"", b"\x00", b"a", b"a\xff", b"b", b"\xff", b"\xff\xff"]),
-}  # fmt: skip
+}
 
 
 def column(kind):
