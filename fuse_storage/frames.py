@@ -229,8 +229,7 @@ class Blocks:
 
     def _all_zone_counts(self) -> Indices:
         """Of all blocks of the files in which these blocks are."""
-        rows = pa.concat_tables([tables[0] for tables in self._read([ZONES])])
-        return np.asarray(pc.list_value_length(flat(rows, "zone_rows")).to_numpy(), np.int64)
+        return np.asarray(pc.list_value_length(flat(self._stacked(ZONES), "zone_rows")).to_numpy(), np.int64)
 
     def _block_places(self) -> Indices:
         places = self._rows.indices
@@ -240,9 +239,12 @@ class Blocks:
         """These columns, one row for each block."""
         if (kept := self._recall(group)) is not None:
             return kept
-        rows = pa.concat_tables([tables[0] for tables in self._read([group])]) if self._rows.parts else _empty(group)
-        places = self._rows.indices
+        rows, places = self._stacked(group), self._rows.indices
         return self._keep(group, rows.combine_chunks() if places is None else rows.take(pa.array(places)), lambda rows: rows.nbytes)
+
+    def _stacked(self, group: Group) -> pa.Table:
+        """These columns of all blocks of the files in which these blocks are."""
+        return pa.concat_tables([_empty(group), *(tables[0] for tables in self._read([group]))])
 
     def _read(self, groups: Sequence[Group]) -> list[list[pa.Table]]:
         """The tables of these groups of each file. Raises StorageError: a segment that is damaged cannot be left out."""

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from fuse_storage.errors import NotFound
 from fuse_storage.objects import Object, Range, carved, coalesced
 from fuse_storage.store import Store
 
@@ -60,7 +61,11 @@ class Metered:
         return None
 
     def read(self, key: str) -> bytes:
-        data = self.store.read(key)
+        try:
+            data = self.store.read(key)
+        except NotFound:  # to ask is a request, too
+            self._note(self.reads, ("read", key, 0))
+            raise
         self._note(self.reads, ("read", key, len(data)))
         return data
 

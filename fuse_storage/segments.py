@@ -40,7 +40,7 @@ BLOCK = pa.schema([
     ("hash", pa.string()),
     ("footer_offset", pa.int64()),
     ("footer_length", pa.int64()),
-    ("zone_rows", pa.list_(pa.int64())),
+    ("zone_rows", pa.list_(pa.field("element", pa.int64()))),
     ("schema_id", pa.int32()),
     ("first_row_id", pa.int64()),  # null: to be counted from the segment's
     ("added_by", pa.int64()),  # null: the segment's
@@ -65,7 +65,7 @@ SEGMENT = pa.schema([
     ("block_count", pa.int64()),
     ("zone_count", pa.int64()),
     ("size", pa.int64()),  # of the blocks' files
-    ("schema_ids", pa.list_(pa.int32())),  # that its blocks were written with
+    ("schema_ids", pa.list_(pa.field("element", pa.int32()))),  # that its blocks were written with
     ("first_row_id", pa.int64()),
     ("added_by", pa.int64()),
 ])  # fmt: skip

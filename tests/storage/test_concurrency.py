@@ -1,0 +1,71 @@
+"""Other processes: many that write at once, and some that are killed while they do."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fuse_storage import Table
+from fuse_storage.testing import invariants
+from tests.storage.small import COLUMNS, append, ids_of, known_by, truth
+
+WRITERS, COMMITS = 8, 50
+
+APPENDS = """
+import sys
+from fuse_storage import Table
+from tests.storage.small import Totals, append
+url, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+table = Table.open(url)
+for number in range(first, first + count):
+    table = append(table, number, builders=[Totals()] if number % 2 else [])
+    print(number, flush=True)
+"""
+
+
+def start(script: str, *arguments: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", script, *map(str, arguments)]
+    root = Path(__file__).parents[2]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root)
+
+
+def created(folder: Path) -> Table:
+    return Table.create(folder / "table", COLUMNS).transaction().define("totals", {"key": "70a1"}).commit()
+
+
+def test_eight_processes_that_append_at_once_lose_nothing(tmp_path: Path) -> None:
+    table = created(tmp_path)
+
+    writers = [start(APPENDS, table.store.url, COMMITS * writer, COMMITS) for writer in range(WRITERS)]
+
+    for writer in writers:
+        output, _ = writer.communicate()
+        assert (writer.returncode, len(output.split())) == (0, COMMITS)
+    after = table.refresh()
+    assert sorted(ids_of(after)) == list(range(WRITERS * COMMITS))
+    assert after.snapshot.sequence == 2 + WRITERS * COMMITS
+    assert after.snapshot.segment_count < 60
+    for found, true in zip(known_by(after, "70a1"), truth(after), strict=True):
+        assert found == (true if (true[0] or 0) % 2 else (None, None))
+    invariants(after)
+
+
+@pytest.mark.parametrize("wait", [0.0, 0.003, 0.006, 0.009, 0.012, 0.02, 0.03, 0.05])
+def test_a_writer_that_is_killed_leaves_a_sound_table(tmp_path: Path, wait: float) -> None:
+    table = append(created(tmp_path), -1)
+    with start(APPENDS, table.store.url, 0, 10_000) as writer:
+        assert writer.stdout is not None
+        seen = [writer.stdout.readline() for _ in range(3)]
+        time.sleep(wait)
+        writer.send_signal(signal.SIGKILL)
+        seen += writer.stdout.readlines()
+
+    after = table.refresh()
+
+    told = len([line for line in seen if line.endswith("\n")])
+    assert ids_of(after) in ([-1, *range(told)], [-1, *range(told + 1)])
+    invariants(after)
+    assert ids_of(append(after, 77))[-1] == 77

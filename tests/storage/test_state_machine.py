@@ -1,0 +1,148 @@
+"""Whatever is done to a table, in whatever order, from whatever old handle, and wherever it breaks: it holds the right rows.
+
+The model is a list of rows. Every commit may break at any write: crash before it, crash after it, or lose its answer.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import hypothesis.strategies as st
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
+
+from fuse_storage import AlreadyExists, Conflict, NotFound, StorageError, Table, Transaction, open_store
+from fuse_storage.testing import Crash, FaultyStore, invariants
+from tests.storage.small import COLUMNS, Totals, build_missing, ids_of, known_by, staged, truth
+
+NAMES = st.sampled_from(["one", "other"])
+KEYS = {"one": "70a1", "other": "70a2"}
+FAULTS = st.one_of(st.none(), st.tuples(st.integers(1, 9), st.sampled_from(["before", "after", "lost"])))
+"""None, or at which write what happens; a commit makes between 4 and 9."""
+
+
+class Tables(RuleBasedStateMachine):
+    """One table, changed through handles of any age."""
+
+    handles: Bundle[Table] = Bundle("handles")
+
+    @initialize(target=handles, rows=st.integers(1, 3))
+    def create(self, rows: int) -> Table:
+        self.url = f"memory://{uuid.uuid4().hex}"
+        table = Table.create(self.url, COLUMNS, properties={"block_rows": rows})
+        self.head = table
+        self.model: dict[str, list[int]] = {table.snapshot.id: []}
+        self.definitions: dict[str, str] = {}
+        self.next = 0
+        return table
+
+    @rule(target=handles, base=handles, count=st.integers(0, 7), indexes=st.booleans(), fault=FAULTS)
+    def append(self, base: Table, count: int, indexes: bool, fault: tuple[int, Any] | None) -> Table:
+        builders = [Totals(key) for key in KEYS.values()] if indexes else []
+        made = list(range(self.next, self.next + count))
+        self.next += count
+
+        def change(table: Table) -> Transaction:
+            return table.transaction(builders).append(staged(table, made, builders))
+
+        return self.commit(base, change, self.rows + made, fault)
+
+    @rule(target=handles, base=handles, count=st.integers(0, 4), force=st.booleans(), fault=FAULTS)
+    def overwrite(self, base: Table, count: int, force: bool, fault: tuple[int, Any] | None) -> Table:
+        made = list(range(self.next, self.next + count))
+        self.next += count
+        unseen = base.snapshot.next_row_id < self.head.snapshot.next_row_id
+
+        def change(table: Table) -> Transaction:
+            return table.transaction().overwrite(staged(table, made), force=force)
+
+        return self.commit(base, change, made, fault, refused=Conflict if unseen and not force else None)
+
+    @rule(target=handles, base=handles, name=NAMES, fault=FAULTS)
+    def define(self, base: Table, name: str, fault: tuple[int, Any] | None) -> Table:
+        definition = {"key": KEYS[name], "by": self.next}
+        self.next += 1
+        taken = AlreadyExists if name in base.snapshot.definitions else Conflict
+        after = {**self.definitions, name: definition["by"]}
+        return self.commit(
+            base, lambda table: table.transaction().define(name, definition), self.rows, fault, after,
+            refused=taken if name in self.definitions else None,
+        )  # fmt: skip
+
+    @rule(target=handles, base=handles, name=NAMES, fault=FAULTS)
+    def undefine(self, base: Table, name: str, fault: tuple[int, Any] | None) -> Table:
+        was = base.snapshot.definitions.get(name, {}).get("by")
+        refused = NotFound if was is None else Conflict if self.definitions.get(name, was) != was else None
+        after = {kept: by for kept, by in self.definitions.items() if kept != name}
+        return self.commit(base, lambda table: table.transaction().undefine(name), self.rows, fault, after, refused=refused)
+
+    @rule(target=handles, base=handles, name=NAMES, unable=st.frozensets(st.integers(0, 40), max_size=5), fault=FAULTS)
+    def index(self, base: Table, name: str, unable: frozenset[int], fault: tuple[int, Any] | None) -> Table:
+        builder = Totals(KEYS[name], unable=unable)
+
+        def change(table: Table) -> Transaction:
+            return table.transaction([builder]).attach(builder.key, build_missing(table, builder))
+
+        return self.commit(base, change, self.rows, fault)
+
+    @property
+    def rows(self) -> list[int]:
+        return self.model[self.head.snapshot.id]
+
+    def commit(
+        self, base: Table, change: Callable[[Table], Transaction], after: list[int], fault: tuple[int, Any] | None,
+        definitions: dict[str, Any] | None = None, refused: type[StorageError] | None = None,
+    ) -> Table:  # fmt: skip
+        """Commit, break, and see that the table is as it was or as it should be, and which of both if anybody was told."""
+        store = open_store(self.url) if fault is None else FaultyStore(open_store(self.url), *fault)
+        table = Table(store, base.branch, base.entry, base.snapshot)
+        told: bool | None = None
+        raised: StorageError | None = None
+        try:
+            change(table).commit()
+            told = True
+            assert refused is None, f"{refused} was expected"
+        except Crash:
+            pass
+        except StorageError as problem:
+            told, raised = False, problem
+        if told is False and fault is None:
+            assert type(raised) is refused
+        now = Table.open(self.url)
+        happened = now.snapshot.id != self.head.snapshot.id
+        if told is False:
+            assert not happened
+        if told is True:
+            assert ids_of(now) == after
+        if happened:
+            self.model[now.snapshot.id] = after
+            self.definitions = self.definitions if definitions is None else definitions
+        self.head = now
+        return now
+
+    @invariant()
+    def the_rows_are_those_of_the_model(self) -> None:
+        assert ids_of(self.head) == self.rows
+        assert self.head.snapshot.row_count == len(self.rows)
+        assert {name: found["by"] for name, found in self.head.snapshot.definitions.items()} == self.definitions
+
+    @invariant()
+    def what_indexes_know_is_true(self) -> None:
+        for key in self.head.snapshot.keys:
+            for found, true in zip(known_by(self.head, key), truth(self.head), strict=True):
+                assert found in (true, (None, None))
+
+    @rule(old=handles)
+    def an_old_handle_reads_what_it_always_read(self, old: Table) -> None:
+        assert ids_of(Table.open(self.url, at=old.snapshot.id)) == self.model[old.snapshot.id]
+
+    def teardown(self) -> None:
+        if hasattr(self, "head"):
+            invariants(self.head)
+
+
+TestTables = Tables.TestCase
+TestTables.settings = settings(max_examples=25, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck))
+
