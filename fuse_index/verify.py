@@ -1,27 +1,46 @@
-"""Judging an index by the rows it is on: does a plan that trusts it alone keep every row that the oracle wants?"""
+"""Judging an index by the rows it is on: is every row what its vote called possible, and is every byte as it was written?
+
+Votes are asked for and made whole as the planner does it, but only of the blocks that are judged.
+"""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fuse_index.ask import Failure, ask
+from fuse_index.batch import Batch
 from fuse_index.build import Builder
 from fuse_index.definitions import Definition
+from fuse_index.domain import Box
+from fuse_index.drawing import leaves
+from fuse_index.errors import OpaqueError
 from fuse_index.host import Host
+from fuse_index.judge import Nulls
 from fuse_index.oracle import evaluate
-from fuse_index.plan import Plan, plan
-from fuse_index.predicate import Compare, Context, In, IsNull, Literal, Not, Predicate, StartsWith, Term
+from fuse_index.plugin import Ballot, Probe, RollsUp, Votes
+from fuse_index.polling import malformed, settled
+from fuse_index.predicate import And, Column, Context, Leaf
+from fuse_index.questions import Voter, decided_by_engine, for_author, subject_terms
 from fuse_index.render import sql
-from fuse_storage import Blocks, StorageError, Table
+from fuse_index.votes import FALSE, NULL, TRUE
+from fuse_storage import Blocks, PackPayload, SidecarRows, StorageError, Table, shared
 
-VALUES = 6
-"""Values of each input, drawn from the rows of a block, that leaves are made of."""
+SECONDS = 30.0
+"""How long a kind may take for one vote."""
+PIECE = 8 << 20
+"""Bytes of a pack that are read at once."""
+
+Bits = npt.NDArray[np.uint8]
+Offsets = npt.NDArray[np.int64]
+NAMES = {TRUE: "TRUE", FALSE: "FALSE", NULL: "NULL"}
 
 
 @dataclass(frozen=True)
@@ -30,8 +49,11 @@ class Verification:
 
     index: str
     blocks: int
+    """Blocks whose rows were read again."""
     payloads: int
+    """Blocks whose payloads were read, every byte of them."""
     leaves: int
+    """Predicates that the index voted on."""
     problems: tuple[str, ...] = ()
 
     @property
@@ -52,100 +74,157 @@ class Verification:
 
 
 def verify(table: Table, definition: Definition, host: Host, blocks: int = 16, seed: int = 0) -> Verification:
-    """Check all payloads by their checksums, and the votes on up to ``blocks`` indexed blocks by the oracle."""
+    """Check all payloads by their checksums, and the votes on up to ``blocks`` indexed blocks by the oracle.
+
+    Raises StorageError if the table itself cannot be read.
+    """
+    shared.clear()  # what is kept in memory says nothing of the files
     frame = table.blocks()
     sidecars = frame.sidecars(definition.key)
     if sidecars is None:
         return Verification(definition.name, 0, 0, 0)
-    problems = [sidecars.error] if sidecars.error else []
-    indexed = np.flatnonzero(sidecars.indexed)
-    problems += [problem for number in indexed if (problem := _unreadable(sidecars.payload(int(number)), frame.ids[number])) is not None]
+    problems, payloads = [sidecars.error] if sidecars.error else [], 0
+    for pack, members in sidecars.packs():
+        payloads += len(members)
+        if (problem := _unreadable(pack)) is not None:
+            names = ", ".join(frame.ids[member] for member in members[:3].tolist())
+            problems.append(f"the payload of {len(members)} blocks ({names}{', …' if len(members) > 3 else ''}): {problem}")
+    usable = np.flatnonzero(sidecars.indexed & np.isin(sidecars.versions, list(host.kinds[definition.kind].reads)))
     pick = random.Random(seed)
-    chosen = sorted(pick.sample(indexed.tolist(), min(blocks, len(indexed))))
-    judge = _Judge(table, definition, host, frame)
-    leaves = 0
-    for number in chosen:
-        for leaf in judge.leaves(number, pick):
-            leaves += 1
-            problems += judge.problems(number, leaf)
-    return Verification(definition.name, len(chosen), len(indexed), leaves, tuple(problems))
+    chosen = np.array(sorted(pick.sample(usable.tolist(), min(blocks, len(usable)))), np.int64)
+    judge = _Judge(table, definition, host, frame, sidecars, chosen)
+    for place in range(len(chosen)):
+        problems += judge.problems(place, pick)
+    return Verification(definition.name, len(chosen), payloads, judge.asked, tuple(dict.fromkeys(problems)))
 
 
-def _unreadable(payload: Any, block: str) -> str | None:
+def _unreadable(pack: PackPayload) -> str | None:
     try:
-        if payload is not None:
-            payload.read([(0, payload.size)])
+        for start in range(0, pack.size, PIECE):
+            pack.read([(start, min(PIECE, pack.size - start))])
     except StorageError as error:
-        return f"the payload of block {block}: {error}"
+        return str(error)
     return None
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Judge:
+    """Asks the kind about the ``chosen`` blocks together, and judges its votes on one of them after the other."""
+
     table: Table
     definition: Definition
     host: Host
     frame: Blocks
+    sidecars: SidecarRows
+    chosen: Offsets
+    asked: int = 0
+    strict: frozenset[str] = field(init=False)
 
-    def leaves(self, block: int, pick: random.Random) -> Iterator[Predicate]:
-        """Predicates on values that the block holds, and on their neighbours that it may not hold."""
-        builder = Builder.of(self.definition, self.host)
-        inputs = builder.inputs(self.table.read(self.frame, block, builder.columns, None))
-        for given, column in zip(self.definition.inputs, inputs.columns, strict=True):
-            found = sorted(set(pick.sample(range(len(column)), min(VALUES, len(column)))))
-            literals = [Literal(column[row].as_py(), given.type) for row in found if column[row].is_valid]
-            yield IsNull(given.term)
-            for literal in literals:
-                yield from _about(given.term, literal)
-            if literals:
-                yield In(given.term, tuple(literals))
+    def __post_init__(self) -> None:
+        self.strict = frozenset(name for name, function in self.host.functions.items() if function.null_on_null)
+        self.kind, self.context = self.host.kinds[self.definition.kind], self.definition.context or Context()
 
-    def problems(self, block: int, leaf: Predicate) -> Iterator[str]:
-        for predicate in (leaf, Not(leaf)):
-            made = plan(self.table, predicate, self.host, self._context, only=[self.definition])
-            rows = self.table.read(self.frame, block, self._columns(), None)
-            wanted = evaluate(predicate, rows, self._context, self.host.functions).fill_null(False).to_numpy(zero_copy_only=False)
-            kept, certain = _rows_of(made, int(self.frame.ordinals[block]), len(rows))
-            name = self.frame.ids[block]
-            if lost := int((wanted & ~kept).sum()):
-                yield f"{sql(predicate)} loses {lost} rows of block {name}"
-            if wrong := int((certain & ~wanted).sum()):
-                yield f"{sql(predicate)} takes {wrong} rows of block {name} that do not match"
+    def problems(self, place: int, pick: random.Random) -> Iterator[str]:
+        """What is wrong with votes on the block that is number ``place`` of the chosen ones."""
+        builder, number = Builder.of(self.definition, self.host), int(self.chosen[place])
+        try:
+            rows = self.table.read(self.frame, number, builder.columns)
+        except StorageError as damage:
+            yield f"block {self.frame.ids[number]} cannot be read: {damage}"
+            return
+        inputs = builder.inputs(rows)
+        for leaf in leaves(self.definition.inputs, inputs, self.host.functions, pick):
+            if (truth := self._truth(leaf, rows)) is None or decided_by_engine(leaf):
+                continue
+            voter = self._compiled(leaf)
+            if isinstance(voter, str):
+                yield voter
+            elif voter is not None:
+                self.asked += 1
+                yield from self._wrong(place, leaf, voter, truth, inputs)
 
-    def _columns(self) -> list[str]:
-        return Builder.of(self.definition, self.host).columns
+    def _compiled(self, leaf: Leaf | Box) -> Voter | str | None:
+        """A voter, or what is wrong with the kind; None if it says that it has nothing to say."""
+        kind, inputs, options = self.kind, self.definition.inputs, self.definition.options
+        if not isinstance(kind, Votes):
+            return None
+        probe = ask(lambda: kind.compile(for_author(leaf), inputs, options, self.context), SECONDS)
+        if isinstance(probe, Failure):
+            return f"compile() of {sql(leaf)}: {probe.detail}"
+        if not isinstance(probe, Probe):
+            return None
+        exact = all(term in {given.term for given in inputs} for term in subject_terms(leaf))
+        return Voter(self.definition.name, kind, inputs, probe, self.definition, exact)
 
-    @property
-    def _context(self) -> Context:
-        return self.definition.context or Context()
+    def _wrong(self, place: int, leaf: Leaf | Box, voter: Voter, truth: Bits, inputs: pa.Table) -> Iterator[str]:
+        number = int(self.chosen[place])
+        zones = slice(int(self._batch.zone_offsets[place]), int(self._batch.zone_offsets[place + 1]))
+        yield from self._judged(voter, leaf, self._batch, (place, zones), truth, inputs, f"block {self.frame.ids[number]}")
+        if (segments := self._segments) is not None and voter.probe.cost == 0:
+            first = self.table.segments().first_block
+            owner = int(np.searchsorted(first, self.frame.ordinals[number], side="right")) - 1
+            if segments.summaries is not None and segments.summaries[owner].is_valid:
+                unit = (owner, slice(owner, owner + 1))
+                yield from self._judged(voter, leaf, segments, unit, truth, inputs, f"segment {self.table.segments().ids[owner]}")
+
+    def _judged(
+        self, voter: Voter, leaf: Leaf | Box, batch: Batch, unit: tuple[int, slice], truth: Bits, inputs: pa.Table, where: str
+    ) -> Iterator[str]:
+        """Compare the votes on one unit of a batch with the truth about rows that are in it."""
+        kind: Any = voter.kind
+        answer = ask(lambda: kind.probe(voter.probe, batch), SECONDS)
+        problem = answer if isinstance(answer, Failure) else malformed(answer, batch)
+        if problem is not None:
+            yield f"{sql(leaf)}: {problem.detail}"
+            return
+        assert isinstance(answer, Ballot)
+        fine = len(answer) == len(batch.zone_rows)
+        number, zones = unit
+        own = answer.take(np.arange(zones.start, zones.stop) if fine else np.array([number], np.int64))
+        sizes = batch.zone_rows[zones] if fine and int(batch.zone_rows[zones].sum()) == len(truth) else np.array([len(truth)])
+        offsets = np.append(0, np.cumsum(sizes))
+        whole = settled(leaf, voter, own, _nulls(inputs, offsets), self.strict)
+        possible = np.repeat(whole.bits, sizes)
+        for zone, bits in whole.rows.items():
+            possible[offsets[zone] : offsets[zone + 1]] = bits
+        wrong = np.flatnonzero(truth & ~possible)
+        if len(wrong):
+            outcomes = ", ".join(sorted({NAMES[int(truth[row])] for row in wrong}))
+            yield f"{sql(leaf)} is {outcomes} on {len(wrong)} rows of {where}, such as row {int(wrong[0])}, and the vote rules that out"
+
+    @cached_property
+    def _fields(self) -> list[int | None]:
+        schema = self.table.snapshot.schema
+        return [schema.find(given.term.path).id if isinstance(given.term, Column) else None for given in self.definition.inputs]
+
+    @cached_property
+    def _batch(self) -> Batch:
+        zones = (self.frame.zone_offsets, self.frame.zone_rows)
+        return Batch.indexed(self.frame, self._fields, zones, self.sidecars, self.chosen)
+
+    @cached_property
+    def _segments(self) -> Batch | None:
+        """The segments with what was rolled up of them."""
+        found = self.table.segments().roll_ups(self.definition.key) if isinstance(self.kind, RollsUp) else None
+        return None if found is None else Batch.whole(self.table.segments(), self._fields, found)
+
+    def _truth(self, leaf: Leaf | Box, rows: pa.Table) -> Bits | None:
+        """What the leaf is on each row, as one of TRUE, FALSE and NULL; None where only Spark knows."""
+        predicate = And(leaf.leaves) if isinstance(leaf, Box) else leaf
+        try:
+            found = evaluate(predicate, rows, self.context, self.host.functions)
+        except OpaqueError:
+            return None
+        true, null = (bits.to_numpy(zero_copy_only=False) for bits in (found.fill_null(False), found.is_null()))
+        return np.where(null, NULL, np.where(true, TRUE, FALSE)).astype(np.uint8)
 
 
-def _rows_of(made: Plan, ordinal: int, rows: int) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Of one block: the rows that the plan reads, and those that it takes without looking."""
-    kept, certain = np.zeros(rows, np.bool_), np.zeros(rows, np.bool_)
-    at = 0
-    for place in np.flatnonzero(made.blocks.ordinals == ordinal):
-        for zone in range(int(made.blocks.zone_offsets[place]), int(made.blocks.zone_offsets[place + 1])):
-            count = int(made.blocks.zone_rows[zone])
-            mask = made.rows.get(zone, np.ones(count, np.bool_)) & made.zones[zone]
-            kept[at : at + count] = mask
-            certain[at : at + count] = mask & made.certain[zone]
-            at += count
-    return kept, certain
-
-
-def _about(term: Term, literal: Literal) -> Iterator[Predicate]:
-    for operator in ("=", "<", ">="):
-        yield Compare(operator, term, literal)
-    for near in _neighbours(literal):
-        yield Compare("=", term, near)
-    if pa.types.is_string(literal.type) and literal.value:
-        yield StartsWith(term, Literal(literal.value[: (len(literal.value) + 1) // 2], literal.type))
-
-
-def _neighbours(literal: Literal) -> list[Literal]:
-    kind, value = literal.type, literal.value
-    if pa.types.is_integer(kind):
-        limit = 1 << (kind.bit_width - 1)
-        return [Literal(near, kind) for near in (value - 1, value + 1) if -limit <= near < limit]
-    return [Literal(value + "!", kind)] if pa.types.is_string(kind) else []
+def _nulls(inputs: pa.Table, offsets: Offsets) -> Nulls:
+    """Where an input may be NULL, and where one always is, from the rows themselves."""
+    units = len(offsets) - 1
+    possible, everywhere = np.zeros(units, np.bool_), np.zeros(units, np.bool_)
+    for column in inputs.columns:
+        null = column.is_null().to_numpy()
+        possible |= np.logical_or.reduceat(null, offsets[:-1])
+        everywhere |= np.logical_and.reduceat(null, offsets[:-1])
+    return Nulls(possible, everywhere)

@@ -263,7 +263,8 @@ def test_a_session_with_other_semantics_is_refused_only_where_it_matters():
     ("term", "expected"),
     [
         ("at", False), ("CAST(at AS BIGINT)", False), ("CAST(at AS STRING)", True), ("CAST(email AS TIMESTAMP)", True),
-        ("CAST(id AS STRING)", False), ("CAST(price AS STRING)", True), ("CAST(CAST(at AS DATE) AS STRING)", True), ("get_json_object(email, '$.a')", False),
+        ("CAST(id AS STRING)", False), ("CAST(price AS STRING)", True),
+        ("CAST(CAST(at AS DATE) AS STRING)", True), ("get_json_object(email, '$.a')", False),
         ("get_json_object(CAST(at AS STRING), '$.a')", True),
     ],
 )  # fmt: skip
