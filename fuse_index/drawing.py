@@ -91,7 +91,7 @@ def _fits(value: Any, kind: pa.DataType) -> bool:
 def _on_term(term: Term, values: Sequence[Literal], functions: Mapping[str, Function]) -> Iterator[Leaf]:
     yield IsNull(term)
     for value in values:
-        for operator in ("=", "<>", "<", ">="):
+        for operator in ("=", "<>", "<", "<=", ">", ">="):
             yield Compare(operator, term, value)
     if values:
         yield In(term, tuple(values))
