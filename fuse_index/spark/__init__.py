@@ -1,5 +1,6 @@
 """Tables in Spark: native scans that ask indexes, ``format("fuse")``, SQL functions. The only folder that imports pyspark."""
 
+from fuse_index.spark.jobs import build_index, write
 from fuse_index.spark.session import Explanations, FallbackWarning, explain, install, read
 
-__all__ = ["Explanations", "FallbackWarning", "explain", "install", "read"]
+__all__ = ["Explanations", "FallbackWarning", "build_index", "explain", "install", "read", "write"]

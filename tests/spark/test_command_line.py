@@ -1,0 +1,43 @@
+"""``fuse-index index … --spark``: in a process of its own, which is given its own session."""
+
+import json
+import subprocess
+import sys
+
+import pyarrow as pa
+import pytest
+
+import fuse_index
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    program = "from fuse_index.cli.program import main; main()"
+    return subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=200, check=False)
+
+
+@pytest.fixture
+def table(tmp_path):
+    made = fuse_index.create_table(str(tmp_path / "t"), "id BIGINT, name STRING", properties={"block_rows": 100})
+    made.create_index("by_name", "bloom", ["name"])
+    made.append(pa.table({"id": range(1000), "name": [f"name {i}" for i in range(1000)]}))
+    return str(tmp_path / "t")
+
+
+def test_an_index_is_rebuilt_by_a_spark_job_from_the_command_line(table):
+    before = fuse_index.open_table(table).snapshot
+
+    done = run("index", "rebuild", table, "by_name", "--spark", "local[2]", "--json")
+
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["blocks_indexed"] == 10
+    after = fuse_index.open_table(table)
+    assert after.snapshot.sequence > before.sequence
+    assert after.explain("name = 'name 7'").blocks.kept == 1
+
+
+def test_an_index_that_is_not_there_is_said_in_a_line_by_spark_too(table):
+    done = run("index", "rebuild", table, "by_nmae", "--spark", "local[1]")
+
+    assert done.returncode == 1
+    assert "by_name" in done.stderr
+    assert "Traceback" not in done.stderr
