@@ -4,7 +4,7 @@ FuseIndexError
 ├── WhereError       also a ValueError: the text of a predicate cannot be understood; says where
 ├── OpaqueError      also a ValueError: a predicate that only Spark can evaluate was to be evaluated here
 ├── DefinitionError  also a ValueError: an index cannot be defined, found or built as asked
-├── InputError       also a ValueError: what is to be appended is nothing that rows can be read from
+├── InputError       also a ValueError: what was handed over is not what is taken: rows, a schema, a predicate
 ├── ReadOnly         a handle that reads an older state was asked to change the table
 ├── BuildError       a build could not be finished; what it had done is kept
 └── IndexFault       an index did something wrong; only raised in strict mode
@@ -28,7 +28,7 @@ class DefinitionError(FuseIndexError, ValueError):
 
 
 class InputError(FuseIndexError, ValueError):
-    """What was handed over has no rows that can be read. The message names it, and what is taken instead."""
+    """What was handed over is not what is taken: rows, a schema, a predicate. The message names it, and what to give."""
 
 
 class ReadOnly(FuseIndexError):

@@ -14,7 +14,7 @@ import fuse_storage as storage
 from fuse_index import introspection, lifecycle, rows
 from fuse_index.build import Builder, builders
 from fuse_index.definitions import Definition, Unavailable, define, load
-from fuse_index.errors import DefinitionError, ReadOnly
+from fuse_index.errors import DefinitionError, InputError, ReadOnly
 from fuse_index.explain import Explanation
 from fuse_index.host import Host
 from fuse_index.normalize import normalize
@@ -85,7 +85,9 @@ class Table:
         Raises WhereError showing the place, SchemaError naming near columns; ``strict`` raises IndexFault for an index
         that does something wrong, which otherwise only costs time.
         """
-        names = tuple(self.schema.names if columns is None else [self._column(name) for name in columns])
+        if limit is not None and (not isinstance(limit, int) or limit < 0):
+            raise InputError(f"limit={limit!r}: give a number of rows, 0 or more, or None for all")
+        names = tuple(self.schema.names) if columns is None else self._columns(columns)
         return Scan(self._plan(where, indexes, strict), names, self.host.functions, limit)
 
     def explain(self, where: str | Predicate | None = None) -> Explanation:
@@ -96,14 +98,23 @@ class Table:
         return plan(self.stored, self._predicate(where), self.host, self.context, indexes=indexes, strict=strict)
 
     def _predicate(self, where: str | Predicate | None) -> Predicate | None:
+        if where is None:
+            return None
+        if isinstance(where, Predicate):
+            return normalize(where, self.context)
         if not isinstance(where, str):
-            return None if where is None else normalize(where, self.context)
+            raise InputError(f"where={where!r}: give Spark SQL text or a predicate")
         from fuse_index.where import parse  # the SQL parser takes a while to import
 
         return parse(where, self.snapshot.schema, self.context, self.host.functions)
 
-    def _column(self, name: str) -> str:
-        return self.snapshot.schema.find([name], self.context.case_sensitive).name
+    def _columns(self, names: Sequence[str]) -> tuple[str, ...]:
+        if isinstance(names, str):
+            raise storage.SchemaError(f"columns={names!r}: give a list of columns")
+        found = [self.snapshot.schema.find([name], self.context.case_sensitive).name for name in names]
+        if twice := [name for place, name in enumerate(found) if name in found[:place]]:
+            raise storage.SchemaError(f"column {twice[0]!r} is asked for twice: name it once")
+        return tuple(found)
 
     # --- indexes ----------------------------------------------------------------------------------------------
 
