@@ -22,6 +22,7 @@ from fuse_plugins.bloom import Bloom, BloomOptions, zones
 from fuse_plugins.bloom.filters import HashFilter, size_class
 from fuse_plugins.bloom.hashing import canonical, family, hashes
 from fuse_plugins.bloom.matrices import Matrix, turn
+from fuse_storage import NotFound
 
 SLICES = 7
 """Bits that a filter of 1 % asks of each key."""
@@ -378,6 +379,23 @@ def test_a_list_is_cut_to_what_each_block_may_hold():
 
     assert len({value // 4096 for value in few}) <= kept <= len({value // 4096 for value in few}) + 6
     assert read_bytes(shelf) <= len(few) * SLICES * (256 + 4)
+
+
+def test_what_a_filter_cannot_tell_is_not_read():
+    shelf = counted(on([[np.arange(0, 10**7, 1000)], [np.arange(0, 10**7, 100_000)]]))
+    wanted = In(COLUMN, tuple(Literal(int(value), pa.int64()) for value in range(1, 10**7, 2500)))
+
+    assert votes(shelf, wanted)[0] == SOME  # 4,000 values in its range: 40 mistakes to expect
+    assert 0 < read_bytes(shelf) < len(shelf.files.data["pack-0"]) // 10
+
+
+def test_a_pack_that_cannot_be_read_is_an_error_among_others():
+    blocks = [[pa.table({"c": np.arange(block * 100, block * 100 + 100)})] for block in range(5)]
+    shelf = Shelf.of(SUBJECT, blocks, packs=5)
+    files = {key: data for key, data in shelf.files.data.items() if key != "pack-3"}
+
+    with pytest.raises(NotFound, match="pack-3"):
+        votes(replace(shelf, files=Files(files)), equals(5))
 
 
 def test_asking_again_reads_nothing():

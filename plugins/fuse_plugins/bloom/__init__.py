@@ -6,10 +6,11 @@ all blocks that one task writes are stored bit-sliced, so that a needle in many 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,8 @@ from fuse_plugins.bloom.hashing import family
 from fuse_plugins.bloom.matrices import turn
 from fuse_plugins.bloom.zones import SUMMARY, Needles, Numbers, Zones, shape
 
+Asked = tuple[Payload, Numbers]
+"""A pack, and the zones to ask about in it."""
 READERS = 16
 """Packs that are read at the same time."""
 
@@ -166,10 +169,25 @@ def _values(what: Leaf | Box, term: Term) -> list[Any] | None:
             return None
 
 
-def _each(question: Callable[[tuple[Payload, Numbers]], Numbers], packs: list[tuple[Payload, Numbers]]) -> Iterable[Numbers]:
-    """Ask of several packs at once: reading waits, mostly."""
+def _each(question: Callable[[Asked], Numbers], packs: list[Asked]) -> list[Numbers]:
+    """Ask of several packs at once: reading waits, mostly. On daemon threads, so that one that hangs holds up nobody's end."""
     if len(packs) < 2:
         return [question(pack) for pack in packs]
     groups = [packs[i::READERS] for i in range(min(READERS, len(packs)))]
-    with ThreadPoolExecutor(len(groups)) as pool:
-        return [answer for answers in pool.map(lambda group: [question(pack) for pack in group], groups) for answer in answers]
+    answers: SimpleQueue[list[Numbers] | BaseException] = SimpleQueue()
+
+    def run(group: list[Asked]) -> None:
+        try:
+            answers.put([question(pack) for pack in group])
+        except BaseException as error:  # raised again where it was asked
+            answers.put(error)
+
+    for group in groups:
+        Thread(target=run, args=(group,), daemon=True, name="fuse-bloom-read").start()
+    found: list[Numbers] = []
+    for _ in groups:
+        answer = answers.get()
+        if isinstance(answer, BaseException):
+            raise answer
+        found += answer
+    return found

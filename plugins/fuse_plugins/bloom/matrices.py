@@ -32,10 +32,10 @@ AT_ONCE = 1 << 24
 
 def turn(filters: Sequence[Bytes]) -> bytes:
     """The matrix of these filters, which are of one length."""
-    stacked = np.stack(filters)
     parts: list[bytes | Bytes] = []
-    for start in range(0, stacked.shape[1], TILE):
-        bits = np.unpackbits(stacked[:, start : start + TILE], axis=1, bitorder="little")
+    for start in range(0, len(filters[0]), TILE):
+        tile = np.stack([filter[start : start + TILE] for filter in filters])
+        bits = np.unpackbits(tile, axis=1, bitorder="little")
         parts.append(np.packbits(bits.T.ravel(), bitorder="little"))
     return b"".join([*parts, bytes(SPARE)])  # type: ignore[list-item]  # arrays are buffers
 

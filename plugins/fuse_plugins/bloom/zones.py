@@ -13,11 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fuse_index.plugin import BlockBatch, ColumnStatistics, Payload
-from fuse_plugins.bloom.filters import HashFilter
+from fuse_plugins.bloom.filters import STEPS_FROM, HashFilter
 from fuse_plugins.bloom.hashing import Hashes, canonical, family, hashes
 from fuse_plugins.bloom.matrices import Matrix
 
 Numbers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+MISTAKES = 12
+"""Mistakes to expect of a filter beyond which asking is vain: that there is none has a chance of one in a thousand at most."""
 
 ZONE = pa.struct(
     [
@@ -118,12 +122,20 @@ class Zones:
         absent = []
         for start in np.unique(self.matrix[chosen]).tolist():
             members = chosen[self.matrix[chosen] == start]
+            members = members[~self._hopeless(needles, members, wanted)]
+            if not len(members):
+                continue
             columns, column = int(self.columns[members[0]]), self.column[members]
             matrix = Matrix(start, columns, *shape(int(self.capacity[members[0]]), needles.fpp))
             firsts, lasts = np.full(columns, len(needles.hashes)), np.zeros(columns, np.int64)
             firsts[column], lasts[column] = wanted[0][members], wanted[1][members]
             absent.append(members[~matrix.holding(needles.hashes, payload, firsts, lasts)[column]])
-        return np.concatenate(absent)
+        return np.concatenate([np.zeros(0, np.int64), *absent])
+
+    def _hopeless(self, needles: Needles, members: Numbers, wanted: Sequence[Numbers]) -> Mask:
+        """Zones for which so many values are looked for that a filter, full as it is, will hold one by mistake."""
+        full = self.capacity[members] >= STEPS_FROM  # smaller ones may be half empty, and better than they promise
+        return full & ((wanted[1] - wanted[0])[members] * needles.fpp > MISTAKES)
 
 
 @lru_cache(maxsize=1024)
