@@ -5,6 +5,7 @@ Sits where the planner's batches sit, between a kind and what it keeps. Judges n
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -204,4 +205,4 @@ def build(subject: Subject, zones: Zones) -> Sidecar:
     sidecar = subject.kind.build(rows, offsets, subject.options)
     assert isinstance(sidecar, Sidecar), f"build() gave {type(sidecar).__name__}, not a Sidecar"
     assert sidecar.payload is None or isinstance(sidecar.payload, bytes), f"the payload is {type(sidecar.payload).__name__}, not bytes"
-    return sidecar
+    return cast(Sidecar, pickle.loads(pickle.dumps(sidecar)))  # it may have been built in another process
