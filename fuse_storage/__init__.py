@@ -1,5 +1,6 @@
 """A table on plain Parquet files, kept the way Git keeps files. Knows no index, no Spark and no SQL."""
 
+from fuse_storage.block_frames import Blocks, Zones
 from fuse_storage.cache import Cache, shared
 from fuse_storage.errors import (
     AlreadyExists,
@@ -13,7 +14,7 @@ from fuse_storage.errors import (
     StorageError,
     Unsupported,
 )  # fmt: skip
-from fuse_storage.frames import Blocks, SegmentList, Units, Zones
+from fuse_storage.frames import SegmentList, Units
 from fuse_storage.metered import Metered, metered
 from fuse_storage.objects import Object
 from fuse_storage.packs import Pack, PackPayload, Sidecar, seal

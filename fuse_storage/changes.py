@@ -80,8 +80,7 @@ class Draft:
         """Put new segments at the end, and number their rows."""
         rows = []
         for segment in staged:
-            row = unpacked_row(segment.row)
-            row = _with(row, "first_row_id", self.next_row_id)
+            row = _with(unpacked_row(segment.row), "first_row_id", self.next_row_id)
             rows.append(_with(row, "added_by", self.head.sequence + 1))
             self.next_row_id += segment.row_count
         self.rows = listed([self.rows, *rows], self.schema, self.keys)

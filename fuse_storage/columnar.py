@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -53,10 +54,11 @@ def read(store: Store, part: Part, groups: Sequence[Group], cache: Cache = share
     found = {group: cache.find(name) for group, name in names.items()}
     missing = [group for group, kept in found.items() if kept is None]
     if missing:
-        rows = _columns(store, part, {name for group in missing for name in group})
+        rows = _columns(store, part, [name for group in missing for name in group])
+        held = rows.column_names
         for group in missing:
-            found[group] = own = rows.select([name for name in group if name in rows.column_names])
-            cache.put(names[group], own, own.nbytes + 2000)
+            found[group] = own = rows.select([name for name in held if name in group])
+            cache.put(names[group], own, own.get_total_buffer_size() + 2000)
     return [found[group] for group in groups]
 
 
@@ -66,14 +68,13 @@ def read_whole(store: Store, part: Part, cache: Cache = shared) -> pa.Table:
     return cache.get(name, lambda: _columns(store, part, None).combine_chunks(), lambda rows: rows.nbytes + 20_000)
 
 
-def _columns(store: Store, part: Part, names: set[str] | None) -> pa.Table:
+def _columns(store: Store, part: Part, names: list[str] | None) -> pa.Table:
     data = read_verified(store, part.reference)
     where = f"{store.url}/{part.reference.path}"
     try:
         with pq.ParquetFile(pa.BufferReader(data), pre_buffer=False) as file:
-            held = None if names is None else [name for name in file.schema_arrow.names if name in names]
             count = file.metadata.num_rows
-            rows = file.read(columns=held, use_threads=False)
+            rows = file.read(columns=names, use_threads=False)  # passes over names that the file lacks
     except (pa.ArrowException, OSError) as problem:
         raise FormatError(f"{where} is not a table of metadata: {problem}") from problem
     if count != part.rows:
@@ -98,9 +99,9 @@ class Rows:
     @staticmethod
     def whole(store: Store, parts: Sequence[Part | None], counts: Indices) -> Rows:
         """All rows of all parts, in order."""
-        starts = np.concatenate(([0], np.cumsum(counts)))
-        files = np.repeat(np.arange(len(parts)), counts)
-        return Rows(store, tuple(parts), counts, files, np.arange(starts[-1]) - starts[files])
+        starts = offsets(counts)
+        positions = np.arange(starts[-1]) - np.repeat(starts[:-1], counts)
+        return Rows(store, tuple(parts), counts, np.repeat(np.arange(len(parts)), counts), positions)
 
     def __len__(self) -> int:
         return len(self.files)
@@ -125,7 +126,7 @@ class Rows:
         with ThreadPoolExecutor(min(THREADS, len(self.parts)), "fuse-columns") as pool:
             return list(pool.map(attempt, self.parts))
 
-    @property
+    @cached_property
     def indices(self) -> Indices | None:
         """Where these rows are among all rows of the parts, in order; None if they are just those."""
         starts = np.cumsum(self.counts) - self.counts

@@ -170,13 +170,22 @@ def statistics_columns(schema: Schema, units: pa.Table) -> dict[str, pa.Array]:
 
 def listed(rows: Iterable[pa.Table], schema: Schema, keys: Iterable[str]) -> pa.Table:
     """One list of these rows: statistics of the columns that there are, sidecars of the definitions that there are."""
-    parts = [_typed(part, schema) for part in rows]
-    if not parts:
-        return SEGMENT.empty_table()
-    whole = pa.concat_tables(parts, promote_options="default") if len(parts) > 1 else parts[0]
+    parts = [_typed(part, schema) for part in _alike(rows)]
+    whole = pa.concat_tables([SEGMENT.empty_table(), *parts], promote_options="default")
     kept = [*SEGMENT.names, *(name for name in whole.column_names if name.startswith("c."))]
     kept += [name for key in sorted(keys) for name in sidecar_columns(key) if name in whole.column_names]
     return whole.select(kept).combine_chunks()
+
+
+def _alike(rows: Iterable[pa.Table]) -> list[pa.Table]:
+    """The same rows in as few tables as there are changes of columns."""
+    runs: list[list[pa.Table]] = []
+    for part in rows:
+        if runs and part.schema.equals(runs[-1][0].schema):
+            runs[-1].append(part)
+        else:
+            runs.append([part])
+    return [pa.concat_tables(run).combine_chunks() for run in runs]
 
 
 def _typed(rows: pa.Table, schema: Schema) -> pa.Table:

@@ -14,7 +14,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
-from fuse_storage.errors import FormatError, StorageError, Unsupported
+from fuse_storage.errors import FormatError, Unsupported
 from fuse_storage.references import Reference
 from fuse_storage.refs import written
 from fuse_storage.schema import Schema
@@ -113,10 +113,10 @@ class Snapshot:
         """Raises Unsupported for what is newer than this version, FormatError for what is no snapshot."""
         try:
             found = json.loads(data)
-            _refuse_newer(found, where)
+            _refuse_newer(found)
             return _decoded(found)
-        except StorageError:
-            raise
+        except FormatError as problem:
+            raise type(problem)(f"{where}: {problem}") from problem
         except (LookupError, TypeError, ValueError, AttributeError) as problem:
             raise FormatError(f"{where} is no snapshot: {problem!r}") from problem
 
@@ -145,14 +145,23 @@ def _frozen(found: Mapping[Any, Any]) -> Mapping[Any, Any]:
     return MappingProxyType(dict(found))
 
 
-def _refuse_newer(found: Mapping[str, Any], where: str) -> None:
+def place_of(data: builtins.bytes, where: str) -> tuple[str, int]:
+    """Which entry of which branch a snapshot says it belongs to, before anything of it is believed."""
+    try:
+        found = json.loads(data)
+        return str(found["branch"]), int(found["sequence"])
+    except (LookupError, TypeError, ValueError) as problem:
+        raise FormatError(f"{where} is no snapshot: {problem!r}") from problem
+
+
+def _refuse_newer(found: Mapping[str, Any]) -> None:
     if found["format"] != FORMAT:
-        raise FormatError(f"{where} is of format {found['format']!r}, not {FORMAT!r}")
+        raise FormatError(f"it is of format {found['format']!r}, not {FORMAT!r}")
     if found["format_version"] > FORMAT_VERSION:
         version = found["format_version"]
-        raise Unsupported(f"{where} is of format version {version}, and this version knows {FORMAT_VERSION}: upgrade fuse-index to read it")
+        raise Unsupported(f"it is of format version {version}, and this version knows {FORMAT_VERSION}: upgrade fuse-index to read it")
     if unknown := sorted(set(found["reader_features"]) - READER_FEATURES):
-        raise Unsupported(f"{where}: reading this table needs {_listed(unknown)}, unknown to this version: upgrade fuse-index")
+        raise Unsupported(f"reading this table needs {_listed(unknown)}, unknown to this version: upgrade fuse-index")
 
 
 def _listed(features: Iterable[str]) -> str:

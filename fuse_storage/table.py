@@ -17,17 +17,18 @@ import numpy as np
 import pyarrow as pa
 
 from fuse_storage import blocks
+from fuse_storage.block_frames import Blocks, Zones
 from fuse_storage.cache import shared
 from fuse_storage.changes import Passed
 from fuse_storage.columnar import Indices
 from fuse_storage.errors import AlreadyExists, NotFound, StorageError
-from fuse_storage.frames import Blocks, SegmentList, Zones
+from fuse_storage.frames import SegmentList
 from fuse_storage.references import new_id, read_verified
-from fuse_storage.refs import MAIN, Branch, RefEntry, Tag, create_tag, find_tag, is_id, next_timestamp
+from fuse_storage.refs import MAIN, NAME, Branch, RefEntry, Tag, create_tag, find_tag, is_id, next_timestamp
 from fuse_storage.schema import Schema
 from fuse_storage.segments import read_list
 from fuse_storage.sidecar_writing import SidecarBuilder, SidecarWriter
-from fuse_storage.snapshots import Snapshot, snapshot_path
+from fuse_storage.snapshots import Snapshot, place_of, snapshot_path
 from fuse_storage.store import Store, open_store
 from fuse_storage.transaction import Transaction, land, publish
 from fuse_storage.writing import Limits, SegmentWriter
@@ -161,7 +162,7 @@ class Table:
         ``statistics``: ids of columns whose statistics will be asked for; they are read in the same pass over the files.
         """
         if self._blocks is None:
-            self._blocks = self.segments().blocks()
+            self._blocks = Blocks.of(self.segments())
         if segments is None or len(segments) == len(self.segments()):
             return self._blocks.prefetch(statistics)
         first, counts = self.segments().first_block, self.segments().block_counts
@@ -223,16 +224,15 @@ def _at_entry(chain: Branch, entry: RefEntry) -> Table:
 
 def _at_snapshot(store: Store, id: str) -> Table:
     """A snapshot says which entry made it visible; only that entry is believed."""
-    where = f"{store.url}/{snapshot_path(id)}"
     try:
-        claimed = Snapshot.decode(store.read(snapshot_path(id)), where)
+        data = store.read(snapshot_path(id))
     except NotFound as missing:
         raise NotFound(f"{store.url} has no snapshot {id}: it never had, or it was collected") from missing
-    chain = Branch(store, claimed.branch)
-    entry = chain.find(claimed.sequence)
+    branch, sequence = place_of(data, f"{store.url}/{snapshot_path(id)}")
+    entry = Branch(store, branch).find(sequence) if NAME.fullmatch(branch) else None
     if entry is None or entry.snapshot_id != id:
-        raise NotFound(f"{store.url} has no snapshot {id}: a writer prepared it, and never committed it")
-    return _at_entry(chain, entry)
+        raise NotFound(f"{store.url}: no commit made snapshot {id}: a writer prepared it and gave up, or its file is damaged")
+    return _at_entry(Branch(store, branch), entry)
 
 
 def _aware(when: datetime, text: str) -> datetime:
