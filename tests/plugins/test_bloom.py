@@ -268,6 +268,14 @@ def test_zones_of_one_value_or_none_need_no_filter():
     assert votes(shelf, In(COLUMN, (Literal(5, pa.int64()), Literal(7, pa.int64())))) == [ALL, NONE, ALL, NONE]
 
 
+def test_spans_add_up_to_the_pack():
+    shelf = on([[np.arange(500), np.arange(90)], [[1]], [np.arange(300)]])
+    made = [place.span for place in shelf.places if place is not None]
+
+    assert [start for start, _ in made] == [0, made[0][1]]
+    assert 0 <= shelf.packs()[0][0].size - sum(length for _, length in made) <= 3 * 2
+
+
 def test_a_long_constant_gets_a_filter():
     column = Column(("c",), pa.string())
     shelf = on([[["x" * 100] * 3]], column)

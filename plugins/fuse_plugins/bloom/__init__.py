@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any
@@ -90,7 +91,7 @@ class Bloom(IndexKind):
         )
 
     def pack(self, sidecars: Sequence[Sidecar]) -> Pack:
-        """All filters of one size as one matrix, one matrix after the other; each sidecar's span is the whole pack."""
+        """All filters of one size as one matrix, one matrix after the other; a sidecar's span is its share of the bytes."""
         sidecars = [replace(sidecar, summary=deepcopy(sidecar.summary)) for sidecar in sidecars]
         sizes: dict[int, list[tuple[dict[str, Any], npt.NDArray[np.uint8]]]] = {}
         for sidecar in sidecars:
@@ -103,8 +104,7 @@ class Bloom(IndexKind):
                 zone |= {"matrix": start, "columns": len(sizes[capacity]), "column": column}
             matrices.append(turn([found for _, found in sizes.pop(capacity)]))
             start += len(matrices[-1])
-        spans = [None if sidecar.payload is None else (0, start) for sidecar in sidecars]
-        return Pack(b"".join(matrices), chunk(start), [sidecar.summary for sidecar in sidecars], spans)
+        return Pack(b"".join(matrices), chunk(start), [sidecar.summary for sidecar in sidecars], _shares(sidecars))
 
     def compile(self, what: Leaf | Box, inputs: Sequence[Input], options: BloomOptions, context: Context) -> Probe | Refusal:
         if len(inputs) != 1:
@@ -153,6 +153,12 @@ class Bloom(IndexKind):
 @hookimpl
 def fuse_index_kinds() -> list[type[IndexKind]]:
     return [Bloom]
+
+
+def _shares(sidecars: Sequence[Sidecar]) -> list[tuple[int, int] | None]:
+    """Spans that say how much of the pack is whose. A block's bits lie all over it, so only the pack as a whole is read."""
+    lengths = [len(sidecar.payload or b"") for sidecar in sidecars]
+    return [(end - length, length) if length else None for end, length in zip(accumulate(lengths), lengths, strict=True)]
 
 
 def _values(what: Leaf | Box, term: Term) -> list[Any] | None:
