@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 import pyarrow.types as is_
@@ -35,6 +36,10 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,127}")
 
 SECONDS = 10.0
 """How long a kind may think about a definition."""
+
+REMEMBERED = 64
+"""Snapshots of which a host remembers what their definitions mean: every query asks."""
+_UNDERSTOOD: WeakKeyDictionary[Host, dict[tuple[str, Context | None], tuple[Definition | Unavailable, ...]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -116,7 +121,13 @@ def load(snapshot: Snapshot, host: Host, context: Context | None = None) -> list
 
     ``context``: of the session that asks, if it is to be the one that terms were computed in where that matters.
     """
-    return [_loaded(name, found, snapshot.schema, host, context) for name, found in snapshot.definitions.items()]
+    known = _UNDERSTOOD.setdefault(host, {})
+    name = (snapshot.id, context)
+    if name not in known:
+        if len(known) >= REMEMBERED:
+            known.clear()
+        known[name] = tuple(_loaded(each, found, snapshot.schema, host, context) for each, found in snapshot.definitions.items())
+    return list(known[name])
 
 
 def needs_session(term: Term) -> bool:

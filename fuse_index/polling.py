@@ -84,6 +84,7 @@ class Poll:
         if self.level == "block" and voter.probe.cost == 0 and self.blocks is not None:
             sidecars = self._sidecars(voter)
             if sidecars is None:
+                self._note_nothing(question, voter)
                 return None
             usable = self._usable(question, voter, sidecars, np.arange(len(self.blocks)))
             return Batch.whole(self.blocks, fields, sidecars.summaries), usable
@@ -114,7 +115,7 @@ class Poll:
         assert self.blocks is not None
         sidecars = self._sidecars(voter)
         if sidecars is None:
-            self.basis[2].note(question.leaf, voter, Reason.BLOCK_NOT_INDEXED, "no block is indexed: refresh the index")
+            self._note_nothing(question, voter)
             return None
         usable = self._usable(question, voter, sidecars, chosen)
         chosen = chosen[usable[chosen]]
@@ -168,6 +169,9 @@ class Poll:
             detail = f"{absent} of {wanted} blocks are not indexed: refresh the index"
             ledger.note(question.leaf, voter, Reason.BLOCK_NOT_INDEXED, detail)
         return usable
+
+    def _note_nothing(self, question: Question, voter: Voter) -> None:
+        self.basis[2].note(question.leaf, voter, Reason.BLOCK_NOT_INDEXED, "no block is indexed: refresh the index")
 
     # --- asking and settling ----------------------------------------------------------------------------------
 

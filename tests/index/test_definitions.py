@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any, Literal
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
@@ -36,7 +37,7 @@ def made(*terms: Any, kind: str = "values", host: Host = HOST, context: Context 
 
 def snapshot(content: Any, schema: Schema = SCHEMA) -> Snapshot:
     """As much of one as definitions look at."""
-    return SimpleNamespace(definitions={"x": content}, schema=schema)  # type: ignore[return-value]
+    return SimpleNamespace(id=uuid4().hex, definitions={"x": content}, schema=schema)  # type: ignore[return-value]
 
 
 def read(content: Any, host: Host = HOST, schema: Schema = SCHEMA, context: Context | None = None) -> Definition | Unavailable:
@@ -280,6 +281,24 @@ def test_a_rebuild_defines_an_index_as_it_would_be_today():
     assert found == made("id", limit=5)
     with pytest.raises(DefinitionError, match="no longer in the table"):
         renewed(read(old.content, schema=Schema(1, SCHEMA.fields[1:])), Schema(1, SCHEMA.fields[1:]), HOST)
+
+
+def test_a_host_remembers_what_the_definitions_of_a_snapshot_mean():
+    asked = []
+
+    class Counting(Values):
+        def summary_type(self, inputs, options):
+            asked.append(1)
+            return pa.int64()
+
+    host = Host([Counting])
+    found = snapshot(made("id", host=host).content)
+    first = load(found, host)
+    before = len(asked)
+
+    assert load(found, host) == first
+    assert len(asked) == before
+    assert isinstance(load(found, Host([bloom]))[0], Unavailable)
 
 
 def test_terms_may_call_functions_of_plugins():
