@@ -25,7 +25,7 @@ help:  ## List the commands
 
 .PHONY: demo
 demo: $(VENV)/.demo  ## Write real flights through Spark, index them, and see which blocks each query skips
-	$(RUN)/python -m benchmarks.demo
+	@$(RUN)/python -m benchmarks.demo
 
 .PHONY: test
 test: test-fast test-spark test-spark-oldest  ## All tests, Spark's on the newest and the oldest supported Spark
@@ -60,7 +60,7 @@ test-spark-oldest: $(VENV_OLDEST)/.dev
 # Said before anything is installed: a newcomer should not download Spark to learn that Java is missing.
 .PHONY: java
 java:
-	@version=$$("$(JAVA)" -version 2>&1 | sed -nE 's/.* version "([0-9]+).*/\1/p' | head -n 1 || true); \
+	@version=$$("$(JAVA)" -version 2>&1 | sed -nE 's/.* version "(1\.)?([0-9]+).*/\2/p' | head -n 1 || true); \
 	case "$$version" in \
 	17|21) ;; \
 	"") echo "Java 17 or 21 is needed for Spark, and '$(JAVA)' does not run: install one (such as openjdk-17-jre-headless) or set JAVA_HOME." >&2; exit 1 ;; \
@@ -75,16 +75,16 @@ python: | java
 
 $(VENV)/bin/python: | java python
 	@echo "Making $(VENV) (once)"
-	"$(PYTHON)" -m venv $(VENV)
+	@"$(PYTHON)" -m venv $(VENV)
 
 $(VENV)/.demo $(VENV)/.dev $(VENV)/.bench: $(VENV)/.%: pyproject.toml constraints.txt | java python $(VENV)/bin/python
 	@echo "Installing fuse-index[$*] into $(VENV) (once; Spark alone is 430 MB)"
-	$(RUN)/python $(PIP_INSTALL) --constraint constraints.txt --editable '.[$*]'
+	@$(RUN)/python $(PIP_INSTALL) --constraint constraints.txt --editable '.[$*]'
 	@touch $@
 
 $(VENV_OLDEST)/.dev: pyproject.toml constraints.txt | java python
 	@echo "Installing fuse-index[dev] with Spark $(OLDEST_SPARK) into $(VENV_OLDEST) (once)"
-	"$(PYTHON)" -m venv $(VENV_OLDEST)
-	sed 's/^pyspark==.*/pyspark==$(OLDEST_SPARK)/' constraints.txt > $(VENV_OLDEST)/constraints.txt
-	$(VENV_OLDEST)/bin/python $(PIP_INSTALL) --constraint $(VENV_OLDEST)/constraints.txt --editable '.[dev]'
+	@"$(PYTHON)" -m venv $(VENV_OLDEST)
+	@sed 's/^pyspark==.*/pyspark==$(OLDEST_SPARK)/' constraints.txt > $(VENV_OLDEST)/constraints.txt
+	@$(VENV_OLDEST)/bin/python $(PIP_INSTALL) --constraint $(VENV_OLDEST)/constraints.txt --editable '.[dev]'
 	@touch $@

@@ -1,0 +1,102 @@
+"""The project itself: what a newcomer meets first says what is missing, and the documents point to what is there."""
+
+import os
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def make(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    clean = {name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "MAKEFLAGS", "MAKELEVEL")}
+    return subprocess.run(["make", *arguments], cwd=ROOT, env=clean | environment, capture_output=True, text=True, check=False)
+
+
+def java(folder: Path, version: str) -> str:
+    """A JAVA_HOME whose java says that it is of this version."""
+    program = folder / "bin" / "java"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2026-01-20' >&2\n")
+    program.chmod(0o755)
+    return str(folder)
+
+
+def said(run: subprocess.CompletedProcess[str]) -> list[str]:
+    """What was printed, without make's own last line."""
+    return [line for line in (run.stdout + run.stderr).splitlines() if not line.startswith("make")]
+
+
+@pytest.mark.parametrize("version", ["17.0.15", "21", "21.0.2"])
+def test_java_17_and_21_are_taken(version, tmp_path):
+    assert make("java", JAVA_HOME=java(tmp_path, version)).returncode == 0
+
+
+@pytest.mark.parametrize(("version", "major"), [("11.0.2", "11"), ("1.8.0_402", "8"), ("25", "25")])
+def test_another_java_is_refused_in_one_sentence_before_anything_is_installed(version, major, tmp_path):
+    refused = make("demo", JAVA_HOME=java(tmp_path, version))
+
+    assert refused.returncode != 0
+    assert said(refused) == [
+        f"Java 17 or 21 is needed for Spark, and '{tmp_path}/bin/java' is Java {major}: install one of these or set JAVA_HOME."
+    ]
+
+
+def test_a_missing_java_is_said_in_one_sentence(tmp_path):
+    refused = make("check", JAVA_HOME=str(tmp_path))
+
+    assert refused.returncode != 0
+    assert len(said(refused)) == 1
+    assert "openjdk-17" in said(refused)[0]
+
+
+def test_an_old_python_is_said_in_one_sentence(tmp_path):
+    old = tmp_path / "python"
+    old.write_text("#!/bin/sh\nexit 1\n")
+    old.chmod(0o755)
+
+    refused = make("python", f"PYTHON={old}", JAVA_HOME=java(tmp_path, "17"))
+
+    assert refused.returncode != 0
+    assert said(refused) == [f"Python 3.11 or newer is needed, and '{old}' is not: run make PYTHON=/path/to/python."]
+
+
+def test_help_lists_what_the_readme_and_ci_use():
+    listed = re.findall(r"^  make (\S+) ", make("help").stdout, re.MULTILINE)
+
+    assert listed == ["help", "demo", "test", "check", "bench"]
+
+
+def test_every_pin_is_exact_and_names_no_place_to_get_it_from():
+    pins = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
+
+    assert [pin for pin in pins if not re.fullmatch(r"[A-Za-z0-9_.\-]+==[0-9][A-Za-z0-9.]*", pin)] == []
+
+
+def test_all_that_the_package_asks_for_is_pinned():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *(each for extra in project["optional-dependencies"].values() for each in extra)]
+    pinned = {name(line) for line in (ROOT / "constraints.txt").read_text().splitlines()}
+
+    assert sorted({name(each) for each in wanted} - pinned) == ["fuse-index"]
+
+
+def name(requirement: str) -> str:
+    return re.split(r"[^A-Za-z0-9_.\-]", requirement)[0].lower().replace("_", "-")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_between_documents_lead_somewhere(document):
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text())
+
+    assert [link for link in links if not (document.parent / link).exists()] == []
+
+
+def test_decisions_are_numbered_without_gaps():
+    numbers = [int(path.name[:3]) for path in sorted((ROOT / "docs" / "decisions").glob("*.md"))]
+
+    assert numbers == list(range(1, len(numbers) + 1))
