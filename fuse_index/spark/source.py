@@ -1,14 +1,14 @@
 """``format("fuse")``: a table as a Python data source, for reading and writing, Spark Connect included.
 
 Planning, reading and committing run in Python workers that are neither the driver nor each other, and no plugin needs to
-be discoverable there. So the class that is registered carries what they need: index kinds (by reference), what
-depends on the session, and whether Spark pushes filters. Pruning is the planner's (``fuse_index.plan``); Spark
-evaluates the filters it pushes once more, and ``where`` is evaluated here.
+be discoverable there. So the class that is registered carries what they need: index kinds (by reference), and what
+depends on the session. Blocks are skipped for the ``where`` option alone. Filters that Spark pushes are not taken: Spark
+keeps one plan for all scans of a relation, the last one made, so that a filter of one query removes rows from the next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -20,19 +20,16 @@ from fuse_index.errors import OpaqueError
 from fuse_index.host import Host
 from fuse_index.judge import leaves
 from fuse_index.plan import plan
-from fuse_index.predicate import And, Context, Opaque, Predicate
+from fuse_index.predicate import Context, Opaque, Predicate
 from fuse_index.scan import Scan
 from fuse_index.spark import options, schemas
 from fuse_index.spark.parts import cut
 from fuse_index.spark.writer import Writer, writer
-from fuse_index.where import parse
 from fuse_storage import SchemaError, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.datasource import Filter
 
-PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 BATCH_ROWS = 65_536
 """At most so many rows are handed to Spark at once."""
 
@@ -45,7 +42,6 @@ class FuseSource(DataSource):
 
     host: ClassVar[Host]
     context: ClassVar[Context]
-    pushdown: ClassVar[bool]
     pinned: str | None = None
 
     @classmethod
@@ -64,8 +60,7 @@ class FuseSource(DataSource):
         table, names = self._table()
         wanted = schemas.to_arrow(schema)
         _check_asked(wanted, _picked(table, names))
-        make = PushdownReader if self.pushdown else Reader
-        return make(table, wanted, self._where(table), self.host, self._context())
+        return Reader(table, wanted, self._where(table), self.host, self._context())
 
     def writer(self, schema: StructType, overwrite: bool) -> Writer:
         """Checks the schema at once; creates the table if there is none. Raises OptionError, StorageError."""
@@ -84,6 +79,8 @@ class FuseSource(DataSource):
         text = self.options.get("where")
         if not text:
             return None
+        from fuse_index.where import parse  # the SQL parser takes a while to import, in every planning process
+
         found = parse(text, table.snapshot.schema, self._context(), self.host.functions)
         for leaf in leaves(found):
             if isinstance(leaf, Opaque):
@@ -96,30 +93,16 @@ class Reader(DataSourceReader):
 
     def __init__(self, table: Table, schema: pa.Schema, where: Predicate | None, host: Host, context: Context) -> None:
         self.table, self.schema, self.where, self.host, self.context = table, schema, where, host, context
-        self.pushed: And = And(())
 
     def partitions(self) -> list[InputPartition]:
         """Blocks that may hold an answer, about a million rows to a partition; if there are none, Spark runs one empty task."""
-        terms = (*([self.where] if self.where is not None else []), *self.pushed.terms)
-        made = plan(self.table, And(terms) if terms else None, self.host, self.context)
-        return [Part(Scan(piece, tuple(self.schema.names), self.host.functions)) for piece in cut(replace(made, predicate=self.where))]
+        made = plan(self.table, self.where, self.host, self.context)
+        return [Part(Scan(piece, tuple(self.schema.names), self.host.functions)) for piece in cut(made)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if isinstance(partition, Part):
             for batch in partition.value.to_batches():
                 yield from pa.Table.from_batches([batch]).cast(self.schema).to_batches(BATCH_ROWS)
-
-
-class PushdownReader(Reader):
-    """Where Spark pushes filters. A class that can take them fails every read where it does not, so there are two."""
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  # Spark's name
-        """Take all into account, and return them all: Spark evaluates them again, we only promise to skip."""
-        from fuse_index.spark.source_filters import translate  # needs Spark 4.1
-
-        known = translate(filters, self.table.snapshot.schema)
-        self.pushed = And(tuple(term for term in known.terms if not isinstance(term, Opaque)))
-        return filters
 
 
 class Part(InputPartition):
@@ -131,8 +114,8 @@ class Part(InputPartition):
 def register(spark: SparkSession, host: Host | None = None) -> type[FuseSource]:
     """Make ``format("fuse")`` known to this session, with the index kinds of ``host`` (default: all that are installed).
 
-    What depends on the session is read now: its time zone (for ``where``), ANSI mode, case sensitivity, and whether it
-    pushes filters. Registering again replaces the former.
+    What ``where`` depends on is read now: the session's time zone, ANSI mode and case sensitivity. Registering again
+    replaces the former.
     """
     made = source_class(
         host or Host.discover(),
@@ -141,15 +124,14 @@ def register(spark: SparkSession, host: Host | None = None) -> type[FuseSource]:
             _is_on(spark, "spark.sql.ansi.enabled"),
             _is_on(spark, "spark.sql.caseSensitive"),
         ),
-        _is_on(spark, PUSHDOWN),
     )
     spark.dataSource.register(made)
     return made
 
 
-def source_class(host: Host, context: Context, pushdown: bool) -> type[FuseSource]:
+def source_class(host: Host, context: Context) -> type[FuseSource]:
     """A class of its own, found in no module: so it is pickled by value, with what it carries."""
-    return type("RegisteredFuseSource", (FuseSource,), {"host": host, "context": context, "pushdown": pushdown, "__module__": "__main__"})
+    return type("RegisteredFuseSource", (FuseSource,), {"host": host, "context": context, "__module__": "__main__"})
 
 
 def _is_on(spark: SparkSession, name: str) -> bool:

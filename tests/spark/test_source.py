@@ -1,7 +1,6 @@
 """``format("fuse")`` for reading: the same rows as the table has, of one snapshot, from no more blocks than needed."""
 
 import math
-from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -10,7 +9,6 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import datasource as spark_source
 
 from fuse_index.host import Host
 from fuse_index.predicate import Context
@@ -53,7 +51,6 @@ def append(table: Table, rows: pa.Table) -> Table:
 
 @pytest.fixture(scope="module")
 def session(spark: SparkSession) -> SparkSession:
-    """One without pushdown, which is Spark's default."""
     own = spark.newSession()
     source.register(own)
     return own
@@ -61,8 +58,9 @@ def session(spark: SparkSession) -> SparkSession:
 
 @pytest.fixture(scope="module")
 def pushing(spark: SparkSession) -> SparkSession:
+    """One in which Spark pushes filters into Python data sources (4.1 and later; off by default)."""
     own = spark.newSession()
-    own.conf.set(source.PUSHDOWN, "true")
+    own.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     source.register(own)
     return own
 
@@ -239,8 +237,8 @@ def test_the_class_carries_the_hosts_kinds_into_other_processes(spark: SparkSess
     assert load(own, url, where="id = 7").count() == 1
 
 
-def reader(url: str, pushdown: bool, **options: str) -> source.Reader:
-    made = source.source_class(Host.discover(), Context(), pushdown)({"path": url, **options})
+def reader(url: str, **options: str) -> source.Reader:
+    made = source.source_class(Host.discover(), Context())({"path": url, **options})
     return made.reader(made.schema())
 
 
@@ -249,22 +247,18 @@ def blocks_of(reader: source.Reader) -> int:
 
 
 def test_where_is_planned_with_the_tables_indexes(url: str) -> None:
-    assert blocks_of(reader(url, False)) == BLOCKS
-    assert blocks_of(reader(url, False, where="id = 250")) == 1
-    assert blocks_of(reader(url, False, where="id = -1")) == 0
+    assert blocks_of(reader(url)) == BLOCKS
+    assert blocks_of(reader(url, where="id = 250")) == 1
+    assert blocks_of(reader(url, where="id = -1")) == 0
 
 
 def test_tasks_hold_about_a_million_rows(tmp_path: Path) -> None:
     table = Table.create(str(tmp_path / "t"), pa.schema({"n": pa.int32()}), properties={"block_rows": 400_000})
     append(table, pa.table({"n": pa.array(range(2_000_000), pa.int32())}))
-    parts = reader(str(tmp_path / "t"), False).partitions()
+    parts = reader(str(tmp_path / "t")).partitions()
 
     assert [int(part.value.plan.blocks.zone_rows.sum()) for part in parts] == [800_000, 1_200_000]
-    assert [sum(batch.num_rows for batch in reader(str(tmp_path / "t"), False).read(part)) for part in parts] == [800_000, 1_200_000]
-
-
-def test_a_session_without_pushdown_gets_a_class_without_it(url: str) -> None:
-    assert type(reader(url, False)).pushFilters is spark_source.DataSourceReader.pushFilters if hasattr(spark_source, "Filter") else True
+    assert [sum(batch.num_rows for batch in reader(str(tmp_path / "t")).read(part)) for part in parts] == [800_000, 1_200_000]
 
 
 @pytest.fixture(scope="module")
@@ -283,43 +277,13 @@ def test_filters_give_the_rows_that_spark_alone_gives(
     assert str(values(load(pushing, url).where(question))) == str(expected)
 
 
-if hasattr(spark_source, "Filter"):  # from Spark 4.1 on
+def test_filters_of_one_query_take_no_rows_from_the_next(pushing: SparkSession, url: str) -> None:
+    """Spark keeps one plan of a Python source for all scans of a relation; filters must not be part of it."""
+    table = load(pushing, url)
+    table.createOrReplaceTempView("shared")
 
-    def pushed(url: str, *filters: spark_source.Filter) -> int:
-        made = reader(url, True)
-        kept = list(made.pushFilters(list(filters)))
-        assert kept == list(filters)  # Spark evaluates them all once more
-
-        return blocks_of(made)
-
-    def test_pushed_filters_skip_blocks(url: str) -> None:
-        assert pushed(url) == BLOCKS
-        assert pushed(url, spark_source.EqualTo(("id",), 250)) == 1
-        assert pushed(url, spark_source.GreaterThan(("id",), 250), spark_source.LessThan(("id",), 420)) == 3
-        assert pushed(url, spark_source.Not(spark_source.In(("id",), [1, 2]))) == BLOCKS
-        assert pushed(url, spark_source.EqualTo(("id",), "no number")) == BLOCKS
-
-    def test_pushed_filters_and_where_go_together(url: str) -> None:
-        made = reader(url, True, where="id < 300")
-        made.pushFilters([spark_source.GreaterThanOrEqual(("id",), 200)])
-
-        assert blocks_of(made) == 1
-
-    def test_pushdown_reaches_us_through_spark(pushing: SparkSession, url: str) -> None:
-        """Fewer rows than the table has leave the scan, by Spark's own count."""
-        found = load(pushing, url).where("id = 250")
-
-        assert found.count() == 1
-        assert rows_scanned(found) == ROWS
-
-    def rows_scanned(df: DataFrame) -> int:
-        df.collect()
-        plan = df._jdf.queryExecution().executedPlan()
-        return int(next(_scans(plan)).metrics().apply("numOutputRows").value())
-
-    def _scans(plan: object) -> Iterator[object]:
-        if plan.getClass().getSimpleName() == "BatchScanExec":  # type: ignore[attr-defined]
-            yield plan
-        children = plan.children()  # type: ignore[attr-defined]
-        for place in range(children.length()):
-            yield from _scans(children.apply(place))
+    assert table.where("id = 250").count() == 1
+    assert table.count() == BLOCKS * ROWS
+    assert ids(table.where("id < 3 OR id > 797")) == [0, 1, 2, 798, 799]
+    both = "SELECT id FROM shared WHERE id = 7 UNION ALL SELECT id FROM shared WHERE id = 700 UNION ALL SELECT id FROM shared"
+    assert pushing.sql(both).count() == BLOCKS * ROWS + 2

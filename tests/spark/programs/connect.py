@@ -1,0 +1,83 @@
+"""A Connect client: asks, writes, clusters and indexes through the server alone. Arguments: server, folder of the tables.
+
+Prints, as JSON, what came back of each step.
+"""
+
+import json
+import sys
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from fuse_index.spark import jobs, near, source
+from fuse_index.spark.near import near_table
+from tests.spark.questions import BLOCKS, QUESTIONS, ROWS, numbers
+
+
+def main(server: str, folder: str) -> None:
+    spark = SparkSession.builder.remote(server).getOrCreate()
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    source.register(spark)
+    print(json.dumps({step.__name__: step(spark, folder) for step in (kind, questions, sql, clustered, overwritten, refused, indexed)}))
+
+
+def load(spark: SparkSession, url: str, **options: str) -> DataFrame:
+    return spark.read.format("fuse").options(**options).load(url)
+
+
+def rows(df: DataFrame) -> list[str]:
+    return sorted(repr(tuple(row)) for row in df.collect())
+
+
+def kind(spark: SparkSession, folder: str) -> bool:
+    return near.is_connect(spark)
+
+
+def questions(spark: SparkSession, folder: str) -> dict[str, Any]:
+    """What the table answers, and what the same rows in memory answer without us."""
+    table, plain = load(spark, f"{folder}/numbers"), spark.createDataFrame(pa.concat_tables([numbers(block) for block in range(BLOCKS)]))
+    return {question: [rows(table.where(question)), rows(plain.where(question))] for question in QUESTIONS}
+
+
+def sql(spark: SparkSession, folder: str) -> list[Any]:
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW numbers USING fuse OPTIONS (path '{folder}/numbers', where 'id < 300')")
+    query = "SELECT kind, count(*) n FROM numbers WHERE id >= 250 GROUP BY kind ORDER BY kind"
+    return [list(row) for row in spark.sql(query).collect()]
+
+
+def clustered(spark: SparkSession, folder: str) -> list[int]:
+    jobs.write(spark.range(ROWS * BLOCKS).selectExpr("(id * 37) % 800 AS id", "concat('s', id) AS s"), f"{folder}/clustered")
+    return sorted(row.id for row in load(spark, f"{folder}/clustered", where="id < 5").collect())
+
+
+def overwritten(spark: SparkSession, folder: str) -> list[int]:
+    for start, mode in ((0, "append"), (10, "append"), (20, "overwrite"), (30, "append")):
+        spark.range(start, start + 3).write.format("fuse").mode(mode).save(f"{folder}/overwritten")
+    return sorted(row.id for row in load(spark, f"{folder}/overwritten").collect())
+
+
+def refused(spark: SparkSession, folder: str) -> list[str]:
+    told = []
+    for wrong in ({"where": "nobody = 1"}, {"wher": "id = 1"}, {"at": "never"}):
+        try:
+            load(spark, f"{folder}/numbers", **wrong).collect()
+        except Exception as refusal:
+            told.append(str(refusal))
+    return told
+
+
+def indexed(spark: SparkSession, folder: str) -> Any:
+    """The index is defined by the test; built by the server's tasks."""
+    jobs.build_index(spark, f"{folder}/numbers", "by_kind")
+
+    def coverage() -> Any:
+        from fuse_index import open_table
+
+        return open_table(f"{folder}/numbers").indexes().to_pylist()
+
+    return [row for row in near_table(spark, coverage) if row["name"] == "by_kind"]
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

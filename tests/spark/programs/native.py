@@ -1,0 +1,50 @@
+"""Native reads on a standalone cluster, whose executors have never heard of our Java classes.
+
+Arguments: master, folder. Prints, as JSON, per way of executing, the ids that each question finds natively and in memory.
+"""
+
+import json
+import sys
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from fuse_index import create_table
+from fuse_index import spark as fuse_spark
+from tests.spark.questions import BLOCKS, QUESTIONS, ROWS, numbers
+
+WAYS = {
+    "as it is": {},
+    "no generated code": {"spark.sql.codegen.wholeStage": "false"},
+    "row by row": {"spark.sql.parquet.enableVectorizedReader": "false"},
+}
+
+
+def main(master: str, folder: str) -> None:
+    spark = (
+        SparkSession.builder.master(master)
+        .config("spark.ui.enabled", "false")
+        .config("spark.executor.memory", "512m")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.driver.host", "127.0.0.1")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    table = create_table(folder, numbers(0).schema, properties={"block_rows": ROWS})
+    for block in range(BLOCKS):
+        table.append(numbers(block))
+    native = fuse_spark.read(spark, folder)
+    plain = spark.createDataFrame(pa.concat_tables([numbers(block) for block in range(BLOCKS)]))
+    told = {}
+    for way, settings in WAYS.items():
+        for key, value in settings.items():
+            spark.conf.set(key, value)
+        told[way] = {where: [sorted(row.id for row in df.filter(where).collect()) for df in (native, plain)] for where in QUESTIONS}
+        for key in settings:
+            spark.conf.unset(key)
+    print(json.dumps(told))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

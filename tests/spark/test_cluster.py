@@ -1,0 +1,55 @@
+"""On a standalone cluster, whose executors are other processes, that these tests start."""
+
+from typing import Any
+
+import pytest
+
+from fuse_index import create_table
+from tests.spark.questions import BLOCKS, QUESTIONS, ROWS, numbers
+from tests.spark.servers import cluster, run
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("cluster")
+    create_table(str(folder / "numbers"), numbers(0).schema, cluster_by=["id"], properties={"block_rows": ROWS})
+    with cluster(folder) as master:
+        return run("cluster", master, str(folder))
+
+
+def test_two_executors_worked_and_the_driver_did_not(told: Any) -> None:
+    assert told["processes"] == {"executors": 2, "driver_is_one": False}
+
+
+def test_a_clustered_write_sizes_the_blocks(told: Any) -> None:
+    assert sum(told["written"]) == BLOCKS * ROWS
+    assert max(told["written"]) <= ROWS
+    assert len(told["written"]) <= 2 * BLOCKS
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_the_executors_give_the_rows_that_spark_alone_gives(told: Any, question: str) -> None:
+    answer, expected = told["questions"][question]
+
+    assert answer == expected
+
+
+def test_an_index_is_built_by_the_executors(told: Any) -> None:
+    (index,) = told["indexed"]
+
+    assert index["blocks_indexed"] == index["blocks"] > 0
+
+
+def test_a_retried_task_doubles_no_row(told: Any) -> None:
+    assert told["retried"] == list(range(1000))
+
+
+def test_a_speculative_attempt_doubles_no_row(told: Any) -> None:
+    assert "1-1" in told["speculated"]["attempts"]  # or there was none, and this proves nothing
+    assert told["speculated"]["ids"] == list(range(1000))
+
+
+def test_a_job_that_fails_for_good_leaves_the_table_as_it_was(told: Any) -> None:
+    assert "a broken task" in told["failed"]["told"]
+    assert told["failed"]["unchanged"]
+    assert told["failed"]["rows"] == BLOCKS * ROWS

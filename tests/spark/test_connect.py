@@ -1,0 +1,67 @@
+"""Everything that needs no driver JVM, through a Spark Connect server that these tests start."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from fuse_index import create_table, open_table
+from tests.spark.questions import BLOCKS, QUESTIONS, numbers
+from tests.spark.servers import connect_server, run
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("connect")
+    table = create_table(str(place / "numbers"), numbers(0).schema)
+    for block in range(BLOCKS):
+        table.append(numbers(block))
+    table.create_index("by_kind", "bloom", ["kind"], build=False)
+    schema = pa.schema({"id": pa.int64(), "s": pa.string()})
+    create_table(str(place / "clustered"), schema, cluster_by=["id"], properties={"block_rows": 200})
+    return place
+
+
+@pytest.fixture(scope="module")
+def told(folder: Path) -> Any:
+    with connect_server(folder) as server:
+        return run("connect", server, str(folder))
+
+
+def test_the_program_was_a_client_without_a_jvm(told: Any) -> None:
+    assert told["kind"] is True
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_connect_gives_the_rows_that_spark_alone_gives(told: Any, question: str) -> None:
+    answer, expected = told["questions"][question]
+
+    assert answer == expected
+
+
+def test_plain_sql_over_a_view(told: Any) -> None:
+    assert told["sql"] == [["k0", 10], ["k1", 10], ["k2", 10], ["k3", 10], ["k4", 10]]
+
+
+def test_a_clustered_write_sorts_by_the_cluster_key(told: Any, folder: Path) -> None:
+    assert told["clustered"] == [0, 1, 2, 3, 4]
+    assert open_table(str(folder / "clustered")).explain("id = 3").to_dict()["blocks"]["kept"] == 1
+
+
+def test_append_and_overwrite(told: Any) -> None:
+    assert told["overwritten"] == [20, 21, 22, 30, 31, 32]
+
+
+def test_wrong_options_are_named(told: Any) -> None:
+    unknown, misspelt, nowhere = told["refused"]
+
+    assert "nobody" in unknown
+    assert "no option 'wher'" in misspelt
+    assert "never" in nowhere
+
+
+def test_an_index_is_built_by_the_servers_tasks(told: Any) -> None:
+    ((index),) = told["indexed"]
+
+    assert (index["blocks"], index["blocks_indexed"]) == (BLOCKS, BLOCKS)
