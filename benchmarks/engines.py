@@ -33,24 +33,23 @@ def of_rows(rows: pa.Table) -> Answer:
 
 
 class FuseLocal:
-    """The table of ``fuse_index`` with blooms on the two columns that are looked up, read by its own scan."""
+    """The table of ``fuse_index`` with blooms on the two columns that are looked up, read by its own scan.
+
+    Each query first looks for the newest snapshot, as a connection to any of the peers does.
+    """
 
     def __init__(self, folder: Path, block_rows: int) -> None:
         import fuse_index
 
-        self.url = str(folder / "table")
-        self.fuse = fuse_index
-        properties = {"block_rows": block_rows}
-        if not (folder / "table").exists():
-            table = fuse_index.create_table(self.url, SCHEMA, properties=properties)
-            table.create_index("code", "bloom", ["code"])
-            table.create_index("name", "bloom", ["name"])
+        self.table = fuse_index.create_table(str(folder / "table"), SCHEMA, properties={"block_rows": block_rows})
+        self.table.create_index("code", "bloom", ["code"])
+        self.table.create_index("name", "bloom", ["name"])
 
     def ingest(self, files: Sequence[Path]) -> None:
-        self.fuse.open_table(self.url).append([str(file) for file in files])
+        self.table.append([str(file) for file in files])
 
     def answer(self, query: Query) -> Answer:
-        table = self.fuse.open_table(self.url)
+        table = self.table.refresh()
         if query.where is not None:
             return of_rows(table.scan(query.where).to_arrow())
         count = total = 0
@@ -61,7 +60,7 @@ class FuseLocal:
         return count, total
 
     def touched(self, query: Query) -> Mapping[str, Any]:
-        return _touched(self.fuse.open_table(self.url).explain(query.where).to_dict())
+        return _touched(self.table.explain(query.where).to_dict())
 
     def close(self) -> None: ...
 
