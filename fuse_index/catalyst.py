@@ -24,6 +24,7 @@ from fuse_index.like import Pattern
 from fuse_index.normalize import normalize
 from fuse_index.predicate import (
     And,
+    Call,
     Cast,
     CastMode,
     Column,
@@ -45,6 +46,7 @@ from fuse_index.predicate import (
     Term,
 )
 from fuse_index.reasons import Reason
+from fuse_index.scalars import BY_NODE, SCALARS
 from fuse_storage import Field, Schema
 
 Tree = Mapping[str, Any]
@@ -217,6 +219,12 @@ class _Reader:
         fails = value is None and inner.value is not None and cast.mode == "ansi"
         return cast if fails else Literal(value, cast.type)
 
+    def _scalar(self, tree: Tree) -> Term:
+        (argument,), name = (self.term(child) for child in tree["children"]), BY_NODE[tree["node"]]
+        if argument.type != SCALARS[name].argument:
+            raise _Unknown(Reason.TYPE_MISMATCH)
+        return Call(name, (argument,), SCALARS[name].result)
+
     def _json(self, tree: Tree) -> Term:
         document, path = (self.term(child) for child in tree["children"])
         if document.type != pa.string() or not isinstance(path, Literal) or not isinstance(path.value, str):
@@ -238,6 +246,7 @@ TERMS: dict[str, Callable[[_Reader, Tree], Term]] = {
     "Literal": _Reader._literal,
     "Cast": _Reader._cast,
     "GetJsonObject": _Reader._json,
+    **dict.fromkeys(BY_NODE, _Reader._scalar),
 }
 """By class: another class that is understood is another line here."""
 

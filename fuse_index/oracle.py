@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import tzinfo
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as is_
 
-from fuse_index import casts
+from fuse_index import casts, times
 from fuse_index.errors import OpaqueError
 from fuse_index.like import Pattern
 from fuse_index.predicate import (
@@ -42,6 +43,7 @@ from fuse_index.predicate import (
 )  # fmt: skip
 from fuse_index.render import sql
 from fuse_index.render import term as term_sql
+from fuse_index.scalars import SCALARS
 from fuse_index.spark_types import name_of
 from fuse_index.times import Unsure
 
@@ -137,6 +139,8 @@ class _Rows:
                 return self._cast(term, self.term(inner), inner.type, kind)
             case JsonPath(inner, path, _):
                 return self._call(term, "get_json_object", [self.whole(inner), pa.scalar(path)])
+            case Call(name, (argument,), _) if name in SCALARS and name not in self.functions:
+                return self._scalar(term, self.whole(argument))
             case Call(name, arguments, _):
                 return self._call(term, name, [self.term(argument) for argument in arguments])
 
@@ -153,16 +157,24 @@ class _Rows:
         result = function.evaluate(*arguments)
         return result.combine_chunks() if isinstance(result, pa.ChunkedArray) else result
 
+    def _scalar(self, term: Call, values: pa.Array) -> pa.Array:
+        try:
+            return SCALARS[term.name].evaluate(values)
+        except Unsure as doubt:
+            raise OpaqueError(f"only Spark can evaluate {term_sql(term)}: {doubt}") from None
+
     def _cast(self, term: Cast, values: Values, source: pa.DataType, target: pa.DataType) -> Values:
         if (source, target) in PLAIN or (is_.is_decimal(target) and source in INTEGERS and target.precision - target.scale >= 19):
             return pc.cast(values, target)
         try:
+            if source == TIMESTAMP and target in (NTZ, DATE) and isinstance(values, pa.Array):
+                return pc.cast(_wall_clocks(values, times.zone(self.context.time_zone)), target, safe=False)
             if isinstance(values, pa.Scalar):
                 return pa.scalar(casts.cast_value(values.as_py(), source, target, term.mode, self.context), target)
             distinct = values.dictionary_encode()
             made = [casts.cast_value(value, source, target, term.mode, self.context) for value in distinct.dictionary.to_pylist()]
             return pa.array(made, target).take(distinct.indices)
-        except Unsure as doubt:
+        except (Unsure, OverflowError) as doubt:
             raise OpaqueError(f"only Spark can evaluate {term_sql(term)}: {doubt}") from None
 
     def _text(self, kernel: Callable[..., Values], each: Callable[[Any, Any], bool], term: Term, text: Term) -> Values:
@@ -173,6 +185,8 @@ class _Rows:
         return pa.array([None if value is None or part is None else each(value, part) for value, part in pairs], pa.bool_())
 
 
+DATE, NTZ, TIMESTAMP = pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")
+EPOCH = pa.scalar(0, TIMESTAMP)
 INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64()]
 PLAIN = {
     *((narrow, wide) for i, narrow in enumerate(INTEGERS) for wide in INTEGERS[i + 1 :]),
@@ -183,6 +197,12 @@ PLAIN = {
     (pa.string(), pa.binary()),
 }
 """Casts that lose nothing, so that Arrow's are Spark's."""
+
+
+def _wall_clocks(values: pa.Array, place: tzinfo) -> pa.Array:
+    micros = pc.fill_null(values, EPOCH).cast(pa.int64()).to_numpy()
+    shown = pa.array(times.wall_clocks(micros, place)).view(NTZ)
+    return pc.if_else(pc.is_valid(values), shown, pa.scalar(None, NTZ))
 
 
 def _equal(left: Values, right: Values) -> Values:

@@ -10,9 +10,13 @@ import re
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+import numpy as np
+import numpy.typing as npt
+
 EPOCH = datetime(1970, 1, 1)
 EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
+QUARTER = 900_000_000
 BLANK = "".join(map(chr, range(33))) + "\x7f"
 """What Spark trims from text before it casts it: ASCII blanks and control characters."""
 
@@ -57,6 +61,25 @@ def instant(wall: datetime, place: tzinfo) -> datetime:
 def wall_clock(moment: datetime, place: tzinfo) -> datetime:
     """What a clock in that zone shows at an instant."""
     return moment.astimezone(place).replace(tzinfo=None, fold=0)
+
+
+def wall_clocks(moments: npt.NDArray[np.int64], place: tzinfo) -> npt.NDArray[np.int64]:
+    """What clocks in that zone show at instants, both in microseconds since 1970. Raises OverflowError beyond Python's years.
+
+    Asked quarter hour by quarter hour; one in which the clocks are changed is asked instant by instant.
+    """
+    quarters, which = np.unique(moments // QUARTER, return_inverse=True)
+    starts = _offsets(quarters * QUARTER, place)
+    steady = starts == _offsets(quarters * QUARTER + QUARTER - 1, place)
+    shown = moments + starts[which]
+    changing = ~steady[which]
+    shown[changing] = moments[changing] + _offsets(moments[changing], place)
+    return shown
+
+
+def _offsets(moments: npt.NDArray[np.int64], place: tzinfo) -> npt.NDArray[np.int64]:
+    found = ((EPOCH_UTC + int(moment) * MICROSECOND).astimezone(place).utcoffset() for moment in moments)
+    return np.array([(offset or timedelta()) // MICROSECOND for offset in found], np.int64)
 
 
 def midnight(day: date) -> datetime:

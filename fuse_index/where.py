@@ -43,6 +43,7 @@ from fuse_index.predicate import (
     Term,
 )  # fmt: skip
 from fuse_index.reasons import Reason
+from fuse_index.scalars import SCALARS, SYNONYMS
 from fuse_index.spark_types import name_of
 from fuse_index.times import Unsure
 from fuse_index.tokens import FUNCTION, Tokens, number_literal
@@ -365,9 +366,16 @@ class _Reader:
         if name in CASTING and len(arguments) == 1:
             kind = spark_types.from_name(name)
             return coercion.converted(self.term(arguments[0]), kind, self.context)
+        if (found := SYNONYMS.get(name, name)) in SCALARS and len(arguments) == 1:
+            return self._scalar(found, self.term(arguments[0]))
         if name == "get_json_object" and len(arguments) == 2:
             return JsonPath(self._text(arguments[0]), self._constant(arguments[1]))
         raise _Unknown(f"function {name!r}")
+
+    def _scalar(self, name: str, argument: Term) -> Call:
+        if pa.types.is_nested(argument.type) or argument.type == pa.binary():
+            raise _Unknown(f"{name} of {name_of(argument.type)}")
+        return Call(name, (coercion.converted(argument, SCALARS[name].argument, self.context),), SCALARS[name].result)
 
     def _registered(self, function: Function, arguments: list[Term]) -> Call:
         wanted = function.argument_types

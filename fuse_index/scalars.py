@@ -1,0 +1,60 @@
+"""The few functions of Spark that are known here, as terms: so that an index may be on ``lower(email)`` or ``year(day)``.
+
+Each takes one argument and is NULL where it is. A value on which Spark may say something else raises Unsure: then only Spark
+evaluates the term, and a block that holds such a value is not indexed.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fuse_index.times import Unsure
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    argument: pa.DataType
+    result: pa.DataType
+    evaluate: Callable[[pa.Array], pa.Array]
+    node: str
+    """Spark's class of it."""
+
+
+def _cased(ascii: Callable[[pa.Array], pa.Array], each: Callable[[str], str]) -> Callable[[pa.Array], pa.Array]:
+    def evaluate(values: pa.Array) -> pa.Array:
+        if pc.all(pc.string_is_ascii(values), min_count=0).as_py():
+            return ascii(values)
+        distinct = values.dictionary_encode()
+        return pa.array([_sure(value) and each(value) for value in distinct.dictionary.to_pylist()], pa.string()).take(distinct.indices)
+
+    return evaluate
+
+
+def _sure(text: str) -> str:
+    """The text; not one whose case depends on what stands around it, on a language, or on the edition of Unicode."""
+    for letter in text if not text.isascii() else "":
+        if letter in "\u0130\u03a3" or unicodedata.category(letter) == "Cn":
+            raise Unsure(f"the other case of {letter!r} is not sure")
+    return text
+
+
+def _integers(kernel: Callable[[pa.Array], pa.Array]) -> Callable[[pa.Array], pa.Array]:
+    return lambda values: pc.cast(kernel(values), pa.int32())
+
+
+SCALARS: Mapping[str, Scalar] = {
+    "lower": Scalar(pa.string(), pa.string(), _cased(pc.ascii_lower, str.lower), "Lower"),
+    "upper": Scalar(pa.string(), pa.string(), _cased(pc.ascii_upper, str.upper), "Upper"),
+    "length": Scalar(pa.string(), pa.int32(), _integers(pc.utf8_length), "Length"),
+    "year": Scalar(pa.date32(), pa.int32(), _integers(pc.year), "Year"),
+    "month": Scalar(pa.date32(), pa.int32(), _integers(pc.month), "Month"),
+    "day": Scalar(pa.date32(), pa.int32(), _integers(pc.day), "DayOfMonth"),
+}
+BY_NODE: Mapping[str, str] = {scalar.node: name for name, scalar in SCALARS.items()}
+SYNONYMS: Mapping[str, str] = {"lcase": "lower", "ucase": "upper", "char_length": "length", "character_length": "length", "len": "length",
+                               "dayofmonth": "day"}  # fmt: skip
