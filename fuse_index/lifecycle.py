@@ -174,24 +174,47 @@ def commit(builder: Builder, table: Table, done: Iterable[Built]) -> Table:
     count = 0
     for built in done:
         transaction.attach(builder.key, {staged.segment: staged for staged in built.staged})
-        count += built.blocks
+        count += sum(staged.indexed for staged in built.staged)
     return transaction.commit("build index", summary={"index": builder.definition.name, "indexed_blocks": count})
 
 
 def _build(table: Table, work: Sequence[Task], processes: int, progress: Progress | None, commit_seconds: float) -> Table:
-    """Run the tasks, committing now and then. All commits go from the snapshot that the tasks are of."""
+    """Run the tasks, committing now and then, and whatever ends them."""
     if not work:
         return table
-    meter = _Meter(sum(task.blocks for task in work), progress)
-    head, waiting, last = table, [], time.monotonic()
     if table.store.url.startswith("memory:"):
         processes = 1  # other processes would find nothing there
-    with closing(_results(work, min(processes, len(work)), meter)) as results:
-        for built in results:
-            waiting.append(built)
-            if time.monotonic() - last >= commit_seconds:
-                head, waiting, last = commit(work[0].builder, table, waiting), [], time.monotonic()
-    return commit(work[0].builder, table, waiting) if waiting else head
+    meter, keeper = _Meter(sum(task.blocks for task in work), progress), _Keeper(work[0].builder, table, commit_seconds)
+    try:
+        with closing(_results(work, min(processes, len(work)), meter)) as results:
+            for built in results:
+                keeper.add(built)
+    finally:
+        keeper.commit()
+    return keeper.head
+
+
+@dataclass
+class _Keeper:
+    """Commits what is done, about every so many seconds, always from the snapshot that the tasks are of."""
+
+    builder: Builder
+    table: Table
+    seconds: float
+
+    def __post_init__(self) -> None:
+        self.head, self._waiting, self._last = self.table, list[Built](), time.monotonic()
+
+    def add(self, built: Built) -> None:
+        if built.staged:
+            self._waiting.append(built)
+        if time.monotonic() - self._last >= self.seconds:
+            self.commit()
+
+    def commit(self) -> None:
+        if self._waiting:
+            self.head = commit(self.builder, self.table, self._waiting)
+        self._waiting, self._last = [], time.monotonic()
 
 
 @dataclass

@@ -97,6 +97,30 @@ def test_a_refresh_touches_only_the_blocks_that_lack_the_index():
     assert coverage(opened) == (8, 8)
 
 
+class FailsLate(Values):
+    name = "fails_late"
+
+    def build(self, rows, zones, options):
+        if "t700" in rows.column(0).to_pylist():
+            raise ValueError("too late")
+        return super().build(rows, zones, options)
+
+
+def test_a_handle_ends_where_its_last_commit_led():
+    table = created(None, FailsLate)
+    table.append(numbers(0, 640))
+    table.append(pa.table({"n": range(5), "text": ["t700"] * 5}))
+    table.create_index("x", "fails_late", ["text"], build=False)
+    (definition,) = load(table.snapshot, table.host)
+
+    with pytest.warns(PluginWarning, match="too late"):
+        last = lifecycle.refresh(table.stored, definition, table.host, commit_seconds=0.0)
+
+    assert last.snapshot.summary["indexed_blocks"] == 64
+    assert last.snapshot == table.refresh().snapshot
+    assert coverage(table) == (64, 65)
+
+
 def test_a_refresh_of_what_is_complete_reads_no_block_and_commits_nothing():
     table = created()
     table.append(numbers())
@@ -167,7 +191,8 @@ class Interrupted(Values):
         return super().build(rows, zones, options)
 
 
-def test_an_interrupted_build_keeps_what_it_has_done():
+@pytest.mark.parametrize("commit_seconds", [0.0, 100.0])
+def test_an_interrupted_build_keeps_what_it_has_done(commit_seconds):
     Interrupted.left = 100
     table = created(None, Interrupted)
     table.append(numbers(0, 1300))
@@ -175,7 +200,7 @@ def test_an_interrupted_build_keeps_what_it_has_done():
     (definition,) = load(table.snapshot, table.host)
 
     with pytest.raises(KeyboardInterrupt):
-        lifecycle.refresh(table.stored, definition, table.host, commit_seconds=0.0)
+        lifecycle.refresh(table.stored, definition, table.host, commit_seconds=commit_seconds)
 
     assert coverage(table.refresh()) == (64, 130)
     Interrupted.left = 66
