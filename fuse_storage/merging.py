@@ -37,7 +37,7 @@ from fuse_storage.store import Store
 
 FACTOR = 8
 CLASSES = 3
-"""Classes that merge: below 8, below 64 and below 512 blocks; larger segments are left alone."""
+"""Classes that merge: below 8 blocks, below 64, and up to half of what a segment holds. Larger ones are full."""
 
 Span = tuple[int, int]
 
@@ -47,50 +47,53 @@ def plan(block_counts: Sequence[int]) -> list[Span]:
     spans = [(number, number + 1) for number in range(len(block_counts))]
     counts = [int(count) for count in block_counts]
     for size in range(CLASSES):
-        spans, counts = _merged(spans, counts, size)
+        groups = [group for run in _runs(counts, size) for group in _groups(counts, run, size)]
+        spans = [(spans[start][0], spans[end - 1][1]) for start, end in groups]
+        counts = [sum(counts[start:end]) for start, end in groups]
     return [span for span in spans if span[1] - span[0] > 1]
-
-
-def _merged(spans: list[Span], counts: list[int], size: int) -> tuple[list[Span], list[int]]:
-    """The same after merging what stands side by side, of this class or below."""
-    found: list[Span] = []
-    sums: list[int] = []
-    for start, end in _runs(counts, size):
-        at = start
-        while at < end:
-            upto = _group(counts, at, end, size)
-            found.append((spans[at][0], spans[upto - 1][1]))
-            sums.append(sum(counts[at:upto]))
-            at = upto
-    return found, sums
 
 
 def _runs(counts: Sequence[int], size: int) -> list[Span]:
     """Maximal runs of segments that are of this class or below; each larger segment is a run of its own."""
     runs: list[Span] = []
+    joins = False
     for number, count in enumerate(counts):
         small = _class(count) <= size
-        if runs and small and runs[-1][1] == number and _class(counts[number - 1]) <= size:
+        if joins and small:
             runs[-1] = (runs[-1][0], number + 1)
         else:
             runs.append((number, number + 1))
+        joins = small
     return runs
 
 
-def _group(counts: Sequence[int], start: int, end: int, size: int) -> int:
-    """Where the group that begins at ``start`` ends: eight of the class, or as many as fit; a single one if too few."""
-    if sum(_class(count) == size for count in counts[start:end]) < FACTOR:
-        return start + 1
-    seen, total, at = 0, 0, start
-    while at < end and seen < FACTOR and total + counts[at] <= MAX_BLOCKS:
+def _groups(counts: Sequence[int], run: Span, size: int) -> list[Span]:
+    """A run cut into what merges, eight of the class or as many as fit into one segment, and what stays single.
+
+    So what is merged is of a higher class than its parts, or full: no row of a block is copied twice within a class.
+    """
+    groups: list[Span] = []
+    start = at = run[0]
+    seen = total = 0
+    while at < run[1]:
+        if total + counts[at] > MAX_BLOCKS:
+            groups.append((start, at))
+            start, seen, total = at, 0, 0
         seen += _class(counts[at]) == size
         total += counts[at]
         at += 1
-    return max(at, start + 1)
+        if seen == FACTOR:
+            groups.append((start, at))
+            start, seen, total = at, 0, 0
+    if size == CLASSES - 1 and run[1] < len(counts):  # a full one follows, so nothing is ever added here
+        return [*groups, (start, run[1])] if start < run[1] else groups
+    return groups + [(number, number + 1) for number in range(start, run[1])]
 
 
 def _class(count: int) -> int:
-    return next((number for number in range(CLASSES) if count < FACTOR ** (number + 1)), CLASSES)
+    if count > MAX_BLOCKS // 2:
+        return CLASSES
+    return next((number for number in range(CLASSES - 1) if count < FACTOR ** (number + 1)), CLASSES - 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,110 @@
+"""Small segments merge so that appends stay cheap for ever: counted, not timed."""
+
+import random
+
+import pytest
+
+from fuse_storage import Table, metered, open_store
+from fuse_storage.merging import plan
+from fuse_storage.testing import invariants
+from tests.storage.small import COLUMNS, Totals, append, ids_of, rows
+
+
+@pytest.mark.parametrize(
+    ("counts", "spans"),
+    [
+        ([], []),
+        ([1] * 7, []),
+        ([1] * 8, [(0, 8)]),
+        ([1] * 16, [(0, 8), (8, 16)]),
+        ([1] * 64, [(0, 64)]),
+        ([8] * 7 + [1] * 8, [(0, 15)]),
+        ([700] + [1] * 8 + [700], [(1, 9)]),
+        ([700, 1] * 8, []),
+        ([700, 1, 20, 300, 700, 1, 1], [(1, 4)]),
+        ([10, 1] * 8, [(0, 15)]),
+        ([300] * 8, [(0, 3), (3, 6)]),
+        ([1000] * 20, []),
+        ([501] * 8, []),
+        ([500] * 5, [(0, 2), (2, 4)]),
+        ([499, 2, 500], [(0, 2)]),
+    ],
+)
+def test_what_merges_is_planned(counts: list[int], spans: list[tuple[int, int]]) -> None:
+    assert plan(counts) == spans
+
+
+def appended(sizes: list[int]) -> tuple[list[int], int]:
+    """Segments after appending segments of these sizes one by one, and how many rows of blocks were copied."""
+    counts: list[int] = []
+    copied = 0
+    for size in sizes:
+        counts.append(size)
+        for start, end in reversed(plan(counts)):
+            copied += sum(counts[start:end])
+            counts[start:end] = [sum(counts[start:end])]
+    return counts, copied
+
+
+@pytest.mark.parametrize("sizes", [[1], [1, 10], [100], [3, 900], [501], [1000], [1, 1, 1, 400]])
+def test_segments_stay_few_and_copies_rare_whatever_is_appended(sizes: list[int]) -> None:
+    many = sizes * (600 // len(sizes))
+    counts, copied = appended(many)
+
+    assert sum(counts) == sum(many)
+    assert max(counts) <= 1000
+    assert len(counts) <= 2 * sum(many) / 500 + 60
+    assert copied <= 6 * sum(many)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_sizes_merge_as_well(seed: int) -> None:
+    draw = random.Random(seed)
+    many = [int(10 ** draw.uniform(0, 3)) for _ in range(600)]
+
+    counts, copied = appended(many)
+
+    assert sum(counts) == sum(many)
+    assert max(counts) <= 1000
+    assert len(counts) <= 2 * sum(many) / 500 + 60
+    assert copied <= 6 * sum(many)
+
+
+def test_two_hundred_appends_keep_order_row_numbers_and_few_segments(url: str) -> None:
+    table = Table.create(url, COLUMNS)
+    for id in range(200):
+        table = append(table, id)
+
+    assert ids_of(table) == list(range(200))
+    assert table.snapshot.segment_count == 3 + 1
+    assert table.snapshot.next_row_id == 200
+    assert table.segments().block_counts.tolist() == [64, 64, 64, 8]
+    invariants(table)
+
+
+def test_a_merge_touches_no_block(url: str) -> None:
+    table = Table.create(url, COLUMNS).transaction().define("totals", {"key": "70a1"}).commit()
+    for id in range(7):
+        table = append(table, id, builders=[Totals()])
+    counted = metered(open_store(url))
+
+    after = append(Table.open(counted), 7, builders=[Totals()])
+
+    assert after.snapshot.segment_count == 1
+    assert [key for _, key, _ in counted.reads if key.startswith(("_b/", "_i/"))] == []
+    assert len([key for _, key, _ in counted.writes if key.startswith("_b/")]) == 1
+
+
+def test_many_staged_segments_merge_within_their_commit(url: str) -> None:
+    table = Table.create(url, COLUMNS)
+    parts = []
+    for id in range(64):
+        with table.writer() as writer:
+            writer.write(rows([id]))
+            parts += writer.finish()
+
+    table = table.transaction().append(parts).commit()
+
+    assert (table.snapshot.segment_count, table.snapshot.block_count) == (1, 64)
+    assert ids_of(table) == list(range(64))
+    invariants(table)
