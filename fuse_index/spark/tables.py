@@ -45,7 +45,7 @@ class Tables:
     def judge(self, question: Mapping[str, Any]) -> Judgement:
         table = self._table(question["url"], question["snapshot"])
         context = Context(**question["context"])
-        predicate = decode(question["filters"], table.snapshot.schema, context)
+        predicate = decode(question["filters"], table.snapshot.schema, context) if question["filters"] else None
         made = plan(table, predicate, self._host, context, indexes=question["mode"] == INDEXES)
         return Judgement(made.block_mask, made.explanation)
 

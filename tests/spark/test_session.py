@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+import boto3
 import numpy as np
 import pyarrow as pa
 import pytest
+from moto.server import ThreadedMotoServer
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -215,3 +217,40 @@ def test_a_block_that_is_damaged_in_its_statistics_costs_only_time(spark: SparkS
     df = fuse_spark.read(spark, str(tmp_path / "t"))
 
     assert df.filter("id = 2").collect() == [(2,)]
+
+
+@pytest.fixture
+def s3() -> Iterator[dict[str, str]]:
+    """A real HTTP server that speaks S3, with one bucket; our store's options for it."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    keys = {"region_name": "us-east-1", "aws_access_key_id": "test", "aws_secret_access_key": "test"}
+    client = boto3.client("s3", endpoint_url=f"http://{host}:{port}", **keys)
+    client.create_bucket(Bucket="tables")
+    client.close()
+    yield {"endpoint": f"http://{host}:{port}", "access_key_id": "test", "secret_access_key": "test", "region": "us-east-1"}
+    server.stop()
+
+
+def test_where_spark_has_no_file_system_the_python_source_reads_and_says_so(spark: SparkSession, s3: dict[str, str]) -> None:
+    table = fuse.create_table("s3://tables/t", "id BIGINT", options=s3)
+    table.append(pa.table({"id": [1, 2, 3]}))
+
+    with pytest.warns(fuse_spark.FallbackWarning, match="no file system for s3://tables/t"):
+        df = fuse_spark.read(spark, "s3://tables/t", options=s3)
+
+    assert df.filter("id > 1").count() == 2
+
+
+def test_a_host_given_later_counts_for_dataframes_that_are_there(spark: SparkSession, url: str) -> None:
+    other = spark.newSession()
+    df = fuse_spark.read(other, url).filter("code = 'c7919'").select("id")
+    assert fuse_spark.explain(df).to_dict()["blocks"]["kept"] == 1
+
+    fuse_spark.install(other, fuse.Host())
+
+    explained = fuse_spark.explain(df).to_dict()
+    assert explained["blocks"]["kept"] == BLOCKS
+    assert {vote["reason"] for vote in explained["predicates"] if vote["index"] == "by_code"} == {"PLUGIN_MISSING"}
+    assert df.collect() == fuse_spark.read(spark, url).filter("code = 'c7919'").select("id").collect()

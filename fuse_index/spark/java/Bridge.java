@@ -11,8 +11,6 @@ import scala.collection.immutable.HashMap;
 public class Bridge {
   public void register(String key, Object voter) { Voters.register(key, voter); }
 
-  public boolean knows(String key) { return Voters.knows(key); }
-
   /** Blocks of a snapshot as a relation. `schema` has physical names; `kept` is what BlockFormat wants. */
   public HadoopFsRelation relation(Object session, String voter, String url, String branch, String mode, String snapshot, byte[] listing,
       String schema, List kept) {

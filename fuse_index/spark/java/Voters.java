@@ -50,8 +50,6 @@ public class Voters {
 
   public static void register(String key, Object voter) { VOTERS.put(key, voter); }
 
-  public static boolean knows(String key) { return VOTERS.containsKey(key); }
-
   /** A vote in any case: whatever goes wrong means reading every file. */
   public static Vote vote(String key, String request, int files) {
     Vote vote;

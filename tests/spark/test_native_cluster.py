@@ -1,0 +1,23 @@
+"""Native reads by executors that are other processes: whatever of ours travelled to them would fail there."""
+
+from typing import Any
+
+import pytest
+
+from tests.spark.questions import QUESTIONS
+from tests.spark.servers import cluster, run
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("native")
+    with cluster(folder, workers=1) as master:
+        return run("native", master, str(folder / "table"))
+
+
+@pytest.mark.parametrize("way", ["as it is", "no generated code", "row by row"])
+def test_executors_read_blocks_without_our_classes(told: Any, way: str) -> None:
+    answers = told[way]
+
+    assert {where: found for where, (found, _) in answers.items()} == {where: expected for where, (_, expected) in answers.items()}
+    assert len(answers) == len(QUESTIONS)
