@@ -186,7 +186,6 @@ class _Rows:
 
 
 DATE, NTZ, TIMESTAMP = pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")
-EPOCH = pa.scalar(0, TIMESTAMP)
 INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64()]
 PLAIN = {
     *((narrow, wide) for i, narrow in enumerate(INTEGERS) for wide in INTEGERS[i + 1 :]),
@@ -200,7 +199,7 @@ PLAIN = {
 
 
 def _wall_clocks(values: pa.Array, place: tzinfo) -> pa.Array:
-    micros = pc.fill_null(values, EPOCH).cast(pa.int64()).to_numpy()
+    micros = pc.fill_null(values.cast(pa.int64()), 0).to_numpy()
     shown = pa.array(times.wall_clocks(micros, place)).view(NTZ)
     return pc.if_else(pc.is_valid(values), shown, pa.scalar(None, NTZ))
 

@@ -61,15 +61,16 @@ class Table:
 
     # --- rows -------------------------------------------------------------------------------------------------
 
-    def append(self, data: Any, application: tuple[str, int] | None = None) -> Snapshot:
+    def append(self, data: Any, application: tuple[str, int] | None = None, *, strict: bool = False) -> Snapshot:
         """Add rows, indexed as they are written, in one commit; nothing happens if there are none.
 
         ``data``: a pa.Table, RecordBatchReader, pandas DataFrame or Parquet path(s), with the table's columns by name.
-        ``application``: (id, version) of a writer that wants each version written once. Raises InputError, SchemaError
-        naming the column that does not fit, Conflict, CommitUnknown and other StorageErrors.
+        ``application``: (id, version) of a writer that wants each version written once. ``strict``: an index that fails
+        on a block raises IndexFault, instead of leaving it out with a PluginWarning. Raises InputError, SchemaError naming
+        the column that does not fit, Conflict, CommitUnknown and other StorageErrors.
         """
         self._writable()
-        building = self.builders()
+        building = builders(self.snapshot, self.host, strict)
         with self.stored.writer(building) as writer:
             for batch in rows.batches(data, self.schema):
                 writer.write(batch)
@@ -133,22 +134,25 @@ class Table:
         self._move(transaction.commit("create index", summary={"index": name, "kind": kind}))
         return self.refresh_index(name) if build else self.snapshot
 
-    def refresh_index(self, name: str | None = None, processes: int = 1, progress: Progress | None = None) -> Snapshot:
+    def refresh_index(
+        self, name: str | None = None, processes: int = 1, progress: Progress | None = None, *, strict: bool = False
+    ) -> Snapshot:
         """Index the blocks that an index lacks, and only those; without a name, of every index that can be used here.
 
-        ``progress`` is told how many blocks are done, and of how many. Raises DefinitionError, BuildError, StorageError.
+        ``progress`` is told how many blocks are done, and of how many. ``strict`` as in ``append``. Raises DefinitionError,
+        BuildError, StorageError.
         """
         self._writable()
         self.refresh()
         for definition in [self._definition(name)] if name is not None else self._definitions():
-            self._move(lifecycle.refresh(self.stored, definition, self.host, processes, progress))
+            self._move(lifecycle.refresh(self.stored, definition, self.host, processes, progress, strict=strict))
         return self.snapshot
 
-    def rebuild_index(self, name: str, processes: int = 1, progress: Progress | None = None) -> Snapshot:
+    def rebuild_index(self, name: str, processes: int = 1, progress: Progress | None = None, *, strict: bool = False) -> Snapshot:
         """Index every block anew, with the kind as it is installed; no row is rewritten. Raises as ``refresh_index``."""
         self._writable()
         self.refresh()
-        return self._move(lifecycle.rebuild(self.stored, self._found(name), self.host, processes, progress))
+        return self._move(lifecycle.rebuild(self.stored, self._found(name), self.host, processes, progress, strict=strict))
 
     def index_tasks(self, name: str, rebuild: bool = False, processes: int = 1) -> list[lifecycle.Task]:
         """What ``refresh_index`` or ``rebuild_index`` would do, for others to run and commit. Raises as they do."""

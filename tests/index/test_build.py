@@ -94,6 +94,20 @@ def test_strictly_a_failure_is_an_error():
         builder(Raises, strict=True).build(ROWS, ZONES, "block 7")
 
 
+def test_strictly_an_append_and_a_build_fail_too():
+    table = table_with(Raises)
+
+    with pytest.raises(IndexFault, match="no such luck"):
+        table.append(numbers(), strict=True)
+    with pytest.warns(PluginWarning):
+        table.append(numbers())
+    for build in (table.refresh_index, table.rebuild_index):
+        with pytest.raises(IndexFault, match="no such luck"):
+            build("x", strict=True)
+
+    assert table.scan().count() == 30
+
+
 def test_nobody_catches_the_user_who_interrupts():
     class Interrupted(Values):
         def build(self, rows, zones, options):
