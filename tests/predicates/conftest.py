@@ -44,6 +44,7 @@ TYPES = {
     "ntz": pa.timestamp("us"),
     "s": pa.string(),
     "n": pa.string(),
+    "w": pa.string(),
     "bin": pa.binary(),
     "st": pa.struct([("x", pa.int32()), ("Y", pa.struct([("z", pa.string())]))]),
 }

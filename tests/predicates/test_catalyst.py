@@ -13,7 +13,7 @@ import pytest
 from fuse_index.catalyst import decode
 from fuse_index.errors import OpaqueError
 from fuse_index.oracle import evaluate
-from fuse_index.predicate import And, Cast, Column, Compare, Context, In, IsNull, JsonPath, Literal, Not, Opaque, Or
+from fuse_index.predicate import And, Call, Cast, Column, Compare, Context, In, IsNull, JsonPath, Literal, Not, Opaque, Or
 from fuse_index.reasons import Reason
 from fuse_index.render import sql
 from fuse_storage import Schema
@@ -123,6 +123,10 @@ def test_every_filter_of_the_corpus_is_on_every_row_what_it_was_to_spark(golden,
             [on_id("EqualTo", "5"), node("IsNotNull", attribute("id", "long"))],
             And((Compare("=", ID, Literal(5, pa.int64())), Not(IsNull(ID)))),
         ),
+        (
+            node("EqualTo", node("Lower", attribute("name", "string"), type="string"), literal("x", "string")),
+            Compare("=", Call("lower", (NAME,), pa.string()), Literal("x", pa.string())),
+        ),
         ([], Compare("=", Literal(True, pa.bool_()), Literal(True, pa.bool_()))),
     ],
 )
@@ -152,7 +156,7 @@ def test_literals_are_read_from_their_internal_values(type, kind, value, read):
 
 
 STRANGE = {
-    "a class that is not listed": node("EqualTo", node("Length", attribute("name", "string"), type="integer"), literal("1", "integer")),
+    "a class that is not listed": node("EqualTo", node("Ascii", attribute("name", "string"), type="integer"), literal("1", "integer")),
     "somebody else's class of a known name": node("org.stranger.EqualTo", attribute("id", "long"), literal("5", "long")),
     "a column of another relation, or a hidden one": node("EqualTo", attribute("id", "long", ours=False), literal("5", "long")),
     "a column that the schema does not have": node("EqualTo", attribute("nosuch", "long"), literal("5", "long")),
@@ -217,6 +221,14 @@ def test_columns_may_be_given_names():
 
     assert decode(tree, SCHEMA, UTC_ANSI, {"col-1": "id"}) == Compare("=", ID, Literal(5, pa.int64()))
     assert isinstance(decode(on_id("EqualTo", "5"), SCHEMA, UTC_ANSI, {"col-1": "id"}), Opaque)
+
+
+def test_casts_of_literals_are_done_at_once_unless_spark_would_raise():
+    def compared(text):
+        return node("EqualTo", attribute("id", "long"), node("Cast", literal(text, "string"), type="long", evalMode="ANSI", zone=""))
+
+    assert decode(compared("5"), SCHEMA, UTC_ANSI) == Compare("=", ID, Literal(5, pa.int64()))
+    assert decode(compared("five"), SCHEMA, UTC_ANSI).right == Cast(Literal("five", pa.string()), pa.int64(), "ansi")
 
 
 def test_a_deep_chain_of_alternatives_is_read():

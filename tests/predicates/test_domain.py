@@ -107,7 +107,7 @@ def test_nan_is_the_largest_value_and_zero_has_one_place():
     assert Domain.of(Compare(">=", column(kind), Literal(NAN, kind))).points() == (NAN,)
     assert Domain.of(Compare(">", column(kind), Literal(NAN, kind))) == Domain.nothing()
     assert Domain.of(Compare("<=", column(kind), Literal(NAN, kind))) == Domain.everything()
-    assert Domain.points_at([0.0, -0.0]).points() == (0.0,)
+    assert str(Domain.points_at([0.0, -0.0]).points()) == "(0.0,)"
     assert Domain.between(5.0).covers(6.0, NAN)
     assert not Domain.between(5.0, math.inf, True, True).covers(6.0, NAN)
 

@@ -145,6 +145,16 @@ def test_functions_of_plugins_are_called_with_arrays_and_constants():
     assert evaluate(Not(call), rows, functions={"match": match}).to_pylist() == [False, True, True]
 
 
+def test_functions_of_spark_are_done_where_they_are_sure():
+    column = Column(("t",), pa.string())
+    lower = Call("lower", (column,), pa.string())
+
+    assert evaluate_term(lower, pa.table({"t": ["Straße É", None, "A"]})).to_pylist() == ["straße é", None, "a"]
+    for unsure in ("ΟΔΟΣ", "İstanbul", "\u0378"):
+        with pytest.raises(OpaqueError, match="not sure"):
+            evaluate_term(lower, pa.table({"t": ["a", unsure]}))
+
+
 def test_a_json_path_is_asked_of_the_plugin_that_owns_json():
     found = Function("get_json_object", (pa.string(), pa.string()), lambda values, path: pa.array([path.as_py()] * len(values)))
     rows = pa.table({"t": ["{}"]})
