@@ -38,3 +38,6 @@ QUESTIONS = [
     "id = 3 AND id = 4",
     "length(kind) = 2 AND id % 400 = 0",
 ]
+
+FEW = ["id = 250", "id < 3 OR id > 797", "kind LIKE '%4' AND id <= 9", "NOT (half <= 398)", "half IS NULL"]
+"""For where a question takes seconds."""

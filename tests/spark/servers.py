@@ -119,7 +119,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def run(program: str, *arguments: str, timeout: float = 240.0) -> Any:
+def run(program: str, *arguments: str, timeout: float = 500.0) -> Any:
     """Run one of the programs in a fresh Python; what it printed last, read as JSON."""
     command = [sys.executable, str(PROGRAMS / f"{program}.py"), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=timeout)

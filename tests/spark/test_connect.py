@@ -7,8 +7,10 @@ import pyarrow as pa
 import pytest
 
 from fuse_index import create_table, open_table
-from tests.spark.questions import BLOCKS, QUESTIONS, numbers
+from tests.spark.questions import BLOCKS, FEW, numbers
 from tests.spark.servers import connect_server, run
+
+pytestmark = pytest.mark.timeout(600)  # servers start, and half a dozen jobs run, before the first test
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +35,7 @@ def test_the_program_was_a_client_without_a_jvm(told: Any) -> None:
     assert told["kind"] is True
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("question", FEW)
 def test_connect_gives_the_rows_that_spark_alone_gives(told: Any, question: str) -> None:
     answer, expected = told["questions"][question]
 

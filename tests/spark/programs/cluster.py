@@ -16,8 +16,8 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from fuse_index import open_table
-from fuse_index.spark import jobs, source
-from tests.spark.questions import BLOCKS, QUESTIONS, numbers
+from fuse_index import spark as fuse_spark
+from tests.spark.questions import BLOCKS, FEW, numbers
 
 
 def main(master: str, folder: str) -> None:
@@ -36,7 +36,7 @@ def main(master: str, folder: str) -> None:
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
-    source.register(spark)
+    fuse_spark.install(spark)
     steps = (processes, written, questions, indexed, retried, speculated, failed)
     print(json.dumps({step.__name__: step(spark, folder) for step in steps}))
     spark.stop()
@@ -61,24 +61,31 @@ def processes(spark: SparkSession, folder: str) -> dict[str, Any]:
 
 
 def written(spark: SparkSession, folder: str) -> list[int]:
-    jobs.write(spark.createDataFrame(pa.concat_tables([numbers(block) for block in range(BLOCKS)])), f"{folder}/numbers")
+    fuse_spark.write(spark.createDataFrame(pa.concat_tables([numbers(block) for block in range(BLOCKS)])), f"{folder}/numbers")
     return open_table(f"{folder}/numbers").blocks().column("rows").to_pylist()
 
 
 def questions(spark: SparkSession, folder: str) -> dict[str, Any]:
-    table, plain = load(spark, f"{folder}/numbers"), spark.createDataFrame(pa.concat_tables([numbers(block) for block in range(BLOCKS)]))
-
-    def rows(df: DataFrame, question: str) -> list[str]:
-        return sorted(repr(tuple(row)) for row in df.where(question).collect())
-
-    return {question: [rows(table, question), rows(plain, question)] for question in QUESTIONS}
+    """What the table answers, through the source and natively, and what the same rows in memory answer without us."""
+    frames = [
+        load(spark, f"{folder}/numbers"),
+        fuse_spark.read(spark, f"{folder}/numbers"),
+        spark.createDataFrame(pa.concat_tables([numbers(block) for block in range(BLOCKS)])),
+    ]
+    return {question: [sorted(repr(tuple(row)) for row in df.where(question).collect()) for df in frames] for question in FEW}
 
 
 def indexed(spark: SparkSession, folder: str) -> Any:
     table = open_table(f"{folder}/numbers")
     table.create_index("by_kind", "bloom", ["kind"], build=False)
-    jobs.build_index(spark, f"{folder}/numbers", "by_kind")
-    return [row for row in open_table(f"{folder}/numbers").indexes().to_pylist() if row["name"] == "by_kind"]
+    fuse_spark.build_index(spark, f"{folder}/numbers", "by_kind")
+    (index,) = [row for row in open_table(f"{folder}/numbers").indexes().to_pylist() if row["name"] == "by_kind"]
+    asked = fuse_spark.read(spark, f"{folder}/numbers").where("kind = 'nobody'")
+    return {"rows": asked.count(), "blocks": index["blocks"], "indexed": index["blocks_indexed"], "kept": kept(asked)}
+
+
+def kept(df: DataFrame) -> int:
+    return int(fuse_spark.explain(df).to_dict()["blocks"]["kept"])
 
 
 def retried(spark: SparkSession, folder: str) -> list[int]:

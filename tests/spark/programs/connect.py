@@ -5,20 +5,21 @@ Prints, as JSON, what came back of each step.
 
 import json
 import sys
+import warnings
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from fuse_index.spark import jobs, near, source
-from fuse_index.spark.near import near_table
-from tests.spark.questions import BLOCKS, QUESTIONS, ROWS, numbers
+from fuse_index import spark as fuse_spark
+from fuse_index.spark.near import is_connect, near_table
+from tests.spark.questions import BLOCKS, FEW, ROWS, numbers
 
 
 def main(server: str, folder: str) -> None:
     spark = SparkSession.builder.remote(server).getOrCreate()
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-    source.register(spark)
+    fuse_spark.install(spark)
     print(json.dumps({step.__name__: step(spark, folder) for step in (kind, questions, sql, clustered, overwritten, refused, indexed)}))
 
 
@@ -31,13 +32,15 @@ def rows(df: DataFrame) -> list[str]:
 
 
 def kind(spark: SparkSession, folder: str) -> bool:
-    return near.is_connect(spark)
+    return is_connect(spark)
 
 
 def questions(spark: SparkSession, folder: str) -> dict[str, Any]:
     """What the table answers, and what the same rows in memory answer without us."""
-    table, plain = load(spark, f"{folder}/numbers"), spark.createDataFrame(pa.concat_tables([numbers(block) for block in range(BLOCKS)]))
-    return {question: [rows(table.where(question)), rows(plain.where(question))] for question in QUESTIONS}
+    with warnings.catch_warnings(record=True):  # that this is not the native scan
+        table = fuse_spark.read(spark, f"{folder}/numbers")
+    plain = spark.createDataFrame(pa.concat_tables([numbers(block) for block in range(BLOCKS)]))
+    return {question: [rows(table.where(question)), rows(plain.where(question))] for question in FEW}
 
 
 def sql(spark: SparkSession, folder: str) -> list[Any]:
@@ -47,7 +50,7 @@ def sql(spark: SparkSession, folder: str) -> list[Any]:
 
 
 def clustered(spark: SparkSession, folder: str) -> list[int]:
-    jobs.write(spark.range(ROWS * BLOCKS).selectExpr("(id * 37) % 800 AS id", "concat('s', id) AS s"), f"{folder}/clustered")
+    fuse_spark.write(spark.range(ROWS * BLOCKS).selectExpr("(id * 37) % 800 AS id", "concat('s', id) AS s"), f"{folder}/clustered")
     return sorted(row.id for row in load(spark, f"{folder}/clustered", where="id < 5").collect())
 
 
@@ -69,7 +72,7 @@ def refused(spark: SparkSession, folder: str) -> list[str]:
 
 def indexed(spark: SparkSession, folder: str) -> Any:
     """The index is defined by the test; built by the server's tasks."""
-    jobs.build_index(spark, f"{folder}/numbers", "by_kind")
+    fuse_spark.build_index(spark, f"{folder}/numbers", "by_kind")
 
     def coverage() -> Any:
         from fuse_index import open_table
