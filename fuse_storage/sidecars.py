@@ -54,8 +54,8 @@ def unindexed(rows: int, summary_type: pa.DataType) -> pa.Table:
 class StagedSidecars:
     """The ``_x`` file of one segment, written but not committed. Small and picklable.
 
-    ``segment``: the segment's id. ``indexed``: how many of its blocks are. ``row``: what the list is to say of it, as
-    an Arrow stream.
+    ``segment``: the segment's id. ``indexed``: how many of its blocks are. ``row``: what the list is to say of it,
+    packed.
     """
 
     segment: str

@@ -6,9 +6,9 @@ head. Nothing here writes rows or decides who wins; that is done by ``writing`` 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -21,7 +21,7 @@ from fuse_storage.block_frames import Blocks, Zones
 from fuse_storage.cache import shared
 from fuse_storage.changes import Passed
 from fuse_storage.columnar import Indices
-from fuse_storage.errors import AlreadyExists, NotFound, StorageError
+from fuse_storage.errors import AlreadyExists, NotFound, SchemaError, StorageError
 from fuse_storage.frames import SegmentList
 from fuse_storage.references import new_id, read_verified
 from fuse_storage.refs import MAIN, NAME, Branch, RefEntry, Tag, create_tag, find_tag, is_id, next_timestamp
@@ -62,8 +62,9 @@ class Table:
         ValueError for a property that cannot be.
         """
         store = _store(store, options)
-        made, properties = Schema.create(schema), dict(properties or {})
-        Limits.of(properties)
+        made, properties = Schema.create(schema), _checked(properties or {})
+        if not made.fields:
+            raise SchemaError("a table needs at least one column")
         clustered = tuple(made.find(name).id for name in cluster_by)
         branch = Branch(store, MAIN)
         _refuse_occupied(branch)
@@ -124,7 +125,9 @@ class Table:
 
     def history(self, limit: int | None = None) -> list[RefEntry]:
         """What happened to the branch up to this snapshot, newest first."""
-        return list(islice(Branch(self.store, self.branch).walk(self.entry.sequence), limit))
+        newest = self.entry.sequence
+        oldest = 1 if limit is None else max(newest - limit + 1, 1)
+        return list(Branch(self.store, self.branch).walk(newest, oldest))
 
     def since(self, base: Snapshot) -> Passed:
         """The commits after ``base`` up to this one, oldest first, read when they are asked for."""
@@ -201,6 +204,18 @@ class Table:
     def transaction(self, sidecars: Sequence[SidecarBuilder] = ()) -> Transaction:
         """Changes to be committed together. ``sidecars``: roll up what is known of segments that merge on the way."""
         return Transaction(self, {builder.key: builder for builder in sidecars})
+
+
+def _checked(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Properties as a snapshot can hold them. Raises ValueError for one that cannot be."""
+    Limits.of(properties)
+    limit = properties.get("max_write_seconds", 1)
+    if not isinstance(limit, int | float) or not limit > 0:
+        raise ValueError(f"max_write_seconds = {limit!r}: it must be a number above 0")
+    try:
+        return dict(json.loads(json.dumps(dict(properties), allow_nan=False)))
+    except TypeError as problem:
+        raise ValueError(f"properties must be what JSON can hold: {problem}") from problem
 
 
 def _store(store: Store | str | Path, options: Mapping[str, str] | None) -> Store:

@@ -4,6 +4,8 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -50,6 +52,23 @@ def test_eight_processes_that_append_at_once_lose_nothing(tmp_path: Path) -> Non
     assert after.snapshot.segment_count < 60
     for found, true in zip(known_by(after, "70a1"), truth(after), strict=True):
         assert found == (true if (true[0] or 0) % 2 else (None, None))
+    invariants(after)
+
+
+def test_threads_that_append_to_an_object_store_lose_nothing(s3: dict[str, str]) -> None:
+    url = f"s3://tables/{uuid.uuid4().hex}"
+    Table.create(url, COLUMNS, options=s3)
+
+    def write(first: int) -> None:
+        for id in range(first, first + 4):
+            append(Table.open(url, options=s3), id)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(0, 16, 4)))
+
+    after = Table.open(url, options=s3)
+    assert sorted(ids_of(after)) == list(range(16))
+    assert after.listing()[0] == [f"{url}/{key}" for key in after.blocks().locations]
     invariants(after)
 
 

@@ -7,30 +7,14 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
-import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 
 from fuse_storage import AlreadyExists, Corrupt, Metered, NotFound, StorageError, Store, metered, open_store
 from fuse_storage.objects import carved, coalesced
 from fuse_storage.store import RemoteStore
 from fuse_storage.testing import Crash, FaultyStore, StoreTests
-
-
-@pytest.fixture(scope="session")
-def s3() -> Iterator[dict[str, str]]:
-    """A real HTTP server that speaks S3, with one bucket."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    endpoint = f"http://{host}:{port}"
-    keys = {"region_name": "us-east-1", "aws_access_key_id": "test", "aws_secret_access_key": "test"}
-    boto3.client("s3", endpoint_url=endpoint, **keys).create_bucket(Bucket="tables")
-    yield {"endpoint": endpoint, "access_key_id": "test", "secret_access_key": "test", "region": "us-east-1"}
-    server.stop()
 
 
 class TestMemory(StoreTests):

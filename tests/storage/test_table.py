@@ -4,6 +4,7 @@ import pickle
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from fuse_storage import AlreadyExists, NotFound, SchemaError, StorageError, Table, open_store
@@ -101,10 +102,22 @@ def test_what_a_crashed_creation_left_behind_is_no_hindrance(url: str) -> None:
     assert ids_of(append(Table.create(url, COLUMNS), 1)) == [1]
 
 
-@pytest.mark.parametrize("properties", [{"block_rows": 0}, {"zone_rows": "many"}, {"block_bytes": True}])
+@pytest.mark.parametrize("properties", [
+    {"block_rows": 0}, {"zone_rows": "many"}, {"block_bytes": True}, {"max_write_seconds": "an hour"}, {"max_write_seconds": 0},
+])
 def test_properties_that_cannot_be_are_refused(url: str, properties: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=next(iter(properties))):
         Table.create(url, COLUMNS, properties=properties)
+
+
+def test_properties_that_json_cannot_hold_are_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        Table.create(url, COLUMNS, properties={"owner": object()})
+
+
+def test_a_table_without_columns_is_refused(url: str) -> None:
+    with pytest.raises(SchemaError, match="at least one column"):
+        Table.create(url, pa.schema([]))
 
 
 def test_a_cluster_key_that_is_no_column_is_refused(url: str) -> None:
