@@ -410,6 +410,18 @@ def test_an_index_on_a_term_is_used_where_the_query_says_the_term(filled):
     assert filled.scan("CAST(at AS STRING) = '1970-01-01 00:00:00.000007'").to_arrow().column("id").to_pylist() == [7]
 
 
+def test_an_index_on_lower_text_finds_text_in_any_case():
+    table = fuse.create_table(place(), "email STRING", properties={"block_rows": 10})
+    table.create_index("by_email", "bloom", ["lower(email)"])
+    table.append(pa.table({"email": [f"User{n * 7 % 40}@Example.com" for n in range(40)]}))
+
+    explanation = table.explain("lower(email) = 'user3@example.com'")
+
+    assert [(vote.index, vote.reason) for vote in explanation.votes] == [("by_email", "USED")]
+    assert explanation.blocks.kept == 1
+    assert table.scan("lower(email) = 'user3@example.com'").to_arrow().to_pydict() == {"email": ["User3@Example.com"]}
+
+
 def test_an_index_of_another_session_is_not_asked(filled):
     filled.create_index("by_text", "bloom", ["CAST(at AS STRING)"])
     tokyo = fuse.open_table(filled.stored.store.url, context=fuse.Context("Asia/Tokyo"))
