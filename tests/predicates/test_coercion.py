@@ -48,3 +48,5 @@ def test_a_whole_number_beside_a_decimal_is_as_wide_as_it_is_written():
 def test_decimals_that_spark_would_round_are_left_alone():
     with pytest.raises(Unsure, match="rounds"):
         common_type(pa.decimal128(38, 30), pa.decimal128(38, 0), Context())
+    with pytest.raises(Unsure, match="rounds"):
+        common_type(pa.int64(), pa.decimal128(38, 28), Context())
