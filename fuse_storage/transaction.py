@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -153,8 +154,8 @@ class _Attempt:
 
     def _written(self, head: Table, draft: Draft) -> tuple[RefEntry, Snapshot]:
         store, now, id = head.store, draft.head, new_id()
-        rows = draft.rows
-        reference = created(store, list_path(id), columnar.encode(rows, any_types=True)) if len(rows) else None
+        rows, path = draft.rows, list_path(id)
+        data = columnar.encode(rows, any_types=True) if len(rows) else b""
         applications = dict(now.applications) | (dict([self.application]) if self.application else {})
         timestamp = next_timestamp(head.entry.timestamp)
         snapshot = Snapshot(
@@ -163,10 +164,16 @@ class _Attempt:
             last_column_id=now.last_column_id, names=now.names, cluster_ids=now.cluster_ids, properties=now.properties,
             definitions=draft.definitions, applications=applications, summary={**draft.summary, **self.summary},
             row_count=_total(rows, "row_count"), block_count=_total(rows, "block_count"), segment_count=len(rows),
-            bytes=_total(rows, "size"), next_row_id=draft.next_row_id, segments=reference,
+            bytes=_total(rows, "size"), next_row_id=draft.next_row_id,
+            segments=Reference.of(path, data) if data else None,
             reader_features=now.reader_features, writer_features=now.writer_features,
         )  # fmt: skip
-        return publish(store, snapshot, head.entry), snapshot
+        with ThreadPoolExecutor(1, "fuse-commit") as thread:  # neither waits for the other: nobody sees them yet
+            listed = thread.submit(store.create, path, data) if data else None
+            entry = publish(store, snapshot, head.entry)
+            if listed is not None:
+                listed.result()
+        return entry, snapshot
 
 
 def _total(rows: pa.Table, name: str) -> int:
