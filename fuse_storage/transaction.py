@@ -7,7 +7,9 @@ entry was tried, nothing that was staged is deleted here: an answer that never c
 
 from __future__ import annotations
 
+import json
 import random
+import re
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 MAX_WRITE_SECONDS = 24 * 3600
 """How long a writer may take, unless the table's property ``max_write_seconds`` says otherwise: what is staged and older
 than that may be collected."""
+KEY = re.compile(r"[0-9A-Za-z_]{1,64}")
 SHORTEST_WAIT, LONGEST_WAIT = 0.005, 1.0
 """Seconds between attempts: doubled each time, and drawn at random below that, so that writers do not march in step."""
 
@@ -66,9 +69,9 @@ class Transaction:
 
     def define(self, name: str, definition: Mapping[str, Any]) -> Transaction:
         """Add a definition: JSON-able, with a "key". Conflict if somebody else just made one of this name."""
-        if not isinstance(definition.get("key"), str):
-            raise ValueError(f"the definition of {name!r} needs a text 'key', under which its sidecars are kept")
-        return self._stage(Define(name, dict(definition)))
+        if not KEY.fullmatch(str(definition.get("key", ""))):
+            raise ValueError(f"the definition of {name!r} needs a 'key' of letters and digits, under which its sidecars are kept")
+        return self._stage(Define(name, json.loads(json.dumps(dict(definition)))))
 
     def undefine(self, name: str) -> Transaction:
         """Drop a definition, and with it all its sidecars."""
@@ -155,7 +158,8 @@ class _Attempt:
     def _written(self, head: Table, draft: Draft) -> tuple[RefEntry, Snapshot]:
         store, now, id = head.store, draft.head, new_id()
         rows, path = draft.rows, list_path(id)
-        data = columnar.encode(rows, any_types=True) if len(rows) else b""
+        rolled_up = any(name.endswith(".roll_up") for name in rows.column_names)
+        data = columnar.encode(rows, any_types=rolled_up) if len(rows) else b""
         applications = dict(now.applications) | (dict([self.application]) if self.application else {})
         timestamp = next_timestamp(head.entry.timestamp)
         snapshot = Snapshot(

@@ -1,0 +1,216 @@
+"""Tables of every format version that was ever written are read, by this library and by docs/format.md alone."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+import xxhash
+
+from fuse_storage import Table
+from fuse_storage.testing import invariants
+from tests.storage.small import Totals, append, ids_of, known_by, truth
+
+VERSIONS = sorted(path for path in (Path(__file__).parents[1] / "golden").glob("v*") if path.is_dir())
+
+
+@pytest.fixture(params=VERSIONS, ids=lambda path: path.name)
+def golden(request: pytest.FixtureRequest) -> Path:
+    return Path(request.param)
+
+
+def expected(golden: Path) -> dict[str, list[str]]:
+    return dict(json.loads((golden / "expected.json").read_text()))
+
+
+def told(rows: pa.Table) -> list[str]:
+    return [json.dumps(row, default=str) for row in rows.to_pylist()]
+
+
+def test_there_are_golden_tables() -> None:
+    assert [path.name for path in VERSIONS] == ["v1"]
+
+
+def test_all_rows_of_a_golden_table_are_read(golden: Path) -> None:
+    table = Table.open(golden / "table")
+    blocks = table.blocks()
+
+    rows = [row for block in range(len(blocks)) for row in told(table.read(blocks, block, table.snapshot.schema.names))]
+
+    assert rows == expected(golden)["rows"]
+    assert ids_of(Table.open(golden / "table", at="first-nine")) == list(range(9))
+
+
+def test_a_golden_table_keeps_all_that_was_said_of_it(golden: Path) -> None:
+    table = Table.open(golden / "table")
+
+    assert [entry.operation for entry in table.history()] == expected(golden)["history"]
+    assert table.snapshot.cluster_by == ("day", "place.lat")
+    assert table.snapshot.properties == {"block_rows": 5, "zone_rows": 2, "owner": "nobody"}
+    assert table.snapshot.applications == {"golden": 16}
+    assert table.snapshot.summary["of"] == "people"
+    assert list(table.snapshot.definitions) == ["totals"]
+    for found, true in zip(known_by(table, "70a1"), truth(table), strict=True):
+        assert found in (true, (None, None))
+    assert sum(found != (None, None) for found in known_by(table, "70a1")) == len(table.blocks()) - 2
+
+
+def test_a_golden_table_is_sound(golden: Path) -> None:
+    invariants(Table.open(golden / "table"))
+
+
+def test_a_golden_table_is_written_on(golden: Path, tmp_path: Path) -> None:
+    table = Table.open(shutil.copytree(golden / "table", tmp_path / "table"))
+    columns = table.snapshot.schema.arrow
+    row = dict.fromkeys(columns.names) | {"id": 29}
+
+    with table.writer([Totals()]) as writer:
+        writer.write(pa.Table.from_pylist([row], columns))
+        table = table.transaction([Totals()]).append(writer.finish()).commit()
+
+    assert ids_of(table) == list(range(30))
+    invariants(table)
+
+
+# --- by the document alone ------------------------------------------------------------------------------------
+
+
+class Document:
+    """A reader that knows nothing but docs/format.md."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def json(self, reference: dict[str, Any]) -> dict[str, Any]:
+        return dict(json.loads(self.whole(reference)))
+
+    def columns(self, reference: dict[str, Any]) -> list[dict[str, Any]]:
+        return list(pq.read_table(pa.BufferReader(self.whole(reference))).to_pylist())
+
+    def whole(self, reference: dict[str, Any]) -> bytes:
+        data = (self.folder / reference["path"]).read_bytes()
+        assert (len(data), xxhash.xxh3_128_hexdigest(data)) == (reference["length"], reference["hash"])
+        return data
+
+    def head(self) -> dict[str, Any]:
+        number = 1
+        while self._entry(number + 1).exists():
+            number += 1
+        entry = json.loads(self._entry(number).read_bytes())
+        checksum = entry.pop("checksum")
+        text = json.dumps(entry, separators=(",", ":"), ensure_ascii=False)
+        assert checksum == xxhash.xxh3_128_hexdigest(text.encode())
+        assert (entry["kind"], entry["sequence"]) == ("snapshot", number)
+        return dict(entry)
+
+    def _entry(self, number: int) -> Path:
+        return self.folder / f"_refs/branch/main/{number:020}.json"
+
+    def snapshot(self) -> dict[str, Any]:
+        entry = self.head()
+        found = self.json(entry["snapshot"])
+        assert (found["format"], found["format_version"], found["reader_features"]) == ("fuse-index table", 1, [])
+        assert (found["id"], found["sequence"], found["commit"]) == (entry["snapshot"]["id"], entry["sequence"], entry["commit"])
+        return found
+
+    def segments(self) -> list[dict[str, Any]]:
+        return self.columns(self.snapshot()["segments"]["list"])
+
+    def blocks(self, segment: dict[str, Any]) -> list[dict[str, Any]]:
+        path = f"_sg/{segment['id']}.parquet"
+        return self.columns({"path": path, "length": segment["length"], "hash": segment["hash"]})
+
+    def rows(self, block: dict[str, Any]) -> pa.Table:
+        """The rows under their physical names, every checksum of the seal verified."""
+        path = block["location"] or f"_b/{block['id']}.parquet"
+        data = self.whole({"path": path, "length": block["size"], "hash": block["hash"]})
+        start, end = block["footer_offset"], block["footer_offset"] + block["footer_length"]
+        assert end == len(data)
+        metadata = pq.read_metadata(pa.BufferReader(data))
+        zones = [metadata.row_group(zone) for zone in range(metadata.num_row_groups)]
+        chunks = [zone.column(column) for zone in zones for column in range(metadata.num_columns)]
+        sums = data[start : start + 4 * len(chunks)]
+        after = start + len(sums)
+        assert data[after : after + 8] == xxhash.xxh3_64_digest(sums + data[after + 8 :])
+        for number, chunk in enumerate(chunks):
+            first = min(place for place in (chunk.dictionary_page_offset, chunk.data_page_offset) if place)
+            own = xxhash.xxh3_64_intdigest(data[first : first + chunk.total_compressed_size], number)
+            assert int.from_bytes(sums[4 * number : 4 * number + 4], "little") == own & 0xFFFFFFFF
+        assert [zone.num_rows for zone in zones] == block["zone_rows"]
+        return pq.read_table(pa.BufferReader(data))
+
+    def payload(self, row: dict[str, Any]) -> bytes:
+        data = (self.folder / row["pack"]).read_bytes()
+        assert len(data) == row["pack_length"]
+        stride, logical = row["chunk"] + 4, b""
+        for number, start in enumerate(range(0, len(data), stride)):
+            chunk, checksum = data[start : start + stride][:-4], data[start : start + stride][-4:]
+            assert int.from_bytes(checksum, "little") == xxhash.xxh3_64_intdigest(chunk, number) & 0xFFFFFFFF
+            logical += chunk
+        return logical[row["offset"] : row["offset"] + row["length"]]
+
+
+def test_the_document_is_enough_to_read_all_rows() -> None:
+    golden = VERSIONS[0]
+    document = Document(golden / "table")
+    fields = document.snapshot()["schemas"][0]["fields"]
+    blocks = [block for segment in document.segments() for block in document.blocks(segment)]
+
+    rows = pa.concat_tables([document.rows(block) for block in blocks])
+
+    assert rows.column_names == [field.get("physical", field["name"]) for field in fields]
+    assert rows.schema.field("place").type.field(2).name == "name_18"
+    plain = [name for name in rows.column_names if name != "place"]
+    names = [field["name"] for field in fields]
+    kept = [{name: value for name, value in json.loads(text).items() if name != "place"} for text in expected(golden)["rows"]]
+    assert told(rows.select(plain)) == [json.dumps(row) for row in kept]
+    assert [name for name in names if name != "place"] == plain
+
+
+def test_the_document_is_enough_to_skip_blocks_and_to_number_rows() -> None:
+    document = Document(VERSIONS[0] / "table")
+    numbers = []
+    for segment in document.segments():
+        first = segment["first_row_id"]
+        for block in document.blocks(segment):
+            own = block["first_row_id"] if block["first_row_id"] is not None else first
+            first = own + block["row_count"]
+            ids = document.rows(block).column("id")
+            assert (block["c.1.min"], block["c.1.max"]) == (pc.min(ids).as_py(), pc.max(ids).as_py())
+            assert block["added_by"] or segment["added_by"]
+            numbers += list(range(own, own + block["row_count"]))
+            assert ids.to_pylist() == numbers[-block["row_count"] :]
+    assert len(set(numbers)) == 29 == document.snapshot()["next_row_id"]
+
+
+def test_the_document_is_enough_to_read_what_indexes_know() -> None:
+    document = Document(VERSIONS[0] / "table")
+    seen = 0
+    for segment in document.segments():
+        reference = {part: segment[f"x.70a1.{part}"] for part in ("path", "length", "hash")}
+        if reference["path"] is None:
+            continue
+        rows, blocks = document.columns(reference), document.blocks(segment)
+        assert len(rows) == len(blocks)
+        assert sum(row["indexed"] for row in rows) == segment["x.70a1.indexed"]
+        for row, block in zip(rows, blocks, strict=True):
+            if row["indexed"]:
+                ids = document.rows(block).column("id").to_pylist()
+                assert (row["summary"], document.payload(row), row["version"]) == (sum(ids), repr(ids).encode(), 1)
+                seen += 1
+    assert seen > 5
+
+
+def test_appending_does_not_change_what_a_golden_table_is_made_of(tmp_path: Path) -> None:
+    """So many files, and of these kinds, are a commit: whoever adds one changes the format."""
+    table = Table.create(tmp_path / "t", pa.schema([("id", pa.int64()), ("name", pa.string())]))
+    before = {found.key for found in table.store.list()}
+
+    table = append(table, 1)
+
+    new = sorted(found.key.split("/")[0] for found in table.store.list() if found.key not in before)
+    assert new == ["_b", "_refs", "_sg", "_sg", "_ss", "_ss"]
