@@ -80,7 +80,12 @@ class _Reader:
     def text(self) -> str:
         if self.word[:1] not in ("'", '"'):
             raise self.error("expected a text in quotes")
-        return unescape(self.take())
+        try:
+            return unescape(self.word)
+        except ValueError as refusal:
+            raise self.error(str(refusal)) from None
+        finally:
+            self.at += 1
 
     def kind(self) -> pa.DataType:
         match self.word.upper():

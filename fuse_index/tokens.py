@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -18,6 +20,8 @@ from fuse_index.errors import WhereError
 from fuse_index.predicate import Literal
 
 MARK = re.compile(r"fuse__(\d+)")
+Value = TypeVar("Value")
+
 FUNCTION = "fuse__"
 """Stands before the name of every function in the made-safe text."""
 
@@ -142,7 +146,7 @@ class _Reader:
                 digits = text[2:-1]
                 self._mark(Literal(bytes.fromhex(digits.rjust(len(digits) + len(digits) % 2, "0")), pa.binary()), "", found)
             case "suffixed":
-                self._mark(self._suffixed(found), "", found)
+                self._mark(self._checked(suffixed_number, text.lower(), found), "", found)
             case "sized":
                 self._write("VARIANT", start)  # parsers take it for STRING, which it is not
             case "function" if text.lower() not in BEFORE_PARENTHESES:
@@ -164,7 +168,7 @@ class _Reader:
         self.marks.append(Mark(literal, kind, found.start(), found.end()))
 
     def _string(self, found: re.Match[str], adjacent: bool) -> None:
-        value = found[0][2:-1] if found["raw"] else unescape(found["string"])
+        value = found[0][2:-1] if found["raw"] else self._checked(unescape, found["string"], found)
         if adjacent and not found["typed"]:
             before = self.marks[-1]
             joined = Literal(before.literal.value + value, pa.string())
@@ -173,10 +177,9 @@ class _Reader:
             self._mark(Literal(value, pa.string()), (found["typed"] or "").lower(), found)
         self.after_string = True
 
-    def _suffixed(self, found: re.Match[str]) -> Literal:
-        text = found[0].lower()
+    def _checked(self, read: Callable[[str], Value], text: str, found: re.Match[str]) -> Value:
         try:
-            return suffixed_number(text)
+            return read(text)
         except ValueError as refusal:
             raise Tokens(self.text, "", (), ()).error(str(refusal), found.start(), found.end()) from None
 
@@ -186,15 +189,21 @@ class _Reader:
 
 
 def unescape(quoted: str) -> str:
-    """The value of a quoted string literal, as Spark reads it: backslashes, and a doubled quote for one."""
+    """The value of a quoted string literal, as Spark reads it: backslashes, and a doubled quote for one. Raises ValueError."""
     quote = quoted[0]
-    return re.sub(
+    text = re.sub(
         rf"{quote}{quote}|{ESCAPE.pattern}", lambda found: quote if found[1] is None else _escaped(found[1]), quoted[1:-1], flags=re.DOTALL
     )
+    try:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")  # one character may be written as its two halves
+    except UnicodeDecodeError:
+        raise ValueError(f"{quoted} holds half a character") from None
 
 
 def _escaped(letters: str) -> str:
     if letters[0] in "uU" and len(letters) > 1:
+        if int(letters[1:], 16) > 0x10FFFF:
+            raise ValueError(f"\\{letters} is no character")
         return chr(int(letters[1:], 16))
     return chr(int(letters, 8)) if len(letters) == 3 else ESCAPED.get(letters, letters)
 
@@ -220,12 +229,18 @@ def suffixed_number(text: str) -> Literal:
         return Literal(pa.scalar(float(digits), kind).as_py(), kind)
     if not digits.isdigit():
         raise ValueError(f"{text!r} is no number: the suffix {suffix!r} is for whole numbers")
-    return Literal(int(digits), TYPES[suffix])
+    kind = TYPES[suffix]
+    if int(digits) > 1 << kind.bit_width - 1:  # the very least number is written as the minus of what is too large by one
+        raise ValueError(f"{text!r} is too large for its suffix")
+    return Literal(int(digits), kind)
 
 
 def decimal_literal(text: str) -> Literal:
     """A decimal with as many digits as are written. Raises ValueError for more than 38."""
-    value = Decimal(text)
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        raise ValueError(f"{text!r} is no number") from None
     _, digits, exponent = value.as_tuple()
     scale = max(-int(exponent), 0)
     precision = max(len(digits) + max(int(exponent), 0), scale)

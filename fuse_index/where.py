@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -265,7 +266,8 @@ class _Reader:
     def _opaque(self, node: Node, reason: Reason) -> Opaque:
         if not node.find(exp.Lambda, exp.Query):
             for column in node.find_all(exp.Column):
-                self._column(column)
+                with suppress(_Unknown):
+                    self._column(column)
         return Opaque(self._original(node), reason)
 
     # --- terms ------------------------------------------------------------------------------------------------
@@ -332,6 +334,8 @@ class _Reader:
                 raise _Unknown(self._original(node))
             if mark.kind:
                 return self._typed(mark.literal, TYPED[mark.kind], mark.kind.upper())
+            if not sign and mark.literal.type in coercion.INTEGERS and mark.literal.value == 1 << mark.literal.type.bit_width - 1:
+                raise coercion.Refused(f"{mark.literal.value} is too large for its suffix")
             if not sign:
                 return mark.literal
             if not coercion.is_number(mark.literal.type):

@@ -177,7 +177,9 @@ STRANGE = {
         "EqualTo", node("Cast", attribute("at", "timestamp"), type="date", evalMode="ANSI", zone="Asia/Tokyo"), literal("1", "date")
     ),
     "a cast to an instant in another zone": node(
-        "EqualTo", attribute("at", "timestamp"), node("Cast", literal("2024", "string"), type="timestamp", evalMode="ANSI", zone="Asia/Tokyo")
+        "EqualTo",
+        attribute("at", "timestamp"),
+        node("Cast", literal("2024", "string"), type="timestamp", evalMode="ANSI", zone="Asia/Tokyo"),
     ),
     "a number as a condition": attribute("id", "long"),
 }
