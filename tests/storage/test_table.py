@@ -1,6 +1,7 @@
 """A table as its users see it: created, opened at any of its versions, written to and read."""
 
 import pickle
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from fuse_storage import AlreadyExists, NotFound, SchemaError, StorageError, Table, open_store
+from fuse_storage.testing import Crash, Fault, FaultyStore, invariants
 from tests.storage.small import COLUMNS, append, ids_of
 
 
@@ -145,3 +147,19 @@ def test_a_listing_names_local_files_and_their_sizes(tmp_path: Path) -> None:
 
     assert [Path(path).stat().st_size for path in paths] == sizes.tolist()
     assert len(paths) == 3
+
+
+@pytest.mark.parametrize("how", ["before", "after", "lost"])
+@pytest.mark.parametrize("nth", [1, 2, 3])
+def test_a_creation_that_breaks_leaves_a_table_or_room_for_one(url: str, how: Fault, nth: int) -> None:
+    store = open_store(url)
+
+    with suppress(Crash, StorageError):
+        Table.create(FaultyStore(store, nth, how), COLUMNS)
+
+    try:
+        table = Table.open(url)
+    except NotFound:
+        table = Table.create(url, COLUMNS)
+    assert ids_of(append(table, 1)) == [1]
+    invariants(table.refresh())
