@@ -9,6 +9,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,12 +36,26 @@ def _cased(ascii: Callable[[pa.Array], pa.Array], each: Callable[[str], str]) ->
     return evaluate
 
 
+UNSURE = "\u0130\u03a3\u019b\u0264"
+"""Letters whose case depends on the language or on what stands around them, or that libraries map differently."""
+
+
 def _sure(text: str) -> str:
-    """The text; not one whose case depends on what stands around it, on a language, or on the edition of Unicode."""
+    """The text; not one whose other case depends on a language, on its surroundings, or on the edition of Unicode.
+
+    Compared on all code points with Spark 4.0.1 and 4.3.0, with and without ICU: letters of Unicode 3.2 agree.
+    """
     for letter in text if not text.isascii() else "":
-        if letter in "\u0130\u03a3" or unicodedata.category(letter) == "Cn":
+        if letter in UNSURE or _newer(letter):
             raise Unsure(f"the other case of {letter!r} is not sure")
     return text
+
+
+@cache
+def _newer(letter: str) -> bool:
+    """A letter that Unicode 3.2 did not have, or that even this Python does not know yet."""
+    category = unicodedata.category(letter)
+    return category == "Cn" or (category[0] in "LN" and unicodedata.ucd_3_2_0.category(letter) == "Cn")
 
 
 def _integers(kernel: Callable[[pa.Array], pa.Array]) -> Callable[[pa.Array], pa.Array]:

@@ -1,0 +1,23 @@
+"""The few functions of Spark that indexes may be on: the same values, or none at all."""
+
+import pyarrow as pa
+import pytest
+
+from fuse_index.scalars import SCALARS
+from fuse_index.times import Unsure
+
+
+def values(function: str, text: str | None) -> list[str | None]:
+    return SCALARS[function].evaluate(pa.array([text], pa.string())).to_pylist()
+
+
+@pytest.mark.parametrize(("text", "lower"), [("ABC", "abc"), ("ÄÖ", "äö"), ("ŚĆ Straße 😀", "ść straße 😀"), (None, None), ("", "")])
+def test_text_that_every_edition_of_unicode_knows_has_its_other_case(text, lower):
+    assert values("lower", text) == [lower]
+
+
+@pytest.mark.parametrize("letter", ["İ", "Σ", "ƛ", "ɤ", "\u1c89", "\ua7cb", "\U00010d50", "ẞ"])
+def test_letters_that_spark_may_map_otherwise_are_refused(letter):
+    for function in ("lower", "upper"):
+        with pytest.raises(Unsure):
+            values(function, f"a{letter}")
