@@ -494,6 +494,31 @@ def test_a_lost_answer_to_the_entry_is_found_by_reading_it_back(table: Table) ->
     assert len(after.history()) == 4
 
 
+def test_without_an_answer_somebody_elses_entry_is_not_taken_for_ones_own(table: Table) -> None:
+    class OvertakenInSilence:
+        """Where somebody else was faster, once, and all that is heard of it is nothing."""
+
+        def __init__(self, store: Store) -> None:
+            self.store, self.silent = store, True
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.store, name)
+
+        def create(self, key: str, data: bytes, overwrite: bool = False) -> None:
+            if self.silent and key.startswith("_refs/branch"):
+                self.silent = False
+                append(table, 9)
+                raise StorageError("no answer")
+            self.store.create(key, data, overwrite)
+
+    mine = Table.open(OvertakenInSilence(table.store))
+
+    after = append(mine, 3)
+
+    assert ids_of(after) == ids_of(table.refresh()) == [1, 2, 9, 3]
+    invariants(after)
+
+
 @pytest.mark.parametrize("how", ["before", "after", "lost"])
 def test_a_crash_at_any_write_leaves_the_table_as_it_was_or_as_it_should_be(url: str, how: Fault) -> None:
     table = Table.create(url, COLUMNS).transaction().define("totals", INDEX).commit()
