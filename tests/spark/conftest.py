@@ -6,7 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+
+from fuse_index.spark.compile import bridge
+from fuse_storage import Schema
+from tests.spark.plain import FILES, Judge, by_id, read, rows, write
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -31,3 +35,26 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def plain_files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return write(tmp_path_factory.mktemp("numbered"), [rows(n) for n in range(FILES)])
+
+
+@pytest.fixture
+def judge() -> Judge:
+    return Judge(by_id)
+
+
+@pytest.fixture
+def plain(spark: SparkSession, plain_files: list[Path], judge: Judge) -> DataFrame:
+    bridge(spark).optimize(spark._jsparkSession)
+    return read(spark, plain_files, Schema.create(rows(0).schema), judge)
+
+
+@pytest.fixture
+def plain_view(plain: DataFrame) -> Iterator[str]:
+    plain.createOrReplaceTempView("native")
+    yield "native"
+    plain.sparkSession.catalog.dropTempView("native")

@@ -32,7 +32,7 @@ class Judge:
         self.asked: list[list[Tree]] = []
         self.questions: list[Mapping[str, Any]] = []
         self.threads: set[int] = set()
-        self.next: Moved | None = None
+        self.next: Moved | Exception | None = None
 
     def judge(self, question: Mapping[str, Any]) -> Judgement:
         self.threads.add(threading.get_ident())
@@ -41,6 +41,8 @@ class Judge:
         return Judgement(self.say(question["filters"]), NOTHING)
 
     def move(self, url: str, branch: str, snapshot: str) -> Moved | None:
+        if isinstance(self.next, Exception):
+            raise self.next
         return self.next
 
 
@@ -65,3 +67,23 @@ def read(spark: SparkSession, files: Sequence[Path], schema: Schema, judge: Judg
 
 def names(trees: Sequence[Tree]) -> list[str]:
     return sorted(tree["node"] for tree in trees)
+
+
+FILES, ROWS = 8, 100
+"""Of the numbered files; file n holds the ids from n * ROWS."""
+
+
+def by_id(trees: list[Tree]) -> np.ndarray:
+    """Votes on ``id = constant`` alone."""
+    keep = np.ones(FILES, np.bool_)
+    for tree in trees:
+        match tree:
+            case {"node": "EqualTo", "children": [{"name": "id"}, {"node": "Literal", "value": value}]}:
+                keep &= np.arange(FILES) == int(value) // ROWS
+    return keep
+
+
+def rows(n: int) -> pa.Table:
+    ids = np.arange(n * ROWS, (n + 1) * ROWS)
+    point = pa.array([{"x": int(i), "y": None if i % 3 else str(i)} for i in ids])
+    return pa.table({"id": ids, "kind": [f"k{i % 5}" for i in ids], "point": point})

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 import fuse_index as fuse
 from fuse_index import spark as fuse_spark
 from fuse_index.reasons import Reason
-from tests.spark.test_native import files_read
+from tests.spark.executed import files_read
 
 BLOCKS, ROWS = 6, 500
 

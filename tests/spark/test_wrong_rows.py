@@ -13,8 +13,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from fuse_storage import Field, Schema, type_names
+from tests.spark.executed import rows_scanned
 from tests.spark.plain import Judge, Tree, read, write
-from tests.spark.test_native import scans
 
 NAN = float("nan")
 
@@ -26,10 +26,9 @@ def table(spark: SparkSession, folder: Path, tables: Sequence[pa.Table], schema:
     return read(spark, files, schema or Schema.create(tables[0].schema), judge, url=str(folder))
 
 
-def rows_scanned(df: DataFrame) -> int:
-    """What Parquet handed over, after its own filters on row groups."""
+def scanned(df: DataFrame) -> int:
     df.collect()
-    return sum(scan.metrics().apply("numOutputRows").value() for scan in scans(df._jdf.queryExecution().executedPlan()))
+    return rows_scanned(df)
 
 
 @pytest.fixture
@@ -61,12 +60,12 @@ def test_filters_on_other_columns_are_still_pushed(spark: SparkSession, tmp_path
     rows = pa.table({"id": ids, "d": ids.astype(np.float64), "s": pa.array([{"n": int(i), "d": float(i)} for i in ids])})
     df = table(spark, tmp_path / "t", [rows], row_group_size=100)
 
-    assert rows_scanned(df.filter("id = 421")) == 100
-    assert rows_scanned(df.filter("s.n = 421")) == 100
-    assert rows_scanned(df.filter("d = 421")) == 1000
-    assert rows_scanned(df.filter("s.d = 421")) == 1000
-    assert rows_scanned(df.filter("id = 421 AND d = 421")) == 100
-    assert rows_scanned(df.filter("id = 421 OR d = 421")) == 1000
+    assert scanned(df.filter("id = 421")) == 100
+    assert scanned(df.filter("s.n = 421")) == 100
+    assert scanned(df.filter("d = 421")) == 1000
+    assert scanned(df.filter("s.d = 421")) == 1000
+    assert scanned(df.filter("id = 421 AND d = 421")) == 100
+    assert scanned(df.filter("id = 421 OR d = 421")) == 1000
 
 
 def test_swapped_names_read_the_columns_that_they_name(spark: SparkSession, tmp_path: Path) -> None:

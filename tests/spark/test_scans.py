@@ -1,0 +1,53 @@
+"""What an executed plan asked of our tables, and what it kept from them."""
+
+import json
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col, udf
+
+from fuse_index.spark.compile import bridge
+from tests.spark.plain import names
+
+
+def asked_by(df: DataFrame) -> list[dict[str, Any]]:
+    """Each scan of the plan: what it asks, and the conditions that it does not ask about."""
+    found = json.loads(bridge(df.sparkSession).scans(df._jdf.queryExecution()))
+    return [{"nodes": names(json.loads(scan["request"])["filters"]), "unpushed": scan["unpushed"]} for scan in found]
+
+
+def test_adaptive_plans_name_their_scans(spark: SparkSession, plain_view: str) -> None:
+    found = spark.sql("SELECT a.kind, count(*) FROM native a JOIN native b USING (id) WHERE a.id = 421 AND a.kind > 'k' GROUP BY a.kind")
+    before = [scan["nodes"] for scan in asked_by(found)]
+    found.collect()
+    after = [scan["nodes"] for scan in asked_by(found)]
+
+    assert sorted(before) == [["EqualTo", "GreaterThan", "IsNotNull", "IsNotNull"], ["EqualTo", "IsNotNull"]]
+    assert sorted(after) == sorted(before)
+
+
+def test_a_cached_plan_and_a_subquery_name_their_scans(spark: SparkSession, plain_view: str, plain: DataFrame) -> None:
+    cached = plain.filter("id < 500").cache()
+    try:
+        cached.createOrReplaceTempView("some")
+        found = spark.sql("SELECT count(*) FROM some WHERE id = (SELECT max(id) FROM native WHERE kind = 'k1')")
+        assert sorted(scan["nodes"] for scan in asked_by(found)) == [["EqualTo", "IsNotNull"], ["IsNotNull", "LessThan"]]
+    finally:
+        spark.catalog.dropTempView("some")
+        cached.unpersist()
+
+
+def test_conditions_that_spark_keeps_to_itself_are_named(spark: SparkSession, plain_view: str, plain: DataFrame) -> None:
+    odd = udf(lambda number: number % 2 == 1, "boolean")
+    small = spark.range(3).withColumnRenamed("id", "other")
+    joined = plain.filter(odd("id") & (col("id") > 7)).join(small, col("id") == col("other"))
+    [scan] = asked_by(joined)
+    assert scan["nodes"] == ["GreaterThan", "IsNotNull"]
+    assert any("other" in text for text in scan["unpushed"])
+    assert any("pythonUDF" in text for text in scan["unpushed"])
+    assert len(scan["unpushed"]) == 2
+
+    [outer, inner] = asked_by(spark.sql("SELECT * FROM native WHERE id = (SELECT max(id) FROM native)"))
+    assert [outer["nodes"], inner["nodes"]] == [["IsNotNull"], []]
+    assert len(outer["unpushed"]) == 1
+    assert asked_by(plain.filter("id = 4"))[0]["unpushed"] == []
