@@ -6,9 +6,8 @@ Conflict, which names the first of them that does. Knows nothing of how a draft 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,102 +16,13 @@ import pyarrow.compute as pc
 
 from fuse_storage import columnar
 from fuse_storage.columnar import Indices
+from fuse_storage.drafts import Draft
 from fuse_storage.errors import AlreadyExists, Conflict, NotFound, SchemaError
-from fuse_storage.merging import Merger, plan
-from fuse_storage.refs import RefEntry
+from fuse_storage.merging import Merger
 from fuse_storage.schema import Schema
-from fuse_storage.segments import StagedSegment, beside, listed, parts, read_list, sidecar_columns, unpacked_row
-from fuse_storage.sidecar_writing import SidecarBuilder, stage
+from fuse_storage.segments import StagedSegment, beside, listed, parts
+from fuse_storage.sidecar_writing import stage
 from fuse_storage.sidecars import StagedSidecars, unindexed
-from fuse_storage.snapshots import Snapshot
-from fuse_storage.store import Store
-
-Passed = Callable[[], Sequence[tuple[RefEntry, Snapshot]]]
-"""The commits after the base up to the head, oldest first, with their snapshots."""
-
-
-@dataclass
-class Draft:
-    """The next snapshot in the making: that of ``head``, and what the changes make of it.
-
-    ``base``: the snapshot that the changes were decided on. ``rows``: rows of the list of segments, in order.
-    """
-
-    store: Store
-    base: Snapshot
-    head: Snapshot
-    passed: Passed
-    builders: Mapping[str, SidecarBuilder]
-    merges: dict[tuple[Any, ...], pa.Table | None]
-    rows: pa.Table = field(init=False)
-    definitions: dict[str, Mapping[str, Any]] = field(init=False)
-    next_row_id: int = field(init=False)
-    summary: dict[str, int] = field(default_factory=dict)
-    changed: bool = False
-
-    def __post_init__(self) -> None:
-        self.rows = read_list(self.store, self.head)
-        self.definitions = dict(self.head.definitions)
-        self.next_row_id = self.head.next_row_id
-
-    @property
-    def schema(self) -> Schema:
-        return self.head.schema
-
-    @property
-    def keys(self) -> list[str]:
-        return sorted({str(definition["key"]) for definition in self.definitions.values()})
-
-    @cached_property
-    def base_rows(self) -> pa.Table:
-        return read_list(self.store, self.base)
-
-    def since(self, matters: Callable[[Snapshot, Snapshot], bool]) -> RefEntry | None:
-        """The first commit since the base that matters, judged by the snapshots before and after it."""
-        before = self.base
-        for entry, after in self.passed():
-            if matters(before, after):
-                return entry
-            before = after
-        return None
-
-    def add(self, staged: Sequence[StagedSegment]) -> None:
-        """Put new segments at the end, and number their rows."""
-        rows = []
-        for segment in staged:
-            row = _with(unpacked_row(segment.row), "first_row_id", self.next_row_id)
-            rows.append(_with(row, "added_by", self.head.sequence + 1))
-            self.next_row_id += segment.row_count
-        self.rows = listed([self.rows, *rows], self.schema, self.keys)
-        self.summary["added_rows"] = sum(segment.row_count for segment in staged)
-        self.summary["added_blocks"] = sum(segment.block_count for segment in staged)
-        self.changed = True
-
-    def merge_small(self) -> None:
-        """Join small adjacent segments."""
-        spans = plan(self.rows.column("block_count").to_pylist())
-        merger = Merger(self.store, self.schema, self.keys, self.builders)
-        pieces, at = [], 0
-        for start, end in spans:
-            rows = self.rows.slice(start, end - start)
-            if (merged := self._merged(merger, rows)) is not None:
-                pieces += [self.rows.slice(at, start - at), merged]
-                at = end
-                self.summary["merged_segments"] = self.summary.get("merged_segments", 0) + len(rows)
-        if pieces:
-            self.rows = listed([*pieces, self.rows.slice(at)], self.schema, self.keys)
-
-    def _merged(self, merger: Merger, rows: pa.Table) -> pa.Table | None:
-        """Remembered over attempts, so that losing a race does not mean merging again what nobody touched."""
-        kept = ["id", "first_row_id", "added_by", *(sidecar_columns(key)[0] for key in self.keys)]
-        name = tuple(str(rows.column(column).to_pylist()) if column in rows.column_names else "" for column in kept)
-        if name not in self.merges:
-            self.merges[name] = merger.merge(rows)
-        return self.merges[name]
-
-    def finish(self) -> None:
-        """Leave in the list only what the final definitions need."""
-        self.rows = listed([self.rows], self.schema, self.keys)
 
 
 class Change(Protocol):
@@ -286,10 +196,6 @@ def _chosen(before: pa.Table, new: pa.Table, places: Indices) -> pa.Table:
     """Row i is row ``places[i]`` of ``new``, or what it was before where that is below 0."""
     both = pa.concat_tables([before, new.select(before.column_names)])
     return both.take(pa.array(np.where(places < 0, np.arange(len(before)), places + len(before)))).combine_chunks()
-
-
-def _with(row: pa.Table, name: str, value: int) -> pa.Table:
-    return row.set_column(row.column_names.index(name), name, pa.array([value], pa.int64()))
 
 
 def _refuse_other_columns(staged: Sequence[StagedSegment], draft: Draft) -> None:

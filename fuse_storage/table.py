@@ -19,8 +19,8 @@ import pyarrow as pa
 from fuse_storage import blocks
 from fuse_storage.block_frames import Blocks, Zones
 from fuse_storage.cache import shared
-from fuse_storage.changes import Passed
 from fuse_storage.columnar import Indices
+from fuse_storage.drafts import Passed
 from fuse_storage.errors import AlreadyExists, NotFound, SchemaError, StorageError
 from fuse_storage.frames import SegmentList
 from fuse_storage.references import new_id, read_verified
@@ -166,10 +166,10 @@ class Table:
         """
         if self._blocks is None:
             self._blocks = Blocks.of(self.segments())
-        if segments is None or len(segments) == len(self.segments()):
-            return self._blocks.prefetch(statistics)
         first, counts = self.segments().first_block, self.segments().block_counts
-        chosen = np.asarray(segments, np.int64)
+        chosen = np.arange(len(counts)) if segments is None else np.asarray(segments, np.int64)
+        if np.array_equal(chosen, np.arange(len(counts))):
+            return self._blocks.prefetch(statistics)
         starts, lengths = first[chosen], counts[chosen]
         ends = np.cumsum(lengths)
         wanted = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(starts - (ends - lengths), lengths)

@@ -21,7 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fuse_storage import columnar
-from fuse_storage.changes import Append, Attach, Change, Define, Draft, Overwrite, Undefine
+from fuse_storage.changes import Append, Attach, Change, Define, Overwrite, Undefine
+from fuse_storage.drafts import Draft
 from fuse_storage.errors import AlreadyExists, CommitUnknown, Conflict, Expired, NotFound, StorageError
 from fuse_storage.references import Reference, created, new_id
 from fuse_storage.refs import Branch, RefEntry, next_timestamp
@@ -92,6 +93,7 @@ class Transaction:
             raise StorageError(f"commit {self.commit_id} was tried before: begin another transaction")
         if not self._changes:
             return self.table
+        json.dumps(dict(summary or {}))  # before anything is written
         operation = operation or " and ".join(dict.fromkeys(change.name for change in self._changes))
         attempt = _Attempt(self, operation, application, summary or {})
         deadline = time.monotonic() + timeout

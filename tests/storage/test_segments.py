@@ -290,6 +290,8 @@ def test_blocks_of_some_segments_are_those(many: Table) -> None:
 
     expected = [block for segment in chosen for block in range(first[segment], first[segment + 1])]
     assert found.ordinals.tolist() == expected
+    assert many.blocks([2, 1, 0]).ordinals.tolist() == [*range(27, 30), *range(24, 27), *range(24)]
+    assert many.blocks([0, 1, 2]) is many.blocks()
     assert len(many.blocks([])) == 0
     assert many.zones(many.blocks([])).row_counts.tolist() == []
 

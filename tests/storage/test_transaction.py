@@ -72,6 +72,18 @@ def test_appending_what_another_table_staged_is_refused(table: Table, url: str) 
         table.transaction().append([other]).commit()
 
 
+def test_what_was_committed_is_not_appended_again(table: Table) -> None:
+    parts = staged(table, [3])
+    after = table.transaction().append(parts).commit()
+
+    with pytest.raises(AlreadyExists, match="twice"):
+        after.transaction().append(parts).commit()
+    with pytest.raises(AlreadyExists, match="twice"):
+        table.transaction().append(more := staged(table, [4])).append(more).commit()
+
+    assert ids_of(table.refresh()) == [1, 2, 3]
+
+
 def test_staged_segments_travel_as_json(table: Table) -> None:
     (made,) = staged(table, [3])
 
