@@ -65,7 +65,7 @@ class Table:
         made, properties = Schema.create(schema), _checked(properties or {})
         if not made.fields:
             raise SchemaError("a table needs at least one column")
-        clustered = tuple(made.find(name).id for name in cluster_by)
+        clustered = tuple(_clustering(made, name) for name in cluster_by)
         branch = Branch(store, MAIN)
         _refuse_occupied(branch)
         columns = [part for field in made.fields for part in field.walk()]
@@ -204,6 +204,14 @@ class Table:
     def transaction(self, sidecars: Sequence[SidecarBuilder] = ()) -> Transaction:
         """Changes to be committed together. ``sidecars``: roll up what is known of segments that merge on the way."""
         return Transaction(self, {builder.key: builder for builder in sidecars})
+
+
+def _clustering(schema: Schema, name: str) -> int:
+    """The id of a column by which rows can be kept together. Raises SchemaError."""
+    field = schema.find(name)
+    if field.id not in {leaf.id for _, leaf in schema.leaves()}:
+        raise SchemaError(f"a table cannot be clustered by {name!r}, which is {field.type}: choose columns of plain types")
+    return field.id
 
 
 def _checked(properties: Mapping[str, Any]) -> dict[str, Any]:

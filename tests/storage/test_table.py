@@ -125,6 +125,8 @@ def test_a_table_without_columns_is_refused(url: str) -> None:
 def test_a_cluster_key_that_is_no_column_is_refused(url: str) -> None:
     with pytest.raises(SchemaError, match="nam"):
         Table.create(url, COLUMNS, cluster_by=["nam"])
+    with pytest.raises(SchemaError, match="plain types"):
+        Table.create(url, pa.schema([("tags", pa.list_(pa.int64()))]), cluster_by=["tags"])
 
 
 def test_history_tells_all_commits_newest_first(url: str) -> None:
