@@ -19,7 +19,7 @@ from pyspark.sql.functions import col
 from fuse_index import lifecycle
 from fuse_index.host import Host, PluginWarning
 from fuse_index.lifecycle import Built, Task
-from fuse_index.spark.near import is_connect, near_table
+from fuse_index.spark.near import active, is_connect, near_table
 from fuse_index.spark.options import STORE, WRITING, Place, place
 from fuse_index.table import Table
 from fuse_storage import NotFound
@@ -57,7 +57,8 @@ def write(df: DataFrame, url: str, mode: str = "append", *, branch: str = "main"
     layout = near_table(df.sparkSession, partial(layout_of, place({"path": url, **options}, WRITING)))
     count = df.count() if rows is None else rows
     arranged = _arranged(df, layout, count)
-    arranged.write.format("fuse").mode(mode).options(**options).save(url)
+    with active(df.sparkSession):
+        arranged.write.format("fuse").mode(mode).options(**options).save(url)
 
 
 def layout_of(place: Place) -> Layout:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -25,6 +26,25 @@ T = TypeVar("T")
 def is_connect(spark: SparkSession) -> bool:
     """Whether this process is a client of Spark Connect, without a JVM of its own."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+@contextmanager
+def active(spark: SparkSession) -> Iterator[None]:
+    """Make this the session in which Spark looks for data sources: not always that of the DataFrame at hand."""
+    if is_connect(spark):
+        yield
+        return
+    jvm: Any = spark.sparkContext._jvm
+    sessions = jvm.org.apache.spark.sql.classic.SparkSession
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
 
 
 def near_table(spark: SparkSession, work: Callable[[], T]) -> T:

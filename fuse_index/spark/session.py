@@ -64,7 +64,7 @@ def install(spark: SparkSession, host: Host | None = None) -> None:
     ``host`` has the index kinds to use; by default all that are installed. Safe to call twice: a host given later replaces
     the former, also for DataFrames that are there already.
     """
-    _register_source(spark, host)
+    source.register(spark, host)
     if not is_connect(spark):
         _session(spark, host)
 
@@ -132,24 +132,6 @@ def _explained(scan: dict[str, Any]) -> Explanation:
     return replace(explanation, votes=(*explanation.votes, *unpushed))
 
 
-def _register_source(spark: SparkSession, host: Host | None = None) -> None:
-    if is_connect(spark):
-        source.register(spark, host)
-        return
-    # Spark looks for another source of that name in the active session, and takes that one's own for a stranger's.
-    jvm: Any = spark.sparkContext._jvm
-    sessions = jvm.org.apache.spark.sql.classic.SparkSession
-    active = sessions.getActiveSession()
-    sessions.setActiveSession(spark._jsparkSession)
-    try:
-        source.register(spark, host)
-    finally:
-        if active.isDefined():
-            sessions.setActiveSession(active.get())
-        else:
-            sessions.clearActiveSession()
-
-
 def _session(spark: SparkSession, host: Host | None = None) -> _Session:
     jvm = bridge(spark)
     key = f"{spark._jsparkSession.sessionUUID()}/{os.getpid()}"
@@ -177,7 +159,7 @@ def _scheme(spark: SparkSession, url: str) -> str | None:
 
 
 def _through_source(spark: SparkSession, place: Place, why: str) -> DataFrame:
-    _register_source(spark)
+    source.register(spark)
     warnings.warn(f"{place.url} is read through format('fuse'), which skips less and copies more: {why}", FallbackWarning, stacklevel=3)
     reader = spark.read.format("fuse").option("branch", place.branch).options(**{f"{STORE}{key}": value for key, value in place.store})
     return (reader.option("at", place.at) if place.at else reader).load(place.url)

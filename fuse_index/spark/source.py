@@ -23,6 +23,7 @@ from fuse_index.plan import plan
 from fuse_index.predicate import Context, Opaque, Predicate
 from fuse_index.scan import Scan
 from fuse_index.spark import options, schemas
+from fuse_index.spark.near import active
 from fuse_index.spark.parts import cut
 from fuse_index.spark.writer import Writer, writer
 from fuse_storage import SchemaError, Table
@@ -125,7 +126,8 @@ def register(spark: SparkSession, host: Host | None = None) -> type[FuseSource]:
             _is_on(spark, "spark.sql.caseSensitive"),
         ),
     )
-    spark.dataSource.register(made)
+    with active(spark):  # or another session's source of this name is taken for a stranger's
+        spark.dataSource.register(made)
     return made
 
 

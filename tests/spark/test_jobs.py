@@ -74,6 +74,16 @@ def test_a_table_that_is_not_there_is_created(session: SparkSession, url: str) -
     assert open_table(url).scan().count() == 10
 
 
+def test_another_session_writes_too(session: SparkSession, url: str) -> None:
+    """Though Spark looks for the source of a write in the active session."""
+    other = session.newSession()
+    other.sql("CREATE TEMPORARY VIEW here AS SELECT 1L AS id, 'x' AS s")
+    source.register(other)
+    jobs.write(other.table("here"), url)
+
+    assert open_table(url).scan().count() == 1
+
+
 def test_overwrite_replaces_all_rows(session: SparkSession, url: str) -> None:
     create_table(url, SCHEMA, cluster_by=["id"])
     jobs.write(shuffled(session, 10), url)

@@ -1,19 +1,24 @@
 """``format("fuse")`` for reading: the same rows as the table has, of one snapshot, from no more blocks than needed."""
 
 import math
+from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 
+import boto3
 import pyarrow as pa
 import pytest
+from moto.server import ThreadedMotoServer
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+from fuse_index import create_table, open_table
 from fuse_index.host import Host
 from fuse_index.predicate import Context
 from fuse_index.spark import source
 from fuse_storage import Table
+from tests.index import kinds
 from tests.spark.questions import BLOCKS, FEW, QUESTIONS, ROWS, numbers
 
 NAN, EMOJI = math.nan, "😀"
@@ -235,6 +240,65 @@ def test_the_class_carries_the_hosts_kinds_into_other_processes(spark: SparkSess
 
     assert made.host.kinds.keys() == Host.discover().kinds.keys()
     assert load(own, url, where="id = 7").count() == 1
+
+
+def test_kinds_that_are_not_installed_travel_with_the_class(spark: SparkSession, tmp_path: Path) -> None:
+    """Planning and tasks run in processes that could not discover them."""
+    host = Host([kinds.Values])
+    table = create_table(str(tmp_path / "t"), numbers(0).schema, properties={"block_rows": ROWS}, host=host)
+    table.create_index("values_of_kind", "values", ["kind"])
+    source.register(spark, host)  # in the active session, where Spark looks for the source of a write
+    spark.createDataFrame(numbers(0)).coalesce(1).write.format("fuse").mode("append").save(str(tmp_path / "t"))
+    source.register(spark)
+
+    assert open_table(str(tmp_path / "t"), host=host).explain("kind = 'k'").to_dict()["blocks"]["kept"] == 0
+    own = spark.newSession()
+    source.register(own, host)
+    assert load(own, str(tmp_path / "t"), where="kind = 'k3'").count() == ROWS // 5
+
+
+@pytest.mark.parametrize("lost", ["_i", "_x"])
+def test_lost_index_files_lose_no_rows(session: SparkSession, tmp_path: Path, lost: str) -> None:
+    table = create_table(str(tmp_path / "t"), numbers(0).schema)
+    table.create_index("by_kind", "bloom", ["kind"])
+    table.append(numbers(0))
+    files = [path for path in (tmp_path / "t" / lost).rglob("*") if path.is_file()]
+    for path in files:
+        path.unlink()
+
+    assert files
+    assert load(session, str(tmp_path / "t"), where="kind = 'k3'").count() == ROWS // 5
+
+
+def test_where_reads_times_in_the_zone_of_the_session_or_of_its_option(spark: SparkSession, everything: str) -> None:
+    own = spark.newSession()
+    own.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    source.register(own)
+    tokyo, utc = "ts = timestamp'2020-11-01 14:30:00'", "ts = timestamp'2020-11-01 05:30:00'"
+
+    assert (load(own, everything, where=tokyo).count(), load(own, everything, where=utc).count()) == (1, 0)
+    assert load(own, everything, where=utc, timeZone="UTC").count() == 1
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[dict[str, str]]:
+    """An object store over HTTP, and the options that reach it."""
+    server = ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    options = {"endpoint": f"http://{host}:{port}", "access_key_id": "a", "secret_access_key": "b", "region": "us-east-1"}
+    names = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "region_name": "us-east-1"}
+    boto3.client("s3", endpoint_url=options["endpoint"], **names).create_bucket(Bucket="tables")
+    yield {f"store.{key}": value for key, value in options.items()} | {"store.allow_http": "true"}
+    server.stop()
+
+
+def test_tables_on_an_object_store_are_reached_with_its_options(spark: SparkSession, bucket: dict[str, str]) -> None:
+    source.register(spark)
+    for _ in range(2):
+        spark.createDataFrame(numbers(1)).write.format("fuse").options(**bucket).mode("append").save("s3://tables/numbers")
+
+    assert load(spark, "s3://tables/numbers", where="id = 150", **bucket).count() == 2
 
 
 def reader(url: str, **options: str) -> source.Reader:

@@ -1,5 +1,7 @@
 """``format("fuse")`` for writing: all rows or none, once, in the table's own types."""
 
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
@@ -18,6 +20,7 @@ from fuse_index.spark.schemas import all_nullable, to_arrow, to_spark
 from fuse_index.spark.writer import Written, writer
 from fuse_storage import StorageError, Table
 from fuse_storage.testing import invariants
+from tests.spark.servers import PROGRAMS, process
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +124,26 @@ def test_sql_inserts_into_a_view(session: SparkSession, url: str) -> None:
     session.sql("INSERT INTO target VALUES (7), (8)")
 
     assert ids(url) == [0, 1, 2, 7, 8]
+
+
+def test_a_view_takes_inserts_and_shows_what_was_there_when_it_was_made(session: SparkSession, url: str) -> None:
+    save(session.range(1), url)
+    view = f"CREATE OR REPLACE TEMPORARY VIEW target USING fuse OPTIONS (path '{url}')"
+    session.sql(view)
+    for number in (1, 2, 3):
+        session.sql(f"INSERT INTO target VALUES ({number})")
+    assert [row.id for row in session.table("target").collect()] == [0]
+    session.sql(view)
+    session.sql("INSERT OVERWRITE target SELECT id FROM target WHERE id > 1")
+
+    assert ids(url) == [2, 3]
+
+
+def test_odd_names_are_kept(session: SparkSession, url: str) -> None:
+    save(session.sql("SELECT 1 `a.b`, 2 `c d`, 3 `e``f`, named_struct('g.h', 4) i"), url)
+    save(session.sql("SELECT 1 `a.b`, 2 `c d`, 3 `e``f`, named_struct('g.h', 4) i"), url)
+
+    assert rows(url).to_pylist() == 2 * [{"a.b": 1, "c d": 2, "e`f": 3, "i": {"g.h": 4}}]
 
 
 def test_nothing_appended_commits_nothing(session: SparkSession, url: str) -> None:
@@ -300,6 +323,47 @@ def test_a_failing_task_leaves_the_table_as_it_was(session: SparkSession, url: s
 
     assert commits(url) == before
     assert ids(url) == list(range(5))
+    invariants(Table.open(url))
+
+
+def test_an_overwrite_that_has_not_seen_all_rows_is_refused(session: SparkSession, url: str) -> None:
+    """Somebody appends while the job runs: those rows stay, and the error says who it was."""
+    save(session.range(5), url)
+
+    def meanwhile(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        append_one(url)
+        yield from batches
+
+    with pytest.raises(Exception, match="rows that this overwrite has not seen were added by"):
+        save(session.range(7, 8, 1, 1).mapInArrow(meanwhile, "id long"), url, "overwrite")
+
+    assert ids(url) == [0, 1, 2, 3, 4, 99]
+    save(session.range(7, 8, 1, 1).mapInArrow(meanwhile, "id long"), url)  # and an append minds nobody
+    assert ids(url) == [0, 1, 2, 3, 4, 7, 99, 99]
+
+
+def append_one(url: str) -> None:
+    table = Table.open(url)
+    writing = table.writer()
+    writing.write(pa.table({"id": [99]}))
+    table.transaction().append(writing.finish()).commit("append")
+
+
+def test_a_driver_that_is_killed_leaves_the_table_as_it_was(session: SparkSession, url: str, tmp_path: Path) -> None:
+    save(session.range(5), url)
+    before = commits(url)
+    with process([sys.executable, str(PROGRAMS / "slow_write.py"), url, str(tmp_path / "begun")], tmp_path / "log") as driver:
+        deadline = time.monotonic() + 120
+        while not (tmp_path / "begun").exists():
+            assert time.monotonic() < deadline, (tmp_path / "log").read_text()[-3000:]
+            assert driver.poll() is None, (tmp_path / "log").read_text()[-3000:]
+            time.sleep(0.1)
+        driver.kill()
+
+    assert commits(url) == before
+    assert ids(url) == list(range(5))
+    save(session.range(5, 7), url)
+    assert ids(url) == list(range(7))
     invariants(Table.open(url))
 
 
