@@ -318,7 +318,8 @@ def test_a_failing_task_leaves_the_table_as_it_was(session: SparkSession, url: s
     save(session.range(5), url)
     before = commits(url)
     for mode in ("append", "overwrite"):
-        with pytest.raises(Exception, match="a broken task"):
+        # Spark 4.0 may report the closed connection between the two Python workers instead of what closed it
+        with pytest.raises(Exception, match="a broken task|ClosedChannel"):
             save(broken(session.range(0, 1000, 1, 2), lambda _: True), url, mode)
 
     assert commits(url) == before
