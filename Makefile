@@ -12,7 +12,7 @@ VENV_OLDEST := .venv-spark-$(OLDEST_SPARK)
 RUN := $(VENV)/bin
 JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
-PYTEST_SPARK := -m pytest tests/spark -p no:xdist
+PYTEST_SPARK := -m pytest tests/spark -p no:xdist --durations=10
 
 # Spark takes whatever `python3` is on the PATH for its workers, unless told; and ours must be this one.
 export PYSPARK_PYTHON := $(abspath $(RUN)/python)

@@ -1,7 +1,10 @@
 """A table on plain Parquet files, kept the way Git keeps files. Knows no index, no Spark and no SQL."""
 
 from fuse_storage.block_frames import Blocks, Zones
+from fuse_storage.branching import branches, create_branch, drop_branch, fast_forward, restore
 from fuse_storage.cache import Cache, shared
+from fuse_storage.conform import conform as conformed
+from fuse_storage.differences import Difference, Extent, difference
 from fuse_storage.errors import (
     AlreadyExists,
     CommitUnknown,
@@ -9,17 +12,20 @@ from fuse_storage.errors import (
     Corrupt,
     Expired,
     FormatError,
+    InvalidArgument,
     NotFound,
     SchemaError,
     StorageError,
     Unsupported,
 )  # fmt: skip
+from fuse_storage.evolution import Step, add_column, change_type, drop_column, move_column, rename_column
 from fuse_storage.frames import SegmentList, Units
 from fuse_storage.metered import Metered, metered
 from fuse_storage.objects import Object
 from fuse_storage.packs import Pack, PackPayload, Sidecar, seal
 from fuse_storage.references import Reference
-from fuse_storage.refs import RefEntry, Tag
+from fuse_storage.refs import RefEntry
+from fuse_storage.rewriting import Swap
 from fuse_storage.schema import Field, Schema
 from fuse_storage.segments import StagedSegment
 from fuse_storage.sidecar_writing import SidecarBuilder, SidecarWriter
@@ -29,13 +35,18 @@ from fuse_storage.statistics import ColumnStatistics
 from fuse_storage.statistics import compute as compute_statistics
 from fuse_storage.store import Store, open_store
 from fuse_storage.table import Table
+from fuse_storage.tags import Tag, drop_tag, tags
 from fuse_storage.transaction import Transaction
-from fuse_storage.writing import SegmentWriter
+from fuse_storage.vacuum import Litter
+from fuse_storage.vacuum import vacuum as collect
+from fuse_storage.writing import Limits, SegmentWriter
 
 __all__ = [
-    "AlreadyExists", "Blocks", "Cache", "ColumnStatistics", "CommitUnknown", "Conflict", "Corrupt", "Expired", "Field",
-    "FormatError", "Metered", "NotFound", "Object", "Pack", "PackPayload", "RefEntry", "Reference", "Schema", "SchemaError",
-    "SegmentList", "SegmentWriter", "Sidecar", "SidecarBuilder", "SidecarRows", "SidecarWriter", "Snapshot", "StagedSegment",
-    "StagedSidecars", "StorageError", "Store", "Table", "Tag", "Transaction", "Units", "Unsupported", "Zones",
-    "compute_statistics", "metered", "open_store", "seal", "shared",
+    "AlreadyExists", "Blocks", "Cache", "ColumnStatistics", "CommitUnknown", "Conflict", "Corrupt", "Difference", "Expired",
+    "Extent", "Field", "FormatError", "InvalidArgument", "Limits", "Litter", "Metered", "NotFound", "Object", "Pack",
+    "PackPayload", "RefEntry", "Reference", "Schema", "SchemaError", "SegmentList", "SegmentWriter", "Sidecar",
+    "SidecarBuilder", "SidecarRows", "SidecarWriter", "Snapshot", "StagedSegment", "StagedSidecars", "Step", "StorageError",
+    "Store", "Swap", "Table", "Tag", "Transaction", "Units", "Unsupported", "Zones", "add_column", "branches", "change_type",
+    "collect", "compute_statistics", "conformed", "create_branch", "difference", "drop_branch", "drop_column", "drop_tag",
+    "fast_forward", "metered", "move_column", "open_store", "rename_column", "restore", "seal", "shared", "tags",
 ]  # fmt: skip

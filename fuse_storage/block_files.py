@@ -6,35 +6,30 @@ type are widened. Knows no segments and no tables.
 
 from __future__ import annotations
 
-import io
-from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import accumulate
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as is_
 import xxhash
 
+from fuse_storage import excerpts, fitting
 from fuse_storage.cache import Cache, shared
-from fuse_storage.conform import renamed_array
 from fuse_storage.errors import Corrupt
+from fuse_storage.excerpts import Excerpt
 from fuse_storage.objects import Range, coalesced
+from fuse_storage.pages import Mask, Numbers, Pages
 from fuse_storage.schema import Field, Schema
+from fuse_storage.sparse import Sparse
 from fuse_storage.store import Store
 
 FOOTER_SUM = 8
 
 MANY = 2_000_000
 """Values from which on it pays to decode with several threads; below, waking them costs more than it saves."""
-
-
-def chunk_sum(chunk: bytes | memoryview, number: int) -> int:
-    """The checksum of column chunk ``number`` of a file, counted through its zones."""
-    return xxhash.xxh3_64_intdigest(chunk, number) & 0xFFFFFFFF  # five times as fast as xxh32
 
 
 def footer_sum(data: bytes) -> bytes:
@@ -52,11 +47,13 @@ class BlockFile:
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """A checked footer: Parquet's metadata, and place and checksum of each column chunk, zone by zone."""
+    """A checked footer: Parquet's metadata, and the place of each column chunk and of its pages, zone by zone."""
 
     metadata: pq.FileMetaData
     chunks: Sequence[Range]
-    sums: Sequence[int]
+    pages: Pages
+    schema: bytes
+    """As it is written in Parquet's footer."""
     length: int
 
     @staticmethod
@@ -79,11 +76,16 @@ class Footer:
         if start < 0 or data[start : start + FOOTER_SUM] != footer_sum(data[:start] + data[start + FOOTER_SUM :]):
             raise Corrupt(f"{where}: its footer fails its checksum; restore the file from a copy")
         metadata = pq.read_metadata(pa.BufferReader(data[start + FOOTER_SUM :]))
-        return Footer(metadata, Footer.places(metadata), np.frombuffer(data[:start], "<u4").tolist(), len(data))
+        chunks = Footer.places(metadata)
+        schema = excerpts.schema_of(memoryview(data)[start + FOOTER_SUM :])
+        return Footer(metadata, chunks, Pages.unpacked(data[:start], chunks), schema, len(data))
 
     @property
     def columns(self) -> int:
         return int(self.metadata.num_columns)
+
+    def rows(self, zone: int) -> int:
+        return int(self.metadata.row_group(zone).num_rows)
 
     def sizes(self, column: int) -> list[int]:
         """Bytes of this column in each zone."""
@@ -102,27 +104,34 @@ def footer(store: Store, block: BlockFile, cache: Cache = shared) -> Footer:
 
 
 def read(
-    store: Store, block: BlockFile, schema: Schema, columns: Sequence[str], zones: Sequence[int] | None = None, cache: Cache = shared
+    store: Store,
+    block: BlockFile,
+    schema: Schema,
+    columns: Sequence[str],
+    zones: Sequence[int] | None = None,
+    cache: Cache = shared,
+    rows: Mask | None = None,
 ) -> pa.Table:
     """These columns (logical names, nested ones whole) of these zones (by default all), in the order asked for.
 
+    ``rows``: which rows of these zones are wanted, one element for each; only pages that hold one of them are read.
     Raises SchemaError for an unknown column, NotFound for a missing file, Corrupt for a damaged one.
     """
     fields = [schema.find([name]) for name in columns]
     opened = footer(store, block, cache)
-    wanted = range(opened.metadata.num_row_groups) if zones is None else [int(zone) for zone in zones]
+    wanted = list(range(opened.metadata.num_row_groups) if zones is None else map(int, zones))
     paths = [opened.metadata.schema.column(number).path for number in range(opened.columns)]
-    needed = sorted({number for field in fields for number in _chosen(field, paths)})
-    rows = sum(opened.metadata.row_group(zone).num_rows for zone in wanted)
-    if not needed or not len(wanted):
-        found = pa.table({})
-    else:
-        file = _fetched(store, block, opened, wanted, needed)
-        with pq.ParquetFile(pa.PythonFile(file, "r"), metadata=opened.metadata, pre_buffer=False) as parquet:
-            found = parquet.read_row_groups(wanted, columns=[paths[number] for number in needed], use_threads=rows * len(needed) > MANY)
-    arrays = [_column(found, field, rows) for field in fields]
+    needed = [numbers for field in fields if (numbers := _chosen(field, paths))]
+    part = _Part(store, block, opened, wanted)
+    count = sum(part.sizes) if rows is None else int(np.count_nonzero(rows))
+    found: dict[str, pa.ChunkedArray] = {}
+    if count and rows is not None:
+        found = part.rows(needed, rows)
+    elif count:
+        found = part.whole(needed)
+    arrays = [fitting.column(found.get(field.physical), field, count) for field in fields]
     result = pa.Table.from_arrays(arrays, schema=pa.schema([field.arrow for field in fields]))
-    return result if fields else pa.table({"": pa.nulls(rows)}).select([])
+    return result if fields else pa.table({"": pa.nulls(count)}).select([])
 
 
 def _chosen(field: Field, paths: Sequence[str]) -> list[int]:
@@ -139,91 +148,89 @@ def _below(field: Field, above: str, among: Sequence[int], paths: Sequence[str])
     return [number for number in among if paths[number] == here or paths[number].startswith(here + ".")]
 
 
-def _fetched(store: Store, block: BlockFile, opened: Footer, zones: Iterable[int], columns: Sequence[int]) -> _Sparse:
-    numbers = [zone * opened.columns + column for zone in zones for column in columns]
-    spans = coalesced([opened.chunks[number] for number in numbers], store.gap)
-    sparse = _Sparse(spans, store.read_ranges(block.key, spans))
-    for number in numbers:
-        if chunk_sum(sparse.view(*opened.chunks[number]), number) != opened.sums[number]:
-            zone, column = divmod(number, opened.columns)
-            name = opened.metadata.schema.column(column).path
-            raise Corrupt(f"{store.url}/{block.key}: column {name!r} of zone {zone} fails its checksum; restore the file from a copy")
-    return sparse
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Some zones of a block. Columns go by their numbers in the file, those of one field together."""
 
+    store: Store
+    block: BlockFile
+    opened: Footer
+    zones: Sequence[int]
 
-class _Sparse(io.RawIOBase):
-    """A file of which only some bytes are here: those that were fetched and checked."""
+    @property
+    def sizes(self) -> list[int]:
+        return [self.opened.rows(zone) for zone in self.zones]
 
-    def __init__(self, spans: Sequence[Range], fetched: Sequence[bytes]) -> None:
-        self.starts = [offset for offset, _ in spans]
-        self.fetched = fetched
-        self.position = 0
+    def whole(self, fields: Sequence[Sequence[int]]) -> dict[str, pa.ChunkedArray]:
+        """All rows of these zones."""
+        columns = sorted({number for numbers in fields for number in numbers})
+        if not columns:
+            return {}
+        chunks = [self._chunk(zone, column) for zone in self.zones for column in columns]
+        pages = np.concatenate([self.opened.pages.of_chunk(chunk) for chunk in chunks])
+        file = self._fetched([self.opened.chunks[chunk] for chunk in chunks], pages)
+        names = [self.opened.metadata.schema.column(number).path for number in columns]
+        with pq.ParquetFile(pa.PythonFile(file, "r"), metadata=self.opened.metadata, pre_buffer=False) as parquet:
+            found = parquet.read_row_groups(self.zones, columns=names, use_threads=sum(self.sizes) * len(columns) > MANY)
+        return dict(zip(found.column_names, found.columns, strict=True))
 
-    def view(self, offset: int, length: int) -> memoryview:
-        """These bytes, or as many of them as are here."""
-        place = max(bisect_right(self.starts, offset) - 1, 0)
-        start = offset - self.starts[place]
-        return memoryview(self.fetched[place])[start : start + length]
+    def rows(self, fields: Sequence[Sequence[int]], wanted: Mask) -> dict[str, pa.ChunkedArray]:
+        """The wanted rows of these zones."""
+        found: dict[str, pa.ChunkedArray] = {}
+        alike: dict[bytes, tuple[Mask, list[Sequence[int]]]] = {}
+        for field in fields:
+            covered = self._covered(field, wanted)
+            alike.setdefault(covered.tobytes(), (covered, []))[1].append(field)
+        for covered, together in alike.values():
+            rows = self.whole(together) if covered.all() else self._excerpt(together, covered)
+            keep = pa.array(wanted[covered])
+            found |= {name: column.filter(keep) for name, column in rows.items()}
+        return found
 
-    def readable(self) -> bool:
-        return True
+    def _covered(self, field: Sequence[int], wanted: Mask) -> Mask:
+        """The rows that are decoded for the wanted ones: those of the pages they are in."""
+        covers = [
+            np.concatenate([self.opened.pages.holding(self._chunk(zone, column), rows)[1] for zone, rows in self._split(wanted)])
+            for column in field
+        ]
+        same = all(np.array_equal(cover, covers[0]) for cover in covers)
+        return covers[0] if same else np.ones(len(wanted), np.bool_)
 
-    def seekable(self) -> bool:
-        return True
+    def _excerpt(self, fields: Sequence[Sequence[int]], covered: Mask) -> dict[str, pa.ChunkedArray]:
+        columns = sorted({number for numbers in fields for number in numbers})
+        chosen = [
+            {column: self.opened.pages.holding(self._chunk(zone, column), rows)[0] for column in columns}
+            for zone, rows in self._split(covered)
+            if rows.any()
+        ]
+        every = np.concatenate([pages for zone in chosen for pages in zone.values()])
+        file = self._fetched(self.opened.pages.ranges(every), every)
+        zones = [{column: self._of(file, pages) for column, pages in zone.items()} for zone in chosen]
+        found = excerpts.table(self.opened.schema, self.opened.metadata, zones)
+        return dict(zip(found.column_names, found.columns, strict=True))
 
-    def tell(self) -> int:
-        return self.position
+    def _of(self, file: Sparse, pages: Numbers) -> Excerpt:
+        rows = self.opened.pages.rows[pages]
+        ranges = self.opened.pages.ranges(pages)
+        return Excerpt([file.view(*where) for where in ranges], int(rows.sum()), 0 if rows[0] else ranges[0][1])
 
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self.position = offset if whence == io.SEEK_SET else self.position + offset if whence == io.SEEK_CUR else self.size() + offset
-        return self.position
+    def _split(self, rows: Mask) -> Iterator[tuple[int, Mask]]:
+        """Each zone, and what the mask says of its rows."""
+        starts = accumulate(self.sizes, initial=0)
+        return ((zone, rows[start : start + size]) for zone, start, size in zip(self.zones, starts, self.sizes, strict=False))
 
-    def size(self) -> int:
-        return self.starts[-1] + len(self.fetched[-1])
+    def _chunk(self, zone: int, column: int) -> int:
+        return zone * self.opened.columns + column
 
-    def read_buffer(self, size: int) -> pa.Buffer:
-        """Arrow asks for this in place of ``read``, and copies nothing then."""
-        found = self.view(self.position, size)
-        self.position += len(found)
-        return pa.py_buffer(found)
-
-    def read(self, size: int = -1) -> bytes:
-        return bytes(self.read_buffer(size))
-
-
-def _column(found: pa.Table, field: Field, rows: int) -> pa.ChunkedArray:
-    """The field's values, fitted to its present name and type; the default where the file has none."""
-    place = found.schema.get_field_index(field.physical)
-    if place < 0:
-        return pa.chunked_array([pa.repeat(field.default_scalar, rows)], field.type)
-    return pa.chunked_array([_fitted(chunk, field) for chunk in found.column(place).chunks], field.type)
-
-
-def _fitted(values: pa.Array, field: Field) -> pa.Array:
-    """Values of a file's type as values of the field's: parts by physical name, those it lacks NULL, narrower ones widened."""
-    if field.is_leaf:
-        return values if values.type == field.type else pc.cast(values, field.type)
-    if values.type == field.stored.type:
-        return renamed_array(values, field.type)
-    if not is_.is_struct(field.type):
-        return _refitted(values, field)
-    parts = [_part(values, child) for child in field.children]
-    fields = [child.arrow.with_nullable(True) for child in field.children]
-    mask = pc.is_null(values) if values.null_count else None
-    return renamed_array(pa.StructArray.from_arrays(parts, fields=fields, mask=mask), field.type)
-
-
-def _part(values: pa.StructArray, child: Field) -> pa.Array:
-    place = values.type.get_field_index(child.physical)
-    return pa.nulls(len(values), child.type) if place < 0 else _fitted(values.field(place), child)
-
-
-def _refitted(values: Any, field: Field) -> pa.Array:
-    """A list or map whose parts are to be fitted."""
-    mask = pc.is_null(values) if values.null_count else None
-    if is_.is_map(field.type):
-        key, item = field.children
-        parts = _fitted(values.keys, key), _fitted(values.items, item)
-        return pa.MapArray.from_arrays(values.offsets, *parts, type=field.type, mask=mask)
-    element = _fitted(values.values, field.children[0])
-    return pa.ListArray.from_arrays(values.offsets, element, type=field.type, mask=mask)
+    def _fetched(self, ranges: Sequence[Range], pages: Numbers) -> Sparse:
+        """These bytes of the file, and each page in them checked."""
+        spans = coalesced(ranges, self.store.gap)
+        file = Sparse(spans, self.store.read_ranges(self.block.key, spans))
+        for page, where in zip(pages.tolist(), self.opened.pages.ranges(pages), strict=True):
+            if self.opened.pages.damaged(page, file.view(*where)):
+                zone, column = divmod(int(np.searchsorted(self.opened.pages.first, page, side="right")) - 1, self.opened.columns)
+                name = self.opened.metadata.schema.column(column).path
+                raise Corrupt(
+                    f"{self.store.url}/{self.block.key}: column {name!r} of zone {zone} fails its checksum; restore the file from a copy"
+                )
+        return file

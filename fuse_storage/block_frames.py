@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,6 +24,8 @@ from fuse_storage.statistics import ColumnStatistics
 T = TypeVar("T")
 PLACES: Group = ("id", "location", "size", "footer_offset", "footer_length", "zone_rows")
 """Columns of blocks that are of interest for those that are left: read together, since that is one pass over files."""
+LIVE: Group = ("live_rows", "stats_exact")
+"""What tells whether more than a vote can be had of statistics: asked for by few."""
 FEW = 16
 """Of so few files all that is not statistics is read at once: going back to a store is dearer."""
 
@@ -64,6 +67,13 @@ class Blocks:
     @cached_property
     def row_counts(self) -> Indices:
         return numbers(self._columns(HOT), "row_count")
+
+    @cached_property
+    def intact(self) -> npt.NDArray[np.bool_]:
+        """Blocks of which every row is live and every bound that is not cut is a value: what is kept of them is an answer."""
+        found = self._columns(LIVE)
+        exact = np.asarray(pc.fill_null(found.column("stats_exact"), False).to_numpy(), np.bool_)
+        return np.asarray(exact & (numbers(found, "live_rows", -1) == self.row_counts))
 
     @cached_property
     def sizes(self) -> Indices:

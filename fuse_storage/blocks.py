@@ -1,7 +1,7 @@
 """Blocks: rows in one immutable Parquet file, and back. The only module that writes rows as Parquet.
 
 A file has one row group for each zone, physical column names, and, between its last page and its Parquet footer, a
-**seal**: a 4-byte checksum of each column chunk, then an 8-byte one of those and the footer. One exact read fetches seal
+**seal**: length, rows and checksum of each page, then a checksum of those and the footer. One exact read fetches seal
 and footer, and from then on no byte is believed unchecked. To other readers the seal is a gap that nothing points to.
 Knows no segments and no tables.
 """
@@ -21,11 +21,12 @@ import pyarrow.parquet as pq
 import pyarrow.types as is_
 import xxhash
 
-from fuse_storage import statistics
-from fuse_storage.block_files import BlockFile, Footer, chunk_sum, footer_sum, read
+from fuse_storage import excerpts, statistics
+from fuse_storage.block_files import BlockFile, Footer, footer_sum, read
 from fuse_storage.bounds import is_text
 from fuse_storage.conform import conform, nested, renamed
 from fuse_storage.errors import SchemaError
+from fuse_storage.pages import Pages
 from fuse_storage.schema import Field, Schema
 from fuse_storage.statistics import ColumnStatistics
 
@@ -33,6 +34,12 @@ __all__ = ["ZONE_ROWS", "BlockFile", "Layout", "read", "write"]
 
 ZONE_ROWS = 65_536
 """Rows of a zone: one row of it costs a third of what it costs in a whole block, and smaller zones cost bytes."""
+
+PAGE_ROWS = 8_192
+"""Rows of a page. Against Arrow's 20,000, one row costs less than half, and the file has 1 % more bytes."""
+
+PAGE_BATCH = 1_024
+"""After so many rows the writer looks whether the page is full, by rows or by bytes."""
 
 DISTINCT = 0.05
 """Up to this share of distinct values in a zone a dictionary pays; above, it costs bytes and time."""
@@ -69,7 +76,7 @@ class Layout:
 def write(rows: pa.Table, schema: Schema, properties: Mapping[str, Any] | None = None) -> tuple[bytes, Layout]:
     """The file that holds these rows, at least one, and what is to be remembered of it.
 
-    ``properties``: ``zone_rows`` and ``compression_level``. Raises SchemaError if the rows do not fit the schema.
+    ``properties``: ``zone_rows``, ``page_rows`` and ``compression_level``. Raises SchemaError if the rows do not fit the schema.
     """
     if not rows.num_rows:
         raise SchemaError("a block holds at least one row")
@@ -78,7 +85,7 @@ def write(rows: pa.Table, schema: Schema, properties: Mapping[str, Any] | None =
     table = conform(rows, schema).combine_chunks()
     zones = np.append(np.arange(0, table.num_rows, zone_rows), table.num_rows)
     kinds = list(_leaves(table, schema))
-    stored = _parquet(table, schema, zones, kinds, int(properties.get("compression_level", 1)))
+    stored = _parquet(table, schema, zones, kinds, properties)
     data, footer = _sealed(stored)
     start = len(data) - footer.length
     counted = _statistics(table, schema, zones, {kind.id: kind for kind in kinds}, footer)
@@ -136,13 +143,15 @@ def _is_brief(values: pa.Array) -> bool:
     return not long
 
 
-def _parquet(table: pa.Table, schema: Schema, zones: npt.NDArray[np.int64], kinds: list[_Leaf], level: int) -> pa.Buffer:
+def _parquet(table: pa.Table, schema: Schema, zones: npt.NDArray[np.int64], kinds: list[_Leaf], properties: Mapping[str, Any]) -> pa.Buffer:
+    page_rows = int(properties.get("page_rows", PAGE_ROWS))
     sink = pa.BufferOutputStream()
     stored = renamed(table, schema.physical)
     writer = pq.ParquetWriter(
         sink, schema.physical,
         version="2.6", data_page_version="1.0",  # what every reader of Spark 4 reads fastest
-        compression="zstd", compression_level=level,
+        max_rows_per_page=page_rows, write_batch_size=min(page_rows, PAGE_BATCH),
+        compression="zstd", compression_level=int(properties.get("compression_level", 1)),
         use_dictionary=[kind.path for kind in kinds if kind.dictionary] or False,
         write_statistics=[kind.path for kind in kinds if kind.statistics] or False,
         write_page_checksum=True,
@@ -159,14 +168,15 @@ def _parquet(table: pa.Table, schema: Schema, zones: npt.NDArray[np.int64], kind
 def _sealed(stored: pa.Buffer) -> tuple[bytes, Footer]:
     """The file with its seal, and its footer."""
     metadata = pq.read_metadata(pa.BufferReader(stored))
-    view = memoryview(stored)
+    view = memoryview(stored).cast("B")
     parquet_footer = int.from_bytes(view[-8:-4], "little") + 8
     body, tail = view[:-parquet_footer], bytes(view[-parquet_footer:])
-    places = Footer.places(metadata)
-    sums = [chunk_sum(body[offset : offset + length], number) for number, (offset, length) in enumerate(places)]
-    packed = np.array(sums, "<u4").tobytes()
+    chunks = Footer.places(metadata)
+    flat = [metadata.schema.column(number).max_repetition_level == 0 for number in range(metadata.num_columns)]
+    pages = Pages.of(body, chunks, flat * metadata.num_row_groups)
+    packed = pages.packed()
     seal = packed + footer_sum(packed + tail)
-    return b"".join((body, seal, tail)), Footer(metadata, places, sums, len(seal) + len(tail))
+    return b"".join((body, seal, tail)), Footer(metadata, chunks, pages, excerpts.schema_of(memoryview(tail)), len(seal) + len(tail))
 
 
 def _statistics(

@@ -7,7 +7,7 @@ Conflict, which names the first of them that does. Knows nothing of how a draft 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,11 +18,13 @@ from fuse_storage import columnar
 from fuse_storage.columnar import Indices
 from fuse_storage.drafts import Draft
 from fuse_storage.errors import AlreadyExists, Conflict, NotFound, SchemaError
-from fuse_storage.merging import Merger
+from fuse_storage.evolution import Step
+from fuse_storage.merging import Merger, gathering
 from fuse_storage.schema import Schema
-from fuse_storage.segments import StagedSegment, beside, listed, parts
+from fuse_storage.segments import StagedSegment, beside, listed, parts, read_list
 from fuse_storage.sidecar_writing import stage
 from fuse_storage.sidecars import StagedSidecars, unindexed
+from fuse_storage.snapshots import Snapshot
 
 
 class Change(Protocol):
@@ -44,7 +46,7 @@ class Append:
     name: str = "append"
 
     def apply(self, draft: Draft) -> None:
-        _refuse_other_columns(self.staged, draft)
+        refuse_other_columns(self.staged, draft)
         draft.add(self.staged)
         draft.merge_small()
 
@@ -58,7 +60,7 @@ class Overwrite:
     name: str = "overwrite"
 
     def apply(self, draft: Draft) -> None:
-        _refuse_other_columns(self.staged, draft)
+        refuse_other_columns(self.staged, draft)
         winner = None if self.force else draft.since(lambda before, after: after.next_row_id > before.next_row_id)
         if winner is not None:
             raise Conflict(f"rows that this overwrite has not seen were added by {winner}: read again, and decide again", str(winner))
@@ -111,6 +113,70 @@ class Undefine:
 
 
 @dataclass(frozen=True, slots=True)
+class Restore:
+    """What the table was at another snapshot: rows, columns, definitions, properties.
+
+    What must only grow stays: ids of columns and rows, names that were ever used, versions of applications.
+    """
+
+    old: Snapshot
+    name: str = "restore"
+
+    def apply(self, draft: Draft) -> None:
+        old, head = self.old, draft.head
+        if old.id == head.id:
+            return
+        if (winner := draft.since(lambda before, after: not _same_but_for_indexed(before, after))) is not None:
+            raise Conflict(f"the table was changed by {winner}: look at it again before it is replaced", str(winner))
+        names = {id: tuple(dict.fromkeys([*head.names.get(id, ()), *old.names.get(id, ())])) for id in {*head.names, *old.names}}
+        draft.shape = replace(
+            head, schema_id=old.schema_id, schemas={**head.schemas, **old.schemas}, names=names, cluster_ids=old.cluster_ids,
+            last_column_id=max(head.last_column_id, old.last_column_id), properties=old.properties,
+        )  # fmt: skip
+        draft.rows, draft.definitions = read_list(draft.store, old), dict(old.definitions)
+        draft.next_row_id = max(head.next_row_id, old.next_row_id)
+        draft.summary["restored"] = old.id
+        draft.changed = True
+
+
+def _same_but_for_indexed(before: Snapshot, after: Snapshot) -> bool:
+    """Whether a commit changed nothing but what indexes know."""
+    parts = ("row_count", "next_row_id", "block_count", "schema_id", "schemas", "definitions", "properties", "cluster_ids")
+    return all(getattr(before, part) == getattr(after, part) for part in parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Gather:
+    """As few segments as there can be. Goes together with everything."""
+
+    name: str = "gather"
+
+    def apply(self, draft: Draft) -> None:
+        before = len(draft.rows)
+        draft.merge(gathering(draft.rows.column("block_count").to_pylist()))
+        draft.changed = draft.changed or len(draft.rows) < before
+
+
+@dataclass(frozen=True, slots=True)
+class Evolve:
+    """Other columns. Conflict if somebody else changed columns, or, where indexes matter to it, definitions."""
+
+    step: Step
+    indexed: bool = False
+    name: str = "evolve"
+
+    def apply(self, draft: Draft) -> None:
+        winner = draft.since(lambda before, after: before.schemas != after.schemas or before.schema_id != after.schema_id)
+        if winner is None and self.indexed:
+            winner = draft.since(lambda before, after: before.definitions != after.definitions)
+        if winner is not None:
+            raise Conflict(f"columns or indexes were changed by {winner}: look at them again before changing more", str(winner))
+        evolved = self.step(draft.shape)
+        draft.changed = draft.changed or evolved is not draft.shape
+        draft.shape = evolved
+
+
+@dataclass(frozen=True, slots=True)
 class Attach:
     """What an index knows of segments of the base. Follows their blocks into whatever segments they are in by now.
 
@@ -122,7 +188,7 @@ class Attach:
     name: str = "attach"
 
     def apply(self, draft: Draft) -> None:
-        if self.key not in draft.keys:
+        if self.key not in draft.keys or not draft.same_columns:
             return
         known = set(draft.base_rows.column("id").to_pylist())
         if strange := sorted(set(self.staged) - known):
@@ -198,11 +264,16 @@ def _chosen(before: pa.Table, new: pa.Table, places: Indices) -> pa.Table:
     return both.take(pa.array(np.where(places < 0, np.arange(len(before)), places + len(before)))).combine_chunks()
 
 
-def _refuse_other_columns(staged: Sequence[StagedSegment], draft: Draft) -> None:
-    for id in sorted({segment.schema_id for segment in staged} - {draft.schema.id}):
-        if id not in draft.head.schemas:
+def refuse_other_columns(staged: Sequence[StagedSegment], draft: Draft) -> None:
+    """Raise Conflict where columns that these rows hold were changed since they were written."""
+    for id in sorted({segment.schema_id for segment in staged}):
+        was, known = draft.base.schemas.get(id), draft.shape.schemas.get(id)
+        if was is not None and known != was:  # another history took over here
+            winner = draft.since(lambda before, after: before.schemas != after.schemas)
+            raise Conflict(f"the columns were replaced by {winner}: write the rows again", str(winner))
+        if known is None:
             raise SchemaError(f"{draft.store.url} never had the schema {id} with which these rows were written")
-        if changed := columns_changed(draft.head.schemas[id], draft.schema):
+        if changed := columns_changed(known, draft.schema):
             winner = draft.since(lambda before, after: before.schema_id != after.schema_id)
             raise Conflict(f"column {changed[0]!r} was changed by {winner}: write the rows again", str(winner))
 

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from fuse_storage.errors import AlreadyExists
-from fuse_storage.merging import Merger, plan
+from fuse_storage.merging import Merger, Span, plan
 from fuse_storage.refs import RefEntry
 from fuse_storage.schema import Schema
 from fuse_storage.segments import StagedSegment, listed, read_list, sidecar_columns, unpacked_row
@@ -29,7 +29,8 @@ Passed = Callable[[], Sequence[tuple[RefEntry, Snapshot]]]
 class Draft:
     """The next snapshot in the making: that of ``head``, and what the changes make of it.
 
-    ``base``: the snapshot that the changes were decided on. ``rows``: rows of the list of segments, in order.
+    ``base``: the snapshot that the changes were decided on. ``shape``: as the head, but for what changes made of its
+    columns, cluster key and properties. ``rows``: rows of the list of segments, in order.
     """
 
     store: Store
@@ -38,20 +39,28 @@ class Draft:
     passed: Passed
     builders: Mapping[str, SidecarBuilder]
     merges: dict[tuple[Any, ...], pa.Table | None]
+    shape: Snapshot = field(init=False)
     rows: pa.Table = field(init=False)
     definitions: dict[str, Mapping[str, Any]] = field(init=False)
     next_row_id: int = field(init=False)
-    summary: dict[str, int] = field(default_factory=dict)
+    summary: dict[str, Any] = field(default_factory=dict)
     changed: bool = False
 
     def __post_init__(self) -> None:
+        self.shape = self.head
         self.rows = read_list(self.store, self.head)
         self.definitions = dict(self.head.definitions)
         self.next_row_id = self.head.next_row_id
 
     @property
     def schema(self) -> Schema:
-        return self.head.schema
+        return self.shape.schema
+
+    @property
+    def same_columns(self) -> bool:
+        """Whether a column id means the same at the head as at the base; not where another branch's history took over."""
+        now = self.head.schemas
+        return all(now.get(id, schema) == schema for id, schema in self.base.schemas.items())
 
     @property
     def keys(self) -> list[str]:
@@ -72,16 +81,20 @@ class Draft:
 
     def add(self, staged: Sequence[StagedSegment]) -> None:
         """Put new segments at the end, and number their rows."""
+        self.rows = listed([self.rows, *self.numbered(staged)], self.schema, self.keys)
+        self.changed = True
+
+    def numbered(self, staged: Sequence[StagedSegment]) -> list[pa.Table]:
+        """New segments' rows of the list, and numbers for the rows in them."""
         self._refuse_known(staged)
         rows = []
         for segment in staged:
             row = _with(unpacked_row(segment.row), "first_row_id", self.next_row_id)
             rows.append(_with(row, "added_by", self.head.sequence + 1))
             self.next_row_id += segment.row_count
-        self.rows = listed([self.rows, *rows], self.schema, self.keys)
-        self.summary["added_rows"] = sum(segment.row_count for segment in staged)
-        self.summary["added_blocks"] = sum(segment.block_count for segment in staged)
-        self.changed = True
+        for name, counts in (("added_rows", [one.row_count for one in staged]), ("added_blocks", [one.block_count for one in staged])):
+            self.summary[name] = self.summary.get(name, 0) + sum(counts)
+        return rows
 
     def _refuse_known(self, staged: Sequence[StagedSegment]) -> None:
         known = set(self.rows.column("id").to_pylist())
@@ -91,8 +104,11 @@ class Draft:
             known.add(segment.id)
 
     def merge_small(self) -> None:
-        """Join small adjacent segments."""
-        spans = plan(self.rows.column("block_count").to_pylist())
+        """Join small adjacent segments, where there are enough of them."""
+        self.merge(plan(self.rows.column("block_count").to_pylist()))
+
+    def merge(self, spans: Sequence[Span]) -> None:
+        """Join these segments; those that cannot be read stay as they are."""
         merger = Merger(self.store, self.schema, self.keys, self.builders)
         pieces, at = [], 0
         for start, end in spans:

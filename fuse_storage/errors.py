@@ -7,6 +7,7 @@ StorageError          something about the store itself: permission, network, dis
 ├── CommitUnknown     no answer came: ask ``table.was_committed(commit_id)`` before trying again
 ├── Expired           this writer took longer than it may: begin again
 ├── SchemaError       also a ValueError: the rows or the change do not fit the columns
+├── InvalidArgument   also a ValueError: a name, a time or a property that cannot be: give another
 └── FormatError       the bytes are not what we write: do not retry
     ├── Corrupt       they were, and are damaged: repair or rebuild
     └── Unsupported   they are of a newer version: upgrade
@@ -60,6 +61,10 @@ class Expired(StorageError):
 
 class SchemaError(StorageError, ValueError):
     """A column is missing, unknown, ambiguous or of a type that does not fit; the message names it."""
+
+
+class InvalidArgument(StorageError, ValueError):
+    """A name, a time or a property that cannot be; the message names it and says what can."""
 
 
 class FormatError(StorageError):

@@ -99,11 +99,16 @@ class LocalStore:
         if not self._swept:
             self._sweep()
         draft = f"{self.url}/{STAGING}/{uuid.uuid4().hex}"
-        with open(draft, "xb", buffering=0) as file:
-            view = memoryview(data)
-            while view:
-                view = view[file.write(view) :]
-            os.fsync(file.fileno())
+        try:
+            with open(draft, "xb", buffering=0) as file:
+                view = memoryview(data)
+                while view:
+                    view = view[file.write(view) :]
+                os.fsync(file.fileno())
+        except BaseException:
+            with suppress(OSError):  # a full disk should not stay full of it
+                os.unlink(draft)
+            raise
         return draft
 
     def _sweep(self) -> None:

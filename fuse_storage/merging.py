@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fuse_storage import columnar
-from fuse_storage.columnar import Part
+from fuse_storage.columnar import Indices, Part
 from fuse_storage.errors import FormatError, NotFound, StorageError
 from fuse_storage.references import Reference, created, new_id
 from fuse_storage.schema import Schema
@@ -50,6 +50,18 @@ def plan(block_counts: Sequence[int]) -> list[Span]:
         groups = [group for run in _runs(counts, size) for group in _groups(counts, run, size)]
         spans = [(spans[start][0], spans[end - 1][1]) for start, end in groups]
         counts = [sum(counts[start:end]) for start, end in groups]
+    return [span for span in spans if span[1] - span[0] > 1]
+
+
+def gathering(block_counts: Sequence[int]) -> list[Span]:
+    """Every span of at least two neighbours that fit into one segment, whatever their classes."""
+    spans: list[Span] = []
+    start = total = 0
+    for number, count in enumerate([*block_counts, MAX_BLOCKS + 1]):
+        if total + count > MAX_BLOCKS:
+            spans.append((start, number))
+            start, total = number, 0
+        total += count
     return [span for span in spans if span[1] - span[0] > 1]
 
 
@@ -96,6 +108,12 @@ def _class(count: int) -> int:
     return next((number for number in range(CLASSES - 1) if count < FACTOR ** (number + 1)), CLASSES - 1)
 
 
+def _spread(counts: Indices, chosen: Indices) -> Indices:
+    """The numbers of the zones of these blocks, where block i of all has ``counts[i]`` zones."""
+    starts = columnar.offsets(counts)
+    return np.concatenate([np.arange(starts[block], starts[block + 1]) for block in chosen.tolist()])
+
+
 @dataclass(frozen=True, slots=True)
 class Merger:
     """Merges rows of a list. ``builders``: by key, to roll up what indexes know of the larger segment."""
@@ -113,14 +131,25 @@ class Merger:
             return None
 
     def _merge(self, rows: pa.Table) -> pa.Table:
+        return self.rearranged(rows, np.arange(int(columnar.numbers(rows, "block_count").sum())))
+
+    def rearranged(self, rows: pa.Table, chosen: Indices) -> pa.Table:
+        """One row of a list, for a segment of these blocks of these segments, in this order. Raises StorageError.
+
+        ``chosen``: numbers of blocks, counted through all the segments; at least one.
+        """
         id = new_id()
-        blocks = pa.concat_tables([self._blocks(part, rows.slice(number, 1)) for number, part in enumerate(parts(rows))])
+        every = pa.concat_tables([self._blocks(part, rows.slice(number, 1)) for number, part in enumerate(parts(rows))])
+        blocks = every.take(pa.array(chosen)).combine_chunks()
         segment = created(self.store, segment_path(id), columnar.encode(blocks))
-        added_by = pc.max(rows.column("added_by")).as_py()
-        merged = segment_row(id, segment, self._zones(id, rows), blocks, self.schema, added_by)
+        added_by = pc.max(blocks.column("added_by")).as_py()
+        zone_counts = np.asarray(pc.list_value_length(columnar.flat(every, "zone_rows")).to_numpy(), np.int64)
+        merged = segment_row(id, segment, self._zones(id, rows, _spread(zone_counts, chosen)), blocks, self.schema, added_by)
         for key in self.keys:
-            if (joined := self.joined(rows, key)) is not None:
-                merged = beside(merged, stage(self.store, id, key, joined, self.builders.get(key)).row)
+            joined = self.joined(rows, key)
+            kept = None if joined is None else joined.take(pa.array(chosen)).combine_chunks()
+            if kept is not None and pc.any(kept.column("indexed")).as_py():
+                merged = beside(merged, stage(self.store, id, key, kept, self.builders.get(key)).row)
         return merged
 
     def _blocks(self, part: Part, row: pa.Table) -> pa.Table:
@@ -132,14 +161,14 @@ class Merger:
         columns = {name: pc.coalesce(table.column(name), told[name]) if name in told else table.column(name) for name in BLOCK.names}
         return pa.table(columns | statistics_columns(self.schema, table))
 
-    def _zones(self, id: str, rows: pa.Table) -> Reference | None:
+    def _zones(self, id: str, rows: pa.Table, chosen: Indices) -> Reference | None:
         found = []
         for part in zone_parts(rows):
             table = None if part is None else self._optional(part)
             if table is None:
                 return None  # zones only help to skip
             found.append(pa.table({"row_count": table.column("row_count")} | statistics_columns(self.schema, table)))
-        return created(self.store, zones_path(id), columnar.encode(pa.concat_tables(found)))
+        return created(self.store, zones_path(id), columnar.encode(pa.concat_tables(found).take(pa.array(chosen)).combine_chunks()))
 
     def joined(self, rows: pa.Table, key: str) -> pa.Table | None:
         """The ``_x`` rows of all these segments, one after the other; None if no block is indexed."""

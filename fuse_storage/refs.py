@@ -1,4 +1,4 @@
-"""Branches and tags: which snapshot a name means.
+"""Branches: which snapshot a name means now, and which it meant before.
 
 A branch is a chain of entries, one file per commit, created once and never changed, contiguous and never deleted: its
 head, and the log of all that happened. So a stale idea of the head is harmless: walk on from it. Nothing is listed to
@@ -18,7 +18,7 @@ from typing import Any
 
 import xxhash
 
-from fuse_storage.errors import AlreadyExists, Corrupt, FormatError, NotFound, StorageError, Unsupported
+from fuse_storage.errors import Corrupt, FormatError, InvalidArgument, NotFound, StorageError, Unsupported
 from fuse_storage.references import Reference
 from fuse_storage.store import Store
 
@@ -58,12 +58,12 @@ class RefEntry:
         }  # fmt: skip
         if self.reference is not None:
             found["snapshot"] = {"id": self.snapshot_id, **self.reference.to_json()}
-        return _sealed(found)
+        return sealed(found)
 
     @staticmethod
     def decode(data: bytes, where: str) -> RefEntry:
         """Raises Unsupported for a kind of a newer version, Corrupt for bytes that are not as they were written."""
-        found = _opened(data, where)
+        found = opened(data, where)
         if (kind := found.get("kind")) not in ("snapshot", "tombstone"):
             raise Unsupported(f"{where} is an entry of kind {kind!r}, which this version does not know: upgrade fuse-index")
         try:
@@ -87,7 +87,7 @@ class Branch:
     name: str
 
     def __post_init__(self) -> None:
-        _check_name(self.name, "branch")
+        check_name(self.name, "branch")
 
     def key(self, sequence: int) -> str:
         return f"_refs/branch/{self.name}/{sequence:020}.json"
@@ -117,6 +117,10 @@ class Branch:
             else:
                 low, data = middle, further
         return known if known is not None and low == known.sequence else self._decoded(low, data)
+
+    def newest(self) -> RefEntry | None:
+        """The newest entry, a tombstone too; None if there never was such a branch."""
+        return self.head() if self.find(1) is not None else None
 
     def create(self, entry: RefEntry) -> None:
         """Commit: nothing else makes a snapshot visible. Raises AlreadyExists if someone else's entry is there."""
@@ -177,46 +181,6 @@ class Branch:
         return entry
 
 
-@dataclass(frozen=True, slots=True)
-class Tag:
-    """A name for one snapshot, for ever."""
-
-    name: str
-    timestamp: datetime
-    snapshot_id: str
-    reference: Reference
-
-
-def create_tag(store: Store, tag: Tag) -> None:
-    """Raises AlreadyExists if the name is taken, ValueError if it could be taken for a time or a snapshot id."""
-    _check_name(tag.name, "tag")
-    if is_id(tag.name) or is_time(tag.name):
-        raise ValueError(f"{tag.name!r} is no name for a tag: it could be taken for a time or a snapshot id")
-    found = {"kind": "tag", "name": tag.name, "timestamp": written(tag.timestamp)}
-    data = _sealed({**found, "snapshot": {"id": tag.snapshot_id, **tag.reference.to_json()}})
-    try:
-        store.create(_tag_key(tag.name), data)
-    except AlreadyExists as taken:
-        raise AlreadyExists(f"{store.url} already has a tag {tag.name!r}: choose another name") from taken
-
-
-def find_tag(store: Store, name: str) -> Tag | None:
-    """The tag of this name, or None."""
-    if NAME.fullmatch(name) is None:
-        return None
-    try:
-        data = store.read(_tag_key(name))
-    except NotFound:
-        return None
-    where = f"{store.url}/{_tag_key(name)}"
-    found = _opened(data, where)
-    try:
-        held = found["snapshot"]
-        return Tag(found["name"], datetime.fromisoformat(found["timestamp"]), held["id"], Reference.from_json(held))
-    except (LookupError, TypeError, ValueError) as problem:
-        raise FormatError(f"{where} is no tag: {problem!r}") from problem
-
-
 def next_timestamp(parent: datetime | None, now: datetime | None = None) -> datetime:
     """Now, or just after the parent's time where this writer's clock is behind."""
     now = now or datetime.now(UTC)
@@ -235,13 +199,10 @@ def is_time(text: str) -> bool:
     return True
 
 
-def _tag_key(name: str) -> str:
-    return f"_refs/tag/{name}.json"
-
-
-def _check_name(name: str, what: str) -> None:
+def check_name(name: str, what: str) -> None:
+    """Raises InvalidArgument for what cannot name a branch or a tag."""
     if NAME.fullmatch(name) is None:
-        raise ValueError(f"{name!r} is no name for a {what}: use up to 100 letters, digits and . _ - and begin with a letter or digit")
+        raise InvalidArgument(f"{name!r} is no name for a {what}: use up to 100 letters, digits and . _ - and begin with a letter or digit")
 
 
 def written(time: datetime) -> str:
@@ -249,12 +210,13 @@ def written(time: datetime) -> str:
     return time.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def _sealed(found: Mapping[str, Any]) -> bytes:
+def sealed(found: Mapping[str, Any]) -> bytes:
     """JSON with a checksum of all the rest as its last member."""
     return json.dumps({**found, "checksum": _checksum(found)}, indent=2, ensure_ascii=False).encode() + b"\n"
 
 
-def _opened(data: bytes, where: str) -> dict[str, Any]:
+def opened(data: bytes, where: str) -> dict[str, Any]:
+    """What ``sealed`` wrote. Raises Corrupt."""
     try:
         found = json.loads(data)
         if found.pop("checksum") == _checksum(found):

@@ -6,6 +6,7 @@ head. Nothing here writes rows or decides who wins; that is done by ``writing`` 
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -21,20 +22,27 @@ from fuse_storage.block_frames import Blocks, Zones
 from fuse_storage.cache import shared
 from fuse_storage.columnar import Indices
 from fuse_storage.drafts import Passed
-from fuse_storage.errors import AlreadyExists, NotFound, SchemaError, StorageError
+from fuse_storage.errors import AlreadyExists, InvalidArgument, NotFound, SchemaError, StorageError
 from fuse_storage.frames import SegmentList
+from fuse_storage.holding import hold
+from fuse_storage.pages import Mask
 from fuse_storage.references import new_id, read_verified
-from fuse_storage.refs import MAIN, NAME, Branch, RefEntry, Tag, create_tag, find_tag, is_id, next_timestamp
+from fuse_storage.refs import MAIN, NAME, Branch, RefEntry, is_id, next_timestamp, written
 from fuse_storage.schema import Schema
 from fuse_storage.segments import read_list
 from fuse_storage.sidecar_writing import SidecarBuilder, SidecarWriter
 from fuse_storage.snapshots import Snapshot, place_of, snapshot_path
 from fuse_storage.store import Store, open_store
+from fuse_storage.tags import Tag, find_tag, near, tags
 from fuse_storage.transaction import Transaction, land, publish
 from fuse_storage.writing import Limits, SegmentWriter
 
 OWN = ("_refs/", "_ss/", "_sg/", "_x/", "_b/", "_i/")
 """Where the files of a table are; what else is in a folder is not a table's."""
+
+
+KNOWN = (*Limits.__dataclass_fields__, "compression_level", "max_write_seconds")
+"""Properties that mean something here; any other is kept for whoever set it."""
 
 
 class Table:
@@ -59,7 +67,7 @@ class Table:
         """A new table without rows. ``options``: those of the store.
 
         Raises AlreadyExists where there is a table or anything else, SchemaError for a column that cannot be,
-        ValueError for a property that cannot be.
+        InvalidArgument for a property that cannot be.
         """
         store = _store(store, options)
         made, properties = Schema.create(schema), _checked(properties or {})
@@ -102,11 +110,12 @@ class Table:
         if is_id(at):
             return _at_snapshot(store, at)
         if (tag := find_tag(store, at)) is not None:
-            return _at_snapshot(store, tag.snapshot_id)
+            return _at_tag(store, tag)
         try:
             when = datetime.fromisoformat(at)
         except ValueError:
-            raise NotFound(f"{store.url} has no tag {at!r}, and it is neither a snapshot id nor a time in ISO form") from None
+            hint = near(at, [tag.name for tag in tags(store)])
+            raise NotFound(f"{store.url} has no tag {at!r}, and it is neither a snapshot id nor a time in ISO form{hint}") from None
         return _at_entry(chain, chain.at_time(_aware(when, at)))
 
     def at(self, snapshot_id: str) -> Table:
@@ -146,11 +155,12 @@ class Table:
         chain = Branch(self.store, self.branch)
         return any(entry.commit_id == commit_id for entry in chain.walk(chain.head(known=self.entry).sequence))
 
-    def tag(self, name: str) -> Tag:
-        """Name this snapshot, for ever. Raises AlreadyExists if the name is taken."""
+    def tag(self, name: str, expires: datetime | None = None) -> Tag:
+        """Name this snapshot, for ever or until a time. Raises AlreadyExists if the name is taken, InvalidArgument if it is none."""
         assert self.entry.reference is not None
-        tag = Tag(name, datetime.now(UTC), self.snapshot.id, self.entry.reference)
-        create_tag(self.store, tag)
+        until = None if expires is None else _aware(expires, str(expires))
+        tag = Tag(name, datetime.now(UTC), self.snapshot.id, self.entry.reference, until)
+        hold(self.store, self.branch, self.entry, tag)
         return tag
 
     def segments(self) -> SegmentList:
@@ -179,23 +189,30 @@ class Table:
         """The zones of these blocks. Raises nothing for zones that cannot be read."""
         return blocks.zones()
 
-    def read(self, blocks_of: Blocks, block: int, columns: Sequence[str], zones: Sequence[int] | None = None) -> pa.Table:
+    def read(
+        self, blocks_of: Blocks, block: int, columns: Sequence[str], zones: Sequence[int] | None = None, rows: Mask | None = None
+    ) -> pa.Table:
         """These columns, under their logical names, of one block of the frame, or of some of its zones.
 
+        ``rows``: which rows of these zones, one element for each; pages without any of them are not read.
         Raises SchemaError for an unknown column, NotFound or Corrupt for a damaged file.
         """
-        return blocks.read(self.store, blocks_of.file(block), self.snapshot.schema, columns, zones)
+        return blocks.read(self.store, blocks_of.file(block), self.snapshot.schema, columns, zones, rows=rows)
 
     def listing(self) -> tuple[list[str], Indices]:
         """Paths or URLs of all blocks' files, in their order, and their sizes in bytes."""
         found = self.blocks()
         return [self.store.path(key) or f"{self.store.url}/{key}" for key in found.locations], found.sizes
 
-    def writer(self, sidecars: Sequence[SidecarBuilder] = (), **limits: int) -> SegmentWriter:
-        """Takes rows, stages segments with what these indexes know of them. ``limits``: see ``writing.Limits``."""
+    def writer(self, sidecars: Sequence[SidecarBuilder] = (), schema: Schema | None = None, **limits: int) -> SegmentWriter:
+        """Takes rows, stages segments with what these indexes know of them. ``limits``: see ``writing.Limits``.
+
+        ``schema``: other columns, which the transaction that commits these rows is to bring.
+        """
         self.snapshot.refuse_writing()
         properties = self.snapshot.properties
-        return SegmentWriter(self.store, self.snapshot.schema, tuple(sidecars), Limits.of(properties, **limits), properties)
+        limited = Limits.of(properties, **limits)
+        return SegmentWriter(self.store, schema or self.snapshot.schema, tuple(sidecars), limited, properties)
 
     def sidecar_writer(self, builder: SidecarBuilder) -> SidecarWriter:
         """Stages what an index knows of segments that are already there."""
@@ -215,15 +232,21 @@ def _clustering(schema: Schema, name: str) -> int:
 
 
 def _checked(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Properties as a snapshot can hold them. Raises ValueError for one that cannot be."""
+    """Properties as a snapshot can hold them. Raises InvalidArgument for one that cannot be."""
+    for name in properties:
+        if name not in KNOWN and (near := difflib.get_close_matches(name, KNOWN, 1, 0.8)):
+            raise InvalidArgument(f"no property {name!r} means anything: did you mean {near[0]!r}?")
     Limits.of(properties)
+    level = properties.get("compression_level", 1)
+    if not isinstance(level, int) or not 1 <= level <= 22:
+        raise InvalidArgument(f"compression_level = {level!r}: it must be a whole number from 1 to 22")
     limit = properties.get("max_write_seconds", 1)
     if not isinstance(limit, int | float) or not limit > 0:
-        raise ValueError(f"max_write_seconds = {limit!r}: it must be a number above 0")
+        raise InvalidArgument(f"max_write_seconds = {limit!r}: it must be a number above 0")
     try:
         return dict(json.loads(json.dumps(dict(properties), allow_nan=False)))
-    except TypeError as problem:
-        raise ValueError(f"properties must be what JSON can hold: {problem}") from problem
+    except (TypeError, ValueError) as problem:
+        raise InvalidArgument(f"properties must be what JSON can hold: {problem}") from problem
 
 
 def _store(store: Store | str | Path, options: Mapping[str, str] | None) -> Store:
@@ -245,6 +268,12 @@ def _at_entry(chain: Branch, entry: RefEntry) -> Table:
     return Table(chain.store, chain.name, entry, _snapshot(chain.store, entry))
 
 
+def _at_tag(store: Store, tag: Tag) -> Table:
+    if tag.expires is not None and tag.expired():
+        raise NotFound(f"{store.url}: tag {tag.name!r} expired at {written(tag.expires)}; it named snapshot {tag.snapshot_id}")
+    return _at_snapshot(store, tag.snapshot_id)
+
+
 def _at_snapshot(store: Store, id: str) -> Table:
     """A snapshot says which entry made it visible; only that entry is believed."""
     try:
@@ -260,7 +289,7 @@ def _at_snapshot(store: Store, id: str) -> Table:
 
 def _aware(when: datetime, text: str) -> datetime:
     if when.tzinfo is None:
-        raise ValueError(f"{text!r} has no time zone: add one, such as +00:00")
+        raise InvalidArgument(f"{text!r} has no time zone: add one, such as +00:00")
     return when
 
 
@@ -286,7 +315,7 @@ def _not_a_table(chain: Branch, missing: NotFound) -> StorageError:
     _refuse_file(store)
     branches = sorted({found.key.split("/")[2] for found in store.list("_refs/branch")})
     if branches:
-        return NotFound(f"{store.url} has no branch {chain.name!r}: it has {branches}")
+        return NotFound(f"{store.url} has no branch {chain.name!r}{near(chain.name, branches)}")
     other = next((found.key for found in store.list() if not found.key.startswith(OWN)), None)
     if other is not None:
         return NotFound(f"{store.url} is no table of this kind: it holds other files, such as {other!r}")

@@ -11,7 +11,7 @@ import json
 import random
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -21,11 +21,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fuse_storage import columnar
-from fuse_storage.changes import Append, Attach, Change, Define, Overwrite, Undefine
+from fuse_storage.changes import Append, Attach, Change, Define, Evolve, Gather, Overwrite, Restore, Undefine
 from fuse_storage.drafts import Draft
 from fuse_storage.errors import AlreadyExists, CommitUnknown, Conflict, Expired, NotFound, StorageError
+from fuse_storage.evolution import Step
 from fuse_storage.references import Reference, created, new_id
 from fuse_storage.refs import Branch, RefEntry, next_timestamp
+from fuse_storage.rewriting import Rewrite, Swap, Unseen
 from fuse_storage.segments import StagedSegment, list_path
 from fuse_storage.sidecar_writing import SidecarBuilder
 from fuse_storage.sidecars import StagedSidecars
@@ -64,6 +66,13 @@ class Transaction:
         """Replace all rows. Conflict if rows were added since the table was read, unless ``force``."""
         return self._stage(Overwrite(tuple(staged), force), staged)
 
+    def rewrite(
+        self, swaps: Sequence[Swap], staged: Sequence[StagedSegment], touched: Iterable[str], unseen: Unseen | None = None,
+        name: str = "rewrite",
+    ) -> Transaction:  # fmt: skip
+        """Replace blocks by what a writer staged for them; see ``rewriting.Rewrite``."""
+        return self._stage(Rewrite(tuple(swaps), tuple(staged), frozenset(touched), unseen, name), staged)
+
     def attach(self, key: str, staged: Mapping[str, StagedSidecars]) -> Transaction:
         """Add what an index, by its key, knows of segments, by their ids."""
         return self._stage(Attach(key, dict(staged))) if staged else self
@@ -77,6 +86,18 @@ class Transaction:
     def undefine(self, name: str) -> Transaction:
         """Drop a definition, and with it all its sidecars."""
         return self._stage(Undefine(name))
+
+    def gather(self) -> Transaction:
+        """Join segments that fit into one; nothing is committed if there are none."""
+        return self._stage(Gather())
+
+    def evolve(self, step: Step, indexed: bool = False) -> Transaction:
+        """Change columns by a step of ``evolution``. ``indexed``: it also matters which indexes there are."""
+        return self._stage(Evolve(step, indexed))
+
+    def restore(self, old: Snapshot) -> Transaction:
+        """Make the table what it was at ``old``: rows, columns, indexes. Conflict if somebody changed it since it was read."""
+        return self._stage(Restore(old))
 
     def commit(
         self, operation: str | None = None, application: tuple[str, int] | None = None, timeout: float = 60.0,
@@ -158,7 +179,7 @@ class _Attempt:
         return self._written(head, draft)
 
     def _written(self, head: Table, draft: Draft) -> tuple[RefEntry, Snapshot]:
-        store, now, id = head.store, draft.head, new_id()
+        store, now, made, id = head.store, draft.head, draft.shape, new_id()
         rows, path = draft.rows, list_path(id)
         rolled_up = any(name.endswith(".roll_up") for name in rows.column_names)
         data = columnar.encode(rows, any_types=rolled_up) if len(rows) else b""
@@ -166,8 +187,8 @@ class _Attempt:
         timestamp = next_timestamp(head.entry.timestamp)
         snapshot = Snapshot(
             id=id, sequence=now.sequence + 1, branch=head.branch, commit_id=self.transaction.commit_id, parent=now.id,
-            timestamp=timestamp, operation=self.operation, schema_id=now.schema_id, schemas=now.schemas,
-            last_column_id=now.last_column_id, names=now.names, cluster_ids=now.cluster_ids, properties=now.properties,
+            timestamp=timestamp, operation=self.operation, schema_id=made.schema_id, schemas=made.schemas,
+            last_column_id=made.last_column_id, names=made.names, cluster_ids=made.cluster_ids, properties=made.properties,
             definitions=draft.definitions, applications=applications, summary={**draft.summary, **self.summary},
             row_count=_total(rows, "row_count"), block_count=_total(rows, "block_count"), segment_count=len(rows),
             bytes=_total(rows, "size"), next_row_id=draft.next_row_id,

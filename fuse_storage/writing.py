@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from fuse_storage import blocks, columnar, statistics
-from fuse_storage.blocks import ZONE_ROWS, Layout
+from fuse_storage.blocks import PAGE_ROWS, ZONE_ROWS, Layout
 from fuse_storage.conform import conform
-from fuse_storage.errors import StorageError
+from fuse_storage.errors import InvalidArgument, StorageError
 from fuse_storage.packs import Sidecar
 from fuse_storage.references import created, new_id
 from fuse_storage.schema import Schema
@@ -39,19 +39,20 @@ class Limits:
     block_rows: int = BLOCK_ROWS
     block_bytes: int = BLOCK_BYTES
     zone_rows: int = ZONE_ROWS
+    page_rows: int = PAGE_ROWS
     segment_blocks: int = MAX_BLOCKS
     pack_bytes: int = PACK_BYTES
 
     @staticmethod
     def of(properties: Mapping[str, Any], **limits: int) -> Limits:
-        """Raises ValueError for a limit that is unknown or not positive."""
+        """Raises InvalidArgument for a limit that is unknown or not positive."""
         names = Limits.__dataclass_fields__
         if unknown := sorted(set(limits) - set(names)):
-            raise ValueError(f"{unknown[0]!r} is no limit of a writer: there are {', '.join(names)}")
+            raise InvalidArgument(f"{unknown[0]!r} is no limit of a writer: there are {', '.join(names)}")
         found = {name: value for name, value in properties.items() if name in names} | limits
         for name, value in found.items():
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name} = {value!r}: it must be a whole number above 0")
+                raise InvalidArgument(f"{name} = {value!r}: it must be a whole number above 0")
         return Limits(**found)
 
 
@@ -79,7 +80,7 @@ class SegmentWriter:
         self._threads: ThreadPoolExecutor | None = None
         self._job: _Job | None = None
         self._waiting: list[pa.Table] = []
-        self._rows = self._bytes = 0
+        self._rows = self._bytes = self._begun = 0
         self._layouts: list[tuple[str, Layout]] = []
         self._writers = [SidecarWriter(self.store, builder, self.limits.pack_bytes) for builder in self.builders]
         self._written: list[str] = []
@@ -98,10 +99,19 @@ class SegmentWriter:
         while (size := self._block_rows()) <= self._rows:
             self._cut(size)
 
-    def finish(self) -> list[StagedSegment]:
-        """Write what is left; everything staged is then the transaction's to commit."""
+    @property
+    def block_count(self) -> int:
+        """Of the blocks that were begun."""
+        return self._begun
+
+    def cut(self) -> None:
+        """End the block here: rows that follow are in another."""
         if self._rows:
             self._cut(self._rows)
+
+    def finish(self) -> list[StagedSegment]:
+        """Write what is left; everything staged is then the transaction's to commit."""
+        self.cut()
         self._collect()
         self._end_segment()
         self._finished = True
@@ -139,6 +149,7 @@ class SegmentWriter:
         self._waiting = [rest] if rest.num_rows else []
         self._rows, self._bytes = rest.num_rows, rest.nbytes
         self._collect()
+        self._begun += 1
         self._job = self._begin(rows)
 
     def _begin(self, rows: pa.Table) -> _Job:

@@ -59,6 +59,12 @@ def ids_of(table: Table) -> list[int]:
     return [id for block in range(len(blocks)) for id in table.read(blocks, block, ["id"]).column("id").to_pylist()]
 
 
+def blocks_of(table: Table) -> list[tuple[str, list[int]]]:
+    """Each block, and the ids in it."""
+    blocks = table.blocks()
+    return [(id, table.read(blocks, place, ["id"]).column("id").to_pylist()) for place, id in enumerate(blocks.ids)]
+
+
 def build_missing(table: Table, builder: SidecarBuilder) -> dict[str, StagedSidecars]:
     """What a refresh builds: sidecars of the blocks that have none."""
     blocks, segments = table.blocks(), table.segments()

@@ -43,6 +43,17 @@ EVERYTHING = pa.table(
     }
 )
 
+SOME_NESTED = pa.schema(
+    [
+        ("n", pa.int64()),
+        ("t", pa.string()),
+        ("few", pa.int64()),
+        ("place", pa.struct([("x", pa.int64()), ("tags", pa.list_(pa.int64()))])),
+        ("list", pa.list_(pa.int64())),
+        ("pair", pa.struct([("a", pa.int64()), ("b", pa.string())])),
+    ]
+)
+
 
 @pytest.fixture
 def store() -> Store:
@@ -86,6 +97,35 @@ def test_any_zones_read_as_slices_do(rows: int, zone_rows: int, draw: st.DataObj
     assert sum(layout.rows) == layout.row_count == rows
     expected = [row for zone in zones for row in table.slice(zone * zone_rows, zone_rows).to_pylist()]
     assert found.select(["n", "t"]).to_pylist() == expected
+
+
+@given(st.integers(1, 40), st.integers(1, 12), st.integers(1, 5), st.data())
+def test_any_rows_of_any_zones_read_as_a_filter_does(rows: int, zone_rows: int, page_rows: int, draw: st.DataObject) -> None:
+    store = open_store("memory://any-rows")
+    table = pa.Table.from_pylist(
+        [
+            {
+                "n": n,
+                "t": None if n % 3 else str(n),
+                "few": n % 2,  # has a dictionary
+                "place": None if n % 7 == 6 else {"x": n, "tags": [n] * (n % 4)},
+                "list": None if n % 5 == 4 else list(range(n % 4)),
+                "pair": None if n % 3 == 1 else {"a": n, "b": str(n)},
+            }
+            for n in range(rows)
+        ],
+        SOME_NESTED,
+    )
+    block, layout, schema = stored(store, table, zone_rows=zone_rows, page_rows=page_rows)
+    zones = draw.draw(st.lists(st.integers(0, len(layout.rows) - 1), unique=True, max_size=4))
+    whole = [row for zone in zones for row in table.slice(zone * zone_rows, zone_rows).to_pylist()]
+    wanted = draw.draw(st.lists(st.booleans(), min_size=len(whole), max_size=len(whole)))
+    columns = draw.draw(st.permutations(table.column_names))[: draw.draw(st.integers(1, 6))]
+
+    found = read(store, block, schema, columns, zones, Cache(1 << 20), np.array(wanted, np.bool_))
+
+    found.validate(full=True)
+    assert found.to_pylist() == [{name: row[name] for name in columns} for row, keep in zip(whole, wanted, strict=True) if keep]
 
 
 def test_no_columns_still_count_rows(store: Store) -> None:
@@ -207,12 +247,40 @@ def test_only_what_is_needed_is_read() -> None:
     assert [size for _, _, size in store.reads] == [layout.footer_length, sizes[2], sizes[1], sizes[3]]
 
 
+def test_only_the_pages_of_wanted_rows_are_read() -> None:
+    store = metered(open_store(f"memory://{uuid.uuid4().hex}"))
+    rows = np.random.default_rng(1)
+    table = pa.table({"a": rows.integers(0, 2**60, 100_000), "b": rows.integers(0, 200, 100_000).astype(str)})
+    block, layout, schema = stored(store, table, zone_rows=50_000)
+    cache = Cache(1 << 20)
+    read(store, block, schema, [], cache=cache)
+    wanted = np.zeros(50_000, np.bool_)
+    wanted[[5, 9_000, 49_999]] = True
+    store.reset()
+
+    found = read(store, block, schema, ["a"], [1], cache, wanted)
+
+    assert found["a"].to_pylist() == table["a"].to_numpy()[[50_005, 59_000, 99_999]].tolist()
+    page = 8_192 * 8
+    first, last = (size for _, _, size in store.reads)  # the first two pages lie together
+    assert 2 * page < first < 2.02 * page
+    assert (50_000 - 6 * 8_192) * 8 < last < (50_000 - 6 * 8_192) * 8 + 100
+
+    store.reset()
+    read(store, block, schema, ["b"], [1], cache, wanted)
+    assert store.bytes_read < layout.zones[2].size[1].as_py()  # its dictionary, and three of seven pages
+
+    store.reset()
+    assert read(store, block, schema, ["a", "b"], [0], cache, np.zeros(50_000, np.bool_)).num_rows == 0
+    assert not store.reads
+
+
 # --- damage
 
 
 def small(store: Store) -> tuple[bytes, BlockFile, Schema, pa.Table]:
     rows = pa.table({"n": [1, 2, 3, 4], "t": ["a", "b", None, "a"], "d": [0.5, 1.5, None, 2.5]})
-    block, _, schema = stored(store, rows, zone_rows=2)
+    block, _, schema = stored(store, rows, zone_rows=2, page_rows=1)
     return store.read(block.key), block, schema, rows
 
 
@@ -223,10 +291,13 @@ def reading(store: Store, block: BlockFile, schema: Schema) -> pa.Table:
 def test_every_flipped_byte_is_corrupt_or_harmless(store: Store) -> None:
     data, block, schema, rows = small(store)
     harmless = set()
+    second = np.array([False, True] * 2)
     for place, flip in product(range(len(data)), (1, 0x80, 0xFF)):
         damaged = bytearray(data)
         damaged[place] ^= flip
         store.create(block.key, bytes(damaged), overwrite=True)
+        with suppress(Corrupt):
+            assert read(store, block, schema, rows.column_names, None, Cache(0), second) == rows.filter(pa.array(second))
         with suppress(Corrupt):
             assert reading(store, block, schema) == rows
             harmless.add(place)

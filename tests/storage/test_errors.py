@@ -9,13 +9,14 @@ from fuse_storage import (
     Corrupt,
     Expired,
     FormatError,
+    InvalidArgument,
     NotFound,
     SchemaError,
     StorageError,
     Unsupported,
 )
 
-SIMPLE = (AlreadyExists, Corrupt, Expired, FormatError, NotFound, SchemaError, Unsupported)
+SIMPLE = (AlreadyExists, Corrupt, Expired, FormatError, InvalidArgument, NotFound, SchemaError, Unsupported)
 
 
 @pytest.mark.parametrize("kind", SIMPLE)
@@ -29,6 +30,7 @@ def test_every_error_is_a_storage_error_and_prints_its_message(kind: type[Storag
 def test_errors_are_also_what_python_calls_them() -> None:
     assert issubclass(NotFound, KeyError)
     assert issubclass(SchemaError, ValueError)
+    assert issubclass(InvalidArgument, ValueError)
     assert issubclass(Corrupt, FormatError)
     assert issubclass(Unsupported, FormatError)
 

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -133,13 +134,19 @@ class Document:
         metadata = pq.read_metadata(pa.BufferReader(data))
         zones = [metadata.row_group(zone) for zone in range(metadata.num_row_groups)]
         chunks = [zone.column(column) for zone in zones for column in range(metadata.num_columns)]
-        sums = data[start : start + 4 * len(chunks)]
-        after = start + len(sums)
-        assert data[after : after + 8] == xxhash.xxh3_64_digest(sums + data[after + 8 :])
-        for number, chunk in enumerate(chunks):
-            first = min(place for place in (chunk.dictionary_page_offset, chunk.data_page_offset) if place)
-            own = xxhash.xxh3_64_intdigest(data[first : first + chunk.total_compressed_size], number)
-            assert int.from_bytes(sums[4 * number : 4 * number + 4], "little") == own & 0xFFFFFFFF
+        counts = np.frombuffer(data, "<u4", len(chunks), start)
+        lengths, held, sums = np.frombuffer(data, "<u4", 3 * counts.sum(), start + 4 * len(chunks)).reshape(3, -1)
+        after = start + 4 * (len(chunks) + 3 * len(sums))
+        assert data[after : after + 8] == xxhash.xxh3_64_digest(data[start:after] + data[after + 8 :])
+        page = 0
+        for chunk, count in zip(chunks, counts, strict=True):
+            first = at = min(place for place in (chunk.dictionary_page_offset, chunk.data_page_offset) if place)
+            assert held[page : page + count].sum() in (0, chunk.num_values)
+            for number in range(page, page + count):
+                assert sums[number] == xxhash.xxh3_64_intdigest(data[at : at + lengths[number]], number) & 0xFFFFFFFF
+                at += int(lengths[number])
+            assert at == first + chunk.total_compressed_size
+            page += count
         assert [zone.num_rows for zone in zones] == block["zone_rows"]
         return pq.read_table(pa.BufferReader(data))
 

@@ -8,9 +8,22 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from fuse_storage import AlreadyExists, Corrupt, NotFound, RefEntry, Reference, StorageError, Store, Unsupported, metered, open_store
+from fuse_storage import (
+    AlreadyExists,
+    Corrupt,
+    InvalidArgument,
+    NotFound,
+    RefEntry,
+    Reference,
+    StorageError,
+    Store,
+    Unsupported,
+    metered,
+    open_store,
+)
 from fuse_storage.references import new_id, read_verified
-from fuse_storage.refs import Branch, Tag, create_tag, find_tag, next_timestamp
+from fuse_storage.refs import Branch, next_timestamp
+from fuse_storage.tags import Tag, create_tag, find_tag
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -78,7 +91,7 @@ def test_a_branch_that_is_not_there_is_not_found(store: Store) -> None:
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", "_hint", "ü", "a" * 101, "a b"])
 def test_names_that_make_no_key_are_refused(store: Store, name: str) -> None:
-    with pytest.raises(ValueError, match="is no name for a branch"):
+    with pytest.raises(InvalidArgument, match="is no name for a branch"):
         Branch(store, name)
 
 

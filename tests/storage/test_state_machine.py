@@ -13,9 +13,9 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
-from fuse_storage import AlreadyExists, Conflict, NotFound, StorageError, Table, Transaction, open_store
+from fuse_storage import AlreadyExists, Conflict, NotFound, StorageError, Swap, Table, Transaction, open_store
 from fuse_storage.testing import Crash, FaultyStore, invariants
-from tests.storage.small import COLUMNS, Totals, build_missing, ids_of, known_by, staged, truth
+from tests.storage.small import COLUMNS, Totals, blocks_of, build_missing, ids_of, known_by, rows, staged, truth
 
 NAMES = st.sampled_from(["one", "other"])
 KEYS = {"one": "70a1", "other": "70a2"}
@@ -59,6 +59,45 @@ class Tables(RuleBasedStateMachine):
             return table.transaction().overwrite(staged(table, made), force=force)
 
         return self.commit(base, change, made, fault, refused=Conflict if unseen and not force else None)
+
+    @rule(target=handles, base=handles, remainder=st.integers(0, 2), keep=st.booleans(), indexes=st.booleans(), fault=FAULTS)
+    def rewrite(self, base: Table, remainder: int, keep: bool, indexes: bool, fault: tuple[int, Any] | None) -> Table:
+        """Every block with an id of this remainder goes, and of its rows all others, or all, come again."""
+        builders = [Totals(key) for key in KEYS.values()] if indexes else []
+
+        def chosen(id: int) -> bool:
+            return id % 3 == remainder
+
+        def unseen(id: str) -> list[str]:
+            return [block for block, ids in blocks_of(Table.open(self.url, at=id)) if any(map(chosen, ids))]
+
+        def change(table: Table) -> Transaction:
+            swaps = []
+            with table.writer(builders) as writer:
+                for block, ids in blocks_of(table):
+                    if any(map(chosen, ids)):
+                        before = writer.block_count
+                        writer.write(rows([id for id in ids if keep or not chosen(id)]))
+                        writer.cut()
+                        swaps.append(Swap((block,), writer.block_count - before))
+                new = writer.finish()
+            return table.transaction(builders).rewrite(swaps, new, table.segments().ids, unseen)
+
+        now, then = blocks_of(self.head), blocks_of(base)
+        lost = any(map(chosen, (id for block in then if block not in now for id in block[1])))
+        new = any(map(chosen, (id for block in now if block not in then for id in block[1])))
+        after = self.rows if keep else [id for id in self.rows if not chosen(id)]
+        return self.commit(base, change, after, fault, refused=Conflict if lost or new else None)
+
+    @rule(target=handles, base=handles, old=handles, fault=FAULTS)
+    def restore(self, base: Table, old: Table, fault: tuple[int, Any] | None) -> Table:
+        definitions = {name: found["by"] for name, found in old.snapshot.definitions.items()}
+        passed = [entry.operation for entry in self.head.history() if entry.sequence > base.snapshot.sequence]
+        matters = old.snapshot.id != self.head.snapshot.id and any(operation != "attach" for operation in passed)
+        return self.commit(
+            base, lambda table: table.transaction().restore(old.snapshot), self.model[old.snapshot.id], fault, definitions,
+            refused=Conflict if matters else None,
+        )  # fmt: skip
 
     @rule(target=handles, base=handles, name=NAMES, fault=FAULTS)
     def define(self, base: Table, name: str, fault: tuple[int, Any] | None) -> Table:

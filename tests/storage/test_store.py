@@ -1,5 +1,6 @@
 """Every store keeps one contract; what only some can get wrong is tested below it."""
 
+import errno
 import os
 import pickle
 import stat
@@ -81,6 +82,20 @@ def test_nothing_staged_is_left_or_listed(tmp_path: Path) -> None:
 
     assert [found.key for found in store.list()] == ["a"]
     assert os.listdir(tmp_path / "_tmp") == ["left-by-a-crash"]
+
+
+def test_a_full_disk_does_not_stay_full_of_a_draft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(file: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    store = open_store(tmp_path)
+    store.create("a", b"1")
+    monkeypatch.setattr(os, "fsync", full)
+
+    with pytest.raises(StorageError, match="b: No space left"):
+        store.create("b", b"2")
+
+    assert list((tmp_path / "_tmp").iterdir()) == []
 
 
 def test_drafts_of_a_crash_are_removed_a_day_later(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """A table as its users see it: created, opened at any of its versions, written to and read."""
 
+import math
 import pickle
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -8,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from fuse_storage import AlreadyExists, NotFound, SchemaError, StorageError, Table, open_store
+from fuse_storage import AlreadyExists, InvalidArgument, NotFound, SchemaError, StorageError, Table, open_store
 from fuse_storage.testing import Crash, Fault, FaultyStore, invariants
 from tests.storage.small import COLUMNS, append, ids_of
 
@@ -72,7 +73,7 @@ def test_what_cannot_be_opened_is_named(url: str, tmp_path: Path) -> None:
         Table.open(url, at="0" * 32)
     with pytest.raises(NotFound, match="began at"):
         Table.open(url, at=table.entry.timestamp - timedelta(seconds=1))
-    with pytest.raises(ValueError, match="no time zone"):
+    with pytest.raises(InvalidArgument, match="no time zone"):
         Table.open(url, at="2026-01-01T00:00:00")
 
 
@@ -106,15 +107,18 @@ def test_what_a_crashed_creation_left_behind_is_no_hindrance(url: str) -> None:
 
 @pytest.mark.parametrize("properties", [
     {"block_rows": 0}, {"zone_rows": "many"}, {"block_bytes": True}, {"max_write_seconds": "an hour"}, {"max_write_seconds": 0},
+    {"page_rows": "few"}, {"compression_level": 99}, {"block_row": 10}, {"max_writeseconds": 5},
 ])
 def test_properties_that_cannot_be_are_refused(url: str, properties: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=next(iter(properties))):
+    with pytest.raises(InvalidArgument, match=next(iter(properties))):
         Table.create(url, COLUMNS, properties=properties)
 
 
 def test_properties_that_json_cannot_hold_are_refused(url: str) -> None:
-    with pytest.raises(ValueError, match="JSON"):
+    with pytest.raises(InvalidArgument, match="JSON"):
         Table.create(url, COLUMNS, properties={"owner": object()})
+    with pytest.raises(InvalidArgument, match="JSON"):
+        Table.create(url, COLUMNS, properties={"share": math.nan})
 
 
 def test_a_table_without_columns_is_refused(url: str) -> None:

@@ -1,0 +1,187 @@
+"""Other columns for the same blocks: each step is a snapshot's columns as they would be, or a refusal that says why.
+
+No block is rewritten: a block keeps the schema it was written with, and readers fit its rows to the present one. So only
+what they can do is allowed: names and order at will, new columns with one value in all old rows, and types that hold every
+value of the old one, in the reading of Spark too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as is_
+
+from fuse_storage import type_names
+from fuse_storage.errors import SchemaError
+from fuse_storage.schema import Field, Schema, assemble, number
+from fuse_storage.snapshots import Snapshot
+
+Step = Callable[[Snapshot], Snapshot]
+"""From a snapshot to one with other columns. Raises SchemaError."""
+Siblings = tuple[Field, ...]
+
+DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10}
+"""Decimal digits of integers that Spark's reader widens to decimals."""
+WIDER: Mapping[pa.DataType, tuple[pa.DataType, ...]] = {
+    pa.int8(): (pa.int16(), pa.int32(), pa.int64(), pa.float64()),
+    pa.int16(): (pa.int32(), pa.int64(), pa.float64()),
+    pa.int32(): (pa.int64(), pa.float64()),
+    pa.float32(): (pa.float64(),),
+    pa.date32(): (pa.timestamp("us"),),
+}
+"""What a type is widened to, besides decimals: what Arrow and Spark's vectorised reader both widen without loss."""
+
+
+def add_column(
+    shape: Snapshot, path: str, type: pa.DataType, default: Any = None, nullable: bool = True, after: str | None = None
+) -> Snapshot:  # fmt: skip
+    """A new column, or with dots in ``path`` a new field of a struct; last, or ``after`` a sibling ("" is first).
+
+    ``default``: what rows that are there already hold. Raises SchemaError.
+    """
+    above, name = _split(shape.schema, path)
+    if above and default is not None:
+        raise SchemaError(f"field {path!r} cannot have a default: Spark's reader fills only whole columns; leave it NULL")
+    if not nullable and (default is None or above):
+        raise SchemaError(f"column {path!r} cannot be NOT NULL: the rows that are there have no value of it; give a default")
+    ids = iter(range(shape.last_column_id + 1, 1 << 31))
+    (made,) = number([pa.field(name, type, nullable)], ids, _names_used(shape))
+    if default is not None:
+        made = replace(made, default=_default(default, made))
+
+    def edit(siblings: Siblings) -> Siblings:
+        if any(field.name == name for field in siblings):
+            raise SchemaError(f"there is a column {path!r} already: choose another name, or rename that one")
+        return _placed(siblings, made, after, path)
+
+    last = max(part.id for part in made.walk())
+    names = {**shape.names, **{part.id: (part.name,) for part in made.walk()}}
+    return replace(_edited(shape, above, edit), last_column_id=last, names=names)
+
+
+def drop_column(shape: Snapshot, path: str) -> Snapshot:
+    """Without this column or field; blocks keep what they hold of it. Raises SchemaError."""
+    field, (above, name) = shape.schema.find(path), _split(shape.schema, path)
+    if keys := [id for id in shape.cluster_ids if id in {part.id for part in field.walk()}]:
+        raise SchemaError(f"column {path!r} cannot be dropped: the table is clustered by {shape.schema.by_id(keys[0]).name!r}")
+
+    def edit(siblings: Siblings) -> Siblings:
+        if len(siblings) == 1:
+            raise SchemaError(f"{path!r} cannot be dropped: it is the last {'field of its struct' if above else 'column of the table'}")
+        return tuple(field for field in siblings if field.name != name)
+
+    return _edited(shape, above, edit)
+
+
+def rename_column(shape: Snapshot, path: str, to: str) -> Snapshot:
+    """Under another name; ``to`` is a name, not a path. Raises SchemaError."""
+    field, (above, name) = shape.schema.find(path), _split(shape.schema, path)
+
+    def edit(siblings: Siblings) -> Siblings:
+        if to != name and any(sibling.name == to for sibling in siblings):
+            raise SchemaError(f"there is a column {to!r} already: choose another name, or rename that one")
+        return tuple(replace(sibling, name=to) if sibling.id == field.id else sibling for sibling in siblings)
+
+    names = {**shape.names, field.id: tuple(dict.fromkeys([*shape.names.get(field.id, ()), to]))}
+    return replace(_edited(shape, above, edit), names=names)
+
+
+def move_column(shape: Snapshot, path: str, after: str) -> Snapshot:
+    """Right after a sibling, or first where ``after`` is empty. Raises SchemaError."""
+    field, (above, _) = shape.schema.find(path), _split(shape.schema, path)
+
+    def edit(siblings: Siblings) -> Siblings:
+        return _placed(tuple(sibling for sibling in siblings if sibling.id != field.id), field, after, path)
+
+    return _edited(shape, above, edit)
+
+
+def change_type(shape: Snapshot, path: str, type: pa.DataType) -> Snapshot:
+    """Of a type that holds every value of the present one. Raises SchemaError saying to which types it can be changed."""
+    field, (above, _) = shape.schema.find(path), _split(shape.schema, path)
+    wanted = type_names.stored(type, path)
+    if wanted == field.type:
+        return shape
+    if not _widens(field.type, wanted):
+        others = [type_names.name_of(one) for one in WIDER.get(field.type, ())] + _decimals(field.type)
+        known = f"it can become {', '.join(others)}" if others else "types like it cannot be widened"
+        raise SchemaError(f"column {path!r} is {_called(field.type)} and cannot become {_called(wanted)} without rewriting it: {known}")
+    default = None if field.default is None else _default(field.default_scalar.cast(wanted).as_py(), field, wanted)
+    changed = replace(field, type=wanted, type_changed=True, default=default)
+    return _edited(shape, above, lambda siblings: tuple(changed if one.id == field.id else one for one in siblings))
+
+
+def _edited(shape: Snapshot, above: Sequence[str], edit: Callable[[Siblings], Siblings]) -> Snapshot:
+    """With a new current schema, in which the columns, or the fields of the struct at ``above``, are edited."""
+    fields = _within(shape.schema.fields, above, edit)
+    if fields == shape.schema.fields:
+        return shape
+    made = Schema(max(shape.schemas) + 1, fields)
+    return replace(shape, schema_id=made.id, schemas={**shape.schemas, made.id: made})
+
+
+def _within(fields: Siblings, above: Sequence[str], edit: Callable[[Siblings], Siblings]) -> Siblings:
+    if not above:
+        return edit(fields)
+    return tuple(_reassembled(one, _within(one.children, above[1:], edit)) if one.name == above[0] else one for one in fields)
+
+
+def _reassembled(field: Field, children: Siblings) -> Field:
+    return replace(field, children=children, type=assemble(field.type, [child.arrow for child in children]))
+
+
+def _split(schema: Schema, path: str) -> tuple[tuple[str, ...], str]:
+    """The path of the struct that a field is in, empty for a column; and its name. Raises SchemaError for what is no struct."""
+    above, dot, name = path.rpartition(".")
+    if not dot or path in schema.names:
+        return (), path
+    if not is_.is_struct((parent := schema.find(above)).type):
+        raise SchemaError(f"{path!r} is no field: {above!r} is {_called(parent.type)}, not a struct")
+    return ((above,) if above in schema.names else tuple(above.split("."))), name
+
+
+def _placed(siblings: Siblings, field: Field, after: str | None, path: str) -> Siblings:
+    if after is None:
+        return (*siblings, field)
+    names = [sibling.name for sibling in siblings]
+    if after and after not in names:
+        raise SchemaError(f"{path!r} cannot come after {after!r}: beside it there are {names}")
+    at = names.index(after) + 1 if after else 0
+    return (*siblings[:at], field, *siblings[at:])
+
+
+def _names_used(shape: Snapshot) -> set[str]:
+    """Every name that a column ever had here, and every name in its files: none is used for another column's."""
+    parts = [part for schema in shape.schemas.values() for top in schema.fields for part in top.walk()]
+    return {name for names in shape.names.values() for name in names} | {part.physical for part in parts}
+
+
+def _default(value: Any, field: Field, type: pa.DataType | None = None) -> Any:
+    kind = type or field.type
+    if field.children:
+        raise SchemaError(f"column {field.name!r} is {_called(kind)} and cannot have a default: leave it NULL")
+    try:
+        return type_names.encode_default(pa.scalar(value, kind).as_py())
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as problem:
+        raise SchemaError(f"{value!r} cannot be the default of column {field.name!r}, which is {_called(kind)}: {problem}") from problem
+
+
+def _widens(old: pa.DataType, new: pa.DataType) -> bool:
+    if is_.is_decimal(new) and is_.is_decimal(old):
+        return bool(new.scale >= old.scale and new.precision - new.scale >= old.precision - old.scale)
+    if is_.is_decimal(new):
+        return old in DIGITS and new.precision - new.scale >= DIGITS[old]
+    return new in WIDER.get(old, ())
+
+
+def _decimals(type: pa.DataType) -> list[str]:
+    if is_.is_decimal(type):
+        return ["a decimal with no fewer digits on either side of the point"]
+    return [f"a decimal with {DIGITS[type]} digits or more before the point"] if type in DIGITS else []
+
+
+def _called(type: pa.DataType) -> str:
+    return type_names.name_of(type)

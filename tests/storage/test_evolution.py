@@ -1,0 +1,217 @@
+"""Columns come, go, and change their names, order and types; blocks do not."""
+
+from datetime import date, datetime
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from fuse_storage import Conflict, SchemaError, Table, create_branch, difference, evolution
+from fuse_storage.testing import invariants
+from tests.storage.small import COLUMNS, append, staged
+
+Step = evolution.Step
+
+
+def evolve(table: Table, step: Any, **how: Any) -> Table:
+    return table.transaction().evolve(partial(step, **how)).commit()
+
+
+def add(rows: pa.Table, table: Table) -> Table:
+    with table.writer() as writer:
+        writer.write(rows)
+        return table.transaction().append(writer.finish()).commit()
+
+
+def read(table: Table) -> list[dict[str, Any]]:
+    blocks = table.blocks()
+    names = table.snapshot.schema.names
+    return [row for block in range(len(blocks)) for row in table.read(blocks, block, names).to_pylist()]
+
+
+@pytest.fixture
+def table(url: str) -> Table:
+    return append(Table.create(url, COLUMNS, cluster_by=["id"], properties={"block_rows": 2}), 1, 2, 3)
+
+
+def test_a_new_column_holds_its_default_in_old_rows_and_its_statistics_say_so(table: Table) -> None:
+    wider = evolve(table, evolution.add_column, path="city", type=pa.string(), default="Bonn", nullable=False)
+    wider = add(pa.table({"id": [4], "name": ["n4"], "city": ["Oslo"]}), wider)
+
+    assert [row["city"] for row in read(wider)] == ["Bonn", "Bonn", "Bonn", "Oslo"]
+    id = wider.snapshot.schema.find("city").id
+    for units in (wider.blocks(), wider.zones(wider.blocks()), wider.segments()):
+        found = units.statistics(id)
+        assert found is not None
+        assert (found.min.to_pylist()[0], found.max.to_pylist()[-1]) == ("Bonn", "Oslo")
+        assert found.null_count.to_pylist() == [0] * len(units)
+    assert read(table) == read(wider.at(table.snapshot.id))
+    assert table.snapshot.schema.names == ["id", "name"]
+    assert difference(table, wider).columns == ("added 'city' string",)
+    invariants(wider)
+
+
+def test_no_file_of_rows_is_written(table: Table) -> None:
+    def rows() -> set[str]:
+        return {found.key for folder in ("_b", "_sg") for found in table.store.list(folder)}
+
+    before = rows()
+    evolved = evolve(table, evolution.add_column, path="x", type=pa.int32())
+    evolved = evolve(evolved, evolution.change_type, path="x", type=pa.int64())
+    evolved = evolve(evolved, evolution.rename_column, path="x", to="y")
+    evolved = evolve(evolved, evolution.move_column, path="y", after="")
+    evolved = evolve(evolved, evolution.drop_column, path="name")
+
+    assert rows() == before
+    assert evolved.snapshot.schema.names == ["y", "id"]
+    assert read(evolved) == [{"y": None, "id": id} for id in (1, 2, 3)]
+    invariants(evolved)
+
+
+def test_a_name_that_was_used_does_not_bring_back_its_values(table: Table) -> None:
+    evolved = evolve(table, evolution.drop_column, path="name")
+    evolved = evolve(evolved, evolution.add_column, path="Name", type=pa.string())
+    assert {row["Name"] for row in read(evolved)} == {None}
+    swapped = evolve(create_branch(table, "side"), evolution.rename_column, path="name", to="old")
+    swapped = evolve(swapped, evolution.add_column, path="name", type=pa.string(), default="new")
+    assert [(row["old"], row["name"]) for row in read(swapped)] == [("n1", "new"), ("n2", "new"), ("n3", "new")]
+    physical = [field.physical for field in swapped.snapshot.schema.fields]
+    assert len({name.lower() for name in physical}) == 3
+    invariants(add(pa.table({"id": [4], "old": ["a"], "name": ["b"]}), swapped))
+
+
+def test_fields_of_structs_come_and_go_as_columns_do(url: str) -> None:
+    kind = pa.struct([("a", pa.int32()), ("b", pa.string())])
+    empty = Table.create(url, pa.schema([("id", pa.int64()), ("s", kind)]))
+    table = add(pa.table({"id": [1], "s": pa.array([{"a": 1, "b": "x"}], kind)}), empty)
+    evolved = evolve(table, evolution.add_column, path="s.c", type=pa.float64(), after="a")
+    evolved = evolve(evolved, evolution.rename_column, path="s.b", to="text")
+    evolved = evolve(evolved, evolution.change_type, path="s.a", type=pa.int64())
+
+    assert read(evolved) == [{"id": 1, "s": {"a": 1, "c": None, "text": "x"}}]
+    wide = pa.struct([("a", pa.int64()), ("c", pa.float64()), ("text", pa.string())])
+    evolved = add(pa.table({"id": [2], "s": pa.array([{"a": 1 << 40, "c": 0.5, "text": "y"}], wide)}), evolved)
+    evolved = evolve(evolved, evolution.drop_column, path="s.text")
+    assert [row["s"] for row in read(evolved)] == [{"a": 1, "c": None}, {"a": 1 << 40, "c": 0.5}]
+    assert difference(table, evolved).columns == (
+        "changed 's.a' from int to bigint", "added 's.c' double", "dropped 's.b'",
+    )  # fmt: skip
+    invariants(evolved)
+
+
+@pytest.mark.parametrize(
+    ("old", "value", "new", "widened"),
+    [
+        (pa.int8(), -7, pa.int16(), -7),
+        (pa.int16(), -7, pa.int32(), -7),
+        (pa.int32(), 1 << 30, pa.int64(), 1 << 30),
+        (pa.int32(), 7, pa.float64(), 7.0),
+        (pa.int32(), 7, pa.decimal128(12, 2), Decimal("7.00")),
+        (pa.float32(), 0.5, pa.float64(), 0.5),
+        (pa.decimal128(10, 2), Decimal("1.25"), pa.decimal128(20, 4), Decimal("1.2500")),
+        (pa.date32(), date(2026, 1, 2), pa.timestamp("us"), datetime(2026, 1, 2)),
+    ],
+)
+def test_old_values_are_widened_with_their_statistics_and_defaults(url: str, old: Any, value: Any, new: Any, widened: Any) -> None:
+    table = add(pa.table({"id": [1], "v": pa.array([value], old)}), Table.create(url, pa.schema([("id", pa.int64()), ("v", old)])))
+    table = evolve(table, evolution.add_column, path="d", type=old, default=value)
+    for path in ("v", "d"):
+        table = evolve(table, evolution.change_type, path=path, type=new)
+
+    assert read(table) == [{"id": 1, "v": widened, "d": widened}]
+    for name in ("v", "d"):
+        found = table.blocks().statistics(table.snapshot.schema.find(name).id)
+        assert found is not None
+        assert found.min.to_pylist() == found.max.to_pylist() == [widened]
+    invariants(table)
+
+
+@pytest.mark.parametrize(
+    ("step", "says"),
+    [
+        (partial(evolution.add_column, path="name", type=pa.int64()), "there is a column 'name' already"),
+        (partial(evolution.add_column, path="x", type=pa.int64(), nullable=False), "cannot be NOT NULL: .* give a default"),
+        (partial(evolution.add_column, path="x", type=pa.int64(), default="seven"), "'seven' cannot be the default of column 'x'"),
+        (partial(evolution.add_column, path="x", type=pa.list_(pa.int64()), default=[1]), "is array and cannot have a default"),
+        (partial(evolution.add_column, path="id.x", type=pa.int64()), "'id' is bigint, not a struct"),
+        (partial(evolution.add_column, path="x", type=pa.int64(), after="y"), "cannot come after 'y': beside it there are"),
+        (partial(evolution.drop_column, path="id"), "clustered by 'id'"),
+        (partial(evolution.drop_column, path="nam"), r"did you mean \['name'\]"),
+        (partial(evolution.rename_column, path="name", to="id"), "there is a column 'id' already"),
+        (partial(evolution.change_type, path="id", type=pa.int32()), "bigint and cannot become int .* types like it cannot be widened"),
+        (partial(evolution.change_type, path="name", type=pa.binary()), "string and cannot become binary"),
+    ],
+)
+def test_what_would_lose_data_or_cannot_be_read_is_refused(table: Table, step: Step, says: str) -> None:
+    with pytest.raises(SchemaError, match=says):
+        table.transaction().evolve(step).commit()
+    assert table.refresh() is table
+
+
+def test_the_last_column_stays(url: str) -> None:
+    table = Table.create(url, pa.schema([("id", pa.int64())]))
+
+    with pytest.raises(SchemaError, match="the last column of the table"):
+        evolve(table, evolution.drop_column, path="id")
+
+
+# --- two at once ---
+
+ADD = partial(evolution.add_column, path="x", type=pa.int64())
+DROP = partial(evolution.drop_column, path="name")
+RENAME = partial(evolution.rename_column, path="name", to="called")
+
+
+@pytest.mark.parametrize("step", [DROP, RENAME, partial(evolution.add_column, path="x", type=pa.int64(), default=1, nullable=False)])
+def test_rows_written_before_a_column_changed_are_not_appended_if_they_would_be_wrong(table: Table, step: Step) -> None:
+    waiting = table.transaction().append(staged(table, [4]))
+    evolved = table.transaction().evolve(step).commit()
+
+    if step in (DROP, RENAME):
+        with pytest.raises(Conflict, match="column 'name' was changed by evolve"):
+            waiting.commit()
+    else:
+        assert read(waiting.commit())[-1]["x"] == 1
+    invariants(evolved.refresh())
+
+
+def test_rows_appended_meanwhile_get_the_new_column_too(table: Table) -> None:
+    waiting = table.transaction().evolve(ADD)
+    append(table, 4)
+
+    assert [row["x"] for row in read(waiting.commit())] == [None] * 4
+
+
+@pytest.mark.parametrize("first", [ADD, DROP, RENAME])
+@pytest.mark.parametrize("second", [ADD, DROP, RENAME])
+def test_of_two_who_change_columns_one_wins(table: Table, first: Step, second: Step) -> None:
+    waiting = table.transaction().evolve(second)
+    table.transaction().evolve(first).commit()
+
+    with pytest.raises(Conflict, match="columns or indexes were changed by evolve"):
+        waiting.commit()
+
+
+def test_an_index_defined_meanwhile_matters_to_those_who_say_so(table: Table) -> None:
+    drop, add = table.transaction().evolve(DROP, indexed=True), table.transaction().evolve(ADD)
+    table.transaction().define("one", {"key": "1"}).commit()
+
+    with pytest.raises(Conflict, match="changed by define"):
+        drop.commit()
+    add.commit()
+
+
+def test_a_restore_brings_back_columns_and_no_id_is_given_twice(table: Table) -> None:
+    evolved = evolve(table, evolution.add_column, path="x", type=pa.int64(), default=1)
+    restored = evolved.transaction().restore(table.snapshot).commit()
+    assert restored.snapshot.schema == table.snapshot.schema
+    again = evolve(restored, evolution.add_column, path="x", type=pa.string(), default="s")
+
+    assert [row["x"] for row in read(again)] == ["s"] * 3
+    ids = [t.snapshot.schema.find("x").id for t in (evolved, again)]
+    assert ids[0] < ids[1]
+    assert evolved.snapshot.schema_id < again.snapshot.schema_id
+    assert difference(evolved, again).columns == ("added 'x' string", "dropped 'x'")
+    invariants(again)
