@@ -24,6 +24,7 @@ from fuse_storage import (
     Corrupt,
     Expired,
     FormatError,
+    InvalidArgument,
     NotFound,
     SchemaError,
     Snapshot,
@@ -33,6 +34,7 @@ from fuse_storage import (
 
 __all__ = [
     "AlreadyExists", "BuildError", "CommitUnknown", "Conflict", "Context", "Corrupt", "DefinitionError", "Expired", "Explanation",
-    "FormatError", "FuseIndexError", "Host", "IndexFault", "InputError", "NotFound", "OpaqueError", "PluginWarning", "ReadOnly", "Scan",
-    "SchemaError", "Snapshot", "StorageError", "Table", "Unsupported", "Verification", "WhereError", "create_table", "open_table",
+    "FormatError", "FuseIndexError", "Host", "IndexFault", "InputError", "InvalidArgument", "NotFound", "OpaqueError",
+    "PluginWarning", "ReadOnly", "Scan", "SchemaError", "Snapshot", "StorageError", "Table", "Unsupported", "Verification",
+    "WhereError", "create_table", "open_table",
 ]  # fmt: skip

@@ -18,11 +18,11 @@ import pyarrow as pa
 from fuse_index.definitions import Definition, load
 from fuse_index.errors import IndexFault
 from fuse_index.host import Host, PluginWarning
-from fuse_index.oracle import evaluate_term
+from fuse_index.oracle import evaluate, evaluate_term
 from fuse_index.plugin import Function, IndexKind, RollsUp
 from fuse_index.predicate import Column, Context
-from fuse_index.questions import columns_of
 from fuse_index.reasons import Reason
+from fuse_index.subjects import columns_of, terms_of
 from fuse_storage import Pack, Sidecar, Snapshot
 
 Rescued = (Exception, SystemExit)
@@ -48,7 +48,7 @@ class Builder:
     def of(cls, definition: Definition, host: Host, strict: bool = False) -> Builder:
         """A builder with those of the host's functions that the definition's terms may call."""
         kind, source = host.kinds[definition.kind], host.sources[definition.kind].source
-        plain = all(isinstance(given.term, Column) for given in definition.inputs)
+        plain = definition.where is None and all(isinstance(given.term, Column) for given in definition.inputs)
         return cls(definition, kind, kind.writes, () if plain else tuple(host.functions.values()), source, strict)
 
     @property
@@ -58,7 +58,8 @@ class Builder:
     @property
     def columns(self) -> list[str]:
         """The top-level columns that the inputs are computed from."""
-        return list(dict.fromkeys(column.path[0] for given in self.definition.inputs for column in columns_of(given.term)))
+        terms = [*(given.term for given in self.definition.inputs), *terms_of(self.definition.where)]
+        return list(dict.fromkeys(column.path[0] for term in terms for column in columns_of(term)))
 
     @property
     def summary_type(self) -> pa.DataType:
@@ -73,6 +74,9 @@ class Builder:
         try:
             if self.kind.writes != self.version:
                 raise ValueError(f"it writes payload version {self.kind.writes} here, not {self.version}: install one version everywhere")
+            if self.definition.where is not None:
+                rows = rows.filter(evaluate(self.definition.where, rows, self._context, self._functions))
+                zones = np.array([0, rows.num_rows], np.int64)
             return self._checked(self.kind.build(self.inputs(rows), zones, self.definition.options))
         except Rescued as error:
             self._failed("build", block or f"a block of {rows.num_rows} rows", error)
@@ -80,10 +84,16 @@ class Builder:
 
     def inputs(self, rows: pa.Table) -> pa.Table:
         """One column per input, named by its number. Raises OpaqueError, or what a function of a plugin raises."""
-        context = self.definition.context or Context()
-        functions = {function.name: function for function in self.functions}
-        columns = [evaluate_term(given.term, rows, context, functions) for given in self.definition.inputs]
+        columns = [evaluate_term(given.term, rows, self._context, self._functions) for given in self.definition.inputs]
         return pa.table(columns, names=[str(number) for number in range(len(columns))])
+
+    @property
+    def _context(self) -> Context:
+        return self.definition.context or Context()
+
+    @property
+    def _functions(self) -> dict[str, Function]:
+        return {function.name: function for function in self.functions}
 
     def pack(self, sidecars: Sequence[Sidecar]) -> Pack | None:
         """The layout of a pack; None where the kind fails to make one: then none of these blocks is indexed."""

@@ -9,18 +9,21 @@ here makes the smallest condition around it Opaque, which never prunes. Knows no
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import InvalidOperation
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as is_
 
-from fuse_index import spark_types, times
-from fuse_index.casts import cast_value, to_float32
+from fuse_index import json_paths, spark_types, spark_values, times
+from fuse_index.aggregates import ROW, Aggregate, Aggregation, Unaggregatable
+from fuse_index.aggregates import Function as AggregateFunction
+from fuse_index.casts import cast_value
 from fuse_index.like import Pattern
+from fuse_index.markers import marked
 from fuse_index.normalize import normalize
 from fuse_index.predicate import (
     And,
@@ -34,6 +37,7 @@ from fuse_index.predicate import (
     EndsWith,
     In,
     IsNull,
+    JsonFunction,
     JsonPath,
     Like,
     Literal,
@@ -46,14 +50,23 @@ from fuse_index.predicate import (
     Term,
 )
 from fuse_index.reasons import Reason
-from fuse_index.scalars import BY_NODE, SCALARS
+from fuse_index.scalars import BY_NODE, DATE_TRUNC, SCALARS, UNITS
 from fuse_storage import Field, Schema
 
 Tree = Mapping[str, Any]
 
+VARIANT_PATH = re.compile(r"\$(?:\.[A-Za-z_][A-Za-z0-9_]*|\['[^'\"\[\]?*\s][^'\"\[\]?]*'\]|\[[0-9]{1,9}\])*")
+"""Paths that ``variant_get`` and ``get_json_object`` read alike."""
 TRUE = Literal(True, pa.bool_())
 TIMESTAMP = pa.timestamp("us", "UTC")
 MODES: Mapping[str, CastMode] = {"LEGACY": "legacy", "ANSI": "ansi", "TRY": "try"}
+FUNCTIONS: tuple[tuple[str, AggregateFunction], ...] = (
+    ("Count", "count"), ("Sum", "sum"), ("Min", "min"), ("Max", "max"), ("Average", "avg"),
+)  # fmt: skip
+AGGREGATES: Mapping[str, AggregateFunction] = {
+    f"org.apache.spark.sql.catalyst.expressions.aggregate.{node}": function
+    for node, function in FUNCTIONS
+}
 COMPARISONS: Mapping[str, Operator] = {
     "EqualTo": "=", "EqualNullSafe": "<=>", "LessThan": "<", "LessThanOrEqual": "<=", "GreaterThan": ">", "GreaterThanOrEqual": ">=",
 }  # fmt: skip
@@ -70,6 +83,43 @@ def decode(tree: Tree | Sequence[Tree], schema: Schema, context: Context, names:
     reader = _Reader(schema, context, names)
     trees = [tree] if isinstance(tree, Mapping) else tree
     return normalize(And(tuple(reader.predicate(each) for each in trees)), context) if trees else Compare("=", TRUE, TRUE)
+
+
+def decode_aggregation(question: Mapping[str, Any], schema: Schema, context: Context) -> tuple[Aggregation, tuple[bool, ...]]:
+    """The ``groups`` and ``aggregates`` of a question, columns by their physical names; and which aggregates are *unscaled*.
+
+    Those Spark computes of decimals' digits, as integers. Raises Unaggregatable, which says why.
+    """
+    reader = _Reader(schema, context, None)
+
+    def term(tree: Tree) -> Term:
+        try:
+            return reader.term(tree)
+        except _Unknown:
+            raise Unaggregatable(f"only Spark understands {shown(tree)}") from None
+
+    read = [_aggregate(found, term) for found in question["aggregates"]]
+    asked = Aggregation(tuple(term(tree) for tree in question["groups"]), tuple(aggregate for aggregate, _ in read))
+    asked.check()
+    return asked, tuple(unscaled for _, unscaled in read)
+
+
+def _aggregate(found: Mapping[str, Any], term: Callable[[Tree], Term]) -> tuple[Aggregate, bool]:
+    function = AGGREGATES.get(found["function"])
+    if function is None or len(found["arguments"]) != 1:
+        raise Unaggregatable(f"no index keeps {found['function'].rpartition('.')[2]} of {len(found['arguments'])} arguments")
+    [tree] = found["arguments"]
+    if tree["node"] == "UnscaledValue" and function in ("sum", "avg"):
+        return Aggregate(function, term(tree["children"][0])), True
+    argument = term(tree)
+    if isinstance(argument, Literal):
+        if function != "count" or argument.value is None:
+            raise Unaggregatable(f"{function} of a constant")
+        argument = ROW
+    made = Aggregate(function, argument)
+    if made.type != spark_types.from_json(found["type"]):
+        raise Unaggregatable(f"{function} is {found['type']} to Spark, and {made.type} here")
+    return made, False
 
 
 class _Unknown(Exception):
@@ -121,6 +171,8 @@ class _Reader:
         return Compare(COMPARISONS[tree["node"]], left, right)
 
     def _in(self, tree: Tree) -> Predicate:
+        if (call := marked(tree, self.term)) is not None:
+            return call
         term, *listed = (self.term(child) for child in tree["children"])
         values = [value for value in listed if isinstance(value, Literal) and value.type == term.type]
         if tree["node"] == "InSet":
@@ -173,7 +225,10 @@ class _Reader:
                 return field
         raise _Unknown
 
-    def _struct_field(self, tree: Tree) -> Column:
+    def _struct_field(self, tree: Tree) -> Term:
+        names, root = self._member(tree)
+        if root["node"] == "JsonToStructs":
+            return self._from_json(tree, names, root)
         path, field = self._path(tree)
         if not is_.is_struct(field.type) and spark_types.from_json(tree["type"]) != field.type:
             raise _Unknown(Reason.TYPE_MISMATCH)
@@ -196,6 +251,39 @@ class _Reader:
                 return (*above, field.name), field
         raise _Unknown
 
+    def _member(self, tree: Tree) -> tuple[list[str], Tree]:
+        """The names of the fields that lead to a value, and what they begin at."""
+        if tree["node"] != "GetStructField":
+            return [], tree
+        above, root = self._member(tree["children"][0])
+        return [*above, tree["children"][0]["type"]["fields"][tree["ordinal"]]["name"]], root
+
+    def _from_json(self, tree: Tree, names: Sequence[str], parsed: Tree) -> JsonPath:
+        kind = spark_types.from_json(tree["type"])
+        path = json_paths.text_of(names)
+        if parsed["options"] or kind is None or is_.is_nested(kind) or json_paths.parse(path) != tuple(names):
+            raise _Unknown  # names with quotes, blanks in front, or a star are no names in a path
+        return self._json_value(parsed["children"][0], path, kind, "from_json")
+
+    def _variant_get(self, tree: Tree) -> JsonPath:
+        return self._of_variant(tree, spark_types.from_json(tree["type"]))
+
+    def _of_variant(self, tree: Tree, kind: pa.DataType | None) -> JsonPath:
+        """A value of a VARIANT that is made of text on the spot."""
+        parsed, path = tree["children"]
+        made = parsed["node"] == "StaticInvoke" and str(parsed["object"]).endswith(".VariantExpressionEvalUtils$") and parsed["function"]
+        if made != "parseJson" or kind is None or is_.is_nested(kind) or path["node"] != "Literal" or not isinstance(path["value"], str):
+            raise _Unknown
+        if not VARIANT_PATH.fullmatch(path["value"]) or tree["zone"] != self.context.time_zone:
+            raise _Unknown
+        return self._json_value(parsed["children"][0], path["value"], kind, "variant_get")
+
+    def _json_value(self, document: Tree, path: str, kind: pa.DataType, function: JsonFunction) -> JsonPath:
+        found = self.term(document)
+        if found.type != pa.string():
+            raise _Unknown
+        return JsonPath(found, path, kind, function)
+
     def _literal(self, tree: Tree) -> Literal:
         kind = spark_types.from_json(tree["type"])
         if kind is None or is_.is_nested(kind):
@@ -203,7 +291,10 @@ class _Reader:
         return Literal(_value(tree["value"], kind), kind)
 
     def _cast(self, tree: Tree) -> Term:
-        inner, kind = self.term(tree["children"][0]), spark_types.from_json(tree["type"])
+        kind = spark_types.from_json(tree["type"])
+        if tree["children"][0]["node"] == "VariantGet" and tree["children"][0]["type"] == "variant":
+            return self._of_variant(tree["children"][0], kind)
+        inner = self.term(tree["children"][0])
         if kind is None or is_.is_nested(kind) or is_.is_nested(inner.type):
             raise _Unknown
         if TIMESTAMP in (inner.type, kind) and tree["zone"] != self.context.time_zone:
@@ -224,6 +315,14 @@ class _Reader:
         if argument.type != SCALARS[name].argument:
             raise _Unknown(Reason.TYPE_MISMATCH)
         return Call(name, (argument,), SCALARS[name].result)
+
+    def _date_trunc(self, tree: Tree) -> Term:
+        unit, argument = (self.term(child) for child in tree["children"])
+        if not isinstance(unit, Literal) or str(unit.value).upper() not in UNITS or argument.type != TIMESTAMP:
+            raise _Unknown
+        if tree["zone"] != self.context.time_zone:
+            raise _Unknown(Reason.SESSION_SEMANTICS)
+        return Call(DATE_TRUNC, (Literal(UNITS[unit.value.upper()], pa.string()), argument), TIMESTAMP)
 
     def _json(self, tree: Tree) -> Term:
         document, path = (self.term(child) for child in tree["children"])
@@ -246,6 +345,8 @@ TERMS: dict[str, Callable[[_Reader, Tree], Term]] = {
     "Literal": _Reader._literal,
     "Cast": _Reader._cast,
     "GetJsonObject": _Reader._json,
+    "VariantGet": _Reader._variant_get,
+    "TruncTimestamp": _Reader._date_trunc,
     **dict.fromkeys(BY_NODE, _Reader._scalar),
 }
 """By class: another class that is understood is another line here."""
@@ -279,31 +380,6 @@ def _chain(tree: Tree) -> list[Tree]:
 def _value(value: Any, kind: pa.DataType) -> Any:
     """A literal's internal value, as Python has it."""
     try:
-        return None if value is None else _read(value, kind)
+        return spark_values.read(value, kind)
     except (ValueError, OverflowError, InvalidOperation):
         raise _Unknown(Reason.TYPE_MISMATCH) from None  # a day or an instant that Python has no value for
-
-
-def _read(value: Any, kind: pa.DataType) -> Any:
-    if is_.is_binary(kind):
-        return bytes.fromhex(value["hex"])
-    if not isinstance(value, str):
-        raise ValueError(value)
-    if is_.is_string(kind):
-        return value
-    if is_.is_boolean(kind):
-        return {"true": True, "false": False}[value]
-    if is_.is_floating(kind):
-        exact = value in ("NaN", "Infinity", "-Infinity") or is_.is_float64(kind)
-        return float(value) if exact else to_float32(Decimal(value))
-    if is_.is_decimal(kind):
-        number = Decimal(f"{Decimal(value):.{kind.scale}f}")
-        if number != Decimal(value):
-            raise ValueError(value)
-        return number
-    if is_.is_date(kind):
-        return date.fromordinal(times.EPOCH.toordinal() + int(value))
-    if is_.is_timestamp(kind):
-        epoch = datetime(1970, 1, 1, tzinfo=UTC if kind.tz else None)
-        return epoch + int(value) * times.MICROSECOND
-    return int(value)

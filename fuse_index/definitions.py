@@ -23,19 +23,19 @@ from fuse_index.ask import Failure, ask
 from fuse_index.choices import parse_options
 from fuse_index.errors import DefinitionError, FuseIndexError
 from fuse_index.host import Host
-from fuse_index.oracle import evaluate_term
+from fuse_index.naming import SECONDS, aggregates_of, condition_of, input_of
+from fuse_index.normalize import normalize
 from fuse_index.plugin import IndexKind, Input, Refusal
-from fuse_index.predicate import Call, Cast, Column, Context, JsonPath, Literal, Term
+from fuse_index.predicate import Call, Cast, Context, JsonPath, Predicate, Term
 from fuse_index.reasons import Reason
 from fuse_index.render import term as shown
+from fuse_index.scalars import DATE_TRUNC
 from fuse_index.spark_types import name_of
-from fuse_index.terms import decode_term, encode_term
+from fuse_index.subjects import terms_of
+from fuse_index.terms import decode_predicate, decode_term, encode_predicate, encode_term
 from fuse_storage import Schema, SchemaError, Snapshot
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,127}")
-
-SECONDS = 10.0
-"""How long a kind may think about a definition."""
 
 REMEMBERED = 64
 """Snapshots of which a host remembers what their definitions mean: every query asks."""
@@ -55,13 +55,15 @@ class Definition:
     key: str
     context: Context | None = None
     """The session that its terms were understood in, where their values depend on one."""
+    where: Predicate | None = None
+    """It knows only of rows on which this is TRUE."""
     content: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """As it is stored, with whatever a newer version has put there."""
 
     @property
     def columns(self) -> list[str]:
-        """The terms, as people type them."""
-        return [shown(given.term) for given in self.inputs]
+        """What it is on, as people type it."""
+        return _columns(self.inputs)
 
 
 @dataclass(frozen=True)
@@ -77,30 +79,44 @@ class Unavailable:
 
     @property
     def columns(self) -> list[str]:
-        return [shown(given.term) for given in self.inputs]
+        return _columns(self.inputs)
+
+
+def _columns(inputs: Sequence[Input]) -> list[str]:
+    return [shown(given.term) for given in inputs if not given.function]
 
 
 def define(
-    name: str, kind: str, terms: Sequence[str | Term], options: Mapping[str, Any], schema: Schema, host: Host, context: Context
-) -> Definition:
-    """A new definition. Raises DefinitionError or WhereError, which say what is wrong with what was asked."""
+    name: str, kind: str, terms: Sequence[str | Term], options: Mapping[str, Any], schema: Schema, host: Host, context: Context,
+    renewing: Definition | Unavailable | None = None,
+) -> Definition:  # fmt: skip
+    """A new definition. ``renewing``: an old one, what of whose options was read then is not read again.
+
+    Raises DefinitionError or WhereError, which say what is wrong with what was asked.
+    """
     if not NAME.fullmatch(name):
         raise DefinitionError(f"{name!r} cannot name an index: use up to 128 letters, digits, '_', '-' and '.', a letter or '_' first")
     chosen = host.kind(kind)
     if isinstance(terms, str) or not terms:
         raise DefinitionError(f"index {name!r} needs a list of columns, and was given {terms!r}")
-    inputs = tuple(_input(given, schema, host, context) for given in terms)
+    inputs = tuple(input_of(given, schema, host, context) for given in terms)
     if twice := [given for number, given in enumerate(inputs) if given in inputs[:number]]:
         raise DefinitionError(f"index {name!r} is to be on {shown(twice[0].term)} twice: name it once")
     understood = parse_options(chosen, options)
+    if renewing is None:
+        inputs += aggregates_of(name, chosen, understood, schema, host, context)
+        where = condition_of(name, chosen, understood, schema, host, context)
+    else:
+        inputs += tuple(given for given in renewing.inputs if given.function)
+        where = _stored_condition(renewing.content, schema)
     refusal = ask(lambda: chosen.accepts(inputs, understood), SECONDS)
     if isinstance(refusal, Failure):
         raise DefinitionError(f"index kind {kind!r} failed to judge this definition: {refusal.detail}") from refusal.error
     if refusal is not None:
-        columns = ", ".join(shown(given.term) for given in inputs)
+        columns = ", ".join(_columns(inputs))
         raise DefinitionError(f"index kind {kind!r} cannot be on {columns}: {refusal.detail or refusal.reason.value}")
-    stated = context if any(needs_session(given.term) for given in inputs) else None
-    return _keyed(Definition(name, kind, inputs, understood, chosen.writes, "", stated), chosen, schema, host)
+    stated = context if any(map(needs_session, [*(given.term for given in inputs), *terms_of(where)])) else None
+    return _keyed(Definition(name, kind, inputs, understood, chosen.writes, "", stated, where), chosen, schema, host)
 
 
 def renewed(found: Definition | Unavailable, schema: Schema, host: Host) -> Definition:
@@ -108,11 +124,11 @@ def renewed(found: Definition | Unavailable, schema: Schema, host: Host) -> Defi
 
     Its key is the same if nothing changed that sidecars depend on. Raises DefinitionError if it cannot be used even so.
     """
-    terms = [given.term for given in found.inputs]
+    terms = [given.term for given in found.inputs if not given.function]
     if not terms:
         raise DefinitionError(f"index {found.name!r} cannot be built: {found.refusal.detail}")  # type: ignore[union-attr]
     context = _context(found.content) or Context()
-    fresh = define(found.name, found.kind, terms, found.content.get("options", {}), schema, host, context)
+    fresh = define(found.name, found.kind, terms, found.content.get("options", {}), schema, host, context, found)
     return replace(fresh, content={**found.content, **fresh.content})
 
 
@@ -138,8 +154,8 @@ def needs_session(term: Term) -> bool:
             return zoned or (is_.is_decimal(inner.type) and is_.is_string(kind)) or needs_session(inner)
         case JsonPath(inner):
             return needs_session(inner)
-        case Call(_, arguments):
-            return any(needs_session(argument) for argument in arguments)
+        case Call(name, arguments):
+            return name == DATE_TRUNC or any(needs_session(argument) for argument in arguments)
         case _:
             return False
 
@@ -156,7 +172,10 @@ def _loaded(name: str, found: Mapping[str, Any], schema: Schema, host: Host, con
     kind, key = str(found.get("kind")), str(found.get("key"))
     unavailable = partial(Unavailable, name, kind, key, content=found)
     try:
-        inputs = tuple(Input(term, term.type) for term in (decode_term(given, schema) for given in found["inputs"]))
+        terms = [decode_term(given, schema) for given in found["inputs"]]
+        functions = found.get("functions", [""] * len(terms))
+        inputs = tuple(Input(term, term.type, str(function)) for term, function in zip(terms, functions, strict=True))
+        where = _stored_condition(found, schema)
     except (FuseIndexError, SchemaError, LookupError, TypeError, ValueError) as problem:
         return unavailable(Refusal(Reason.LEAF_UNSUPPORTED, f"its definition is not understood: {problem}"))
     if kind not in host.kinds:
@@ -165,12 +184,12 @@ def _loaded(name: str, found: Mapping[str, Any], schema: Schema, host: Host, con
     try:
         stated = _context(found)
         options = parse_options(chosen, found.get("options", {}))
-        understood = _keyed(Definition(name, kind, inputs, options, chosen.writes, key, stated), chosen, schema, host).content
+        understood = _keyed(Definition(name, kind, inputs, options, chosen.writes, key, stated, where), chosen, schema, host).content
     except (FuseIndexError, TypeError, ValueError) as problem:
         return unavailable(Refusal(Reason.OPTION_MISMATCH, str(problem)), inputs)
     if (refusal := _mismatch(found, understood, chosen.writes) or _elsewhere(stated, context)) is not None:
         return unavailable(refusal, inputs)
-    return Definition(name, kind, inputs, options, int(found.get("version", 1)), key, stated, found)
+    return Definition(name, kind, inputs, options, int(found.get("version", 1)), key, stated, where, found)
 
 
 def _mismatch(found: Mapping[str, Any], understood: Mapping[str, Any], writes: int) -> Refusal | None:
@@ -216,6 +235,10 @@ def _keyed(definition: Definition, kind: IndexKind, schema: Schema, host: Host) 
         "summary": summary,
         "options": dataclasses.asdict(definition.options),
     }
+    if any(given.function for given in definition.inputs):
+        content["functions"] = [given.function for given in definition.inputs]
+    if definition.where is not None:
+        content["where"] = encode_predicate(definition.where, schema)
     if definition.context is not None:
         content["context"] = dataclasses.asdict(definition.context)
     try:
@@ -230,35 +253,7 @@ def _context(found: Mapping[str, Any]) -> Context | None:
     return Context(**found["context"]) if "context" in found else None
 
 
-def _input(given: str | Term, schema: Schema, host: Host, context: Context) -> Input:
-    """A column by its exact name, dots and spaces included, or else the text of a term; checked to be computable."""
-    term = _term(given, schema, host, context)
-    nothing = pa.table([pa.nulls(1, field.type) for field in schema.fields], schema.names)
-    values = ask(lambda: evaluate_term(term, nothing, context, host.functions), SECONDS)
-    if isinstance(values, Failure):
-        raise DefinitionError(f"{shown(term)} cannot be indexed: {values.detail}") from values.error
-    if not _names_column(term):
-        raise DefinitionError(f"{shown(term)} cannot be indexed: it names no column")
-    return Input(term, term.type)
-
-
-def _term(given: str | Term, schema: Schema, host: Host, context: Context) -> Term:
-    if not isinstance(given, str):
-        return given
-    if given in schema.names:
-        return Column((given,), schema.find([given]).type)
-    from fuse_index.where import parse_term  # the SQL parser takes a while to import
-
-    return parse_term(given, schema, context, host.functions)
-
-
-def _names_column(term: Term) -> bool:
-    match term:
-        case Column():
-            return True
-        case Literal():
-            return False
-        case Cast(inner) | JsonPath(inner):
-            return _names_column(inner)
-        case Call(_, arguments):
-            return any(_names_column(argument) for argument in arguments)
+def _stored_condition(found: Mapping[str, Any], schema: Schema) -> Predicate | None:
+    if "where" not in found:
+        return None
+    return normalize(decode_predicate(found["where"], schema), _context(found) or Context())  # columns may have been widened

@@ -10,7 +10,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from fuse_index.predicate import Predicate
-from fuse_index.reasons import Reason
+from fuse_index.reasons import FAULTS, Reason
 from fuse_index.render import sql
 
 if TYPE_CHECKING:
@@ -74,6 +74,11 @@ class Explanation:
             "seconds": self.seconds,
         }
 
+    @property
+    def faulty(self) -> bool:
+        """Whether an index that could have said something failed to: another try may tell more."""
+        return any(vote.reason in FAULTS for vote in self.votes)
+
     def _levels(self) -> list[tuple[str, Totals]]:
         return [("segments", self.segments), ("blocks", self.blocks), ("zones", self.zones), ("rows", self.rows), ("bytes", self.bytes)]
 
@@ -94,7 +99,7 @@ class Explanation:
         from rich.console import Group
         from rich.table import Table
 
-        reading = Table("", "to read", "of", title=f"snapshot {self.snapshot}", title_justify="left")
+        reading = Table("", "to read", "of")
         for level, totals in self._levels():
             reading.add_row(level, f"{totals.kept:,}", f"{totals.total:,}")
         why = Table("predicate", "index", "kind", "reason", "blocks removed", "zones removed", "detail")
@@ -102,7 +107,7 @@ class Explanation:
             removed = (f"{vote.blocks_removed:,}", f"{vote.zones_removed:,}")
             cells = (vote.leaf, vote.index, vote.kind, vote.reason.value, *removed, vote.detail)
             why.add_row(*(cell.replace("[", r"\[") for cell in cells))
-        return Group(reading, why)
+        return Group(f"snapshot {self.snapshot}", reading, why)
 
     def _repr_html_(self) -> str:
         reading = "".join(f"<tr><td>{level}</td><td>{t.kept:,}</td><td>{t.total:,}</td></tr>" for level, t in self._levels())

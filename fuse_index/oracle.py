@@ -7,17 +7,18 @@ only Spark can evaluate raises OpaqueError.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as is_
 
-from fuse_index import casts, times
+from fuse_index import casts, json_paths, times
 from fuse_index.errors import OpaqueError
 from fuse_index.like import Pattern
 from fuse_index.predicate import (
@@ -43,7 +44,7 @@ from fuse_index.predicate import (
 )  # fmt: skip
 from fuse_index.render import sql
 from fuse_index.render import term as term_sql
-from fuse_index.scalars import SCALARS
+from fuse_index.scalars import DATE_TRUNC, SCALARS, date_trunc
 from fuse_index.spark_types import name_of
 from fuse_index.times import Unsure
 
@@ -84,6 +85,11 @@ def evaluate_constant(
     return value
 
 
+def spread(function: Function, arguments: Sequence[pa.Scalar], rows: int) -> list[Values]:
+    """For a call of constants alone: those that need not be constants as arrays, so that no function must do without one."""
+    return [argument if number in function.constants else pa.repeat(argument, rows) for number, argument in enumerate(arguments)]
+
+
 @dataclass(frozen=True)
 class _Rows:
     rows: pa.RecordBatch
@@ -114,6 +120,8 @@ class _Rows:
                 return COMPARE[operator](self.term(left), self.term(right))
             case In(term, values):
                 return _in(self.whole(term), values)
+            case IsNull(JsonPath(inner, path, function="get_json_object") as found):
+                return pc.is_null(self._json(found, self.whole(inner), path, json_paths.SPELLING))
             case IsNull(term):
                 return pc.is_null(self.term(term))
             case StartsWith(term, text):
@@ -135,12 +143,17 @@ class _Rows:
                 return self._column(path)
             case Literal(value, kind):
                 return pa.scalar(value, kind)
+            case Cast(JsonPath(inner, path, function="get_json_object") as found, kind, _) if kind == pa.float64():
+                texts = self._json(found, self.whole(inner), path, json_paths.SPELLING)  # a double is the same in all its spellings
+                return self._cast(term, texts, found.type, kind)
             case Cast(inner, kind, _):
                 return self._cast(term, self.term(inner), inner.type, kind)
             case JsonPath(inner, path, _):
-                return self._call(term, "get_json_object", [self.whole(inner), pa.scalar(path)])
+                return self._json(term, self.whole(inner), path)
             case Call(name, (argument,), _) if name in SCALARS and name not in self.functions:
                 return self._scalar(term, self.whole(argument))
+            case Call(name, (Literal(unit), argument), _) if name == DATE_TRUNC and name not in self.functions:
+                return self._date_trunc(term, unit, self.whole(argument))
             case Call(name, arguments, _):
                 return self._call(term, name, [self.term(argument) for argument in arguments])
 
@@ -150,16 +163,39 @@ class _Rows:
             values = pc.struct_field(values, name)
         return values
 
+    def _json(self, term: JsonPath, documents: pa.Array, path: str, doubt: int = json_paths.SURE) -> pa.Array:
+        """What ``get_json_object`` gives, if no text of it is more doubtful than that."""
+        if term.function != "get_json_object":
+            raise OpaqueError(f"only Spark can evaluate {term_sql(term)}")
+        try:
+            found = json_paths.search(documents, path)
+        except Unsure as unsure:
+            raise OpaqueError(f"only Spark can evaluate {term_sql(term)}: {unsure}") from None
+        doubtful = np.flatnonzero(found.doubts > doubt)
+        if len(doubtful):
+            document = documents[int(doubtful[0])].as_py()
+            shown = document if len(document) < 100 else f"{document[:100]}…"
+            raise OpaqueError(f"only Spark can evaluate {term_sql(term)} of {shown!r}: Java's versions write it in different ways")
+        return found.texts
+
     def _call(self, term: Term, name: str, arguments: list[Values]) -> Values:
         function = self.functions.get(name)
         if function is None:
             raise OpaqueError(f"only Spark can evaluate {term_sql(term)}: no plugin brings a function {name!r}")
+        if all(isinstance(argument, pa.Scalar) for argument in arguments):
+            arguments = spread(function, arguments, len(self.rows))
         result = function.evaluate(*arguments)
         return result.combine_chunks() if isinstance(result, pa.ChunkedArray) else result
 
     def _scalar(self, term: Call, values: pa.Array) -> pa.Array:
         try:
             return SCALARS[term.name].evaluate(values)
+        except Unsure as doubt:
+            raise OpaqueError(f"only Spark can evaluate {term_sql(term)}: {doubt}") from None
+
+    def _date_trunc(self, term: Call, unit: str, values: pa.Array) -> pa.Array:
+        try:
+            return date_trunc(unit, values, times.zone(self.context.time_zone))
         except Unsure as doubt:
             raise OpaqueError(f"only Spark can evaluate {term_sql(term)}: {doubt}") from None
 

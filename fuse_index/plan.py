@@ -8,7 +8,7 @@ possible vote could still change something. Whatever an index cannot say leaves 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 import numpy as np
@@ -23,7 +23,8 @@ from fuse_index.judge import decide, wishes
 from fuse_index.ledger import Ledger
 from fuse_index.polling import Poll
 from fuse_index.predicate import Context, Leaf, Predicate
-from fuse_index.questions import Panel, Question, Questions, Voter, columns_of, subject_terms
+from fuse_index.questions import Panel, Question, Questions, Voter
+from fuse_index.subjects import columns_of, subject_terms
 from fuse_index.votes import FALSE, Ballot
 from fuse_storage import Blocks, Table
 
@@ -57,6 +58,20 @@ class Plan:
         mask = np.zeros(self.table.segments().total_blocks, np.bool_)
         mask[self.blocks.ordinals] = True
         return mask
+
+    @property
+    def fully(self) -> Mask:
+        """The blocks on which the predicate is true of every row."""
+        zones = self.zones & self.certain
+        for zone, rows in self.rows.items():
+            zones[zone] &= bool(rows.all())
+        return np.logical_and.reduceat(zones, self.blocks.zone_offsets[:-1]) if len(zones) else np.zeros(0, np.bool_)
+
+    def take(self, chosen: Indices) -> Plan:
+        """The same, of these blocks only; ``explanation`` stays that of the whole."""
+        zones = zone_numbers(self.blocks.zone_offsets, chosen)
+        rows = {place: self.rows[zone] for place, zone in enumerate(zones.tolist()) if zone in self.rows}
+        return replace(self, blocks=self.blocks.take(chosen), zones=self.zones[zones], certain=self.certain[zones], rows=rows)
 
 
 def plan(

@@ -20,6 +20,8 @@ import numpy.typing as npt
 import pluggy
 import pyarrow as pa
 
+from fuse_index import json_documents, json_paths
+from fuse_index.aggregates import Aggregate, Aggregation, Part, state_of
 from fuse_index.domain import Box, Domain, Interval
 from fuse_index.predicate import Call, Context, Leaf, Term
 from fuse_index.reasons import Reason
@@ -27,9 +29,10 @@ from fuse_index.votes import ALL, NONE, SOME, Ballot
 from fuse_storage import ColumnStatistics, Pack, Sidecar
 
 __all__ = [
-    "ALL", "API", "NONE", "SOME", "Answers", "Ballot", "BlockBatch", "Box", "ColumnStatistics", "Domain", "Function",
-    "IndexKind", "Input", "Interval", "NoOptions", "Pack", "Payload", "Probe", "Ranks", "Reason", "Refusal", "Sidecar",
-    "Votes", "hookimpl",
+    "ALL", "API", "NONE", "SOME", "Aggregate", "Aggregation", "Answers", "Ballot", "BlockBatch", "Box", "ColumnStatistics",
+    "Domain", "Function", "Highlights", "IndexKind", "Input", "Interval", "NoOptions", "Pack", "Part", "Payload", "Probe", "Ranks",
+    "Reason", "Refusal", "Sidecar", "Votes", "hookimpl", "json_documents", "json_paths",
+    "state_of",
 ]  # fmt: skip
 
 API = 1
@@ -63,10 +66,15 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One term that an index is on, and the Arrow type of its values."""
+    """One term that an index is on, and the Arrow type of its values.
+
+    ``function``: the aggregate function that is kept of it ("sum"); empty for what the index is on itself. Of ``count(*)``
+    the term is a literal.
+    """
 
     term: Term
     type: pa.DataType
+    function: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +158,17 @@ class IndexKind:
     implicit: ClassVar[bool] = False
     """Asked about every column without a definition, because all it needs are the statistics each block has."""
 
+    def aggregates(self, options: Any) -> Sequence[str]:
+        """Aggregates that the options name ("sum(amount)"): the engine reads them, and puts an input for each behind the columns."""
+        return ()
+
+    def condition(self, options: Any) -> str | None:
+        """A condition that the options name: then ``build`` is shown only the rows on which it is TRUE, as one zone.
+
+        For kinds that answer: votes of such an index would be on rows that it has not seen.
+        """
+        return None
+
     def accepts(self, inputs: Sequence[Input], options: Any) -> Refusal | None:
         """None if such an index can be made."""
         return None
@@ -204,6 +223,9 @@ class RollsUp(Protocol):
 class Ranks(Protocol):
     """"Which rows are best": for top-k searches."""
 
+    searches: ClassVar[str]
+    """The function by a call of which rows are ranked, such as ``match``: its arguments are a term, a query and options."""
+
     def compile_ranking(self, what: Call, inputs: Sequence[Input], options: Any, context: Context) -> Probe | Refusal: ...
 
     def gather(self, probe: Probe, batch: BlockBatch) -> Any:
@@ -224,29 +246,46 @@ class Ranks(Protocol):
 
 
 @runtime_checkable
+class Highlights(Protocol):
+    """Optional, for kinds that rank texts: where the query is met."""
+
+    def highlight(self, probe: Probe, text: str) -> Sequence[tuple[int, int]]:
+        """(start, end) in characters, ascending and apart."""
+        ...
+
+
+@runtime_checkable
 class Answers(Protocol):
-    """"What is the aggregate": answers without rows."""
+    """"What is the aggregate": answers without rows.
 
-    def match(self, request: Any, inputs: Sequence[Input], options: Any, context: Context) -> Probe | Refusal: ...
+    The engine knows which blocks are wanted as a whole, computes the states of all others from their rows, and merges.
+    """
 
-    def partial(self, probe: Probe, batch: BlockBatch, unit: int) -> Any:
-        """The stored state of one block, every row of which is live and wanted; picklable."""
+    def match(self, request: Aggregation, inputs: Sequence[Input], options: Any, context: Context) -> Probe | Refusal:
+        """Whether states of this request can be given, of any block that is indexed. Conditions are not the author's concern."""
         ...
 
-    def state(self, probe: Probe, rows: pa.Table) -> Any:
-        """The same state, computed from rows (of a block that is not indexed, or not wholly wanted)."""
-        ...
+    def state(self, probe: Probe, batch: BlockBatch, unit: int) -> pa.Table | None:
+        """The state of all rows of one block, of the schema ``request.schema``; None where none is kept.
 
-    def merge(self, probe: Probe, states: Sequence[Any]) -> pa.Table: ...
+        It may have several rows of one group: what ``state_of`` gives of the block's rows, or anything that merges to the same.
+        """
+        ...
 
 
 @dataclass(frozen=True)
 class Function:
-    """A boolean function for predicates.
+    """A boolean function for predicates and for Spark SQL.
 
-    ``evaluate`` is its oracle: from Arrow arrays (constants as scalars) to a bool array. ``native``: from SQL texts of the
-    arguments to Spark SQL text of the same meaning, or None where Spark cannot say it. ``implies``: leaves that
-    are true on every row on which the call is true, so that other indexes can vote on them.
+    ``evaluate`` is its oracle: from Arrow arrays (constants as scalars, but never all of them) to a bool array. The last
+    ``optional`` arguments may be left out, and are then not given to it. ``constants`` are the numbers of arguments that
+    must be constants other than NULL. ``check``, from the values of all arguments (None for what is no constant), raises
+    ValueError for what makes no sense: so that a mistake is said before a row is read.
+
+    ``native``: from the arguments, each a ``Literal`` or the SQL text that stands for it, to Spark SQL text of the same
+    meaning, or None where Spark cannot say it; then ``narrows`` may give, likewise, a plainer condition that is true wherever
+    the function is and NULL where it is NULL, so that fewer rows go to Python. ``implies``: leaves that are true on every row on
+    which the call is true, so that other indexes can vote on them.
     """
 
     name: str
@@ -256,3 +295,7 @@ class Function:
     implies: Callable[[Call], Sequence[Leaf]] | None = None
     null_on_null: bool = True
     """NULL exactly where an argument is NULL; otherwise the engine takes "may be NULL" as possible."""
+    optional: int = 0
+    constants: frozenset[int] = frozenset()
+    check: Callable[..., None] | None = None
+    narrows: Callable[..., str | None] | None = None

@@ -22,8 +22,9 @@ from fuse_index.ledger import Ledger
 from fuse_index.oracle import evaluate_constant
 from fuse_index.plugin import Input, RollsUp, Votes
 from fuse_index.predicate import Cast, Column, In, JsonPath, Leaf, Opaque, Term
-from fuse_index.questions import Question, Questions, Voter, decided_by_engine, subject_terms
+from fuse_index.questions import Question, Questions, Voter, decided_by_engine
 from fuse_index.reasons import Reason
+from fuse_index.subjects import subject_terms
 from fuse_index.votes import FALSE, NULL, TRUE, UNKNOWN, Ballot
 from fuse_storage import Blocks, ColumnStatistics, SegmentList, SidecarRows, Table, Units
 

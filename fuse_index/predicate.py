@@ -15,6 +15,7 @@ import pyarrow as pa
 
 Operator = OneOf["=", "<=>", "<>", "<", "<=", ">", ">="]
 CastMode = OneOf["legacy", "ansi", "try"]
+JsonFunction = OneOf["get_json_object", "from_json", "variant_get"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +52,16 @@ class Cast:
 
 @dataclass(frozen=True, slots=True)
 class JsonPath:
-    """What ``get_json_object(term, path)`` gives: text, or NULL where the path or the document is missing."""
+    """What ``get_json_object(term, path)`` gives: text, or NULL where the path or the document is missing.
+
+    Or what another function of Spark finds at the path, as a value of ``type``: ``from_json(term, schema).a.b``, or
+    ``variant_get(parse_json(term), path, type)``. Of those only Spark knows the value, but an index may know what it cannot be.
+    """
 
     term: Term
     path: str
     type: pa.DataType = pa.string()
+    function: JsonFunction = "get_json_object"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,24 +15,17 @@ from fuse_index.plugin import IndexKind, Input, Probe, Refusal, Votes
 from fuse_index.predicate import (
     And,
     Call,
-    Cast,
     Column,
     Compare,
-    Contains,
     Context,
-    EndsWith,
     In,
     IsNull,
-    JsonPath,
     Leaf,
-    Like,
-    Literal,
     Opaque,
     Predicate,
-    StartsWith,
-    Term,
 )  # fmt: skip
 from fuse_index.reasons import Reason
+from fuse_index.subjects import columns_of, subject_terms
 
 
 @dataclass(frozen=True)
@@ -188,34 +181,3 @@ def decided_by_engine(subject: Leaf | Box) -> bool:
             return True
         case _:
             return not is_null_test(subject) and not any(True for term in subject_terms(subject) for _ in columns_of(term))
-
-
-def subject_terms(subject: Leaf | Box) -> list[Term]:
-    """The terms that a leaf is on, constants left out."""
-    match subject:
-        case Box(domains):
-            return [term for term, _ in domains]
-        case Compare(_, left, right):
-            terms: list[Term] = [left, right]
-        case StartsWith(term, other) | EndsWith(term, other) | Contains(term, other) | Like(term, other):
-            terms = [term, other]
-        case In(term, _) | IsNull(term):
-            terms = [term]
-        case Call(_, arguments):
-            terms = list(arguments)
-        case Opaque():
-            terms = []
-    return [term for term in terms if not isinstance(term, Literal)]
-
-
-def columns_of(term: Term) -> Iterator[Column]:
-    match term:
-        case Column():
-            yield term
-        case Cast(inner) | JsonPath(inner):
-            yield from columns_of(inner)
-        case Call(_, arguments):
-            for argument in arguments:
-                yield from columns_of(argument)
-        case Literal():
-            return

@@ -31,3 +31,7 @@ class Reason(StrEnum):
     """Cheaper votes had decided every block before it was asked."""
     NOT_PUSHED = "NOT_PUSHED"
     """Spark kept this predicate to itself: it never reached the planner."""
+
+
+FAULTS = frozenset({Reason.CORRUPT, Reason.PAYLOAD_MISSING, Reason.PLUGIN_ERROR, Reason.TIMEOUT})
+"""Something went wrong, and may not the next time."""

@@ -84,7 +84,11 @@ def term(shown: Term) -> str:
             return literal(value, kind)
         case Cast(inner, kind, mode):
             return f"{'TRY_CAST' if mode == 'try' else 'CAST'}({term(inner)} AS {name_of(kind).upper()})"
-        case JsonPath(inner, path, _):
+        case JsonPath(inner, path, kind, "from_json"):
+            return f"from_json({term(inner)}).{path.removeprefix('$.')}"
+        case JsonPath(inner, path, kind, "variant_get"):
+            return f"variant_get(parse_json({term(inner)}), {_text(path)}, {_text(name_of(kind))})"
+        case JsonPath(inner, path):
             return f"get_json_object({term(inner)}, {_text(path)})"
         case Call(name, arguments, _):
             return f"{name}({', '.join(term(argument) for argument in arguments)})"

@@ -1,7 +1,7 @@
 """The few functions of Spark that are known here, as terms: so that an index may be on ``lower(email)`` or ``year(day)``.
 
-Each takes one argument and is NULL where it is. A value on which Spark may say something else raises Unsure: then only Spark
-evaluates the term, and a block that holds such a value is not indexed.
+Each is NULL where its argument is; ``date_trunc`` also takes a unit. A value on which Spark may say something else raises
+Unsure: then only Spark evaluates the term, and a block that holds such a value is not indexed.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta, tzinfo
 from functools import cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fuse_index import times
 from fuse_index.times import Unsure
 
 
@@ -71,5 +73,33 @@ SCALARS: Mapping[str, Scalar] = {
     "day": Scalar(pa.date32(), pa.int32(), _integers(pc.day), "DayOfMonth"),
 }
 BY_NODE: Mapping[str, str] = {scalar.node: name for name, scalar in SCALARS.items()}
+DATE_TRUNC = "date_trunc"
+"""Of two arguments, and of the session's time zone."""
+UNITS: Mapping[str, str] = {
+    **dict.fromkeys(("YEAR", "YYYY", "YY"), "year"), "QUARTER": "quarter", **dict.fromkeys(("MONTH", "MM", "MON"), "month"),
+    "WEEK": "week", **dict.fromkeys(("DAY", "DD"), "day"), "HOUR": "hour", "MINUTE": "minute", "SECOND": "second",
+    "MILLISECOND": "millisecond", "MICROSECOND": "microsecond",
+}  # fmt: skip
+"""What ``date_trunc`` cuts to: in Spark's words, in upper case, and as they are kept."""
 SYNONYMS: Mapping[str, str] = {"lcase": "lower", "ucase": "upper", "char_length": "length", "character_length": "length", "len": "length",
                                "dayofmonth": "day"}  # fmt: skip
+
+
+YEARS = tuple((datetime(year, 1, 1) - times.EPOCH) // times.MICROSECOND for year in (2, 9999))
+"""Microseconds between which every zone's clocks show years that Python has."""
+
+
+def date_trunc(unit: str, values: pa.Array, place: tzinfo) -> pa.Array:
+    """Instants, cut to a unit of clocks in that zone. Raises Unsure where clocks are changed, or beyond Python's years.
+
+    Where an hour is shown twice, Spark cuts both to their own midnight, as its edition of the zone tables has it.
+    """
+    if not times.is_fixed(place):
+        raise Unsure(f"date_trunc in {place}, where clocks are changed: use CAST(… AS DATE), or a zone such as UTC or +01:00")
+    micros = values.cast(pa.int64())
+    bounds = pc.min_max(micros)
+    if bounds["min"].is_valid and not YEARS[0] <= bounds["min"].as_py() <= bounds["max"].as_py() <= YEARS[1]:
+        raise Unsure("date_trunc of an instant beyond the years 2 to 9998")
+    ahead = pa.scalar((place.utcoffset(None) or timedelta()) // times.MICROSECOND, pa.int64())
+    clocks = pc.add(micros, ahead).cast(pa.timestamp("us"))
+    return pc.subtract(pc.floor_temporal(clocks, unit=unit).cast(pa.int64()), ahead).cast(values.type)

@@ -17,7 +17,7 @@ from fuse_index.judge import leaves
 from fuse_index.oracle import evaluate
 from fuse_index.plan import Plan
 from fuse_index.plugin import Function
-from fuse_index.questions import columns_of, subject_terms
+from fuse_index.subjects import columns_of, subject_terms
 
 if TYPE_CHECKING:
     import pandas
@@ -53,13 +53,17 @@ class Scan:
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Record batches of matching rows, block after block."""
         left = self.limit
-        for rows in self._tables(self.columns):
+        for rows in self.tables():
             if left is not None:
                 rows = rows.slice(0, left)
                 left -= len(rows)
             yield from (batch for batch in rows.to_batches() if len(batch))
             if left == 0:
                 return
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Matching rows, a table per block; those of the last may be more than ``limit``."""
+        return self._tables(self.columns)
 
     def to_arrow(self) -> pa.Table:
         return pa.Table.from_batches(list(self.to_batches()), self.schema)
@@ -106,34 +110,31 @@ class Scan:
         """The matching rows of one block."""
         span = self._zones_of(block)
         zones = np.flatnonzero(wanted[span])
-        keep = self._known_rows(span.start + zones)
+        known = self._known_rows(span.start + zones)
         if self.plan.certain[span][zones].all():
-            rows = self._read(block, columns, zones)
-            return rows if keep is None else rows.filter(pa.array(keep))
-        return self._filtered(block, columns, zones, keep)
+            return self._read(block, columns, zones, known)
+        return self._filtered(block, columns, zones, known)
 
-    def _filtered(self, block: int, columns: Sequence[str], zones: npt.NDArray[np.int64], keep: Mask | None) -> pa.Table:
-        """Rows that the oracle finds TRUE. What it looks at is read first, the rest only of zones in which it found some."""
+    def _filtered(self, block: int, columns: Sequence[str], zones: npt.NDArray[np.int64], known: Mask | None) -> pa.Table:
+        """Rows that the oracle finds TRUE. What it looks at is read first, the rest only for the rows that it found."""
         seen = self._filtered_on()
-        rows = self._read(block, seen, zones)
+        rows = self._read(block, seen, zones, known)
         assert self.plan.predicate is not None
-        truth = evaluate(self.plan.predicate, rows, self.plan.context, self.functions)
-        mask: Mask = truth.fill_null(False).to_numpy(zero_copy_only=False)
-        mask = mask if keep is None else mask & keep
+        truth = evaluate(self.plan.predicate, rows, self.plan.context, self.functions).fill_null(False)
+        rows = rows.filter(truth)
         rest = [name for name in columns if name not in seen]
-        if not rest:
-            return rows.filter(pa.array(mask)).select(list(columns))
-        sizes = self.plan.blocks.zone_rows[self._zones_of(block).start + zones]
-        found = np.logical_or.reduceat(mask, np.cumsum(sizes) - sizes)
-        there = pa.array(mask[np.repeat(found, sizes)])
-        more = self._read(block, rest, zones[found]).filter(there)
-        rows = rows.filter(pa.array(mask))
-        for name in rest:
-            rows = rows.append_column(more.schema.field(name), more.column(name))
+        if rest:
+            found = truth.to_numpy(zero_copy_only=False)
+            if known is not None:
+                found, among = np.zeros(len(known), np.bool_), found
+                found[known] = among
+            more = self._read(block, rest, zones, found)
+            for name in rest:
+                rows = rows.append_column(more.schema.field(name), more.column(name))
         return rows.select(list(columns))
 
-    def _read(self, block: int, columns: Sequence[str], zones: npt.NDArray[np.int64]) -> pa.Table:
-        return self.plan.table.read(self.plan.blocks, block, list(columns), [int(zone) for zone in zones])
+    def _read(self, block: int, columns: Sequence[str], zones: npt.NDArray[np.int64], rows: Mask | None) -> pa.Table:
+        return self.plan.table.read(self.plan.blocks, block, list(columns), [int(zone) for zone in zones], rows)
 
     def _known_rows(self, zones: npt.NDArray[np.int64]) -> Mask | None:
         """Rows of these zones that may match, where an index knew rows at all."""

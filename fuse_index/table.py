@@ -6,21 +6,30 @@ import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
 import fuse_storage as storage
 from fuse_index import introspection, lifecycle, rows
+from fuse_index.aggregates import Aggregation, Unaggregatable
+from fuse_index.answer import Answer, answer, titled
 from fuse_index.build import Builder, builders
+from fuse_index.columns import Columns, adding
+from fuse_index.compaction import Compaction
 from fuse_index.definitions import Definition, Unavailable, define, load
 from fuse_index.errors import DefinitionError, InputError, ReadOnly
 from fuse_index.explain import Explanation
+from fuse_index.history import History
 from fuse_index.host import Host
+from fuse_index.mutation import Mutations
+from fuse_index.naming import read_term
 from fuse_index.normalize import normalize
 from fuse_index.plan import Plan, plan
-from fuse_index.predicate import Context, Predicate
+from fuse_index.predicate import Column, Context, Predicate
 from fuse_index.scan import Scan
+from fuse_index.search import search
 from fuse_index.verify import Verification, verify
 from fuse_storage import Snapshot
 
@@ -29,7 +38,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass
-class Table:
+class Table(History, Columns, Mutations, Compaction):
     """One snapshot of a table, and the way to its next one.
 
     A handle reads the snapshot that it was opened at; a write through it moves it to the snapshot that the write made.
@@ -61,21 +70,32 @@ class Table:
 
     # --- rows -------------------------------------------------------------------------------------------------
 
-    def append(self, data: Any, application: tuple[str, int] | None = None, *, strict: bool = False) -> Snapshot:
+    def append(
+        self, data: Any, application: tuple[str, int] | None = None, *, strict: bool = False, evolve: bool = False
+    ) -> Snapshot:  # fmt: skip
         """Add rows, indexed as they are written, in one commit; nothing happens if there are none.
 
         ``data``: a pa.Table, RecordBatchReader, pandas DataFrame or Parquet path(s), with the table's columns by name.
         ``application``: (id, version) of a writer that wants each version written once. ``strict``: an index that fails
-        on a block raises IndexFault, instead of leaving it out with a PluginWarning. Raises InputError, SchemaError naming
-        the column that does not fit, Conflict, CommitUnknown and other StorageErrors.
+        on a block raises IndexFault, instead of leaving it out with a PluginWarning. ``evolve``: columns that the table
+        lacks are added, NULL in all older rows. Raises InputError, SchemaError naming the column that does not fit, Conflict,
+        CommitUnknown and other StorageErrors.
         """
         self._writable()
         building = builders(self.snapshot, self.host, strict)
-        with self.stored.writer(building) as writer:
-            for batch in rows.batches(data, self.schema):
+        coming = rows.batches(data, self.schema)
+        transaction = self.stored.transaction(building)
+        schema = self.snapshot.schema
+        if evolve and (first := next(coming, None)) is not None:
+            coming = chain([first], coming)
+            if first.num_rows and (step := adding(first.schema, schema.names)) is not None:
+                schema = step(self.snapshot).schema
+                transaction.evolve(step)
+        with self.stored.writer(building, schema) as writer:
+            for batch in coming:
                 writer.write(batch)
             staged = writer.finish()
-        return self._move(self.stored.transaction(building).append(staged).commit("append", application=application))
+        return self._move(transaction.append(staged).commit("append", application=application))
 
     def scan(
         self, where: str | Predicate | None = None, columns: Sequence[str] | None = None, limit: int | None = None, indexes: bool = True,
@@ -91,9 +111,63 @@ class Table:
         names = tuple(self.schema.names) if columns is None else self._columns(columns)
         return Scan(self._plan(where, indexes, strict), names, self.host.functions, limit)
 
-    def explain(self, where: str | Predicate | None = None) -> Explanation:
-        """What a scan would read, which index removed how much, and why no other could."""
+    def search(
+        self, columns: str | Sequence[str], query: str, limit: int = 10, where: str | Predicate | None = None,
+        select: Sequence[str] | None = None, options: str | None = None, highlight: tuple[str, str] | None = None,
+    ) -> pa.Table:  # fmt: skip
+        """The best rows for a query, best first, with their ``_score``: from indexes that rank, such as ``full_text``.
+
+        Of several ``columns`` the scores are added. ``where`` leaves rows out and changes no score; ``select``: the columns
+        wanted, by default all; ``options``: of the index's function; ``highlight``: signs before and after what matches, in a
+        column ``_highlight`` of the first column's text. Raises DefinitionError where no index ranks, and as ``scan`` does.
+        """
+        if not isinstance(limit, int) or limit < 0:
+            raise InputError(f"limit={limit!r}: give a number of rows")
+        names = tuple(self.schema.names) if select is None else self._columns(select)
+        searched = [columns] if isinstance(columns, str) else columns
+        found = [self.snapshot.schema.find([name], self.context.case_sensitive) for name in searched]
+        terms = [Column((field.name,), field.type) for field in found]
+        return search(
+            self.stored, self.host, self.context, terms, query, options, limit, self._predicate(where), names, highlight
+        )  # fmt: skip
+
+    def aggregate(
+        self, group_by: Sequence[str], aggregates: Sequence[str], where: str | Predicate | None = None, indexes: bool = True,
+        strict: bool = False,
+    ) -> pa.Table:  # fmt: skip
+        """One row for each combination of values of ``group_by``, without any of those for all rows, as Spark would have it.
+
+        ``group_by``: columns, or terms such as ``date_trunc('day', ts)``; ``aggregates``: ``count(*)``, or count, sum, min, max
+        or avg of a term. Columns are named as they are asked for. Statistics and indexes that keep aggregates answer what they
+        can, other rows are read. Raises WhereError, OpaqueError for what only Spark can evaluate, and as ``scan`` does.
+        """
+        return self._answer(group_by, aggregates, where, indexes, strict).table([*group_by, *aggregates], self.host.functions)
+
+    def explain(
+        self, where: str | Predicate | None = None, group_by: Sequence[str] = (), aggregates: Sequence[str] = ()
+    ) -> Explanation:  # fmt: skip
+        """What a scan would read, or with ``aggregates`` what ``aggregate`` would; which index removed how much, and why no other could."""
+        if aggregates or group_by:
+            return self._answer(group_by, aggregates, where, True, False).explanation
         return self._plan(where, True, False).explanation
+
+    def _answer(
+        self, group_by: Sequence[str], aggregates: Sequence[str], where: str | Predicate | None, indexes: bool, strict: bool
+    ) -> Answer:  # fmt: skip
+        for name, given in (("group_by", group_by), ("aggregates", aggregates)):
+            if isinstance(given, str):
+                raise InputError(f"{name}={given!r}: give a list of texts")
+        if twice := [text for place, text in enumerate([*group_by, *aggregates]) if text in [*group_by, *aggregates][:place]]:
+            raise InputError(f"{twice[0]!r} is asked for twice: name it once")
+        from fuse_index.where import parse_aggregate  # the SQL parser takes a while to import
+
+        schema, functions = self.snapshot.schema, self.host.functions
+        groups = tuple(read_term(text, schema, self.host, self.context) for text in group_by)
+        asked = Aggregation(groups, tuple(parse_aggregate(text, schema, self.context, functions) for text in aggregates))
+        try:
+            return answer(self.stored, asked, self._predicate(where), self.host, self.context, indexes=indexes, strict=strict)
+        except Unaggregatable as refusal:
+            raise InputError(f"{titled(asked)}: {refusal}") from refusal
 
     def _plan(self, where: str | Predicate | None, indexes: bool, strict: bool) -> Plan:
         return plan(self.stored, self._predicate(where), self.host, self.context, indexes=indexes, strict=strict)

@@ -1,17 +1,41 @@
-"""Terms as JSON, for index definitions: columns by field id, so that a definition survives renames."""
+"""Terms and conditions as JSON, for index definitions: columns by field id, so that a definition survives renames."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 import pyarrow as pa
 
 from fuse_index import spark_types
 from fuse_index.errors import FuseIndexError
-from fuse_index.predicate import Call, Cast, Column, JsonPath, Literal, Term
+from fuse_index.predicate import (
+    And,
+    Call,
+    Cast,
+    Column,
+    Compare,
+    Contains,
+    EndsWith,
+    In,
+    IsNull,
+    JsonPath,
+    Like,
+    Literal,
+    Not,
+    Or,
+    Predicate,
+    StartsWith,
+    Term,
+)
 from fuse_index.spark_types import name_of
 from fuse_storage import Field, Schema
+
+NODES: Mapping[str, type[Any]] = {
+    node.__name__: node for node in (And, Or, Not, Compare, In, IsNull, StartsWith, EndsWith, Contains, Like)
+}
+"""Conditions, as they are stored by name; all but calls, which are terms."""
 
 
 class TermError(FuseIndexError, ValueError):
@@ -27,7 +51,9 @@ def encode_term(term: Term, schema: Schema) -> dict[str, Any]:
             return {"literal": _written(value), "type": name_of(kind)}
         case Cast(inner, kind, mode):
             return {"cast": encode_term(inner, schema), "type": name_of(kind), "mode": mode}
-        case JsonPath(inner, path, kind):
+        case JsonPath(inner, path, kind, function):
+            if function != "get_json_object":
+                raise TermError(f"values of {function} are known to Spark alone, and cannot be stored as a term")
             return {"json": encode_term(inner, schema), "path": path, "type": name_of(kind)}
         case Call(name, arguments, kind):
             return {"call": name, "arguments": [encode_term(argument, schema) for argument in arguments], "type": name_of(kind)}
@@ -48,6 +74,38 @@ def decode_term(found: Mapping[str, Any], schema: Schema) -> Term:
             return Call(called, tuple(decode_term(argument, schema) for argument in arguments), _type(name))
         case _:
             raise TermError(f"a term {dict(found)!r} is not known to this version: upgrade fuse-index, or drop and create the index again")
+
+
+def encode_predicate(predicate: Predicate, schema: Schema) -> dict[str, Any]:
+    """JSON-able. Raises SchemaError for a column that the schema does not have, TermError for what is not understood."""
+    if isinstance(predicate, Call):
+        return {"term": encode_term(predicate, schema)}
+    if type(predicate).__name__ not in NODES:
+        raise TermError(f"only Spark understands {predicate}")
+
+    def encoded(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return [encoded(one) for one in value]
+        if isinstance(value, str):
+            return value
+        return {"term": encode_term(value, schema)} if isinstance(value, Term) else encode_predicate(value, schema)
+
+    return {"node": type(predicate).__name__, **{field.name: encoded(getattr(predicate, field.name)) for field in fields(predicate)}}
+
+
+def decode_predicate(found: Any, schema: Schema) -> Any:
+    """The predicate in the schema's present names and types. Raises TermError."""
+    match found:
+        case list():
+            return tuple(decode_predicate(one, schema) for one in found)
+        case str():
+            return found
+        case {"node": str(node), **parts} if node in NODES:
+            return NODES[node](**{str(name): decode_predicate(part, schema) for name, part in parts.items()})
+        case {"term": term}:
+            return decode_term(term, schema)
+        case _:
+            raise TermError(f"a condition {found!r} is not known to this version: upgrade fuse-index, or drop and create the index again")
 
 
 def _column(id: int, schema: Schema) -> Column:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fuse_index.aggregates import comparable
 from fuse_index.ask import Failure, ask
 from fuse_index.batch import Batch
 from fuse_index.build import Builder
@@ -24,12 +25,13 @@ from fuse_index.drawing import leaves
 from fuse_index.errors import OpaqueError
 from fuse_index.host import Host
 from fuse_index.judge import Nulls
-from fuse_index.oracle import evaluate
-from fuse_index.plugin import Ballot, Probe, RollsUp, Votes
+from fuse_index.oracle import evaluate, evaluate_term
+from fuse_index.plugin import Aggregate, Aggregation, Answers, Ballot, Probe, Refusal, RollsUp, Votes, state_of
 from fuse_index.polling import malformed, settled
 from fuse_index.predicate import And, Column, Context, Leaf
-from fuse_index.questions import Voter, decided_by_engine, for_author, subject_terms
+from fuse_index.questions import Voter, decided_by_engine, for_author
 from fuse_index.render import sql
+from fuse_index.subjects import subject_terms
 from fuse_index.votes import FALSE, NULL, TRUE
 from fuse_storage import Blocks, PackPayload, SidecarRows, StorageError, Table, shared
 
@@ -132,6 +134,8 @@ class _Judge:
         except StorageError as damage:
             yield f"block {self.frame.ids[number]} cannot be read: {damage}"
             return
+        if isinstance(self.kind, Answers):
+            yield from self._wrong_state(place, self.kind, rows)
         inputs = builder.inputs(rows)
         for leaf in leaves(self.definition.inputs, inputs, self.host.functions, pick):
             if (truth := self._truth(leaf, rows)) is None or decided_by_engine(leaf):
@@ -142,6 +146,25 @@ class _Judge:
             elif voter is not None:
                 self.asked += 1
                 yield from self._wrong(place, leaf, voter, truth, inputs)
+
+    def _wrong_state(self, place: int, kind: Answers, rows: pa.Table) -> Iterator[str]:
+        """Compare what is kept of a block with what its rows come to."""
+        groups = tuple(given.term for given in self.definition.inputs if not given.function)
+        kept = tuple(Aggregate(given.function, given.term) for given in self.definition.inputs if given.function)  # type: ignore[arg-type]
+        asked = Aggregation(groups, kept)
+        probe = ask(lambda: kind.match(asked, self.definition.inputs, self.definition.options, self.context), SECONDS)
+        found = ask(lambda: kind.state(probe, self._batch, place), SECONDS) if isinstance(probe, Probe) else probe
+        name = self.frame.ids[int(self.chosen[place])]
+        if isinstance(found, Failure | Refusal):
+            yield f"block {name}: {found.detail}"
+        if not isinstance(found, pa.Table):
+            return
+        self.asked += 1
+        if self.definition.where is not None:
+            rows = rows.filter(evaluate(self.definition.where, rows, self.context, self.host.functions))
+        right = state_of(asked, lambda term: evaluate_term(term, rows, self.context, self.host.functions), rows.num_rows)
+        if comparable(asked, found) != comparable(asked, right):
+            yield f"block {name}: its rows come to other aggregates than are kept of it"
 
     def _compiled(self, leaf: Leaf | Box) -> Voter | str | None:
         """A voter, or what is wrong with the kind; None if it says that it has nothing to say."""

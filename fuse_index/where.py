@@ -17,6 +17,8 @@ import sqlglot
 from sqlglot import exp
 
 from fuse_index import coercion, spark_types
+from fuse_index.aggregates import FUNCTIONS, ROW, Aggregate, Aggregation, Unaggregatable
+from fuse_index.calls import call
 from fuse_index.ddl import parse_schema
 from fuse_index.errors import WhereError
 from fuse_index.like import Pattern
@@ -44,7 +46,7 @@ from fuse_index.predicate import (
     Term,
 )  # fmt: skip
 from fuse_index.reasons import Reason
-from fuse_index.scalars import SCALARS, SYNONYMS
+from fuse_index.scalars import DATE_TRUNC, SCALARS, SYNONYMS, UNITS
 from fuse_index.spark_types import name_of
 from fuse_index.times import Unsure
 from fuse_index.tokens import FUNCTION, Tokens, number_literal
@@ -53,13 +55,15 @@ from fuse_storage import Schema, SchemaError
 if TYPE_CHECKING:
     from fuse_index.plugin import Function
 
-__all__ = ["WhereError", "parse", "parse_schema", "parse_term", "read"]
+__all__ = ["WhereError", "parse", "parse_aggregate", "parse_schema", "parse_term", "read"]
 
 Node = Any
 """A node of the parser's tree; its versions differ in what they call the class."""
 
 DEFAULT = Context()
 TRUE = Literal(True, pa.bool_())
+TIMESTAMP = pa.timestamp("us", "UTC")
+KEPT = "known are count(*), and count, sum, min, max and avg of a term, without DISTINCT, FILTER or OVER"
 
 OPERATORS: Mapping[type[Any], Operator] = {
     exp.EQ: "=", exp.NullSafeEQ: "<=>", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
@@ -107,8 +111,21 @@ def parse_term(
     reader = _Reader(Tokens.read(text), schema, context, _by_name(functions))
     try:
         return reader.term(reader.tree())
-    except (_Unknown, Unsure) as unknown:
+    except (_Unknown, Unsure, coercion.Refused) as unknown:
         raise reader.tokens.error(f"not understood: {unknown}", 0, len(text)) from None
+
+
+def parse_aggregate(
+    text: str, schema: Schema, context: Context = DEFAULT, functions: Mapping[str, Function] | Iterable[Function] = ()
+) -> Aggregate:
+    """``count(*)``, or the count, sum, min, max or avg of a term. Raises WhereError."""
+    reader = _Reader(Tokens.read(text), schema, context, _by_name(functions))
+    try:
+        found = reader.aggregate(reader.tree())
+        Aggregation((), (found,)).check()
+        return found
+    except (_Unknown, Unsure, Unaggregatable, coercion.Refused) as unknown:
+        raise reader.tokens.error(f"no aggregate that is known here: {unknown}", 0, len(text)) from None
 
 
 def _by_name(functions: Mapping[str, Function] | Iterable[Function]) -> dict[str, Function]:
@@ -297,6 +314,21 @@ class _Reader:
             case _:
                 raise _Unknown(self._original(node))
 
+    def aggregate(self, node: Node) -> Aggregate:
+        if not isinstance(node, exp.Anonymous):
+            raise _Unknown(f"{self._original(node)}; {KEPT}")
+        name, arguments = self._call(node)
+        if name not in FUNCTIONS or len(arguments) != 1 or isinstance(arguments[0], exp.Distinct):
+            raise _Unknown(f"{self._original(node)}; {KEPT}")
+        if name == "count" and isinstance(arguments[0], exp.Star):
+            return Aggregate("count", ROW)
+        term = self.term(arguments[0])
+        if isinstance(term, Literal):
+            if name == "count" and term.value is not None:
+                return Aggregate("count", ROW)
+            raise _Unknown(f"{name} of a constant")
+        return Aggregate(name, term)
+
     def _text(self, node: Node) -> Term:
         term = self.term(node)
         if pa.types.is_nested(term.type):
@@ -366,12 +398,14 @@ class _Reader:
     def _function(self, node: exp.Anonymous) -> Term:
         name, arguments = self._call(node)
         if (function := self.functions.get(name)) is not None:
-            return self._registered(function, [self.term(argument) for argument in arguments])
+            return call(function, [self.term(argument) for argument in arguments], self.context)
         if name in CASTING and len(arguments) == 1:
             kind = spark_types.from_name(name)
             return coercion.converted(self.term(arguments[0]), kind, self.context)
         if (found := SYNONYMS.get(name, name)) in SCALARS and len(arguments) == 1:
             return self._scalar(found, self.term(arguments[0]))
+        if name == DATE_TRUNC and len(arguments) == 2:
+            return self._date_trunc(self._constant(arguments[0]), self.term(arguments[1]))
         if name == "get_json_object" and len(arguments) == 2:
             return JsonPath(self._text(arguments[0]), self._constant(arguments[1]))
         raise _Unknown(f"function {name!r}")
@@ -381,12 +415,11 @@ class _Reader:
             raise _Unknown(f"{name} of {name_of(argument.type)}")
         return Call(name, (coercion.converted(argument, SCALARS[name].argument, self.context),), SCALARS[name].result)
 
-    def _registered(self, function: Function, arguments: list[Term]) -> Call:
-        wanted = function.argument_types
-        if len(arguments) != len(wanted):
-            raise coercion.Refused(f"{function.name} takes {len(wanted)} arguments, not {len(arguments)}")
-        made = [coercion.converted(term, kind, self.context) for term, kind in zip(arguments, wanted, strict=True)]
-        return Call(function.name, tuple(made))
+    def _date_trunc(self, unit: str, argument: Term) -> Call:
+        found = UNITS.get(unit.upper())
+        if found is None:
+            raise _Unknown(f"date_trunc knows no unit {unit!r}: use one of {', '.join(sorted(set(UNITS.values())))}")
+        return Call(DATE_TRUNC, (Literal(found, pa.string()), coercion.converted(argument, TIMESTAMP, self.context)), TIMESTAMP)
 
     # --- places -----------------------------------------------------------------------------------------------
 

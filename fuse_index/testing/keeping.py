@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from fuse_index.plugin import API, Function, IndexKind, Input, Refusal
 from fuse_index.predicate import Column
-from fuse_index.questions import columns_of
+from fuse_index.subjects import columns_of
 from fuse_index.testing import draws, worlds
 from fuse_index.testing.shelf import Shelf, Subject, Zones
 

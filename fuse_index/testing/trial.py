@@ -18,8 +18,9 @@ from fuse_index.oracle import evaluate
 from fuse_index.plugin import Ballot, BlockBatch, Probe, Refusal, Votes
 from fuse_index.polling import settled
 from fuse_index.predicate import And, Leaf, Predicate
-from fuse_index.questions import Voter, decided_by_engine, for_author, subject_terms
+from fuse_index.questions import Voter, decided_by_engine, for_author
 from fuse_index.render import sql
+from fuse_index.subjects import subject_terms
 from fuse_index.testing.shelf import Shelf, Subject
 from fuse_index.votes import FALSE, NULL, TRUE, UNKNOWN
 

@@ -21,12 +21,15 @@ ROWS = pa.Table.from_pylist([{"id": n, "name": f"n{n}", "at": n} for n in range(
 
 PROMISED = [
     "AlreadyExists", "BuildError", "CommitUnknown", "Conflict", "Context", "Corrupt", "DefinitionError", "Expired", "Explanation",
-    "FormatError", "FuseIndexError", "Host", "IndexFault", "InputError", "NotFound", "OpaqueError", "PluginWarning", "ReadOnly",
-    "Scan", "SchemaError", "Snapshot", "StorageError", "Table", "Unsupported", "Verification", "WhereError", "create_table", "open_table",
+    "FormatError", "FuseIndexError", "Host", "IndexFault", "InputError", "InvalidArgument", "NotFound", "OpaqueError",
+    "PluginWarning", "ReadOnly", "Scan", "SchemaError", "Snapshot", "StorageError", "Table", "Unsupported", "Verification",
+    "WhereError", "create_table", "open_table",
 ]  # fmt: skip
 METHODS = [
-    "append", "blocks", "create_index", "drop_index", "explain", "history", "indexes", "inspect_index", "rebuild_index", "refresh",
-    "refresh_index", "scan", "segments", "verify_index",
+    "add_column", "append", "blocks", "branch", "change_type", "compact", "create_index", "delete", "diff", "drop_branch",
+    "drop_column", "drop_index", "explain", "fast_forward", "history", "indexes", "inspect_index", "merge", "move_column",
+    "overwrite", "rebuild_index", "refresh", "refresh_index", "refs", "rename_column", "restore", "scan", "segments", "tag",
+    "untag", "update", "vacuum", "verify_index",
 ]  # fmt: skip
 
 

@@ -134,6 +134,54 @@ def test_trees_are_understood(tree, predicate):
     assert decode(tree, SCHEMA, UTC_ANSI) == predicate
 
 
+def struct(name, kind):
+    return {"type": "struct", "fields": [{"name": name, "type": kind, "nullable": True, "metadata": {}}]}
+
+
+def from_json(document, name="b c", **changed):
+    inner, outer = struct(name, "long"), struct("a", struct(name, "long"))
+    parsed = node("JsonToStructs", document, type=outer, schema=outer, options={}, zone="UTC") | changed
+    return node("GetStructField", node("GetStructField", parsed, type=inner, ordinal=0), type="long", ordinal=0)
+
+
+def variant(document, path, kind="integer", **changed):
+    object = "org.apache.spark.sql.catalyst.expressions.variant.VariantExpressionEvalUtils$"
+    parsed = node("StaticInvoke", document, literal("false", "boolean"), type="variant", object=object, function="parseJson") | changed
+    return node("VariantGet", parsed, literal(path, "string"), type=kind, failOnError=False, zone="UTC")
+
+
+DOCUMENT = attribute("name", "string")
+
+
+@pytest.mark.parametrize(
+    ("tree", "term"),
+    [
+        (from_json(DOCUMENT), JsonPath(NAME, "$['a']['b c']", pa.int64(), "from_json")),
+        (variant(DOCUMENT, "$.a[0]"), JsonPath(NAME, "$.a[0]", pa.int32(), "variant_get")),
+        (
+            node("Cast", variant(DOCUMENT, "$.a", "variant"), type="integer", evalMode="ANSI", zone="UTC"),
+            JsonPath(NAME, "$.a", pa.int32(), "variant_get"),
+        ),
+        (from_json(DOCUMENT, "it's"), None),
+        (from_json(DOCUMENT, "*"), None),
+        (from_json(DOCUMENT, " b"), None),
+        (from_json(DOCUMENT, options={"mode": "FAILFAST"}), None),
+        (from_json(attribute("id", "long")), None),
+        (variant(DOCUMENT, "$[*]"), None),
+        (variant(DOCUMENT, "$.a?"), None),
+        (variant(DOCUMENT, "$[' a']"), None),
+        (variant(DOCUMENT, "$['*']"), None),
+        (variant(DOCUMENT, "$.a", function="toJson"), None),
+    ],
+)
+def test_values_that_other_functions_find_in_documents_are_terms(tree, term):
+    kind = "long" if term is None or term.type == pa.int64() else "integer"
+    found = decode(node("EqualTo", tree, literal("5", kind if tree["node"] == "GetStructField" else "integer")), SCHEMA, UTC_ANSI)
+
+    assert isinstance(found, Opaque) if term is None else found.left == term
+
+
+
 @pytest.mark.parametrize(
     ("type", "kind", "value", "read"),
     [

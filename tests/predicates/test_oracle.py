@@ -120,14 +120,15 @@ def test_a_text_may_be_looked_for_in_another_column():
         Opaque("a + 1 = 2"),
         Compare("=", A, Literal(1, pa.int64())),
         Compare("=", Cast(Column(("d",), pa.float64()), pa.string()), Literal("1.0", pa.string())),
-        Compare("=", JsonPath(Column(("t",), pa.string()), "$.a"), Literal("1", pa.string())),
+        Compare("=", JsonPath(Column(("j",), pa.string()), "$.a"), Literal("1", pa.string())),
+        Compare("=", JsonPath(Column(("t",), pa.string()), "$[99999999999999999999]"), Literal("1", pa.string())),
         Call("match", (A,)),
         Like(Column(("t",), pa.string()), Column(("t",), pa.string())),
         Like(Column(("t",), pa.string()), Literal("a\\b", pa.string())),
     ],
 )
 def test_what_only_spark_can_evaluate_is_refused(predicate):
-    rows = pa.table({"a": pa.array([1], pa.int32()), "d": [1.0], "t": ["x"]})
+    rows = pa.table({"a": pa.array([1], pa.int32()), "d": [1.0], "t": ["x"], "j": ['{"a":2e23}']})
 
     with pytest.raises(OpaqueError):
         evaluate(predicate, rows)
@@ -155,12 +156,20 @@ def test_functions_of_spark_are_done_where_they_are_sure():
             evaluate_term(lower, pa.table({"t": ["a", unsure]}))
 
 
-def test_a_json_path_is_asked_of_the_plugin_that_owns_json():
-    found = Function("get_json_object", (pa.string(), pa.string()), lambda values, path: pa.array([path.as_py()] * len(values)))
-    rows = pa.table({"t": ["{}"]})
+def test_a_json_path_finds_text_or_null():
     path = JsonPath(Column(("t",), pa.string()), "$.a")
+    rows = pa.table({"t": ['{"a":1}', '{"a":"1"}', '{"a":1.0}', '{"a":null}', "{}", "no json", None]})
 
-    assert evaluate(Compare("=", path, Literal("$.a", pa.string())), rows, functions={"get_json_object": found}).to_pylist() == [True]
+    assert evaluate_term(path, rows).to_pylist() == ["1", "1", "1.0", None, None, None, None]
+    assert evaluate(Compare("=", Cast(path, pa.int32()), Literal(1, pa.int32())), rows).to_pylist() == [True] * 3 + [None] * 4
+
+
+def test_a_float_that_javas_spell_differently_is_still_a_number_and_not_null():
+    path = JsonPath(Column(("t",), pa.string()), "$.a")
+    rows = pa.table({"t": ['{"a":2e23}', '{"a":2.5}']})
+
+    assert evaluate(Compare(">", Cast(path, pa.float64()), Literal(1e23, pa.float64())), rows).to_pylist() == [True, False]
+    assert evaluate(IsNull(path), rows).to_pylist() == [False, False]
 
 
 def test_values_of_a_term_have_its_type():

@@ -15,7 +15,7 @@ from fuse_index.domain import Box
 from fuse_index.predicate import And, Call, Cast, Column, Compare, In, IsNull, JsonPath, Like, Literal, Not, Opaque, Or
 from fuse_index.render import sql
 from fuse_index.spark_types import from_json, from_name, name_of
-from fuse_index.terms import TermError, decode_term, encode_term
+from fuse_index.terms import TermError, decode_predicate, decode_term, encode_predicate, encode_term
 from fuse_storage import Schema, SchemaError
 
 SCHEMA = Schema.create(pa.schema([("id", pa.int32()), ("doc", pa.string()), ("st", pa.struct([("x", pa.int32())]))]))
@@ -40,6 +40,27 @@ def test_terms_come_back_from_json_as_they_were(term):
     stored = json.loads(json.dumps(encode_term(term, SCHEMA)))
 
     assert decode_term(stored, SCHEMA) == term
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        And((Compare("<=", ID, LITERALS[2]), Not(Or((IsNull(DOC), In(DOC, (Literal("a", pa.string()), Literal(None, pa.string())))))))),
+        Like(DOC, Literal("a%", pa.string()), "#"),
+        Call("match", (DOC, Literal("late", pa.string()))),
+    ],
+)
+def test_conditions_come_back_from_json_as_they_were(predicate):
+    stored = json.loads(json.dumps(encode_predicate(predicate, SCHEMA)))
+
+    assert decode_predicate(stored, SCHEMA) == predicate
+
+
+def test_a_condition_that_only_spark_knows_is_not_stored():
+    with pytest.raises(TermError):
+        encode_predicate(Not(Opaque("a RLIKE b")), SCHEMA)
+    with pytest.raises(TermError, match="upgrade"):
+        decode_predicate({"node": "Xor"}, SCHEMA)
 
 
 def test_a_stored_term_survives_renames_and_widening():

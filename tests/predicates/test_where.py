@@ -18,6 +18,7 @@ from fuse_index.reasons import Reason
 from fuse_index.render import sql
 from fuse_index.where import parse, parse_term
 from fuse_storage import Schema
+from tests.acme.acme_functions import fuse_index_functions
 
 DDL = """
     id BIGINT, n INT, tiny TINYINT, f FLOAT, d DOUBLE, price DECIMAL(10,2), ok BOOLEAN, name STRING, Body STRING, day DATE, at TIMESTAMP,
@@ -203,7 +204,13 @@ def test_the_rest_of_a_predicate_is_understood_around_what_is_not():
         ("name LIKE 'a' ESCAPE 'ab'", "ESCAPE takes one character", None),
         ("id = ?", "parameters are not supported", "?"),
         ("id = :five", "parameters are not supported", None),
-        ("match(name)", "match takes 2 arguments, not 1", "name"),
+        ("match(name)", "match() takes 2 arguments, not 1", "name"),
+        ("divides(id)", "divides() takes 2 arguments, not 1", "id"),
+        ("divides(id, id)", "divides(): argument 2 must be a constant", "id, id"),
+        ("divides(id, NULL)", "divides(): argument 2 must be a constant, and not NULL", "id"),
+        ("divides(id, 'seven')", "divides(): argument 2 must be bigint: 'seven'", "id, 'seven'"),
+        ("divides(id, 0)", "divides(): nothing is divided by 0", "id"),
+        ("alike(name, 'x', 1, 2)", "alike() takes 2 to 3 arguments, not 4", "name, 'x'"),
         ("nosuch + 1 = 2", "no column 'nosuch'", "nosuch"),
         ("id = 9223372036854775808L", "too large for its suffix", "id = 9223372036854775808L"),
         ("name = '\\ud83d'", "half a character", "'\\ud83d'"),
@@ -214,7 +221,7 @@ def test_the_rest_of_a_predicate_is_understood_around_what_is_not():
 )
 def test_what_means_nothing_is_refused_with_its_place(text, told, marked):
     with pytest.raises(WhereError) as refused:
-        parse(text, SCHEMA, functions=[MATCH])
+        parse(text, SCHEMA, functions=[MATCH, *fuse_index_functions()])
 
     message, line, carets = str(refused.value).rsplit("\n", 2)
     assert told in message

@@ -1,0 +1,274 @@
+"""Who can give the state of a block without reading its rows: its statistics, or an index that keeps states.
+
+Sits below ``answer``, which decides whom to ask about which blocks. Whatever goes wrong here leaves a block to be scanned,
+with a reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as is_
+
+from fuse_index.aggregates import Aggregation, Part, merge
+from fuse_index.ask import Failure, ask
+from fuse_index.batch import Batch, Indices
+from fuse_index.definitions import Definition
+from fuse_index.judge import leaves
+from fuse_index.plugin import Answers, IndexKind, Probe, Refusal
+from fuse_index.predicate import And, Column, Compare, Context, In, IsNull, Literal, Not, Opaque, Predicate, StartsWith, Term
+from fuse_index.reasons import Reason
+from fuse_index.render import sql
+from fuse_index.subjects import columns_of, subject_terms
+from fuse_storage import Blocks, shared
+
+TOGETHER = 64
+"""States that are read between two looks at the clock."""
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """``states`` are those of the blocks at ``blocks``, merged; ``problem`` is why it is not more."""
+
+    blocks: Indices
+    states: pa.Table
+    problem: Refusal | None = None
+
+
+class Keeper(Protocol):
+    """One that may have states. ``decided``: what of the condition, as conjuncts, it sees to itself."""
+
+    @property
+    def index(self) -> str: ...
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def decided(self) -> tuple[Predicate, ...]: ...
+
+    def give(self, blocks: Blocks, chosen: Indices, seconds: float) -> Given:
+        """The states of as many of the chosen blocks as it has; all their rows are wanted, as far as that is not ``decided``."""
+        ...
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Counts and bounds of whole blocks, which are known of every block."""
+
+    asked: Aggregation
+    index: str = "statistics"
+    kind: str = "engine"
+    decided: tuple[Predicate, ...] = ()
+
+    @staticmethod
+    def of(asked: Aggregation) -> Statistics | None:
+        """None if they cannot have what is asked for."""
+        known = all(part.function in ("count", "min", "max") and isinstance(part.argument, Column | Literal) for part in asked.parts)
+        return Statistics(asked) if known and asked.parts and not asked.groups else None
+
+    def give(self, blocks: Blocks, chosen: Indices, seconds: float) -> Given:
+        taken = blocks.take(chosen)
+        columns = [_known(part, taken) for part in self.asked.parts]
+        whole = np.logical_and.reduce([known for _, known in columns])
+        held = pa.table([values for values, _ in columns], schema=self.asked.schema).filter(pa.array(whole))
+        cut = None if whole.all() else Refusal(Reason.TRUNCATED_STATS, f"bounds of {int((~whole).sum())} blocks are cut, or not known")
+        return Given(chosen[whole], merge(self.asked, [held]), cut)
+
+
+def _known(part: Part, blocks: Blocks) -> tuple[pa.Array, Mask]:
+    """The part of each block, and of which blocks it is sure."""
+    rows = blocks.row_counts
+    if isinstance(part.argument, Literal):
+        return pa.array(rows if part.argument.value is not None else rows * 0, pa.int64()), np.ones(len(rows), np.bool_)
+    assert isinstance(part.argument, Column)
+    statistics = blocks.statistics(blocks.segments.snapshot.schema.find(part.argument.path).id)
+    if statistics is None:
+        return pa.nulls(len(rows), part.type), np.zeros(len(rows), np.bool_)
+    nulls = np.asarray(pc.fill_null(statistics.null_count, -1))
+    if part.function == "count":
+        return pa.array(rows - nulls, pa.int64()), nulls >= 0
+    bound, cut = (statistics.min, statistics.min_cut) if part.function == "min" else (statistics.max, statistics.max_cut)
+    sure = (np.asarray(bound.is_valid()) & ~np.asarray(cut)) | (nulls == rows)
+    if is_.is_floating(part.type):  # of a zero, the sign is not kept
+        sure &= ~np.asarray(pc.fill_null(pc.equal(bound, pa.scalar(0.0, part.type)), False))
+    return bound, sure
+
+
+@dataclass(frozen=True)
+class Index:
+    """An index that keeps states. It is asked for ``wider``, which is grouped also by what ``on_groups`` looks at."""
+
+    asked: Aggregation
+    definition: Definition
+    answering: IndexKind
+    wider: Aggregation
+    probe: Probe
+    on_groups: Predicate | None
+    implied: tuple[Predicate, ...] = ()
+    """Conjuncts that are TRUE on every row that the index has seen."""
+
+    @property
+    def decided(self) -> tuple[Predicate, ...]:
+        return (*conjuncts(self.on_groups), *self.implied)
+
+    @property
+    def index(self) -> str:
+        return self.definition.name
+
+    @property
+    def kind(self) -> str:
+        return self.answering.name
+
+    @staticmethod
+    def of(
+        asked: Aggregation, predicate: Predicate | None, definition: Definition, kind: IndexKind, context: Context, seconds: float
+    ) -> Index | Refusal:
+        """The index as one to be asked for this, or why it cannot be."""
+        if not isinstance(kind, Answers):
+            return Refusal(Reason.LEAF_UNSUPPORTED, f"index kind {kind.name!r} does not answer aggregates")
+        asked_for = conjuncts(predicate)
+        if any(part not in asked_for for part in conjuncts(definition.where)):
+            return Refusal(Reason.LEAF_UNSUPPORTED, f"it is only on rows where {sql(definition.where)}")  # type: ignore[arg-type]
+        implied = tuple(part for part in asked_for if _implied(part, conjuncts(definition.where)))
+        keys = [given.term for given in definition.inputs if not given.function]
+        on_groups = _conjunction([part for part in asked_for if part not in implied and _only_on(part, keys)])
+        further = [key for key in keys if key not in asked.groups and on_groups is not None and _mentions(on_groups, key)]
+        wider = Aggregation((*asked.groups, *further), asked.aggregates)
+        probe = ask(lambda: kind.match(wider, definition.inputs, definition.options, context), seconds)
+        match probe:
+            case Probe():
+                return Index(asked, definition, kind, wider, probe, on_groups, implied)
+            case Refusal():
+                return probe
+            case Failure(reason, detail):
+                return Refusal(reason, detail)
+            case _:
+                return Refusal(Reason.PLUGIN_ERROR, f"match() gave {type(probe).__name__}, not a Probe or a Refusal")
+
+    def give(self, blocks: Blocks, chosen: Indices, seconds: float) -> Given:
+        name = ("states", blocks.segments.store.url, blocks.segments.snapshot.id, self.definition.key, self.wider, chosen.tobytes())
+        if (kept := shared.find(name)) is not None:
+            return kept  # type: ignore[no-any-return]
+        found = self._given(blocks, chosen, seconds)
+        if found.problem is None:
+            shared.put(name, found, found.states.nbytes + chosen.nbytes + 1000)
+        return found
+
+    def _given(self, blocks: Blocks, chosen: Indices, seconds: float) -> Given:
+        sidecars = blocks.sidecars(self.definition.key)
+        if sidecars is None:
+            nothing = Refusal(Reason.BLOCK_NOT_INDEXED, "no block is indexed: refresh the index")
+            return Given(chosen[:0], self.wider.schema.empty_table(), nothing)
+        usable = chosen[(sidecars.indexed & np.isin(sidecars.versions, list(self.answering.reads)))[chosen]]
+        problem: Refusal | None = None
+        if len(usable) < len(chosen):
+            absent = f"{len(chosen) - len(usable)} of {len(chosen)} blocks are not indexed: refresh the index"
+            problem = Refusal(Reason.BLOCK_NOT_INDEXED, absent)
+        if sidecars.error:
+            problem = Refusal(Reason.CORRUPT, sidecars.error)
+        fields: list[int | None] = [None] * len(self.definition.inputs)
+        batch = Batch.indexed(blocks, fields, (blocks.zone_offsets, blocks.zone_rows), sidecars, usable)
+        states: dict[int, pa.Table] = {}
+        for start in range(0, len(usable), TOGETHER):
+            for unit, found in self._states(batch, range(start, min(start + TOGETHER, len(usable))), seconds):
+                if isinstance(found, pa.Table):
+                    states[unit] = found
+                else:
+                    problem = found
+        return Given(usable[list(states)], merge(self.wider, list(states.values())), problem)
+
+    def _states(self, batch: Batch, units: Sequence[int], seconds: float) -> Iterator[tuple[int, pa.Table | Refusal]]:
+        """Asked for together; one by one if that fails, so that one bad state does not spoil the others."""
+        kind: Any = self.answering
+        found = ask(lambda: [kind.state(self.probe, batch, unit) for unit in units], seconds)
+        if not isinstance(found, Failure):
+            yield from ((unit, self._checked(one)) for unit, one in zip(units, found, strict=True))
+            return
+        for unit in units:
+            one = ask(partial(kind.state, self.probe, batch, unit), seconds)
+            yield unit, (Refusal(one.reason, one.detail) if isinstance(one, Failure) else self._checked(one))
+
+    def _checked(self, found: object) -> pa.Table | Refusal:
+        if found is None:
+            return Refusal(Reason.BLOCK_NOT_INDEXED, "of some blocks no state is kept")
+        if isinstance(found, pa.Table) and found.schema.equals(self.wider.schema):
+            return found
+        gave = found.schema.to_string() if isinstance(found, pa.Table) else type(found).__name__
+        return Refusal(Reason.PLUGIN_ERROR, f"state() gave {gave}, not {self.wider.schema.to_string()}")
+
+    def located(self) -> Predicate | None:
+        """``on_groups``, on the columns of a state of ``wider``."""
+        names = {term: Column((f"group{number}",), term.type) for number, term in enumerate(self.wider.groups)}
+        return None if self.on_groups is None else _replaced(self.on_groups, names)
+
+
+# --- conditions on groups ---------------------------------------------------------------------------------------
+
+
+def conjuncts(predicate: Predicate | None) -> tuple[Predicate, ...]:
+    if predicate is None:
+        return ()
+    return predicate.terms if isinstance(predicate, And) else (predicate,)
+
+
+def rest_of(predicate: Predicate | None, decided: Sequence[Predicate]) -> Predicate | None:
+    """The conjunction without these parts."""
+    return _conjunction([part for part in conjuncts(predicate) if part not in decided])
+
+
+def _implied(part: Predicate, known: Sequence[Predicate]) -> bool:
+    """Whether it is TRUE where all these are: one of them, or IS NOT NULL of what one of them compares."""
+    if part in known or not isinstance(part, Not) or not isinstance(part.term, IsNull):
+        return part in known
+    tested = part.term.term
+    strict = [leaf for leaf in known if isinstance(leaf, Compare | In | StartsWith) and getattr(leaf, "operator", "=") != "<=>"]
+    return any(tested in subject_terms(leaf) for leaf in strict)
+
+
+def _conjunction(parts: Sequence[Predicate]) -> Predicate | None:
+    if not parts:
+        return None
+    return parts[0] if len(parts) == 1 else And(tuple(parts))
+
+
+def _only_on(predicate: Predicate, keys: Sequence[Term]) -> bool:
+    """Whether the groups alone decide it. Of floats, a group shows one spelling of many: only comparing them is safe."""
+    found = leaves(predicate)
+    names: Mapping[Term, Term] = {key: Literal(None, key.type) for key in keys}
+    exact = [key for key in keys if is_.is_floating(key.type)]
+    for leaf in found:
+        if isinstance(leaf, Opaque):
+            return False
+        for term in subject_terms(leaf):
+            if any(True for _ in columns_of(_replaced(term, names))):
+                return False
+            if term not in exact and any(_mentions(term, key) for key in exact):
+                return False
+    return True
+
+
+def _mentions(node: Any, term: Term) -> bool:
+    return bool(_replaced(node, {term: Literal(None, pa.null())}) != node)
+
+
+def _replaced(node: Any, names: Mapping[Term, Term]) -> Any:
+    """The predicate or term with some terms in the place of others."""
+    if isinstance(node, tuple):
+        return tuple(_replaced(part, names) for part in node)
+    if not is_dataclass(node) or isinstance(node, type):
+        return node
+    if (found := names.get(node)) is not None:  # type: ignore[call-overload]
+        return found
+    if isinstance(node, Column | Literal):
+        return node
+    return replace(node, **{field.name: _replaced(getattr(node, field.name), names) for field in fields(node)})

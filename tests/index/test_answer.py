@@ -1,0 +1,256 @@
+"""Aggregates of a table: stored states, statistics and rows give one answer, whatever of it is indexed."""
+
+import math
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fuse_index as fuse
+from fuse_index.errors import IndexFault, InputError, OpaqueError
+from fuse_index.host import Host
+from fuse_index.predicate import Context
+from fuse_plugins import aggregate, bloom, min_max
+from fuse_storage import Blocks, shared
+from tests.index.tables import damaged, files
+
+HOST = Host([min_max, bloom, aggregate])
+SCHEMA = "city STRING, n INT, big BIGINT, d DOUBLE, price DECIMAL(10,2), at TIMESTAMP, flag BOOLEAN"
+TYPES = fuse.create_table("memory://types", SCHEMA, host=HOST).schema
+EPOCH = datetime(2024, 1, 1, tzinfo=UTC)
+KEPT = ["count(*)", "sum(n)", "avg(n)", "min(d)", "max(d)", "sum(d)", "sum(price)", "avg(price)", "count(d)", "max(city)", "sum(big)"]
+
+
+def rows(count, seed=0, nulls=0.2):
+    """Rows of every type, with NULLs, NaN and both zeros; a few values of each, so that groups meet."""
+    random = np.random.default_rng(seed)
+    choices = {
+        "city": ["Ber", "Bern", "", "\U0001f600"], "n": [1, -7, 2**31 - 1], "big": [3, 2**40, -(2**40)],
+        "d": [math.nan, 0.0, -0.0, 1.5, -2.25, math.inf], "price": [Decimal("0.01"), Decimal("99999999.99"), Decimal("-1.50")],
+        "at": [EPOCH + timedelta(hours=7 * i) for i in range(12)], "flag": [True, False],
+    }  # fmt: skip
+    columns = []
+    for field in TYPES:
+        known = choices[field.name]
+        picked = [None if random.random() < nulls else known[i] for i in random.integers(0, len(known), count)]
+        columns.append(pa.array(picked, field.type))
+    return pa.table(columns, schema=TYPES)
+
+
+def created(url=None, properties=None, context=None):
+    made = fuse.create_table(
+        url or f"memory://answer-{uuid4().hex}",
+        SCHEMA,
+        properties=properties or {"block_rows": 8, "zone_rows": 4},
+        host=HOST,
+        context=context,
+    )
+    return made
+
+
+def plain(table):
+    """Floats to nine digits: sums depend on their order."""
+    shown = ([float(f"{one:.9g}") + 0.0 if isinstance(one, float) else one for one in row.values()] for row in table.to_pylist())
+    return sorted(map(repr, shown))
+
+
+GROUPS = [[], ["city"], ["city", "flag"], ["d"], ["date_trunc('day', at)"], ["city", "CAST(at AS DATE)"], ["price"]]
+CONDITIONS = [
+    None, "city = 'Bern'", "n > 0", "city IN ('Ber', 'Bern') AND n <= 1", "d <> 1.5 OR city IS NULL", "flag", "lower(city) = 'bern'",
+    "date_trunc('day', at) >= TIMESTAMP'2024-01-02 00:00:00'", "CAST(n AS STRING) = '1'", "d = 0.0", "big IS NOT NULL AND city > 'B'",
+    "n > 100 AND n < 0",
+]  # fmt: skip
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(["append", "define", "refresh", "rebuild"]), st.integers(0, 99)), min_size=2, max_size=6),
+    st.sampled_from(GROUPS[1:]), st.sampled_from(GROUPS), st.sets(st.sampled_from(KEPT), min_size=1), st.sampled_from(CONDITIONS),
+)  # fmt: skip
+def test_whatever_is_indexed_the_answer_is_that_of_a_scan(steps, keys, groups, aggregates, condition):
+    table = created()
+    table.append(rows(30, 1))
+    for step, seed in steps:
+        if step == "append":
+            table.append(rows(seed % 25 + 1, seed))
+        elif step == "define" and "x" not in table.snapshot.definitions:
+            table.create_index("x", "aggregate", keys, build=bool(seed % 2), aggregates=KEPT)
+        elif step == "refresh":
+            table.refresh_index()
+        elif "x" in table.snapshot.definitions:
+            table.rebuild_index("x")
+    asked = sorted(aggregates)
+
+    assert plain(table.aggregate(groups, asked, condition)) == plain(table.aggregate(groups, asked, condition, indexes=False))
+
+
+@pytest.fixture
+def table(tmp_path):
+    made = created(str(tmp_path / "t"))
+    made.create_index("by_city", "aggregate", ["city", "date_trunc('day', at)"], aggregates=KEPT)
+    for seed in range(4):
+        made.append(rows(16, seed))
+    return made
+
+
+def left(table, groups, aggregates, where=None):
+    """Blocks that are scanned."""
+    return table.explain(where, groups, aggregates).blocks.kept
+
+
+def test_with_every_block_indexed_no_row_is_read(table):
+    assert left(table, ["city"], ["count(*)", "avg(price)"]) == 0
+    assert left(table, ["date_trunc('day', at)"], ["max(d)"]) == 0
+    assert left(table, [], ["sum(n)", "max(city)"]) == 0
+
+
+def test_a_condition_on_groups_filters_states_and_any_other_is_voted_on(table):
+    assert left(table, ["city"], ["count(*)"], "city = 'Bern'") == 0
+    assert left(table, [], ["sum(n)"], "city LIKE 'B%' AND date_trunc('day', at) > TIMESTAMP'2024-01-01'") == 0
+    assert left(table, ["city"], ["count(*)"], "n > 0") == 8
+
+
+def test_what_is_not_kept_is_scanned_and_explained(table):
+    by_month = ["date_trunc('month', at)"]
+    for groups, aggregates, says in (
+        (["flag"], ["count(*)"], "group by"),
+        (["city"], ["max(n)"], "no max"),
+        (by_month, ["sum(n)"], "group by"),
+    ):
+        explanation = table.explain(None, groups, aggregates)
+
+        assert explanation.blocks.kept == 8
+        assert any(vote.index == "by_city" and says in vote.detail for vote in explanation.votes)
+
+
+def test_a_new_block_is_indexed_as_it_is_written_and_an_old_one_when_refreshed():
+    table = created()
+    table.append(rows(16))
+    table.create_index("x", "aggregate", ["city"], build=False, aggregates=["count(*)"])
+    table.append(rows(8, 1))
+
+    assert left(table, ["city"], ["count(*)"]) == 2
+    table.refresh_index("x")
+    assert left(table, ["city"], ["count(*)"]) == 0
+
+
+@pytest.mark.parametrize("how", ["gone", "cut", "flipped"])
+def test_of_a_block_with_a_corrupt_state_the_rows_are_read(table, how):
+    expected = plain(table.aggregate(["city"], ["count(*)", "sum(price)"], indexes=False))
+    damaged(files(table, "_i")[0], how)
+    shared.clear()
+
+    explanation = table.explain(None, ["city"], ["count(*)", "sum(price)"])
+    assert explanation.blocks.kept == 2
+    assert plain(table.aggregate(["city"], ["count(*)", "sum(price)"])) == expected
+    with pytest.raises(IndexFault, match="by_city"):
+        table.aggregate(["city"], ["count(*)"], strict=True)
+
+
+def test_only_blocks_whose_rows_are_all_live_answer(table, monkeypatch):
+    monkeypatch.setattr(Blocks, "intact", property(lambda blocks: np.arange(len(blocks)) % 2 == 0))
+
+    assert left(table, ["city"], ["count(*)"]) == 4
+    assert left(table, [], ["count(*)"]) == 4
+
+
+def test_counts_and_bounds_of_all_rows_are_known_without_an_index():
+    table = created()
+    table.append(rows(40, nulls=0))
+
+    assert left(table, [], ["count(*)", "count(n)", "min(price)", "max(at)", "max(city)"]) == 0
+    assert left(table, [], ["count(*)", "max(n)"], "n < 2147483648L") == 0
+    assert left(table, [], ["sum(n)"]) == 5
+    assert table.aggregate([], ["count(*)", "min(n)"], "n > 5 AND n < 0").to_pylist() == [{"count(*)": 0, "min(n)": None}]
+
+
+def test_a_cut_bound_and_the_sign_of_a_zero_are_never_an_answer():
+    table = created()
+    longer = [f"{'x' * 40}{i}" for i in range(3)]
+    table.append(pa.table([longer, [1, 2, 3], [1, 2, 3], [-0.0, 1.0, 2.0], [None] * 3, [None] * 3, [None] * 3], schema=TYPES))
+
+    assert left(table, [], ["max(city)"]) == 1
+    assert left(table, [], ["min(d)"]) == 1
+    assert left(table, [], ["max(d)"]) == 0
+    assert table.aggregate([], ["max(city)"]).to_pylist() == [{"max(city)": longer[2]}]
+    assert math.copysign(1, table.aggregate([], ["min(d)"]).column(0)[0].as_py()) == -1
+
+
+@pytest.mark.parametrize("ansi", [True, False])
+def test_a_sum_that_might_overflow_on_the_way_is_spark_s_alone(ansi):
+    table = created(context=Context(ansi=ansi))
+    table.create_index("x", "aggregate", ["city"], aggregates=["sum(big)", "count(*)"])
+    table.append(rows(8))
+    assert left(table, ["city"], ["sum(big)"]) == 0
+    table.append(rows(8).set_column(2, "big", pa.array([2**62, -(2**62)] * 4)))
+
+    with pytest.raises(OpaqueError, match="overflow"):
+        table.aggregate(["city"], ["sum(big)"])
+    assert left(table, ["city"], ["count(*)"]) == 0
+
+
+def test_a_day_of_another_time_zone_is_another_group(tmp_path):
+    url = str(tmp_path / "t")
+    table = created(url, context=Context("UTC"))
+    table.create_index("x", "aggregate", ["date_trunc('day', at)"], aggregates=["count(*)"])
+    table.append(rows(16))
+
+    elsewhere = fuse.open_table(url, host=HOST, context=Context("+05:00"))
+    assert left(table, ["date_trunc('day', at)"], ["count(*)"]) == 0
+    assert left(elsewhere, ["date_trunc('day', at)"], ["count(*)"]) == 2
+    assert any(vote.reason == "SESSION_SEMANTICS" for vote in elsewhere.explain(None, ["date_trunc('day', at)"], ["count(*)"]).votes)
+
+
+def test_days_are_not_cut_where_clocks_are_changed(tmp_path):
+    table = created(str(tmp_path / "t"), context=Context("America/New_York"))
+
+    with pytest.raises(fuse.DefinitionError, match="CAST"):
+        table.create_index("x", "aggregate", ["date_trunc('day', at)"], aggregates=["count(*)"])
+
+
+@pytest.mark.parametrize(("groups", "aggregates"), [("city", []), (["city"], ["sum(n)", "sum(n)"]), ([], ["count(flag)", "sum(flag)"])])
+def test_a_bad_request_is_refused(table, groups, aggregates):
+    with pytest.raises((InputError, fuse.WhereError)):
+        table.aggregate(groups, aggregates)
+
+
+WHERE = "n > 0 AND city LIKE 'B%'"
+
+
+def test_an_index_on_some_rows_answers_queries_about_those(tmp_path):
+    table = created(str(tmp_path / "t"))
+    table.append(rows(16))
+    table.create_index("x", "aggregate", ["city"], aggregates=["count(*)", "sum(n)"], where=WHERE)
+    table.append(rows(16, 1))
+    expected = plain(table.aggregate(["city"], ["count(*)", "sum(n)"], WHERE, indexes=False))
+
+    assert plain(table.aggregate(["city"], ["count(*)", "sum(n)"], WHERE)) == expected
+    assert left(table, ["city"], ["count(*)"], WHERE) == 0
+    assert left(table, [], ["sum(n)"], f"{WHERE} AND city = 'Bern' AND n IS NOT NULL") == 0
+    assert left(table, ["city"], ["count(*)"], f"{WHERE} AND flag") > 0
+    assert left(table, ["city"], ["count(*)"], "n > 0") > 0
+    assert left(table, ["city"], ["count(*)"]) == 4
+    assert any("only on rows where" in vote.detail for vote in table.explain(None, ["city"], ["count(*)"]).votes)
+    table.rebuild_index("x")
+    assert plain(table.aggregate(["city"], ["count(*)", "sum(n)"], WHERE)) == expected
+
+
+@pytest.mark.parametrize("where", ["rand() > 0.5", "nothing > 1", "n +", "n IN (SELECT 1)"])
+def test_an_index_on_rows_that_nobody_can_tell_is_refused(table, where):
+    with pytest.raises((fuse.DefinitionError, fuse.WhereError)):
+        table.create_index("y", "aggregate", ["city"], where=where)
+
+
+def test_verifying_adds_up_rows_anew(table, monkeypatch):
+    found = table.verify_index("by_city")
+
+    assert found.sound
+    assert found.leaves == 8
+    kept = aggregate.AggregateIndex.state
+    monkeypatch.setattr(aggregate.AggregateIndex, "state", lambda *about: kept(*about).slice(1))
+    assert any("other aggregates" in problem for problem in table.verify_index("by_city").problems)

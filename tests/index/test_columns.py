@@ -1,0 +1,119 @@
+"""Columns change under queries and indexes, and every answer stays what it was, with or without them."""
+
+from uuid import uuid4
+
+import pyarrow as pa
+import pytest
+
+import fuse_index as fuse
+
+SCHEMA = pa.schema([("id", pa.int32()), ("name", pa.string()), ("s", pa.struct([("a", pa.int32())]))])
+
+
+def rows(*ids: int, **more: list) -> pa.Table:
+    structs = pa.array([{"a": id} for id in ids], SCHEMA.field("s").type)
+    return pa.table({"id": pa.array(ids, pa.int32()), "name": [f"n{id}" for id in ids], "s": structs} | more)
+
+
+def found(table: fuse.Table, where: str) -> list[int]:
+    """The ids of the rows, the same with indexes and without."""
+    with_indexes, without = (table.scan(where, columns=[table.schema.names[0]], indexes=use).to_arrow() for use in (True, False))
+    assert with_indexes.equals(without)
+    return with_indexes.column(0).to_pylist()
+
+
+def kept(table: fuse.Table, where: str) -> int:
+    return table.explain(where).to_dict()["blocks"]["kept"]
+
+
+@pytest.fixture
+def table() -> fuse.Table:
+    made = fuse.create_table(f"memory://columns-{uuid4().hex}", SCHEMA, properties={"block_rows": 2})
+    made.append(rows(1, 2, 3, 4))
+    return made
+
+
+def test_old_blocks_are_skipped_by_a_new_columns_default(table):
+    table.add_column("city", "string", default="Bonn")
+    table.append(rows(5, 6, city=["Oslo", "Oslo"]))
+
+    assert found(table, "city = 'Oslo'") == [5, 6]
+    assert kept(table, "city = 'Oslo'") == 1
+    assert found(table, "city = 'Bonn' AND id > 2") == [3, 4]
+    assert kept(table, "city = 'Rome'") == 0
+    table.create_index("by_city", "bloom", ["city"])
+    assert found(table, "city IN ('Bonn', 'Rome')") == [1, 2, 3, 4]
+
+
+def test_an_index_survives_renames_and_follows_new_rows(table):
+    table.create_index("by_name", "bloom", ["lower(name)"])
+    table.create_index("by_a", "bloom", ["s.a"])
+    table.rename_column("name", "called")
+    table.rename_column("s.a", "b")
+    table.append(pa.table({"id": pa.array([5], pa.int32()), "called": ["N5"], "s": pa.array([{"b": 5}], pa.struct([("b", pa.int32())]))}))
+
+    assert found(table, "lower(called) = 'n5'") == [5]
+    assert found(table, "lower(called) = 'n3'") == [3]
+    assert kept(table, "lower(called) = 'n3'") == 1
+    assert found(table, "s.b = 2") == [2]
+    assert kept(table, "s.b = 2") == 1
+    assert table.indexes().column("columns").to_pylist() == [["lower(called)"], ["s.b"]]
+    table.move_column("called", first=True)
+    assert table.schema.names == ["called", "id", "s"]
+    with pytest.raises(fuse.InputError, match="where is 'called' to go"):
+        table.move_column("called")
+
+
+def test_a_column_with_an_index_is_dropped_only_with_it(table):
+    table.create_index("by_a", "bloom", ["s.a"])
+    then = table.snapshot.id
+
+    with pytest.raises(fuse.DefinitionError, match="column 's' has index 'by_a' on it: drop it first, or say indexes='drop'"):
+        table.drop_column("s")
+    table.drop_column("s", indexes="drop")
+    assert table.schema.names == ["id", "name"]
+    assert table.indexes().num_rows == 0
+    old = fuse.open_table(table.stored.store, at=then)
+    assert found(old, "s.a = 3") == [3]
+    assert kept(old, "s.a = 3") == 1
+
+
+def test_a_widened_columns_index_is_refused_dropped_or_rebuilt(table):
+    table.create_index("by_id", "bloom", ["id"])
+
+    with pytest.raises(fuse.DefinitionError, match="say indexes='drop' or 'rebuild'"):
+        table.change_type("id", "bigint")
+    table.change_type("id", "bigint", indexes="rebuild")
+    table.append(pa.table({"id": [1 << 40], "name": ["big"], "s": pa.array([None], SCHEMA.field("s").type)}))
+    assert found(table, "id = 3") == [3]
+    assert kept(table, "id = 3") == 1
+    assert found(table, f"id = {1 << 40}") == [1 << 40]
+    assert table.indexes().select(["blocks_indexed", "problem"]).to_pylist() == [{"blocks_indexed": 3, "problem": None}]
+
+
+def test_appending_takes_new_columns_if_told_to(table):
+    with pytest.raises(fuse.SchemaError, match="a column 'city' that the table lacks"):
+        table.append(rows(5, city=["Oslo"]))
+    before = table.snapshot.sequence
+    table.append(rows(5, city=["Oslo"]), evolve=True)
+
+    assert table.snapshot.sequence == before + 1
+    assert found(table, "city IS NULL") == [1, 2, 3, 4]
+    assert found(table, "city = 'Oslo'") == [5]
+    assert kept(table, "city = 'Oslo'") == 1
+    same = table.snapshot
+    table.append(rows(city=[]).slice(0, 0), evolve=True)
+    assert table.snapshot is same
+
+
+def test_nothing_to_change_is_no_commit_and_a_pinned_handle_changes_nothing(table):
+    same = table.snapshot
+    assert table.change_type("id", "int") is same
+    assert table.move_column("id", first=True) is same
+    old = fuse.open_table(table.stored.store, at=same.id)
+    with pytest.raises(fuse.ReadOnly):
+        old.add_column("x", "int")
+    with pytest.raises(fuse.InputError, match="type=3"):
+        table.add_column("x", 3)
+    with pytest.raises(fuse.InputError, match="two places"):
+        table.add_column("x", "int", first=True, after="id")

@@ -1,0 +1,130 @@
+"""Small blocks are joined with their neighbours: the same rows in the same order, indexed, and no more work the next time."""
+
+from uuid import uuid4
+
+import pyarrow as pa
+import pytest
+
+import fuse_index as fuse
+from fuse_index.compaction import groups
+from fuse_storage.testing import invariants
+
+SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int64()), "name": [f"n{id}" for id in ids]})
+
+
+def ids(table: fuse.Table, where: str | None = None) -> list[int]:
+    return table.scan(where, columns=["id"]).to_arrow().column("id").to_pylist()
+
+
+@pytest.fixture
+def table() -> fuse.Table:
+    """Twenty appends of one to three rows; blocks of up to ten."""
+    made = fuse.create_table(f"memory://compaction-{uuid4().hex}", SCHEMA, properties={"block_rows": 10})
+    made.create_index("by_name", "bloom", ["name"])
+    at = 0
+    for size in [1, 2, 3, 10, 1] * 4:
+        made.append(rows(*range(at, at + size)))
+        at += size
+    return made
+
+
+@pytest.mark.parametrize(
+    ("counts", "found"),
+    [
+        ([], []), ([1], []), ([1, 1], [(0, 2)]), ([1, 9, 1], []), ([4, 4, 4], [(0, 2)]), ([4, 4, 4, 4], [(0, 2), (2, 4)]),
+        ([5, 1, 1, 5], [(1, 3)]), ([1] * 25, [(0, 10), (10, 20), (20, 25)]), ([4, 4, 2, 1], [(0, 3)]), ([10, 10], []),
+    ],
+)  # fmt: skip
+def test_neighbours_that_are_small_and_fit_are_joined(counts, found):
+    assert groups(counts, 10) == found
+
+
+def test_blocks_are_joined_in_order_and_indexed(table):
+    before = ids(table)
+    told: list[tuple[int, int]] = []
+    was = table.snapshot
+    table.compact(lambda done, total: told.append((done, total)))
+
+    assert ids(table) == before
+    assert table.blocks().column("rows").to_pylist() == [6, 10, 7, 10, 7, 10, 7, 10, 1]
+    assert table.snapshot.segment_count == 1
+    assert told[-1] == (15, 15)
+    assert table.indexes().column("blocks_indexed").to_pylist() == [9]
+    assert ids(table, "name = 'n30'") == [30]
+    assert table.explain("name = 'n30'").to_dict()["blocks"]["kept"] == 1
+    assert table.diff(was.id).kept.blocks == 5
+    invariants(table.stored)
+
+
+def test_what_is_compact_is_left_alone(table):
+    done = table.compact()
+
+    assert table.compact() is done
+
+
+def test_each_portion_is_committed_and_a_killed_run_goes_on(table, monkeypatch):
+    before = ids(table)
+    monkeypatch.setattr("fuse_index.compaction.COMMIT_ROWS", 1)
+    seen = []
+
+    def dying(done: int, total: int) -> None:
+        seen.append(done)
+        if done == 8:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        table.compact(dying)
+    assert table.snapshot.operation == "compact"
+    half = table.snapshot.block_count
+    assert 9 < half < 20
+    invariants(table.stored)
+    again = fuse.open_table(table.stored.store)
+    again.compact()
+    assert (again.snapshot.block_count, ids(again)) == (9, before)
+
+
+def test_blocks_that_bytes_limit_are_not_joined_for_ever():
+    table = fuse.create_table(f"memory://wide-{uuid4().hex}", SCHEMA, properties={"block_rows": 1000, "block_bytes": 100, "zone_rows": 1})
+    table.append(rows(*range(40)))
+    same = table.snapshot
+
+    assert table.compact() is same
+    assert ids(table) == list(range(40))
+
+
+def test_rows_appended_meanwhile_stay_and_rows_deleted_meanwhile_are_a_conflict(table):
+    before = ids(table)
+    other = fuse.open_table(table.stored.store)
+
+    def append(done: int, _: int) -> None:
+        if done == 1:
+            other.append(rows(100))
+
+    table.compact(append)
+    assert ids(table.refresh()) == [*before, 100]
+
+    for id in (200, 201):
+        table.append(rows(id))
+
+    def delete(done: int, _: int) -> None:
+        if done == 1:
+            other.delete("id = 200")
+
+    with pytest.raises(fuse.Conflict, match="rows that this compact read were replaced by delete"):
+        table.compact(delete)
+    assert ids(table.refresh()) == [*before, 100, 201]
+    invariants(table.stored)
+
+
+def test_many_small_segments_become_one():
+    table = fuse.create_table(f"memory://segments-{uuid4().hex}", SCHEMA, properties={"block_rows": 1})
+    for id in range(7):
+        table.append(rows(id))
+    assert table.snapshot.segment_count == 7
+
+    table.compact()
+    assert (table.snapshot.segment_count, ids(table)) == (1, list(range(7)))

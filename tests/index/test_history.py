@@ -1,0 +1,103 @@
+"""Names for snapshots, branches and ways back, through the front door."""
+
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import pyarrow as pa
+import pytest
+
+import fuse_index as fuse
+
+SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int64()), "name": pa.array([f"n{id}" for id in ids])})
+
+
+def ids(table: fuse.Table, where: str | None = None) -> list[int]:
+    return table.scan(where, columns=["id"]).to_arrow().column("id").to_pylist()
+
+
+@pytest.fixture
+def table() -> fuse.Table:
+    made = fuse.create_table(f"memory://history-{uuid4().hex}", SCHEMA, properties={"block_rows": 2})
+    made.append(rows(1, 2, 3))
+    return made
+
+
+def test_a_branch_is_written_and_comes_home_with_its_indexes(table):
+    side = table.branch("side")
+    side.create_index("by_name", "bloom", ["name"])
+    side.append(rows(4))
+
+    assert ids(side, "name = 'n4'") == [4]
+    assert ids(table.refresh()) == [1, 2, 3]
+    table.fast_forward("side")
+    assert ids(table, "name = 'n4'") == [4]
+    assert table.explain("name = 'n4'").to_dict()["blocks"]["kept"] == 1
+    assert table.indexes().column("blocks_indexed").to_pylist() == [3]
+    table.drop_branch("side")
+    assert table.refs().column("name").to_pylist() == ["main"]
+
+
+def test_what_was_tagged_is_read_and_restored(table):
+    tag = table.tag("good", timedelta(days=7))
+    assert tag.expires - tag.timestamp == pytest.approx(timedelta(days=7), abs=timedelta(seconds=5))
+    table.append(rows(4))
+    url = table.stored.store
+
+    assert ids(fuse.open_table(url, at="good")) == [1, 2, 3]
+    assert table.diff("good").added.rows == 1
+    assert table.diff("good", until="good").empty
+    assert table.restore("good").operation == "restore"
+    assert ids(table) == [1, 2, 3]
+    assert ids(table.branch("older")) == [1, 2, 3]
+    table.untag("good")
+    with pytest.raises(fuse.NotFound, match="no tag 'good'"):
+        table.restore("good")
+
+
+def test_an_index_made_since_is_gone_after_a_restore_and_the_one_of_then_is_whole(table):
+    table.create_index("by_id", "bloom", ["id"])
+    table.tag("then")
+    table.drop_index("by_id")
+    table.create_index("by_name", "bloom", ["name"])
+    table.append(rows(4))
+
+    assert table.diff("then").definitions == ("added 'by_name'", "dropped 'by_id'")
+    table.restore("then")
+    assert table.indexes().select(["name", "blocks_indexed"]).to_pylist() == [{"name": "by_id", "blocks_indexed": 2}]
+
+
+def test_a_pinned_handle_names_and_branches_what_it_reads_but_changes_nothing(table):
+    first = table.snapshot.id
+    table.append(rows(4))
+    old = fuse.open_table(table.stored.store, at=first)
+
+    with pytest.raises(fuse.ReadOnly):
+        old.restore(first)
+    with pytest.raises(fuse.ReadOnly):
+        old.fast_forward("main")
+    assert old.tag("first").snapshot_id == first
+    side = old.branch("side")
+    side.append(rows(9))
+    assert ids(side) == [1, 2, 3, 9]
+
+
+def test_a_vacuum_says_what_it_would_delete_and_deletes_nothing_young(table):
+    table.delete("id > 1")
+    found = table.vacuum(timedelta(0), dry_run=True, force=True)
+
+    assert not found.deleted
+    assert sum(found.files.values()) == 0
+    assert found.kept > 5
+    with pytest.raises(fuse.StorageError, match="say force"):
+        table.vacuum(timedelta(0))
+
+
+def test_a_time_before_the_table_and_a_wrong_at_are_named(table):
+    with pytest.raises(fuse.NotFound, match="began at"):
+        table.restore(datetime(2020, 1, 1, tzinfo=UTC))
+    with pytest.raises(fuse.InputError, match="at=3"):
+        table.diff(3)

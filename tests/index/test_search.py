@@ -1,0 +1,117 @@
+"""Ranked search: the best rows of a table, whatever its blocks are indexed with, touching only blocks that can hold them."""
+
+import pyarrow as pa
+import pytest
+
+import fuse_index as fuse
+from tests.plugins.full_text.judge import Judge
+
+TEXTS = [
+    "late refund", "refund", "the refund of an order that was late", "fine", None, "late late late", "a refund for a late refund", "",
+    "order", "the order is late again", "unrelated words that only make it long", "refunds",
+]  # fmt: skip
+
+
+@pytest.fixture
+def table(tmp_path):
+    table = fuse.create_table(str(tmp_path / "t"), "n BIGINT, body STRING, title STRING", properties={"block_rows": 3})
+    table.create_index("words", "full_text", ["body"])
+    table.append(pa.table({"n": range(len(TEXTS)), "body": TEXTS, "title": [f"title {n % 2} refund" for n in range(len(TEXTS))]}))
+    return table
+
+
+def expected(query, rows=TEXTS):
+    from fuse_plugins.full_text.function import asked
+
+    found = Judge(rows, fuse_plugin_options().analyzer).scores(asked(query)[0])
+    return sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
+
+
+def fuse_plugin_options():
+    from fuse_plugins.full_text import FullTextOptions
+
+    return FullTextOptions()
+
+
+@pytest.mark.parametrize("query", ["refund", "late refund", "+late order", '"late refund"', "ref*", "refund -late"])
+@pytest.mark.parametrize("limit", [1, 3, 100])
+def test_rows_and_scores_are_those_of_one_tantivy_index_on_all_rows(table, query, limit):
+    found = table.search("body", query, limit)
+    right = expected(query)
+
+    scores = found.column("_score").to_pylist()
+    assert scores == pytest.approx([score for _, score in right[:limit]], rel=1e-4)
+    by_row = dict(right)
+    assert [by_row[row] for row in found.column("n").to_pylist()] == pytest.approx(scores, rel=1e-4)
+
+
+def test_where_leaves_rows_out_and_changes_no_score(table):
+    all_rows = dict(zip(*[table.search("body", "refund", 100).column(name).to_pylist() for name in ("n", "_score")], strict=True))
+    some = table.search("body", "refund", 2, where="n > 1 AND n <> 6", select=["n"])
+
+    assert some.column_names == ["n", "_score"]
+    assert some.column("n").to_pylist() == [2]
+    assert some.column("_score").to_pylist() == [all_rows[2]]
+
+
+def test_blocks_without_an_index_are_searched_all_the_same(tmp_path, table):
+    fresh = fuse.create_table(str(tmp_path / "u"), "n BIGINT, body STRING", properties={"block_rows": 3})
+    fresh.append(pa.table({"n": range(6), "body": TEXTS[:6]}))
+    fresh.create_index("words", "full_text", ["body"], build=False)
+    fresh.append(pa.table({"n": range(6, len(TEXTS)), "body": TEXTS[6:]}))
+
+    for query in ("late refund", "order"):
+        assert fresh.search("body", query, select=["n"]) == table.search("body", query, select=["n"])
+
+
+def test_a_damaged_index_is_made_anew_for_the_search(tmp_path, table):
+    right = table.search("body", "late refund")
+    for pack in (tmp_path / "t" / "_i").rglob("*"):
+        if pack.is_file():
+            pack.chmod(0o644)
+            data = pack.read_bytes()
+            pack.unlink()
+            pack.write_bytes(data[:20] + bytes(len(data) - 20))
+
+    assert fuse.open_table(str(tmp_path / "t")).search("body", "late refund") == right
+
+
+def test_highlights(table):
+    found = table.search("body", '"late refund" ord*', 2, select=["n"], highlight=("[", "]"))
+
+    assert found.column("_highlight").to_pylist() == ["[late] [refund]", "a [refund] for a [late] [refund]"]
+
+
+def test_several_columns_add_their_scores(table):
+    table.create_index("titles", "full_text", ["title"])
+    found = table.search(["body", "title"], "order", select=["n"])
+    alone = table.search("body", "order", select=["n"])
+    assert found == alone
+
+    both = table.search(["body", "title"], "refund", 1, select=["n"]).column("_score")[0].as_py()
+    assert both > table.search("body", "refund", 1).column("_score")[0].as_py()
+
+
+@pytest.mark.parametrize(
+    ("column", "query", "options", "told"),
+    [
+        ("title", "x", None, "there is no index on it that ranks"),
+        ("body", "x", "tokenizer=raw", "match\\(\\) is with tokenizer=raw"),
+        ("body", "(x", None, "a '\\)' is missing"),
+    ],
+)
+def test_what_cannot_be_searched_says_why(table, column, query, options, told):
+    with pytest.raises(fuse.DefinitionError, match=told):
+        table.search(column, query, options=options)
+    with pytest.raises(fuse.SchemaError, match="nosuch"):
+        table.search("nosuch", "x")
+    with pytest.raises(fuse.InputError, match="limit=-1"):
+        table.search("body", "x", -1)
+
+
+def test_an_empty_table_and_a_query_that_nothing_matches(tmp_path, table):
+    empty = fuse.create_table(str(tmp_path / "e"), "body STRING")
+    empty.create_index("words", "full_text", ["body"])
+
+    assert empty.search("body", "x").column_names == ["body", "_score"]
+    assert table.search("body", "nowhere").num_rows == 0

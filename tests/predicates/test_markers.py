@@ -1,0 +1,91 @@
+"""Marks of calls: what was written is read back, and nothing else is taken for one."""
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from fuse_index.catalyst import decode
+from fuse_index.markers import SIGN, mark
+from fuse_index.predicate import And, Call, Column, Context, In, Literal, Not, Opaque, Or
+from fuse_index.where import parse
+from fuse_storage import Schema
+from tests.predicates.test_catalyst import attribute, literal, node
+
+SCHEMA = Schema.create(pa.schema([("id", pa.int64()), ("name", pa.string()), ("other", pa.string())]))
+ID, NAME, OTHER = (Column((field.name,), field.type) for field in SCHEMA.arrow)
+CONSTANTS = [
+    Literal("a 'q' \\ ü😀", pa.string()),
+    Literal(None, pa.string()),
+    Literal(-5, pa.int32()),
+    Literal(True, pa.bool_()),
+    Literal(float("-inf"), pa.float64()),
+    Literal(Decimal("1.50"), pa.decimal128(5, 2)),
+    Literal(b"\x00\xff", pa.binary()),
+    Literal(date(1960, 2, 29), pa.date32()),
+    Literal(datetime(2024, 10, 27, 1, 30, 0, 1, tzinfo=UTC), pa.timestamp("us", "UTC")),
+    Literal(datetime(1900, 1, 1), pa.timestamp("us")),
+]
+
+
+def tree(text):
+    """What Spark sends of a mark: a reader of our own for the little SQL that marks are made of."""
+    (found,) = [parse(text.replace("coalesce(", "(").replace(", false) IN", ") IN"), SCHEMA)]
+    assert isinstance(found, Opaque), "a mark must not be understood as anything plainer"
+    operands = [part.strip("() ") for part in text.partition(" IN ")[0].removeprefix("coalesce").removesuffix(", false)").split(" OR ")]
+    compared = [node("EqualTo", column(left), literal(sign(right), "string")) for left, right in (part.split(" = ") for part in operands)]
+    inner = compared[0]
+    for other in compared[1:]:
+        inner = node("Or", inner, other)
+    if text.startswith("coalesce"):
+        inner = node("Coalesce", inner, literal("false", "boolean"))
+    return node("In", inner, literal("true", "boolean"), literal("false", "boolean"))
+
+
+def column(text):
+    if text.startswith("CAST("):
+        return node("Cast", attribute("id", "long"), type="string", evalMode="ANSI", zone="UTC")
+    return attribute(text, "string")
+
+
+def sign(text):
+    return bytes.fromhex(text.removeprefix("CAST(X'").partition("'")[0]).decode()
+
+
+@pytest.mark.parametrize("null_on_null", [True, False])
+@pytest.mark.parametrize(
+    "call",
+    [Call("f", (NAME, constant)) for constant in CONSTANTS]
+    + [Call("f", (ID,)), Call("f", (CONSTANTS[0], ID, CONSTANTS[2], NAME)), Call("f", (NAME, OTHER)), Call("f", (NAME, NAME))],
+)
+def test_what_was_written_is_read(call, null_on_null):
+    operands = [argument.path[0] for argument in call.arguments if isinstance(argument, Column)]
+
+    assert decode(tree(mark(call, operands, null_on_null)), SCHEMA, Context()) == call
+
+
+def test_a_mark_is_the_call_wherever_it_stands():
+    call = Call("f", (NAME, CONSTANTS[0]))
+    marked = tree(mark(call, ["name"], True))
+    meaning = node("SomePythonUDF", attribute("name", "string"))
+    opaque = Opaque("SomePythonUDF(name)")
+
+    assert decode(node("And", meaning, marked), SCHEMA, Context()) == And((opaque, call))
+    assert decode(node("Not", node("And", meaning, marked)), SCHEMA, Context()) == Not(And((opaque, call)))
+    assert decode(node("Or", node("Not", meaning), node("Not", marked)), SCHEMA, Context()) == Or((Not(opaque), Not(call)))
+
+
+@pytest.mark.parametrize("text", ["x", SIGN, SIGN + "1", "{}"])
+def test_other_lists_of_truths_are_no_marks(text):
+    compared = node("EqualTo", attribute("name", "string"), literal(text, "string"))
+    found = decode(node("In", compared, literal("true", "boolean"), literal("false", "boolean")), SCHEMA, Context())
+
+    assert isinstance(found, Opaque | In)
+
+
+def test_a_mark_on_what_is_no_column_of_the_table_is_not_understood():
+    marked = tree(mark(Call("f", (NAME, CONSTANTS[0])), ["name"], True))
+    marked["children"][0]["children"][0]["ours"] = False
+
+    assert isinstance(decode(marked, SCHEMA, Context()), Opaque)
