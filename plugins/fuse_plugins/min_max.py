@@ -40,7 +40,7 @@ class MinMax(IndexKind):
     def compile(self, what: Leaf | Box, inputs: Sequence[Input], options: Any, context: Context) -> Probe | Refusal:
         if len(inputs) != 1 or not is_ordered(inputs[0].type):
             return Refusal(Reason.LEAF_UNSUPPORTED, f"{[str(given.type) for given in inputs]} is not one column of an ordered type")
-        found = _domain(what, inputs[0].term)
+        found = domain_of(what, inputs[0].term)
         if found is None:
             return Refusal(Reason.LEAF_UNSUPPORTED, "no range of values says the same")
         domain, exact = found
@@ -131,7 +131,7 @@ class Bound:
     closed: Mask
 
 
-def _domain(what: Leaf | Box, term: Term) -> tuple[Domain, bool] | None:
+def domain_of(what: Leaf | Box, term: Term) -> tuple[Domain, bool] | None:
     """The values of the term on which the leaf may be TRUE, and whether it is TRUE on all of them."""
     match what:
         case Box():

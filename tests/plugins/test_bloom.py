@@ -218,11 +218,12 @@ def asked(matrix, keys, payload):
 
 COLUMN = Column(("c",), pa.int64())
 INPUTS = (Input(COLUMN, pa.int64()),)
-SUBJECT = Subject(Bloom(), INPUTS, BloomOptions())
+COARSE = BloomOptions(fpp=0.01)
+SUBJECT = Subject(Bloom(), INPUTS, COARSE)
 
 
 def on(values, column=COLUMN, options=None):
-    subject = Subject(Bloom(), (Input(column, column.type),), options or BloomOptions())
+    subject = Subject(Bloom(), (Input(column, column.type),), options or COARSE)
     return Shelf.of(subject, [[pa.table({"c": pa.array(zone, column.type)}) for zone in block] for block in values], packs=1)
 
 
@@ -251,6 +252,13 @@ def test_a_unique_key_takes_no_more_than_a_byte_and_a_third():
     shelf = on([[zone] for zone in unique] + [[unique[0] + 10**6, np.arange(3392)]])
 
     assert sum(len(data) for data in shelf.files.data.values()) / (5 * 65_536 + 3392) < 1.3
+
+
+def test_a_tenth_of_the_mistakes_costs_half_as_many_bytes_again():
+    shelf = on([[np.arange(50_000)]], options=BloomOptions())
+
+    assert BloomOptions().fpp == 0.001
+    assert 1.7 < len(shelf.files.data["pack-0"]) / 50_000 < 1.9
 
 
 def test_a_single_small_block_takes_no_more_either():
@@ -308,7 +316,7 @@ def test_a_widened_column_is_still_pruned_and_another_type_is_not():
 def test_what_is_shown_of_an_index_is_what_it_has():
     shelf = on([[[1, 2, 3], [None]], [[4]]])
 
-    shown = Bloom().inspect(shelf, BloomOptions())
+    shown = Bloom().inspect(shelf, COARSE)
 
     assert (shown["zones"], shown["filters"], shown["constant_zones"], shown["skipped_zones"]) == (3, 1, 2, 0)
     assert shown["filter_bytes"] == math.prod(zones.shape(16, 0.01)) // 8

@@ -62,6 +62,10 @@ def test_the_kind_of_the_guide_is_used_once_it_is_installed(installed):
     assert run.returncode == 0, run.stdout + run.stderr
     assert "by_domain" in run.stdout
 
+    run = python(installed, "use_domains.py")
+
+    assert run.returncode == 0, run.stdout + run.stderr
+
 
 def test_what_the_guide_says_of_a_failure_is_what_is_said():
     [shown] = [text.strip() for language, text in blocks() if language == "text"]

@@ -1,6 +1,5 @@
 """Small kinds, each for one protocol: what the interface allows is proven by IndexTests, and what is wrong is found."""
 
-import json
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +10,8 @@ from fuse_index.plugin import (
     ALL,
     NONE,
     SOME,
+    Aggregate,
+    Aggregation,
     Ballot,
     Box,
     Function,
@@ -179,21 +180,9 @@ class Paths(Values):
         return Sidecar(pc.struct_field(found, "a").unique().drop_null().to_pylist())
 
 
-def get_json_object(documents, path):
-    return pa.array([_text_at_a(document) for document in documents.to_pylist()], pa.string())
-
-
-def _text_at_a(document):
-    try:
-        return json.loads(document).get("a")
-    except (TypeError, ValueError, AttributeError):
-        return None
-
-
 class TestPaths(IndexTests):
     index = Paths
     inputs = (Input(TEXT, pa.string()),)
-    functions = {"get_json_object": Function("get_json_object", (pa.string(), pa.string()), get_json_object)}  # noqa: RUF012
 
     def rows(self, column):
         return ('{"a":"x"}', '{"a":"y"}', '{"b":"x"}', "not json")
@@ -215,6 +204,8 @@ class Closest(IndexKind):
         bounds = pc.min_max(rows.column(0)).as_py()
         values = np.array([np.nan if value is None else value for value in rows.column(0).to_pylist()], np.float64)
         return Sidecar({"low": bounds["min"], "high": bounds["max"]}, values.tobytes())
+
+    searches = "closest"
 
     def compile_ranking(self, what, inputs, options, context):
         return Probe(what.arguments[1].value) if what.name == "closest" else NO
@@ -292,33 +283,28 @@ class Sums(IndexKind):
         return pa.struct([("sum", pa.int64()), ("count", pa.int64())])
 
     def build(self, rows, zones, options):
-        return Sidecar(self.state(None, rows))
+        return Sidecar({"sum": pc.sum(rows.column(0)).as_py(), "count": pc.count(rows.column(0)).as_py()})
 
     def match(self, request, inputs, options, context):
-        return Probe(request) if request in ("sum", "count") else NO
+        known = all(part.function in ("sum", "count") and part.argument == inputs[0].term for part in request.parts)
+        return Probe(request) if known and not request.groups else NO
 
-    def partial(self, probe, batch, unit):
-        return batch.summaries[unit].as_py()
+    def state(self, probe, batch, unit):
+        kept = batch.summaries[unit].as_py()
+        return pa.table([[kept[part.function]] for part in probe.what.parts], schema=probe.what.schema)
 
-    def state(self, probe, rows):
-        return {"sum": pc.sum(rows.column(0)).as_py(), "count": pc.count(rows.column(0)).as_py()}
 
-    def merge(self, probe, states):
-        known = [state[probe.what] for state in states if state[probe.what] is not None]
-        return pa.table({probe.what: pa.array([sum(known) if known else None], pa.int64())})
+def total(function):
+    return Aggregation((), (Aggregate(function, NUMBER),))
 
 
 class SumsOfNumbers(IndexTests):
     inputs = (Input(NUMBER, pa.int64()),)
-    requests = ("sum", "count")
-    refused = ("median",)
+    requests = (total("sum"), total("count"))
+    refused = (total("max"), Aggregation((NUMBER,), total("sum").aggregates))
 
     def rows(self, column):
         return (-5, 0, 7)
-
-    def answer(self, request, rows):
-        compute = pc.sum if request == "sum" else pc.count
-        return pa.table({request: pa.array([compute(rows.column("n")).as_py()], pa.int64())})
 
 
 class TestSums(SumsOfNumbers):
@@ -327,12 +313,12 @@ class TestSums(SumsOfNumbers):
 
 class CountsNulls(Sums):
     def build(self, rows, zones, options):
-        return Sidecar({**self.state(None, rows), "count": rows.num_rows})
+        return Sidecar({**super().build(rows, zones, options).summary, "count": rows.num_rows})
 
 
 class ForgetsOne(Sums):
-    def merge(self, probe, states):
-        return super().merge(probe, states[:-1])
+    def build(self, rows, zones, options):
+        return super().build(rows.slice(1), zones, options)
 
 
 class ClaimsAll(Sums):

@@ -53,7 +53,7 @@ class BloomOptions:
     """``fpp``: the share of zones without a value that are read for it all the same. ``long_text``: also on text that is
     longer than 256 bytes on average."""
 
-    fpp: float = 0.01
+    fpp: float = 0.001
     long_text: bool = False
 
     def __post_init__(self) -> None:

@@ -1,0 +1,155 @@
+"""Aggregates of each block, by group: a GROUP BY is answered from what was added up when rows were written.
+
+On columns, or on terms such as ``date_trunc('day', ts)``, by whose values rows are grouped. The payload of a block is a small Parquet
+file with a row for each group: the group's values, then counts, sums and bounds, under names that say what they are. An average
+is a sum and a count. The summary is how many groups there are.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fuse_index.plugin import (
+    Aggregate,
+    Aggregation,
+    BlockBatch,
+    IndexKind,
+    Input,
+    Part,
+    Probe,
+    Reason,
+    Refusal,
+    Sidecar,
+    hookimpl,
+    state_of,
+)
+from fuse_index.predicate import Column, Context, Term
+
+
+@dataclass(frozen=True)
+class AggregateOptions:
+    """``aggregates``: such as ``count(*)``, ``sum(amount)``, ``min``, ``max`` and ``avg``.
+
+    ``where``: a condition; of other rows nothing is kept, and only queries that make it too are answered.
+    ``most_groups``: a block with more groups keeps no state, which would be about as large as its rows; it is scanned.
+    """
+
+    aggregates: tuple[str, ...] = ("count(*)",)
+    where: str | None = None
+    most_groups: int = 100_000
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "aggregates", tuple(self.aggregates))  # JSON has lists
+        if not self.aggregates:
+            raise ValueError("aggregates is empty: name what is to be kept, such as count(*)")
+        if self.most_groups < 1:
+            raise ValueError(f"most_groups = {self.most_groups}: it must be 1 or more")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which columns of a payload make up a state, in the order of ``schema``."""
+
+    columns: tuple[str, ...]
+    schema: pa.Schema
+
+
+class AggregateIndex(IndexKind):
+    """States of blocks, by group."""
+
+    name = "aggregate"
+    Options = AggregateOptions
+
+    def aggregates(self, options: AggregateOptions) -> Sequence[str]:
+        return options.aggregates
+
+    def condition(self, options: AggregateOptions) -> str | None:
+        return options.where
+
+    def accepts(self, inputs: Sequence[Input], options: AggregateOptions) -> Refusal | None:
+        groups = tuple(given.term for given in inputs if not given.function)
+        try:
+            Aggregation(groups, tuple(_aggregate(given.function, given.term) for given in inputs if given.function)).check()
+        except ValueError as refusal:
+            return Refusal(Reason.TYPE_MISMATCH, str(refusal))
+        return None
+
+    def summary_type(self, inputs: Sequence[Input], options: AggregateOptions) -> pa.DataType:
+        return pa.int32()
+
+    def build(self, rows: pa.Table, zones: npt.NDArray[np.int64], options: AggregateOptions) -> Sidecar:
+        terms = [Column((field.name,), field.type) for field in rows.schema]
+        keys = len(terms) - len(options.aggregates)
+        asked = zip(options.aggregates, _places(keys, options), strict=True)
+        kept = Aggregation(tuple(terms[:keys]), tuple(_aggregate(_function(text), terms[place]) for text, place in asked))
+        state = state_of(kept, lambda term: rows.column(term.path[0]), rows.num_rows)  # type: ignore[union-attr]
+        if state.num_rows > options.most_groups:
+            return Sidecar(state.num_rows)
+        names = [f"group_{key}" for key in range(keys)]
+        names += [f"{part.function}_{part.argument.path[0]}" for part in kept.parts]  # type: ignore[union-attr]
+        return Sidecar(state.num_rows, _parquet(state.rename_columns(names)))
+
+    def match(self, request: Aggregation, inputs: Sequence[Input], options: AggregateOptions, context: Context) -> Probe | Refusal:
+        keys = {given.term: f"group_{place}" for place, given in enumerate(inputs) if not given.function}
+        parts: dict[Part, str] = {}
+        for given, place in zip(inputs[len(keys) :], _places(len(keys), options), strict=True):
+            for part in _aggregate(given.function, given.term).parts:
+                parts.setdefault(part, f"{part.function}_{place}")
+        if any(term not in keys for term in request.groups):
+            return Refusal(Reason.LEAF_UNSUPPORTED, "it does not group by such values")
+        for part in request.parts:
+            if part not in parts:
+                return Refusal(Reason.LEAF_UNSUPPORTED, f"it keeps no {part.function} of such values")
+        columns = [*(keys[term] for term in request.groups), *(parts[part] for part in request.parts)]
+        return Probe(Wanted(tuple(columns), request.schema), cost=1000.0)
+
+    def state(self, probe: Probe, batch: BlockBatch, unit: int) -> pa.Table | None:
+        payload = batch.payload(unit)
+        if payload is None:
+            return None
+        [data] = payload.read([(0, payload.size)])
+        wanted: Wanted = probe.what
+        found = pq.ParquetFile(pa.BufferReader(data)).read(list(dict.fromkeys(wanted.columns)))
+        arrays = [found.column(name).cast(field.type) for name, field in zip(wanted.columns, wanted.schema, strict=True)]
+        return pa.table(arrays, schema=wanted.schema)
+
+    def inspect(self, sidecars: BlockBatch, options: AggregateOptions) -> Mapping[str, Any]:
+        groups = [] if sidecars.summaries is None else sidecars.summaries.drop_null().to_pylist()
+        return {
+            "aggregates": list(options.aggregates),
+            "groups_per_block": round(sum(groups) / len(groups), 1) if groups else None,
+            "blocks_with_too_many_groups": sum(count > options.most_groups for count in groups),
+        }
+
+
+def _function(text: str) -> str:
+    return text.partition("(")[0].strip().lower()
+
+
+def _places(keys: int, options: AggregateOptions) -> list[int]:
+    """For each aggregate the number of the input that it is of: where two name the same argument, the first one's."""
+    first: dict[str, int] = {}
+    return [first.setdefault(text.partition("(")[2].strip(), keys + number) for number, text in enumerate(options.aggregates)]
+
+
+def _aggregate(function: str, term: Term) -> Aggregate:
+    return Aggregate(function, term)  # type: ignore[arg-type]  # the engine has read it
+
+
+def _parquet(state: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(state, sink, compression="zstd", write_statistics=False, store_schema=False)
+    return sink.getvalue()
+
+
+@hookimpl
+def fuse_index_kinds() -> Iterable[type[IndexKind]]:
+    return [AggregateIndex]

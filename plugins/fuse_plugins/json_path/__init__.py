@@ -1,0 +1,177 @@
+"""JSON paths: which blocks, and which zones, hold a value at a path of a text column with documents.
+
+Of each path a block's summary says what kinds of values there are, how many documents have one, and ranges: of texts, of what casts
+make of them. The values themselves are bloomed, all paths in one filter a zone. So it votes on what ``get_json_object`` finds,
+compared as text or through a cast, on its being NULL, and on ``json_contains``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fuse_index.plugin import Ballot, BlockBatch, Box, Function, IndexKind, Input, Pack, Probe, Reason, Refusal, Sidecar, hookimpl
+from fuse_index.predicate import Context, Leaf
+from fuse_plugins.bloom import BloomOptions
+from fuse_plugins.json_path.asking import bloom_keys, question_of
+from fuse_plugins.json_path.contains import JSON_CONTAINS
+from fuse_plugins.json_path.discovery import frequent
+from fuse_plugins.json_path.facts import FACTS, NAMES, facts, merged
+from fuse_plugins.json_path.paths import Pattern, understood
+from fuse_plugins.json_path.reading import Zone
+from fuse_plugins.json_path.voting import BLOOM, Chosen, vote
+
+AUTO = "auto"
+COUNTS = ("documents", "unusual", "doubtful")
+"""Of a block: documents that are not NULL, those that not all readers read alike, those of which nothing is sure."""
+
+
+@dataclass(frozen=True)
+class JsonPathOptions:
+    """``paths``: those to index, in the language of jsonpath-ng, or ``auto`` to find them in each block: at most ``count`` paths to
+    scalars, not deeper than ``depth`` names, that so large a share of documents as ``presence`` has. ``fpp``: the share of zones without
+    a value that are read for it all the same."""
+
+    paths: tuple[str, ...] | str = AUTO
+    presence: float = 0.1
+    count: int = 8
+    depth: int = 4
+    fpp: float = 0.001
+
+    def __post_init__(self) -> None:
+        if isinstance(self.paths, str) and self.paths != AUTO:
+            object.__setattr__(self, "paths", tuple(part.strip() for part in self.paths.split(";")))
+        if self.paths != AUTO:
+            object.__setattr__(self, "paths", tuple(self.paths))
+            if not self.paths:
+                raise ValueError("paths=(): name at least one, or say paths='auto'")
+            for path in self.paths:
+                understood(path)
+        for name, least, most in (("presence", 0.0, 1.0), ("count", 1, 64), ("depth", 1, 16)):
+            if not least <= getattr(self, name) <= most:
+                raise ValueError(f"{name}={getattr(self, name)!r}: choose from {least} to {most}")
+        BloomOptions(self.fpp)
+
+    def patterns(self, documents: pa.Array) -> list[Pattern]:
+        if self.paths == AUTO:
+            return frequent(documents, self.presence, self.count, self.depth)
+        return list(dict.fromkeys(map(understood, self.paths)))
+
+
+class JsonPaths(IndexKind):
+    """What documents hold at chosen paths."""
+
+    name = "json_path"
+    Options = JsonPathOptions
+
+    def accepts(self, inputs: Sequence[Input], options: JsonPathOptions) -> Refusal | None:
+        if len(inputs) == 1 and inputs[0].type == pa.string():
+            return None
+        given = ", ".join(str(one.type) for one in inputs)
+        wanted = "json_path is on one column of text that holds JSON documents"
+        return Refusal(Reason.TYPE_MISMATCH, f"{wanted}, not on {given}; fields of a struct need no JSON: index them directly")
+
+    def summary_type(self, inputs: Sequence[Input], options: JsonPathOptions) -> pa.DataType:
+        values = BLOOM.summary_type(inputs, BloomOptions(options.fpp))
+        counts = [(name, pa.int32()) for name in COUNTS]
+        return pa.struct([*counts, ("paths", pa.list_(FACTS)), ("values", values)])
+
+    def build(self, rows: pa.Table, zones: npt.NDArray[np.int64], options: JsonPathOptions) -> Sidecar:
+        documents = rows.column(0).combine_chunks()
+        patterns = options.patterns(documents)
+        parts, keys, counts = [], [], dict.fromkeys(COUNTS, 0)
+        for start, end in zip(zones[:-1].tolist(), zones[1:].tolist(), strict=True):
+            zone = Zone(patterns)
+            zone.read(documents.slice(start, end - start))
+            texts = [pa.array(values.texts, pa.string()) for values in zone.values]
+            pairs = zip(texts, zone.values, strict=True)
+            parts.append([facts(found, values.kinds) | {"present": values.present} for found, values in pairs])
+            bloomed = [bloom_keys(pattern, found) for pattern, found in zip(patterns, texts, strict=True)]
+            keys.append(pa.concat_arrays([pa.array([], pa.string()), *bloomed]))
+            counts = {name: count + getattr(zone, name) for name, count in counts.items()}
+        paths = [_of_block(pattern, [part[number] for part in parts]) for number, pattern in enumerate(patterns)]
+        offsets = np.append(0, np.cumsum([len(found) for found in keys])).astype(np.int64)
+        filters = BLOOM.build(pa.table([pa.concat_arrays(keys)], ["0"]), offsets, BloomOptions(options.fpp, long_text=True))
+        return replace(filters, summary=counts | {"paths": paths, "values": filters.summary})
+
+    def pack(self, sidecars: Sequence[Sidecar]) -> Pack:
+        pack = BLOOM.pack([replace(sidecar, summary=sidecar.summary["values"]) for sidecar in sidecars])
+        summaries = [sidecar.summary | {"values": values} for sidecar, values in zip(sidecars, pack.summaries, strict=True)]
+        return replace(pack, summaries=summaries)
+
+    def compile(self, what: Leaf | Box, inputs: Sequence[Input], options: JsonPathOptions, context: Context) -> Probe | Refusal:
+        found = question_of(what, inputs[0].term, options.fpp)
+        if isinstance(found, Refusal):
+            return found
+        if found.reading != "nothing" and options.paths != AUTO and found.path not in {understood(path).text for path in options.paths}:
+            return Refusal(Reason.NO_INDEX, f"path {found.path} is not indexed; these are: {', '.join(options.paths)}")
+        return Probe(found, cost=200.0 if found.needles is not None else 0.0, judges_null=True)
+
+    def probe(self, probe: Probe, batch: BlockBatch) -> Ballot:
+        return vote(probe.what, batch)
+
+    def roll_up(self, summaries: pa.Array) -> pa.Scalar | None:
+        blocks = summaries.to_pylist()
+        if None in blocks:
+            return None
+        parts = [{path["path"]: path for path in block["paths"]} for block in blocks]
+        shared = [path for path in parts[0] if all(path in part for part in parts)]
+        paths = [merged(found := [part[path] for part in parts]) | {"path": path, "present": _total(found)} for path in shared]
+        counts = {name: sum(block[name] for block in blocks) for name in COUNTS}
+        return pa.scalar(counts | {"paths": paths, "values": None}, summaries.type)
+
+    def inspect(self, sidecars: BlockBatch, options: JsonPathOptions) -> Mapping[str, Any]:
+        if sidecars.summaries is None:
+            return {}
+        blocks = [block for block in sidecars.summaries.to_pylist() if block is not None]
+        held: dict[str, list[dict[str, Any]]] = {}
+        for block in blocks:
+            for path in block["paths"]:
+                held.setdefault(path["path"], []).append(path)
+        documents, unusual, doubtful = (sum(block[name] for block in blocks) for name in COUNTS)
+        values = BLOOM.inspect(Chosen(sidecars, np.ones(len(sidecars), np.bool_)), BloomOptions(options.fpp))
+        return {
+            "documents": documents,
+            "unusual_documents": unusual,
+            "doubtful_documents": doubtful,
+            "paths": {path: _shown(found, documents) for path, found in sorted(held.items())},
+            "filters": values.get("filters", 0),
+            "filter_bytes": values.get("filter_bytes", 0),
+        }
+
+
+def _of_block(pattern: Pattern, zones: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    present = None if pattern.single is None else _total(zones)
+    return merged(zones) | {"path": pattern.text, "present": present}
+
+
+def _total(parts: Sequence[Mapping[str, Any]]) -> int | None:
+    counts = [part["present"] for part in parts]
+    return None if None in counts else sum(counts)
+
+
+def _shown(parts: Sequence[Mapping[str, Any]], documents: int) -> dict[str, Any]:
+    """What a person learns of a path."""
+    whole = merged(parts)
+    shown: dict[str, Any] = {"types": [name for bit, name in NAMES.items() if whole["kinds"] & bit], "blocks": len(parts)}
+    if (present := _total(parts)) is not None and documents:
+        shown["presence"] = round(present / documents, 3)
+    for name, low, high in (("text", "low", "high"), ("numbers", "least", "greatest"), ("days", "first", "last")):
+        if whole[low] is not None:
+            shown[name] = [str(whole[low]), "…" if whole[high] is None else str(whole[high])]
+    return shown
+
+
+@hookimpl
+def fuse_index_kinds() -> list[type[IndexKind]]:
+    return [JsonPaths]
+
+
+@hookimpl
+def fuse_index_functions() -> list[Function]:
+    return [JSON_CONTAINS]

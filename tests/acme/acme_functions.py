@@ -1,0 +1,69 @@
+"""A stranger's functions, and an index that votes on them: ``divides`` needs Python, ``even`` Spark can say, ``alike`` has two columns."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fuse_index.plugin import NONE, SOME, Ballot, Function, IndexKind, Probe, Reason, Refusal, Sidecar, hookimpl
+from fuse_index.predicate import Call, Literal
+
+ALL_REMAINDERS = 840
+"""A multiple of many numbers."""
+
+
+def divides(numbers, divisor):
+    """Whether a constant divides a number."""
+    whole = divisor.as_py()
+    return pa.array([None if number is None else number % whole == 0 for number in numbers.to_pylist()], pa.bool_())
+
+
+def alike(left, right, letters=None):
+    """Whether two texts begin alike, by default with one letter."""
+    count = 1 if letters is None else letters.as_py()
+    return pc.equal(pc.utf8_slice_codeunits(left, 0, count), pc.utf8_slice_codeunits(right, 0, count))
+
+
+def not_zero(number, divisor):
+    if divisor == 0:
+        raise ValueError("nothing is divided by 0")
+
+
+class Remainders(IndexKind):
+    """Which remainders the numbers of a block have."""
+
+    name = "remainders"
+
+    def accepts(self, inputs, options):
+        return None if inputs[0].type == pa.int64() else Refusal(Reason.TYPE_MISMATCH, "remainders is on a bigint")
+
+    def summary_type(self, inputs, options):
+        return pa.list_(pa.int64())
+
+    def build(self, rows, zones, options):
+        return Sidecar(np.unique(rows.column(0).drop_null().to_numpy() % ALL_REMAINDERS).tolist())
+
+    def compile(self, what, inputs, options, context):
+        match what:
+            case Call("even", (term,)) if term == inputs[0].term:
+                return Probe(2)
+            case Call("divides", (term, Literal(divisor))) if term == inputs[0].term and ALL_REMAINDERS % divisor == 0:
+                return Probe(divisor)
+        return Refusal(Reason.LEAF_UNSUPPORTED, "remainders answers even() and divides()")
+
+    def probe(self, probe, batch):
+        held = batch.summaries.to_pylist()
+        return Ballot(np.array([SOME if one is None or any(r % probe.what == 0 for r in one) else NONE for one in held], np.uint8))
+
+
+@hookimpl
+def fuse_index_kinds():
+    return [Remainders]
+
+
+@hookimpl
+def fuse_index_functions():
+    return [
+        Function("divides", (pa.int64(), pa.int64()), divides, constants=frozenset([1]), check=not_zero),
+        Function("even", (pa.int64(),), lambda numbers: divides(numbers, pa.scalar(2)), native=lambda number: f"({number} % 2 = 0)"),
+        Function("alike", (pa.string(), pa.string(), pa.int64()), alike, optional=1, constants=frozenset([2])),
+    ]

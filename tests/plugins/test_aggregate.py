@@ -1,0 +1,123 @@
+"""The aggregate kind: states are right, readable, and refused where they would not be."""
+
+import io
+import math
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import fuse_index as fuse
+from fuse_index.errors import DefinitionError, WhereError
+from fuse_index.host import Host
+from fuse_index.plugin import Aggregate, Aggregation, Input
+from fuse_index.predicate import Column, Literal
+from fuse_index.testing import IndexTests
+from fuse_plugins import min_max
+from fuse_plugins.aggregate import AggregateIndex, AggregateOptions
+
+CITY, AMOUNT, COUNT = Column(("city",), pa.string()), Column(("amount",), pa.float64()), Column(("n",), pa.int32())
+ROW = Literal(1, pa.int32())
+KEPT = ("count(*)", "sum(amount)", "min(amount)", "max(amount)", "avg(amount)", "avg(n)", "count(n)", "max(city)")
+TEXTS = {"amount": AMOUNT, "n": COUNT, "city": CITY, "*": ROW}
+
+
+def kept(text):
+    function, _, argument = text.partition("(")
+    term = TEXTS[argument[:-1]]
+    return Input(term, term.type, function)
+
+
+def asked(groups, *texts):
+    return Aggregation(groups, tuple(Aggregate(given.function, given.term) for given in map(kept, texts)))
+
+
+class TestAggregates(IndexTests):
+    index = AggregateIndex
+    inputs = (Input(CITY, pa.string()), Input(AMOUNT, pa.float64()), *map(kept, KEPT))
+    options = AggregateOptions(KEPT)
+    payload_bytes = 200.0
+    requests = (
+        asked((CITY,), *KEPT),
+        asked((CITY, AMOUNT), "count(*)", "avg(n)"),
+        asked((AMOUNT,), "max(amount)", "min(amount)", "count(*)"),
+        asked((), "sum(amount)", "count(n)", "max(city)"),
+        asked((CITY,)),
+    )
+    refused = (asked((COUNT,), "count(*)"), asked((CITY,), "sum(n)"), asked((), "min(city)"))
+
+    def rows(self, column):
+        samples = {"city": ("a", "b", ""), "amount": (math.nan, -0.0, 0.0, 1.5, -math.inf), "n": (1, -7, 2**31 - 1)}
+        return samples[column.path[0]]
+
+
+@pytest.fixture
+def sales(tmp_path):
+    host = Host([min_max, AggregateIndex])
+    return fuse.create_table(str(tmp_path / "t"), "city STRING, amount DOUBLE, n INT, at TIMESTAMP, tags ARRAY<INT>", host=host)
+
+
+def rows(**given):
+    types = {"city": pa.string(), "amount": pa.float64(), "n": pa.int32(), "at": pa.timestamp("us", "UTC"), "tags": pa.list_(pa.int32())}
+    count = len(next(iter(given.values())))
+    return pa.table({name: pa.array(given.get(name, [None] * count), kind) for name, kind in types.items()})
+
+
+@pytest.mark.parametrize(
+    ("columns", "aggregates", "error", "says"),
+    [
+        (["city"], ["sum(nothing)"], WhereError, "nothing"),
+        (["city"], ["sum(city)"], WhereError, "no sum of string"),
+        (["city"], ["sum(DISTINCT n)"], WhereError, "DISTINCT"),
+        (["city"], ["count(DISTINCT n)"], WhereError, "DISTINCT"),
+        (["city"], ["sum(n) OVER (PARTITION BY city)"], WhereError, "OVER"),
+        (["city"], ["sum(n) FILTER (WHERE n > 1)"], WhereError, "FILTER"),
+        (["city"], ["first(n)"], WhereError, "first"),
+        (["city"], ["hll_sketch_agg(n)"], WhereError, "hll_sketch_agg"),
+        (["city"], ["max((SELECT 1))"], WhereError, "no aggregate"),
+        (["city"], ["sum(rand())"], WhereError, "rand"),
+        (["city"], ["max(tags)"], WhereError, "array"),
+        (["rand()"], ["count(*)"], WhereError, "rand"),
+        (["tags"], ["count(*)"], DefinitionError, "array"),
+        (["date_trunc('fortnight', at)"], ["count(*)"], WhereError, "fortnight"),
+        (["city"], [], DefinitionError, "aggregates is empty"),
+        (["city", "city"], ["count(*)"], DefinitionError, "twice"),
+    ],
+)
+def test_a_bad_definition_is_refused_with_the_reason(sales, columns, aggregates, error, says):
+    with pytest.raises(error, match=says.replace("(", r"\(")):
+        sales.create_index("x", "aggregate", columns, aggregates=aggregates)
+
+
+def test_a_state_is_parquet_that_anybody_reads(sales):
+    sales.create_index("x", "aggregate", ["city"], aggregates=["count(*)", "sum(amount)", "avg(amount)"])
+    sales.append(rows(city=["a", None, "a"], amount=[1.0, 2.0, None]))
+    [definition] = sales._definitions()
+    payload = sales.stored.blocks().sidecars(definition.key).payload(0)
+    state = pq.read_table(io.BytesIO(payload.read([(0, payload.size)])[0]))
+
+    assert sorted(state.to_pylist(), key=str) == [
+        {"group_0": "a", "count_1": 2, "sum_2": 1.0, "count_2": 1},
+        {"group_0": None, "count_1": 1, "sum_2": 2.0, "count_2": 1},
+    ]
+
+
+def test_a_block_with_too_many_groups_keeps_no_state_and_is_scanned(sales):
+    sales.create_index("x", "aggregate", ["n"], aggregates=["count(*)"], most_groups=5)
+    sales.append(rows(n=range(10)))
+    sales.append(rows(n=range(4)))
+
+    assert sales.explain(None, ["n"], ["count(*)"]).blocks.kept == 1
+    assert sales.aggregate(["n"], ["count(*)"]).num_rows == 10
+    assert sales.inspect_index("x")["contents"]["blocks_with_too_many_groups"] == 1
+
+
+def test_the_guide_runs_as_it_is_printed(tmp_path, capsys):
+    text = (Path(fuse.__file__).parent.parent / "docs" / "aggregate.md").read_text().replace("/tmp/sales", str(tmp_path / "sales"))
+    exec("\n".join(re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)), {})
+
+    printed = capsys.readouterr().out
+    assert "9.500000" in printed
+    assert "1 of 1 blocks answered without their rows" in printed
