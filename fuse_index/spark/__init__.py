@@ -1,6 +1,6 @@
 """Tables in Spark: native scans that ask indexes, ``format("fuse")``, SQL functions. The only folder that imports pyspark."""
 
 from fuse_index.spark.jobs import build_index, write
-from fuse_index.spark.session import Explanations, FallbackWarning, explain, install, read
+from fuse_index.spark.session import Explanations, FallbackWarning, explain, install, read, search
 
-__all__ = ["Explanations", "FallbackWarning", "build_index", "explain", "install", "read", "write"]
+__all__ = ["Explanations", "FallbackWarning", "build_index", "explain", "install", "read", "search", "write"]

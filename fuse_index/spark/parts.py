@@ -9,7 +9,6 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from fuse_index.batch import zone_numbers
 from fuse_index.plan import Plan
 from fuse_storage import Blocks
 
@@ -47,7 +46,5 @@ def cut(whole: Plan) -> Iterator[Plan]:
 
 
 def _piece(whole: Plan, chosen: npt.NDArray[np.int64]) -> Plan:
-    zones = zone_numbers(whole.blocks.zone_offsets, chosen)
-    rows = {place: whole.rows[zone] for place, zone in enumerate(zones.tolist()) if zone in whole.rows}
-    places = cast(Blocks, Places.of(whole.blocks.take(chosen)))
-    return replace(whole, blocks=places, zones=whole.zones[zones], certain=whole.certain[zones], rows=rows)
+    part = whole.take(chosen)
+    return replace(part, blocks=cast(Blocks, Places.of(part.blocks)))

@@ -9,24 +9,29 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from threading import Lock
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
+import pyarrow as pa
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from fuse_index.errors import InputError
 from fuse_index.explain import Explanation, Vote
 from fuse_index.host import Host
 from fuse_index.reasons import Reason
-from fuse_index.spark import native, source
+from fuse_index.spark import functions, native, source
 from fuse_index.spark.compile import bridge
-from fuse_index.spark.near import is_connect
+from fuse_index.spark.near import is_connect, near_table
 from fuse_index.spark.options import STORE, Place
+from fuse_index.spark.schemas import to_spark
 from fuse_index.spark.tables import INDEXES, Tables
 from fuse_index.spark.voting import Voter
+from fuse_index.table import open_table
 from fuse_storage import Table
 
 SCHEMES = {"": ("file",), "file": ("file",), "s3": ("s3", "s3a"), "gs": ("gs",)}
@@ -50,10 +55,17 @@ _sessions: dict[str, _Session] = {}
 
 
 def connect(master: str) -> SparkSession:
-    """A session of a program's own, with this Python for its workers, installed. ``master``: such as ``local[4]`` or ``sc://host``."""
+    """A session of a program's own, with this Python for its workers, installed. ``master``: such as ``local[4]`` or ``sc://host``.
+
+    Raises InputError where Spark cannot be had.
+    """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or workers take any python3 on the PATH
     builder = SparkSession.builder.appName("fuse-index")
-    spark = (builder.remote(master) if master.startswith("sc://") else builder.master(master)).getOrCreate()
+    try:
+        spark = (builder.remote(master) if master.startswith("sc://") else builder.master(master)).getOrCreate()
+    except (PySparkException, Py4JError) as refusal:
+        said = str(refusal).strip().split("\n")[0]
+        raise InputError(f"no Spark at {master!r}: {said}; give one such as local[4], spark://host:7077 or sc://host") from refusal
     install(spark)
     return spark
 
@@ -65,6 +77,7 @@ def install(spark: SparkSession, host: Host | None = None) -> None:
     the former, also for DataFrames that are there already.
     """
     source.register(spark, host)
+    functions.register(spark, host or Host.discover())
     if not is_connect(spark):
         _session(spark, host)
 
@@ -95,6 +108,20 @@ def read(
     )  # fmt: skip
 
 
+def search(
+    spark: SparkSession, url: str, columns: str | Sequence[str], query: str, limit: int = 10, where: str | None = None,
+    select: Sequence[str] | None = None, options: str | None = None, highlight: tuple[str, str] | None = None, branch: str = "main",
+    at: str | datetime | None = None,
+) -> DataFrame:  # fmt: skip
+    """The best rows for a query, best first, as a DataFrame with ``_score``: what ``Table.search`` gives, and raises."""
+
+    def found() -> pa.Table:
+        return open_table(url, branch=branch, at=at).search(columns, query, limit, where, select, options, highlight)
+
+    rows = near_table(spark, found)
+    return spark.createDataFrame(rows, to_spark(rows.schema))
+
+
 class Explanations(tuple[Explanation, ...]):
     """The accounts of a query that scans several tables, or one with several predicates."""
 
@@ -111,13 +138,16 @@ class Explanations(tuple[Explanation, ...]):
 def explain(df: DataFrame) -> Explanation | Explanations:
     """What indexes removed from the scans of ``df``, in the plan that ran last or else would run now.
 
-    A condition that Spark evaluates without having asked about it is listed as NOT_PUSHED. Raises ValueError if there is
-    no native scan in the plan.
+    So too of its aggregates, answered or not. A condition that Spark evaluates without having asked about it is listed as
+    NOT_PUSHED. Raises ValueError if nothing in the plan is of a table that was read natively.
     """
     if is_connect(df.sparkSession):
         raise ValueError("a Spark Connect session has no plan to look into: use fuse_index.open_table(url).explain(where)")
-    scans = json.loads(bridge(df.sparkSession).scans(df._jdf.queryExecution()))
-    found = Explanations(_explained(scan) for scan in scans)
+    jvm, execution = bridge(df.sparkSession), df._jdf.queryExecution()
+    answers, scans = json.loads(jvm.answers(execution)), json.loads(jvm.scans(execution))
+    found = Explanations(_explained(each) for each in answers if each.get("answered"))
+    left = [(each.get("snapshot"), _left(each)) for each in answers if not each.get("answered")]
+    found = Explanations((*found, *(_with(_explained(scan), left) for scan in scans)))
     if not found:
         raise ValueError("no scan in this plan comes from fuse_index.spark.read: nothing to explain")
     return found[0] if len(found) == 1 else found
@@ -128,8 +158,21 @@ def _explained(scan: dict[str, Any]) -> Explanation:
     if session is None:
         raise ValueError("this DataFrame was made by another Python process: read the table again here")
     explanation = session.voter.explain(scan["request"])
-    unpushed = tuple(Vote(text, "", "", Reason.NOT_PUSHED, "Spark kept it to itself") for text in scan["unpushed"])
+    unpushed = tuple(Vote(text, "", "", Reason.NOT_PUSHED, "Spark kept it to itself") for text in scan.get("unpushed", ()))
     return replace(explanation, votes=(*explanation.votes, *unpushed))
+
+
+def _left(aggregate: dict[str, Any]) -> tuple[Vote, ...]:
+    """Why an aggregate was left as it was."""
+    if "refusal" in aggregate:
+        return (Vote("(aggregate)", "", "", Reason.LEAF_UNSUPPORTED, aggregate["refusal"]),)
+    return _explained(aggregate).votes
+
+
+def _with(scan: Explanation, left: Sequence[tuple[str | None, tuple[Vote, ...]]]) -> Explanation:
+    """The scan's account, with that of the aggregates over it."""
+    votes = (vote for snapshot, votes in left if snapshot in (scan.snapshot, None) for vote in votes)
+    return replace(scan, votes=tuple(dict.fromkeys((*scan.votes, *votes))))
 
 
 def _session(spark: SparkSession, host: Host | None = None) -> _Session:

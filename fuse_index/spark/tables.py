@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any, ClassVar
 
-from fuse_index.catalyst import decode
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fuse_index.aggregates import Unaggregatable
+from fuse_index.answer import Answer, answer, titled
+from fuse_index.catalyst import decode, decode_aggregation
+from fuse_index.errors import OpaqueError
+from fuse_index.explain import Vote
 from fuse_index.host import Host
 from fuse_index.plan import plan
 from fuse_index.predicate import Context
+from fuse_index.reasons import Reason
 from fuse_index.spark.listing import packed
-from fuse_index.spark.voting import Judgement, Moved, Recent
+from fuse_index.spark.voting import Answered, Judgement, Moved, Recent
 from fuse_storage import SchemaError, Table
 
 INDEXES = "indexes"
 """The mode in which indexes are asked; in any other, every block is read."""
+
+
+MOST_GROUPS = 100_000
+"""States with more groups stay where they are: they travel inside of Spark's plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +62,26 @@ class Tables:
         made = plan(table, predicate, self._host, context, indexes=question["mode"] == INDEXES)
         return Judgement(made.block_mask, made.explanation)
 
+    def answer(self, question: Mapping[str, Any]) -> Answered:
+        """What indexes and statistics know of an aggregate; why not, where that is nothing."""
+        table = self._table(question["url"], question["snapshot"])
+        context = Context(**question["context"])
+        predicate = decode(question["filters"], table.snapshot.schema, context) if question["filters"] else None
+        indexes = question["mode"] == INDEXES
+        try:
+            asked, unscaled = decode_aggregation(question, table.snapshot.schema, context)
+            found = answer(table, asked, predicate, self._host, context, indexes=indexes)
+        except (Unaggregatable, OpaqueError) as refusal:
+            made = plan(table, predicate, self._host, context, indexes=indexes)
+            vote = Vote("(aggregate)", "", "", Reason.LEAF_UNSUPPORTED, str(refusal))
+            return Answered(made.block_mask, None, replace(made.explanation, votes=(*made.explanation.votes, vote)))
+        if found.states.num_rows > MOST_GROUPS:
+            many = f"{found.states.num_rows:,} groups are more than are handed over ({MOST_GROUPS:,})"
+            vote = Vote(titled(asked), "", "", Reason.USED_NO_GAIN, many)
+            return Answered(found.left.block_mask, None, replace(found.explanation, votes=(*found.explanation.votes, vote)))
+        useful = found.answered > 0
+        return Answered(found.left.block_mask, _stream(found, unscaled) if useful else None, found.explanation)
+
     def move(self, url: str, branch: str, snapshot: str) -> Moved | None:
         head = Table.open(url, branch=branch, options=self._place(url).options)
         if head.snapshot.id == snapshot:
@@ -68,6 +101,29 @@ class Tables:
         paths, sizes = table.listing()
         scheme = self._place(table.store.url).scheme
         return packed([_for_spark(path, scheme) for path in paths], sizes)
+
+
+def _stream(found: Answer, unscaled: Sequence[bool]) -> bytes:
+    """The states as one batch, with the parts of each aggregate in turn."""
+    groups = len(found.asked.groups)
+    parts = dict(zip(found.asked.parts, found.states.columns[groups:], strict=True))
+    columns = found.states.columns[:groups]
+    for aggregate, digits in zip(found.asked.aggregates, unscaled, strict=True):
+        own = [parts[part] for part in aggregate.parts]
+        if digits:
+            own[0] = _digits(own[0]).cast(pa.float64() if aggregate.function == "avg" else pa.int64(), safe=False)
+        columns += own
+    names = [f"column{number}" for number in range(len(columns))]
+    batch = pa.record_batch([column.combine_chunks() for column in columns], names)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+def _digits(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Decimals without their point, which at most 18 digits then are."""
+    return pc.multiply(values, pa.scalar(Decimal(10) ** values.type.scale)).cast(pa.int64())
 
 
 def _for_spark(path: str, scheme: str) -> str:

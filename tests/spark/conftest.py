@@ -12,6 +12,9 @@ from fuse_index.spark.compile import bridge
 from fuse_storage import Schema
 from tests.spark.plain import FILES, Judge, by_id, read, rows, write
 
+# These JVMs live for a minute and mostly warm up: the plain compiler and collector halve their CPU time.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:

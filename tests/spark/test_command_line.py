@@ -41,3 +41,11 @@ def test_an_index_that_is_not_there_is_said_in_a_line_by_spark_too(table):
     assert done.returncode == 1
     assert "by_name" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_spark_that_cannot_be_had_is_said_in_a_line(table):
+    done = run("index", "rebuild", table, "by_name", "--spark", "nonsense")
+
+    assert done.returncode == 1
+    assert "no Spark at 'nonsense'" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -46,6 +46,10 @@ def test_plain_sql_over_a_view(told: Any) -> None:
     assert told["sql"] == [["k0", 10], ["k1", 10], ["k2", 10], ["k3", 10], ["k4", 10]]
 
 
+def test_a_function_of_a_plugin_is_called_in_sql_of_columns_and_in_text(told: Any) -> None:
+    assert told["functions"] == [[3, 8, 13, 18, 23, 28]] * 3
+
+
 def test_a_clustered_write_sorts_by_the_cluster_key(told: Any, folder: Path) -> None:
     assert told["clustered"] == [0, 1, 2, 3, 4]
     assert open_table(str(folder / "clustered")).explain("id = 3").to_dict()["blocks"]["kept"] == 1

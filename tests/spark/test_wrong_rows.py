@@ -55,6 +55,20 @@ def test_nan_and_the_two_zeros_are_found(floats: DataFrame, name: str, where: st
     assert floats.filter(where.format(name)).count() == count
 
 
+@pytest.mark.parametrize("day", [5, 10, 14])
+def test_days_that_the_julian_calendar_left_out_are_found(spark: SparkSession, tmp_path: Path, day: int) -> None:
+    days = [datetime(1582, 10, day, 1, tzinfo=UTC), datetime(1582, 10, 15, 1, tzinfo=UTC), datetime(2024, 1, 1, tzinfo=UTC)]
+    rows = pa.table({"d": pa.array([each.date() for each in days]), "t": pa.array(days, pa.timestamp("us", "UTC"))})
+    df = table(spark, tmp_path, [rows.slice(i, 1) for i in range(3)])
+    text = f"1582-10-{day:02}"
+
+    for where, count in [
+        (f"d = DATE'{text}'", 1), (f"d IN (DATE'{text}', DATE'2020-01-01')", 1), (f"d >= DATE'{text}'", 3),
+        (f"d > DATE'{text}'", 2), (f"t = TIMESTAMP'{text} 01:00:00Z'", 1), (f"t >= TIMESTAMP'{text} 01:00:00Z'", 3),
+    ]:  # fmt: skip
+        assert df.filter(where).count() == count, where
+
+
 def test_filters_on_other_columns_are_still_pushed(spark: SparkSession, tmp_path: Path) -> None:
     ids = np.arange(1000)
     rows = pa.table({"id": ids, "d": ids.astype(np.float64), "s": pa.array([{"n": int(i), "d": float(i)} for i in ids])})

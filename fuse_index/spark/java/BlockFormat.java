@@ -13,9 +13,16 @@ import scala.collection.immutable.Seq;
 
 /**
  * Spark's Parquet, without pushing filters on columns where that loses rows or fails: floats (Arrow leaves NaN out of
- * row-group statistics, and dictionaries tell -0.0 from 0.0) and columns of which some files hold a narrower type.
+ * row-group statistics, and dictionaries tell -0.0 from 0.0), columns of which some files hold a narrower type, and days
+ * that one calendar has and another has not.
  */
 public class BlockFormat extends ParquetFileFormat {
+  /**
+   * Filters hold days and times as java.sql has them, whose calendar leaves out ten days of this month: Spark takes one of
+   * these for a day that is ten days later, and loses rows. So nothing that names this month is pushed.
+   */
+  private static final String CALENDARS_CHANGED = "1582-10-";
+
   private final Set kept;
 
   /** `kept` are the columns, as lists of names, with filters on which nothing is pushed, nor on anything within them. */
@@ -38,6 +45,7 @@ public class BlockFormat extends ParquetFileFormat {
   }
 
   private boolean mayPush(Filter filter) {
+    if (filter.toString().contains(CALENDARS_CHANGED)) return false;
     String[][] columns = filter.v2references();
     for (int i = 0; i < columns.length; i++) {
       List path = new ArrayList();

@@ -22,13 +22,21 @@ public class Bridge {
         index, new StructType(), columns, scala.Option.empty(), new BlockFormat(kept), options, (SparkSession) session);
   }
 
-  /** Appends our rule to what other libraries have put there: it is a variable, and whoever sets it drops their rules. */
+  /** Appends our rules to what other libraries have put there: it is a variable, and whoever sets it drops their rules. */
   public synchronized void optimize(Object session) {
     ExperimentalMethods methods = ((SparkSession) session).experimental();
     scala.collection.Iterator each = methods.extraOptimizations().iterator();
     while (each.hasNext()) if (each.next() instanceof Narrow) return;
-    methods.extraOptimizations_$eq((scala.collection.immutable.Seq) methods.extraOptimizations().appended(new Narrow()));
+    Object ours = methods.extraOptimizations().appended(new Answer());
+    methods.extraOptimizations_$eq((scala.collection.immutable.Seq) ((scala.collection.immutable.Seq) ours).appended(new Narrow()));
   }
+
+  /** Makes a SQL function that Python writes; false if Spark itself has one of that name. */
+  public boolean function(Object session, String name, Object python) {
+    return Functions.register((SparkSession) session, name, (java.util.function.Function) python);
+  }
+
+  public String answers(Object execution) { return Answers.of(((QueryExecution) execution).optimizedPlan()); }
 
   public String scans(Object execution) { return Scans.of(((QueryExecution) execution).executedPlan()); }
 }

@@ -41,14 +41,17 @@ public class FuseIndex implements FileIndex {
   private final Set columns;
   private final String narrowedBy;
   private final long size;
+  /** A bit for each file that may be read; null: all. */
+  private final byte[] only;
   private volatile Head head;
 
   /** `branch` is empty where the snapshot was asked for, so that a refresh has nowhere to move to. */
   public FuseIndex(String voter, String url, String branch, String mode, String[] columns, String snapshot, Listing listing) {
-    this(voter, url, branch, mode, new HashSet(Arrays.asList(columns)), new Head(snapshot, listing), null, -1L);
+    this(voter, url, branch, mode, new HashSet(Arrays.asList(columns)), new Head(snapshot, listing), null, -1L, null);
   }
 
-  private FuseIndex(String voter, String url, String branch, String mode, Set columns, Head head, String narrowedBy, long size) {
+  private FuseIndex(
+      String voter, String url, String branch, String mode, Set columns, Head head, String narrowedBy, long size, byte[] only) {
     this.voter = voter;
     this.url = url;
     this.branch = branch;
@@ -57,6 +60,7 @@ public class FuseIndex implements FileIndex {
     this.head = head;
     this.narrowedBy = narrowedBy;
     this.size = size;
+    this.only = only;
   }
 
   /** The same blocks; but Spark is told the size of those that `filters` leave, and plans joins by it. */
@@ -64,17 +68,34 @@ public class FuseIndex implements FileIndex {
     String asked = Trees.of(filters, columns);
     if (asked.equals(narrowedBy)) return this;
     Head now = head;
-    return new FuseIndex(voter, url, branch, mode, columns, now, asked, vote(now, asked).bytes(now.listing));
+    return new FuseIndex(voter, url, branch, mode, columns, now, asked, bytes(now, vote(now, asked), only), only);
   }
+
+  /** Some of the blocks of `now`, for ever: those that nobody has answered for. */
+  public FuseIndex limited(Head now, byte[] left) {
+    return new FuseIndex(voter, url, "", mode, columns, now, null, bytes(now, Vote.everything(null), left), left);
+  }
+
+  public boolean limited() { return only != null; }
+
+  private static long bytes(Head now, Vote vote, byte[] only) {
+    long sum = 0L;
+    for (int i = 0; i < now.listing.count(); i++) if (vote.keeps(i) && keeps(only, i)) sum += now.listing.size(i);
+    return sum;
+  }
+
+  private static boolean keeps(byte[] only, int file) { return only == null || ((only[file >> 3] >> (file & 7)) & 1) == 1; }
 
   /** What Python is asked about these filters. The order of keys is fixed: votes are remembered by this text. */
   public String request(scala.collection.Seq filters) { return request(head, Trees.of(filters, columns)); }
 
-  private String request(Head now, String filters) {
+  private String request(Head now, String filters) { return request(now, filters, ""); }
+
+  public String request(Head now, String filters, String more) {
     SQLConf session = SQLConf.get();
     return "{\"url\":" + Trees.quoted(url) + ",\"snapshot\":" + Trees.quoted(now.snapshot) + ",\"mode\":" + Trees.quoted(mode)
         + ",\"context\":{\"time_zone\":" + Trees.quoted(session.sessionLocalTimeZone()) + ",\"ansi\":" + session.ansiEnabled()
-        + ",\"case_sensitive\":" + session.caseSensitiveAnalysis() + "},\"filters\":" + filters + "}";
+        + ",\"case_sensitive\":" + session.caseSensitiveAnalysis() + "},\"filters\":" + filters + more + "}";
   }
 
   private Vote vote(Head now, String filters) { return Voters.vote(voter, request(now, filters), now.listing.count()); }
@@ -85,7 +106,7 @@ public class FuseIndex implements FileIndex {
     List kept = new ArrayList();
     Map none = (Map) scala.collection.immutable.Map$.MODULE$.empty();
     for (int i = 0; i < now.listing.count(); i++) {
-      if (!vote.keeps(i)) continue;
+      if (!vote.keeps(i) || !keeps(only, i)) continue;
       FileStatus file = new FileStatus(now.listing.size(i), false, 1, HDFS_BLOCK, 0L, new Path(now.listing.path(i)));
       kept.add(new FileStatusWithMetadata(file, none));
     }
@@ -111,6 +132,10 @@ public class FuseIndex implements FileIndex {
 
   public String voter() { return voter; }
 
+  public Head head() { return head; }
+
+  public Set columns() { return columns; }
+
   /** None: Spark writes to the first of them, and INSERT OVERWRITE would delete it, which is the table. */
   public Seq rootPaths() { return seq(Collections.EMPTY_LIST); }
 
@@ -133,7 +158,8 @@ public class FuseIndex implements FileIndex {
   public boolean equals(Object other) {
     if (!(other instanceof FuseIndex)) return false;
     FuseIndex that = (FuseIndex) other;
-    return url.equals(that.url) && head.snapshot.equals(that.head.snapshot) && mode.equals(that.mode) && size == that.size;
+    return url.equals(that.url) && head.snapshot.equals(that.head.snapshot) && mode.equals(that.mode) && size == that.size
+        && Arrays.equals(only, that.only);
   }
 
   public int hashCode() { return Objects.hash(new Object[] {url, head.snapshot, mode}); }

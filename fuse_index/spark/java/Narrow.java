@@ -10,7 +10,10 @@ import scala.Function1;
 import scala.collection.mutable.ArrayBuffer;
 import scala.runtime.AbstractPartialFunction;
 
-/** An optimizer rule that lets indexes vote early, so that Spark knows the size of what is left: a lookup of one block is broadcast. */
+/**
+ * An optimizer rule that lets indexes vote early, so that Spark knows the size of what is left: a lookup of one block is
+ * broadcast. Before that it lets through to the scan what conditions on Python UDFs imply.
+ */
 public class Narrow extends Rule {
   public static class Step extends AbstractPartialFunction {
     public boolean isDefinedAt(Object node) { return index(node) != null; }
@@ -22,15 +25,12 @@ public class Narrow extends Rule {
   }
 
   public TreeNode apply(TreeNode plan) {
-    return ((LogicalPlan) plan).isStreaming() ? plan : ((LogicalPlan) plan).transformDown(new Step());
+    if (((LogicalPlan) plan).isStreaming()) return plan;
+    return ((LogicalPlan) ((LogicalPlan) plan).transformDown(new Implied())).transformDown(new Step());
   }
 
   private static FuseIndex index(Object node) {
-    if (!(node instanceof Filter) || !(((Filter) node).child() instanceof LogicalRelation)) return null;
-    Object relation = ((LogicalRelation) ((Filter) node).child()).relation();
-    if (!(relation instanceof HadoopFsRelation)) return null;
-    Object location = ((HadoopFsRelation) relation).location();
-    return location instanceof FuseIndex ? (FuseIndex) location : null;
+    return node instanceof Filter ? Grouped.index(((Filter) node).child()) : null;
   }
 
   private static LogicalPlan narrowed(Filter filter, FuseIndex index) {
@@ -38,14 +38,18 @@ public class Narrow extends Rule {
     conjuncts(filter.condition(), conjuncts);
     FuseIndex narrow = index.narrowed(conjuncts);
     if (narrow == index) return filter;
-    LogicalRelation scan = (LogicalRelation) filter.child();
+    return new Filter(filter.condition(), over((LogicalRelation) filter.child(), narrow));
+  }
+
+  /** The same scan, of what `index` lists. */
+  public static LogicalPlan over(LogicalRelation scan, FuseIndex index) {
     HadoopFsRelation all = (HadoopFsRelation) scan.relation();
     HadoopFsRelation left = new HadoopFsRelation(
-        narrow, all.partitionSchema(), all.dataSchema(), all.bucketSpec(), all.fileFormat(), all.options(), all.sparkSession());
+        index, all.partitionSchema(), all.dataSchema(), all.bucketSpec(), all.fileFormat(), all.options(), all.sparkSession());
     // By position, because LogicalRelation gained parameters between versions of Spark: the relation is its first.
     Object[] parts = new Object[scan.productArity()];
     for (int i = 0; i < parts.length; i++) parts[i] = i == 0 ? left : scan.productElement(i);
-    return new Filter(filter.condition(), (LogicalPlan) scan.makeCopy(parts));
+    return (LogicalPlan) scan.makeCopy(parts);
   }
 
   /** Only what the scan will be asked with too: deterministic, and without subqueries, which are not planned yet. */

@@ -34,6 +34,8 @@ public class Scans {
   private final List conditions = new ArrayList();
   /** What a column of a plan is made of: expression ids by expression id. */
   private final Map origins = new HashMap();
+  /** Columns that calls of our functions make. */
+  private final Set ours = new HashSet();
 
   private Scans() {}
 
@@ -48,7 +50,7 @@ public class Scans {
 
   private void walk(SparkPlan plan) {
     if (!seen.add(plan)) return;
-    if (plan instanceof FileSourceScanExec && ((FileSourceScanExec) plan).relation().location() instanceof FuseIndex) scans.add(plan);
+    if (plan instanceof FileSourceScanExec && ours(((FileSourceScanExec) plan).relation().location())) scans.add(plan);
     else if (plan instanceof AdaptiveSparkPlanExec) walk(((AdaptiveSparkPlanExec) plan).executedPlan());
     else if (plan instanceof QueryStageExec) walk(((QueryStageExec) plan).plan());
     else if (plan instanceof InMemoryTableScanExec) walk(((InMemoryTableScanExec) plan).relation().cachedPlan());
@@ -60,6 +62,9 @@ public class Scans {
     each(plan.children());
     each(plan.subqueries());
   }
+
+  /** What an answered aggregate left over is accounted for by that. */
+  private static boolean ours(Object location) { return location instanceof FuseIndex && !((FuseIndex) location).limited(); }
 
   private void each(scala.collection.Seq plans) {
     scala.collection.Iterator each = plans.iterator();
@@ -92,7 +97,10 @@ public class Scans {
 
   private void computed(EvalPythonExec python) {
     for (int i = 0; i < python.udfs().length(); i++) {
-      origins.put(((Attribute) python.resultAttrs().apply(i)).exprId(), ids((PythonUDF) python.udfs().apply(i)));
+      Object made = ((Attribute) python.resultAttrs().apply(i)).exprId();
+      PythonUDF udf = (PythonUDF) python.udfs().apply(i);
+      origins.put(made, ids(udf));
+      if (Functions.isOurs(udf.name())) ours.add(made);
     }
   }
 
@@ -104,7 +112,7 @@ public class Scans {
     Set unpushed = new LinkedHashSet();
     for (int i = 0; i < conditions.size(); i++) {
       Expression condition = (Expression) conditions.get(i);
-      if (touches(condition, output) && !asked(condition, filters)) unpushed.add(Trees.quoted(condition.sql()));
+      if (touches(condition, output) && !asked(condition, filters) && !implied(condition, scan, filters)) unpushed.add(Trees.quoted(condition.sql()));
     }
     return "{\"voter\":" + Trees.quoted(index.voter()) + ",\"request\":" + Trees.quoted(index.request(filters))
         + ",\"unpushed\":[" + String.join(",", unpushed) + "]}";
@@ -130,6 +138,13 @@ public class Scans {
   private static boolean asked(Expression condition, ArrayBuffer filters) {
     for (int i = 0; i < filters.length(); i++) if (((Expression) filters.apply(i)).semanticEquals(condition)) return true;
     return false;
+  }
+
+  /** Calls of our functions reach the scan as marks, whatever evaluates them; and so may parts of other conditions. */
+  private boolean implied(Expression condition, FileSourceScanExec scan, ArrayBuffer filters) {
+    if (condition instanceof Attribute) return ours.contains(((Attribute) condition).exprId());
+    Expression part = Implied.of(condition, scan.outputSet());
+    return part != null && asked(part, filters);
   }
 
   private boolean touches(Expression condition, Set output) {

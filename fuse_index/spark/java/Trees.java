@@ -1,3 +1,4 @@
+import java.util.Collections;
 import java.util.Iterator;
 import java.util.Map;
 import java.util.Set;
@@ -42,6 +43,16 @@ public class Trees {
       found.add(trees.out.toString());
     }
     return "[" + String.join(",", found) + "]";
+  }
+
+  /** A list of trees, in their order; no attribute in them is said to be ours. */
+  public static String listed(Seq expressions) { return inOrder(expressions, Collections.emptySet()); }
+
+  /** A list of trees, in their order; `columns` are the names of the table's columns. */
+  public static String inOrder(Seq expressions, Set columns) {
+    Trees trees = new Trees(columns);
+    trees.list(expressions);
+    return trees.out.toString();
   }
 
   public static String quoted(String text) {

@@ -27,11 +27,4 @@ public class Vote {
   public String refusal() { return refusal; }
 
   public boolean keeps(int file) { return bits == null || ((bits[HEAD + (file >> 3)] >> (file & 7)) & 1) == 1; }
-
-  public long bytes(Listing listing) {
-    if (bits == null) return listing.total();
-    long sum = 0L;
-    for (int i = 0; i < listing.count(); i++) if (keeps(i)) sum += listing.size(i);
-    return sum;
-  }
 }

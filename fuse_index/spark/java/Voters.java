@@ -37,15 +37,15 @@ public class Voters {
   }
 
   public static class Call implements Callable {
-    private final Function voter;
-    private final String request;
+    private final Function python;
+    private final Object request;
 
-    public Call(Function voter, String request) {
-      this.voter = voter;
+    public Call(Function python, Object request) {
+      this.python = python;
       this.request = request;
     }
 
-    public Object call() { return voter.apply(request); }
+    public Object call() { return python.apply(request); }
   }
 
   public static void register(String key, Object voter) { VOTERS.put(key, voter); }
@@ -71,8 +71,13 @@ public class Voters {
   public static byte[] ask(String key, String request) throws Exception {
     Function voter = (Function) VOTERS.get(key);
     if (voter == null) throw new IllegalStateException("no Python process votes for session " + key + " any more");
+    return (byte[]) call(voter, request);
+  }
+
+  /** What Python answers, within the deadline. Raises whatever went wrong. */
+  public static Object call(Function python, Object request) throws Exception {
     long deadline = JavaUtils.timeStringAsMs(SQLConf.get().getConfString(DEADLINE, DEFAULT_DEADLINE));
-    Future answer = POOL.submit(new Call(voter, request));
-    return (byte[]) answer.get(deadline, TimeUnit.MILLISECONDS);
+    Future answer = POOL.submit(new Call(python, request));
+    return answer.get(deadline, TimeUnit.MILLISECONDS);
   }
 }

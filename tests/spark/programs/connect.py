@@ -20,7 +20,8 @@ def main(server: str, folder: str) -> None:
     spark = SparkSession.builder.remote(server).getOrCreate()
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     fuse_spark.install(spark)
-    print(json.dumps({step.__name__: step(spark, folder) for step in (kind, questions, sql, clustered, overwritten, refused, indexed)}))
+    steps = (kind, questions, sql, functions, clustered, overwritten, refused, indexed)
+    print(json.dumps({step.__name__: step(spark, folder) for step in steps}))
 
 
 def load(spark: SparkSession, url: str, **options: str) -> DataFrame:
@@ -47,6 +48,18 @@ def sql(spark: SparkSession, folder: str) -> list[Any]:
     spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW numbers USING fuse OPTIONS (path '{folder}/numbers', where 'id < 300')")
     query = "SELECT kind, count(*) n FROM numbers WHERE id >= 250 GROUP BY kind ORDER BY kind"
     return [list(row) for row in spark.sql(query).collect()]
+
+
+def functions(spark: SparkSession, folder: str) -> list[list[int]]:
+    """The same call in SQL, of columns, and in the text of an option."""
+    from fuse_index.spark.functions import match
+
+    found = load(spark, f"{folder}/numbers")
+    found.createOrReplaceTempView("words")
+    in_sql = spark.sql("SELECT id FROM words WHERE match(kind, 'k3') AND id < 30")
+    of_columns = found.where(match("kind", "k3")).where("id < 30")
+    in_text = load(spark, f"{folder}/numbers", where="match(kind, 'k3') AND id < 30")
+    return [sorted(row.id for row in df.collect()) for df in (in_sql, of_columns, in_text)]
 
 
 def clustered(spark: SparkSession, folder: str) -> list[int]:

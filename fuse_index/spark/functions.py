@@ -1,0 +1,196 @@
+"""Functions of plugins in Spark: in SQL text by their names, in DataFrame code as functions of columns.
+
+    from fuse_index.spark.functions import match
+
+What a call means is written in SQL while Spark analyses the query: natively where the function can say it so, else as a
+Python UDF that runs its ``evaluate`` on Arrow batches; and beside it a mark by which the scan learns of the call
+(``markers.py``). A Connect client has no analyser at hand: there each function is a plain UDF, which no scan sees.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column
+from pyspark.sql import functions as sf
+from pyspark.sql.types import BooleanType
+
+from fuse_index import spark_types, spark_values
+from fuse_index.calls import call
+from fuse_index.coercion import Refused
+from fuse_index.host import Host, PluginWarning
+from fuse_index.markers import mark
+from fuse_index.oracle import spread
+from fuse_index.plugin import Function
+from fuse_index.predicate import Call, Cast, Context, Literal, Term
+from fuse_index.predicate import Column as Argument
+from fuse_index.spark.compile import bridge
+from fuse_index.spark.near import is_connect
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+UDF = "`fuse udf`"
+TRUTHS = {True: "TRUE", False: "FALSE", None: "CAST(NULL AS BOOLEAN)"}
+
+
+def __getattr__(name: str) -> Callable[..., Column]:
+    """A function that an installed plugin brings, for columns: ``match("body", "late refund")``.
+
+    A text is the name of a column, except where the function wants a constant.
+    """
+    function = None if name.startswith("_") else Host.discover().functions.get(name)
+    if function is None:
+        raise AttributeError(f"no plugin brings a function {name!r}")
+    return on_columns(function)
+
+
+def on_columns(function: Function) -> Callable[..., Column]:
+    """The function, for Columns; it is looked up by its name in the session in which it is used."""
+
+    def build(*arguments: Any) -> Column:
+        made = [_column(argument, number in function.constants) for number, argument in enumerate(arguments)]
+        return sf.call_function(function.name, *made)
+
+    build.__name__ = build.__qualname__ = function.name
+    build.__doc__ = function.evaluate.__doc__
+    return build
+
+
+def register(spark: SparkSession, host: Host) -> None:
+    """Make the host's functions known to a session by their names. Registering again replaces them."""
+    for function in host.functions.values():
+        if is_connect(spark):
+            spark.udf.register(function.name, _unbound(function))
+        elif not bridge(spark).function(spark._jsparkSession, function.name, Writer(function)):
+            told = f"function {function.name!r} of a plugin is not used in SQL: Spark has one of that name"
+            warnings.warn(told, PluginWarning, stacklevel=3)
+
+
+@dataclass(frozen=True)
+class Writer:
+    """Writes the calls of one function: called from the JVM, with a ``Functions.Call``; never raises.
+
+    The answer is ``+`` and Spark SQL text, or ``-`` and what is wrong.
+    """
+
+    function: Function
+
+    def apply(self, asked: Any) -> str:
+        try:
+            return "+" + self._written(asked)
+        except Refused as refusal:
+            return f"-{refusal}"
+        except BaseException as failure:  # py4j's thread must live
+            return f"-{self.function.name}(): {type(failure).__name__}: {failure}"
+
+    def _written(self, asked: Any) -> str:
+        trees = json.loads(asked.arguments())
+        made = call(self.function, [_term(tree, number) for number, tree in enumerate(trees)], Context())
+        constants = [pa.scalar(term.value, term.type) if isinstance(term, Literal) else None for term in made.arguments]
+        texts = [_sql(term) for term in made.arguments if not isinstance(term, Literal)]
+        if not texts:
+            return TRUTHS[self.function.evaluate(*spread(self.function, constants, 1))[0].as_py()]
+        meaning = _said(self.function.native, made)
+        if meaning is None:
+            asked.evaluateBy(_bound(self.function, constants)._unwrapped._judf, _java_list(texts))
+            plainer = _said(self.function.narrows, made)
+            meaning = UDF if plainer is None else f"({plainer}) AND {UDF}"
+        return f"({meaning}) AND {mark(made, texts, self.function.null_on_null)}"
+
+    class Java:
+        implements: ClassVar[list[str]] = ["java.util.function.Function"]
+
+
+def _said(by: Callable[..., str | None] | None, made: Call) -> str | None:
+    return None if by is None else by(*(term if isinstance(term, Literal) else _sql(term) for term in made.arguments))
+
+
+def _term(tree: Mapping[str, Any], number: int) -> Term:
+    """An argument as Spark has analysed it: a constant, or something of which only the type matters here."""
+    kind = spark_types.from_json(tree["type"])
+    if kind is None:
+        raise Refused(f"argument {number + 1} is {tree['type']}, which is not supported")
+    if tree["node"] == "Literal":
+        return Literal(spark_values.read(tree["value"], kind), kind)
+    return Argument((f"fuse argument {number}",), kind)
+
+
+def _sql(term: Term) -> str:
+    match term:
+        case Argument((name,), _):
+            return f"`{name}`"
+        case Cast(inner, kind, _):
+            return f"CAST({_sql(inner)} AS {spark_types.name_of(kind)})"
+    raise AssertionError(term)
+
+
+def _java_list(texts: Sequence[str]) -> Any:
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    assert context is not None
+    jvm: Any = context._jvm
+    made = jvm.java.util.ArrayList()
+    for text in texts:
+        made.add(text)
+    return made
+
+
+def _bound(function: Function, constants: Sequence[pa.Scalar | None]) -> Any:
+    """A UDF of the arguments that are no constants."""
+    types = function.argument_types
+    kinds = [types[number] for number, constant in enumerate(constants) if constant is None]
+
+    def evaluate(*columns: pa.Array) -> pa.Array:
+        given = iter(columns)
+        return function.evaluate(*(next(given) if constant is None else constant for constant in constants))
+
+    return _vectorised(evaluate, kinds, function.name)
+
+
+def _unbound(function: Function) -> Any:
+    """A UDF of all arguments, which come as columns, the constants too."""
+
+    def evaluate(*columns: pa.Array) -> pa.Array:
+        if not len(columns[0]):
+            return pa.array([], pa.bool_())
+        constants = {number: columns[number][0] for number in function.constants if number < len(columns)}
+        for number, constant in constants.items():
+            if not pc.all(pc.equal(columns[number], constant)).as_py():
+                raise ValueError(f"{function.name}(): argument {number + 1} must be a constant, and not NULL")
+        if function.check is not None:
+            function.check(*(constants[n].as_py() if n in constants else None for n in range(len(columns))))
+        return function.evaluate(*(constants.get(number, column) for number, column in enumerate(columns)))
+
+    return _vectorised(evaluate, function.argument_types, function.name)
+
+
+def _vectorised(evaluate: Callable[..., pa.Array], kinds: Sequence[pa.DataType], name: str) -> Any:
+    """A UDF on Arrow arrays where Spark has them (4.1), else on pandas' series."""
+
+    def on_arrays(*columns: pa.Array) -> pa.Array:
+        return evaluate(*(column.cast(kind) for column, kind in zip(columns, kinds, strict=False)))
+
+    def on_series(*columns: pd.Series) -> pd.Series:
+        arrays = [pa.Array.from_pandas(column, type=kind) for column, kind in zip(columns, kinds, strict=False)]
+        return pd.Series(evaluate(*arrays).to_pylist(), dtype=object)
+
+    on_arrays.__annotations__ = {"columns": pa.Array, "return": pa.Array}
+    on_series.__annotations__ = {"columns": pd.Series, "return": pd.Series}
+    on_arrays.__name__ = on_series.__name__ = name
+    vectorised: Any = sf
+    return vectorised.arrow_udf(on_arrays, BooleanType()) if hasattr(sf, "arrow_udf") else vectorised.pandas_udf(on_series, BooleanType())
+
+
+def _column(argument: Any, constant: bool) -> Column:
+    if isinstance(argument, Column):
+        return argument
+    return sf.col(argument) if isinstance(argument, str) and not constant else sf.lit(argument)

@@ -1,0 +1,152 @@
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Complete$;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import scala.Function1;
+import scala.collection.mutable.ArrayBuffer;
+import scala.runtime.AbstractPartialFunction;
+
+/** An aggregate right over one of our tables: nothing but projections and filters in between. */
+public class Grouped {
+  /** Puts what an alias stands for in its place. */
+  public static class Inline extends AbstractPartialFunction {
+    private final Map aliases;
+
+    public Inline(Map aliases) { this.aliases = aliases; }
+
+    public boolean isDefinedAt(Object node) { return node instanceof Attribute && aliases.containsKey(((Attribute) node).exprId()); }
+
+    public Object applyOrElse(Object node, Function1 otherwise) {
+      return isDefinedAt(node) ? aliases.get(((Attribute) node).exprId()) : otherwise.apply(node);
+    }
+  }
+
+  public final Aggregate plan;
+  public final LogicalRelation scan;
+  public final FuseIndex index;
+  /** The aggregate functions, equal ones once. */
+  public final List measures = new ArrayList();
+  /** Why nobody is asked; null where Python is. */
+  private String refusal;
+  private final ArrayBuffer filters = new ArrayBuffer();
+  private final Inline inline;
+
+  private Grouped(Aggregate plan, LogicalRelation scan, FuseIndex index, Map aliases) {
+    this.plan = plan;
+    this.scan = scan;
+    this.index = index;
+    this.inline = new Inline(aliases);
+  }
+
+  /** Null for what is to be left as it is, whatever the reason. */
+  public static Grouped of(Object node) {
+    Grouped found = overOurs(node);
+    return found == null || found.refusal != null ? null : found;
+  }
+
+  public String refusal() { return refusal; }
+
+  /** Null for what is no aggregate of a table of ours, or is what we made ourselves. */
+  public static Grouped overOurs(Object node) {
+    if (!(node instanceof Aggregate)) return null;
+    List between = new ArrayList();
+    LogicalPlan below = ((Aggregate) node).child();
+    while (below instanceof Project || below instanceof Filter) {
+      between.add(0, below);
+      below = (LogicalPlan) below.children().head();
+    }
+    FuseIndex index = index(below);
+    if (index == null || index.limited()) return null;
+    Map aliases = new HashMap();
+    Grouped found = new Grouped((Aggregate) node, (LogicalRelation) below, index, aliases);
+    for (int i = 0; i < between.size(); i++) {
+      if (between.get(i) instanceof Filter) found.split(((Filter) between.get(i)).condition());
+      else found.named(((Project) between.get(i)).projectList(), aliases);
+    }
+    scala.collection.Iterator results = found.plan.aggregateExpressions().iterator();
+    while (results.hasNext()) found.measured((Expression) results.next());
+    if (found.measures.isEmpty()) found.refusal = "without an aggregate function, Spark alone finds what is distinct";
+    return found;
+  }
+
+  public static FuseIndex index(Object plan) {
+    if (!(plan instanceof LogicalRelation) || !(((LogicalRelation) plan).relation() instanceof HadoopFsRelation)) return null;
+    Object location = ((HadoopFsRelation) ((LogicalRelation) plan).relation()).location();
+    return location instanceof FuseIndex ? (FuseIndex) location : null;
+  }
+
+  private void split(Expression condition) {
+    if (condition instanceof And) {
+      split(((And) condition).left());
+      split(((And) condition).right());
+      return;
+    }
+    filters.addOne(inlined(condition));
+    if (!condition.deterministic()) refusal = "a condition is not deterministic";
+    if (SubqueryExpression.hasSubquery(condition)) refusal = "a condition has a subquery, whose result is not known yet";
+  }
+
+  private void named(scala.collection.Seq columns, Map aliases) {
+    scala.collection.Iterator each = columns.iterator();
+    while (each.hasNext()) {
+      NamedExpression column = (NamedExpression) each.next();
+      if (!((Expression) column).deterministic()) refusal = "a column is not deterministic";
+      if (column instanceof Alias) aliases.put(column.exprId(), inlined(((Alias) column).child()));
+    }
+  }
+
+  private void measured(Expression result) {
+    if (result instanceof AggregateExpression) {
+      AggregateExpression measure = (AggregateExpression) result;
+      if (measure.isDistinct()) refusal = "no index keeps what is distinct";
+      if (measure.filter().isDefined()) refusal = "an aggregate has a FILTER of its own";
+      if (measure.mode() != Complete$.MODULE$) refusal = "Spark has begun to split it";
+      if (number(measure) < 0) measures.add(measure);
+      return;
+    }
+    if (!result.deterministic()) refusal = "a column of the result is not deterministic";
+    for (int i = 0; i < result.children().length(); i++) measured((Expression) result.children().apply(i));
+  }
+
+  /** Which of the measures this is; -1 if none. */
+  public int number(Expression measure) {
+    for (int i = 0; i < measures.size(); i++) if (((Expression) measures.get(i)).semanticEquals(measure)) return i;
+    return -1;
+  }
+
+  public AggregateFunction function(int measure) { return ((AggregateExpression) measures.get(measure)).aggregateFunction(); }
+
+  private Expression inlined(Expression expression) { return (Expression) expression.transformDown(inline); }
+
+  /** What Python is asked, of the table as it is in `head`. */
+  public String request(FuseIndex.Head head) {
+    ArrayBuffer groups = new ArrayBuffer();
+    scala.collection.Iterator keys = plan.groupingExpressions().iterator();
+    while (keys.hasNext()) groups.addOne(inlined((Expression) keys.next()));
+    List functions = new ArrayList();
+    for (int i = 0; i < measures.size(); i++) {
+      AggregateFunction function = function(i);
+      ArrayBuffer arguments = new ArrayBuffer();
+      for (int j = 0; j < function.children().length(); j++) arguments.addOne(inlined((Expression) function.children().apply(j)));
+      functions.add("{\"function\":" + Trees.quoted(function.getClass().getName()) + ",\"type\":" + function.dataType().json()
+          + ",\"arguments\":" + Trees.inOrder(arguments, index.columns()) + "}");
+    }
+    String asked = ",\"groups\":" + Trees.inOrder(groups, index.columns()) + ",\"aggregates\":[" + String.join(",", functions) + "]";
+    return index.request(head, Trees.of(filters, index.columns()), asked);
+  }
+}

@@ -1,0 +1,86 @@
+"""``match`` in plain Spark SQL: the rows that Python finds, from the blocks that may have them."""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+import fuse_index as fuse
+from fuse_index import spark as fuse_spark
+from fuse_index.spark.functions import match
+from tests.spark.executed import files_read
+
+BLOCKS, ROWS = 4, 50
+
+
+def rows(block: int) -> pa.Table:
+    bodies: list[str | None] = [f"line {i} of block{block}, {'Late-refund' if i == 7 else 'ünremarkable İ'}" for i in range(ROWS)]
+    bodies[3] = None
+    bodies[4] = ""
+    return pa.table({"id": [block * ROWS + i for i in range(ROWS)], "body": bodies})
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    url = str(tmp_path_factory.mktemp("texts") / "texts")
+    table = fuse.create_table(url, rows(0).schema)
+    table.create_index("words", "full_text", ["body"])
+    table.create_index("raw", "full_text", ["body"], tokenizer="whitespace")
+    for block in range(BLOCKS):
+        table.append(rows(block))
+    return url
+
+
+@pytest.fixture
+def view(spark: SparkSession, url: str) -> Iterator[str]:
+    fuse_spark.install(spark)
+    fuse_spark.read(spark, url).createOrReplaceTempView("texts")
+    yield "texts"
+    spark.catalog.dropTempView("texts")
+
+
+@pytest.mark.parametrize(
+    ("where", "files"),
+    [
+        ("match(body, 'block2')", 1),
+        ("match(body, 'BLOCK2 block1', 'operator=or')", 2),
+        ("match(body, '\"late refund\" AND block3')", 1),
+        ("match(body, 'bloc* -block0')", 3),
+        ("match(body, 'nowhere')", 0),
+        ("match(body, 'block1') OR match(body, 'blokc2~1 AND late')", 2),
+        ("NOT match(body, 'line')", 4),
+        ("match(body, 'ünremarkable') AND id < 10", 1),
+        ("match(body, 'block2, -line', 'tokenizer=whitespace')", 0),
+        ("match(body, 'block2,', 'tokenizer=whitespace')", 1),
+        ("match(body, 'Late*', 'tokenizer=whitespace') AND id > 150", 1),
+    ],
+)
+def test_rows_and_blocks(spark: SparkSession, url: str, view: str, where: str, files: int) -> None:
+    found = spark.sql(f"SELECT id FROM {view} WHERE {where}")
+    ids = sorted(row.id for row in found.collect())
+
+    assert ids == fuse.open_table(url).scan(where, ["id"], indexes=False).to_arrow().column("id").to_pylist()
+    assert files_read(found) == files
+
+
+def test_on_rows_of_others_and_of_columns(spark: SparkSession, view: str) -> None:
+    df = spark.createDataFrame([("a late refund",), (None,), ("fine",)], "body string")
+
+    assert df.where(match("body", '"late refund"')).count() == 1
+    assert df.where(~match(df.body, "late")).count() == 1
+    assert df.select(match("body", "late").alias("m")).where("m IS NULL").count() == 1
+
+
+def test_a_query_that_cannot_be_read_is_an_error_of_analysis_that_shows_the_place(spark: SparkSession, view: str) -> None:
+    with pytest.raises(AnalysisException, match=r"'\(late' cannot be read at 6: a '\)' is missing at the end"):
+        spark.sql(f"SELECT * FROM {view} WHERE match(body, '(late')")
+
+
+def test_ranked_search_gives_a_data_frame(spark: SparkSession, url: str) -> None:
+    found = fuse_spark.search(spark, url, "body", "late block2", limit=3, where="id > 20", select=["id"])
+    ours = fuse.open_table(url).search("body", "late block2", 3, "id > 20", ["id"])
+
+    assert found.columns == ["id", "_score"]
+    assert [tuple(row) for row in found.collect()] == [tuple(row.values()) for row in ours.to_pylist()]
