@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import time
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
 from fuse_index import open_table
 from fuse_index.cli import output
-from fuse_index.cli.options import At, Branch, IndexArgument, Json, Processes, Spark, TableArgument, names, pairs
+from fuse_index.cli.options import At, Branch, IndexArgument, Json, Processes, Spark, TableArgument, pairs, terms
 from fuse_index.errors import FuseIndexError
 
 app = typer.Typer(no_args_is_help=True)
@@ -28,7 +30,7 @@ def create(
     table: TableArgument,
     name: IndexArgument,
     kind: Annotated[str, typer.Option("--kind", "-k", help="One of `fuse-index plugins`, such as bloom.")],
-    columns: Annotated[str, typer.Option("--columns", "-c", help="Columns, separated by commas.")],
+    columns: Annotated[str, typer.Option("--columns", "-c", help="Columns or terms such as lower(email), separated by commas.")],
     options: Annotated[list[str] | None, typer.Option("--option", "-o", help="The kind's own, key=value; repeatable.")] = None,
     build: Annotated[bool, typer.Option("--build/--no-build", help="Index the blocks that are there already.")] = True,
     processes: Processes = 1,
@@ -38,7 +40,7 @@ def create(
 ) -> None:
     """Define an index; new blocks are indexed as they are written."""
     started = time.perf_counter()
-    open_table(table, branch=branch).create_index(name, kind, names(columns), build=False, **pairs(options or [], "--option"))
+    open_table(table, branch=branch).create_index(name, kind, terms(columns), build=False, **pairs(options or [], "--option"))
     if build:
         _build(table, branch, name, False, processes, spark)
     _report(table, branch, name, "created" if build else "defined", started, as_json)
@@ -48,14 +50,14 @@ def create(
 def list_(table: TableArgument, branch: Branch = "main", at: At = None, as_json: Json = False) -> None:
     """List the indexes of a table, and how many blocks each covers."""
     indexes = open_table(table, branch=branch, at=at).indexes()
-    output.print_json(indexes.to_pylist()) if as_json else output.print_rows(indexes.select(COLUMNS))
+    output.print_json([opened(row) for row in indexes.to_pylist()]) if as_json else output.print_rows(indexes.select(COLUMNS))
 
 
 @app.command()
 def show(table: TableArgument, name: IndexArgument, branch: Branch = "main", at: At = None, as_json: Json = False) -> None:
     """Show one index: what it is on, its options, coverage and size, and what its kind says of itself."""
     shown = open_table(table, branch=branch, at=at).inspect_index(name)
-    output.print_json(shown) if as_json else output.print_record(shown)
+    output.print_json(opened(shown)) if as_json else output.print_record(shown)
 
 
 @app.command()
@@ -72,8 +74,12 @@ def refresh(
     wanted = [name] if name is not None else open_table(table, branch=branch).indexes().column("name").to_pylist()
     for each in wanted:
         _build(table, branch, each, False, processes, spark)
-    for each in wanted:
-        _report(table, branch, each, "refreshed", started, as_json)
+    records = [_record(table, branch, each, started) for each in wanted]
+    if as_json:
+        output.print_json(records if name is None else records[0])
+    else:
+        for record in records:
+            output.say(_sentence(record, "refreshed"))
 
 
 @app.command()
@@ -130,11 +136,22 @@ def _build_by_spark(url: str, branch: str, name: str, rebuild: bool, master: str
         session.stop()
 
 
+def opened(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of ``Table.indexes``, its options as a JSON object instead of its text."""
+    return {**record, "options": json.loads(record["options"])}
+
+
 def _report(url: str, branch: str, name: str, done: str, started: float, as_json: bool) -> None:
-    seconds = time.perf_counter() - started
+    record = _record(url, branch, name, started)
+    output.report(record, _sentence(record, done), as_json)
+
+
+def _record(url: str, branch: str, name: str, started: float) -> dict[str, Any]:
     table = open_table(url, branch=branch)
-    record = next(row for row in table.indexes().to_pylist() if row["name"] == name)
-    if as_json:
-        output.print_json(record | {"seconds": round(seconds, 3), "snapshot": table.snapshot.id})
-    else:
-        output.say(f"{done} {name}: {record['blocks_indexed']:,} of {record['blocks']:,} blocks indexed, {seconds:.1f} s")
+    record = next(opened(row) for row in table.indexes().to_pylist() if row["name"] == name)
+    return record | {"seconds": round(time.perf_counter() - started, 3), "snapshot": table.snapshot.id}
+
+
+def _sentence(record: Mapping[str, Any], done: str) -> str:
+    indexed = f"{record['blocks_indexed']:,} of {record['blocks']:,} blocks indexed"
+    return f"{done} {record['name']}: {indexed}, {record['seconds']:.1f} s"

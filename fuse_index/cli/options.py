@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
+
+PART = re.compile(r"`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^`'\"(),]+|.", re.DOTALL)
+QUOTED = re.compile(r"\A`((?:[^`]|``)*)`\Z")
 
 TableArgument = Annotated[str, typer.Argument(metavar="TABLE", help="Path or URL of the table (/data/t, s3://bucket/t).")]
 IndexArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the index.")]
@@ -18,9 +22,21 @@ Processes = Annotated[int, typer.Option("--processes", "-p", min=1, help="Proces
 Spark = Annotated[str | None, typer.Option("--spark", metavar="MASTER", help="Build as a Spark job there (local[4], spark://host:7077).")]
 
 
+def terms(text: str) -> list[str]:
+    """``a, date_trunc('day', b)`` as a list; commas separate, but not within quotes, back-quotes and parentheses."""
+    found, depth = [""], 0
+    for part in PART.findall(text):
+        depth += (part == "(") - (part == ")")
+        if part == "," and depth <= 0:
+            found.append("")
+        else:
+            found[-1] += part
+    return [term.strip() for term in found if term.strip()]
+
+
 def names(text: str | None) -> list[str]:
-    """``a, b`` as a list; commas separate, spaces around them do not count."""
-    return [name.strip() for name in text.split(",") if name.strip()] if text else []
+    """``a, `b, c``` as a list of column names, without their back-quotes."""
+    return [QUOTED.sub(lambda name: name[1].replace("``", "`"), term) for term in terms(text or "")]
 
 
 def pairs(texts: Sequence[str], option: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -38,6 +38,11 @@ def note(text: str) -> None:
 
 def say(text: str) -> None:
     console().print(Text(text))
+
+
+def report(record: Mapping[str, Any], sentence: str, as_json: bool) -> None:
+    """What a command did, as JSON or as a sentence."""
+    print_json(record) if as_json else say(sentence)
 
 
 def print_json(value: Any) -> None:
@@ -125,8 +130,29 @@ def _simple(value: Any) -> Any:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else value
 
 
+def _lines(record: Mapping[str, Any]) -> Iterator[str]:
+    """A record of records: a line for each value, those within indented; the innermost on one line."""
+    for name, value in record.items():
+        if isinstance(value, Mapping) and any(isinstance(item, Mapping) for item in value.values()):
+            yield name
+            yield from (f"  {line}" for line in _lines(value))
+        elif isinstance(value, Mapping):
+            yield f"{name}: " + "; ".join(f"{inner} {_plainly(item)}" for inner, item in value.items())
+        else:
+            yield f"{name}: {_plainly(value)}"
+
+
+def _plainly(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_plainly, value))
+    simple = _simple(value)
+    return simple if isinstance(simple, str) else json.dumps(simple)
+
+
 def _cell(value: Any) -> Text:
     if value is None:
         return Text("NULL", style="dim")
+    if isinstance(value, Mapping) and any(isinstance(item, Mapping) for item in value.values()):
+        return Text("\n".join(_lines(value)))
     simple = _simple(value)
     return Text(simple if isinstance(simple, str) else json.dumps(simple))

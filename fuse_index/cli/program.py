@@ -16,9 +16,13 @@ from rich.text import Text
 
 from fuse_index import create_table, open_table
 from fuse_index.cli import output, sources
+from fuse_index.cli.columns import app as columns_app
+from fuse_index.cli.history import app as history_app
 from fuse_index.cli.index import COLUMNS as INDEX_COLUMNS
 from fuse_index.cli.index import app as index_app
+from fuse_index.cli.index import opened
 from fuse_index.cli.options import At, Branch, Json, TableArgument, Where, names, pairs
+from fuse_index.cli.rows import app as rows_app
 from fuse_index.errors import FuseIndexError
 from fuse_index.host import Host, PluginWarning
 from fuse_storage import StorageError
@@ -26,9 +30,14 @@ from fuse_storage import StorageError
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help="Tables on plain Parquet whose queries skip blocks."
 )
+app.add_typer(history_app)
+app.add_typer(columns_app)
+app.add_typer(rows_app)
 app.add_typer(index_app, name="index", help="Build, look at and check the indexes of a table.")
 
-Columns = Annotated[str | None, typer.Option("--columns", "-c", help="Columns to print, separated by commas.")]
+FileFormat = Annotated[sources.Format | None, typer.Option("--format", help="What the files are, where their names do not say.")]
+Null = Annotated[list[str] | None, typer.Option("--null", help="Text that means NULL in CSV; repeatable. Default: empty.")]
+Columns = Annotated[str | None, typer.Option("--columns", "-c", help="Columns to print, separated by commas; odd names in back-quotes.")]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -42,7 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except (FuseIndexError, StorageError, OSError, pa.ArrowException) as error:
-        output.notes().print(Text.assemble(("error: ", "bold red"), _brief(error)))
+        told = str(error) if isinstance(error, FuseIndexError | StorageError) else _brief(error)
+        output.notes().print(Text.assemble(("error: ", "bold red"), told))
         sys.exit(1)
 
 
@@ -51,6 +61,8 @@ def create(
     table: TableArgument,
     schema: Annotated[str | None, typer.Option("--schema", help='Columns as in SQL: "id BIGINT NOT NULL, name STRING".')] = None,
     like: Annotated[Path | None, typer.Option("--like", help="Take the columns of this Parquet, CSV or JSON lines file.")] = None,
+    format_: FileFormat = None,
+    null: Null = None,
     cluster_by: Annotated[str | None, typer.Option("--cluster-by", help="Columns that writers sort by, separated by commas.")] = None,
     properties: Annotated[list[str] | None, typer.Option("--property", help="Such as block_rows=100000; repeatable.")] = None,
     as_json: Json = False,
@@ -58,17 +70,17 @@ def create(
     """Make an empty table."""
     if (schema is None) == (like is None):
         raise typer.BadParameter("give either --schema or --like", param_hint="--schema")
-    columns = schema if schema is not None else sources.schema_of(sources.find([like], None)[0])  # type: ignore[list-item]
+    columns = schema if schema is not None else sources.schema_of(sources.find([like], format_, null or ())[0])  # type: ignore[list-item]
     made = create_table(table, columns, cluster_by=names(cluster_by), properties=pairs(properties or [], "--property"))
-    _report({"table": table, "snapshot": made.snapshot.id}, f"created {table}", as_json)
+    output.report({"table": table, "snapshot": made.snapshot.id}, f"created {table}", as_json)
 
 
 @app.command()
 def ingest(
     table: TableArgument,
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Parquet, CSV or JSON lines files, or folders of them.")],
-    format_: Annotated[sources.Format | None, typer.Option("--format", help="What the files are, where their names do not say.")] = None,
-    null: Annotated[list[str] | None, typer.Option("--null", help="Text that means NULL in CSV; repeatable. Default: empty.")] = None,
+    format_: FileFormat = None,
+    null: Null = None,
     branch: Branch = "main",
     as_json: Json = False,
 ) -> None:
@@ -83,7 +95,8 @@ def ingest(
     seconds = time.perf_counter() - started
     rows = snapshot.summary.get("added_rows", 0) if snapshot.id != before.id else 0
     record = {"table": table, "files": len(found), "rows": rows, "snapshot": snapshot.id, "seconds": round(seconds, 3)}
-    _report(record, f"{rows:,} rows from {len(found)} files in {seconds:.1f} s, snapshot {snapshot.id}", as_json)
+    counted = "1 file" if len(found) == 1 else f"{len(found)} files"
+    output.report(record, f"{rows:,} rows from {counted} in {seconds:.1f} s, snapshot {snapshot.id}", as_json)
 
 
 @app.command()
@@ -93,13 +106,26 @@ def query(
     columns: Columns = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="Rows at most; 0 for all.")] = 20,
     count: Annotated[bool, typer.Option("--count", help="Print how many rows there are.")] = False,
+    group_by: Annotated[list[str] | None, typer.Option("--group-by", help="A column or term to group rows by; repeatable.")] = None,
+    aggregates: Annotated[list[str] | None, typer.Option("--aggregate", help='Such as "count(*)" or "sum(n)"; repeatable.')] = None,
     indexes: Annotated[bool, typer.Option("--indexes/--no-indexes", help="Without, every block is read.")] = True,
     branch: Branch = "main",
     at: At = None,
     as_json: Json = False,
 ) -> None:
-    """Print the rows that a condition is true on; with --json one JSON object a line."""
+    """Print the rows that a condition is true on, or aggregates of them; with --json one JSON object a line."""
     source = open_table(table, branch=branch, at=at)
+    if group_by or aggregates:
+        if columns or count:
+            raise typer.BadParameter("--columns and --count are of rows, not of aggregates", param_hint="--aggregate")
+        answer = source.aggregate(group_by or [], aggregates or [], where, indexes=indexes)
+        answer = answer.slice(0, limit) if limit else answer
+        if as_json:
+            for batch in answer.to_batches():
+                output.print_json_lines(batch)
+        else:
+            _print(answer, limit)
+        return
     scan = source.scan(where, columns=names(columns) or None, limit=None if count else limit or None, indexes=indexes)
     if count:
         number = scan.count()
@@ -108,10 +134,26 @@ def query(
         for batch in scan.to_batches():
             output.print_json_lines(batch)
     else:
-        rows = scan.to_arrow()
-        output.print_rows(rows)
-        if limit and rows.num_rows == limit:
-            output.note(f"the first {limit} rows; --limit 0 prints all")
+        _print(scan.to_arrow(), limit)
+
+
+@app.command()
+def search(
+    table: TableArgument,
+    column: Annotated[str, typer.Argument(help="The column to search; several, separated by commas.")],
+    query: Annotated[str, typer.Argument(help='Such as "+late refund*".')],
+    where: Where = None,
+    columns: Columns = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Rows at most.")] = 10,
+    options: Annotated[str | None, typer.Option("--options", help='Such as "operator=and; tokenizer=en_stem".')] = None,
+    branch: Branch = "main",
+    at: At = None,
+    as_json: Json = False,
+) -> None:
+    """Print the best rows for a query, best first, with their scores; with --json one JSON object a line."""
+    source = open_table(table, branch=branch, at=at)
+    found = source.search(column.split(","), query, limit, where, names(columns) or None, options)
+    output.print_json_lines(found) if as_json else _print(found, limit)
 
 
 @app.command()
@@ -154,7 +196,8 @@ def show(
         return
     record = _described(table, source)
     if as_json:
-        output.print_json(record | {"columns": record["columns"].to_pylist(), "indexes": record["indexes"].to_pylist()})
+        indexes = [opened(row) for row in record["indexes"].to_pylist()]
+        output.print_json(record | {"columns": record["columns"].to_pylist(), "indexes": indexes})
         return
     output.print_record({name: value for name, value in record.items() if not isinstance(value, pa.Table)})
     output.print_rows(record["columns"], title="columns")
@@ -191,6 +234,12 @@ def plugins(as_json: Json = False) -> None:
         output.note(f"warning: {problem}")
 
 
+def _print(rows: pa.Table, limit: int) -> None:
+    output.print_rows(rows)
+    if limit and rows.num_rows == limit:
+        output.note(f"the first {limit} rows; --limit 0 prints all")
+
+
 def _described(url: str, table: Any) -> dict[str, Any]:
     snapshot = table.snapshot
     return {
@@ -213,10 +262,6 @@ def _described(url: str, table: Any) -> dict[str, Any]:
         ),
         "indexes": table.indexes(),
     }
-
-
-def _report(record: dict[str, Any], sentence: str, as_json: bool) -> None:
-    output.print_json(record) if as_json else output.say(sentence)
 
 
 def _brief(error: BaseException) -> str:

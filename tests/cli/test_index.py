@@ -18,6 +18,7 @@ def test_refresh_without_a_name_is_for_all_indexes(run, people):
     run("index", "create", people, "by_city", "-k", "bloom", "-c", "city", "--no-build")
 
     assert "by_city" in run("index", "refresh", people).out
+    assert [row["name"] for row in run("index", "refresh", people, "--json").json] == ["by_name", "by_city"]
     assert [row["blocks_indexed"] for row in run("index", "list", people, "--json").json] == [10, 10]
 
 
@@ -40,7 +41,7 @@ def test_options_reach_the_kind_and_are_checked_by_it(run, people):
 def test_show_tells_what_an_index_is_on(run, people):
     shown = run("index", "show", people, "by_name", "--json").json
 
-    assert (shown["kind"], shown["columns"]) == ("bloom", ["name"])
+    assert (shown["kind"], shown["columns"], shown["options"]["long_text"]) == ("bloom", ["name"], False)
     assert "by_name" in run("index", "show", people, "by_name").out
 
 
@@ -68,4 +69,13 @@ def test_what_cannot_be_is_said_in_a_line(run, people):
 
         assert failed.code == 1, arguments
         assert words in failed.err
-        assert len(failed.err.splitlines()) <= 2
+        assert len(failed.err.splitlines()) <= 3
+
+
+def test_search_prints_the_best_rows_with_their_scores(run, people):
+    run("index", "create", people, "words", "-k", "full_text", "-c", "name")
+    found = run("search", people, "name", "+7", "--limit", 1, "--columns", "name", "--json")
+
+    assert found.json["name"].endswith(" 7")
+    assert found.json["_score"] > 0
+    assert "_score" in run("search", people, "name", "name 7").out

@@ -54,3 +54,10 @@ def test_null_is_told_from_the_text_null(capsys):
     output.print_json({"a": None, "b": "NULL"})
 
     assert json.loads(capsys.readouterr().out) == {"a": None, "b": "NULL"}
+
+
+def test_records_within_a_record_have_a_line_each(capsys):
+    output.print_record({"contents": {"rows": 3, "paths": {"$.a": {"types": ["string", "float"], "presence": 0.5}}}})
+
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert lines == ["contents  rows: 3", "paths", "$.a: types string, float; presence 0.5"]

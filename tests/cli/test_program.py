@@ -23,6 +23,23 @@ def test_a_query_prints_a_grid_for_people_and_says_that_there_may_be_more(run, p
     assert "--limit 0" in found.err
 
 
+def test_rows_are_grouped_and_added_up(run, people):
+    built = run(
+        "index", "create", people, "by_city", "--kind", "aggregate", "-c", "city, lower(city)", "-o", 'aggregates=["count(*)", "max(id)"]'
+    )
+    arguments = ("query", people, "--group-by", "lower(city)", "--aggregate", "count(*)", "--aggregate", "max(id)", "--where", "city > 'O'")
+
+    assert built.code == 0
+    found = run(*arguments, "--json").json_lines
+    assert sorted(found, key=str) == [
+        {"lower(city)": "oslo", "count(*)": 6, "max(id)": 11},
+        {"lower(city)": "paris", "count(*)": 6, "max(id)": 23},
+        {"lower(city)": "rome", "count(*)": 6, "max(id)": 17},
+    ]
+    assert "oslo" in run(*arguments, "--no-indexes").out
+    assert run(*arguments, "--count").code == 2
+
+
 def test_count_is_the_same_with_and_without_indexes(run, people):
     arguments = ("query", people, "--where", "name IN ('name 3', 'name 29', 'nobody')", "--count")
 
@@ -103,6 +120,10 @@ def test_errors_of_ours_are_a_line_or_two_without_a_traceback(run, people, tmp_p
         (("create", tmp_path / "new", "--schema", "a INTERGER"), "INTERGER"),
         (("ingest", people, tmp_path / "absent.csv"), "absent.csv"),
         (("show", people, "--at", "yesterday"), "yesterday"),
+        (("show", people, "--at", "2020-01-01"), "time zone"),
+        (("log", people, "--branch", "../x"), "../x"),
+        (("create", tmp_path / "new", "--schema", "a INT", "--property", "block_rows=0"), "block_rows"),
+        (("create", tmp_path / "new", "--schema", "a INT", "--property", "block_row=5"), "block_rows"),
     ]:
         failed = run(*arguments)
 
@@ -110,8 +131,35 @@ def test_errors_of_ours_are_a_line_or_two_without_a_traceback(run, people, tmp_p
         assert failed.out == ""
         assert failed.err.startswith("error: ")
         assert words in failed.err
-        assert len(failed.err.splitlines()) <= 2
+        assert len(failed.err.splitlines()) <= 3
         assert "Traceback" not in failed.err
+
+
+def test_the_place_of_a_mistake_is_pointed_at(run, people):
+    failed = run("query", people, "--where", "id > 1 AND nmae = 'x'")
+
+    assert failed.err.splitlines()[1:] == ["  id > 1 AND nmae = 'x'", "             ^^^^"]
+
+
+def test_columns_with_odd_names_are_back_quoted(run, tmp_path):
+    table = tmp_path / "odd"
+    pq.write_table(pa.table({"a,b": ["x"], "c`d": [1], "e.f": [2], "at": pa.array([0], pa.timestamp("us", "UTC"))}), tmp_path / "o.parquet")
+    assert run("create", table, "--like", tmp_path / "o.parquet", "--cluster-by", "`a,b`, e.f").code == 0
+    assert run("ingest", table, tmp_path / "o.parquet").code == 0
+
+    assert run("query", table, "--columns", "`c``d`, `a,b`", "--json").json_lines == [{"c`d": 1, "a,b": "x"}]
+    assert run("index", "create", table, "by_day", "-k", "bloom", "-c", "date_trunc('day', at)").code == 0
+    assert run("show", table, "--json").json["cluster_by"] == ["a,b", "e.f"]
+
+
+def test_columns_of_a_text_file_are_guessed_past_what_means_null(run, tmp_path):
+    (tmp_path / "delays.txt").write_text("dest,delay\nIAH,NA\nNA,7\n")
+    reading = ("--format", "csv", "--null", "NA")
+
+    assert run("create", tmp_path / "t", "--like", tmp_path / "delays.txt", *reading).code == 0
+    assert run("ingest", tmp_path / "t", tmp_path / "delays.txt", *reading).code == 0
+
+    assert fuse_index.open_table(str(tmp_path / "t")).scan("delay >= 7").to_arrow().to_pylist() == [{"dest": None, "delay": 7}]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,99 @@
+"""The commands about columns: added, dropped, renamed, moved and widened, without a row being rewritten."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from fuse_index import open_table
+from fuse_index.cli import output
+from fuse_index.cli.options import Branch, Json, TableArgument
+from fuse_index.columns import value_of
+from fuse_storage import Snapshot
+
+app = typer.Typer()
+
+Path = Annotated[str, typer.Argument(metavar="COLUMN", help="A column, or with dots a field of a struct.")]
+Type = Annotated[str, typer.Argument(metavar="TYPE", help="Spark SQL's name of a type: bigint, decimal(12,2), struct<a: int>.")]
+First = Annotated[bool, typer.Option("--first", help="Before all others.")]
+After = Annotated[str | None, typer.Option("--after", help="Right after this column.")]
+
+
+class Dropping(StrEnum):
+    refuse = "refuse"
+    drop = "drop"
+
+
+class Changing(StrEnum):
+    refuse = "refuse"
+    drop = "drop"
+    rebuild = "rebuild"
+
+
+@app.command(name="add-column")
+def add_column(
+    table: TableArgument,
+    path: Path,
+    type_: Type,
+    default: Annotated[str | None, typer.Option("--default", help="What rows hold that are there already; default: NULL.")] = None,
+    not_null: Annotated[bool, typer.Option("--not-null", help="Refuse NULL in it; needs a default.")] = False,
+    first: First = False,
+    after: After = None,
+    branch: Branch = "main",
+    as_json: Json = False,
+) -> None:
+    """Add a column to a table."""
+    target = open_table(table, branch=branch)
+    value = None if default is None else value_of(default, type_)
+    _report(target.add_column(path, type_, value, not not_null, first=first, after=after), f"added {path} {type_}", as_json)
+
+
+@app.command(name="drop-column")
+def drop_column(
+    table: TableArgument,
+    path: Path,
+    indexes: Annotated[Dropping, typer.Option("--indexes", help="What to do where indexes are on it.")] = Dropping.refuse,
+    branch: Branch = "main",
+    as_json: Json = False,
+) -> None:
+    """Drop a column; older snapshots keep it."""
+    _report(open_table(table, branch=branch).drop_column(path, indexes.value), f"dropped {path}", as_json)
+
+
+@app.command(name="rename-column")
+def rename_column(
+    table: TableArgument,
+    path: Path,
+    to: Annotated[str, typer.Argument(metavar="NAME", help="The new name, without dots.")],
+    branch: Branch = "main",
+    as_json: Json = False,
+) -> None:
+    """Rename a column; indexes on it stay."""
+    _report(open_table(table, branch=branch).rename_column(path, to), f"{path} is now {to}", as_json)
+
+
+@app.command(name="move-column")
+def move_column(
+    table: TableArgument, path: Path, first: First = False, after: After = None, branch: Branch = "main", as_json: Json = False
+) -> None:
+    """Put a column elsewhere in the order."""
+    _report(open_table(table, branch=branch).move_column(path, first=first, after=after), f"moved {path}", as_json)
+
+
+@app.command(name="change-type")
+def change_type(
+    table: TableArgument,
+    path: Path,
+    type_: Type,
+    indexes: Annotated[Changing, typer.Option("--indexes", help="What to do where indexes are on it.")] = Changing.refuse,
+    branch: Branch = "main",
+    as_json: Json = False,
+) -> None:
+    """Widen the type of a column."""
+    _report(open_table(table, branch=branch).change_type(path, type_, indexes.value), f"{path} is now {type_}", as_json)
+
+
+def _report(snapshot: Snapshot, sentence: str, as_json: bool) -> None:
+    output.report({"snapshot": snapshot.id, "columns": snapshot.schema.to_json()["fields"]}, sentence, as_json)

@@ -1,0 +1,149 @@
+"""The commands about a table's history: names for its snapshots, branches, and ways back."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from fuse_index import open_table
+from fuse_index.cli import output
+from fuse_index.cli.options import At, Branch, Json, TableArgument
+
+app = typer.Typer()
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The name to give.")]
+UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+@app.command()
+def tag(
+    table: TableArgument,
+    name: Name,
+    expires: Annotated[str | None, typer.Option("--expires", help="After how long (30d, 12h), or when (2026-01-31T12:00:00Z).")] = None,
+    branch: Branch = "main",
+    at: At = None,
+    as_json: Json = False,
+) -> None:
+    """Name a snapshot, by default the newest; readers take the name as --at."""
+    made = open_table(table, branch=branch, at=at).tag(name, _time(expires))
+    until = "" if made.expires is None else f" until {made.expires.isoformat()}"
+    record = {"tag": name, "snapshot": made.snapshot_id, "expires": made.expires}
+    output.report(record, f"tag {name} is snapshot {made.snapshot_id}{until}", as_json)
+
+
+@app.command()
+def untag(table: TableArgument, name: Name, as_json: Json = False) -> None:
+    """Forget a tag."""
+    open_table(table).untag(name)
+    output.report({"tag": name, "dropped": True}, f"dropped tag {name}", as_json)
+
+
+@app.command()
+def branch(
+    table: TableArgument,
+    name: Name,
+    source: Annotated[str, typer.Option("--from", help="The branch to begin from.")] = "main",
+    at: At = None,
+    drop: Annotated[bool, typer.Option("--drop", help="End the branch instead.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Begin a branch at a snapshot, by default the newest; work on it with --branch."""
+    if drop:
+        open_table(table).drop_branch(name)
+        output.report({"branch": name, "dropped": True}, f"dropped branch {name}", as_json)
+        return
+    made = open_table(table, branch=source, at=at).branch(name)
+    record = {"branch": name, "snapshot": made.snapshot.id, "from": made.snapshot.parent}
+    output.report(record, f"branch {name} begins at snapshot {made.snapshot.parent}", as_json)
+
+
+@app.command(name="fast-forward")
+def fast_forward(
+    table: TableArgument,
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="The branch that holds all of this one's history, and more.")],
+    branch: Branch = "main",
+    as_json: Json = False,
+) -> None:
+    """Bring a branch to where another is."""
+    snapshot = open_table(table, branch=branch).fast_forward(source)
+    output.report({"branch": branch, "snapshot": snapshot.id}, f"{branch} is where {source} is, snapshot {snapshot.id}", as_json)
+
+
+@app.command()
+def restore(
+    table: TableArgument,
+    at: Annotated[str, typer.Argument(metavar="AT", help="Snapshot id, tag, or time (2026-01-31T12:00:00Z).")],
+    branch: Branch = "main",
+    as_json: Json = False,
+) -> None:
+    """Make a table what it was; what happened since stays in its log."""
+    snapshot = open_table(table, branch=branch).restore(at)
+    output.report({"branch": branch, "snapshot": snapshot.id}, f"{branch} is as it was at {at}, snapshot {snapshot.id}", as_json)
+
+
+@app.command()
+def diff(
+    table: TableArgument,
+    since: Annotated[str, typer.Argument(metavar="SINCE", help="Snapshot id, tag, or time.")],
+    until: Annotated[str | None, typer.Argument(metavar="[UNTIL]", help="The same; by default the newest snapshot.")] = None,
+    branch: Branch = "main",
+    as_json: Json = False,
+) -> None:
+    """Say what changed between two snapshots: blocks, rows and bytes, columns and indexes."""
+    found = open_table(table, branch=branch).diff(since, until)
+    if as_json:
+        output.print_json(found.to_dict())
+        return
+    rows = [{"": name} | found.to_dict()[name] for name in ("added", "removed", "kept")]
+    output.print_rows(output.table_of(rows, ("", "blocks", "rows", "bytes")))
+    for what, sentences in (("column", found.columns), ("index", found.definitions)):
+        for sentence in sentences:
+            output.console().print(Text(f"{what}: {sentence}"))
+
+
+@app.command()
+def refs(table: TableArgument, as_json: Json = False) -> None:
+    """List the branches and tags of a table."""
+    found = open_table(table).refs()
+    output.print_json(found.to_pylist()) if as_json else output.print_rows(found)
+
+
+@app.command()
+def vacuum(
+    table: TableArgument,
+    retention: Annotated[str, typer.Option("--retention", help="What was the newest snapshot within it stays: 12h, 7d.")] = "7d",
+    keep: Annotated[int, typer.Option("--keep", min=1, help="Snapshots of each branch that stay in any case.")] = 1,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count, and delete nothing.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Take a retention below an hour; readers may lose their files.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Delete files that no snapshot leads to any more; tags and branches keep theirs."""
+    found = open_table(table).vacuum(_duration(retention), keep, dry_run=dry_run, force=force)
+    if as_json:
+        output.print_json(found.to_dict())
+        return
+    rows = [{"kind": kind, "files": count, "bytes": found.bytes[kind]} for kind, count in found.files.items()]
+    output.print_rows(output.table_of(rows, ("kind", "files", "bytes")), title="deleted" if found.deleted else "would be deleted")
+
+
+def _duration(text: str) -> timedelta:
+    """Raises typer.BadParameter."""
+    if (found := re.fullmatch(r"(\d+)([smhdw])", text)) is None:
+        raise typer.BadParameter(f"{text!r} is no duration: say 12h, 7d", param_hint="--retention")
+    return timedelta(**{UNITS[found[2]]: int(found[1])})
+
+
+def _time(text: str | None) -> datetime | None:
+    """A time, or the time after so long. Raises typer.BadParameter."""
+    if text is None:
+        return None
+    if re.fullmatch(r"\d+[smhdw]", text):
+        return datetime.now(UTC) + _duration(text)
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is neither a duration such as 30d nor a time in ISO form", param_hint="--expires") from None

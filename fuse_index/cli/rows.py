@@ -1,0 +1,112 @@
+"""The commands that delete, change and join rows."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Literal
+
+import pyarrow as pa
+import typer
+
+from fuse_index import open_table
+from fuse_index.cli import output, sources
+from fuse_index.cli.options import Branch, Json, TableArgument, names
+from fuse_index.table import Table
+from fuse_storage import Snapshot
+
+app = typer.Typer()
+
+Condition = Annotated[str, typer.Option("--where", "-w", help="Spark SQL condition: the rows on which it is true.")]
+Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Parquet, CSV or JSON lines files, or folders of them.")]
+
+
+class Matched(StrEnum):
+    update = "update"
+    delete = "delete"
+    keep = "keep"
+
+
+@app.command()
+def delete(table: TableArgument, where: Condition, branch: Branch = "main", as_json: Json = False) -> None:
+    """Delete rows; blocks that hold none of them are not touched."""
+    target = open_table(table, branch=branch)
+    _report(target.snapshot, target.delete(where), as_json)
+
+
+@app.command()
+def update(
+    table: TableArgument,
+    set_: Annotated[list[str], typer.Option("--set", help="column=SQL, such as city='Bonn' or name=upper(name); repeatable.")],
+    where: Annotated[str | None, typer.Option("--where", "-w", help="Spark SQL condition; without, all rows.")] = None,
+    branch: Branch = "main",
+    as_json: Json = False,
+) -> None:
+    """Give columns other values in some rows."""
+    given = [text.partition("=") for text in set_]
+    if wrong := [name for name, equals, value in given if not (name and equals and value)]:
+        raise typer.BadParameter(f"{wrong[0]!r} is not of the form column=SQL", param_hint="--set")
+    target = open_table(table, branch=branch)
+    _report(target.snapshot, target.update(where, {name.strip(): value for name, _, value in given}), as_json)
+
+
+@app.command()
+def overwrite(
+    table: TableArgument,
+    files: Files,
+    where: Annotated[str | None, typer.Option("--where", "-w", help="Replace the rows on which this is true; without, all.")] = None,
+    branch: Branch = "main",
+    as_json: Json = False,
+) -> None:
+    """Replace rows by those of files, in one commit."""
+    target = open_table(table, branch=branch)
+    _report(target.snapshot, target.overwrite(_rows(files, target), where), as_json)
+
+
+@app.command()
+def merge(
+    table: TableArgument,
+    files: Files,
+    on: Annotated[str, typer.Option("--on", help="Columns that are the key, separated by commas.")],
+    matched: Annotated[Matched, typer.Option("--matched", help="What happens to rows whose key the files have.")] = Matched.update,
+    insert: Annotated[bool, typer.Option("--insert/--no-insert", help="Insert rows whose key the table lacks.")] = True,
+    delete_others: Annotated[bool, typer.Option("--delete-others", help="Delete rows whose key the files lack.")] = False,
+    branch: Branch = "main",
+    as_json: Json = False,
+) -> None:
+    """Bring in the rows of files by their keys."""
+    target = open_table(table, branch=branch)
+    before = target.snapshot
+    known: dict[Matched, Literal["update", "delete"] | None] = {Matched.update: "update", Matched.delete: "delete", Matched.keep: None}
+    after = target.merge(
+        _rows(files, target), names(on), matched=known[matched],
+        not_matched="insert" if insert else None, not_matched_by_source="delete" if delete_others else None,
+    )  # fmt: skip
+    _report(before, after, as_json)
+
+
+@app.command()
+def compact(table: TableArgument, branch: Branch = "main", as_json: Json = False) -> None:
+    """Join small blocks and segments; rows keep their order."""
+    target = open_table(table, branch=branch)
+    before = target.snapshot
+    with output.progress() as bar:
+        task = bar.add_task("compact", total=None)
+        after = target.compact(lambda done, total: bar.update(task, completed=done, total=total))
+    record = {
+        "snapshot": after.id, "blocks_before": before.block_count, "blocks": after.block_count,
+        "segments_before": before.segment_count, "segments": after.segment_count,
+    }  # fmt: skip
+    blocks = f"{before.block_count:,} blocks are {after.block_count:,}"
+    output.report(record, f"{blocks}, {before.segment_count:,} segments are {after.segment_count:,}, snapshot {after.id}", as_json)
+
+
+def _rows(files: list[Path], target: Table) -> pa.RecordBatchReader:
+    return sources.read(sources.find(files, None), target.schema, lambda _: None)
+
+
+def _report(before: Snapshot, after: Snapshot, as_json: bool) -> None:
+    summary = after.summary if after.id != before.id else {}
+    counts = {name: summary.get(name, 0) for name in ("deleted_rows", "updated_rows", "inserted_rows")}
+    told = ", ".join(f"{count:,} rows {name.removesuffix('_rows')}" for name, count in counts.items() if count) or "nothing to change"
+    output.report({"snapshot": after.id, **counts}, f"{told}, snapshot {after.id}", as_json)

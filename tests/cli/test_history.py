@@ -1,0 +1,48 @@
+"""Tags, branches, restore and diff on the command line."""
+
+
+def test_a_branch_is_begun_written_and_brought_home(run, people, tmp_path):
+    more = tmp_path / "more.csv"
+    more.write_text("id,name,city\n30,name 30,Oslo\n")
+
+    assert run("branch", people, "side").code == 0
+    assert run("ingest", people, more, "--branch", "side").code == 0
+    assert run("query", people, "--count").out == "30\n"
+    assert run("query", people, "--count", "--branch", "side").out == "31\n"
+    assert run("fast-forward", people, "side").code == 0
+    assert run("query", people, "--count").out == "31\n"
+    assert run("branch", people, "side", "--drop", "--json").json == {"branch": "side", "dropped": True}
+    assert [(row["name"], row["kind"]) for row in run("refs", people, "--json").json] == [("main", "branch")]
+
+
+def test_what_was_tagged_is_shown_compared_and_restored(run, people, tmp_path):
+    assert "until" in run("tag", people, "good", "--expires", "30d").out
+    more = tmp_path / "more.csv"
+    more.write_text("id,name,city\n30,name 30,Oslo\n")
+    run("ingest", people, more)
+
+    assert run("query", people, "--at", "good", "--count").out == "30\n"
+    told = run("diff", people, "good", "--json").json
+    assert (told["added"]["rows"], told["removed"]["rows"], told["kept"]["rows"]) == (1, 0, 30)
+    assert "added" in run("diff", people, "good").out
+    assert run("restore", people, "good").code == 0
+    assert run("query", people, "--count").out == "30\n"
+    assert run("untag", people, "good").code == 0
+    assert run("log", people, "--json").json[0]["operation"] == "restore"
+
+
+def test_a_vacuum_counts_by_kind(run, people):
+    assert run("vacuum", people, "--dry-run", "--json").json["files"]["blocks"] == 0
+    assert "deleted" in run("vacuum", people, "--retention", "2h").out
+    assert run("query", people, "--count").out == "30\n"
+    assert run("vacuum", people, "--retention", "5m").code == 1
+    assert run("vacuum", people, "--retention", "soon").code == 2
+
+
+def test_what_is_not_there_is_refused_in_a_line(run, people):
+    for arguments in (("restore", people, "godo"), ("untag", people, "x"), ("branch", people, "x", "--drop")):
+        refused = run(*arguments)
+        assert refused.code == 1
+        assert refused.err.count("\n") <= 2
+    assert run("tag", people, "x", "--expires", "soon").code == 2
+    assert run("branch", people, "main").code == 1

@@ -1,0 +1,37 @@
+"""Rows are deleted and changed on the command line."""
+
+
+def test_rows_are_deleted_updated_overwritten_and_merged(run, people, tmp_path):
+    assert run("delete", people, "--where", "city = 'Bonn'").out.startswith("6 rows deleted")
+    updated = run("update", people, "--set", "city='Kyiv'", "--set", "name=upper(name)", "--where", "id = 7", "--json").json
+    assert updated["updated_rows"] == 1
+    assert run("query", people, "--where", "city = 'Kyiv'", "--json").json_lines == [{"id": 7, "name": "NAME 7", "city": "Kyiv"}]
+    new = tmp_path / "new.csv"
+    new.write_text("id,name,city\n7,name 7,Oslo\n40,name 40,Rome\n")
+
+    merged = run("merge", people, new, "--on", "id", "--json").json
+    assert (merged["updated_rows"], merged["inserted_rows"], merged["deleted_rows"]) == (1, 1, 0)
+    assert run("query", people, "--count").out == "25\n"
+    assert run("merge", people, new, "--on", "id", "--matched", "delete", "--no-insert").out.startswith("2 rows deleted")
+    assert run("overwrite", people, new, "--where", "city IN ('Oslo', 'Rome')").code == 0
+    assert run("query", people, "--where", "city IN ('Oslo', 'Rome')", "--count").out == "2\n"
+
+
+def test_small_blocks_are_joined(run, people, tmp_path):
+    new = tmp_path / "new.csv"
+    for id in (30, 31, 32):
+        new.write_text(f"id,name,city\n{id},name {id},Oslo\n")
+        run("ingest", people, new)
+
+    told = run("compact", people, "--json").json
+    assert (told["blocks_before"], told["blocks"], told["segments"]) == (13, 11, 1)
+    assert run("query", people, "--count", "--where", "name = 'name 31'").out == "1\n"
+    assert run("compact", people).out.startswith("11 blocks are 11")
+
+
+def test_mistakes_are_said_and_nothing_changes(run, people, tmp_path):
+    assert run("delete", people, "--where", "citty = 'Bonn'").code == 1
+    assert run("delete", people).code == 2
+    assert run("update", people, "--set", "city").code == 2
+    assert run("delete", people, "--where", "id = 999").out.startswith("nothing to change")
+    assert run("query", people, "--count").out == "30\n"
