@@ -48,6 +48,25 @@ QUERIES = {
     "very late, NOT": "SELECT carrier, flight, dep_delay FROM flights WHERE NOT (dep_delay <= 900)",
     "join": "SELECT f.flight, c.name FROM flights f JOIN carriers c USING (carrier) WHERE f.dest = 'ANC'",
 }
+PLANE, ROUTE = "struct(tailnum, carrier, flight) AS plane", "array(origin, dest) AS route"
+DOCUMENT = f"to_json(struct(time_hour AS at, {PLANE}, {ROUTE}, dep_delay AS late)) AS body"
+DOCUMENTS = {
+    "in JSON: one aircraft": "SELECT body FROM documents WHERE get_json_object(body, '$.plane.tailnum') = 'N14628'",
+    "in JSON: very late": "SELECT body FROM documents WHERE CAST(get_json_object(body, '$.late') AS INT) > 1000",
+    "in JSON: a rare airport": "SELECT body FROM documents WHERE json_contains(body, '$.route[*]', 'LEX')",
+}
+"""The same flights, each as a JSON document."""
+LINE = """
+    concat_ws(' ', time_hour, if(dep_time IS NULL, 'ERROR', if(dep_delay > 60, 'WARN', 'INFO')), origin, 'tower: flight',
+      concat(carrier, flight), 'to', dest, 'by', tailnum,
+      if(dep_time IS NULL, 'was cancelled', concat('left ', dep_delay, ' minutes late'))) AS line
+"""
+LINES = {
+    "in a log: two words": "SELECT line FROM log WHERE match(line, '+warn +N14628')",
+    "in a log: a phrase": """SELECT line FROM log WHERE match(line, '"to ANC"')""",
+    "in a log: cancelled, a prefix": "SELECT line FROM log WHERE match(line, 'cancelled AND N862D*')",
+}
+"""The flights of July and August, each as a line of a log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +91,17 @@ def main() -> None:
         unpacked("airlines.csv", Path(folder))
         spark.read.csv(str(Path(folder) / "airlines.csv"), header=True).createOrReplaceTempView("carriers")
         with told(console, "run each query with and without indexes, a few times"):
-            outcomes = [compare(spark, url, name, sql) for name, sql in QUERIES.items()]
+            outcomes = [compare(spark, url, "flights", name, sql) for name, sql in QUERIES.items()]
+        documents = str(Path(folder) / "documents")
+        with told(console, "write the flights as JSON documents, indexed at three paths"):
+            write_documents(spark, url, documents)
+        with told(console, "look for some of them, with and without the index"):
+            outcomes += [compare(spark, documents, "documents", name, sql) for name, sql in DOCUMENTS.items()]
+        log = str(Path(folder) / "log")
+        with told(console, "write the flights of July and August as lines of a log, with full text"):
+            write_log(spark, url, log)
+        with told(console, "search the log, with and without the index"):
+            outcomes += [compare(spark, log, "log", name, sql) for name, sql in LINES.items()]
     show(console, outcomes)
     picture(outcomes)
     console.print(f"picture: {PICTURE.relative_to(Path.cwd()) if PICTURE.is_relative_to(Path.cwd()) else PICTURE}")
@@ -131,14 +160,26 @@ def index(spark: SparkSession, url: str) -> None:
         fuse_spark.build_index(spark, url, f"{column}_bloom")
 
 
-def compare(spark: SparkSession, url: str, name: str, sql: str) -> Outcome:
+def write_documents(spark: SparkSession, flights: str, url: str) -> None:
+    table = fuse.create_table(url, "body STRING", properties={"block_rows": BLOCK_ROWS, "zone_rows": BLOCK_ROWS // 4})
+    table.create_index("by_path", "json_path", ["body"], paths=["$.plane.tailnum", "$.late", "$.route[*]"])
+    fuse_spark.read(spark, flights).selectExpr(DOCUMENT).write.format("fuse").mode("append").save(url)
+
+
+def write_log(spark: SparkSession, flights: str, url: str) -> None:
+    table = fuse.create_table(url, "line STRING", properties={"block_rows": BLOCK_ROWS, "zone_rows": BLOCK_ROWS // 4})
+    table.create_index("words", "full_text", ["line"])
+    fuse_spark.read(spark, flights).where("month IN (7, 8)").selectExpr(LINE).write.format("fuse").mode("append").save(url)
+
+
+def compare(spark: SparkSession, url: str, view: str, name: str, sql: str) -> Outcome:
     """Both ways in turn, so that neither has the warmer JVM; the best time of each counts."""
     seconds = {True: float("inf"), False: float("inf")}
     rows: dict[bool, list[str]] = {}
     explanation: dict[str, Any] = {}
     for _ in range(RUNS):
         for indexes in (True, False):
-            fuse_spark.read(spark, url, indexes=indexes).createOrReplaceTempView("flights")
+            fuse_spark.read(spark, url, indexes=indexes).createOrReplaceTempView(view)
             started = time.perf_counter()
             df = spark.sql(sql)
             found = df.collect()

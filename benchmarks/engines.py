@@ -123,14 +123,23 @@ class FuseSpark(_Spark):
 class SparkParquet(_Spark):
     """What a Spark user has without us: Parquet files, Spark's own reader and its pushdown."""
 
+    codec = "snappy"
+    """Spark's default."""
+
     def ingest(self, files: Sequence[Path]) -> None:
         path = str(self.folder / "parquet")
-        self.source(files).write.parquet(path)
+        self.source(files).write.option("compression", self.codec).parquet(path)
         self.spark.read.parquet(path).createOrReplaceTempView("rows")
 
     def touched(self, query: Query) -> Mapping[str, Any]:
         paths = [path for path in (self.folder / "parquet").iterdir() if path.suffix == ".parquet"]
         return {"blocks": len(paths), "blocks_total": len(paths)}
+
+
+class SparkZstd(SparkParquet):
+    """The same, compressed as our blocks are: what is left between the two is not the codec."""
+
+    codec = "zstd"
 
 
 class DuckDB:
@@ -240,6 +249,7 @@ ENGINES: dict[str, Callable[[Path, int], Engine]] = {
     "fuse, local": FuseLocal,
     "fuse, Spark": FuseSpark,
     "Parquet, Spark": SparkParquet,
+    "Parquet zstd, Spark": SparkZstd,
     "DuckDB": DuckDB,
     "ClickHouse": ClickHouse,
     "Databend": Databend,

@@ -12,6 +12,7 @@ import os
 import statistics
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +61,9 @@ def family(pid: int) -> list[int]:
     """This process and those it started, Spark's JVM and its Python workers among them."""
     found = [pid]
     for child in Path(f"/proc/{pid}/task").glob("*/children"):
-        for each in child.read_text().split():
-            found += family(int(each))
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that ended between listing and reading
+            for each in child.read_text().split():
+                found += family(int(each))
     return found
 
 
