@@ -227,11 +227,8 @@ class _Search:
             return None
         terms = (term for leaf in leaves(self.where) for term in subject_terms(leaf))
         names = list(dict.fromkeys(column.path[0] for term in terms for column in columns_of(term)))
-        rows = self.table.read(blocks, block, names)
-        truth = evaluate(self.where, rows, self.context, self.host.functions) if names else None
-        if truth is None:
-            return None
-        mask: Mask = truth.fill_null(False).to_numpy(zero_copy_only=False)
+        rows = self.table.read(blocks, block, names or self.table.snapshot.schema.names[:1])  # a condition may name no column
+        mask: Mask = evaluate(self.where, rows, self.context, self.host.functions).fill_null(False).to_numpy(zero_copy_only=False)
         return mask
 
 

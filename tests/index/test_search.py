@@ -54,6 +54,16 @@ def test_where_leaves_rows_out_and_changes_no_score(table):
     assert some.column("_score").to_pylist() == [all_rows[2]]
 
 
+@pytest.mark.parametrize(("where", "rows"), [("1 = 1", 4), ("1 = 0", 0), ("CAST(NULL AS BOOLEAN)", 0)])
+def test_a_condition_that_names_no_column_is_a_condition_all_the_same(table, where, rows):
+    assert len(table.search("body", "refund", 100, where=where)) == rows
+
+
+def test_a_condition_that_only_spark_knows_is_refused_not_left_out(table):
+    with pytest.raises(fuse.OpaqueError, match="rand"):
+        table.search("body", "refund", where="rand() > 0.5")
+
+
 def test_blocks_without_an_index_are_searched_all_the_same(tmp_path, table):
     fresh = fuse.create_table(str(tmp_path / "u"), "n BIGINT, body STRING", properties={"block_rows": 3})
     fresh.append(pa.table({"n": range(6), "body": TEXTS[:6]}))
