@@ -1,6 +1,7 @@
 """``match`` in plain Spark SQL: the rows that Python finds, from the blocks that may have them."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -63,6 +64,20 @@ def test_rows_and_blocks(spark: SparkSession, url: str, view: str, where: str, f
 
     assert ids == fuse.open_table(url).scan(where, ["id"], indexes=False).to_arrow().column("id").to_pylist()
     assert files_read(found) == files
+
+
+@pytest.mark.parametrize("where", ["match(body, 'a*', 'tokenizer=raw')", "match(body, 'b* -a*', 'tokenizer=raw')"])
+def test_a_term_longer_than_tantivy_keeps_has_no_beginning(spark: SparkSession, tmp_path: Path, where: str) -> None:
+    url = str(tmp_path / "long")
+    table = fuse.create_table(url, "body STRING", properties={"block_rows": 1})
+    table.append(pa.table({"body": ["a" * 65_530, "a" * 65_531, "b" * 65_530, "b" * 65_531, "b"]}))
+    fuse_spark.install(spark)
+    for index in (None, "raw"):
+        if index:
+            table.create_index(index, "full_text", ["body"], tokenizer="raw")
+        found = fuse_spark.read(spark, url).where(where).collect()
+        assert sorted(row.body for row in found) == sorted(table.scan(where, indexes=False).to_arrow().column("body").to_pylist())
+        assert found
 
 
 def test_on_rows_of_others_and_of_columns(spark: SparkSession, view: str) -> None:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from fuse_index.plugin import Function
 from fuse_index.predicate import Call, Literal
+from fuse_plugins.full_text.analysis import LONGEST_TERM
 from fuse_plugins.full_text.inverted import Inverted
 from fuse_plugins.full_text.judging import judge, needles
 from fuse_plugins.full_text.syntax import Clauses, Options, Phrase, Prefix, Query, Word, read
@@ -92,7 +93,8 @@ def _native(query: Query, over: Any) -> str | None:
         case Word(term):
             return str(over(lambda word: f"{word} = {_text(term)}"))
         case Prefix(start):
-            return str(over(lambda word: f"startswith({word}, {_text(start)})"))
+            # a longer term is none to tantivy, and only here could Spark take it for one: queries have none as long
+            return str(over(lambda word: f"(startswith({word}, {_text(start)}) AND octet_length({word}) <= {LONGEST_TERM})"))
         case Clauses(must, may, never) if must or may:
             parts = [_native(part, over) for part in (must or may)]
             kept = [_native(part, over) for part in never]
