@@ -21,6 +21,7 @@ import pyarrow.types as is_
 from fuse_index.coercion import INTEGERS
 from fuse_index.predicate import Literal, Term
 from fuse_index.spark_types import name_of
+from fuse_index.subjects import columns_of
 
 Function = OneOf["count", "sum", "min", "max", "avg"]
 FUNCTIONS: tuple[Function, ...] = ("count", "sum", "min", "max", "avg")
@@ -97,6 +98,8 @@ class Aggregation:
     def check(self) -> None:
         """Raises Unaggregatable if Spark, or this module, has no such aggregates."""
         for term in self.groups:
+            if not any(columns_of(term)):
+                raise Unaggregatable("a constant is no group: leave it out")
             if is_.is_nested(term.type) or term.type == pa.null():
                 raise Unaggregatable(f"rows cannot be grouped here by values of type {name_of(term.type)}")
         for aggregate in self.aggregates:
