@@ -11,7 +11,7 @@ from fuse_index.ask import Failure, ask
 from fuse_index.errors import DefinitionError
 from fuse_index.host import Host
 from fuse_index.oracle import evaluate, evaluate_term
-from fuse_index.plugin import IndexKind, Input
+from fuse_index.plugin import IndexKind, Input, Ranks, Votes
 from fuse_index.predicate import Call, Cast, Column, Context, JsonPath, Literal, Predicate, Term
 from fuse_index.render import term as shown
 from fuse_storage import Schema
@@ -55,6 +55,8 @@ def condition_of(name: str, kind: IndexKind, options: Any, schema: Schema, host:
         raise DefinitionError(f"index kind {kind.name!r} failed to say which rows index {name!r} is on: {text.detail}") from text.error
     if text is None:
         return None
+    if isinstance(kind, Votes | Ranks):
+        raise DefinitionError(f"index {name!r} cannot be on some rows only: its kind {kind.name!r} would speak of rows it has not seen")
     from fuse_index.where import parse  # the SQL parser takes a while to import
 
     where = parse(text, schema, context, host.functions)

@@ -165,7 +165,8 @@ class IndexKind:
     def condition(self, options: Any) -> str | None:
         """A condition that the options name: then ``build`` is shown only the rows on which it is TRUE, as one zone.
 
-        For kinds that answer: votes of such an index would be on rows that it has not seen.
+        For kinds that answer. Of one that votes or ranks, ``create_index`` raises DefinitionError: it would speak of rows that it
+        has not seen.
         """
         return None
 

@@ -128,6 +128,17 @@ def test_a_kind_that_raises_while_it_is_asked_is_named():
             made("id", kind=kind.name, host=Host([kind]))
 
 
+def test_a_kind_that_votes_cannot_be_on_some_rows():
+    class OnSome(Values):
+        name = "on_some"
+
+        def condition(self, options):
+            return "id > 0"
+
+    with pytest.raises(DefinitionError, match="index 'x' cannot be on some rows only: its kind 'on_some'"):
+        made("id", kind="on_some", host=Host([OnSome]))
+
+
 def test_a_definition_is_json_with_the_ids_of_columns():
     definition = made("address.city", "email", limit=5, words=["a", "b"])
 
