@@ -16,7 +16,9 @@ from fuse_index.cli.options import At, Branch, Json, TableArgument
 app = typer.Typer()
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name to give.")]
-UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+MOST_SECONDS = 1000 * 365 * SECONDS["d"]
+"""So that no end of a duration leaves the calendar."""
 
 
 @app.command()
@@ -122,7 +124,7 @@ def vacuum(
     as_json: Json = False,
 ) -> None:
     """Delete files that no snapshot leads to any more; tags and branches keep theirs."""
-    found = open_table(table).vacuum(_duration(retention), keep, dry_run=dry_run, force=force)
+    found = open_table(table).vacuum(_duration(retention, "--retention"), keep, dry_run=dry_run, force=force)
     if as_json:
         output.print_json(found.to_dict())
         return
@@ -130,11 +132,13 @@ def vacuum(
     output.print_rows(output.table_of(rows, ("kind", "files", "bytes")), title="deleted" if found.deleted else "would be deleted")
 
 
-def _duration(text: str) -> timedelta:
+def _duration(text: str, option: str) -> timedelta:
     """Raises typer.BadParameter."""
     if (found := re.fullmatch(r"(\d+)([smhdw])", text)) is None:
-        raise typer.BadParameter(f"{text!r} is no duration: say 12h, 7d", param_hint="--retention")
-    return timedelta(**{UNITS[found[2]]: int(found[1])})
+        raise typer.BadParameter(f"{text!r} is no duration: say 12h, 7d", param_hint=option)
+    if (seconds := int(found[1]) * SECONDS[found[2]]) > MOST_SECONDS:
+        raise typer.BadParameter(f"{text!r} is longer than a thousand years", param_hint=option)
+    return timedelta(seconds=seconds)
 
 
 def _time(text: str | None) -> datetime | None:
@@ -142,7 +146,7 @@ def _time(text: str | None) -> datetime | None:
     if text is None:
         return None
     if re.fullmatch(r"\d+[smhdw]", text):
-        return datetime.now(UTC) + _duration(text)
+        return datetime.now(UTC) + _duration(text, "--expires")
     try:
         return datetime.fromisoformat(text)
     except ValueError:

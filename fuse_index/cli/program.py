@@ -152,7 +152,7 @@ def search(
 ) -> None:
     """Print the best rows for a query, best first, with their scores; with --json one JSON object a line."""
     source = open_table(table, branch=branch, at=at)
-    found = source.search(column.split(","), query, limit, where, names(columns) or None, options)
+    found = source.search(names(column), query, limit, where, names(columns) or None, options)
     output.print_json_lines(found) if as_json else _print(found, limit)
 
 

@@ -45,4 +45,8 @@ def test_what_is_not_there_is_refused_in_a_line(run, people):
         assert refused.code == 1
         assert refused.err.count("\n") <= 2
     assert run("tag", people, "x", "--expires", "soon").code == 2
+    endless = "9" * 12 + "d"
+    for command, option in (("tag", "--expires"), ("vacuum", "--retention")):
+        refused = run(command, people, *(["x"] if command == "tag" else []), option, endless)
+        assert (refused.code, option in refused.err, "longer than" in refused.err) == (2, True, True)
     assert run("branch", people, "main").code == 1

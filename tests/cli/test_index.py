@@ -78,4 +78,6 @@ def test_search_prints_the_best_rows_with_their_scores(run, people):
 
     assert found.json["name"].endswith(" 7")
     assert found.json["_score"] > 0
+    twice = run("search", people, "`name` , name", "+7", "--limit", 1, "--columns", "name", "--json")
+    assert twice.json["_score"] == pytest.approx(2 * found.json["_score"])
     assert "_score" in run("search", people, "name", "name 7").out
