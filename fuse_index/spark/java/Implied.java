@@ -32,8 +32,16 @@ public class Implied extends AbstractPartialFunction {
     LogicalPlan python = ((Filter) node).child();
     if (!(python instanceof ArrowEvalPython) && !(python instanceof BatchEvalPython)) return null;
     LogicalPlan child = (LogicalPlan) python.children().head();
+    if (!readsOurs(child)) return null;
     Expression implied = of(((Filter) node).condition(), child.outputSet());
     return implied == null || child.constraints().contains(implied) || has(child, implied) ? null : implied;
+  }
+
+  /** Plans of others stay as they are. */
+  private static boolean readsOurs(LogicalPlan plan) {
+    scala.collection.Iterator leaves = plan.collectLeaves().iterator();
+    while (leaves.hasNext()) if (Grouped.index(leaves.next()) != null) return true;
+    return false;
   }
 
   private static boolean has(LogicalPlan child, Expression implied) {

@@ -6,15 +6,20 @@ import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 import scala.Function1;
 import scala.collection.mutable.ArrayBuffer;
 import scala.runtime.AbstractPartialFunction;
 
 /**
  * An optimizer rule that lets indexes vote early, so that Spark knows the size of what is left: a lookup of one block is
- * broadcast. Before that it lets through to the scan what conditions on Python UDFs imply.
+ * broadcast. Before that it lets through to the scan what conditions on Python UDFs imply. Whatever goes wrong on the way leaves
+ * the plan as it was.
  */
 public class Narrow extends Rule {
+  private static final Logger LOG = LoggerFactory.getLogger("fuse_index");
+
   public static class Step extends AbstractPartialFunction {
     public boolean isDefinedAt(Object node) { return index(node) != null; }
 
@@ -25,8 +30,13 @@ public class Narrow extends Rule {
   }
 
   public TreeNode apply(TreeNode plan) {
-    if (((LogicalPlan) plan).isStreaming()) return plan;
-    return ((LogicalPlan) ((LogicalPlan) plan).transformDown(new Implied())).transformDown(new Step());
+    try {
+      if (((LogicalPlan) plan).isStreaming()) return plan;
+      return ((LogicalPlan) ((LogicalPlan) plan).transformDown(new Implied())).transformDown(new Step());
+    } catch (Exception failure) {
+      LOG.warn("indexes vote when the query runs, not before: " + failure);
+      return plan;
+    }
   }
 
   private static FuseIndex index(Object node) {
