@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fuse_index.domain import Box
+from fuse_index.errors import OpaqueError
 from fuse_index.judge import Nulls
 from fuse_index.oracle import evaluate
 from fuse_index.plugin import Ballot, BlockBatch, Probe, Refusal, Votes
@@ -84,9 +85,16 @@ class Trial:
         return whole
 
     def truth(self, shelf: Shelf) -> Bits:
-        """What the leaf is on each row, as one of TRUE, FALSE and NULL."""
-        predicate: Predicate = And(self.leaf.leaves) if isinstance(self.leaf, Box) else self.leaf
-        found = evaluate(predicate, shelf.rows, self.subject.context, self.subject.functions)
+        """What the leaf is on each row, as one of TRUE, FALSE and NULL; 0 on a row of which only Spark can say."""
+        return self._truth(And(self.leaf.leaves) if isinstance(self.leaf, Box) else self.leaf, shelf.rows)
+
+    def _truth(self, predicate: Predicate, rows: pa.Table) -> Bits:
+        try:
+            found = evaluate(predicate, rows, self.subject.context, self.subject.functions)
+        except OpaqueError:
+            if (half := len(rows) // 2) == 0:
+                return np.zeros(len(rows), np.uint8)
+            return np.concatenate([self._truth(predicate, rows[:half]), self._truth(predicate, rows[half:])])
         true = found.fill_null(False).to_numpy(zero_copy_only=False)
         null = found.is_null().to_numpy(zero_copy_only=False)
         return np.where(null, NULL, np.where(true, TRUE, FALSE)).astype(np.uint8)

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 import fuse_index as fuse
 from fuse_index.domain import Box
-from fuse_index.plugin import Input, Probe, json_documents, json_paths
+from fuse_index.plugin import NONE, Ballot, Input, Probe, json_documents, json_paths
 from fuse_index.predicate import And, Call, Cast, Column, Compare, In, IsNull, JsonPath, Like, Literal, StartsWith
 from fuse_index.testing import IndexTests
 from fuse_index.testing.shelf import Shelf, Subject
 from fuse_index.testing.trial import Trial
-from fuse_index.votes import TRUE
+from fuse_index.votes import FALSE, NULL, TRUE
 from fuse_plugins.json_path import JsonPathOptions, JsonPaths
 from fuse_plugins.json_path.contains import JSON_CONTAINS, json_contains
 from fuse_plugins.json_path.paths import MISSING, parsed, understood
@@ -279,6 +279,18 @@ def test_bounds_of_long_texts_are_cut_and_hold_all_the_same(tail):
     for text in (long, long[:-1], long + "a", long[:32], "x"):
         for operator in ("=", "<", "<=", ">", ">=", "<>"):
             assert Trial(subject, Compare(operator, JsonPath(DOCUMENT, "$.a"), Literal(text, pa.string()))).judge(shelf) is not None
+
+
+def test_rows_of_which_only_spark_can_say_accuse_no_vote_and_others_do():
+    rows = ['{"a":"12:30"}', '{"a":"2024-03-10"}', None, '{"a":"2024-03-11"}']
+    subject, at = subject_of("$.a"), pa.timestamp("us")
+    shelf = Shelf.of(subject, [[pa.table({"document": rows})]])
+    trial = Trial(subject, Compare("=", Cast(JsonPath(DOCUMENT, "$.a"), at, "legacy"), Literal(datetime(2024, 3, 10), at)))
+
+    assert trial.truth(shelf).tolist() == [0, TRUE, NULL, FALSE]
+    trial.judge(shelf)
+    with pytest.raises(AssertionError, match="is TRUE on"):
+        trial.verdict(shelf, Ballot(np.array([NONE], np.uint8)), trial.compile())
 
 
 def test_a_path_that_is_not_indexed_is_named_with_those_that_are():
