@@ -18,7 +18,7 @@ from fuse_storage.errors import (
     StorageError,
     Unsupported,
 )  # fmt: skip
-from fuse_storage.evolution import Step, add_column, change_type, drop_column, move_column, rename_column
+from fuse_storage.evolution import Step, add_column, change_type, cluster_by, cluster_ids, drop_column, move_column, rename_column
 from fuse_storage.frames import SegmentList, Units
 from fuse_storage.metered import Metered, metered
 from fuse_storage.objects import Object
@@ -30,9 +30,10 @@ from fuse_storage.schema import Field, Schema
 from fuse_storage.segments import StagedSegment
 from fuse_storage.sidecar_writing import SidecarBuilder, SidecarWriter
 from fuse_storage.sidecars import SidecarRows, StagedSidecars
-from fuse_storage.snapshots import Snapshot
+from fuse_storage.snapshots import CLUSTER_METHODS, Snapshot
 from fuse_storage.statistics import ColumnStatistics
 from fuse_storage.statistics import compute as compute_statistics
+from fuse_storage.statistics import leaf as column_values
 from fuse_storage.store import Store, open_store
 from fuse_storage.table import Table
 from fuse_storage.tags import Tag, drop_tag, tags
@@ -42,11 +43,12 @@ from fuse_storage.vacuum import vacuum as collect
 from fuse_storage.writing import Limits, SegmentWriter
 
 __all__ = [
-    "AlreadyExists", "Blocks", "Cache", "ColumnStatistics", "CommitUnknown", "Conflict", "Corrupt", "Difference", "Expired",
-    "Extent", "Field", "FormatError", "InvalidArgument", "Limits", "Litter", "Metered", "NotFound", "Object", "Pack",
-    "PackPayload", "RefEntry", "Reference", "Schema", "SchemaError", "SegmentList", "SegmentWriter", "Sidecar",
-    "SidecarBuilder", "SidecarRows", "SidecarWriter", "Snapshot", "StagedSegment", "StagedSidecars", "Step", "StorageError",
-    "Store", "Swap", "Table", "Tag", "Transaction", "Units", "Unsupported", "Zones", "add_column", "branches", "change_type",
-    "collect", "compute_statistics", "conformed", "create_branch", "difference", "drop_branch", "drop_column", "drop_tag",
-    "fast_forward", "metered", "move_column", "open_store", "rename_column", "restore", "seal", "shared", "tags",
+    "AlreadyExists", "Blocks", "CLUSTER_METHODS", "Cache", "ColumnStatistics", "CommitUnknown", "Conflict", "Corrupt",
+    "Difference", "Expired", "Extent", "Field", "FormatError", "InvalidArgument", "Limits", "Litter", "Metered", "NotFound",
+    "Object", "Pack", "PackPayload", "RefEntry", "Reference", "Schema", "SchemaError", "SegmentList", "SegmentWriter",
+    "Sidecar", "SidecarBuilder", "SidecarRows", "SidecarWriter", "Snapshot", "StagedSegment", "StagedSidecars", "Step",
+    "StorageError", "Store", "Swap", "Table", "Tag", "Transaction", "Units", "Unsupported", "Zones", "add_column", "branches",
+    "change_type", "cluster_by", "cluster_ids", "collect", "column_values", "compute_statistics", "conformed", "create_branch",
+    "difference", "drop_branch", "drop_column", "drop_tag", "fast_forward", "metered", "move_column", "open_store",
+    "rename_column", "restore", "seal", "shared", "tags",
 ]  # fmt: skip

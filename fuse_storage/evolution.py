@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.types as is_
 
 from fuse_storage import type_names
-from fuse_storage.errors import SchemaError
+from fuse_storage.errors import InvalidArgument, SchemaError
 from fuse_storage.schema import Field, Schema, assemble, number
-from fuse_storage.snapshots import Snapshot
+from fuse_storage.snapshots import CLUSTER_METHODS, Snapshot
 
 Step = Callable[[Snapshot], Snapshot]
 """From a snapshot to one with other columns. Raises SchemaError."""
@@ -33,6 +33,9 @@ WIDER: Mapping[pa.DataType, tuple[pa.DataType, ...]] = {
     pa.date32(): (pa.timestamp("us"),),
 }
 """What a type is widened to, besides decimals: what Arrow and Spark's vectorised reader both widen without loss."""
+
+MOST_ON_CURVE = 8
+"""Columns of a space-filling curve: with more, each decides too little to be worth it."""
 
 
 def add_column(
@@ -112,6 +115,32 @@ def change_type(shape: Snapshot, path: str, type: pa.DataType) -> Snapshot:
     default = None if field.default is None else _default(field.default_scalar.cast(wanted).as_py(), field, wanted)
     changed = replace(field, type=wanted, type_changed=True, default=default)
     return _edited(shape, above, lambda siblings: tuple(changed if one.id == field.id else one for one in siblings))
+
+
+def cluster_by(shape: Snapshot, names: Sequence[str], method: str = "linear") -> Snapshot:
+    """With another clustering key, or without one; what is written already stays as it is. Raises SchemaError, InvalidArgument."""
+    ids = cluster_ids(shape.schema, names, method)
+    told = {"cluster_method": method} if ids and method != CLUSTER_METHODS[0] else {}
+    properties = {name: value for name, value in shape.properties.items() if name != "cluster_method"} | told
+    if (ids, properties) == (shape.cluster_ids, dict(shape.properties)):
+        return shape
+    return replace(shape, cluster_ids=ids, properties=properties)
+
+
+def cluster_ids(schema: Schema, names: Sequence[str], method: str = "linear") -> tuple[int, ...]:
+    """The ids of the columns of a clustering key. Raises SchemaError for what cannot be in one, InvalidArgument for the method."""
+    if method not in CLUSTER_METHODS:
+        raise InvalidArgument(f"rows cannot be clustered by method {method!r}: there are {', '.join(CLUSTER_METHODS)}")
+    leaves = {leaf.id for _, leaf in schema.leaves()}
+    fields = [schema.find(name) for name in names]
+    for place, (name, field) in enumerate(zip(names, fields, strict=True)):
+        if field.id not in leaves:
+            raise SchemaError(f"a table cannot be clustered by {name!r}, which is {field.type}: choose columns of plain types")
+        if field in fields[:place]:
+            raise SchemaError(f"a table cannot be clustered by {name!r} twice: name it once")
+    if method != CLUSTER_METHODS[0] and names and not 2 <= len(names) <= MOST_ON_CURVE:
+        raise InvalidArgument(f"a {method} curve goes through 2 to {MOST_ON_CURVE} columns, and there are {len(names)}: choose linear")
+    return tuple(field.id for field in fields)
 
 
 def _edited(shape: Snapshot, above: Sequence[str], edit: Callable[[Siblings], Siblings]) -> Snapshot:

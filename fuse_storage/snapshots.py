@@ -25,6 +25,8 @@ READER_FEATURES: frozenset[str] = frozenset()
 """Features of later format versions that this version reads."""
 WRITER_FEATURES: frozenset[str] = frozenset()
 """Features that this version keeps intact when it writes."""
+CLUSTER_METHODS = ("linear", "zorder", "hilbert")
+"""How rows are ordered by several columns; the property ``cluster_method`` says which, and the first is the default."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,11 @@ class Snapshot:
         """The names of the columns by which rows are best kept together."""
         paths = {field.id: ".".join(path) for path, field in self.schema.leaves()}
         return tuple(paths[id] for id in self.cluster_ids)
+
+    @property
+    def cluster_method(self) -> str:
+        """One of ``CLUSTER_METHODS``, or what a newer version calls one of its own."""
+        return str(self.properties.get("cluster_method", CLUSTER_METHODS[0]))
 
     @property
     def keys(self) -> frozenset[str]:

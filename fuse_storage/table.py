@@ -23,6 +23,7 @@ from fuse_storage.cache import shared
 from fuse_storage.columnar import Indices
 from fuse_storage.drafts import Passed
 from fuse_storage.errors import AlreadyExists, InvalidArgument, NotFound, SchemaError, StorageError
+from fuse_storage.evolution import cluster_ids
 from fuse_storage.frames import SegmentList
 from fuse_storage.holding import hold
 from fuse_storage.pages import Mask
@@ -31,7 +32,7 @@ from fuse_storage.refs import MAIN, NAME, Branch, RefEntry, is_id, next_timestam
 from fuse_storage.schema import Schema
 from fuse_storage.segments import read_list
 from fuse_storage.sidecar_writing import SidecarBuilder, SidecarWriter
-from fuse_storage.snapshots import Snapshot, place_of, snapshot_path
+from fuse_storage.snapshots import CLUSTER_METHODS, Snapshot, place_of, snapshot_path
 from fuse_storage.store import Store, open_store
 from fuse_storage.tags import Tag, find_tag, near, tags
 from fuse_storage.transaction import Transaction, land, publish
@@ -41,7 +42,7 @@ OWN = ("_refs/", "_ss/", "_sg/", "_x/", "_b/", "_i/")
 """Where the files of a table are; what else is in a folder is not a table's."""
 
 
-KNOWN = (*Limits.__dataclass_fields__, "compression_level", "max_write_seconds")
+KNOWN = (*Limits.__dataclass_fields__, "compression_level", "max_write_seconds", "cluster_method")
 """Properties that mean something here; any other is kept for whoever set it."""
 
 
@@ -73,7 +74,7 @@ class Table:
         made, properties = Schema.create(schema), _checked(properties or {})
         if not made.fields:
             raise SchemaError("a table needs at least one column")
-        clustered = tuple(_clustering(made, name) for name in cluster_by)
+        clustered = cluster_ids(made, cluster_by, properties.get("cluster_method", CLUSTER_METHODS[0]))
         branch = Branch(store, MAIN)
         _refuse_occupied(branch)
         columns = [part for field in made.fields for part in field.walk()]
@@ -221,14 +222,6 @@ class Table:
     def transaction(self, sidecars: Sequence[SidecarBuilder] = ()) -> Transaction:
         """Changes to be committed together. ``sidecars``: roll up what is known of segments that merge on the way."""
         return Transaction(self, {builder.key: builder for builder in sidecars})
-
-
-def _clustering(schema: Schema, name: str) -> int:
-    """The id of a column by which rows can be kept together. Raises SchemaError."""
-    field = schema.find(name)
-    if field.id not in {leaf.id for _, leaf in schema.leaves()}:
-        raise SchemaError(f"a table cannot be clustered by {name!r}, which is {field.type}: choose columns of plain types")
-    return field.id
 
 
 def _checked(properties: Mapping[str, Any]) -> dict[str, Any]:

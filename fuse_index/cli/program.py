@@ -16,6 +16,7 @@ from rich.text import Text
 
 from fuse_index import create_table, open_table
 from fuse_index.cli import output, sources
+from fuse_index.cli.clustering import app as clustering_app
 from fuse_index.cli.columns import app as columns_app
 from fuse_index.cli.history import app as history_app
 from fuse_index.cli.index import COLUMNS as INDEX_COLUMNS
@@ -33,6 +34,7 @@ app = typer.Typer(
 app.add_typer(history_app)
 app.add_typer(columns_app)
 app.add_typer(rows_app)
+app.add_typer(clustering_app)
 app.add_typer(index_app, name="index", help="Build, look at and check the indexes of a table.")
 
 FileFormat = Annotated[sources.Format | None, typer.Option("--format", help="What the files are, where their names do not say.")]

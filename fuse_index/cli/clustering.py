@@ -1,0 +1,34 @@
+"""The commands about clustering: the key, how well blocks follow it, and how they come to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fuse_index import open_table
+from fuse_index.cli import output
+from fuse_index.cli.options import At, Branch, Json, TableArgument, names
+
+app = typer.Typer()
+
+
+@app.command()
+def clustering(
+    table: TableArgument,
+    by: Annotated[str | None, typer.Option("--by", help="Columns to look at instead of the table's key, separated by commas.")] = None,
+    method: Annotated[str | None, typer.Option("--method", help="linear, zorder or hilbert: how --by orders rows.")] = None,
+    picture: Annotated[Path | None, typer.Option("--picture", metavar="FILE", help="Draw it too, into this .svg file.")] = None,
+    branch: Branch = "main",
+    at: At = None,
+    as_json: Json = False,
+) -> None:
+    """Tell how well blocks are clustered: how many overlap, and how deep they lie."""
+    if picture is not None and picture.suffix.lower() != ".svg":
+        raise typer.BadParameter(f"{picture} is no .svg file, and that is what is drawn", param_hint="--picture")
+    found = open_table(table, branch=branch, at=at).clustering(names(by) or None, method)
+    if picture is not None:
+        picture.write_text(found.to_svg(), encoding="utf-8")
+        output.note(f"drawn into {picture}")
+    output.print_json(found.to_dict()) if as_json else output.console().print(found)

@@ -1,0 +1,20 @@
+"""Clustering is looked at and brought about on the command line."""
+
+
+def test_overlaps_are_told_and_drawn(run, people, tmp_path):
+    picture = tmp_path / "depth.svg"
+
+    found = run("clustering", people, "--by", "city", "--picture", picture, "--json")
+    assert found.code == 0
+    assert (found.json["cluster_by"], found.json["blocks"], found.json["orders"][0]["constant_blocks"]) == (["city"], 10, 10)
+    assert found.json["orders"][0]["depth_histogram"] == [{"depth": 2, "blocks": 10}]
+    assert picture.read_text().count("<rect") == 2
+    assert "depth 1.00 on average" in run("clustering", people, "--by", "id,name").out
+    assert "zorder" in run("clustering", people, "--by", "id,name", "--method", "zorder").out
+
+
+def test_what_cannot_be_looked_at_is_said(run, people, tmp_path):
+    assert "no clustering key" in run("clustering", people).err
+    assert run("clustering", people).code == 1
+    assert "linear, zorder, hilbert" in run("clustering", people, "--by", "id,name", "--method", "snake").err
+    assert run("clustering", people, "--by", "id", "--picture", tmp_path / "depth.png").code == 2
