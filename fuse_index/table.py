@@ -16,6 +16,7 @@ from fuse_index import introspection, lifecycle, rows
 from fuse_index.aggregates import Aggregation, Unaggregatable
 from fuse_index.answer import Answer, answer, titled
 from fuse_index.build import Builder, builders
+from fuse_index.changing import Changing
 from fuse_index.clustering import ClusterKeys
 from fuse_index.columns import Columns, adding
 from fuse_index.compaction import Compaction
@@ -39,7 +40,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass
-class Table(History, Columns, Mutations, Compaction, ClusterKeys):
+class Table(History, Columns, Mutations, Compaction, Changing, ClusterKeys):
     """One snapshot of a table, and the way to its next one.
 
     A handle reads the snapshot that it was opened at; a write through it moves it to the snapshot that the write made.

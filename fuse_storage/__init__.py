@@ -1,10 +1,10 @@
 """A table on plain Parquet files, kept the way Git keeps files. Knows no index, no Spark and no SQL."""
 
 from fuse_storage.block_frames import Blocks, Zones
-from fuse_storage.branching import branches, create_branch, drop_branch, fast_forward, restore
+from fuse_storage.branching import branches, create_branch, drop_branch, fast_forward, leads_to, restore
 from fuse_storage.cache import Cache, shared
 from fuse_storage.conform import conform as conformed
-from fuse_storage.differences import Difference, Extent, difference
+from fuse_storage.differences import Difference, Extent, difference, exchanged, narrowed
 from fuse_storage.errors import (
     AlreadyExists,
     CommitUnknown,
@@ -49,6 +49,6 @@ __all__ = [
     "Sidecar", "SidecarBuilder", "SidecarRows", "SidecarWriter", "Snapshot", "StagedSegment", "StagedSidecars", "Step",
     "StorageError", "Store", "Swap", "Table", "Tag", "Transaction", "Units", "Unsupported", "Zones", "add_column", "branches",
     "change_type", "cluster_by", "cluster_ids", "collect", "column_values", "compute_statistics", "conformed", "create_branch",
-    "difference", "drop_branch", "drop_column", "drop_tag", "fast_forward", "metered", "move_column", "open_store",
-    "rename_column", "restore", "seal", "shared", "tags",
+    "difference", "drop_branch", "drop_column", "drop_tag", "exchanged", "fast_forward", "leads_to", "metered", "move_column",
+    "narrowed", "open_store", "rename_column", "restore", "seal", "shared", "tags",
 ]  # fmt: skip

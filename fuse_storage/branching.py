@@ -93,6 +93,14 @@ def restore(table: Table, old: Table) -> Table:
         return table.transaction().restore(old.snapshot).commit("restore")
 
 
+def leads_to(old: Table, new: Table) -> bool:
+    """Whether ``new`` came of ``old``: along its branch, or over the branches that it came by."""
+    if old.branch == new.branch and old.snapshot.sequence <= new.snapshot.sequence:
+        begun = [entry.kind for entry in new.history(new.snapshot.sequence - old.snapshot.sequence)] if new.branch != MAIN else []
+        return "tombstone" not in begun
+    return old.snapshot.id in _lineage(new)
+
+
 def _lineage(table: Table) -> Iterator[str]:
     """Ids of the snapshots that led to this one, newest first, over all branches that it came by."""
     snapshot: Snapshot | None = table.snapshot

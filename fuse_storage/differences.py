@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
+import numpy as np
 
-from fuse_storage import columnar
+from fuse_storage.block_frames import Blocks
 from fuse_storage.errors import StorageError
+from fuse_storage.evolution import widens
 from fuse_storage.schema import Field, Schema
-from fuse_storage.segments import parts
 from fuse_storage.snapshots import Snapshot
 from fuse_storage.table import Table
 from fuse_storage.type_names import name_of
@@ -56,9 +55,7 @@ def difference(before: Table, after: Table) -> Difference:
     """From ``before`` to ``after``, two snapshots of one table in any order. Raises StorageError."""
     if before.store.url != after.store.url:
         raise StorageError(f"{before.store.url} and {after.store.url} are two tables: only snapshots of one can be compared")
-    shared = set(before.segments().ids) & set(after.segments().ids)
-    was, now = _blocks_besides(before, shared), _blocks_besides(after, shared)
-    gone, came = _without(was, now), _without(now, was)
+    gone, came = exchanged(before, after)
     added, removed = _extent(came), _extent(gone)
     old = before.snapshot
     kept = Extent(old.block_count - removed.blocks, old.row_count - removed.rows, old.bytes - removed.bytes)
@@ -66,21 +63,32 @@ def difference(before: Table, after: Table) -> Difference:
     return Difference(old.id, after.snapshot.id, added, removed, kept, columns, definitions)
 
 
-def _blocks_besides(table: Table, shared: set[str]) -> pa.Table:
-    """Ids, rows and bytes of the blocks in segments that are not shared."""
-    listed = table.segments()
-    group = ("id", "row_count", "size")
-    own = [part for id, part in zip(listed.ids, parts(listed.table), strict=True) if id not in shared]
-    empty = pa.table({"id": pa.array([], pa.string()), "row_count": pa.array([], pa.int64()), "size": pa.array([], pa.int64())})
-    return pa.concat_tables([empty, *(columnar.read(table.store, part, [group])[0] for part in own)])
+def exchanged(before: Table, after: Table) -> tuple[Blocks, Blocks]:
+    """The blocks that only ``before`` has, and those that only ``after`` has, each in their order."""
+    shared = set(before.segments().ids) & set(after.segments().ids)
+    was, now = _besides(before, shared), _besides(after, shared)
+    return _without(was, now), _without(now, was)
 
 
-def _without(blocks: pa.Table, others: pa.Table) -> pa.Table:
-    return blocks.filter(pc.invert(pc.is_in(blocks.column("id"), others.column("id").combine_chunks())))
+def _besides(table: Table, shared: set[str]) -> Blocks:
+    """The blocks in segments that are not shared."""
+    return table.blocks([number for number, id in enumerate(table.segments().ids) if id not in shared])
 
 
-def _extent(blocks: pa.Table) -> Extent:
-    return Extent(len(blocks), int(columnar.numbers(blocks, "row_count").sum()), int(columnar.numbers(blocks, "size").sum()))
+def _without(blocks: Blocks, others: Blocks) -> Blocks:
+    known = set(others.ids)
+    return blocks.take(np.array([place for place, id in enumerate(blocks.ids) if id not in known], np.int64))
+
+
+def _extent(blocks: Blocks) -> Extent:
+    return Extent(len(blocks), int(blocks.row_counts.sum()), int(blocks.sizes.sum()))
+
+
+def narrowed(before: Schema, after: Schema) -> list[str]:
+    """Columns, by their names in ``after``, whose values of ``before`` need not fit their type in ``after``."""
+    old = _named(before)
+    both = [(path, old[id][1], field) for id, (path, field) in _named(after).items() if id in old]
+    return [path for path, was, now in both if was.is_leaf and now.is_leaf and was.type != now.type and not widens(was.type, now.type)]
 
 
 def _columns(before: Schema, after: Schema) -> Iterator[str]:

@@ -108,7 +108,7 @@ def change_type(shape: Snapshot, path: str, type: pa.DataType) -> Snapshot:
     wanted = type_names.stored(type, path)
     if wanted == field.type:
         return shape
-    if not _widens(field.type, wanted):
+    if not widens(field.type, wanted):
         others = [type_names.name_of(one) for one in WIDER.get(field.type, ())] + _decimals(field.type)
         known = f"it can become {', '.join(others)}" if others else "types like it cannot be widened"
         raise SchemaError(f"column {path!r} is {_called(field.type)} and cannot become {_called(wanted)} without rewriting it: {known}")
@@ -198,7 +198,8 @@ def _default(value: Any, field: Field, type: pa.DataType | None = None) -> Any:
         raise SchemaError(f"{value!r} cannot be the default of column {field.name!r}, which is {_called(kind)}: {problem}") from problem
 
 
-def _widens(old: pa.DataType, new: pa.DataType) -> bool:
+def widens(old: pa.DataType, new: pa.DataType) -> bool:
+    """Whether every value of the old type is one of the new type, for all readers; the same type does not widen itself."""
     if is_.is_decimal(new) and is_.is_decimal(old):
         return bool(new.scale >= old.scale and new.precision - new.scale >= old.precision - old.scale)
     if is_.is_decimal(new):

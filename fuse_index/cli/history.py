@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
+import pyarrow as pa
 import typer
 from rich.text import Text
 
 from fuse_index import open_table
 from fuse_index.cli import output
-from fuse_index.cli.options import At, Branch, Json, TableArgument
+from fuse_index.cli.options import At, Branch, Json, TableArgument, Where, names
 
 app = typer.Typer()
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name to give.")]
+Since = Annotated[str, typer.Argument(metavar="SINCE", help="Snapshot id, tag, or time.")]
+Until = Annotated[str | None, typer.Argument(metavar="[UNTIL]", help="The same; by default the newest snapshot.")]
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 MOST_SECONDS = 1000 * 365 * SECONDS["d"]
 """So that no end of a duration leaves the calendar."""
@@ -90,8 +94,8 @@ def restore(
 @app.command()
 def diff(
     table: TableArgument,
-    since: Annotated[str, typer.Argument(metavar="SINCE", help="Snapshot id, tag, or time.")],
-    until: Annotated[str | None, typer.Argument(metavar="[UNTIL]", help="The same; by default the newest snapshot.")] = None,
+    since: Since,
+    until: Until = None,
     branch: Branch = "main",
     as_json: Json = False,
 ) -> None:
@@ -105,6 +109,42 @@ def diff(
     for what, sentences in (("column", found.columns), ("index", found.definitions)):
         for sentence in sentences:
             output.console().print(Text(f"{what}: {sentence}"))
+
+
+@app.command()
+def changes(
+    table: TableArgument,
+    since: Since,
+    until: Until = None,
+    columns: Annotated[str | None, typer.Option("--columns", "-c", help="Columns to print, separated by commas.")] = None,
+    where: Where = None,
+    key: Annotated[str | None, typer.Option("--key", help="Columns that identify a row: an update is a pair of rows then.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="Rows at most; 0 for all.")] = 20,
+    branch: Branch = "main",
+    as_json: Json = False,
+) -> None:
+    """Print the rows that were inserted, deleted and updated between two snapshots; with --json one JSON object a line."""
+    target = open_table(table, branch=branch)
+    found = target.changes(since, until, names(columns) or None, where, names(key))
+    shown = _limited(found.to_batches(), limit)
+    if as_json:
+        for batch in shown:
+            output.print_json_lines(batch)
+        return
+    rows = pa.Table.from_batches(shown, found.schema)
+    output.print_rows(rows)
+    if limit and rows.num_rows == limit:
+        output.note(f"the first {limit:,} rows; --limit 0 prints all")
+
+
+def _limited(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
+    """The first so many rows, all if 0."""
+    left = limit
+    for batch in batches:
+        yield batch.slice(0, left) if limit else batch
+        left -= len(batch)
+        if limit and left <= 0:
+            return
 
 
 @app.command()

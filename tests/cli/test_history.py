@@ -31,6 +31,21 @@ def test_what_was_tagged_is_shown_compared_and_restored(run, people, tmp_path):
     assert run("log", people, "--json").json[0]["operation"] == "restore"
 
 
+def test_rows_that_changed_are_printed(run, people):
+    run("tag", people, "before")
+    run("update", people, "--set", "city='Bonn'", "--where", "id = 12")
+    run("delete", people, "--where", "id = 13")
+
+    rows = run("changes", people, "before", "--key", "id", "--columns", "id,city", "--json").json_lines
+    found = [tuple(row.values()) for row in rows]
+    assert found == [(13, "Rome", "delete"), (12, "Rome", "update_preimage"), (12, "Bonn", "update_postimage")]
+    assert run("changes", people, "before", "before", "--json").out == ""
+    told = run("changes", people, "before", "--where", "city = 'Rome'", "--limit", "1")
+    assert told.out.count("delete") == 1
+    assert "--limit 0" in told.err
+    assert "no tag 'befor'" in run("changes", people, "befor").err
+
+
 def test_a_vacuum_counts_by_kind(run, people):
     assert run("vacuum", people, "--dry-run", "--json").json["files"]["blocks"] == 0
     assert "deleted" in run("vacuum", people, "--retention", "2h").out

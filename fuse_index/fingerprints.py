@@ -1,0 +1,99 @@
+"""Rows as 128 bits each, equal where rows are: how rows of many blocks are compared without being held in memory.
+
+A row's bytes are those of its columns in a layout of fixed width, texts and lists by digests of their own, and its
+fingerprint is the xxh3-128 of them. Two different rows share one with a probability of 2^-128; among 10^10 rows some two
+do with one of 10^-18. Equal is what has the same bits: -0.0 differs from 0.0, and NULL from everything but NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as is_
+from xxhash import xxh3_128_digest
+
+Cells = npt.NDArray[np.uint8]
+"""One row of bytes for each value."""
+
+SIZE = 16
+KIND = pa.binary(SIZE)
+
+
+def fingerprints(rows: pa.Table) -> pa.Array:
+    """``binary(16)``, one for each row. Rows are comparable where their columns have the same types, in the same order."""
+    return _as_array(_digests(_joined([_cells(_whole(column)) for column in rows.columns], rows.num_rows)))
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+def _as_array(digests: Cells) -> pa.Array:
+    return pa.Array.from_buffers(KIND, len(digests), [None, pa.py_buffer(np.ascontiguousarray(digests))])
+
+
+def _joined(parts: Sequence[Cells], count: int) -> Cells:
+    return np.concatenate(parts, axis=1) if parts else np.zeros((count, 0), np.uint8)
+
+
+def _digests(cells: Cells) -> Cells:
+    width, data = cells.shape[1], memoryview(cells.tobytes())
+    if not width:
+        return np.zeros((len(cells), SIZE), np.uint8)
+    return _stacked([xxh3_128_digest(data[start : start + width]) for start in range(0, len(data), width)])
+
+
+def _stacked(digests: Sequence[bytes]) -> Cells:
+    return np.frombuffer(b"".join(digests), np.uint8).reshape(-1, SIZE)
+
+
+def _cells(values: pa.Array) -> Cells:
+    """The bytes of each value, after one that says whether it is one; all zero for NULL."""
+    valid = np.asarray(values.is_valid())
+    found = _bytes(values)
+    found = np.where(valid[:, None], found, np.uint8(0)) if values.null_count else found
+    return np.concatenate([valid.astype(np.uint8)[:, None], found], axis=1)
+
+
+def _bytes(values: pa.Array) -> Cells:
+    kind = values.type
+    if is_.is_null(kind):
+        return np.zeros((len(values), 0), np.uint8)
+    if is_.is_struct(kind):
+        return _joined([_cells(part) for part in values.flatten()], len(values))
+    if is_.is_map(kind):
+        return _spans(values, _joined([_cells(values.keys), _cells(values.items)], len(values.keys)))
+    if is_.is_nested(kind):
+        return _spans(values, _cells(values.values))
+    if is_.is_string(kind) or is_.is_binary(kind):
+        return _texts(values)
+    if is_.is_boolean(kind):
+        return np.asarray(values.cast(pa.uint8()).fill_null(0)).reshape(-1, 1)
+    return _plain(values, kind.bit_width // 8)
+
+
+def _plain(values: pa.Array, width: int) -> Cells:
+    """As they lie in memory; what lies where there is NULL means nothing."""
+    start, buffer = values.offset * width, values.buffers()[1]
+    if buffer is None:
+        return np.zeros((len(values), width), np.uint8)
+    return np.frombuffer(buffer, np.uint8)[start : start + len(values) * width].reshape(-1, width)
+
+
+def _texts(values: pa.Array) -> Cells:
+    """Each different text is digested once."""
+    encoded = values.dictionary_encode()
+    different = [xxh3_128_digest(text) for text in encoded.dictionary.cast(pa.binary()).to_pylist()]
+    found: Cells = _stacked([*different, bytes(SIZE)])[np.asarray(encoded.indices.fill_null(len(different)))]
+    return found
+
+
+def _spans(values: pa.Array, elements: Cells) -> Cells:
+    """Lists and maps: digests of their elements' bytes, one after the other."""
+    width, data = elements.shape[1], memoryview(elements.tobytes())
+    edges = (np.asarray(values.offsets, np.int64) * width).tolist()
+    return _stacked([xxh3_128_digest(data[start:end]) for start, end in pairwise(edges)])
