@@ -133,6 +133,21 @@ class ClusterKeys:
         def _writable(self) -> None: ...
         def _move(self, stored: storage.Table) -> Snapshot: ...
 
+    def cluster_by(self, columns: Sequence[str] | None, method: str = "linear") -> Snapshot:
+        """Choose by which columns rows are kept together, the first deciding; none for None. Only metadata changes.
+
+        ``append`` sorts by them from now on; what is there already is sorted by ``recluster``. A path with dots names a field
+        of a struct. ``method``: ``linear``, or along a curve through 2 to 8 columns, ``zorder`` or ``hilbert``, which keeps
+        rows together that are near in all of them. Raises InputError, SchemaError, InvalidArgument, Conflict.
+        """
+        if isinstance(columns, str):
+            raise InputError(f"columns={columns!r}: give a list of columns, or None")
+        self._writable()
+        self.refresh()
+        storage.cluster_by(self.snapshot, tuple(columns or ()), method)  # refused before anything is written
+        told = {"columns": list(columns or ()), "method": method}
+        return self._move(self.stored.transaction().cluster_by(tuple(columns or ()), method).commit(summary=told))
+
     def clustering(self, by: Sequence[str] | None = None, method: str | None = None) -> Clustering:
         """How well blocks are clustered by the table's key, or would be if ``by`` were its key. Reads statistics, no rows.
 

@@ -23,8 +23,10 @@ from fuse_index.judge import leaves
 from fuse_index.matching import Match
 from fuse_index.naming import read_term
 from fuse_index.oracle import evaluate, evaluate_term
+from fuse_index.ordering import ClusterKey
 from fuse_index.plan import Plan, plan
 from fuse_index.predicate import Context, Opaque, Predicate
+from fuse_index.runs import write_runs
 from fuse_storage import Snapshot, StagedSegment, Swap, conformed
 
 if TYPE_CHECKING:
@@ -186,10 +188,8 @@ class _Work:
     def add(self, batches: Iterable[pa.RecordBatch | pa.Table], checked: bool = False) -> None:
         """Rows that come; ``checked``: each must be one that the condition is true on."""
         with self.stored.writer(self.building) as writer:
-            for batch in batches:
-                if checked and self.predicate is not None:
-                    self._refuse_outside(conformed(batch, self.stored.snapshot.schema))
-                writer.write(batch)
+            coming = map(self._inside, batches) if checked and self.predicate is not None else batches
+            write_runs(writer, coming, ClusterKey.of(self.stored.snapshot))
             self.added = writer.finish()
         if inserted := sum(segment.row_count for segment in self.added):
             self._count("inserted_rows", inserted)
@@ -229,11 +229,14 @@ class _Work:
             return pa.array(np.ones(block.num_rows, np.bool_))
         return evaluate(self.predicate, block, self.context, self.host.functions).fill_null(False)
 
-    def _refuse_outside(self, found: pa.Table) -> None:
+    def _inside(self, batch: pa.RecordBatch | pa.Table) -> pa.Table:
+        """These rows, on all of which the condition must be true. Raises InputError."""
+        found = conformed(batch, self.stored.snapshot.schema)
         outside = found.filter(pc.invert(self._true(found)))
         if outside.num_rows:
             one = outside.slice(0, 1).to_pylist()[0]
             raise InputError(f"the condition is not true on {outside.num_rows} of the rows to be written, such as {one}: leave them out")
+        return found
 
     def _unseen(self, snapshot_id: str) -> Collection[str]:
         """Blocks of a later snapshot that may hold rows that matter."""

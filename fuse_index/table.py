@@ -28,8 +28,10 @@ from fuse_index.host import Host
 from fuse_index.mutation import Mutations
 from fuse_index.naming import read_term
 from fuse_index.normalize import normalize
+from fuse_index.ordering import ClusterKey
 from fuse_index.plan import Plan, plan
 from fuse_index.predicate import Column, Context, Predicate
+from fuse_index.runs import write_runs
 from fuse_index.scan import Scan
 from fuse_index.search import search
 from fuse_index.verify import Verification, verify
@@ -77,6 +79,8 @@ class Table(History, Columns, Mutations, Compaction, Changing, ClusterKeys):
     ) -> Snapshot:  # fmt: skip
         """Add rows, indexed as they are written, in one commit; nothing happens if there are none.
 
+        By a clustering key they are sorted, as many at a time as the property ``sort_bytes`` (256 MiB) allows.
+
         ``data``: a pa.Table, RecordBatchReader, pandas DataFrame or Parquet path(s), with the table's columns by name.
         ``application``: (id, version) of a writer that wants each version written once. ``strict``: an index that fails
         on a block raises IndexFault, instead of leaving it out with a PluginWarning. ``evolve``: columns that the table
@@ -94,8 +98,7 @@ class Table(History, Columns, Mutations, Compaction, Changing, ClusterKeys):
                 schema = step(self.snapshot).schema
                 transaction.evolve(step)
         with self.stored.writer(building, schema) as writer:
-            for batch in coming:
-                writer.write(batch)
+            write_runs(writer, coming, ClusterKey.of(self.snapshot))
             staged = writer.finish()
         return self._move(transaction.append(staged).commit("append", application=application))
 
@@ -308,8 +311,9 @@ def create_table(
 ) -> Table:  # fmt: skip
     """A new, empty table at a path or URL (``s3://…``, ``memory://…``).
 
-    ``schema``: pa.Schema, Spark's StructType or DDL text. ``cluster_by``: columns by which writers sort.
-    ``properties``: such as ``block_rows``. ``options``: of the object store. Raises AlreadyExists, SchemaError.
+    ``schema``: pa.Schema, Spark's StructType or DDL text. ``cluster_by``: columns by which writers sort (see
+    ``Table.cluster_by``), with the property ``cluster_method`` along a curve. ``properties``: such as ``block_rows``. ``options``: of
+    the object store. Raises AlreadyExists, SchemaError, InvalidArgument.
     """
     made = storage.Table.create(url, rows.schema_of(schema), tuple(cluster_by), dict(properties or {}), options=options)
     return Table(made, host or Host.discover(), context or Context())

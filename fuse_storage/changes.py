@@ -18,7 +18,7 @@ from fuse_storage import columnar
 from fuse_storage.columnar import Indices
 from fuse_storage.drafts import Draft
 from fuse_storage.errors import AlreadyExists, Conflict, NotFound, SchemaError
-from fuse_storage.evolution import Step
+from fuse_storage.evolution import Step, cluster_by
 from fuse_storage.merging import Merger, gathering
 from fuse_storage.schema import Schema
 from fuse_storage.segments import StagedSegment, beside, listed, parts, read_list
@@ -174,6 +174,25 @@ class Evolve:
         evolved = self.step(draft.shape)
         draft.changed = draft.changed or evolved is not draft.shape
         draft.shape = evolved
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Another clustering key. Conflict if somebody else chose one, or changed columns."""
+
+    columns: Sequence[str]
+    method: str
+    name: str = "cluster by"
+
+    def apply(self, draft: Draft) -> None:
+        def keyed(found: Snapshot) -> tuple[Any, ...]:
+            return found.cluster_ids, found.cluster_method, found.schema_id, found.schemas
+
+        if winner := draft.since(lambda before, after: keyed(before) != keyed(after)):
+            raise Conflict(f"columns or the clustering key were changed by {winner}: look at them again before choosing", str(winner))
+        made = cluster_by(draft.shape, self.columns, self.method)
+        draft.changed = draft.changed or made is not draft.shape
+        draft.shape = made
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fuse_storage import columnar
-from fuse_storage.changes import Append, Attach, Change, Define, Evolve, Gather, Overwrite, Restore, Undefine
+from fuse_storage.changes import Append, Attach, Change, Cluster, Define, Evolve, Gather, Overwrite, Restore, Undefine
 from fuse_storage.drafts import Draft
 from fuse_storage.errors import AlreadyExists, CommitUnknown, Conflict, Expired, NotFound, StorageError
 from fuse_storage.evolution import Step
@@ -94,6 +94,10 @@ class Transaction:
     def evolve(self, step: Step, indexed: bool = False) -> Transaction:
         """Change columns by a step of ``evolution``. ``indexed``: it also matters which indexes there are."""
         return self._stage(Evolve(step, indexed))
+
+    def cluster_by(self, columns: Sequence[str], method: str) -> Transaction:
+        """Choose by what rows are to be kept together from now on; by nothing, without columns."""
+        return self._stage(Cluster(tuple(columns), method))
 
     def restore(self, old: Snapshot) -> Transaction:
         """Make the table what it was at ``old``: rows, columns, indexes. Conflict if somebody changed it since it was read."""

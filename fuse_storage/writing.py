@@ -30,6 +30,8 @@ from fuse_storage.store import Store
 BLOCK_ROWS = 1_000_000
 BLOCK_BYTES = 128 << 20
 """Bytes of a block's rows in memory, uncompressed."""
+SORT_BYTES = 256 << 20
+"""Bytes of rows in memory that are sorted by the clustering key at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ class Limits:
     page_rows: int = PAGE_ROWS
     segment_blocks: int = MAX_BLOCKS
     pack_bytes: int = PACK_BYTES
+    sort_bytes: int = SORT_BYTES
 
     @staticmethod
     def of(properties: Mapping[str, Any], **limits: int) -> Limits:

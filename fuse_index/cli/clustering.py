@@ -14,6 +14,23 @@ from fuse_index.cli.options import At, Branch, Json, TableArgument, names
 app = typer.Typer()
 
 
+@app.command(name="cluster-by")
+def cluster_by(
+    table: TableArgument,
+    columns: Annotated[str | None, typer.Argument(metavar="[COLUMNS]", help="Columns, the first deciding, separated by commas.")] = None,
+    method: Annotated[str, typer.Option("--method", help="linear, or along a curve: zorder, hilbert.")] = "linear",
+    none: Annotated[bool, typer.Option("--none", help="Keep no order from now on.")] = False,
+    branch: Branch = "main",
+    as_json: Json = False,
+) -> None:
+    """Choose by which columns rows are kept together from now on."""
+    if none != (columns is None):
+        raise typer.BadParameter("give columns, or --none", param_hint="COLUMNS")
+    made = open_table(table, branch=branch).cluster_by(names(columns) or None, method)
+    told = f"clustered by {', '.join(made.cluster_by)} ({made.cluster_method})" if made.cluster_by else "clustered by nothing"
+    output.report({"snapshot": made.id, "cluster_by": list(made.cluster_by), "method": made.cluster_method}, told, as_json)
+
+
 @app.command()
 def clustering(
     table: TableArgument,

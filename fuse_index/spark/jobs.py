@@ -49,9 +49,9 @@ class Layout:
 def write(df: DataFrame, url: str, mode: str = "append", *, branch: str = "main", rows: int | None = None, **store: str) -> None:
     """Write like ``df.write.format("fuse").mode(mode).save(url)``, with rows kept together and blocks filled.
 
-    With a cluster key, rows are partitioned by ranges of it and sorted within; without one, partitions are only merged
-    until they fill blocks. ``rows`` spares counting them first. ``store`` are options of the object store. Raises as
-    ``save`` does; ``install`` must have been called for this session.
+    With a linear cluster key, rows are partitioned by ranges of it and sorted within; without one, partitions are only merged
+    until they fill blocks, and along a curve tasks sort their own rows. ``rows`` spares counting them first. ``store`` are
+    options of the object store. Raises as ``save`` does; ``install`` must have been called for this session.
     """
     options = _options(branch, store)
     layout = near_table(df.sparkSession, partial(layout_of, place({"path": url, **options}, WRITING)))
@@ -68,7 +68,8 @@ def layout_of(place: Place) -> Layout:
     except NotFound:
         return Layout()
     paths = {".".join(path): path for path, _ in snapshot.schema.leaves()}
-    return Layout(tuple(paths[name] for name in snapshot.cluster_by), int(snapshot.properties.get("block_rows", BLOCK_ROWS)))
+    keys = snapshot.cluster_by if snapshot.cluster_method == "linear" else ()
+    return Layout(tuple(paths[name] for name in keys), int(snapshot.properties.get("block_rows", BLOCK_ROWS)))
 
 
 def _arranged(df: DataFrame, layout: Layout, rows: int) -> DataFrame:

@@ -16,6 +16,8 @@ from pyspark.sql.types import StructType
 
 from fuse_index.build import Builder, builders
 from fuse_index.host import Host
+from fuse_index.ordering import ClusterKey
+from fuse_index.runs import write_runs
 from fuse_index.spark import schemas
 from fuse_index.spark.options import OptionError, Place
 from fuse_storage import AlreadyExists, NotFound, SchemaError, StagedSegment, StorageError, Table
@@ -35,11 +37,15 @@ class Writer(DataSourceArrowWriter):
         self.table, self.builders, self.names, self.overwrite = table, tuple(builders), tuple(names), overwrite
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        """In a task: cut blocks, build sidecars, all in one pass. A few blocks' worth of memory, however many rows."""
+        """In a task: cut blocks, build sidecars, all in one pass. A few blocks' worth of memory, however many rows.
+
+        Where the clustering key is a curve, of which Spark knows nothing, rows are sorted in runs as a local append's are.
+        """
+        key = ClusterKey.of(self.table.snapshot)
         writing = self.table.writer(self.builders)
         try:
-            for batch in iterator:
-                writing.write(batch.rename_columns(list(self.names)))
+            renamed = (batch.rename_columns(list(self.names)) for batch in iterator)
+            write_runs(writing, renamed, None if key is None or key.method == "linear" else key)
             return Written(tuple(writing.finish()))
         except BaseException:  # a cancelled task is stopped by an exception, too
             writing.abort()

@@ -18,3 +18,13 @@ def test_what_cannot_be_looked_at_is_said(run, people, tmp_path):
     assert run("clustering", people).code == 1
     assert "linear, zorder, hilbert" in run("clustering", people, "--by", "id,name", "--method", "snake").err
     assert run("clustering", people, "--by", "id", "--picture", tmp_path / "depth.png").code == 2
+
+
+def test_a_key_is_chosen_and_given_up(run, people):
+    assert run("cluster-by", people, "city, `id`", "--method", "zorder").out == "clustered by city, id (zorder)\n"
+    assert run("show", people, "--json").json["cluster_by"] == ["city", "id"]
+    assert run("clustering", people, "--json").json["method"] == "zorder"
+    assert run("cluster-by", people, "--none", "--json").json["cluster_by"] == []
+    assert run("cluster-by", people).code == 2
+    assert run("cluster-by", people, "id", "--none").code == 2
+    assert "did you mean" in run("cluster-by", people, "citty").err

@@ -45,6 +45,14 @@ def test_rows_are_kept_together_by_the_cluster_key(session: SparkSession, url: s
     assert table.explain("id BETWEEN 0 AND 4999").to_dict()["blocks"]["kept"] <= 8  # of 12: ranges, not samples, are exact
 
 
+def test_along_a_curve_each_task_sorts_its_rows(session: SparkSession, url: str) -> None:
+    create_table(url, SCHEMA, cluster_by=["id", "s"], properties={"block_rows": 1000, "cluster_method": "hilbert"})
+    jobs.write(shuffled(session), url)
+
+    assert sorted(open_table(url).scan().to_arrow().column("id").to_pylist()) == list(range(10_000))
+    assert open_table(url).clustering().average_depth < 7  # 10 blocks, unsorted all of them
+
+
 def test_blocks_are_sized_to_the_tables_property(session: SparkSession, url: str) -> None:
     create_table(url, SCHEMA, cluster_by=["id"], properties={"block_rows": 1000})
     jobs.write(shuffled(session), url)
