@@ -10,12 +10,12 @@
 For Spark: ``from fuse_index import spark``. For authors of index kinds: ``fuse_index.plugin``.
 """
 
-from fuse_index.errors import BuildError, DefinitionError, FuseIndexError, IndexFault, InputError, OpaqueError, ReadOnly, WhereError
+from fuse_index.errors import BuildError, DefinitionError, FuseIndexError, IndexFault, InputError, OpaqueError, WhereError
 from fuse_index.explain import Explanation
 from fuse_index.host import Host, PluginWarning
 from fuse_index.predicate import Context
 from fuse_index.scan import Scan
-from fuse_index.table import Table, create_table, open_table
+from fuse_index.table import Table, create_table, open_table, recover_table
 from fuse_index.verify import Verification
 from fuse_storage import (
     AlreadyExists,
@@ -26,6 +26,7 @@ from fuse_storage import (
     FormatError,
     InvalidArgument,
     NotFound,
+    ReadOnly,
     SchemaError,
     Snapshot,
     StorageError,
@@ -36,5 +37,5 @@ __all__ = [
     "AlreadyExists", "BuildError", "CommitUnknown", "Conflict", "Context", "Corrupt", "DefinitionError", "Expired", "Explanation",
     "FormatError", "FuseIndexError", "Host", "IndexFault", "InputError", "InvalidArgument", "NotFound", "OpaqueError",
     "PluginWarning", "ReadOnly", "Scan", "SchemaError", "Snapshot", "StorageError", "Table", "Unsupported", "Verification",
-    "WhereError", "create_table", "open_table",
+    "WhereError", "create_table", "open_table", "recover_table",
 ]  # fmt: skip

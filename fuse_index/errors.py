@@ -5,7 +5,6 @@ FuseIndexError
 ├── OpaqueError      also a ValueError: a predicate that only Spark can evaluate was to be evaluated here
 ├── DefinitionError  also a ValueError: an index cannot be defined, found or built as asked
 ├── InputError       also a ValueError: what was handed over is not what is taken: rows, a schema, a predicate
-├── ReadOnly         a handle that reads an older state was asked to change the table
 ├── BuildError       a build could not be finished; what it had done is kept
 └── IndexFault       an index did something wrong; only raised in strict mode
 """
@@ -29,10 +28,6 @@ class DefinitionError(FuseIndexError, ValueError):
 
 class InputError(FuseIndexError, ValueError):
     """What was handed over is not what is taken: rows, a schema, a predicate. The message names it, and what to give."""
-
-
-class ReadOnly(FuseIndexError):
-    """A handle that was opened at an older state was asked to change the table. Open it without ``at`` to do that."""
 
 
 class BuildError(FuseIndexError):

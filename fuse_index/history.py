@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 REFS = pa.schema([
     ("name", pa.string()), ("kind", pa.string()), ("snapshot", pa.string()), ("timestamp", pa.timestamp("us", "UTC")),
-    ("expires", pa.timestamp("us", "UTC")),
+    ("expires", pa.timestamp("us", "UTC")), ("holder", pa.string()),
 ])  # fmt: skip
 
 
@@ -51,6 +52,16 @@ class History:
         Nothing of the rows is copied. Raises AlreadyExists if there is such a branch.
         """
         made = storage.create_branch(self.stored, name)
+        return replace(self, stored=made, pinned=False)  # type: ignore[type-var, return-value]
+
+    def clone(self, url: str, options: Mapping[str, str] | None = None) -> Table:
+        """A new table at ``url`` that begins as the snapshot that this handle reads, indexes included; a handle of it.
+
+        Rows and index payloads are shared and stay where they are: a tag ``clone-…`` in this table keeps them from its vacuum,
+        until ``untag`` says that the clone is gone. ``options``: of the new table's store, with which this table's files must be
+        readable too. Raises AlreadyExists where there is anything, Conflict or NotFound beside a vacuum, StorageError.
+        """
+        made = storage.clone(self.stored, storage.open_store(url, options))
         return replace(self, stored=made, pinned=False)  # type: ignore[type-var, return-value]
 
     def drop_branch(self, name: str) -> None:
@@ -90,14 +101,17 @@ class History:
         return storage.collect(self.stored.store, retention, keep, dry_run, force)
 
     def refs(self) -> pa.Table:
-        """All branches and tags: what they name, since when, and until when."""
+        """All branches and tags: what they name, since when, until when, and which clone needs it."""
         store = self.stored.store
         rows: list[dict[str, Any]] = [
             {"name": name, "kind": "branch", "snapshot": head.snapshot_id, "timestamp": head.timestamp}
             for name, head in storage.branches(store).items()
         ]
         rows += [
-            {"name": tag.name, "kind": "tag", "snapshot": tag.snapshot_id, "timestamp": tag.timestamp, "expires": tag.expires}
+            {
+                "name": tag.name, "kind": "tag", "snapshot": tag.snapshot_id, "timestamp": tag.timestamp, "expires": tag.expires,
+                "holder": tag.holder,
+            }
             for tag in storage.tags(store)
         ]
         return pa.Table.from_pylist(rows, REFS)

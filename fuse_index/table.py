@@ -21,7 +21,7 @@ from fuse_index.clustering import ClusterKeys
 from fuse_index.columns import Columns, adding
 from fuse_index.compaction import Compaction
 from fuse_index.definitions import Definition, Unavailable, define, load
-from fuse_index.errors import DefinitionError, InputError, ReadOnly
+from fuse_index.errors import DefinitionError, InputError
 from fuse_index.explain import Explanation
 from fuse_index.history import History
 from fuse_index.host import Host
@@ -35,7 +35,7 @@ from fuse_index.runs import write_runs
 from fuse_index.scan import Scan
 from fuse_index.search import search
 from fuse_index.verify import Verification, verify
-from fuse_storage import Snapshot
+from fuse_storage import ReadOnly, Recovery, Snapshot
 
 Progress = Callable[[int, int], None]
 """Told after each step how many blocks are done, and how many there are to do."""
@@ -285,6 +285,8 @@ class Table(History, Columns, Mutations, Compaction, Changing, ClusterKeys):
     def _writable(self) -> None:
         if self.pinned:
             raise ReadOnly(f"this handle reads snapshot {self.snapshot.id} as it was: open the table without at= to change it")
+        if isinstance(self.stored.store, storage.ReadOnlyStore):
+            raise ReadOnly(f"{self.stored.store.url} was opened to be read only: open it without read_only to change it")
 
     def _move(self, stored: storage.Table) -> Snapshot:
         self.stored = stored
@@ -319,10 +321,25 @@ def create_table(
     return Table(made, host or Host.discover(), context or Context())
 
 
+def recover_table(
+    url: str, heads: Mapping[str, str] | None = None, *, dry_run: bool = False, options: Mapping[str, str] | None = None
+) -> Recovery:
+    """Make the lost refs of a table anew from its snapshots: of whole branches, and what is missing in the midst of one.
+
+    ``heads``: the id of the newest snapshot of a branch by its name, where the files leave a doubt. Tags, and that branches were
+    dropped, stay lost. ``dry_run`` writes nothing. Raises InvalidArgument for a doubt, naming the ids; NotFound, StorageError.
+    """
+    return storage.recover(storage.open_store(url, options), heads, dry_run)
+
+
 def open_table(
-    url: str, branch: str = "main", at: str | datetime | None = None, *,
+    url: str, branch: str = "main", at: str | datetime | None = None, *, read_only: bool = False,
     options: Mapping[str, str] | None = None, host: Host | None = None, context: Context | None = None,
 ) -> Table:  # fmt: skip
-    """The table at a path or URL, as it is now or as it was ``at`` a snapshot id, tag or time. Raises NotFound."""
-    stored = storage.Table.open(url, branch=branch, at=at, options=options)
+    """The table at a path or URL, as it is now or as it was ``at`` a snapshot id, tag or time. Raises NotFound.
+
+    ``read_only``: whatever would write or delete anything through this handle, a tag too, raises ReadOnly.
+    """
+    source = storage.ReadOnlyStore(storage.open_store(url, options)) if read_only else url
+    stored = storage.Table.open(source, branch=branch, at=at, options=options)
     return Table(stored, host or Host.discover(), context or Context(), pinned=at is not None)

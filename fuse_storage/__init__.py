@@ -3,6 +3,7 @@
 from fuse_storage.block_frames import Blocks, Zones
 from fuse_storage.branching import branches, create_branch, drop_branch, fast_forward, leads_to, restore
 from fuse_storage.cache import Cache, shared
+from fuse_storage.cloning import clone
 from fuse_storage.conform import conform as conformed
 from fuse_storage.differences import Difference, Extent, difference, exchanged, narrowed
 from fuse_storage.errors import (
@@ -14,6 +15,7 @@ from fuse_storage.errors import (
     FormatError,
     InvalidArgument,
     NotFound,
+    ReadOnly,
     SchemaError,
     StorageError,
     Unsupported,
@@ -23,6 +25,8 @@ from fuse_storage.frames import SegmentList, Units
 from fuse_storage.metered import Metered, metered
 from fuse_storage.objects import Object
 from fuse_storage.packs import Pack, PackPayload, Sidecar, seal
+from fuse_storage.read_only import ReadOnlyStore
+from fuse_storage.recovery import Recovery, recover
 from fuse_storage.references import Reference
 from fuse_storage.refs import RefEntry
 from fuse_storage.rewriting import Swap
@@ -45,10 +49,11 @@ from fuse_storage.writing import Limits, SegmentWriter
 __all__ = [
     "AlreadyExists", "Blocks", "CLUSTER_METHODS", "Cache", "ColumnStatistics", "CommitUnknown", "Conflict", "Corrupt",
     "Difference", "Expired", "Extent", "Field", "FormatError", "InvalidArgument", "Limits", "Litter", "Metered", "NotFound",
-    "Object", "Pack", "PackPayload", "RefEntry", "Reference", "Schema", "SchemaError", "SegmentList", "SegmentWriter",
-    "Sidecar", "SidecarBuilder", "SidecarRows", "SidecarWriter", "Snapshot", "StagedSegment", "StagedSidecars", "Step",
-    "StorageError", "Store", "Swap", "Table", "Tag", "Transaction", "Units", "Unsupported", "Zones", "add_column", "branches",
-    "change_type", "cluster_by", "cluster_ids", "collect", "column_values", "compute_statistics", "conformed", "create_branch",
-    "difference", "drop_branch", "drop_column", "drop_tag", "exchanged", "fast_forward", "leads_to", "metered", "move_column",
-    "narrowed", "open_store", "rename_column", "restore", "seal", "shared", "tags",
+    "Object", "Pack", "PackPayload", "ReadOnly", "ReadOnlyStore", "Recovery", "RefEntry", "Reference", "Schema", "SchemaError",
+    "SegmentList", "SegmentWriter", "Sidecar", "SidecarBuilder", "SidecarRows", "SidecarWriter", "Snapshot", "StagedSegment",
+    "StagedSidecars", "Step", "StorageError", "Store", "Swap", "Table", "Tag", "Transaction", "Units", "Unsupported", "Zones",
+    "add_column", "branches", "change_type", "clone", "cluster_by", "cluster_ids", "collect", "column_values",
+    "compute_statistics", "conformed", "create_branch", "difference", "drop_branch", "drop_column", "drop_tag", "exchanged",
+    "fast_forward", "leads_to", "metered", "move_column", "narrowed", "open_store", "recover", "rename_column", "restore", "seal",
+    "shared", "tags",
 ]  # fmt: skip

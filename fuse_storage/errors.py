@@ -8,6 +8,7 @@ StorageError          something about the store itself: permission, network, dis
 ├── Expired           this writer took longer than it may: begin again
 ├── SchemaError       also a ValueError: the rows or the change do not fit the columns
 ├── InvalidArgument   also a ValueError: a name, a time or a property that cannot be: give another
+├── ReadOnly          a handle that only reads was asked to change the table: open it otherwise
 └── FormatError       the bytes are not what we write: do not retry
     ├── Corrupt       they were, and are damaged: repair or rebuild
     └── Unsupported   they are of a newer version: upgrade
@@ -65,6 +66,10 @@ class SchemaError(StorageError, ValueError):
 
 class InvalidArgument(StorageError, ValueError):
     """A name, a time or a property that cannot be; the message names it and says what can."""
+
+
+class ReadOnly(StorageError):
+    """A handle that was opened to be read only, or at an older state, was asked to change the table."""
 
 
 class FormatError(StorageError):

@@ -21,6 +21,7 @@ from fuse_storage.packs import PackPayload
 from fuse_storage.references import Reference, read_verified
 from fuse_storage.refs import RefEntry
 from fuse_storage.segments import BLOCK, MAX_BLOCKS, block_path, parts, read_list, sidecar_parts, zone_parts
+from fuse_storage.sharing import located
 from fuse_storage.sidecars import FIXED
 from fuse_storage.snapshots import Snapshot
 from fuse_storage.statistics import compute, leaf
@@ -94,14 +95,15 @@ def _check_snapshot(table: Table) -> None:
 
 def _check_file(table: Table, row: dict[str, object]) -> None:
     path = str(row["location"] or block_path(str(row["id"])))
-    read_verified(table.store, Reference(path, int(str(row["size"])), str(row["hash"])))
+    store, path = located(table.store, path)
+    read_verified(store, Reference(path, int(str(row["size"])), str(row["hash"])))
     counts = row["zone_rows"]
     assert isinstance(counts, list)
     assert sum(counts) == row["row_count"] == row["live_rows"]
     schema = table.snapshot.schemas[int(str(row["schema_id"]))]
     file = BlockFile(path, int(str(row["footer_offset"])), int(str(row["footer_length"])))
     for zone, count in enumerate(counts):
-        assert blocks.read(table.store, file, schema, schema.names[:1], [zone], Cache(0)).num_rows == count
+        assert blocks.read(store, file, schema, schema.names[:1], [zone], Cache(0)).num_rows == count
 
 
 def _check_sidecars(table: Table, place: Part) -> None:
@@ -113,7 +115,7 @@ def _check_sidecars(table: Table, place: Part) -> None:
             assert row["summary"] is None
         elif row["pack"] is not None:
             span = (row["offset"], row["length"])
-            payload = PackPayload(table.store, row["pack"], row["chunk"], row["pack_length"], span, Cache(0))
+            payload = PackPayload(*located(table.store, row["pack"]), row["chunk"], row["pack_length"], span, Cache(0))
             assert [len(data) for data in payload.read([(0, payload.size)])] == [row["length"]]
 
 

@@ -32,7 +32,7 @@ MAX_BLOCKS = 1000
 
 BLOCK = pa.schema([
     ("id", pa.string()),
-    ("location", pa.string()),  # null: where blocks of this table are
+    ("location", pa.string()),  # null: where blocks of this table are; else the URL of a clone's block
     ("format", pa.string()),
     ("row_count", pa.int64()),
     ("live_rows", pa.int64()),  # fewer than row_count once rows can be deleted without rewriting

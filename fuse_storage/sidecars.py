@@ -19,6 +19,7 @@ from fuse_storage.columnar import Group, Indices, Rows, flat, numbers
 from fuse_storage.errors import StorageError
 from fuse_storage.packs import PackPayload
 from fuse_storage.references import Reference
+from fuse_storage.sharing import located
 
 SUMMARIES: Group = ("indexed", "version", "summary")
 SPANS: Group = ("pack", "offset", "length", "chunk", "pack_length")
@@ -107,7 +108,7 @@ class SidecarRows:
         pack, offset, length, chunk, pack_length = (self._spans.column(name)[block].as_py() for name in SPANS)
         if pack is None:
             return None
-        return PackPayload(self._rows.store, pack, chunk, pack_length, (offset, length))
+        return PackPayload(*located(self._rows.store, pack), chunk, pack_length, (offset, length))
 
     def packs(self) -> list[tuple[PackPayload, Indices]]:
         """Each pack in which payloads lie, as one payload, and the numbers of the blocks whose payloads they are.
@@ -121,7 +122,7 @@ class SidecarRows:
         for number, key in enumerate(codes.dictionary.to_pylist()):
             members = np.flatnonzero(numbers == number)
             first = int(members[0])
-            whole = PackPayload(self._rows.store, key, chunks[first].as_py(), lengths[first].as_py())
+            whole = PackPayload(*located(self._rows.store, key), chunks[first].as_py(), lengths[first].as_py())
             found.append((whole, members))
         return found
 

@@ -21,7 +21,7 @@ from fuse_storage.schema import Schema
 
 FORMAT = "fuse-index table"
 FORMAT_VERSION = 1
-READER_FEATURES: frozenset[str] = frozenset()
+READER_FEATURES: frozenset[str] = frozenset(["shared-files"])
 """Features of later format versions that this version reads."""
 WRITER_FEATURES: frozenset[str] = frozenset()
 """Features that this version keeps intact when it writes."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
@@ -31,6 +32,7 @@ from fuse_storage.references import new_id, read_verified
 from fuse_storage.refs import MAIN, NAME, Branch, RefEntry, is_id, next_timestamp, written
 from fuse_storage.schema import Schema
 from fuse_storage.segments import read_list
+from fuse_storage.sharing import located
 from fuse_storage.sidecar_writing import SidecarBuilder, SidecarWriter
 from fuse_storage.snapshots import CLUSTER_METHODS, Snapshot, place_of, snapshot_path
 from fuse_storage.store import Store, open_store
@@ -76,7 +78,7 @@ class Table:
             raise SchemaError("a table needs at least one column")
         clustered = cluster_ids(made, cluster_by, properties.get("cluster_method", CLUSTER_METHODS[0]))
         branch = Branch(store, MAIN)
-        _refuse_occupied(branch)
+        refuse_occupied(branch)
         columns = [part for field in made.fields for part in field.walk()]
         snapshot = Snapshot(
             id=new_id(), sequence=1, branch=MAIN, commit_id=new_id(), parent=None, timestamp=next_timestamp(None), operation="create",
@@ -198,12 +200,15 @@ class Table:
         ``rows``: which rows of these zones, one element for each; pages without any of them are not read.
         Raises SchemaError for an unknown column, NotFound or Corrupt for a damaged file.
         """
-        return blocks.read(self.store, blocks_of.file(block), self.snapshot.schema, columns, zones, rows=rows)
+        file = blocks_of.file(block)
+        store, key = located(self.store, file.key)
+        return blocks.read(store, replace(file, key=key), self.snapshot.schema, columns, zones, rows=rows)
 
     def listing(self) -> tuple[list[str], Indices]:
         """Paths or URLs of all blocks' files, in their order, and their sizes in bytes."""
         found = self.blocks()
-        return [self.store.path(key) or f"{self.store.url}/{key}" for key in found.locations], found.sizes
+        places = [located(self.store, location) for location in found.locations]
+        return [store.path(key) or f"{store.url}/{key}" for store, key in places], found.sizes
 
     def writer(self, sidecars: Sequence[SidecarBuilder] = (), schema: Schema | None = None, **limits: int) -> SegmentWriter:
         """Takes rows, stages segments with what these indexes know of them. ``limits``: see ``writing.Limits``.
@@ -286,13 +291,16 @@ def _aware(when: datetime, text: str) -> datetime:
     return when
 
 
-def _refuse_occupied(branch: Branch) -> None:
+def refuse_occupied(branch: Branch) -> None:
+    """Raises AlreadyExists where there is a table, what is left of one, or anything else."""
     store = branch.store
     if branch.find(1) is not None:
         raise AlreadyExists(f"{store.url} already is a table: open it, or choose another place")
     for found in store.list():
         if not found.key.startswith(OWN):
             raise AlreadyExists(f"{store.url} holds other files, such as {found.key!r}: choose an empty place for a table")
+        if found.key.startswith(("_sg/", "_b/")):
+            raise AlreadyExists(f"{store.url} holds rows of a table whose refs are lost, such as {found.key!r}: recover it")
     _refuse_file(store)
 
 
@@ -312,4 +320,6 @@ def _not_a_table(chain: Branch, missing: NotFound) -> StorageError:
     other = next((found.key for found in store.list() if not found.key.startswith(OWN)), None)
     if other is not None:
         return NotFound(f"{store.url} is no table of this kind: it holds other files, such as {other!r}")
+    if next(iter(store.list("_ss")), None) is not None:
+        return NotFound(f"{store.url} is a table whose refs are lost: recover it from its snapshots (fuse-index recover)")
     return NotFound(f"{store.url} is no table: there is nothing; create it first")

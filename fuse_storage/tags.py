@@ -16,13 +16,17 @@ FOLDER = "_refs/tag"
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """A name for one snapshot. ``expires`` (UTC): from when on it is as if there were no such tag; None is never."""
+    """A name for one snapshot. ``expires`` (UTC): from when on it is as if there were no such tag; None is never.
+
+    ``holder``: the URL of the table that needs the snapshot; None where a person does.
+    """
 
     name: str
     timestamp: datetime
     snapshot_id: str
     reference: Reference
     expires: datetime | None = None
+    holder: str | None = None
 
     def expired(self, now: datetime | None = None) -> bool:
         return self.expires is not None and self.expires <= (now or datetime.now(UTC))
@@ -30,7 +34,8 @@ class Tag:
     def encode(self) -> bytes:
         found = {"kind": "tag", "name": self.name, "timestamp": written(self.timestamp)}
         until = {} if self.expires is None else {"expires": written(self.expires)}
-        return sealed({**found, **until, "snapshot": {"id": self.snapshot_id, **self.reference.to_json()}})
+        held = {} if self.holder is None else {"holder": self.holder}
+        return sealed({**found, **until, **held, "snapshot": {"id": self.snapshot_id, **self.reference.to_json()}})
 
     @staticmethod
     def decode(data: bytes, where: str) -> Tag:
@@ -39,7 +44,7 @@ class Tag:
         try:
             held, until = found["snapshot"], found.get("expires")
             reference, expires = Reference.from_json(held), None if until is None else datetime.fromisoformat(until)
-            return Tag(found["name"], datetime.fromisoformat(found["timestamp"]), held["id"], reference, expires)
+            return Tag(found["name"], datetime.fromisoformat(found["timestamp"]), held["id"], reference, expires, found.get("holder"))
         except (LookupError, TypeError, ValueError) as problem:
             raise FormatError(f"{where} is no tag: {problem!r}") from problem
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 import typer
 from rich.text import Text
 
-from fuse_index import open_table
+from fuse_index import open_table, recover_table
 from fuse_index.cli import output
-from fuse_index.cli.options import At, Branch, Json, TableArgument, Where, names
+from fuse_index.cli.options import At, Branch, Json, TableArgument, Where, names, pairs
 
 app = typer.Typer()
 
@@ -152,6 +152,45 @@ def refs(table: TableArgument, as_json: Json = False) -> None:
     """List the branches and tags of a table."""
     found = open_table(table).refs()
     output.print_json(found.to_pylist()) if as_json else output.print_rows(found)
+
+
+@app.command()
+def clone(
+    table: TableArgument,
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="Where the new table is to be: an empty path or URL.")],
+    branch: Branch = "main",
+    at: At = None,
+    as_json: Json = False,
+) -> None:
+    """Make a new table that begins as this one, sharing its files; each has its own history from then on."""
+    made = open_table(table, branch=branch, at=at).clone(target).snapshot
+    held = made.summary["cloned_from"]["tag"]
+    record = {"table": table, "target": target, "snapshot": made.id, "rows": made.row_count, "tag": held}
+    output.report(record, f"{target} has the {made.row_count:,} rows of {table}, whose tag {held} keeps what they share", as_json)
+
+
+@app.command()
+def recover(
+    table: TableArgument,
+    heads: Annotated[
+        list[str] | None, typer.Option("--head", help="The newest snapshot of a branch, where it is in doubt: main=<id>; repeatable.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Make the lost refs of a table anew, from its snapshots."""
+    chosen = {name: str(id) for name, id in pairs(heads or [], "--head").items()}
+    found = recover_table(table, chosen, dry_run=dry_run).to_dict()
+    if as_json:
+        output.print_json(found)
+        return
+    for key, why in found["unreadable"].items():
+        output.note(f"{key} cannot be read: {why}")
+    if not found["branches"]:
+        output.note("nothing is missing")
+        return
+    columns = ("branch", "entries", "lost", "newest", "timestamp", "operation")
+    output.print_rows(output.table_of(found["branches"], columns), title="written" if found["done"] else "would be written")
 
 
 @app.command()

@@ -1,5 +1,8 @@
 """Tags, branches, restore and diff on the command line."""
 
+import shutil
+from pathlib import Path
+
 
 def test_a_branch_is_begun_written_and_brought_home(run, people, tmp_path):
     more = tmp_path / "more.csv"
@@ -44,6 +47,27 @@ def test_rows_that_changed_are_printed(run, people):
     assert told.out.count("delete") == 1
     assert "--limit 0" in told.err
     assert "no tag 'befor'" in run("changes", people, "befor").err
+
+
+def test_a_clone_is_made_and_named(run, people, tmp_path):
+    told = run("clone", people, tmp_path / "copy", "--json").json
+    assert told["rows"] == 30
+    assert run("query", tmp_path / "copy", "--count").out == "30\n"
+    assert [row["holder"] for row in run("refs", people, "--json").json if row["name"] == told["tag"]] == [str(tmp_path / "copy")]
+    again = run("clone", people, tmp_path / "copy")
+    assert (again.code, "already is a table" in again.err) == (1, True)
+
+
+def test_a_table_without_refs_says_so_and_is_recovered(run, people):
+    shutil.rmtree(Path(people) / "_refs")
+    lost = run("query", people, "--count")
+    assert (lost.code, "fuse-index recover" in " ".join(lost.err.split())) == (1, True)
+
+    assert "would be written" in run("recover", people, "--dry-run").out
+    assert run("recover", people, "--head", "main=0", "--dry-run").code == 1
+    assert run("recover", people, "--json").json["branches"][0]["branch"] == "main"
+    assert run("query", people, "--count").out == "30\n"
+    assert "nothing is missing" in run("recover", people).err
 
 
 def test_a_vacuum_counts_by_kind(run, people):

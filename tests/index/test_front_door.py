@@ -23,10 +23,10 @@ PROMISED = [
     "AlreadyExists", "BuildError", "CommitUnknown", "Conflict", "Context", "Corrupt", "DefinitionError", "Expired", "Explanation",
     "FormatError", "FuseIndexError", "Host", "IndexFault", "InputError", "InvalidArgument", "NotFound", "OpaqueError",
     "PluginWarning", "ReadOnly", "Scan", "SchemaError", "Snapshot", "StorageError", "Table", "Unsupported", "Verification",
-    "WhereError", "create_table", "open_table",
+    "WhereError", "create_table", "open_table", "recover_table",
 ]  # fmt: skip
 METHODS = [
-    "add_column", "append", "blocks", "branch", "change_type", "compact", "create_index", "delete", "diff", "drop_branch",
+    "add_column", "append", "blocks", "branch", "change_type", "clone", "compact", "create_index", "delete", "diff", "drop_branch",
     "drop_column", "drop_index", "explain", "fast_forward", "history", "indexes", "inspect_index", "merge", "move_column",
     "overwrite", "rebuild_index", "refresh", "refresh_index", "refs", "rename_column", "restore", "scan", "segments", "tag",
     "untag", "update", "vacuum", "verify_index",

@@ -41,6 +41,46 @@ def test_a_branch_is_written_and_comes_home_with_its_indexes(table):
     assert table.refs().column("name").to_pylist() == ["main"]
 
 
+def test_a_clone_skips_blocks_as_its_source_does_and_changes_alone(table):
+    table.create_index("by_name", "bloom", ["name"])
+    copy = table.clone(f"memory://clone-{uuid4().hex}")
+    copy.append(rows(4))
+    copy.delete("id = 1")
+
+    assert (ids(table), ids(copy)) == ([1, 2, 3], [2, 3, 4])
+    assert copy.explain("name = 'n3'").to_dict()["blocks"]["kept"] == 1
+    assert copy.verify_index("by_name").sound
+    assert copy.history().column("operation").to_pylist() == ["delete", "append", "clone"]
+    (held,) = [row for row in table.refs().to_pylist() if row["kind"] == "tag"]
+    assert held["holder"] == copy.stored.store.url
+
+
+def test_a_table_attached_to_be_read_is_not_changed_by_mistake(table):
+    attached = fuse.open_table(table.stored.store.url, read_only=True)
+    table.append(rows(4))
+
+    assert ids(attached.refresh(), "name = 'n4'") == [4]
+    for change in (
+        lambda: attached.append(rows(5)), lambda: attached.delete("id = 1"), lambda: attached.create_index("x", "bloom", ["name"]),
+        lambda: attached.tag("x"), lambda: attached.branch("x"), lambda: attached.vacuum(), lambda: attached.compact(),
+        lambda: attached.add_column("x", "int"), lambda: attached.restore(attached.snapshot.id),
+    ):  # fmt: skip
+        with pytest.raises(fuse.ReadOnly, match="was opened to be read only"):
+            change()
+
+
+def test_a_table_without_refs_is_recovered_with_its_indexes(table):
+    url = table.stored.store.url
+    table.create_index("by_name", "bloom", ["name"])
+    table.stored.store.delete([one.key for one in table.stored.store.list("_refs")])
+    with pytest.raises(fuse.NotFound, match="recover"):
+        fuse.open_table(url)
+
+    assert fuse.recover_table(url, dry_run=True).to_dict()["branches"][0]["newest"] == table.snapshot.id
+    assert fuse.recover_table(url).done
+    assert fuse.open_table(url).explain("name = 'n3'").to_dict()["blocks"]["kept"] == 1
+
+
 def test_what_was_tagged_is_read_and_restored(table):
     tag = table.tag("good", timedelta(days=7))
     assert tag.expires - tag.timestamp == pytest.approx(timedelta(days=7), abs=timedelta(seconds=5))

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import fuse_index as fuse
 from fuse_index import spark as fuse_spark
+from tests.spark.executed import files_read
 
 STRUCT = pa.struct([("a", pa.int32()), ("b", pa.string())])
 SCHEMA = pa.schema([
@@ -91,3 +92,15 @@ def test_filters_find_rows_of_old_and_new_blocks(both: tuple[DataFrame, DataFram
     found = sorted(row.id for row in native.where(where).select("id").collect())
     assert found == sorted(row.id for row in plain.where(where).select("id").collect())
     assert found == sorted(evolved.scan(where, columns=["id"]).to_arrow().column("id").to_pylist())
+
+
+def test_a_clone_is_read_from_the_files_of_its_source(spark: SparkSession, evolved: fuse.Table, tmp_path: Path) -> None:
+    url = str(tmp_path / "clone")
+    evolved.clone(url).append(evolved.scan("id = 5").to_arrow())
+    fuse_spark.install(spark)
+
+    native, source = fuse_spark.read(spark, url), spark.read.format("fuse").load(url)
+    assert sorted(row.id for row in native.collect()) == sorted(row.id for row in source.collect()) == [1, 2, 3, 4, 5, 5]
+    found = native.where("id = 5")
+    assert len(found.collect()) == 2
+    assert files_read(found) == 2

@@ -5,13 +5,9 @@ from collections.abc import Iterator
 
 import boto3
 import pytest
-from hypothesis import settings
 from moto.server import ThreadedMotoServer
 
 from fuse_storage import shared
-
-settings.register_profile("unhurried", deadline=None)  # how long a case takes says more of the machine than of the code
-settings.load_profile("unhurried")
 
 
 @pytest.fixture(autouse=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fuse_storage import Pack, Sidecar, SidecarBuilder, StagedSegment, StagedSidecars, Table
+from fuse_storage import Object, Pack, Sidecar, SidecarBuilder, StagedSegment, StagedSidecars, Table
 
 COLUMNS = pa.schema([("id", pa.int64()), ("name", pa.string())])
 
@@ -38,6 +39,23 @@ class Totals:
 
     def roll_up(self, summaries: pa.Array) -> pa.Scalar | None:
         return pc.sum(summaries) if summaries.null_count == 0 else None
+
+
+class Aged:
+    """A store that says of all files it held when ``age`` was called that they are three days old."""
+
+    def __init__(self, store: Any) -> None:
+        self.within, self.old = store, set[str]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.within, name)
+
+    def age(self) -> None:
+        self.old |= {found.key for found in self.within.list()}
+
+    def list(self, prefix: str = "") -> Iterator[Object]:
+        for found in self.within.list(prefix):
+            yield replace(found, modified=found.modified - timedelta(days=3)) if found.key in self.old else found
 
 
 def rows(ids: Sequence[int]) -> pa.Table:

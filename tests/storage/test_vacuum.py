@@ -1,38 +1,19 @@
 """What nothing leads to is deleted; what anything leads to, or a writer may still commit, is not, whatever happens when."""
 
 import random
-from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 import fuse_storage as storage
-from fuse_storage import Conflict, Corrupt, NotFound, Object, StorageError, Swap, Table, collect
+from fuse_storage import Conflict, Corrupt, NotFound, StorageError, Swap, Table, collect
 from fuse_storage.holding import give_notice
 from fuse_storage.testing import Crash, FaultyStore, invariants
-from tests.storage.small import COLUMNS, Totals, append, ids_of, known_by, staged, truth
+from tests.storage.small import COLUMNS, Aged, Totals, append, ids_of, known_by, staged, truth
 
 BUILDER = Totals()
 NOW = timedelta(0)
-
-
-class Aged:
-    """A store that says of all files it held when ``age`` was called that they are three days old."""
-
-    def __init__(self, store: Any) -> None:
-        self.within, self.old = store, set[str]()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.within, name)
-
-    def age(self) -> None:
-        self.old |= {found.key for found in self.within.list()}
-
-    def list(self, prefix: str = "") -> Iterator[Object]:
-        for found in self.within.list(prefix):
-            yield replace(found, modified=found.modified - timedelta(days=3)) if found.key in self.old else found
 
 
 @pytest.fixture

@@ -1,0 +1,173 @@
+"""Clones: a table of its own that shares files, and neither's writes, damage or vacuum reaches the other."""
+
+import pickle
+from datetime import timedelta
+
+import pytest
+
+import fuse_storage as storage
+from fuse_storage import AlreadyExists, ReadOnly, ReadOnlyStore, Table
+from fuse_storage.sharing import located
+from fuse_storage.testing import invariants
+from tests.storage.small import COLUMNS, Aged, Totals, append, ids_of, staged
+
+INDEX = Totals()
+
+
+@pytest.fixture
+def table(url: str) -> Table:
+    made = Table.create(url, COLUMNS, properties={"block_rows": 2})
+    made = made.transaction().define("totals", {"key": INDEX.key}).commit()
+    return append(append(made, 1, 2, 3, builders=[INDEX]), 4, builders=[INDEX])
+
+
+def cloned(table: Table, name: str = "copy") -> Table:
+    return storage.clone(table, storage.open_store(f"{table.store.url}-{name}", getattr(table.store, "options", None)))
+
+
+def kinds(table: Table) -> dict[str, int]:
+    found = [one.key.split("/")[0] for one in table.store.list() if not one.key.endswith("_hint")]
+    return {kind: found.count(kind) for kind in sorted(set(found))}
+
+
+def totals(table: Table) -> list[bytes]:
+    sidecars = table.blocks().sidecars(INDEX.key)
+    assert sidecars is not None
+    assert sidecars.error is None
+    payloads = [sidecars.payload(block) for block in range(len(sidecars))]
+    return [payload.read([(0, payload.size)])[0] for payload in payloads if payload is not None]
+
+
+def test_a_clone_has_all_that_its_source_has_and_no_rows_of_its_own(table: Table) -> None:
+    copy = cloned(table)
+
+    assert kinds(copy) == {"_refs": 1, "_sg": 4, "_ss": 2, "_x": 2}
+    assert ids_of(copy) == ids_of(table) == [1, 2, 3, 4]
+    assert totals(copy) == totals(table) == [b"[1, 2]", b"[3]", b"[4]"]
+    assert copy.snapshot.definitions == table.snapshot.definitions
+    assert copy.snapshot.schema == table.snapshot.schema
+    assert copy.listing()[0] == table.listing()[0]
+    invariants(copy)
+    invariants(Table.open(copy.store))
+    invariants(pickle.loads(pickle.dumps(copy)))
+
+
+def test_each_goes_its_own_way(table: Table) -> None:
+    copy = append(cloned(table), 5, 6, builders=[INDEX])
+    table = append(table, 7, builders=[INDEX])
+
+    assert (ids_of(copy), ids_of(table)) == ([1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 7])
+    assert totals(copy)[-1] == b"[5, 6]"
+    for each in (copy, table):
+        invariants(each)
+
+
+def test_merged_segments_and_clones_of_clones_still_know_where_rows_are(table: Table) -> None:
+    copy = cloned(table)
+    for id in range(5, 15):
+        copy = append(copy, id, builders=[INDEX])
+    again = append(cloned(copy, "again"), 99)
+
+    assert len(copy.segments()) < 12
+    assert ids_of(again) == [*range(1, 15), 99]
+    assert totals(again) == totals(copy)
+    invariants(again)
+
+
+@pytest.mark.parametrize("first", ["source", "clone"])
+def test_neither_vacuum_takes_what_the_other_needs(table: Table, first: str) -> None:
+    copy = cloned(table)
+    table = table.transaction().overwrite(staged(table, [100])).commit()
+    copy = append(copy, 5)
+    for each in [table, copy] if first == "source" else [copy, table]:
+        store = Aged(each.store)
+        store.age()
+        assert sum(storage.collect(store, timedelta(0), force=True).files.values())
+    storage.shared.clear()
+
+    assert ids_of(Table.open(copy.store)) == [1, 2, 3, 4, 5]
+    assert ids_of(Table.open(table.store)) == [100]
+
+
+def test_the_tag_says_who_needs_it(table: Table) -> None:
+    copy = cloned(table)
+    (tag,) = storage.tags(table.store)
+
+    assert (tag.snapshot_id, tag.holder) == (table.snapshot.id, copy.store.url)
+    assert copy.snapshot.summary["cloned_from"] == {"url": table.store.url, "snapshot": table.snapshot.id, "tag": tag.name}
+
+
+def test_what_cannot_be_cloned_leaves_nothing_behind(table: Table) -> None:
+    other = cloned(table)
+    with pytest.raises(AlreadyExists, match="already is a table"):
+        storage.clone(table, other.store)
+    with pytest.raises(AlreadyExists):
+        storage.clone(table, table.store)
+    list_path = table.snapshot.segments
+    assert list_path is not None
+    storage.shared.clear()
+    table.store.delete([list_path.path])
+    with pytest.raises(storage.NotFound):
+        cloned(Table.open(table.store), "third")
+
+    assert len(storage.tags(table.store)) == 1
+
+
+def test_damage_in_metadata_that_only_helps_is_left_behind(table: Table) -> None:
+    storage.shared.clear()
+    table.store.delete([one.key for one in table.store.list("_x")] + [one.key for one in table.store.list("_sg") if "zones" in one.key])
+    copy = cloned(Table.open(table.store))
+
+    assert ids_of(copy) == [1, 2, 3, 4]
+    assert copy.blocks().sidecars(INDEX.key) is None
+    invariants(copy)
+
+
+def test_files_of_another_bucket_folder_are_read_with_the_same_credentials(s3: dict[str, str]) -> None:
+    options = {**s3, "allow_http": "true"}
+    table = append(Table.create("s3://tables/cloned", COLUMNS, options=options), 1, 2)
+    copy = storage.clone(table, storage.open_store("s3://tables/clone", options))
+    storage.shared.clear()
+
+    assert ids_of(append(Table.open("s3://tables/clone", options=options), 3)) == [1, 2, 3]
+    assert copy.listing()[0][0].startswith("s3://tables/cloned/_b/")
+
+
+@pytest.mark.parametrize("location", ["/etc/passwd", "s3://tables/x/_sg/a.parquet", "memory://t"])
+def test_a_location_that_is_no_file_of_a_table_is_refused(table: Table, location: str) -> None:
+    with pytest.raises(storage.StorageError, match="which is no file of a table"):
+        located(table.store, location)
+
+
+def test_an_empty_table_is_cloned(url: str) -> None:
+    copy = cloned(Table.create(url, COLUMNS))
+
+    assert ids_of(append(copy, 1)) == [1]
+    invariants(copy)
+
+
+def test_an_older_version_refuses_a_clone_by_the_name_of_what_it_lacks(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy = cloned(table)
+    storage.shared.clear()
+    monkeypatch.setattr("fuse_storage.snapshots.READER_FEATURES", frozenset())
+
+    with pytest.raises(storage.Unsupported, match="shared-files"):
+        Table.open(copy.store)
+
+
+def test_a_table_that_is_read_only_is_read_and_never_written(table: Table) -> None:
+    attached = Table.open(ReadOnlyStore(table.store))
+    before = kinds(table)
+
+    assert ids_of(attached) == [1, 2, 3, 4]
+    assert attached.listing()[0] == table.listing()[0]
+    for change in (
+        lambda: append(attached, 5),
+        lambda: attached.tag("mine"),
+        lambda: storage.create_branch(attached, "mine"),
+        lambda: storage.collect(attached.store, timedelta(days=1)),
+    ):
+        with pytest.raises(ReadOnly, match="was opened to be read only"):
+            change()
+    assert kinds(table) == before
+    assert ids_of(pickle.loads(pickle.dumps(attached))) == [1, 2, 3, 4]
