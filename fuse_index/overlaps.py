@@ -19,8 +19,8 @@ from fuse_storage import ColumnStatistics
 Ranks = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-UNKNOWN, NULL = -1, 0
-"""Ranks of a lower bound that is not known, and of NULL. Values begin at 1."""
+UNKNOWN, NULL = 0, 1
+"""Ranks of a lower bound that is not known, and of NULL. Values begin at 2."""
 SINGLE = 16
 """Depths up to this are counted one by one in a histogram; above, each bucket is twice as wide as the one before."""
 
@@ -67,7 +67,7 @@ class Overlaps:
 def column(found: ColumnStatistics, row_counts: Ranks) -> Intervals:
     """Blocks in the order of one column."""
     count = len(found)
-    ranks = np.asarray(pc.rank(pa.concat_arrays([found.min, found.max]), tiebreaker="dense"), np.int64)  # NaN after numbers
+    ranks = np.asarray(pc.rank(pa.concat_arrays([found.min, found.max]), tiebreaker="dense"), np.int64) + NULL  # NaN after numbers
     bounded = [np.asarray(bound.is_valid(), np.bool_) for bound in (found.min, found.max)]
     above = int(ranks.max(initial=0)) + 1
     nulls = np.asarray(found.null_count.fill_null(-1), np.int64)

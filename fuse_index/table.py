@@ -31,6 +31,7 @@ from fuse_index.normalize import normalize
 from fuse_index.ordering import ClusterKey
 from fuse_index.plan import Plan, plan
 from fuse_index.predicate import Column, Context, Predicate
+from fuse_index.reclustering import Reclustering
 from fuse_index.runs import write_runs
 from fuse_index.scan import Scan
 from fuse_index.search import search
@@ -42,7 +43,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass
-class Table(History, Columns, Mutations, Compaction, Changing, ClusterKeys):
+class Table(History, Columns, Mutations, Compaction, Changing, ClusterKeys, Reclustering):
     """One snapshot of a table, and the way to its next one.
 
     A handle reads the snapshot that it was opened at; a write through it moves it to the snapshot that the write made.

@@ -26,6 +26,8 @@ PLACES: Group = ("id", "location", "size", "footer_offset", "footer_length", "zo
 """Columns of blocks that are of interest for those that are left: read together, since that is one pass over files."""
 LIVE: Group = ("live_rows", "stats_exact")
 """What tells whether more than a vote can be had of statistics: asked for by few."""
+LEVEL: Group = ("level",)
+"""What tells which blocks are worth clustering first."""
 FEW = 16
 """Of so few files all that is not statistics is read at once: going back to a store is dearer."""
 
@@ -74,6 +76,11 @@ class Blocks:
         found = self._columns(LIVE)
         exact = np.asarray(pc.fill_null(found.column("stats_exact"), False).to_numpy(), np.bool_)
         return np.asarray(exact & (numbers(found, "live_rows", -1) == self.row_counts))
+
+    @cached_property
+    def levels(self) -> Indices:
+        """How often the rows of each were rewritten to be clustered, since they were last written otherwise."""
+        return numbers(self._columns(LEVEL), "level", 0)
 
     @cached_property
     def sizes(self) -> Indices:

@@ -210,15 +210,16 @@ class Table:
         places = [located(self.store, location) for location in found.locations]
         return [store.path(key) or f"{store.url}/{key}" for store, key in places], found.sizes
 
-    def writer(self, sidecars: Sequence[SidecarBuilder] = (), schema: Schema | None = None, **limits: int) -> SegmentWriter:
+    def writer(self, sidecars: Sequence[SidecarBuilder] = (), schema: Schema | None = None, level: int = 0, **limits: int) -> SegmentWriter:
         """Takes rows, stages segments with what these indexes know of them. ``limits``: see ``writing.Limits``.
 
-        ``schema``: other columns, which the transaction that commits these rows is to bring.
+        ``schema``: other columns, which the transaction that commits these rows is to bring. ``level``: how often these rows
+        have been rewritten to be clustered.
         """
         self.snapshot.refuse_writing()
         properties = self.snapshot.properties
         limited = Limits.of(properties, **limits)
-        return SegmentWriter(self.store, schema or self.snapshot.schema, tuple(sidecars), limited, properties)
+        return SegmentWriter(self.store, schema or self.snapshot.schema, tuple(sidecars), limited, properties, level)
 
     def sidecar_writer(self, builder: SidecarBuilder) -> SidecarWriter:
         """Stages what an index knows of segments that are already there."""

@@ -70,13 +70,17 @@ class _Job:
 
 @dataclass
 class SegmentWriter:
-    """Takes rows, gives staged segments. Used by one thread; ``with`` it, or ``abort`` it, if it may fail."""
+    """Takes rows, gives staged segments. Used by one thread; ``with`` it, or ``abort`` it, if it may fail.
+
+    ``level``: how often these rows have been rewritten to be clustered.
+    """
 
     store: Store
     schema: Schema
     builders: Sequence[SidecarBuilder] = ()
     limits: Limits = field(default_factory=Limits)
     properties: Mapping[str, Any] = field(default_factory=dict)
+    level: int = 0
 
     def __post_init__(self) -> None:
         self._started = datetime.now(UTC)
@@ -185,7 +189,7 @@ class SegmentWriter:
         if not self._layouts:
             return
         id = new_id()
-        table, zones = block_rows(self._layouts, self.schema), zone_rows([layout for _, layout in self._layouts], self.schema)
+        table, zones = block_rows(self._layouts, self.schema, self.level), zone_rows([layout for _, layout in self._layouts], self.schema)
         references = []
         for path, rows in ((segment_path(id), table), (zones_path(id), zones)):
             self._written.append(path)
@@ -209,7 +213,7 @@ class SegmentWriter:
         self._close()
 
 
-def block_rows(layouts: Sequence[tuple[str, Layout]], schema: Schema) -> pa.Table:
+def block_rows(layouts: Sequence[tuple[str, Layout]], schema: Schema, level: int = 0) -> pa.Table:
     """The rows of a segment with these new blocks."""
     known: dict[str, list[Any]] = {
         "id": [id for id, _ in layouts],
@@ -223,7 +227,7 @@ def block_rows(layouts: Sequence[tuple[str, Layout]], schema: Schema) -> pa.Tabl
         "footer_length": [layout.footer_length for _, layout in layouts],
         "zone_rows": [list(layout.rows) for _, layout in layouts],
         "schema_id": [schema.id] * len(layouts),
-        "level": [0] * len(layouts),
+        "level": [level] * len(layouts),
     }
     columns = {field.name: pa.array(known.get(field.name, [None] * len(layouts)), field.type) for field in BLOCK}
     return pa.table(columns | _statistics([layout.columns for _, layout in layouts], schema))

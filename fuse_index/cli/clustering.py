@@ -10,6 +10,7 @@ import typer
 from fuse_index import open_table
 from fuse_index.cli import output
 from fuse_index.cli.options import At, Branch, Json, TableArgument, names
+from fuse_index.reclustering import PASSES, STEP_BLOCKS, STEP_BYTES, Step
 
 app = typer.Typer()
 
@@ -49,3 +50,35 @@ def clustering(
         picture.write_text(found.to_svg(), encoding="utf-8")
         output.note(f"drawn into {picture}")
     output.print_json(found.to_dict()) if as_json else output.console().print(found)
+
+
+@app.command()
+def recluster(
+    table: TableArgument,
+    depth: Annotated[int, typer.Option("--depth", min=1, help="In how many blocks a value may be in the end (linear keys).")] = 2,
+    step_blocks: Annotated[int, typer.Option("--step-blocks", min=2, help="Blocks that a step reads at most.")] = STEP_BLOCKS,
+    step_bytes: Annotated[int, typer.Option("--step-bytes", min=1, help="Bytes of rows that a step sorts at most.")] = STEP_BYTES,
+    passes: Annotated[int, typer.Option("--passes", min=1, help="How often a row is sorted at most.")] = PASSES,
+    branch: Branch = "main",
+    as_json: Json = False,
+) -> None:
+    """Sort blocks that overlap by the clustering key; each step is a commit."""
+    target = open_table(table, branch=branch)
+    before = target.clustering()
+    steps: list[Step] = []
+    with output.progress() as bar:
+        task = bar.add_task("recluster", total=None)
+
+        def told(step: Step) -> None:
+            steps.append(step)
+            bar.update(task, completed=sum(one.read for one in steps), description=f"recluster, step {step.number}")
+
+        snapshot = target.recluster(depth, step_blocks, step_bytes, passes, told)
+    after = target.clustering()
+    record = {
+        "snapshot": snapshot.id, "steps": len(steps), "blocks_read": sum(step.read for step in steps),
+        "rows": sum(step.rows for step in steps), "blocks_before": before.blocks, "blocks": after.blocks,
+        "average_depth_before": before.average_depth, "average_depth": after.average_depth,
+    }  # fmt: skip
+    depths = f"average depth {before.average_depth:.2f} is {after.average_depth:.2f} after {len(steps)} steps"
+    output.report(record, f"{depths}, {before.blocks:,} blocks are {after.blocks:,}, snapshot {snapshot.id}", as_json)

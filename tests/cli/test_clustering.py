@@ -28,3 +28,14 @@ def test_a_key_is_chosen_and_given_up(run, people):
     assert run("cluster-by", people).code == 2
     assert run("cluster-by", people, "id", "--none").code == 2
     assert "did you mean" in run("cluster-by", people, "citty").err
+
+
+def test_blocks_are_sorted_apart(run, people):
+    assert "no clustering key" in run("recluster", people).err
+    run("cluster-by", people, "name")
+    told = run("recluster", people, "--depth", "1", "--step-blocks", "4", "--json")
+    assert (told.code, told.json["average_depth"], told.json["blocks"]) == (0, 1.0, 10)
+    assert told.json["average_depth_before"] > 2
+    assert run("query", people, "--count", "--where", "name = 'name 17'").out == "1\n"
+    assert run("recluster", people).out.startswith("average depth 1.00 is 1.00 after 0 steps, 10 blocks are 10")
+    assert run("recluster", people, "--depth", "0").code == 2
