@@ -8,6 +8,7 @@ commit it. Entries of branches are never deleted; of a snapshot that is gone the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from time import monotonic
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 
 from fuse_storage import columnar
 from fuse_storage.cache import Cache
-from fuse_storage.errors import Expired, FormatError, InvalidArgument, NotFound
+from fuse_storage.errors import Expired, FormatError, InvalidArgument, NotFound, StorageError
 from fuse_storage.holding import LASTING, give_notice
 from fuse_storage.objects import Object
 from fuse_storage.references import Reference, read_verified
@@ -69,6 +70,7 @@ def vacuum(store: Store, retention: timedelta, keep: int = 1, dry_run: bool = Fa
         for snapshot, needed in _living(store, cutoff, keep):
             found.add(snapshot, needed)
         oldest = (datetime.now(UTC) if notice is None else notice.modified) - found.longest_write - SLACK
+        found.add_young(oldest)
         litter = {folder: list(found.litter(folder, oldest)) for folder in KINDS}
         for keys in () if dry_run else _stages(litter):
             for start in range(0, len(keys), AT_ONCE):
@@ -131,8 +133,17 @@ class _Found:
             if needed:
                 raise
             return
-        snapshot = Snapshot.decode(data, reference.path)
-        self.keys.add(reference.path)
+        self._add(Snapshot.decode(data, reference.path))
+
+    def add_young(self, oldest: datetime) -> None:
+        """A snapshot that is too young to go holds what it leads to, some of which is older: where one is, all of it is."""
+        for found in self.store.list("_ss"):
+            if found.key.endswith(".json") and found.modified >= oldest and found.key not in self.keys:
+                with suppress(StorageError):  # nothing leads to it, so nobody needs what it lacks
+                    self._add(Snapshot.decode(self.store.read(found.key), found.key))
+
+    def _add(self, snapshot: Snapshot) -> None:
+        self.keys.add(snapshot.path)
         limit = timedelta(seconds=float(snapshot.properties.get("max_write_seconds", MAX_WRITE_SECONDS)))
         self.longest_write = max(self.longest_write, limit)
         if snapshot.segments is None:

@@ -48,6 +48,16 @@ def sound(table: Table, ids: list[int]) -> None:
     invariants(again)
 
 
+def test_a_snapshot_that_is_too_young_to_go_stays_whole(table: Table, store: Any) -> None:
+    replaced = table.history()[1]
+    store.age()
+    store.old.discard(f"_ss/{replaced.snapshot_id}.json")
+
+    collect(store, NOW, force=True)
+
+    sound(table.at(str(replaced.snapshot_id)), list(range(6)))
+
+
 def test_what_was_replaced_goes_and_the_head_stays(table: Table, store: Any) -> None:
     before = keys(store)
     store.age()
