@@ -8,6 +8,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v $$p; break; }; done || true)
 VENV := .venv
 OLDEST_SPARK := 4.0.1
+SOAK ?= 300
 VENV_OLDEST := .venv-spark-$(OLDEST_SPARK)
 RUN := $(VENV)/bin
 JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
@@ -40,6 +41,10 @@ check: lint test  ## What CI runs: lint, types, import contracts, all tests
 .PHONY: bench
 bench: $(VENV)/.bench  ## Compare with Databend, ClickHouse, DuckDB and plain Parquet; ARGS="--rows 1000000"
 	$(RUN)/python -m benchmarks $(ARGS)
+
+.PHONY: soak
+soak: $(VENV)/.dev  ## Ten processes change one table in every way for minutes, and the outcome is replayed; SOAK=300
+	FUSE_INDEX_SOAK_SECONDS=$(SOAK) $(RUN)/python -m pytest -s tests/index/test_crowd.py
 
 .PHONY: lint
 lint: $(VENV)/.dev

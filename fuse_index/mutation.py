@@ -103,7 +103,7 @@ class Mutations:
         batches = list(rows.batches(source, schema.arrow))
         coming = pa.Table.from_batches(batches) if batches else schema.arrow.empty_table()
         match = Match.of(coming, on, schema, matched, not_matched_by_source)
-        work = self._work(None if not_matched_by_source else match.predicate)
+        work = self._planned(None if not_matched_by_source else match.predicate)
         if match.possible or not_matched_by_source:
             work.rewrite(match.edit)
         work.counts |= match.counts
@@ -114,6 +114,10 @@ class Mutations:
     def _work(self, where: str | Predicate | None) -> _Work:
         self._writable()
         self.refresh()
+        return self._planned(where)
+
+    def _planned(self, where: str | Predicate | None) -> _Work:
+        """Work on the snapshot that this handle reads."""
         predicate = self._predicate(where)
         for leaf in [] if predicate is None else leaves(predicate):
             if isinstance(leaf, Opaque):
