@@ -103,7 +103,7 @@ def read(table: fuse.Table, chance: random.Random, number: int) -> dict[str, Any
 
 
 ROLES: dict[str, Callable[[fuse.Table, random.Random, int], dict[str, Any]]] = {
-    "append": append, "merge": merge, "delete": delete, "update": update, "compact": compact,
+    "append": append, "merge": merge, "delete": delete, "update": update, "compact": compact, "recluster": recluster,
     "index": index, "evolve": evolve, "vacuum": vacuum, "read": read,
 }  # fmt: skip
 
