@@ -66,20 +66,27 @@ class Changing:
         other, SchemaError, InputError, WhereError, OpaqueError.
         """
         before, after = self._at(since), self.stored if until is None else self._at(until)
-        if not storage.leads_to(before, after):
-            raise storage.InvalidArgument(
-                f"snapshot {after.snapshot.id} did not come of {before.snapshot.id}: give an older snapshot of its branch as since"
-            )
+        refuse_strangers(before, after)
         later = replace(self, stored=after)  # type: ignore[type-var]
         names = tuple(later.schema.names) if columns is None else later._columns(columns)
         if isinstance(key, str):
             raise InputError(f"key={key!r}: give a list of columns")
-        return Changes(before, after, names, later._columns(key), later._predicate(where), self.host, self.context).checked()
+        return Changes(before, after, after, names, later._columns(key), later._predicate(where), self.host, self.context).checked()
+
+
+def refuse_strangers(before: storage.Table, after: storage.Table) -> None:
+    """Raise InvalidArgument unless the one snapshot led to the other."""
+    if not storage.leads_to(before, after):
+        raise storage.InvalidArgument(
+            f"snapshot {after.snapshot.id} did not come of {before.snapshot.id}: give an older snapshot of its branch as since"
+        )
 
 
 @dataclass(frozen=True)
 class Changes:
     """The net changes between two snapshots. Nothing is read before one of the methods is called.
+
+    ``shape``: the snapshot in whose columns rows come, and which ``columns``, ``key`` and ``predicate`` are about.
 
     Where blocks were replaced, up to some 100 bytes are held for each of their rows, besides the blocks at hand; where blocks
     only came or only went, the blocks at hand alone.
@@ -87,6 +94,7 @@ class Changes:
 
     before: storage.Table
     after: storage.Table
+    shape: storage.Table
     columns: tuple[str, ...]
     key: tuple[str, ...]
     predicate: Predicate | None
@@ -95,15 +103,15 @@ class Changes:
 
     def checked(self) -> Changes:
         """Itself. Raises SchemaError, InputError or OpaqueError for what cannot be told."""
-        if CHANGE_TYPE in self.after.snapshot.schema.names:
+        if CHANGE_TYPE in self.shape.snapshot.schema.names:
             raise storage.SchemaError(f"the table has a column {CHANGE_TYPE!r}, which is what changes are told by: rename it")
-        if narrow := storage.narrowed(self.before.snapshot.schema, self.after.snapshot.schema):
+        if narrow := storage.narrowed(self.before.snapshot.schema, self.shape.snapshot.schema):
             raise storage.SchemaError(
                 f"column {narrow[0]!r} had a wider type at snapshot {self.before.snapshot.id}, so that its rows do not fit the columns of "
-                f"{self.after.snapshot.id}: ask for the changes until before it was restored, and since then"
+                f"{self.shape.snapshot.id}: ask for the changes until before it was restored, and since then"
             )
         for name in self.key:
-            kind = self.after.snapshot.schema.find([name]).type
+            kind = self.shape.snapshot.schema.find([name]).type
             if is_.is_floating(kind) or is_.is_nested(kind):
                 raise InputError(f"column {name!r} is {kind}, and no key: choose columns of exact, plain types")
         for leaf in [] if self.predicate is None else leaves(self.predicate):
@@ -115,7 +123,7 @@ class Changes:
     def schema(self) -> pa.Schema:
         """Those of the later snapshot; what was deleted may be NULL where it no longer may."""
         was = self.before.snapshot.schema.arrow
-        fields = [self.after.snapshot.schema.arrow.field(name) for name in self.columns]
+        fields = [self.shape.snapshot.schema.arrow.field(name) for name in self.columns]
         fields = [field.with_nullable(True) if field.name in was.names and was.field(field.name).nullable else field for field in fields]
         return pa.schema([*fields, pa.field(CHANGE_TYPE, pa.string(), nullable=False)])
 
@@ -149,14 +157,10 @@ class Changes:
 
     def _possible(self, blocks: Blocks) -> list[str]:
         """The blocks that may hold rows on which the predicate is true, by the votes."""
-        snapshot, table = blocks.segments.snapshot, self.after
-        if self.predicate is None or not len(blocks):
-            return blocks.ids
-        if snapshot.id == self.before.snapshot.id:
-            if snapshot.schema != self.after.snapshot.schema:  # the predicate is on columns of the later one
-                return blocks.ids
-            table = self.before
-        return plan(table, self.predicate, self.host, self.context).blocks.ids
+        owner = self.before if blocks.segments.snapshot.id == self.before.snapshot.id else self.after
+        if self.predicate is None or not len(blocks) or owner.snapshot.schema != self.shape.snapshot.schema:
+            return blocks.ids  # the predicate is on columns that this snapshot may call otherwise
+        return plan(owner, self.predicate, self.host, self.context).blocks.ids
 
 
 @dataclass
@@ -169,14 +173,14 @@ class _Side:
 
     def read(self, block: int, columns: Sequence[str], rows: Mask | None = None) -> pa.Table:
         """In the schema of the later snapshot."""
-        return self.changes.after.read(self.blocks, block, columns, rows=rows)
+        return self.changes.shape.read(self.blocks, block, columns, rows=rows)
 
     def fingerprints(self) -> list[pa.Array]:
         """Of the rows of each block; NULL where the predicate is not true."""
         return [self._fingerprints(block) for block in range(len(self.blocks))]
 
     def _fingerprints(self, block: int) -> pa.Array:
-        rows = self.read(block, self.changes.after.snapshot.schema.names)
+        rows = self.read(block, self.changes.shape.snapshot.schema.names)
         truth = self._true(rows)
         return fingerprints(rows) if truth is None else _spread(fingerprints(rows.filter(pa.array(truth))), truth)
 
@@ -184,7 +188,7 @@ class _Side:
         """The rows that are changes, block after block."""
         columns = self.changes.columns
         for block in range(len(self.blocks)):
-            mask = self._true(self.read(block, self.changes.after.snapshot.schema.names)) if self.chosen is None else self.chosen[block]
+            mask = self._true(self.read(block, self.changes.shape.snapshot.schema.names)) if self.chosen is None else self.chosen[block]
             if mask is None or mask.any():
                 yield _marked(self.read(block, columns, mask), kind)
 

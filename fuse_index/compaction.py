@@ -119,7 +119,7 @@ class _Work:
         if sum(swap.made for swap in swaps) >= len(places):
             self.fruitless |= {swap.removed[0] for swap in swaps}
             return
-        self.table = self.table.transaction(self.building).rewrite(swaps, staged, touched, name="compact").commit("compact")
+        self.table = self.table.transaction(self.building).rewrite(swaps, staged, touched, name="compact", same_rows=True).commit("compact")
 
     def _read(self, places: Sequence[int]) -> Iterator[pa.Table]:
         """The blocks' rows, in order, a few read ahead."""

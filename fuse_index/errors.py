@@ -5,6 +5,7 @@ FuseIndexError
 ├── OpaqueError      also a ValueError: a predicate that only Spark can evaluate was to be evaluated here
 ├── DefinitionError  also a ValueError: an index cannot be defined, found or built as asked
 ├── InputError       also a ValueError: what was handed over is not what is taken: rows, a schema, a predicate
+├── StreamError      a stream of rows cannot go on from where it was: the message says what to do
 ├── BuildError       a build could not be finished; what it had done is kept
 └── IndexFault       an index did something wrong; only raised in strict mode
 """
@@ -28,6 +29,10 @@ class DefinitionError(FuseIndexError, ValueError):
 
 class InputError(FuseIndexError, ValueError):
     """What was handed over is not what is taken: rows, a schema, a predicate. The message names it, and what to give."""
+
+
+class StreamError(FuseIndexError):
+    """Whoever follows a table cannot go on from where it was: rows or columns were changed, or snapshots collected."""
 
 
 class BuildError(FuseIndexError):

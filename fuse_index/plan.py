@@ -88,16 +88,17 @@ def plan(
     context = context or Context()
     started = perf_counter()
     if predicate is None or not indexes:
-        return _everything(table, predicate, context, disabled=predicate is not None)
+        return unvoted(table, predicate, context)
     panel = Panel(host, load(table.snapshot, host, context) if only is None else only, context, budget, implicit=only is None)
     return _Planner(table, panel.about(predicate), Ledger(strict), started + budget, zones).run(context)
 
 
-def _everything(table: Table, predicate: Predicate | None, context: Context, disabled: bool) -> Plan:
-    blocks = table.blocks()
+def unvoted(table: Table, predicate: Predicate | None, context: Context, blocks: Blocks | None = None) -> Plan:
+    """Reads all of these blocks, by default of the whole snapshot; they may be another's, in the columns of this one."""
+    blocks = table.blocks() if blocks is None else blocks
     zones = np.ones(len(blocks.zone_rows), np.bool_)
     ledger = Ledger()
-    if predicate is not None and disabled:
+    if predicate is not None:
         ledger.disabled(predicate)
     explanation = _explain(table, predicate, len(table.segments()), blocks, zones, {}, ledger, 0.0)
     return Plan(table, predicate, context, blocks, zones, zones if predicate is None else ~zones, {}, explanation)

@@ -153,7 +153,8 @@ class _Work:
             staged = writer.finish()
         gone = tuple(blocks.ids[number] for number in group.tolist())
         swap = Swap(gone, writer.block_count)
-        self.table = self.table.transaction(self.building).rewrite([swap], staged, touched, name="recluster").commit("recluster")
+        transaction = self.table.transaction(self.building).rewrite([swap], staged, touched, name="recluster", same_rows=True)
+        self.table = transaction.commit("recluster")
         times = max(self.sorted.pop(id) for id in gone) + 1
         now, known = self.table.blocks(), set(blocks.ids)
         made = [id for id, of in zip(now.ids, now.levels.tolist(), strict=True) if of == level and id not in known]

@@ -67,6 +67,7 @@ class Overwrite:
         removed = int(pc.sum(draft.rows.column("row_count")).as_py() or 0)
         if not removed and not self.staged:
             return
+        draft.same_rows = False
         draft.rows = draft.rows.slice(0, 0)
         draft.add(self.staged)
         draft.summary["removed_rows"] = removed
@@ -136,6 +137,7 @@ class Restore:
         draft.rows, draft.definitions = read_list(draft.store, old), dict(old.definitions)
         draft.next_row_id = max(head.next_row_id, old.next_row_id)
         draft.summary["restored"] = old.id
+        draft.same_rows = False
         draft.changed = True
 
 

@@ -30,7 +30,8 @@ class Draft:
     """The next snapshot in the making: that of ``head``, and what the changes make of it.
 
     ``base``: the snapshot that the changes were decided on. ``shape``: as the head, but for what changes made of its
-    columns, cluster key and properties. ``rows``: rows of the list of segments, in order.
+    columns, cluster key and properties. ``rows``: rows of the list of segments, in order. ``same_rows``: whether the changes
+    leave the table's rows what they were.
     """
 
     store: Store
@@ -45,6 +46,7 @@ class Draft:
     next_row_id: int = field(init=False)
     summary: dict[str, Any] = field(default_factory=dict)
     changed: bool = False
+    same_rows: bool = True
 
     def __post_init__(self) -> None:
         self.shape = self.head
@@ -81,6 +83,7 @@ class Draft:
 
     def add(self, staged: Sequence[StagedSegment]) -> None:
         """Put new segments at the end, and number their rows."""
+        self.same_rows = self.same_rows and not staged
         self.rows = listed([self.rows, *self.numbered(staged)], self.schema, self.keys)
         self.changed = True
 

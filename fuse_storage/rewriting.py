@@ -16,7 +16,7 @@ from fuse_storage import columnar
 from fuse_storage.changes import refuse_other_columns
 from fuse_storage.columnar import Indices
 from fuse_storage.drafts import Draft
-from fuse_storage.errors import Conflict
+from fuse_storage.errors import Conflict, StorageError
 from fuse_storage.merging import Merger
 from fuse_storage.segments import MAX_BLOCKS, StagedSegment, listed, parts, read_list
 from fuse_storage.snapshots import Snapshot
@@ -38,7 +38,8 @@ class Rewrite:
     """Some blocks in place of others. ``staged`` hold the blocks that come, in the order of the swaps.
 
     ``touched``: ids of the segments that the blocks were found in. ``unseen``: where rows were chosen by a condition; then
-    a later change of columns is a Conflict too, for the condition may mean something else.
+    a later change of columns is a Conflict too, for the condition may mean something else. ``same_rows``: those that come are
+    those that go, in whatever order; the snapshot says so, and who follows the table passes over it.
     """
 
     swaps: Sequence[Swap]
@@ -46,6 +47,7 @@ class Rewrite:
     touched: frozenset[str]
     unseen: Unseen | None = None
     name: str = "rewrite"
+    same_rows: bool = False
 
     def apply(self, draft: Draft) -> None:
         if self.unseen is not None and (winner := draft.since(lambda before, after: before.schemas != after.schemas)):
@@ -62,7 +64,10 @@ class Rewrite:
         draft.rows = edits.rows()
         made = sum(segment.row_count for segment in self.staged)
         draft.summary["removed_blocks"] = sum(len(swap.removed) for swap in self.swaps)
-        draft.summary["removed_rows"] = int(before + made - sum(columnar.numbers(draft.rows, "row_count")))
+        removed = draft.summary["removed_rows"] = int(before + made - sum(columnar.numbers(draft.rows, "row_count")))
+        if self.same_rows and made != removed:
+            raise StorageError(f"this {self.name} would put {made} rows in the place of {removed}: it was to keep them all")
+        draft.same_rows = draft.same_rows and self.same_rows
         draft.changed = True
         draft.merge_small()
 

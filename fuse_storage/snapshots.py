@@ -37,6 +37,7 @@ class Snapshot:
     ``schemas`` are all that any block was written with, by id; ``names`` all that a column (by id) was ever called.
     ``definitions``: by name, JSON-able, with a "key" each; what they mean is for others to know. ``applications``: the
     last version that each application wrote. ``bytes``: of all blocks' files. ``next_row_id``: what the next row gets.
+    ``same_rows``: its commit left all rows as they were, and at most moved them to other blocks; False: who knows.
     """
 
     id: str
@@ -60,6 +61,7 @@ class Snapshot:
     segment_count: int = 0
     bytes: int = 0
     next_row_id: int = 0
+    same_rows: bool = False
     segments: Reference | None = None
     reader_features: tuple[str, ...] = ()
     writer_features: tuple[str, ...] = ()
@@ -106,6 +108,7 @@ class Snapshot:
             "id": self.id, "parent": self.parent, "branch": self.branch, "sequence": self.sequence, "commit": self.commit_id,
             "timestamp": written(self.timestamp), "operation": self.operation, "summary": dict(self.summary),
             "rows": self.row_count, "blocks": self.block_count, "bytes": self.bytes, "next_row_id": self.next_row_id,
+            "same_rows": self.same_rows,
             "segments": {"count": self.segment_count, "list": None if self.segments is None else self.segments.to_json()},
             "cluster_by": list(self.cluster_ids), "properties": dict(self.properties),
             "definitions": {name: dict(definition) for name, definition in self.definitions.items()},
@@ -139,6 +142,7 @@ def _decoded(found: Mapping[str, Any]) -> Snapshot:
         id=found["id"], sequence=found["sequence"], branch=found["branch"], commit_id=found["commit"], parent=found["parent"],
         timestamp=datetime.fromisoformat(found["timestamp"]), operation=found["operation"], summary=_frozen(found["summary"]),
         row_count=found["rows"], block_count=found["blocks"], bytes=found["bytes"], next_row_id=found["next_row_id"],
+        same_rows=found.get("same_rows") is True,
         segment_count=found["segments"]["count"], segments=None if listed is None else Reference.from_json(listed),
         schema_id=found["schema"], schemas=_frozen(schemas), last_column_id=found["last_column_id"],
         names=_frozen({int(id): tuple(names) for id, names in found["names"].items()}),

@@ -125,6 +125,13 @@ class Table:
         """Another snapshot of the same table. Raises NotFound."""
         return _at_snapshot(self.store, snapshot_id)
 
+    def number(self, sequence: int) -> Table:
+        """What the commit with this number made of the branch. Raises NotFound if it was collected, or is no snapshot's."""
+        chain = Branch(self.store, self.branch)
+        if (entry := chain.find(sequence)) is None:
+            raise NotFound(f"{self.store.url}: branch {self.branch!r} has no commit number {sequence}")
+        return _at_entry(chain, entry)
+
     def refresh(self) -> Table:
         """The head of the branch; the same handle if it is there already. Raises NotFound if the branch was dropped."""
         chain = Branch(self.store, self.branch)

@@ -68,10 +68,10 @@ class Transaction:
 
     def rewrite(
         self, swaps: Sequence[Swap], staged: Sequence[StagedSegment], touched: Iterable[str], unseen: Unseen | None = None,
-        name: str = "rewrite",
+        name: str = "rewrite", same_rows: bool = False,
     ) -> Transaction:  # fmt: skip
         """Replace blocks by what a writer staged for them; see ``rewriting.Rewrite``."""
-        return self._stage(Rewrite(tuple(swaps), tuple(staged), frozenset(touched), unseen, name), staged)
+        return self._stage(Rewrite(tuple(swaps), tuple(staged), frozenset(touched), unseen, name, same_rows), staged)
 
     def attach(self, key: str, staged: Mapping[str, StagedSidecars]) -> Transaction:
         """Add what an index, by its key, knows of segments, by their ids."""
@@ -196,7 +196,7 @@ class _Attempt:
             definitions=draft.definitions, applications=applications, summary={**draft.summary, **self.summary},
             row_count=_total(rows, "row_count"), block_count=_total(rows, "block_count"), segment_count=len(rows),
             bytes=_total(rows, "size"), next_row_id=draft.next_row_id,
-            segments=Reference.of(path, data) if data else None,
+            same_rows=draft.same_rows, segments=Reference.of(path, data) if data else None,
             reader_features=now.reader_features, writer_features=now.writer_features,
         )  # fmt: skip
         with ThreadPoolExecutor(1, "fuse-commit") as thread:  # neither waits for the other: nobody sees them yet

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 
 from fuse_storage import Schema, Table
 
-READING = ("path", "branch", "at", "where", "columns", "timezone")
+READING = ("path", "branch", "at", "where", "columns", "timezone", "read_changes", "since", "key")
+STREAMING = (*(name for name in READING if name != "at"), "skip_changes", "max_blocks_per_trigger", "max_rows_per_trigger")
 WRITING = ("path", "branch")
+STREAM_WRITING = (*WRITING, "checkpointlocation")
 STORE = "store."
 """Options with this prefix go to the object store: credentials, region, endpoint."""
 
@@ -71,6 +73,24 @@ def columns(text: str | None, schema: Schema, case_sensitive: bool) -> tuple[str
     if len(set(found)) < len(found):
         raise OptionError(f"option columns={text!r} names a column twice")
     return found
+
+
+def flag(options: Mapping[str, str], name: str) -> bool:
+    """Whether an option is true. Raises OptionError for what is neither that nor false."""
+    text = options.get(name, "false").strip().lower()
+    if text not in ("true", "false"):
+        raise OptionError(f"option {name}={options[name]!r}: say true or false")
+    return text == "true"
+
+
+def count(options: Mapping[str, str], name: str) -> int | None:
+    """A whole number above 0; None if the option is not there. Raises OptionError."""
+    text = options.get(name)
+    if text is None:
+        return None
+    if not text.strip().isdecimal() or int(text) < 1:
+        raise OptionError(f"option {name}={text!r}: say a whole number above 0")
+    return int(text)
 
 
 def _split(text: str) -> list[str]:

@@ -16,29 +16,33 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from fuse_index.changing import refuse_strangers
 from fuse_index.errors import OpaqueError
+from fuse_index.following import Follower, Limit, OnChange, Step
 from fuse_index.host import Host
 from fuse_index.judge import leaves
 from fuse_index.plan import plan
 from fuse_index.predicate import Context, Opaque, Predicate
 from fuse_index.scan import Scan
 from fuse_index.spark import options, schemas
+from fuse_index.spark.feed import BATCH_ROWS, Asked, ChangesReader, telling
 from fuse_index.spark.near import active
+from fuse_index.spark.options import OptionError
 from fuse_index.spark.parts import cut
-from fuse_index.spark.writer import Writer, writer
+from fuse_index.spark.sink import StreamWriter
+from fuse_index.spark.streaming import StreamReader
+from fuse_index.spark.writer import Writer, target, writer
 from fuse_storage import SchemaError, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-BATCH_ROWS = 65_536
-"""At most so many rows are handed to Spark at once."""
-
 
 class FuseSource(DataSource):
-    """Options: ``path``, ``branch``, ``at``, ``where``, ``columns``, ``timezone`` and ``store.*``.
+    """Options: ``path``, ``branch``, ``at``, ``where``, ``columns``, ``timezone`` and ``store.*``; of changes and streams ``since``,
+    ``read_changes``, ``skip_changes``, ``key``, ``max_blocks_per_trigger`` and ``max_rows_per_trigger``.
 
-    A DataFrame reads the snapshot that was the head when it was loaded.
+    A DataFrame reads the snapshot that was the head when it was loaded; a stream has its columns.
     """
 
     host: ClassVar[Host]
@@ -51,27 +55,65 @@ class FuseSource(DataSource):
 
     def schema(self) -> StructType:
         """Also checks ``where`` and ``columns``, so that a mistake shows at ``load``. Raises OptionError, StorageError, WhereError."""
-        table, names = self._table()
+        table, names = self._table((*options.READING, *options.STREAMING))
         self._where(table)
         self.pinned = table.snapshot.id
-        return schemas.to_spark(_picked(table, names))
+        return schemas.to_spark(self._offered(table, names))
 
-    def reader(self, schema: StructType) -> Reader:
+    def reader(self, schema: StructType) -> DataSourceReader:
         """``schema`` is ours, or the user's own: then it picks columns, by name."""
-        table, names = self._table()
+        table, names = self._table(options.READING)
+        since = self._since(table)
+        if (since is not None) != options.flag(self.options, "read_changes"):
+            raise OptionError("read_changes and since go together in a batch: the changes since a snapshot, to that which is read")
+        if since is not None:
+            refuse_strangers(since, table)
+            return ChangesReader(self._asked(table, names, schema), Step(since, table))
         wanted = schemas.to_arrow(schema)
         _check_asked(wanted, _picked(table, names))
         return Reader(table, wanted, self._where(table), self.host, self._context())
+
+    def streamReader(self, schema: StructType) -> StreamReader:
+        """As ``reader``, of what comes. Raises OptionError, StorageError, WhereError, StreamError."""
+        table, names = self._table(options.STREAMING)
+        skipping, reading = (options.flag(self.options, name) for name in ("skip_changes", "read_changes"))
+        if skipping and reading:
+            raise OptionError("skip_changes and read_changes contradict each other: set one of them")
+        on_change = OnChange.SKIP if skipping else OnChange.READ if reading else OnChange.REFUSE
+        limit = Limit(*(options.count(self.options, f"max_{what}_per_trigger") for what in ("blocks", "rows")))
+        return StreamReader(self._asked(table, names, schema), Follower(table, on_change), limit, self._since(table))
 
     def writer(self, schema: StructType, overwrite: bool) -> Writer:
         """Checks the schema at once; creates the table if there is none. Raises OptionError, StorageError."""
         return writer(options.place(self.options, options.WRITING), schema, overwrite, self.host)
 
-    def _table(self) -> tuple[Table, tuple[str, ...]]:
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
+        """As ``writer``, for each micro-batch; ``overwrite`` in complete mode. Raises OptionError, StorageError."""
+        table, names = target(options.place(self.options, options.STREAM_WRITING), schema)
+        return StreamWriter(table, self.host, names, overwrite)
+
+    def _table(self, known: tuple[str, ...]) -> tuple[Table, tuple[str, ...]]:
         """The table at the snapshot that is read, and the columns that the options ask for."""
-        place = options.place(self.options, options.READING)
+        place = options.place(self.options, known)
         table = (replace(place, at=self.pinned) if self.pinned else place).open()
         return table, options.columns(self.options.get("columns"), table.snapshot.schema, self.context.case_sensitive)
+
+    def _since(self, table: Table) -> Table | None:
+        since = self.options.get("since")
+        return Table.open(table.store, branch=table.branch, at=since) if since else None
+
+    def _offered(self, table: Table, names: tuple[str, ...]) -> pa.Schema:
+        picked = _picked(table, names)
+        return telling(picked) if options.flag(self.options, "read_changes") else picked
+
+    def _asked(self, table: Table, names: tuple[str, ...], schema: StructType) -> Asked:
+        wanted, tells = schemas.to_arrow(schema), options.flag(self.options, "read_changes")
+        _check_asked(wanted, self._offered(table, names))
+        text = self.options.get("key")
+        if text and not tells:
+            raise OptionError(f"option key={text!r} makes pairs of changes: set read_changes too")
+        key = options.columns(text, table.snapshot.schema, self.context.case_sensitive) if text else ()
+        return Asked(table, wanted, key, self._where(table), self.host, self._context(), tells)
 
     def _context(self) -> Context:
         return replace(self.context, time_zone=self.options.get("timezone") or self.context.time_zone)

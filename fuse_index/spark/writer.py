@@ -53,7 +53,7 @@ class Writer(DataSourceArrowWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """One commit. Raises Conflict, CommitUnknown (which says how to ask later) and other StorageErrors."""
-        staged = [segment for message in messages for segment in _accepted(message)]
+        staged = [segment for message in messages for segment in accepted(message)]
         transaction = self.table.transaction(self.builders)
         if self.overwrite:
             transaction.overwrite(staged)
@@ -66,7 +66,8 @@ class Writer(DataSourceArrowWriter):
         answer, too, and that commit may have happened. Vacuum collects what no snapshot names."""
 
 
-def _accepted(message: WriterCommitMessage | None) -> tuple[StagedSegment, ...]:
+def accepted(message: WriterCommitMessage | None) -> tuple[StagedSegment, ...]:
+    """What a task that Spark wants to commit wrote. Raises StorageError if it does not say."""
     if not isinstance(message, Written):
         raise StorageError(f"Spark wants to commit, but the answer of a task is {message!r}: rows would be lost, so nothing was committed")
     return message.staged
@@ -74,6 +75,12 @@ def _accepted(message: WriterCommitMessage | None) -> tuple[StagedSegment, ...]:
 
 def writer(place: Place, schema: StructType, overwrite: bool, host: Host) -> Writer:
     """The writer for a DataFrame with this schema. Raises OptionError, SchemaError (naming the field), StorageError."""
+    table, names = target(place, schema)
+    return Writer(table, builders(table.snapshot, host), names, overwrite)
+
+
+def target(place: Place, schema: StructType) -> tuple[Table, list[str]]:
+    """The table to be written to, made if there is none, and its columns in the order of a DataFrame with this schema."""
     if place.at is not None:
         raise OptionError("writing goes to the head of a branch: leave out the option 'at'")
     given = schemas.to_arrow(schema)
@@ -84,7 +91,7 @@ def writer(place: Place, schema: StructType, overwrite: bool, host: Host) -> Wri
         trial.write(pa.Table.from_batches([], given).rename_columns(names))
     finally:
         trial.abort()
-    return Writer(table, builders(table.snapshot, host), names, overwrite)
+    return table, names
 
 
 def _opened(place: Place, given: pa.Schema) -> Table:

@@ -1,0 +1,210 @@
+"""Tables that are followed and written by streaming queries: every row once, also over restarts and kills."""
+
+import signal
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+import fuse_index as fuse
+from fuse_index.host import Host
+from fuse_index.predicate import Context
+from fuse_index.spark import schemas, source
+from fuse_index.spark.options import OptionError
+from fuse_index.spark.streaming import StreamReader
+from tests.spark.servers import PROGRAMS, process
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> SparkSession:
+    source.register(spark)
+    return spark
+
+
+def rows(*ids: int) -> list[dict]:
+    return [{"id": id, "city": ["Bonn", "Oslo"][id % 2]} for id in ids]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> fuse.Table:
+    """Four blocks of two rows."""
+    made = fuse.create_table(str(tmp_path / "followed"), "id BIGINT, city STRING", properties={"block_rows": 8})
+    for id in range(0, 8, 2):
+        made.append(rows(id, id + 1))
+    return made
+
+
+def url(table: fuse.Table) -> str:
+    return table.stored.store.url
+
+
+def stream(session: SparkSession, table: fuse.Table, **options: str) -> DataFrame:
+    return session.readStream.format("fuse").options(**options).load(url(table))
+
+
+def started(df: DataFrame, folder: Path, mode: str = "append") -> StreamingQuery:
+    """Into the table ``written``, with a checkpoint beside it."""
+    made = df.writeStream.format("fuse").outputMode(mode).option("checkpointLocation", str(folder / "checkpoint"))
+    return made.start(str(folder / "written"))
+
+
+def done(query: StreamingQuery) -> None:
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
+
+
+def ids(folder: Path) -> list[int]:
+    return fuse.open_table(str(folder / "written")).scan().to_arrow().column("id").to_pylist()
+
+
+def batches(folder: Path) -> list[int]:
+    """Rows of each commit that added some, oldest first."""
+    stored = fuse.open_table(str(folder / "written")).stored
+    return [stored.number(entry.sequence).snapshot.summary["added_rows"] for entry in reversed(stored.history()) if entry.sequence > 1]
+
+
+def test_a_stream_fills_follows_and_goes_on_after_a_restart(session, table, tmp_path):
+    query = started(stream(session, table, max_blocks_per_trigger="3"), tmp_path)
+    query.processAllAvailable()
+    assert (ids(tmp_path), batches(tmp_path)) == (list(range(8)), [6, 2])
+    table.compact()
+    table.append(rows(8))
+    table.create_index("by_city", "bloom", ["city"])
+    done(query)
+    table.append(rows(9))
+    table.compact()
+    table.append(rows(10))
+    done(started(stream(session, table, max_blocks_per_trigger="3"), tmp_path))
+
+    assert ids(tmp_path) == list(range(11))
+    assert batches(tmp_path) == [6, 2, 1, 2]
+    assert list(fuse.open_table(str(tmp_path / "written")).snapshot.applications.values()) == [batches_of(query, tmp_path)]
+
+
+def batches_of(query: StreamingQuery, folder: Path) -> int:
+    """The number of the last batch that wrote rows, by the checkpoint: later ones may have been empty."""
+    noted = [int(file.name) for file in (folder / "checkpoint" / "commits").iterdir() if file.name.isdecimal()]
+    applications = fuse.open_table(str(folder / "written")).snapshot.applications
+    assert set(applications) == {f"spark-query-{query.id}"}
+    assert max(noted) - 3 <= applications[f"spark-query-{query.id}"] <= max(noted)
+    return applications[f"spark-query-{query.id}"]
+
+
+def test_a_killed_query_loses_and_doubles_no_row(session, table, tmp_path):
+    command = [sys.executable, str(PROGRAMS / "killed_stream.py"), url(table), str(tmp_path / "written"), str(tmp_path / "checkpoint")]
+    with process(command, tmp_path / "log") as running:
+        running.wait(120)
+        assert running.returncode == -signal.SIGKILL, (tmp_path / "log").read_text()[-3000:]
+    assert ids(tmp_path) == [0, 1, 2, 3, 4, 5]
+    assert list((tmp_path / "checkpoint" / "commits").glob("0*")) == []
+
+    done(started(stream(session, table), tmp_path))
+    assert ids(tmp_path) == list(range(8))
+    assert batches(tmp_path) == [6, 2]
+
+
+def test_deletes_stop_a_stream_unless_they_are_passed_over_or_told(session, table, tmp_path):
+    since = table.snapshot.id
+    table.delete("id = 3")
+    table.update("id = 4", {"city": "'Rome'"})
+    table.append(rows(9))
+    with pytest.raises(StreamingQueryException, match=r"rows were deleted or changed by delete.*read_changes"):
+        done(started(stream(session, table, since=since), tmp_path / "refused"))
+    done(started(stream(session, table, since=since, skip_changes="true"), tmp_path / "skipped"))
+    assert ids(tmp_path / "skipped") == [9]
+
+    told = stream(session, table, since=since, read_changes="true", key="id")
+    query = told.writeStream.format("memory").queryName("told").start()
+    done(query)
+    number = table.snapshot.sequence
+    found = session.table("told").select("_commit_version", "_change_type", "id", "city").collect()
+    assert [tuple(row) for row in found] == [
+        (number - 2, "delete", 3, "Oslo"), (number - 1, "update_preimage", 4, "Bonn"), (number - 1, "update_postimage", 4, "Rome"),
+        (number, "insert", 9, "Oslo"),
+    ]  # fmt: skip
+
+
+def test_complete_results_replace_all_rows(session, table, tmp_path):
+    counted = stream(session, table).groupBy("city").count()
+    query = started(counted, tmp_path, "complete")
+    query.processAllAvailable()
+    table.append(rows(8))
+    done(query)
+
+    found = fuse.open_table(str(tmp_path / "written")).scan().to_arrow().to_pylist()
+    assert Counter({row["city"]: row["count"] for row in found}) == {"Bonn": 5, "Oslo": 4}
+
+
+def test_net_changes_are_a_batch(session, table):
+    since = table.snapshot.id
+    table.delete("id = 3")
+    table.append(rows(9, 10))
+    table.compact()
+    read = session.read.format("fuse").option("read_changes", "true").option("since", since)
+
+    told = sorted((row["_change_type"], row.id) for row in read.load(url(table)).collect())
+    assert told == [("delete", 3), ("insert", 9), ("insert", 10)]
+    only = read.option("where", "id > 9").option("columns", "id").load(url(table))
+    assert [tuple(row)[:3] for row in only.collect()] == [(10, "insert", table.snapshot.sequence)]
+    assert only.columns == ["id", "_change_type", "_commit_version", "_commit_timestamp"]
+
+
+def reader(table: fuse.Table, **options: str) -> StreamReader:
+    """As Spark makes one, but here."""
+    made = source.source_class(Host.discover(), Context())({"path": url(table), **options})
+    return made.streamReader(made.schema())
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"max_rows_per_trigger": "0"}, "max_rows_per_trigger='0': say a whole number above 0"),
+        ({"max_rows_per_triger": "1"}, "did you mean 'max_rows_per_trigger'"),
+        ({"skip_changes": "yes"}, "say true or false"),
+        ({"skip_changes": "true", "read_changes": "true"}, "contradict"),
+        ({"key": "id"}, "set read_changes too"),
+        ({"at": "monday"}, "no option 'at' here|no tag 'monday'"),
+        ({"since": "monday"}, "no tag 'monday'"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(table, options, says):
+    with pytest.raises((OptionError, fuse.StorageError), match=says):
+        reader(table, **options)
+
+
+def test_options_of_streams_are_none_of_batches(session, table):
+    for options, says in (({"skip_changes": "true"}, "no option 'skip_changes' here"), ({"since": "x"}, "no tag 'x'")):
+        with pytest.raises(Exception, match=says):
+            session.read.format("fuse").options(**options).load(url(table)).collect()
+    with pytest.raises(Exception, match="read_changes and since go together"):
+        session.read.format("fuse").option("read_changes", "true").load(url(table)).collect()
+
+
+def test_a_condition_and_columns_hold_for_what_is_filled_and_what_follows(table):
+    following = reader(table, where="city = 'Bonn'", columns="id")
+    start = following.initialOffset()
+    table.append(rows(8, 9, 10))
+    end = following.latestOffset(start)
+
+    found = [batch.to_pylist() for piece in following.partitions(start, end) for batch in following.read(piece)]
+    assert found == [[{"id": id}] for id in (0, 2, 4, 6)] + [[{"id": 8}, {"id": 10}]]
+    assert following.latestOffset(end) == end
+    assert schemas.to_arrow(source.source_class(Host.discover(), Context())({"path": url(table)}).schema()).names == ["id", "city"]
+
+
+def test_before_4_2_a_reader_remembers_where_its_query_is(table):
+    first = reader(table, max_rows_per_trigger="2")
+    end = first.latestOffset()
+    table.append(rows(8))
+    start = first.initialOffset()
+    assert (start["blocks"], start["sequence"]) == (0, end["sequence"])
+    assert len(first.partitions(start, end)) == 1
+    again = reader(table, max_rows_per_trigger="2")
+    assert again.partitions(end, end) == []
+    assert again.latestOffset() == first.latestOffset() != end
