@@ -1,4 +1,4 @@
-"""What there is to see of a table: its commits, segments, blocks and indexes, as Arrow tables."""
+"""What there is to see of a table's commits and indexes, as Arrow tables."""
 
 from __future__ import annotations
 
@@ -100,24 +100,3 @@ def history(table: Table) -> pa.Table:
         for entry in table.history()
     ]  # fmt: skip
     return pa.Table.from_pylist(rows, HISTORY)
-
-
-def segments(table: Table) -> pa.Table:
-    """One row per segment of the snapshot."""
-    listed = table.segments()
-    ids = pa.array(listed.ids, pa.string())
-    counts = {"rows": listed.row_counts, "blocks": listed.block_counts, "zones": listed.zone_counts, "bytes": listed.sizes}
-    return pa.table({"segment": ids, **counts})
-
-
-def blocks(table: Table) -> pa.Table:
-    """One row per block of the snapshot, in order."""
-    listed, found = table.segments(), table.blocks()
-    owners = np.repeat(np.arange(len(listed)), listed.block_counts)
-    ids = pa.array(listed.ids, pa.string()).take(pa.array(owners))
-    return pa.table(
-        {
-            "block": pa.array(found.ids, pa.string()), "segment": ids, "rows": found.row_counts, "zones": np.diff(found.zone_offsets),
-            "bytes": found.sizes, "location": pa.array(found.locations, pa.string()),
-        }
-    )  # fmt: skip

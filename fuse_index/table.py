@@ -25,6 +25,7 @@ from fuse_index.errors import DefinitionError, InputError
 from fuse_index.explain import Explanation
 from fuse_index.history import History
 from fuse_index.host import Host
+from fuse_index.looking import Looking
 from fuse_index.mutation import Mutations
 from fuse_index.naming import read_term
 from fuse_index.normalize import normalize
@@ -43,7 +44,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass
-class Table(History, Columns, Mutations, Compaction, Changing, ClusterKeys, Reclustering):
+class Table(History, Columns, Mutations, Compaction, Changing, ClusterKeys, Reclustering, Looking):
     """One snapshot of a table, and the way to its next one.
 
     A handle reads the snapshot that it was opened at; a write through it moves it to the snapshot that the write made.
@@ -292,20 +293,6 @@ class Table(History, Columns, Mutations, Compaction, Changing, ClusterKeys, Recl
     def _move(self, stored: storage.Table) -> Snapshot:
         self.stored = stored
         return self.snapshot
-
-    # --- looking ----------------------------------------------------------------------------------------------
-
-    def history(self) -> pa.Table:
-        """Commits of this branch, newest first."""
-        return introspection.history(self.stored)
-
-    def segments(self) -> pa.Table:
-        """One row per segment."""
-        return introspection.segments(self.stored)
-
-    def blocks(self) -> pa.Table:
-        """One row per block."""
-        return introspection.blocks(self.stored)
 
 
 def create_table(

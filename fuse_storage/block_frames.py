@@ -26,8 +26,8 @@ PLACES: Group = ("id", "location", "size", "footer_offset", "footer_length", "zo
 """Columns of blocks that are of interest for those that are left: read together, since that is one pass over files."""
 LIVE: Group = ("live_rows", "stats_exact")
 """What tells whether more than a vote can be had of statistics: asked for by few."""
-LEVEL: Group = ("level",)
-"""What tells which blocks are worth clustering first."""
+ORIGIN: Group = ("level", "schema_id", "added_by")
+"""What tells how blocks came to be."""
 FEW = 16
 """Of so few files all that is not statistics is read at once: going back to a store is dearer."""
 
@@ -80,7 +80,18 @@ class Blocks:
     @cached_property
     def levels(self) -> Indices:
         """How often the rows of each were rewritten to be clustered, since they were last written otherwise."""
-        return numbers(self._columns(LEVEL), "level", 0)
+        return numbers(self._columns(ORIGIN), "level", 0)
+
+    @cached_property
+    def schema_ids(self) -> Indices:
+        """The schema that each was written with."""
+        return numbers(self._columns(ORIGIN), "schema_id")
+
+    @cached_property
+    def added_by(self) -> Indices:
+        """The sequence of the commit that added each."""
+        told = numbers(self._columns(ORIGIN), "added_by", -1)
+        return np.where(told < 0, self.segments.added_by[self._listed[self._rows.files]], told)
 
     @cached_property
     def sizes(self) -> Indices:

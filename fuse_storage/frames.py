@@ -67,6 +67,11 @@ class SegmentList:
         return numbers(self.table, "size")
 
     @cached_property
+    def added_by(self) -> Indices:
+        """The sequence of the commit that added the latest of its blocks."""
+        return numbers(self.table, "added_by")
+
+    @cached_property
     def first_block(self) -> Indices:
         """Length n + 1: segment i has the blocks ``first_block[i]:first_block[i + 1]`` of the snapshot."""
         return offsets(self.block_counts)

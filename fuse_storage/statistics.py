@@ -59,6 +59,10 @@ class ColumnStatistics:
         chosen = pa.array(indices, pa.int64())
         return self._each(lambda array: array.take(chosen))
 
+    def reduced(self, offsets: Offsets, row_counts: Counts) -> ColumnStatistics:
+        """Of larger units; see ``reduce``."""
+        return reduce(self, offsets, row_counts)
+
     @staticmethod
     def concat(parts: Sequence[ColumnStatistics]) -> ColumnStatistics:
         """All units of all parts, in order; the parts must be of one type."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,6 +44,8 @@ from fuse_storage.writing import Limits, SegmentWriter
 OWN = ("_refs/", "_ss/", "_sg/", "_x/", "_b/", "_i/")
 """Where the files of a table are; what else is in a folder is not a table's."""
 
+READERS = 8
+"""Snapshots that are read at a time."""
 
 KNOWN = (*Limits.__dataclass_fields__, "compression_level", "max_write_seconds", "cluster_method")
 """Properties that mean something here; any other is kept for whoever set it."""
@@ -147,6 +150,19 @@ class Table:
         newest = self.entry.sequence
         oldest = 1 if limit is None else max(newest - limit + 1, 1)
         return list(Branch(self.store, self.branch).walk(newest, oldest))
+
+    def snapshots(self, limit: int | None = None) -> list[tuple[RefEntry, Snapshot | None]]:
+        """The history, newest first, each with its snapshot; None where that has been collected, or a branch was dropped."""
+
+        def found(entry: RefEntry) -> Snapshot | None:
+            try:
+                return _snapshot(self.store, entry)
+            except NotFound:
+                return None
+
+        entries = self.history(limit)
+        with ThreadPoolExecutor(READERS, "fuse-snapshots") as pool:
+            return list(zip(entries, pool.map(found, entries), strict=True))
 
     def since(self, base: Snapshot) -> Passed:
         """The commits after ``base`` up to this one, oldest first, read when they are asked for."""

@@ -137,8 +137,9 @@ def _build_by_spark(url: str, branch: str, name: str, rebuild: bool, master: str
 
 
 def opened(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of ``Table.indexes``, its options as a JSON object instead of its text."""
-    return {**record, "options": json.loads(record["options"])}
+    """A row of what there is to see, with JSON objects instead of their text: options of indexes, summaries of snapshots."""
+    texts = {name: record[name] for name in ("options", "summary") if isinstance(record.get(name), str)}
+    return {**record, **{name: json.loads(text) for name, text in texts.items()}}
 
 
 def _report(url: str, branch: str, name: str, done: str, started: float, as_json: bool) -> None:

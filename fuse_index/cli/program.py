@@ -7,6 +7,7 @@ import sys
 import time
 import warnings
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,6 +27,7 @@ from fuse_index.cli.options import At, Branch, Json, TableArgument, Where, names
 from fuse_index.cli.rows import app as rows_app
 from fuse_index.errors import FuseIndexError
 from fuse_index.host import Host, PluginWarning
+from fuse_index.looking import VIEWS
 from fuse_storage import StorageError
 
 app = typer.Typer(
@@ -37,6 +39,7 @@ app.add_typer(rows_app)
 app.add_typer(clustering_app)
 app.add_typer(index_app, name="index", help="Build, look at and check the indexes of a table.")
 
+View = StrEnum("View", {name: name for name in VIEWS})  # type: ignore[misc]
 FileFormat = Annotated[sources.Format | None, typer.Option("--format", help="What the files are, where their names do not say.")]
 Null = Annotated[list[str] | None, typer.Option("--null", help="Text that means NULL in CSV; repeatable. Default: empty.")]
 Columns = Annotated[str | None, typer.Option("--columns", "-c", help="Columns to print, separated by commas; odd names in back-quotes.")]
@@ -184,17 +187,16 @@ def log(
 @app.command()
 def show(
     table: TableArgument,
-    segments: Annotated[bool, typer.Option("--segments", help="List the segments instead.")] = False,
-    blocks: Annotated[bool, typer.Option("--blocks", help="List the blocks instead.")] = False,
+    what: Annotated[View | None, typer.Argument(metavar="[WHAT]", help=f"List one of these instead: {', '.join(VIEWS)}.")] = None,
     branch: Branch = "main",
     at: At = None,
     as_json: Json = False,
 ) -> None:
-    """Show what a table holds: columns, sizes, properties and indexes."""
+    """Show what a table holds: columns, sizes, properties and indexes; or list all there is of one thing."""
     source = open_table(table, branch=branch, at=at)
-    if segments or blocks:
-        listed = source.segments() if segments else source.blocks()
-        output.print_json(listed.to_pylist()) if as_json else output.print_rows(listed)
+    if what is not None:
+        listed = VIEWS[what.value](source)
+        output.print_json([opened(row) for row in listed.to_pylist()]) if as_json else output.print_rows(listed)
         return
     record = _described(table, source)
     if as_json:

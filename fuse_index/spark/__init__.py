@@ -2,5 +2,6 @@
 
 from fuse_index.spark.jobs import build_index, write
 from fuse_index.spark.session import Explanations, FallbackWarning, explain, install, read, search
+from fuse_index.spark.views import introspect
 
-__all__ = ["Explanations", "FallbackWarning", "build_index", "explain", "install", "read", "search", "write"]
+__all__ = ["Explanations", "FallbackWarning", "build_index", "explain", "install", "introspect", "read", "search", "write"]

@@ -72,9 +72,21 @@ def test_show_tells_columns_sizes_and_indexes(run, people):
     assert "by_name" in run("show", people).out
 
 
-def test_show_lists_segments_and_blocks(run, people):
-    assert len(run("show", people, "--blocks", "--json").json) == 10
-    assert len(run("show", people, "--segments", "--json").json) == 1
+@pytest.mark.parametrize(
+    ("what", "count", "word"),
+    [
+        ("snapshots", 4, "operation"), ("segments", 1, "added_by"), ("blocks", 10, "level"), ("columns", 3, "stored_as"),
+        ("statistics", 30, "distinct"), ("indexes", 1, "by_name"), ("clustering", 0, "average_depth"), ("refs", 1, "main"),
+    ],
+)  # fmt: skip
+def test_show_lists_all_there_is_of_one_thing(run, people, what, count, word):
+    assert len(run("show", people, what, "--json").json) == count
+    assert word in run("show", people, what).out
+
+
+def test_show_knows_what_it_can_list(run, people):
+    assert run("show", people, "bloks").code == 2
+    assert run("show", people, "indexes", "--json").json[0]["options"] == run("index", "list", people, "--json").json[0]["options"]
 
 
 def test_an_older_state_can_be_queried_by_snapshot_id(run, people):

@@ -32,5 +32,5 @@ def test_the_programs_about_spark_run_one_after_the_other(spark, tmp_path, capsy
     parts = programs("docs/spark.md")
     run("\n".join(parts), tmp_path)
 
-    assert len(parts) == 4
+    assert len(parts) == 5
     assert capsys.readouterr().out == "72\n9900\n"
