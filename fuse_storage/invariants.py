@@ -32,6 +32,7 @@ def check(table: Table) -> None:
     """Raise AssertionError, or the StorageError of a file that cannot be read, if this table is not sound."""
     history = table.history()
     _check_chain(history)
+    later: Snapshot | None = None
     for entry in history:
         if entry.reference is not None:
             try:
@@ -39,7 +40,11 @@ def check(table: Table) -> None:
             except NotFound:
                 assert entry != table.entry, "the head was collected"
                 continue
-            _check_claims(Snapshot.decode(data, entry.reference.path), entry)
+            found = Snapshot.decode(data, entry.reference.path)
+            _check_claims(found, entry)
+            if later is not None and later.same_rows and later.parent == found.id:
+                assert later.row_count == found.row_count
+            later = found
     assert history[0] == table.entry
     _check_snapshot(table)
 

@@ -184,6 +184,7 @@ def test_columns_that_change_ask_for_a_restart(table):
     with pytest.raises(StreamError, match=r"columns were changed by add column.*restart"):
         follower.latest(here, ALL, follower.head())
     assert followed(Follower(table.stored), here)[0] == [[[11]]]
+    assert followed(Follower(table.stored), start)[0] == [[list(range(10)), [10], [11]]]
 
 
 def test_what_was_collected_or_replaced_is_said_with_what_to_do(table):

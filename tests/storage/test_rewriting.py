@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pytest
 
-from fuse_storage import Conflict, Swap, Table, Transaction, add_column
+from fuse_storage import Conflict, StorageError, Swap, Table, Transaction, add_column
 from fuse_storage.testing import invariants
 from tests.storage.small import COLUMNS, Totals, append, build_missing, ids_of, known_by, rows, staged, truth
 
@@ -175,3 +175,27 @@ def test_a_restore_and_a_rewrite_do_not_go_together(table: Table) -> None:
     table.refresh().transaction().restore(old).commit()
     with pytest.raises(Conflict, match="were replaced by restore"):
         rewriting.commit()
+
+
+def test_only_a_commit_that_leaves_all_rows_as_they_were_says_so(table: Table) -> None:
+    def swapped(made: Sequence[int], **said: bool) -> Transaction:
+        here = table.refresh()
+        with here.writer([BUILDER]) as writer:
+            writer.write(rows(made))
+            new = writer.finish()
+        swap = Swap(tuple(here.blocks().ids[:2]), sum(segment.block_count for segment in new))
+        return here.transaction([BUILDER]).rewrite([swap], new, here.segments().ids, name="sort", **said)
+
+    with pytest.raises(StorageError, match="would put 3 rows in the place of 4"):
+        swapped([3, 2, 1], same_rows=True).commit()
+    assert swapped([3, 2, 1, 0], same_rows=True).commit().snapshot.same_rows
+    assert not swapped([3, 2, 1, 0]).commit().snapshot.same_rows
+    assert not append(table.refresh(), 8).snapshot.same_rows
+    assert not table.refresh().transaction().overwrite([]).commit().snapshot.same_rows
+    assert not table.refresh().transaction().restore(table.snapshot).commit().snapshot.same_rows
+    named = table.refresh().transaction().define("two", {"key": "two"}).commit()
+    assert named.snapshot.same_rows
+    assert named.transaction().evolve(lambda shape: add_column(shape, "extra", pa.int64())).commit().snapshot.same_rows
+    assert named.at(named.snapshot.id).snapshot.same_rows
+    mixed = named.refresh().transaction().define("three", {"key": "three"})
+    assert not mixed.append(staged(named, [9])).commit().snapshot.same_rows
