@@ -6,18 +6,17 @@ again. Memory holds two blocks that are being written and a few that are read ah
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 import fuse_storage as storage
 from fuse_index.build import Builder, builders
 from fuse_index.host import Host
+from fuse_index.reading import read_ahead
 from fuse_storage import Snapshot, Swap
 
 if TYPE_CHECKING:
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 Span = tuple[int, int]
 Progress = Callable[[int, int], None]
 
-AHEAD = 4
-"""Blocks that are read while one is written."""
 COMMIT_ROWS = 20_000_000
 """What is done is committed after about so many rows."""
 
@@ -100,12 +97,12 @@ class _Work:
         return [(start, end) for start, end in groups(blocks.row_counts.tolist(), limit) if blocks.ids[start] not in self.fruitless]
 
     def _join(self, spans: Sequence[Span], total: int) -> None:
-        blocks, listed = self.table.blocks(), self.table.segments()
+        blocks = self.table.blocks()
         places = [place for start, end in spans for place in range(start, end)]
-        touched = {listed.ids[number] for number in np.unique(np.searchsorted(listed.first_block, places, side="right") - 1)}
+        touched = self.table.segments().holding(places)
         swaps: list[Swap] = []
         with self.table.writer(self.building) as writer:
-            coming = self._read(places)
+            coming = read_ahead(self.table, blocks, places)
             for start, end in spans:
                 before = writer.block_count
                 for rows in islice(coming, end - start):
@@ -120,13 +117,3 @@ class _Work:
             self.fruitless |= {swap.removed[0] for swap in swaps}
             return
         self.table = self.table.transaction(self.building).rewrite(swaps, staged, touched, name="compact", same_rows=True).commit("compact")
-
-    def _read(self, places: Sequence[int]) -> Iterator[pa.Table]:
-        """The blocks' rows, in order, a few read ahead."""
-        blocks, names = self.table.blocks(), self.table.snapshot.schema.names
-        with ThreadPoolExecutor(AHEAD, "fuse-compact") as pool:
-            waiting = iter(places)
-            queue = [pool.submit(self.table.read, blocks, place, names) for place in islice(waiting, AHEAD)]
-            while queue:
-                yield queue.pop(0).result()
-                queue += [pool.submit(self.table.read, blocks, place, names) for place in islice(waiting, 1)]

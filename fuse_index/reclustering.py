@@ -7,10 +7,8 @@ so a run comes to an end; what a killed run had committed need not be done again
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,14 +23,13 @@ from fuse_index.grouping import Numbers
 from fuse_index.host import Host
 from fuse_index.ordering import ClusterKey
 from fuse_index.overlaps import Intervals, Ranks
+from fuse_index.reading import read_ahead
 from fuse_index.runs import Run
 from fuse_storage import Blocks, ColumnStatistics, Limits, Snapshot, Swap, compute_statistics
 
 if TYPE_CHECKING:
     from fuse_index.table import Table
 
-AHEAD = 4
-"""Blocks that are read while one is put by."""
 STEP_BLOCKS = 256
 STEP_BYTES = 512 << 20
 """Rows of a step in memory; they are there twice while they are sorted."""
@@ -146,8 +143,7 @@ class _Work:
         self.steps += 1
 
     def _replace(self, blocks: Blocks, group: Numbers, run: Run, level: int) -> None:
-        listed = self.table.segments()
-        touched = {listed.ids[number] for number in np.unique(np.searchsorted(listed.first_block, group, side="right") - 1)}
+        touched = self.table.segments().holding(group)
         with self.table.writer(self.building, level=level) as writer:
             run.write(writer)
             staged = writer.finish()
@@ -179,27 +175,14 @@ class _Work:
 
     def _read(self, blocks: Blocks, group: Sequence[int]) -> list[pa.Table]:
         """The rows of these blocks, or of as many of the first ones as there is room for: two at least."""
-        names, size = self.table.snapshot.schema.names, 0
         found: list[pa.Table] = []
-        for rows in self._ahead(blocks, group, names):
+        size = 0
+        for rows in read_ahead(self.table, blocks, group):
             size += rows.nbytes
             if len(found) >= 2 and size > self.step_bytes:
                 break
             found.append(rows)
         return found
-
-    def _ahead(self, blocks: Blocks, group: Sequence[int], names: Sequence[str]) -> Iterator[pa.Table]:
-        """In their order, a few read ahead."""
-        with ThreadPoolExecutor(AHEAD, "fuse-recluster") as pool:
-            waiting = iter(group)
-            queue = [pool.submit(self.table.read, blocks, place, names) for place in islice(waiting, AHEAD)]
-            try:
-                while queue:
-                    yield queue.pop(0).result()
-                    queue += [pool.submit(self.table.read, blocks, place, names) for place in islice(waiting, 1)]
-            finally:
-                for each in queue:
-                    each.cancel()
 
 
 def deepest(found: Intervals) -> int:

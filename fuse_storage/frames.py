@@ -76,6 +76,10 @@ class SegmentList:
         """Length n + 1: segment i has the blocks ``first_block[i]:first_block[i + 1]`` of the snapshot."""
         return offsets(self.block_counts)
 
+    def holding(self, blocks: Sequence[int] | Indices) -> frozenset[str]:
+        """The ids of the segments in which these blocks are, by their numbers in the snapshot."""
+        return frozenset(self.ids[number] for number in np.unique(np.searchsorted(self.first_block, blocks, side="right") - 1))
+
     @property
     def total_rows(self) -> int:
         return int(self.row_counts.sum())
