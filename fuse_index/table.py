@@ -36,6 +36,7 @@ from fuse_index.reclustering import Reclustering
 from fuse_index.runs import write_runs
 from fuse_index.scan import Scan
 from fuse_index.search import search
+from fuse_index.suggesting import Suggestions
 from fuse_index.verify import Verification, verify
 from fuse_storage import ReadOnly, Recovery, Snapshot
 
@@ -44,7 +45,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass
-class Table(History, Columns, Mutations, Compaction, Changing, ClusterKeys, Reclustering, Looking):
+class Table(History, Columns, Mutations, Compaction, Changing, ClusterKeys, Reclustering, Looking, Suggestions):
     """One snapshot of a table, and the way to its next one.
 
     A handle reads the snapshot that it was opened at; a write through it moves it to the snapshot that the write made.

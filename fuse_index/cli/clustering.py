@@ -82,3 +82,10 @@ def recluster(
     }  # fmt: skip
     depths = f"average depth {before.average_depth:.2f} is {after.average_depth:.2f} after {len(steps)} steps"
     output.report(record, f"{depths}, {before.blocks:,} blocks are {after.blocks:,}, snapshot {snapshot.id}", as_json)
+
+
+@app.command()
+def suggest(table: TableArgument, branch: Branch = "main", at: At = None, as_json: Json = False) -> None:
+    """Say, from statistics alone, which columns an index or clustering might help."""
+    found = open_table(table, branch=branch, at=at).suggest()
+    output.print_json(found.to_pylist()) if as_json else output.print_rows(found)

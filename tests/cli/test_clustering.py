@@ -39,3 +39,10 @@ def test_blocks_are_sorted_apart(run, people):
     assert run("query", people, "--count", "--where", "name = 'name 17'").out == "1\n"
     assert run("recluster", people).out.startswith("average depth 1.00 is 1.00 after 0 steps, 10 blocks are 10")
     assert run("recluster", people, "--depth", "0").code == 2
+
+
+def test_suggestions_are_told(run, people):
+    told = run("suggest", people, "--json").json
+    assert [(row["column"], row["advice"]) for row in told] == [("id", "none"), ("name", "none"), ("city", "cluster")]
+    assert "an equality reads 20% of the blocks" in told[2]["why"]
+    assert "advice" in run("suggest", people).out
