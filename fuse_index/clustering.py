@@ -104,7 +104,7 @@ class Clustering:
         return self.to_svg()
 
     def __str__(self) -> str:
-        head = f"clustered by {', '.join(self.cluster_by)} ({self.method}): {self.blocks:,} blocks"
+        head = f"overlaps by {', '.join(self.cluster_by)} ({self.method}): {self.blocks:,} blocks"
         return "\n".join([head, *(f"  {_sentence(order)}" for order in self.orders)])
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from fuse_index.clustering import Clustering, Order
 
 WIDTH, HEIGHT, LEFT, TOP, GAP = 460, 150, 60, 64, 70
+BAR = 48
 INK, FAINT, BLUE = "#1f2937", "#cbd5e1", "#2563eb"
 
 
@@ -19,7 +20,7 @@ def clustering(found: Clustering) -> str:
     """Each order in a row: the depth along it, and how many blocks are how deep."""
     rows = [part for place, order in enumerate(found.orders) for part in _row(order, TOP + place * (HEIGHT + GAP))]
     size = (2 * (WIDTH + LEFT) + 30, TOP + len(found.orders) * (HEIGHT + GAP))
-    title = f"Clustered by {', '.join(found.cluster_by)} ({found.method}), {found.blocks:,} blocks, average depth {found.average_depth:.2f}"
+    title = f"Overlaps by {', '.join(found.cluster_by)} ({found.method}), {found.blocks:,} blocks, average depth {found.average_depth:.2f}"
     head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[0]}" height="{size[1]}" font-family="sans-serif" fill="{INK}">'
     return "\n".join([head, '<rect width="100%" height="100%" fill="white"/>', _text(LEFT, 26, title, size=15), *rows, "</svg>", ""])
 
@@ -49,7 +50,7 @@ def _steps(values: Sequence[int], left: int, top: int) -> str:
 
 
 def _bars(counted: Sequence[tuple[int, int]], left: int, top: int) -> Iterator[str]:
-    most, wide = max((count for _, count in counted), default=1), WIDTH / max(len(counted), 1)
+    most, wide = max((count for _, count in counted), default=1), min(WIDTH / max(len(counted), 1), BAR)
     for place, (depth, count) in enumerate(counted):
         high = _high(count, most, top)
         box = f'x="{left + place * wide + 2:.1f}" y="{high}" width="{wide - 4:.1f}" height="{top + HEIGHT - high:.1f}"'
