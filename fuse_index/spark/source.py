@@ -48,6 +48,8 @@ class FuseSource(DataSource):
     host: ClassVar[Host]
     context: ClassVar[Context]
     pinned: str | None = None
+    seen: Table | None = None
+    """The table when ``schema`` was asked. A stream outlives that snapshot, and needs no more of it than is here."""
 
     @classmethod
     def name(cls) -> str:
@@ -57,7 +59,7 @@ class FuseSource(DataSource):
         """Also checks ``where`` and ``columns``, so that a mistake shows at ``load``. Raises OptionError, StorageError, WhereError."""
         table, names = self._table((*options.READING, *options.STREAMING))
         self._where(table)
-        self.pinned = table.snapshot.id
+        self.pinned, self.seen = table.snapshot.id, table
         return schemas.to_spark(self._offered(table, names))
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -75,13 +77,13 @@ class FuseSource(DataSource):
 
     def streamReader(self, schema: StructType) -> StreamReader:
         """As ``reader``, of what comes. Raises OptionError, StorageError, WhereError, StreamError."""
-        table, names = self._table(options.STREAMING)
+        table, names = self._table(options.STREAMING, self.seen)
         skipping, reading = (options.flag(self.options, name) for name in ("skip_changes", "read_changes"))
         if skipping and reading:
             raise OptionError("skip_changes and read_changes contradict each other: set one of them")
         on_change = OnChange.SKIP if skipping else OnChange.READ if reading else OnChange.REFUSE
         limit = Limit(*(options.count(self.options, f"max_{what}_per_trigger") for what in ("blocks", "rows")))
-        return StreamReader(self._asked(table, names, schema), Follower(table, on_change), limit, self._since(table))
+        return StreamReader(self._asked(table, names, schema), Follower(table, on_change), limit, self.options.get("since"))
 
     def writer(self, schema: StructType, overwrite: bool) -> Writer:
         """Checks the schema at once; creates the table if there is none. Raises OptionError, StorageError."""
@@ -92,10 +94,10 @@ class FuseSource(DataSource):
         table, names = target(options.place(self.options, options.STREAM_WRITING), schema)
         return StreamWriter(table, self.host, names, overwrite)
 
-    def _table(self, known: tuple[str, ...]) -> tuple[Table, tuple[str, ...]]:
+    def _table(self, known: tuple[str, ...], seen: Table | None = None) -> tuple[Table, tuple[str, ...]]:
         """The table at the snapshot that is read, and the columns that the options ask for."""
         place = options.place(self.options, known)
-        table = (replace(place, at=self.pinned) if self.pinned else place).open()
+        table = seen or (replace(place, at=self.pinned) if self.pinned else place).open()
         return table, options.columns(self.options.get("columns"), table.snapshot.schema, self.context.case_sensitive)
 
     def _since(self, table: Table) -> Table | None:

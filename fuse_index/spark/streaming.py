@@ -28,9 +28,9 @@ except ImportError:  # before 4.2 sources are told neither the limit nor the tri
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets are positions of ``following``. ``since``: begin right after it, and not with the rows that are there."""
+    """Offsets are positions of ``following``. ``since``: the snapshot, tag or time after which the first run begins."""
 
-    def __init__(self, asked: Asked, follower: Follower, limit: Limit, since: Table | None) -> None:
+    def __init__(self, asked: Asked, follower: Follower, limit: Limit, since: str | None) -> None:
         self.asked, self.follower, self.limit, self.since = asked, follower, limit, since
         self.begun: Position | None = None
         self.position: Position | None = None
@@ -42,7 +42,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _begin(self) -> Position:
         """Where the first run of a query begins: the same whenever it is asked, since Spark before 4.2 asks late."""
         if self.begun is None:
-            self.begun = self.follower.begin(self.since)
+            shape = self.asked.shape
+            self.begun = self.follower.begin(Table.open(shape.store, branch=shape.branch, at=self.since) if self.since else None)
         return self.begun
 
     def getDefaultReadLimit(self) -> ReadLimit:

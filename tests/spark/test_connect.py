@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from fuse_index import create_table, open_table
-from tests.spark.questions import BLOCKS, FEW, numbers
+from tests.spark.questions import BLOCKS, FEW, ROWS, numbers
 from tests.spark.servers import connect_server, run
 
 pytestmark = pytest.mark.timeout(600)  # servers start, and half a dozen jobs run, before the first test
@@ -71,3 +71,7 @@ def test_an_index_is_built_by_the_servers_tasks(told: Any) -> None:
     ((index),) = told["indexed"]
 
     assert (index["blocks"], index["blocks_indexed"]) == (BLOCKS, BLOCKS)
+
+
+def test_a_table_is_followed_and_written(told: Any) -> None:
+    assert told["streamed"] == BLOCKS * ROWS

@@ -1,11 +1,13 @@
 """Tables that are followed and written by streaming queries: every row once, also over restarts and kills."""
 
+import pickle
 import signal
 import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from pyspark import cloudpickle
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
@@ -13,9 +15,10 @@ from pyspark.sql.streaming import StreamingQuery
 import fuse_index as fuse
 from fuse_index.host import Host
 from fuse_index.predicate import Context
-from fuse_index.spark import schemas, source
+from fuse_index.spark import source
 from fuse_index.spark.options import OptionError
-from fuse_index.spark.streaming import StreamReader
+from fuse_index.spark.streaming import ReadAllAvailable, StreamReader
+from fuse_storage import shared
 from tests.spark.servers import PROGRAMS, process
 
 
@@ -155,9 +158,13 @@ def test_net_changes_are_a_batch(session, table):
     assert only.columns == ["id", "_change_type", "_commit_version", "_commit_timestamp"]
 
 
-def reader(table: fuse.Table, **options: str) -> StreamReader:
+def source_of(table: fuse.Table, **options: str) -> source.FuseSource:
     """As Spark makes one, but here."""
-    made = source.source_class(Host.discover(), Context())({"path": url(table), **options})
+    return source.source_class(Host.discover(), Context())({"path": url(table), **options})
+
+
+def reader(table: fuse.Table, **options: str) -> StreamReader:
+    made = source_of(table, **options)
     return made.streamReader(made.schema())
 
 
@@ -175,7 +182,7 @@ def reader(table: fuse.Table, **options: str) -> StreamReader:
 )
 def test_options_that_cannot_be_are_refused(table, options, says):
     with pytest.raises((OptionError, fuse.StorageError), match=says):
-        reader(table, **options)
+        reader(table, **options).initialOffset()
 
 
 def test_options_of_streams_are_none_of_batches(session, table):
@@ -195,7 +202,36 @@ def test_a_condition_and_columns_hold_for_what_is_filled_and_what_follows(table)
     found = [batch.to_pylist() for piece in following.partitions(start, end) for batch in following.read(piece)]
     assert found == [[{"id": id}] for id in (0, 2, 4, 6)] + [[{"id": 8}, {"id": 10}]]
     assert following.latestOffset(end) == end
-    assert schemas.to_arrow(source.source_class(Host.discover(), Context())({"path": url(table)}).schema()).names == ["id", "city"]
+
+
+def test_a_query_outlives_the_snapshots_that_it_began_with(table):
+    table.tag("begun")
+    made = source_of(table, since="begun")
+    wanted = made.schema()
+    start = made.streamReader(wanted).initialOffset()
+    table.append(rows(8))
+    here = made.streamReader(wanted).latestOffset(start)
+    table.append(rows(9))
+    table.untag("begun")
+    table.stored.store.delete([f"_ss/{made.pinned}.json"])
+    shared.clear()
+
+    again = pickle.loads(cloudpickle.dumps(made)).streamReader(wanted)
+    end = again.latestOffset(here)
+    assert [batch.to_pylist() for piece in again.partitions(here, end) for batch in again.read(piece)] == [rows(9)]
+
+
+def test_a_trigger_may_end_the_stream_or_lift_the_limit(table):
+    following = reader(table, max_blocks_per_trigger="3")
+    start, there = following.initialOffset(), table.snapshot.sequence
+    following.prepareForTriggerAvailableNow()
+    table.append(rows(8))
+    middle = following.latestOffset(start, None)
+    end = following.latestOffset(middle, None)
+
+    assert (middle["blocks"], end["sequence"]) == (3, there)
+    assert following.latestOffset(end, None) == end
+    assert reader(table, max_blocks_per_trigger="3").latestOffset(start, ReadAllAvailable())["sequence"] == table.snapshot.sequence
 
 
 def test_before_4_2_a_reader_remembers_where_its_query_is(table):

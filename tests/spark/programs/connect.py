@@ -20,7 +20,7 @@ def main(server: str, folder: str) -> None:
     spark = SparkSession.builder.remote(server).getOrCreate()
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     fuse_spark.install(spark)
-    steps = (kind, questions, sql, functions, clustered, overwritten, refused, indexed)
+    steps = (kind, questions, sql, functions, clustered, overwritten, refused, indexed, streamed)
     print(json.dumps({step.__name__: step(spark, folder) for step in steps}))
 
 
@@ -93,6 +93,14 @@ def indexed(spark: SparkSession, folder: str) -> Any:
         return open_table(f"{folder}/numbers").indexes().to_pylist()
 
     return [row for row in near_table(spark, coverage) if row["name"] == "by_kind"]
+
+
+def streamed(spark: SparkSession, folder: str) -> int:
+    """Rows of a table that a stream copies."""
+    followed = spark.readStream.format("fuse").load(f"{folder}/numbers")
+    copying = followed.writeStream.format("fuse").option("checkpointLocation", f"{folder}/checkpoint").trigger(availableNow=True)
+    copying.start(f"{folder}/copied").awaitTermination(120)
+    return load(spark, f"{folder}/copied").count()
 
 
 if __name__ == "__main__":
