@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import count, islice, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +17,7 @@ import fuse_storage as storage
 from fuse_index.build import Builder, builders
 from fuse_index.host import Host
 from fuse_index.reading import read_ahead
-from fuse_storage import Snapshot, Swap
+from fuse_storage import Snapshot, StagedSegment, Swap
 
 if TYPE_CHECKING:
     from fuse_index.table import Table
@@ -49,14 +49,23 @@ class Compaction:
         Nothing is committed if there is nothing to join. Raises Conflict if somebody replaced one of the blocks meanwhile:
         what was committed before is kept.
         """
-        self._writable()
-        self.refresh()
-        work = _Work(self.stored, builders(self.snapshot, self.host), progress)
+        work = self.compacting()
+        total = sum(end - start for start, end in work.left())
+        done = count(1)
+        tick = (lambda: None) if progress is None else (lambda: progress(min(next(done), total), total))
         try:
-            work.run()
+            while portions := work.portions():
+                work.take([join(portion, tick) for portion in portions])
+            work.finish()
         finally:
             self._move(work.table)
-        return self._move(work.table.transaction(work.building).gather().commit("compact"))
+        return self.snapshot
+
+    def compacting(self) -> Joiner:
+        """What ``compact`` does, as work of which portions may be done elsewhere."""
+        self._writable()
+        self.refresh()
+        return Joiner(self.stored, builders(self.snapshot, self.host))
 
 
 def groups(row_counts: Sequence[int], limit: int) -> list[Span]:
@@ -72,48 +81,76 @@ def groups(row_counts: Sequence[int], limit: int) -> list[Span]:
     return [(start, end) for start, end in spans if end - start > 1]
 
 
-@dataclass
-class _Work:
-    """Joins group after group. ``table``: as the last commit left it."""
+@dataclass(frozen=True)
+class Portion:
+    """Groups of blocks to be joined, by their numbers in the snapshot. Picklable."""
 
     table: storage.Table
     building: tuple[Builder, ...]
-    progress: Progress | None
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True)
+class Joined:
+    """What a portion wrote; small and picklable. ``touched``: ids of the segments in which blocks are replaced."""
+
+    swaps: tuple[Swap, ...]
+    staged: tuple[StagedSegment, ...]
+    touched: frozenset[str]
+
+
+@dataclass
+class Joiner:
+    """Which groups are left. ``table``: as the last commit left it; ``fruitless``: blocks that do not become fewer. Picklable."""
+
+    table: storage.Table
+    building: tuple[Builder, ...]
     fruitless: set[str] = field(default_factory=set)
-    done: int = 0
+    commit_id: str = ""
 
-    def run(self) -> None:
-        limit = storage.Limits.of(self.table.snapshot.properties).block_rows
-        total: int | None = None
-        while spans := self._left(limit):
-            total = sum(end - start for start, end in spans) if total is None else total
-            rows = np.cumsum([int(self.table.blocks().row_counts[start:end].sum()) for start, end in spans])
-            portion = spans[: int(np.searchsorted(rows, COMMIT_ROWS)) + 1]
-            self._join(portion, total)
+    def portions(self, pieces: int = 1) -> list[Portion]:
+        """What is to be done before the next commit; nothing is left if there is none."""
+        row_counts = self.table.blocks().row_counts
+        spans = self.left()
+        rows = np.cumsum([int(row_counts[start:end].sum()) for start, end in spans])
+        chosen = spans[: int(np.searchsorted(rows, COMMIT_ROWS * pieces)) + 1]
+        self.commit_id = storage.new_id()
+        cuts = np.linspace(0, len(chosen), min(pieces, len(chosen)) + 1).astype(int).tolist()
+        return [Portion(self.table, self.building, tuple(chosen[start:end])) for start, end in pairwise(cuts)]
 
-    def _left(self, limit: int) -> list[Span]:
+    def left(self) -> list[Span]:
         """Groups to be joined; not those that byte limits cut into as many blocks again."""
-        blocks = self.table.blocks()
+        blocks, limit = self.table.blocks(), storage.Limits.of(self.table.snapshot.properties).block_rows
         return [(start, end) for start, end in groups(blocks.row_counts.tolist(), limit) if blocks.ids[start] not in self.fruitless]
 
-    def _join(self, spans: Sequence[Span], total: int) -> None:
-        blocks = self.table.blocks()
-        places = [place for start, end in spans for place in range(start, end)]
-        touched = self.table.segments().holding(places)
-        swaps: list[Swap] = []
-        with self.table.writer(self.building) as writer:
-            coming = read_ahead(self.table, blocks, places)
-            for start, end in spans:
-                before = writer.block_count
-                for rows in islice(coming, end - start):
-                    writer.write(rows)
-                    self.done += 1
-                    if self.progress is not None:
-                        self.progress(min(self.done, total), total)
-                writer.cut()
-                swaps.append(Swap(tuple(blocks.ids[start:end]), writer.block_count - before))
-            staged = writer.finish()
-        if sum(swap.made for swap in swaps) >= len(places):
+    def take(self, done: Sequence[Joined]) -> None:
+        """Commit what the portions wrote, in their order. Raises Conflict, StorageError. A copy may do it a second time."""
+        swaps = [swap for each in done for swap in each.swaps]
+        if sum(swap.made for swap in swaps) >= sum(len(swap.removed) for swap in swaps):
             self.fruitless |= {swap.removed[0] for swap in swaps}
             return
-        self.table = self.table.transaction(self.building).rewrite(swaps, staged, touched, name="compact", same_rows=True).commit("compact")
+        transaction = self.table.transaction(self.building, self.commit_id)
+        staged, touched = [segment for each in done for segment in each.staged], {id for each in done for id in each.touched}
+        transaction.rewrite(swaps, staged, touched, name="compact", same_rows=True)
+        self.table = transaction.commit("compact")
+
+    def finish(self) -> None:
+        """Join small segments too."""
+        self.table = self.table.transaction(self.building).gather().commit("compact")
+
+
+def join(portion: Portion, tick: Callable[[], None] = lambda: None) -> Joined:
+    """Write the groups of a portion as one block each, or as few as byte limits allow; ``tick`` is told after each block."""
+    table, places = portion.table, [place for start, end in portion.spans for place in range(start, end)]
+    blocks = table.blocks().take(np.array(places, np.int64))
+    ids, coming = iter(blocks.ids), read_ahead(table, blocks, range(len(blocks)))
+    swaps: list[Swap] = []
+    with table.writer(portion.building) as writer:
+        for start, end in portion.spans:
+            before = writer.block_count
+            for rows in islice(coming, end - start):
+                writer.write(rows)
+                tick()
+            writer.cut()
+            swaps.append(Swap(tuple(islice(ids, end - start)), writer.block_count - before))
+        return Joined(tuple(swaps), tuple(writer.finish()), table.segments().holding(places))

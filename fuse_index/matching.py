@@ -75,7 +75,7 @@ class Match:
         """The keys that can match: those without NULL."""
         return self.source.select(list(self.on)).drop_null()
 
-    def edit(self, block: pa.Table) -> pa.Table | None:
+    def __call__(self, block: pa.Table) -> pa.Table | None:
         """What is to be of these rows; None if they stay."""
         places, sources = self._pairs(block)
         self.seen[sources] = True

@@ -27,7 +27,7 @@ from fuse_storage.objects import Object
 from fuse_storage.packs import Pack, PackPayload, Sidecar, seal
 from fuse_storage.read_only import ReadOnlyStore
 from fuse_storage.recovery import Recovery, recover
-from fuse_storage.references import Reference
+from fuse_storage.references import Reference, new_id
 from fuse_storage.refs import RefEntry
 from fuse_storage.rewriting import Swap
 from fuse_storage.schema import Field, Schema
@@ -54,6 +54,6 @@ __all__ = [
     "StagedSidecars", "Step", "StorageError", "Store", "Swap", "Table", "Tag", "Transaction", "Units", "Unsupported", "Zones",
     "add_column", "branches", "change_type", "clone", "cluster_by", "cluster_ids", "collect", "column_values",
     "compute_statistics", "conformed", "create_branch", "difference", "drop_branch", "drop_column", "drop_tag", "exchanged",
-    "fast_forward", "leads_to", "metered", "move_column", "narrowed", "open_store", "recover", "rename_column", "restore", "seal",
+    "fast_forward", "leads_to", "metered", "move_column", "narrowed", "new_id", "open_store", "recover", "rename_column", "restore", "seal",
     "shared", "tags",
 ]  # fmt: skip

@@ -248,9 +248,12 @@ class Table:
         """Stages what an index knows of segments that are already there."""
         return SidecarWriter(self.store, builder, Limits.of(self.snapshot.properties).pack_bytes)
 
-    def transaction(self, sidecars: Sequence[SidecarBuilder] = ()) -> Transaction:
-        """Changes to be committed together. ``sidecars``: roll up what is known of segments that merge on the way."""
-        return Transaction(self, {builder.key: builder for builder in sidecars})
+    def transaction(self, sidecars: Sequence[SidecarBuilder] = (), commit_id: str | None = None) -> Transaction:
+        """Changes to be committed together. ``sidecars``: roll up what is known of segments that merge on the way.
+
+        ``commit_id``: of a commit that may have been made already; then it is not made again.
+        """
+        return Transaction(self, {builder.key: builder for builder in sidecars}, commit_id or new_id(), commit_id is not None)
 
 
 def _checked(properties: Mapping[str, Any]) -> dict[str, Any]:

@@ -46,11 +46,15 @@ SHORTEST_WAIT, LONGEST_WAIT = 0.005, 1.0
 
 @dataclass
 class Transaction:
-    """Changes to one table, to be committed together. ``table`` is what they were decided on. Used by one thread."""
+    """Changes to one table, to be committed together. ``table`` is what they were decided on. Used by one thread.
+
+    ``again``: the commit of this id may have been made already, by a task that died before it could tell; then it stays one.
+    """
 
     table: Table
     builders: Mapping[str, SidecarBuilder] = field(default_factory=dict)
     commit_id: str = field(default_factory=new_id)
+    again: bool = False
     _changes: list[Change] = field(default_factory=list)
     _started: list[datetime] = field(default_factory=list)
     _merges: dict[tuple[Any, ...], pa.Table | None] = field(default_factory=dict)
@@ -123,6 +127,8 @@ class Transaction:
         attempt = _Attempt(self, operation, application, summary or {})
         deadline = time.monotonic() + timeout
         head, wait = self.table.refresh(), SHORTEST_WAIT
+        if self.again and any(entry.commit_id == self.commit_id for entry, _ in head.since(self.table.snapshot)()):
+            return head
         while True:
             self._refuse_late(head.snapshot)
             made = attempt.prepare(head)

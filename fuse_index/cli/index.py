@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import time
 from collections.abc import Mapping
@@ -13,16 +12,12 @@ import typer
 from fuse_index import open_table
 from fuse_index.cli import output
 from fuse_index.cli.options import At, Branch, IndexArgument, Json, Processes, Spark, TableArgument, pairs, terms
-from fuse_index.errors import FuseIndexError
+from fuse_index.cli.sessions import session
 
 app = typer.Typer(no_args_is_help=True)
 
 COLUMNS = ["name", "kind", "columns", "options", "blocks_indexed", "blocks", "summary_bytes", "payload_bytes", "problem"]
 """What people see of an index in a list; JSON has all."""
-
-
-class SparkMissing(FuseIndexError):
-    """Spark was asked for and PySpark is not installed."""
 
 
 @app.command()
@@ -110,7 +105,8 @@ def verify(table: TableArgument, name: IndexArgument, branch: Branch = "main", a
 
 def _build(url: str, branch: str, name: str, rebuild: bool, processes: int, spark: str | None) -> None:
     if spark is not None:
-        _build_by_spark(url, branch, name, rebuild, spark)
+        with session(spark) as (jobs, running):
+            jobs.build_index(running, url, name, rebuild=rebuild, branch=branch)
         return
     table = open_table(url, branch=branch)
     with output.progress() as bar:
@@ -121,19 +117,6 @@ def _build(url: str, branch: str, name: str, rebuild: bool, processes: int, spar
 
         build = table.rebuild_index if rebuild else table.refresh_index
         build(name, processes=processes, progress=blocks)
-
-
-def _build_by_spark(url: str, branch: str, name: str, rebuild: bool, master: str) -> None:
-    if importlib.util.find_spec("pyspark") is None:
-        raise SparkMissing("--spark needs PySpark: pip install 'fuse-index[spark]'")
-    from fuse_index import spark as fuse_spark
-    from fuse_index.spark.session import connect
-
-    session = connect(master)
-    try:
-        fuse_spark.build_index(session, url, name, rebuild=rebuild, branch=branch)
-    finally:
-        session.stop()
 
 
 def opened(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,8 @@ import typer
 
 from fuse_index import open_table
 from fuse_index.cli import output, sources
-from fuse_index.cli.options import Branch, Json, TableArgument, names
+from fuse_index.cli.options import Branch, Json, Spark, TableArgument, names
+from fuse_index.cli.sessions import session
 from fuse_index.table import Table
 from fuse_storage import Snapshot
 
@@ -28,10 +29,16 @@ class Matched(StrEnum):
 
 
 @app.command()
-def delete(table: TableArgument, where: Condition, branch: Branch = "main", as_json: Json = False) -> None:
+def delete(table: TableArgument, where: Condition, spark: Spark = None, branch: Branch = "main", as_json: Json = False) -> None:
     """Delete rows; blocks that hold none of them are not touched."""
     target = open_table(table, branch=branch)
-    _report(target.snapshot, target.delete(where), as_json)
+    before = target.snapshot
+    if spark is None:
+        target.delete(where)
+    else:
+        with session(spark) as (jobs, running):
+            jobs.delete(running, table, where, branch=branch)
+    _report(before, target.refresh().snapshot, as_json)
 
 
 @app.command()
@@ -39,6 +46,7 @@ def update(
     table: TableArgument,
     set_: Annotated[list[str], typer.Option("--set", help="column=SQL, such as city='Bonn' or name=upper(name); repeatable.")],
     where: Annotated[str | None, typer.Option("--where", "-w", help="Spark SQL condition; without, all rows.")] = None,
+    spark: Spark = None,
     branch: Branch = "main",
     as_json: Json = False,
 ) -> None:
@@ -46,8 +54,15 @@ def update(
     given = [text.partition("=") for text in set_]
     if wrong := [name for name, equals, value in given if not (name and equals and value)]:
         raise typer.BadParameter(f"{wrong[0]!r} is not of the form column=SQL", param_hint="--set")
+    values = {name.strip(): value for name, _, value in given}
     target = open_table(table, branch=branch)
-    _report(target.snapshot, target.update(where, {name.strip(): value for name, _, value in given}), as_json)
+    before = target.snapshot
+    if spark is None:
+        target.update(where, values)
+    else:
+        with session(spark) as (jobs, running):
+            jobs.update(running, table, where, values, branch=branch)
+    _report(before, target.refresh().snapshot, as_json)
 
 
 @app.command()
@@ -86,13 +101,18 @@ def merge(
 
 
 @app.command()
-def compact(table: TableArgument, branch: Branch = "main", as_json: Json = False) -> None:
+def compact(table: TableArgument, spark: Spark = None, branch: Branch = "main", as_json: Json = False) -> None:
     """Join small blocks and segments; rows keep their order."""
     target = open_table(table, branch=branch)
     before = target.snapshot
-    with output.progress() as bar:
-        task = bar.add_task("compact", total=None)
-        after = target.compact(lambda done, total: bar.update(task, completed=done, total=total))
+    if spark is None:
+        with output.progress() as bar:
+            task = bar.add_task("compact", total=None)
+            target.compact(lambda done, total: bar.update(task, completed=done, total=total))
+    else:
+        with session(spark) as (jobs, running):
+            jobs.compact(running, table, branch=branch)
+    after = target.refresh().snapshot
     record = {
         "snapshot": after.id, "blocks_before": before.block_count, "blocks": after.block_count,
         "segments_before": before.segment_count, "segments": after.segment_count,

@@ -6,20 +6,18 @@ Nothing here knows how a block or an index is made: tasks call what a local buil
 from __future__ import annotations
 
 import math
-import pickle
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyspark.sql.functions import col
 
 from fuse_index import lifecycle
 from fuse_index.host import Host, PluginWarning
 from fuse_index.lifecycle import Built, Task
-from fuse_index.spark.near import active, is_connect, near_table
+from fuse_index.spark.near import active, in_tasks, is_connect, near_table
 from fuse_index.spark.options import STORE, WRITING, Place, place
 from fuse_index.table import Table
 from fuse_storage import NotFound
@@ -92,12 +90,12 @@ def build_index(
     ``host``: by default what is installed where the table is planned. Warns of blocks that stay unindexed. Raises
     DefinitionError if there is no such index, or it cannot be built; StorageError.
     """
-    where = place({"path": url, **_options(branch, store)}, WRITING)
-    slots = CONNECT_SLOTS if is_connect(spark) else spark.sparkContext.defaultParallelism
+    where = target(url, branch, store)
+    slots = slots_of(spark)
     work = near_table(spark, partial(_work, where, name, rebuild, slots, host))
     for start in range(0, len(work), WAVE * slots):
         wave = work[start : start + WAVE * slots]
-        done = _run(spark, wave)
+        done = in_tasks(spark, lifecycle.run_elsewhere, wave)
         for problem in (problem for built in done for problem in built.problems):
             warnings.warn(problem, PluginWarning, stacklevel=2)
         near_table(spark, partial(_commit, wave[0], done))
@@ -107,25 +105,19 @@ def _work(where: Place, name: str, rebuild: bool, slots: int, host: Host | None)
     return Table(where.open(), host or Host.discover()).index_tasks(name, rebuild, slots)
 
 
-def _run(spark: SparkSession, wave: Sequence[Task]) -> list[Built]:
-    """One Spark task for each."""
-    found = spark.range(0, len(wave), 1, len(wave)).mapInArrow(_running(wave), "built binary").collect()
-    return [pickle.loads(row.built) for row in found]
-
-
-def _running(wave: Sequence[Task]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                built = lifecycle.run_elsewhere(wave[number])
-                yield pa.record_batch({"built": pa.array([pickle.dumps(built)], pa.binary())})
-
-    return run
-
-
 def _commit(task: Task, done: Sequence[Built]) -> None:
     """Doing it twice does no harm: the second time, the same is attached again."""
     lifecycle.commit(task.builder, task.table, done)
+
+
+def slots_of(spark: SparkSession) -> int:
+    """Tasks that run at the same time."""
+    return CONNECT_SLOTS if is_connect(spark) else spark.sparkContext.defaultParallelism
+
+
+def target(url: str, branch: str, store: dict[str, str]) -> Place:
+    """The table that a job changes. Raises OptionError."""
+    return place({"path": url, **_options(branch, store)}, WRITING)
 
 
 def _options(branch: str, store: dict[str, str]) -> dict[str, str]:

@@ -7,7 +7,7 @@ server: there the same work runs in a task.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,9 +18,10 @@ from fuse_index.errors import FuseIndexError
 from fuse_storage import StorageError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 T = TypeVar("T")
+ANSWER = "answer binary"
 
 
 def is_connect(spark: SparkSession) -> bool:
@@ -51,21 +52,36 @@ def near_table(spark: SparkSession, work: Callable[[], T]) -> T:
     """What ``work()`` returns, or raises of ours; it must be safe to do twice, as a task may be."""
     if not is_connect(spark):
         return work()
-    (row,) = spark.range(0, 1, 1, 1).mapInArrow(_task(work), "answer binary").collect()
-    answer = pickle.loads(row.answer)
-    if isinstance(answer, (StorageError, FuseIndexError)):
-        raise answer
-    return answer  # type: ignore[no-any-return]
+    (answer,) = in_tasks(spark, lambda _: work(), [None])
+    return answer
 
 
-def _task(work: Callable[[], Any]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def in_tasks(spark: SparkSession, work: Callable[[Any], T], things: Sequence[Any]) -> list[T]:
+    """``work`` of each thing, each in a Spark task of its own, in their order; or what one of them raised of ours."""
+    if not things:
+        return []
+
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for _ in batches:
-            answer: Any
-            try:
-                answer = work()
-            except (StorageError, FuseIndexError) as refusal:
-                answer = refusal
-            yield pa.record_batch({"answer": pa.array([cloudpickle.dumps(answer)], pa.binary())})  # type: ignore[no-untyped-call]
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield answered(lambda number=number: work(things[number]))  # type: ignore[misc]
 
-    return run
+    return answers(spark.range(0, len(things), 1, len(things)).mapInArrow(run, ANSWER))
+
+
+def answered(work: Callable[[], Any]) -> pa.RecordBatch:
+    """What a task gives back of ``work``: the answer, or the refusal of ours that it raised."""
+    try:
+        answer = work()
+    except (StorageError, FuseIndexError) as refusal:
+        answer = refusal
+    return pa.record_batch({"answer": pa.array([cloudpickle.dumps(answer)], pa.binary())})  # type: ignore[no-untyped-call]
+
+
+def answers(df: DataFrame) -> list[Any]:
+    """What tasks answered. Raises what the first of them raised of ours."""
+    found = [pickle.loads(row.answer) for row in df.collect()]
+    for answer in found:
+        if isinstance(answer, (StorageError, FuseIndexError)):
+            raise answer
+    return found

@@ -162,14 +162,7 @@ def register(spark: SparkSession, host: Host | None = None) -> type[FuseSource]:
     What ``where`` depends on is read now: the session's time zone, ANSI mode and case sensitivity. Registering again
     replaces the former.
     """
-    made = source_class(
-        host or Host.discover(),
-        Context(
-            spark.conf.get("spark.sql.session.timeZone") or "UTC",
-            _is_on(spark, "spark.sql.ansi.enabled"),
-            _is_on(spark, "spark.sql.caseSensitive"),
-        ),
-    )
+    made = source_class(host or Host.discover(), context_of(spark))
     with active(spark):  # or another session's source of this name is taken for a stranger's
         spark.dataSource.register(made)
     return made
@@ -178,6 +171,12 @@ def register(spark: SparkSession, host: Host | None = None) -> type[FuseSource]:
 def source_class(host: Host, context: Context) -> type[FuseSource]:
     """A class of its own, found in no module: so it is pickled by value, with what it carries."""
     return type("RegisteredFuseSource", (FuseSource,), {"host": host, "context": context, "__module__": "__main__"})
+
+
+def context_of(spark: SparkSession) -> Context:
+    """What conditions depend on in this session, as it is now."""
+    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    return Context(zone, _is_on(spark, "spark.sql.ansi.enabled"), _is_on(spark, "spark.sql.caseSensitive"))
 
 
 def _is_on(spark: SparkSession, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""``fuse-index index … --spark``: in a process of its own, which is given its own session."""
+"""``fuse-index … --spark``: in a process of its own, which is given its own session."""
 
 import json
 import subprocess
@@ -33,6 +33,14 @@ def test_an_index_is_rebuilt_by_a_spark_job_from_the_command_line(table):
     after = fuse_index.open_table(table)
     assert after.snapshot.sequence > before.sequence
     assert after.explain("name = 'name 7'").blocks.kept == 1
+
+
+def test_rows_are_deleted_by_a_spark_job_from_the_command_line(table):
+    done = run("delete", table, "--where", "id < 250", "--spark", "local[2]", "--json")
+
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["deleted_rows"] == 250
+    assert fuse_index.open_table(table).scan().count() == 750
 
 
 def test_an_index_that_is_not_there_is_said_in_a_line_by_spark_too(table):

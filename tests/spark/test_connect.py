@@ -75,3 +75,7 @@ def test_an_index_is_built_by_the_servers_tasks(told: Any) -> None:
 
 def test_a_table_is_followed_and_written(told: Any) -> None:
     assert told["streamed"] == BLOCKS * ROWS
+
+
+def test_rows_are_changed_by_the_servers_tasks(told: Any) -> None:
+    assert told["changed"] == [[10, "ten"], [11, "eleven"], [19, "last"], [30, "thirty"]]

@@ -8,7 +8,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from fuse_index import create_table, open_table
 from fuse_index.errors import DefinitionError
+from fuse_index.lifecycle import run_elsewhere
 from fuse_index.spark import jobs, source
+from fuse_index.spark.near import in_tasks
 from fuse_index.spark.options import OptionError
 from fuse_storage import NotFound
 from fuse_storage.testing import invariants
@@ -184,7 +186,7 @@ def test_a_rebuild_builds_every_block_anew(session: SparkSession, unbuilt: str) 
 def test_rows_that_arrive_during_a_build_are_kept(session: SparkSession, unbuilt: str) -> None:
     work = open_table(unbuilt).index_tasks("by_s", processes=2)
     open_table(unbuilt).append(pa.table({"id": [1], "s": ["late"]}))
-    jobs._commit(work[0], jobs._run(session, work))
+    jobs._commit(work[0], in_tasks(session, run_elsewhere, work))
 
     assert coverage(unbuilt) == (21, 21)
     assert open_table(unbuilt).scan().count() == 10_001

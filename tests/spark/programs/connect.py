@@ -20,7 +20,7 @@ def main(server: str, folder: str) -> None:
     spark = SparkSession.builder.remote(server).getOrCreate()
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     fuse_spark.install(spark)
-    steps = (kind, questions, sql, functions, clustered, overwritten, refused, indexed, streamed)
+    steps = (kind, questions, sql, functions, clustered, overwritten, refused, indexed, streamed, changed)
     print(json.dumps({step.__name__: step(spark, folder) for step in steps}))
 
 
@@ -101,6 +101,18 @@ def streamed(spark: SparkSession, folder: str) -> int:
     copying = followed.writeStream.format("fuse").option("checkpointLocation", f"{folder}/checkpoint").trigger(availableNow=True)
     copying.start(f"{folder}/copied").awaitTermination(120)
     return load(spark, f"{folder}/copied").count()
+
+
+def changed(spark: SparkSession, folder: str) -> list[Any]:
+    """Rows deleted, updated and merged by tasks; what is left."""
+    url = f"{folder}/changed"
+    spark.range(0, 20, 1, 2).selectExpr("id", "concat('n', id) AS name").write.format("fuse").mode("append").save(url)
+    fuse_spark.delete(spark, url, "id < 10")
+    fuse_spark.update(spark, url, "id = 10", {"name": "'ten'", "id": lambda found: found["id"]})
+    fuse_spark.merge(spark, url, spark.createDataFrame([(11, "eleven"), (30, "thirty")], "id BIGINT, name STRING"), ["id"])
+    fuse_spark.overwrite(spark, url, spark.createDataFrame([(19, "last")], "id BIGINT, name STRING"), "id = 19")
+    fuse_spark.compact(spark, url)
+    return [tuple(row) for row in load(spark, url).where("name NOT LIKE 'n%' OR id < 10").orderBy("id").collect()]
 
 
 if __name__ == "__main__":

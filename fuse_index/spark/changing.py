@@ -1,0 +1,124 @@
+"""Rows deleted, updated, merged and overwritten, and blocks compacted, by all executors, as ``fuse_index.Table`` does it.
+
+The blocks in question are found where the table is planned, rewritten in tasks, and committed at once. On classic sessions and on
+Connect. Conditions mean what they mean in the session: its time zone, ANSI mode and case sensitivity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+
+from fuse_index.compaction import Joined, Joiner, Portion, join
+from fuse_index.edits import Rewritten, rewrite, stage
+from fuse_index.host import Host
+from fuse_index.predicate import Context
+from fuse_index.spark.jobs import slots_of, target
+from fuse_index.spark.near import ANSWER, answered, answers, in_tasks, near_table
+from fuse_index.spark.options import Place
+from fuse_index.spark.source import context_of
+from fuse_index.table import Table
+from fuse_index.work import Work
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class Target:
+    """A table to be changed, as the session sees it. Picklable."""
+
+    place: Place
+    host: Host | None
+    context: Context
+    pieces: int
+
+    @staticmethod
+    def of(spark: SparkSession, url: str, branch: str, host: Host | None, store: dict[str, str]) -> Target:
+        return Target(target(url, branch, store), host, context_of(spark), slots_of(spark) * 4)
+
+    def open(self) -> Table:
+        return Table(self.place.open(), self.host or Host.discover(), self.context)
+
+
+def delete(spark: SparkSession, url: str, where: str, *, branch: str = "main", host: Host | None = None, **store: str) -> None:
+    """Delete the rows that the condition is true on; see ``Table.delete``."""
+    to = Target.of(spark, url, branch, host, store)
+    _done(spark, near_table(spark, lambda: to.open().deleting(where, to.pieces)))
+
+
+def update(
+    spark: SparkSession, url: str, where: str | None, set: Mapping[str, Any], *,
+    branch: str = "main", host: Host | None = None, **store: str,
+) -> None:  # fmt: skip
+    """Give columns other values in the rows that the condition is true on; see ``Table.update``."""
+    to = Target.of(spark, url, branch, host, store)
+    _done(spark, near_table(spark, lambda: to.open().updating(where, set, to.pieces)))
+
+
+def merge(
+    spark: SparkSession, url: str, source: DataFrame, on: Sequence[str], matched: Literal["update", "delete"] | None = "update",
+    not_matched: Literal["insert"] | None = "insert", not_matched_by_source: Literal["delete"] | None = None, *,
+    branch: str = "main", host: Host | None = None, **store: str,
+) -> None:  # fmt: skip
+    """Bring in the rows of ``source`` by their keys; see ``Table.merge``. Each task holds all of ``source`` in memory."""
+    to, rows = Target.of(spark, url, branch, host, store), source.toArrow()
+    _done(spark, near_table(spark, lambda: to.open().merging(rows, on, matched, not_matched, not_matched_by_source, to.pieces)))
+
+
+def overwrite(
+    spark: SparkSession, url: str, rows: DataFrame, where: str | None = None, *,
+    branch: str = "main", host: Host | None = None, **store: str,
+) -> None:  # fmt: skip
+    """Replace the rows that the condition is true on, by default all, with ``rows``; see ``Table.overwrite``."""
+    to = Target.of(spark, url, branch, host, store)
+    work = near_table(spark, lambda: to.open().overwriting(where, to.pieces))
+    for staged in answers(rows.mapInArrow(_staging(work), ANSWER)):
+        work.adopt(staged)
+    _done(spark, work)
+
+
+def compact(spark: SparkSession, url: str, *, branch: str = "main", host: Host | None = None, **store: str) -> None:
+    """Join small blocks and segments; see ``Table.compact``."""
+    to = Target.of(spark, url, branch, host, store)
+    work = near_table(spark, lambda: to.open().compacting())
+    while True:
+        work, portions = near_table(spark, partial(_portions, work, to.pieces))
+        if not portions:
+            break
+        work = near_table(spark, partial(_joined, work, in_tasks(spark, join, portions)))
+    near_table(spark, partial(_gathered, work))
+
+
+def _portions(work: Joiner, pieces: int) -> tuple[Joiner, list[Portion]]:
+    portions = work.portions(pieces)
+    return work, portions
+
+
+def _joined(work: Joiner, done: Sequence[Joined]) -> Joiner:
+    work.take(done)
+    return work
+
+
+def _gathered(work: Joiner) -> None:
+    work.finish()
+
+
+def _staging(work: Work) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield answered(lambda: stage(work.stored, work.building, batches, work.condition))
+
+    return run
+
+
+def _done(spark: SparkSession, work: Work) -> None:
+    done = in_tasks(spark, rewrite, work.portions)
+    near_table(spark, partial(_finish, work, done))
+
+
+def _finish(work: Work, done: Sequence[Rewritten]) -> None:
+    work.finish(done)

@@ -1,0 +1,132 @@
+"""Rows changed by all executors are changed as by one process: a clone of the table is changed locally, and compared."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import fuse_index as fuse
+from fuse_index import spark as fuse_spark
+from fuse_storage.testing import invariants
+
+BLOCKS, ROWS = 12, 50
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> fuse.Table:
+    made = fuse.create_table(str(tmp_path / "t"), "id BIGINT, kind STRING, at TIMESTAMP", properties={"block_rows": ROWS})
+    made.create_index("by_kind", "bloom", ["kind"])
+    ids = range(BLOCKS * ROWS)
+    at = pa.array([id * 3_600_000_000 for id in ids], pa.timestamp("us", "UTC"))
+    made.append(pa.table({"id": list(ids), "kind": [f"k{id % 7}" for id in ids], "at": at}))
+    return made
+
+
+def rows(table: fuse.Table) -> list[tuple[Any, ...]]:
+    return [tuple(row.values()) for row in table.refresh().scan().to_arrow().to_pylist()]
+
+
+def source(spark: SparkSession) -> DataFrame:
+    return spark.range(590, 650, 1, 3).selectExpr("id", "concat('new', id) AS kind")
+
+
+def few(spark: SparkSession) -> DataFrame:
+    return source(spark).selectExpr("*", "TIMESTAMP'2026-01-01 00:00:00' AS at").where("id < 600")
+
+
+WHERE, INSIDE = "kind <> 'k3' AND id > 300", "id BETWEEN 590 AND 599"
+SET: dict[str, Any] = {"kind": "upper(kind)", "id": lambda found: found["id"]}
+CHANGES: dict[str, tuple[Callable[[SparkSession, str], None], Callable[[SparkSession, fuse.Table], Any]]] = {
+    "delete": (lambda spark, url: fuse_spark.delete(spark, url, WHERE), lambda spark, table: table.delete(WHERE)),
+    "delete all": (lambda spark, url: fuse_spark.delete(spark, url, "id >= 0"), lambda spark, table: table.delete("id >= 0")),
+    "update": (lambda spark, url: fuse_spark.update(spark, url, WHERE, SET), lambda spark, table: table.update(WHERE, SET)),
+    "merge": (
+        lambda spark, url: fuse_spark.merge(spark, url, source(spark), ["id"]),
+        lambda spark, table: table.merge(source(spark).toArrow(), ["id"]),
+    ),
+    "merge, and delete the others": (
+        lambda spark, url: fuse_spark.merge(spark, url, source(spark), ["id"], None, None, "delete"),
+        lambda spark, table: table.merge(source(spark).toArrow(), ["id"], None, None, "delete"),
+    ),
+    "overwrite": (
+        lambda spark, url: fuse_spark.overwrite(spark, url, few(spark), INSIDE),
+        lambda spark, table: table.overwrite(few(spark).toArrow(), INSIDE),
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_executors_change_what_one_process_would(spark: SparkSession, table: fuse.Table, tmp_path: Path, change: str) -> None:
+    copy = table.clone(str(tmp_path / "copy"))
+    by_all, by_one = CHANGES[change]
+
+    by_all(spark, table.stored.store.url)
+    by_one(spark, copy)
+
+    assert rows(table) == rows(copy)
+    counts = {name: count for name, count in table.snapshot.summary.items() if name.endswith("_rows")}
+    assert counts == {name: count for name, count in copy.snapshot.summary.items() if name.endswith("_rows")}
+    assert table.snapshot.sequence == 4
+    assert table.verify_index("by_kind").sound
+    invariants(table.stored)
+
+
+def test_small_blocks_are_joined_by_executors(spark: SparkSession, tmp_path: Path) -> None:
+    url = str(tmp_path / "small")
+    table = fuse.create_table(url, "id BIGINT, kind STRING", properties={"block_rows": ROWS})
+    table.create_index("by_kind", "bloom", ["kind"])
+    for start in range(0, 200, 10):
+        table.append(pa.table({"id": list(range(start, start + 10)), "kind": [f"k{id % 7}" for id in range(start, start + 10)]}))
+    copy = table.clone(str(tmp_path / "copy"))
+
+    fuse_spark.compact(spark, url)
+    copy.compact()
+
+    assert [row[0] for row in rows(table)] == list(range(200))
+    assert table.stored.blocks().row_counts.tolist() == copy.stored.blocks().row_counts.tolist() == [50] * 4
+    assert table.verify_index("by_kind").sound
+    before = table.snapshot.sequence
+    fuse_spark.compact(spark, url)
+    assert table.refresh().snapshot.sequence == before
+    invariants(table.stored)
+
+
+def test_a_condition_means_what_it_means_in_the_session(spark: SparkSession, table: fuse.Table) -> None:
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        fuse_spark.delete(spark, table.stored.store.url, "at < TIMESTAMP '1970-01-02 00:00:00'")
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+
+    assert rows(table)[0][0] == 15
+
+
+def test_what_cannot_be_done_is_refused_by_name_and_changes_nothing(spark: SparkSession, table: fuse.Table) -> None:
+    url, twice = table.stored.store.url, source(spark).union(source(spark))
+    with pytest.raises(fuse.OpaqueError, match="rand"):
+        fuse_spark.delete(spark, url, "rand() < 0.5")
+    with pytest.raises(fuse.InputError, match="several rows of the source match"):
+        fuse_spark.merge(spark, url, twice, ["id"])
+    with pytest.raises(fuse.InputError, match="the condition is not true on"):
+        fuse_spark.overwrite(spark, url, source(spark).selectExpr("*", "now() AS at"), "id < 600")
+    with pytest.raises(fuse.NotFound):
+        fuse_spark.delete(spark, f"{url}x", "id = 1")
+    fuse_spark.delete(spark, url, "id = -1")
+
+    assert table.refresh().snapshot.sequence == 3
+
+
+def test_a_commit_that_is_done_twice_is_one(table: fuse.Table) -> None:
+    from fuse_index.edits import rewrite
+
+    work = table.deleting("id < 75", pieces=4)
+    done = [rewrite(portion) for portion in work.portions]
+    again = table.deleting("id < 75", pieces=4)
+    again.commit_id, again.portions = work.commit_id, []
+
+    assert work.finish(done).snapshot.sequence == 4
+    assert again.finish(done).snapshot.sequence == 4
