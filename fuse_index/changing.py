@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 Mask = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
 
+MOST_COMMITS = 1_000
+"""Beyond so many commits in between, rows are compared rather than each commit looked at."""
+
 CHANGE_TYPE = "_change_type"
 INSERT, DELETE, BEFORE, AFTER = "insert", "delete", "update_preimage", "update_postimage"
 
@@ -88,8 +91,8 @@ class Changes:
 
     ``shape``: the snapshot in whose columns rows come, and which ``columns``, ``key`` and ``predicate`` are about.
 
-    Where blocks were replaced, up to some 100 bytes are held for each of their rows, besides the blocks at hand; where blocks
-    only came or only went, the blocks at hand alone.
+    Where blocks were replaced by commits that may have changed rows, up to some 100 bytes are held for each of their rows, besides
+    the blocks at hand; otherwise the blocks at hand alone.
     """
 
     before: storage.Table
@@ -145,6 +148,10 @@ class Changes:
     def _tables(self) -> Iterator[pa.Table]:
         gone, came = (self._side(blocks) for blocks in storage.exchanged(self.before, self.after))
         if len(gone.blocks) and len(came.blocks):
+            if (added := _added(self.before, self.after)) is not None:
+                for blocks in added:
+                    yield from _Side(self, blocks).tables(INSERT)
+                return
             gone.chosen, came.chosen = surplus(gone.fingerprints(), came.fingerprints())
             if self.key:
                 yield from _Pairs(gone, came, self.key).tables()
@@ -258,6 +265,31 @@ class _Pairs:
             mask[places[order][owners == block] - self.gone.starts[block]] = True
             found.append(self.gone.read(block, self.gone.changes.columns, mask))
         return pa.concat_tables(found).take(pa.array(np.argsort(order)))
+
+
+def _added(before: storage.Table, after: storage.Table) -> list[Blocks] | None:
+    """What appends brought, commit by commit, where all others in between left rows as they were; None if that is not known.
+
+    Then copied rows need not be compared with those that they are copies of.
+    """
+    found: list[Blocks] = []
+    here = after
+    for _ in range(MOST_COMMITS):
+        if here.snapshot.id == before.snapshot.id:
+            return found[::-1]
+        if here.snapshot.parent is None:
+            return None
+        try:
+            earlier = after.at(here.snapshot.parent)
+        except storage.NotFound:
+            return None
+        if not here.snapshot.same_rows:
+            gone, came = storage.exchanged(earlier, here)
+            if len(gone):
+                return None
+            found.append(came)
+        here = earlier
+    return None
 
 
 def _marked(rows: pa.Table, kind: str) -> pa.Table:

@@ -86,6 +86,30 @@ def test_what_keeps_rows_is_no_change(table):
     assert opened(table, lambda same: same.changes(since).to_arrow()) == set()
 
 
+def test_what_was_appended_and_compacted_is_read_once_and_not_compared(table):
+    for id in range(40, 46):
+        table.append(rows(id))
+    since = table.snapshot.id
+    table.append(rows(50))
+    between = table.snapshot
+    table.add_column("note", "string")
+    table.compact()
+    table.append([{"id": 51, "city": "Rome", "n": 1, "note": "new"}])
+    table.create_index("by_city", "bloom", ["city"])
+
+    def look(same):
+        assert told(same.changes(since)) == [(IN, 50), (IN, 51)]
+        assert told(same.changes(since, where="note = 'new'", key=["id"])) == [(IN, 51)]
+
+    appended = {f"_b/{fuse.open_table(table.stored.store, at=one.id).stored.blocks().ids[-1]}.parquet" for one in (between, table.snapshot)}
+    assert opened(table, look) == appended
+    table.stored.store.delete([f"_ss/{between.id}.json"])  # then rows are compared
+    assert len(opened(table, look)) > 2
+    table.stored.store.create(f"_ss/{between.id}.json", between.encode())
+    table.delete("id = 50")
+    assert told(table.changes(since)) == [(IN, 51)]
+
+
 def test_rows_that_came_and_went_are_no_change(table):
     since = table.snapshot.id
     table.append(rows(77))
