@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 Mask = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
 
-MOST_COMMITS = 1_000
-"""Beyond so many commits in between, rows are compared rather than each commit looked at."""
+ROWS_PER_COMMIT = 50_000
+"""So many rows are compared in about the time in which a commit in between is looked at."""
 
 CHANGE_TYPE = "_change_type"
 INSERT, DELETE, BEFORE, AFTER = "insert", "delete", "update_preimage", "update_postimage"
@@ -148,7 +148,8 @@ class Changes:
     def _tables(self) -> Iterator[pa.Table]:
         gone, came = (self._side(blocks) for blocks in storage.exchanged(self.before, self.after))
         if len(gone.blocks) and len(came.blocks):
-            if (added := _added(self.before, self.after)) is not None:
+            compared = int(gone.blocks.row_counts.sum() + came.blocks.row_counts.sum())
+            if (added := _added(self.before, self.after, most=20 + compared // ROWS_PER_COMMIT)) is not None:
                 for blocks in added:
                     yield from _Side(self, blocks).tables(INSERT)
                 return
@@ -267,14 +268,14 @@ class _Pairs:
         return pa.concat_tables(found).take(pa.array(np.argsort(order)))
 
 
-def _added(before: storage.Table, after: storage.Table) -> list[Blocks] | None:
+def _added(before: storage.Table, after: storage.Table, most: int) -> list[Blocks] | None:
     """What appends brought, commit by commit, where all others in between left rows as they were; None if that is not known.
 
-    Then copied rows need not be compared with those that they are copies of.
+    No more than ``most`` commits are looked at. Where it is known, copied rows need not be compared with those that they are copies of.
     """
     found: list[Blocks] = []
     here = after
-    for _ in range(MOST_COMMITS):
+    for _ in range(most):
         if here.snapshot.id == before.snapshot.id:
             return found[::-1]
         if here.snapshot.parent is None:
