@@ -13,7 +13,7 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
-from fuse_storage import AlreadyExists, Conflict, NotFound, StorageError, Swap, Table, Transaction, open_store
+from fuse_storage import AlreadyExists, Conflict, NotFound, StorageError, Swap, Table, Transaction, clone, open_store, recover
 from fuse_storage.testing import Crash, FaultyStore, invariants
 from tests.storage.small import COLUMNS, Totals, blocks_of, build_missing, ids_of, known_by, rows, staged, truth
 
@@ -125,6 +125,27 @@ class Tables(RuleBasedStateMachine):
             return table.transaction([builder]).attach(builder.key, build_missing(table, builder))
 
         return self.commit(base, change, self.rows, fault)
+
+    @rule(target=handles, base=handles, fault=FAULTS)
+    def gather(self, base: Table, fault: tuple[int, Any] | None) -> Table:
+        builders = [Totals(key) for key in KEYS.values()]
+        return self.commit(base, lambda table: table.transaction(builders).gather(), self.rows, fault)
+
+    @rule()
+    def lose_all_refs_and_recover_them(self) -> None:
+        """What crashed writers left behind is not taken for a commit."""
+        before = self.head.history()
+        self.head.store.delete([one.key for one in self.head.store.list("_refs")])
+        recover(self.head.store, {"main": self.head.snapshot.id})
+        assert Table.open(self.url).history() == before
+
+    @rule(old=handles)
+    def clone(self, old: Table) -> None:
+        copy = clone(Table.open(self.url, at=old.snapshot.id), open_store(f"{self.url}-{uuid.uuid4().hex}"))
+        assert ids_of(copy) == self.model[old.snapshot.id]
+        for key in copy.snapshot.keys:
+            for found, true in zip(known_by(copy, key), truth(copy), strict=True):
+                assert found in (true, (None, None))
 
     @property
     def rows(self) -> list[int]:
