@@ -13,9 +13,10 @@ For Spark: ``from fuse_index import spark``. For authors of index kinds: ``fuse_
 from fuse_index.errors import BuildError, DefinitionError, FuseIndexError, IndexFault, InputError, OpaqueError, WhereError
 from fuse_index.explain import Explanation
 from fuse_index.host import Host, PluginWarning
+from fuse_index.opening import create_table, open_table, recover_table
 from fuse_index.predicate import Context
 from fuse_index.scan import Scan
-from fuse_index.table import Table, create_table, open_table, recover_table
+from fuse_index.table import Table
 from fuse_index.verify import Verification
 from fuse_storage import (
     AlreadyExists,

@@ -17,13 +17,14 @@ from fuse_storage import columnar
 from fuse_storage.cache import Cache
 from fuse_storage.errors import AlreadyExists, CommitUnknown, FormatError, NotFound
 from fuse_storage.holding import hold
+from fuse_storage.places import refuse_occupied
 from fuse_storage.references import Reference, created, new_id, read_verified
 from fuse_storage.refs import MAIN, Branch, next_timestamp
 from fuse_storage.segments import block_path, list_path, parts, read_list, sidecar_columns, sidecar_parts, zone_parts
 from fuse_storage.sharing import FEATURE, everywhere
 from fuse_storage.snapshots import Snapshot
 from fuse_storage.store import Store
-from fuse_storage.table import Table, refuse_occupied
+from fuse_storage.table import Table
 from fuse_storage.tags import Tag, drop_tag
 from fuse_storage.transaction import land, publish
 

@@ -6,8 +6,6 @@ head. Nothing here writes rows or decides who wins; that is done by ``writing`` 
 
 from __future__ import annotations
 
-import difflib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -24,11 +22,12 @@ from fuse_storage.block_frames import Blocks, Zones
 from fuse_storage.cache import shared
 from fuse_storage.columnar import Indices
 from fuse_storage.drafts import Passed
-from fuse_storage.errors import AlreadyExists, InvalidArgument, NotFound, SchemaError, StorageError
+from fuse_storage.errors import AlreadyExists, InvalidArgument, NotFound, SchemaError
 from fuse_storage.evolution import cluster_ids
 from fuse_storage.frames import SegmentList
 from fuse_storage.holding import hold
 from fuse_storage.pages import Mask
+from fuse_storage.places import checked_properties, not_a_table, refuse_occupied
 from fuse_storage.references import new_id, read_verified
 from fuse_storage.refs import MAIN, NAME, Branch, RefEntry, is_id, next_timestamp, written
 from fuse_storage.schema import Schema
@@ -41,14 +40,8 @@ from fuse_storage.tags import Tag, find_tag, near, tags
 from fuse_storage.transaction import Transaction, land, publish
 from fuse_storage.writing import Limits, SegmentWriter
 
-OWN = ("_refs/", "_ss/", "_sg/", "_x/", "_b/", "_i/")
-"""Where the files of a table are; what else is in a folder is not a table's."""
-
 READERS = 8
 """Snapshots that are read at a time."""
-
-KNOWN = (*Limits.__dataclass_fields__, "compression_level", "max_write_seconds", "cluster_method")
-"""Properties that mean something here; any other is kept for whoever set it."""
 
 
 class Table:
@@ -76,7 +69,7 @@ class Table:
         InvalidArgument for a property that cannot be.
         """
         store = _store(store, options)
-        made, properties = Schema.create(schema), _checked(properties or {})
+        made, properties = Schema.create(schema), checked_properties(properties or {})
         if not made.fields:
             raise SchemaError("a table needs at least one column")
         clustered = cluster_ids(made, cluster_by, properties.get("cluster_method", CLUSTER_METHODS[0]))
@@ -108,7 +101,7 @@ class Table:
         try:
             head = chain.head()
         except NotFound as missing:
-            raise _not_a_table(chain, missing) from missing
+            raise not_a_table(chain, missing) from missing
         if at is None:
             return _at_entry(chain, head)
         if isinstance(at, datetime):
@@ -256,24 +249,6 @@ class Table:
         return Transaction(self, {builder.key: builder for builder in sidecars}, commit_id or new_id(), commit_id is not None)
 
 
-def _checked(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Properties as a snapshot can hold them. Raises InvalidArgument for one that cannot be."""
-    for name in properties:
-        if name not in KNOWN and (near := difflib.get_close_matches(name, KNOWN, 1, 0.8)):
-            raise InvalidArgument(f"no property {name!r} means anything: did you mean {near[0]!r}?")
-    Limits.of(properties)
-    level = properties.get("compression_level", 1)
-    if not isinstance(level, int) or not 1 <= level <= 22:
-        raise InvalidArgument(f"compression_level = {level!r}: it must be a whole number from 1 to 22")
-    limit = properties.get("max_write_seconds", 1)
-    if not isinstance(limit, int | float) or not limit > 0:
-        raise InvalidArgument(f"max_write_seconds = {limit!r}: it must be a number above 0")
-    try:
-        return dict(json.loads(json.dumps(dict(properties), allow_nan=False)))
-    except (TypeError, ValueError) as problem:
-        raise InvalidArgument(f"properties must be what JSON can hold: {problem}") from problem
-
-
 def _store(store: Store | str | Path, options: Mapping[str, str] | None) -> Store:
     return open_store(store, options) if isinstance(store, str | Path) else store
 
@@ -316,37 +291,3 @@ def _aware(when: datetime, text: str) -> datetime:
     if when.tzinfo is None:
         raise InvalidArgument(f"{text!r} has no time zone: add one, such as +00:00")
     return when
-
-
-def refuse_occupied(branch: Branch) -> None:
-    """Raises AlreadyExists where there is a table, what is left of one, or anything else."""
-    store = branch.store
-    if branch.find(1) is not None:
-        raise AlreadyExists(f"{store.url} already is a table: open it, or choose another place")
-    for found in store.list():
-        if not found.key.startswith(OWN):
-            raise AlreadyExists(f"{store.url} holds other files, such as {found.key!r}: choose an empty place for a table")
-        if found.key.startswith(("_sg/", "_b/")):
-            raise AlreadyExists(f"{store.url} holds rows of a table whose refs are lost, such as {found.key!r}: recover it")
-    _refuse_file(store)
-
-
-def _refuse_file(store: Store) -> None:
-    path = store.path("_refs")
-    if path is not None and Path(path).parent.is_file():
-        raise StorageError(f"{store.url} is a file, and a table is a folder")
-
-
-def _not_a_table(chain: Branch, missing: NotFound) -> StorageError:
-    """Why nothing can be opened there, and what to do."""
-    store = chain.store
-    _refuse_file(store)
-    branches = sorted({found.key.split("/")[2] for found in store.list("_refs/branch")})
-    if branches:
-        return NotFound(f"{store.url} has no branch {chain.name!r}{near(chain.name, branches)}")
-    other = next((found.key for found in store.list() if not found.key.startswith(OWN)), None)
-    if other is not None:
-        return NotFound(f"{store.url} is no table of this kind: it holds other files, such as {other!r}")
-    if next(iter(store.list("_ss")), None) is not None:
-        return NotFound(f"{store.url} is a table whose refs are lost: recover it from its snapshots (fuse-index recover)")
-    return NotFound(f"{store.url} is no table: there is nothing; create it first")

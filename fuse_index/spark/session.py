@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from fuse_index.errors import InputError
 from fuse_index.explain import Explanation, Vote
 from fuse_index.host import Host
+from fuse_index.opening import open_table
 from fuse_index.reasons import Reason
 from fuse_index.spark import functions, native, source
 from fuse_index.spark.compile import bridge
@@ -31,7 +32,6 @@ from fuse_index.spark.options import STORE, Place
 from fuse_index.spark.schemas import to_spark
 from fuse_index.spark.tables import INDEXES, Tables
 from fuse_index.spark.voting import Voter
-from fuse_index.table import open_table
 from fuse_storage import Table
 
 SCHEMES = {"": ("file",), "file": ("file",), "s3": ("s3", "s3a"), "gs": ("gs",)}

@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 
 from fuse_index.errors import InputError
 from fuse_index.looking import VIEWS
+from fuse_index.opening import open_table
 from fuse_index.spark.near import near_table
 from fuse_index.spark.schemas import to_spark
-from fuse_index.table import open_table
 
 
 def introspect(
