@@ -259,6 +259,21 @@ def test_rows_appended_meanwhile_stay_and_rows_deleted_meanwhile_are_a_conflict(
     invariants(table.stored)
 
 
+def test_blocks_of_older_columns_are_sorted_by_present_ones():
+    table = filled(6)
+    table.add_column("year", "SMALLINT", default=2025)
+    table.change_type("year", "INT")
+    table.append([{"id": id, "name": "n", "year": 2000 + id} for id in range(20, 50)])
+    table.cluster_by(["year", "id"])
+    before = held(table)
+
+    table.recluster(depth=1)
+    assert held(table) == before
+    assert table.scan("year = 2030 AND id = 30").count() == 1
+    assert table.scan(columns=["year"]).to_arrow().column("year").to_pylist() == sorted([2025] * 60 + list(range(2020, 2050)))
+    right(table)
+
+
 def test_changes_between_are_none_and_older_snapshots_stay():
     table = filled()
     old = table.snapshot.id

@@ -55,6 +55,10 @@ def test_a_clustered_write_sorts_by_the_cluster_key(told: Any, folder: Path) -> 
     assert open_table(str(folder / "clustered")).explain("id = 3").to_dict()["blocks"]["kept"] == 1
 
 
+def test_what_a_table_consists_of_is_seen_through_the_server(told: Any) -> None:
+    assert told["looked_into"] == [[800, 0], "id"]
+
+
 def test_append_and_overwrite(told: Any) -> None:
     assert told["overwritten"] == [20, 21, 22, 30, 31, 32]
 

@@ -20,7 +20,7 @@ def main(server: str, folder: str) -> None:
     spark = SparkSession.builder.remote(server).getOrCreate()
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     fuse_spark.install(spark)
-    steps = (kind, questions, sql, functions, clustered, overwritten, refused, indexed, streamed, changed)
+    steps = (kind, questions, sql, functions, clustered, looked_into, overwritten, refused, indexed, streamed, changed)
     print(json.dumps({step.__name__: step(spark, folder) for step in steps}))
 
 
@@ -65,6 +65,11 @@ def functions(spark: SparkSession, folder: str) -> list[list[int]]:
 def clustered(spark: SparkSession, folder: str) -> list[int]:
     fuse_spark.write(spark.range(ROWS * BLOCKS).selectExpr("(id * 37) % 800 AS id", "concat('s', id) AS s"), f"{folder}/clustered")
     return sorted(row.id for row in load(spark, f"{folder}/clustered", where="id < 5").collect())
+
+
+def looked_into(spark: SparkSession, folder: str) -> list[Any]:
+    fuse_spark.introspect(spark, f"{folder}/clustered", "c", ["blocks", "clustering"])
+    return [list(spark.sql("SELECT sum(rows), max(level) FROM c_blocks").first()), spark.table("c_clustering").first().key]
 
 
 def overwritten(spark: SparkSession, folder: str) -> list[int]:
