@@ -72,7 +72,7 @@ def _copied(table: Table, store: Store, tag: Tag) -> Snapshot:
     features = tuple(sorted({*old.reader_features, FEATURE}))
     return replace(
         old, id=id, sequence=1, branch=MAIN, commit_id=new_id(), parent=None, timestamp=next_timestamp(table.entry.timestamp),
-        operation="clone", summary={"cloned_from": source}, segments=reference, reader_features=features,
+        operation="clone", summary={"cloned_from": source}, same_rows=False, segments=reference, reader_features=features,
     )  # fmt: skip
 
 
