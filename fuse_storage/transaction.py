@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from fuse_storage import columnar
 from fuse_storage.changes import Append, Attach, Change, Cluster, Define, Evolve, Gather, Overwrite, Restore, Undefine
 from fuse_storage.drafts import Draft
-from fuse_storage.errors import AlreadyExists, CommitUnknown, Conflict, Expired, NotFound, StorageError
+from fuse_storage.errors import AlreadyExists, CommitUnknown, Conflict, Expired, NotFound, ReadOnly, StorageError
 from fuse_storage.evolution import Step
 from fuse_storage.references import Reference, created, new_id
 from fuse_storage.refs import Branch, RefEntry, next_timestamp
@@ -228,7 +228,7 @@ def land(branch: Branch, entry: RefEntry, deadline: float) -> bool:
     """Create the entry: whether it is the branch's now, or somebody else's is there.
 
     Creating equal bytes again is safe, so without an answer it is asked again until the deadline (of
-    ``time.monotonic``). Raises CommitUnknown then.
+    ``time.monotonic``). Raises CommitUnknown then, and ReadOnly at once.
     """
     wait = SHORTEST_WAIT
     while True:
@@ -237,6 +237,8 @@ def land(branch: Branch, entry: RefEntry, deadline: float) -> bool:
             return True
         except AlreadyExists:
             return False
+        except ReadOnly:
+            raise  # an answer, which waiting does not change
         except StorageError as silence:
             found = _read_back(branch, entry.sequence)
             if found is not None:

@@ -56,6 +56,7 @@ def test_a_clone_skips_blocks_as_its_source_does_and_changes_alone(table):
 
 
 def test_a_table_attached_to_be_read_is_not_changed_by_mistake(table):
+    table.branch("side")
     attached = fuse.open_table(table.stored.store.url, read_only=True)
     table.append(rows(4))
 
@@ -64,6 +65,7 @@ def test_a_table_attached_to_be_read_is_not_changed_by_mistake(table):
         lambda: attached.append(rows(5)), lambda: attached.delete("id = 1"), lambda: attached.create_index("x", "bloom", ["name"]),
         lambda: attached.tag("x"), lambda: attached.branch("x"), lambda: attached.vacuum(), lambda: attached.compact(),
         lambda: attached.add_column("x", "int"), lambda: attached.restore(attached.snapshot.id),
+        lambda: attached.drop_branch("side"),
     ):  # fmt: skip
         with pytest.raises(fuse.ReadOnly, match="was opened to be read only"):
             change()
