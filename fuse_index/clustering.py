@@ -160,10 +160,12 @@ def key_of(snapshot: Snapshot, by: Sequence[str] | None, method: str | None) -> 
     """The table's key, or the one that is given. Raises as ``Table.clustering``."""
     if isinstance(by, str):
         raise InputError(f"by={by!r}: give a list of columns")
-    names = snapshot.cluster_by if by is None else tuple(by)
-    if not names:
+    if by:
+        return ClusterKey.read(snapshot, tuple(by), method or "linear")
+    own = ClusterKey.of(snapshot)  # by its ids: a name may have come to mean another column
+    if by is not None or own is None:
         raise InputError("the table has no clustering key: give it one with cluster_by([...]), or say which columns to look at: by=[...]")
-    return ClusterKey.read(snapshot, names, method or (snapshot.cluster_method if by is None else "linear"))
+    return own if method in (None, own.method) else ClusterKey.read(snapshot, own.names, method)
 
 
 def clustering(table: storage.Table, key: ClusterKey) -> Clustering:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import fuse_storage as storage
 from fuse_index import grouping, overlaps
 from fuse_index.build import Builder, builders
-from fuse_index.clustering import columns, key_of
+from fuse_index.clustering import columns
 from fuse_index.errors import InputError
 from fuse_index.grouping import Numbers
 from fuse_index.host import Host
@@ -85,7 +85,9 @@ class Reclustering:
             raise InputError(f"step_bytes={step_bytes}: give {MOST_BYTES} at most, as a text column in memory holds no more")
         self._writable()
         self.refresh()
-        key = key_of(self.snapshot, None, None)
+        key = ClusterKey.of(self.snapshot)
+        if key is None:
+            raise InputError("the table has no clustering key: give it one with cluster_by([...])")
         work = _Work(self.stored, key, builders(self.snapshot, self.host), depth, step_blocks, step_bytes, passes, progress)
         try:
             work.run()

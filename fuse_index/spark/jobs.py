@@ -17,6 +17,7 @@ from pyspark.sql.functions import col
 from fuse_index import lifecycle
 from fuse_index.host import Host, PluginWarning
 from fuse_index.lifecycle import Built, Task
+from fuse_index.ordering import ClusterKey
 from fuse_index.spark.near import active, in_tasks, is_connect, near_table
 from fuse_index.spark.options import STORE, WRITING, Place, place
 from fuse_index.table import Table
@@ -65,9 +66,9 @@ def layout_of(place: Place) -> Layout:
         snapshot = place.open().snapshot
     except NotFound:
         return Layout()
-    paths = {".".join(path): path for path, _ in snapshot.schema.leaves()}
-    keys = snapshot.cluster_by if snapshot.cluster_method == "linear" else ()
-    return Layout(tuple(paths[name] for name in keys), int(snapshot.properties.get("block_rows", BLOCK_ROWS)))
+    key = ClusterKey.of(snapshot)
+    keys = key.paths if key is not None and key.method == "linear" else ()
+    return Layout(keys, int(snapshot.properties.get("block_rows", BLOCK_ROWS)))
 
 
 def _arranged(df: DataFrame, layout: Layout, rows: int) -> DataFrame:

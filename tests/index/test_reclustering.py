@@ -287,7 +287,7 @@ def test_changes_between_are_none_and_older_snapshots_stay():
 def test_what_cannot_be_is_said():
     table = made()
 
-    with pytest.raises(fuse.InputError, match="no clustering key"):
+    with pytest.raises(fuse.InputError, match=r"no clustering key: give it one with cluster_by\(\[...\]\)$"):
         table.recluster()
     table.cluster_by(["id"])
     for given_ in ({"depth": 0}, {"step_blocks": 1}, {"passes": True}, {"step_bytes": "1"}, {"step_bytes": 1 << 40}):
@@ -323,3 +323,16 @@ def test_blocks_that_share_a_point_are_chosen_the_least_sorted_first(spans, leve
     got = grouping.along_order(found(*spans), np.array(levels), np.ones(len(spans), bool), depth, most)
 
     assert (None if got is None else set(got.tolist())) == chosen
+
+
+def test_a_key_stays_the_field_that_was_chosen_when_a_column_gets_its_path_as_a_name():
+    table = fuse.create_table(f"memory://recluster-{uuid4().hex}", "at STRUCT<day: INT>, x INT", (), {"block_rows": 2})
+    table.cluster_by(["at.day"])
+    for days in ([1, 4], [2, 3]):
+        table.append([{"at": {"day": day}, "x": 1} for day in days])
+    table.rename_column("x", "at.day")
+
+    assert [order.overlaps.maximum_depth for order in table.clustering().orders] == [2]
+    table.recluster(depth=1)
+
+    assert [at["day"] for at in table.scan(columns=["at"]).to_arrow().column("at").to_pylist()] == [1, 2, 3, 4]
