@@ -63,7 +63,12 @@ class Looking:
         return introspection.history(self.stored)
 
     def snapshots(self, limit: int | None = None) -> pa.Table:
-        """One row per commit of this branch up to this snapshot, newest first, with what the table was then; see ``SNAPSHOTS``."""
+        """One row per commit of this branch up to this snapshot, newest first, with what the table was then; see ``SNAPSHOTS``.
+
+        Raises InputError for a limit that is none.
+        """
+        if limit is not None and (not isinstance(limit, int) or limit < 0):
+            raise InputError(f"limit={limit!r}: give a number of commits, 0 or more, or None for all")
         rows = [_snapshot(entry, found) for entry, found in self.stored.snapshots(limit)]
         return pa.Table.from_pylist(rows, SNAPSHOTS)
 

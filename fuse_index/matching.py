@@ -40,6 +40,8 @@ class Match:
         """Raises InputError for keys that cannot be, SchemaError for columns that do not fit."""
         if isinstance(on, str) or not on:
             raise InputError(f"on={on!r}: give a list of the columns that are the key")
+        if twice := [name for place, name in enumerate(on) if name in on[:place]]:
+            raise InputError(f"on={list(on)!r} has {twice[0]!r} twice: name it once")
         for name in on:
             kind = schema.find([name]).type
             if is_.is_floating(kind) or is_.is_nested(kind):

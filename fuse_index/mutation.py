@@ -91,6 +91,8 @@ class Mutations:
 
     def updating(self, where: str | Predicate | None, set: Mapping[str, Any], pieces: int = 1) -> Work:
         """What ``update`` does, in about so many portions."""
+        if not isinstance(set, Mapping) or not set:
+            raise InputError(f"set={set!r}: give a value for one column at least, such as {{'city': \"'Bonn'\"}}")
         work = self._work("update", where)
         setters = {name: self._setter(name, value) for name, value in set.items()}
         work.rewrite(Change(work.condition, setters, self.snapshot.schema), pieces)

@@ -101,6 +101,9 @@ def test_statistics_tell_of_each_block_and_column(table):
         table.statistics(["id", "tags"])
     with pytest.raises(fuse.SchemaError, match="did you mean"):
         table.statistics(["idd"])
+    for limit in (-1, "2"):
+        with pytest.raises(fuse.InputError, match=r"limit=.*give a number of commits"):
+            table.snapshots(limit)
 
 
 @pytest.mark.parametrize("name", VIEWS)

@@ -109,6 +109,7 @@ def test_an_update_takes_terms_values_and_functions(table):
         ({"nn": 1}, fuse.SchemaError, "did you mean"),
         ({"n": "city"}, fuse.SchemaError, "column 'n' is int32, and the rows have string"),
         ({"n": [1]}, fuse.InputError, "is no value of column 'n'"),
+        ({}, fuse.InputError, "set={}: give a value for one column at least"),
         ({"n": 1 << 40}, fuse.InputError, "is no value of column 'n'"),
         ({"n": "n +"}, fuse.WhereError, "n \\+"),
     ],
@@ -169,6 +170,7 @@ def test_a_merge_by_several_keys_of_which_null_matches_nothing(table):
     [
         ([{"id": 1}, {"id": 1}], ["id"], fuse.InputError, r"several rows of the source match \{'id': 1\}"),
         ([{"id": 1}], "id", fuse.InputError, "give a list"),
+        ([{"id": 1}], ["id", "id"], fuse.InputError, r"\['id', 'id'\] has 'id' twice"),
         ([{"city": "x"}], ["id"], fuse.InputError, "the source lacks column 'id'"),
         ([{"id": 1, "x": 1}], ["id"], fuse.SchemaError, "a column 'x' that the table lacks"),
         ([{"id": 1}], ["idd"], fuse.SchemaError, "did you mean"),
