@@ -26,9 +26,14 @@ LOST = "lost"
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """What a recovery wrote, or would write: entries by branch, newest first; and which snapshots cannot be read, and why."""
+    """What a recovery wrote, or would write: entries by branch, newest first; and which snapshots cannot be read, and why.
+
+    ``later``: by branch, ids of snapshots that came after the newest entry that is left, the oldest first. They are not
+    committed unless ``heads`` says so: no file tells whether their entries were lost too, or their writers gave up.
+    """
 
     entries: Mapping[str, Sequence[RefEntry]]
+    later: Mapping[str, Sequence[str]]
     unreadable: Mapping[str, str]
     done: bool
 
@@ -41,7 +46,8 @@ class Recovery:
             }
             for name, entries in self.entries.items()
         ]  # fmt: skip
-        return {"branches": branches, "unreadable": dict(self.unreadable), "done": self.done}
+        later = {name: list(ids) for name, ids in self.later.items()}
+        return {"branches": branches, "later": later, "unreadable": dict(self.unreadable), "done": self.done}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +76,19 @@ def recover(store: Store, heads: Mapping[str, str] | None = None, dry_run: bool 
     heads = dict(heads or {})
     if unknown := sorted(heads.keys() - set(branches)):
         raise InvalidArgument(f"{store.url} has no snapshot of a branch {unknown[0]!r}: it has them of {branches}")
-    missing = {}
+    missing, later = {}, {}
     for name in branches:
         own = [one for one in found if one.snapshot.branch == name]
-        if entries := _missing(Branch(store, name), own, heads.get(name)):
+        left = _left(Branch(store, name))
+        if entries := _missing(Branch(store, name), left, own, heads.get(name)):
             missing[name] = entries
+        if left and name not in heads and (ids := _after(max(left), own)):
+            later[name] = ids
     for name, entries in missing.items() if not dry_run else ():
         for entry in entries:  # the first one last: without it there is no branch, so that nobody sees half of it
             Branch(store, name).create(entry)
         Branch(store, name).note(entries[0].sequence)
-    return Recovery(missing, unreadable, not dry_run)
+    return Recovery(missing, later, unreadable, not dry_run)
 
 
 def _snapshots(store: Store) -> tuple[list[_Found], dict[str, str]]:
@@ -99,9 +108,13 @@ def _snapshots(store: Store) -> tuple[list[_Found], dict[str, str]]:
     return found, {key: str(one) for key, one in results.items() if isinstance(one, StorageError)}
 
 
-def _missing(branch: Branch, found: Sequence[_Found], head: str | None) -> list[RefEntry]:
-    """The entries that a branch lacks, newest first."""
-    left = _left(branch)
+def _after(newest: int, found: Sequence[_Found]) -> list[str]:
+    """The snapshots with greater numbers, in order."""
+    return [one.snapshot.id for one in sorted(found, key=lambda one: one.snapshot.sequence) if one.snapshot.sequence > newest]
+
+
+def _missing(branch: Branch, left: Mapping[int, RefEntry], found: Sequence[_Found], head: str | None) -> list[RefEntry]:
+    """The entries that a branch lacks, newest first. ``left``: those that it has, by their numbers."""
     numbered = defaultdict(list)
     for one in found:
         numbered[one.snapshot.sequence].append(one)

@@ -186,8 +186,10 @@ def recover(
         return
     for key, why in found["unreadable"].items():
         output.note(f"{key} cannot be read: {why}")
+    for name, ids in found["later"].items():
+        output.note(f"{name} ends before snapshot {', '.join(ids)}: if that was committed, say --head {name}={ids[-1]}")
     if not found["branches"]:
-        output.note("nothing is missing")
+        output.note("nothing was written" if found["later"] else "nothing is missing")
         return
     columns = ("branch", "entries", "lost", "newest", "timestamp", "operation")
     output.print_rows(output.table_of(found["branches"], columns), title="written" if found["done"] else "would be written")

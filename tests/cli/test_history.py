@@ -69,6 +69,13 @@ def test_a_table_without_refs_says_so_and_is_recovered(run, people):
     assert run("query", people, "--count").out == "30\n"
     assert "nothing is missing" in run("recover", people).err
 
+    newest = run("show", people, "--json").json["snapshot"]
+    max((Path(people) / "_refs/branch/main").glob("0*.json")).unlink()
+    told = " ".join(run("recover", people).err.split())
+    assert f"main ends before snapshot {newest}: if that was committed, say --head main={newest}" in told
+    assert run("recover", people, "--head", f"main={newest}").code == 0
+    assert run("query", people, "--count").out == "30\n"
+
 
 def test_a_vacuum_counts_by_kind(run, people):
     assert run("vacuum", people, "--dry-run", "--json").json["files"]["blocks"] == 0

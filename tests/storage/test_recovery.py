@@ -109,10 +109,12 @@ def test_a_doubt_about_the_newest_is_asked_about(table: Table) -> None:
 
 def test_what_was_prepared_after_the_newest_entry_is_not_committed_unless_asked_for(table: Table) -> None:
     late = prepared(table, 66)
-    assert storage.recover(table.store).entries == {}
+    found = storage.recover(table.store)
+    assert (found.entries, found.later, found.to_dict()["later"]) == ({}, {"main": [late]}, {"main": [late]})
 
-    storage.recover(table.store, {"main": late})
+    assert storage.recover(table.store, {"main": late}).later == {}
 
+    assert storage.recover(table.store).later == {}
     assert ids_of(Table.open(table.store)) == [1, 2, 3, 4, 5, 66]
 
 
