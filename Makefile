@@ -28,12 +28,12 @@ help:  ## List the commands
 demo: $(VENV)/.demo  ## Write real flights through Spark, index them, and see which blocks each query skips
 	@$(RUN)/python -m benchmarks.demo
 
-# Spark's tests wait more than they compute, so both versions run at once; each one's output is printed when it is through.
-TOGETHER := -j 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
+# Spark's tests wait more than they compute, so all three run at once; each one's output is printed when it is through.
+TOGETHER := -j 3 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 .PHONY: test
-test: test-fast $(VENV_OLDEST)/.dev  ## All tests, Spark's on the newest and the oldest supported Spark
-	@$(MAKE) --no-print-directory $(TOGETHER) test-spark test-spark-oldest
+test: $(VENV)/.dev $(VENV_OLDEST)/.dev  ## All tests, Spark's on the newest and the oldest supported Spark
+	@$(MAKE) --no-print-directory $(TOGETHER) test-fast test-spark test-spark-oldest
 
 .PHONY: check
 check: lint test  ## What CI runs: lint, types, import contracts, all tests

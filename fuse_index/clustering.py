@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from rich.table import Table as Grid
 
 import fuse_storage as storage
 from fuse_index import overlaps
@@ -110,6 +109,8 @@ class Clustering:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield str(self)
         own = self._own[0]
+        from rich.table import Table as Grid
+
         grid = Grid(title=f"depths of {own.name}", title_justify="left", box=None, pad_edge=False)
         for name in ("depth", "blocks"):
             grid.add_column(name, justify="right")

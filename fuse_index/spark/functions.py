@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column
@@ -176,18 +175,25 @@ def _unbound(function: Function) -> Any:
 def _vectorised(evaluate: Callable[..., pa.Array], kinds: Sequence[pa.DataType], name: str) -> Any:
     """A UDF on Arrow arrays where Spark has them (4.1), else on pandas' series."""
 
-    def on_arrays(*columns: pa.Array) -> pa.Array:
-        return evaluate(*(column.cast(kind) for column, kind in zip(columns, kinds, strict=False)))
+    vectorised: Any = sf
+    if hasattr(sf, "arrow_udf"):
+
+        def on_arrays(*columns: pa.Array) -> pa.Array:
+            return evaluate(*(column.cast(kind) for column, kind in zip(columns, kinds, strict=False)))
+
+        on_arrays.__annotations__ = {"columns": pa.Array, "return": pa.Array}
+        on_arrays.__name__ = name
+        return vectorised.arrow_udf(on_arrays, BooleanType())
+
+    import pandas as pd  # a quarter of what a planning process would take to begin, and rarely needed
 
     def on_series(*columns: pd.Series) -> pd.Series:
         arrays = [pa.Array.from_pandas(column, type=kind) for column, kind in zip(columns, kinds, strict=False)]
         return pd.Series(evaluate(*arrays).to_pylist(), dtype=object)
 
-    on_arrays.__annotations__ = {"columns": pa.Array, "return": pa.Array}
     on_series.__annotations__ = {"columns": pd.Series, "return": pd.Series}
-    on_arrays.__name__ = on_series.__name__ = name
-    vectorised: Any = sf
-    return vectorised.arrow_udf(on_arrays, BooleanType()) if hasattr(sf, "arrow_udf") else vectorised.pandas_udf(on_series, BooleanType())
+    on_series.__name__ = name
+    return vectorised.pandas_udf(on_series, BooleanType())
 
 
 def _column(argument: Any, constant: bool) -> Column:
