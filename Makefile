@@ -31,6 +31,9 @@ demo: $(VENV)/.demo  ## Write real flights through Spark, index them, and see wh
 # Spark's tests wait more than they compute, so all three run at once; each one's output is printed when it is through.
 TOGETHER := -j 3 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
+# Runs that share a folder for their files get in each other's way when they delete those of former runs.
+ALONE = folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && PYTEST_DEBUG_TEMPROOT=$$folder
+
 .PHONY: test
 test: $(VENV)/.dev $(VENV_OLDEST)/.dev  ## All tests, Spark's on the newest and the oldest supported Spark
 	@$(MAKE) --no-print-directory $(TOGETHER) test-fast test-spark test-spark-oldest
@@ -54,17 +57,17 @@ lint: $(VENV)/.dev
 
 .PHONY: test-fast
 test-fast: $(VENV)/.dev
-	$(RUN)/python -m pytest --ignore tests/spark -n 2 --dist worksteal
+	$(ALONE) $(RUN)/python -m pytest --ignore tests/spark -n 2 --dist worksteal
 
 .PHONY: test-spark
 test-spark: $(VENV)/.dev
-	$(RUN)/python $(PYTEST_SPARK)
+	$(ALONE) $(RUN)/python $(PYTEST_SPARK)
 
 .PHONY: test-spark-oldest
 test-spark-oldest: export PYSPARK_PYTHON := $(abspath $(VENV_OLDEST)/bin/python)
 test-spark-oldest: export PYSPARK_DRIVER_PYTHON := $(abspath $(VENV_OLDEST)/bin/python)
 test-spark-oldest: $(VENV_OLDEST)/.dev
-	$(VENV_OLDEST)/bin/python $(PYTEST_SPARK)
+	$(ALONE) $(VENV_OLDEST)/bin/python $(PYTEST_SPARK)
 
 # Said before anything is installed: a newcomer should not download Spark to learn that Java is missing.
 .PHONY: java
