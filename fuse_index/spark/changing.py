@@ -77,7 +77,8 @@ def overwrite(
     """Replace the rows that the condition is true on, by default all, with ``rows``; see ``Table.overwrite``."""
     to = Target.of(spark, url, branch, host, store)
     work = near_table(spark, lambda: to.open().overwriting(where, to.pieces))
-    for staged in answers(rows.mapInArrow(_staging(work), ANSWER)):
+    numbered = rows.toDF(*map(str, range(len(rows.columns))))  # mapInArrow reads names as paths: dots and back-quotes mislead it
+    for staged in answers(numbered.mapInArrow(_staging(work, rows.columns), ANSWER)):
         work.adopt(staged)
     _done(spark, work)
 
@@ -108,9 +109,10 @@ def _gathered(work: Joiner) -> None:
     work.finish()
 
 
-def _staging(work: Work) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _staging(work: Work, names: list[str]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield answered(lambda: stage(work.stored, work.building, batches, work.condition))
+        named = (batch.rename_columns(names) for batch in batches)
+        yield answered(lambda: stage(work.stored, work.building, named, work.condition))
 
     return run
 

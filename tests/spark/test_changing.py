@@ -130,3 +130,12 @@ def test_a_commit_that_is_done_twice_is_one(table: fuse.Table) -> None:
 
     assert work.finish(done).snapshot.sequence == 4
     assert again.finish(done).snapshot.sequence == 4
+
+
+def test_rows_are_overwritten_whatever_columns_are_called(spark: SparkSession, tmp_path: Path) -> None:
+    table = fuse.create_table(str(tmp_path / "odd"), "a STRUCT<b: INT>, `a.b` INT, `c``d` STRING")
+    table.append([{"a": {"b": 1}, "a.b": 2, "c`d": "old"}])
+
+    fuse_spark.overwrite(spark, str(tmp_path / "odd"), spark.sql("SELECT struct(3 AS b) AS a, 4 AS `a.b`, 'new' AS `c``d`"), "`a.b` > 1")
+
+    assert table.refresh().scan().to_arrow().to_pylist() == [{"a": {"b": 3}, "a.b": 4, "c`d": "new"}]
