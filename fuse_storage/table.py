@@ -149,11 +149,11 @@ class Table:
 
         def found(entry: RefEntry) -> Snapshot | None:
             try:
-                return _snapshot(self.store, entry)
+                return _snapshot(chain, entry)
             except NotFound:
                 return None
 
-        entries = self.history(limit)
+        chain, entries = Branch(self.store, self.branch), self.history(limit)
         with ThreadPoolExecutor(READERS, "fuse-snapshots") as pool:
             return list(zip(entries, pool.map(found, entries), strict=True))
 
@@ -163,8 +163,9 @@ class Table:
 
         def passed() -> list[tuple[RefEntry, Snapshot]]:
             if not found and self.snapshot.sequence > base.sequence:
-                entries = Branch(self.store, self.branch).walk(self.snapshot.sequence, base.sequence + 1)
-                found.extend((entry, _snapshot(self.store, entry)) for entry in reversed(list(entries)) if entry.reference)
+                chain = Branch(self.store, self.branch)
+                entries = chain.walk(self.snapshot.sequence, base.sequence + 1)
+                found.extend((entry, _snapshot(chain, entry)) for entry in reversed(list(entries)) if entry.reference)
             return found
 
         return passed
@@ -253,10 +254,10 @@ def _store(store: Store | str | Path, options: Mapping[str, str] | None) -> Stor
     return open_store(store, options) if isinstance(store, str | Path) else store
 
 
-def _snapshot(store: Store, entry: RefEntry) -> Snapshot:
-    if entry.reference is None:
-        raise NotFound(f"{store.url}: the branch was dropped by {entry}")
-    reference = entry.reference
+def _snapshot(chain: Branch, entry: RefEntry) -> Snapshot:
+    store, reference = chain.store, entry.reference
+    if reference is None:
+        raise NotFound(f"{store.url}: branch {chain.name!r} was dropped by {entry}: open another, or begin it anew")
 
     def load() -> Snapshot:
         return Snapshot.decode(read_verified(store, reference), f"{store.url}/{reference.path}")
@@ -265,7 +266,7 @@ def _snapshot(store: Store, entry: RefEntry) -> Snapshot:
 
 
 def _at_entry(chain: Branch, entry: RefEntry) -> Table:
-    return Table(chain.store, chain.name, entry, _snapshot(chain.store, entry))
+    return Table(chain.store, chain.name, entry, _snapshot(chain, entry))
 
 
 def _at_tag(store: Store, tag: Tag) -> Table:

@@ -101,7 +101,7 @@ def test_a_dropped_branch_is_refused_and_its_name_begins_anew(table: Table) -> N
     side = append(storage.create_branch(table, "side"), 5)
     storage.drop_branch(table.store, "side")
 
-    with pytest.raises(NotFound, match="the branch was dropped by drop branch"):
+    with pytest.raises(NotFound, match=r"branch 'side' was dropped by drop branch .*: open another, or begin it anew"):
         Table.open(table.store, branch="side")
     with pytest.raises(NotFound, match="dropped"):
         append(side, 6)
