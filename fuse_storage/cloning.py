@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from fuse_storage import columnar
 from fuse_storage.cache import Cache
-from fuse_storage.errors import AlreadyExists, CommitUnknown, FormatError, NotFound
+from fuse_storage.errors import AlreadyExists, FormatError, NotFound
 from fuse_storage.holding import hold
 from fuse_storage.places import refuse_occupied
 from fuse_storage.references import Reference, created, new_id, read_verified
@@ -37,7 +37,8 @@ def clone(table: Table, store: Store) -> Table:
 
     Writes metadata only, about as much as the source has. The source gets a tag ``clone-<id>``, named in the clone's
     summary, which is dropped by hand when the clone is gone. Raises AlreadyExists where there is anything, Conflict or NotFound if
-    a vacuum may be deleting the snapshot, and StorageError; then nothing holds the source.
+    a vacuum may be deleting the snapshot, and StorageError. Where a clone was given up before it could be there, nothing holds
+    the source; one that was interrupted later can be recovered, and the tag stays.
     """
     branch = Branch(store, MAIN)
     refuse_occupied(branch)
@@ -46,14 +47,13 @@ def clone(table: Table, store: Store) -> Table:
     hold(table.store, table.branch, table.entry, tag)
     try:
         snapshot = _copied(table, store, tag)
-        entry = publish(store, snapshot, None)
-        if not land(branch, entry, monotonic() + SECONDS):
-            raise AlreadyExists(f"{store.url} already is a table: somebody else just created it; open it")
-    except CommitUnknown:
-        raise  # it may be there, and need what it shares
     except BaseException:
         drop_tag(table.store, tag.name)
         raise
+    entry = publish(store, snapshot, None)  # from here on it may be there, or be recovered, and need what it shares
+    if not land(branch, entry, monotonic() + SECONDS):
+        drop_tag(table.store, tag.name)
+        raise AlreadyExists(f"{store.url} already is a table: somebody else just created it; open it")
     branch.note(1)
     return Table(store, MAIN, entry, snapshot)
 

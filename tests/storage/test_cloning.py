@@ -171,3 +171,19 @@ def test_a_table_that_is_read_only_is_read_and_never_written(table: Table) -> No
             change()
     assert kinds(table) == before
     assert ids_of(pickle.loads(pickle.dumps(attached))) == [1, 2, 3, 4]
+
+
+def test_a_clone_that_was_interrupted_while_it_was_committed_keeps_its_rows(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("fuse_storage.cloning.land", interrupted)
+    target = storage.open_store(f"{table.store.url}-copy")
+    with pytest.raises(KeyboardInterrupt):
+        storage.clone(table, target)
+
+    storage.recover(target)
+
+    made = Table.open(target)
+    assert [tag.name for tag in storage.tags(table.store)] == [made.snapshot.summary["cloned_from"]["tag"]]
+    assert ids_of(made) == [1, 2, 3, 4]
