@@ -12,6 +12,8 @@ import fuse_index as fuse
 from fuse_index import spark as fuse_spark
 from fuse_storage.testing import invariants
 
+pytestmark = pytest.mark.any_spark
+
 BLOCKS, ROWS = 12, 50
 
 

@@ -10,6 +10,8 @@ from fuse_index import spark as fuse_spark
 from fuse_index.looking import VIEWS
 from fuse_index.table import Table
 
+pytestmark = pytest.mark.any_spark
+
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
