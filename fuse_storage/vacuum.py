@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from fuse_storage import columnar
 from fuse_storage.cache import Cache
-from fuse_storage.errors import Expired, FormatError, InvalidArgument, NotFound, StorageError
+from fuse_storage.errors import Expired, FormatError, InvalidArgument, NotFound
 from fuse_storage.holding import LASTING, give_notice
 from fuse_storage.objects import Object
 from fuse_storage.references import Reference, read_verified
@@ -139,7 +139,7 @@ class _Found:
         """A snapshot that is too young to go holds what it leads to, some of which is older: where one is, all of it is."""
         for found in self.store.list("_ss"):
             if found.key.endswith(".json") and found.modified >= oldest and found.key not in self.keys:
-                with suppress(StorageError):  # nothing leads to it, so nobody needs what it lacks
+                with suppress(NotFound, FormatError):  # nothing leads to it, so nobody needs what it lacks
                     self._add(Snapshot.decode(self.store.read(found.key), found.key))
 
     def _add(self, snapshot: Snapshot) -> None:

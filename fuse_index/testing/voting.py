@@ -20,7 +20,7 @@ from fuse_index.testing.trial import Trial
 from fuse_index.votes import FALSE, TRUE, UNKNOWN
 
 EXAMPLES = 40
-"""Wide worlds that are drawn for each type; half as many where hypothesis is to draw the same ones in every run."""
+"""Wide worlds that are drawn for each type."""
 
 
 class VoteTests(KindTests):
@@ -201,8 +201,7 @@ def rules_out(ballot: Ballot) -> bool:
 
 def many_times(check: Callable[[Any, st.DataObject], None], worlds: st.SearchStrategy[Any]) -> None:
     """Run a check on drawn worlds; within a test, because a test that is inherited belongs to many classes."""
-    count = EXAMPLES // 2 if settings().derandomize else EXAMPLES
-    quiet = settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    quiet = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), database=None)
     quiet(given(worlds, st.data())(check))()
 
 

@@ -16,7 +16,7 @@ from fuse_storage import NotFound, shared
 from fuse_storage.testing import invariants
 from tests.index.crowd import ROLES, created, replayed
 
-SECONDS = float(os.environ.get("FUSE_INDEX_SOAK_SECONDS", "5"))
+SECONDS = float(os.environ.get("FUSE_INDEX_SOAK_SECONDS", "8"))
 ROOT = Path(__file__).parents[2]
 
 

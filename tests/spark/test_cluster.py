@@ -8,8 +8,7 @@ from fuse_index import create_table
 from tests.spark.questions import BLOCKS, FEW, ROWS, numbers
 from tests.spark.servers import cluster, run
 
-# servers start, and half a dozen jobs run, before the first test
-pytestmark = [pytest.mark.timeout(600), pytest.mark.any_spark]
+pytestmark = pytest.mark.timeout(600)  # servers start, and half a dozen jobs run, before the first test
 
 
 @pytest.fixture(scope="module")

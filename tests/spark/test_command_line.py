@@ -9,8 +9,6 @@ import pytest
 
 import fuse_index
 
-pytestmark = pytest.mark.any_spark
-
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     program = "from fuse_index.cli.program import main; main()"

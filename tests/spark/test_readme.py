@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.any_spark
-
 ROOT = Path(__file__).parents[2]
 
 
