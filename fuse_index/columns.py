@@ -11,6 +11,7 @@ import pyarrow as pa
 import fuse_storage as storage
 from fuse_index import rows
 from fuse_index.errors import DefinitionError, InputError
+from fuse_index.inputs import named
 from fuse_storage import Snapshot, Step
 
 if TYPE_CHECKING:
@@ -69,6 +70,18 @@ class Columns:
         """
         step = partial(storage.change_type, path=path, type=_type(type))
         return self._evolve(step, "change type", path, indexes)
+
+    def key_by(self, columns: Sequence[str] | None) -> Snapshot:
+        """Say which columns identify a row, or none for None; nothing sees to it that they do. Only metadata changes.
+
+        ``changes`` tells updates as pairs by them, and ``merge`` matches rows by them, unless told otherwise. They may be renamed, and
+        are not dropped before another key is chosen. Raises InputError, SchemaError, Conflict.
+        """
+        chosen = named(columns or (), "columns")
+        self._writable()
+        self.refresh()
+        storage.key_by(self.snapshot, chosen)  # refused before anything is written
+        return self._move(self.stored.transaction().key_by(chosen).commit(summary={"columns": list(chosen)}))
 
     def _evolve(self, step: Step, operation: str, path: str, indexes: str | None = None) -> Snapshot:
         """Commit a step; ``indexes``: what is to become of those on this column, where the step is none of their kind."""

@@ -9,11 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as is_
 
 from fuse_index.errors import InputError
 from fuse_index.predicate import And, Column, Compare, In, Literal, Predicate
-from fuse_storage import Schema, SchemaError, conformed
+from fuse_storage import Schema, SchemaError, conformed, exact
 
 MANY = 10_000
 """Keys beyond which a block is judged by their least and greatest alone."""
@@ -44,7 +43,7 @@ class Match:
             raise InputError(f"on={list(on)!r} has {twice[0]!r} twice: name it once")
         for name in on:
             kind = schema.find([name]).type
-            if is_.is_floating(kind) or is_.is_nested(kind):
+            if not exact(kind):
                 raise InputError(f"column {name!r} is {kind}, and rows cannot be matched by it: choose columns of exact, plain types")
             if name not in source.column_names:
                 raise InputError(f"the source lacks column {name!r}, by which rows are to be matched: it has {source.column_names}")

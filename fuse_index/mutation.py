@@ -69,10 +69,10 @@ class Mutations:
         return self._done(work)
 
     def merge(
-        self, source: Any, on: Sequence[str], matched: Literal["update", "delete"] | None = "update",
+        self, source: Any, on: Sequence[str] | None = None, matched: Literal["update", "delete"] | None = "update",
         not_matched: Literal["insert"] | None = "insert", not_matched_by_source: Literal["delete"] | None = None,
     ) -> Snapshot:  # fmt: skip
-        """Bring in rows by their keys, the columns ``on``: NULL equals nothing.
+        """Bring in rows by their keys, the columns ``on``, by default the table's key (see ``key_by``): NULL equals nothing.
 
         Rows of the table whose key the source has get the source's columns, or go; rows of the source whose key the table
         lacks come, with defaults or NULL in columns that the source lacks; ``not_matched_by_source`` deletes the rows whose
@@ -105,7 +105,7 @@ class Mutations:
         return work
 
     def merging(
-        self, source: Any, on: Sequence[str], matched: str | None = "update", not_matched: str | None = "insert",
+        self, source: Any, on: Sequence[str] | None = None, matched: str | None = "update", not_matched: str | None = "insert",
         not_matched_by_source: str | None = None, pieces: int = 1,
     ) -> Work:  # fmt: skip
         """What ``merge`` does, in about so many portions."""
@@ -120,6 +120,8 @@ class Mutations:
         schema = self.snapshot.schema
         batches = list(rows.batches(source, schema.arrow))
         coming = pa.Table.from_batches(batches) if batches else schema.arrow.empty_table()
+        if on is None and not (on := self.snapshot.key):
+            raise InputError("the table has no key: say by which columns rows are matched, on=['id'], or give it a key with key_by(['id'])")
         match = Match.of(coming, on, schema, matched, not_matched_by_source)
         work = self._planned("merge", None if not_matched_by_source else match.predicate)
         if match.possible or not_matched_by_source:

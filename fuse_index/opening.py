@@ -9,6 +9,7 @@ from typing import Any
 import fuse_storage as storage
 from fuse_index import rows
 from fuse_index.host import Host
+from fuse_index.inputs import named
 from fuse_index.predicate import Context
 from fuse_index.table import Table
 from fuse_storage import Recovery
@@ -16,15 +17,18 @@ from fuse_storage import Recovery
 
 def create_table(
     url: str, schema: Any, cluster_by: Sequence[str] = (), properties: Mapping[str, Any] | None = None, *,
-    options: Mapping[str, str] | None = None, host: Host | None = None, context: Context | None = None,
+    key: Sequence[str] = (), options: Mapping[str, str] | None = None, host: Host | None = None, context: Context | None = None,
 ) -> Table:  # fmt: skip
     """A new, empty table at a path or URL (``s3://…``, ``memory://…``).
 
     ``schema``: pa.Schema, Spark's StructType or DDL text. ``cluster_by``: columns by which writers sort (see
-    ``Table.cluster_by``), with the property ``cluster_method`` along a curve. ``properties``: such as ``block_rows``. ``options``: of
-    the object store. Raises AlreadyExists, SchemaError, InvalidArgument.
+    ``Table.cluster_by``), with the property ``cluster_method`` along a curve. ``properties``: such as ``block_rows``. ``key``:
+    columns that identify a row (see ``Table.key_by``). ``options``: of the object store. Raises AlreadyExists, InputError, SchemaError,
+    InvalidArgument.
     """
-    made = storage.Table.create(url, rows.schema_of(schema), tuple(cluster_by), dict(properties or {}), options=options)
+    for name, given in (("cluster_by", cluster_by), ("key", key)):
+        named(given, name)
+    made = storage.Table.create(url, rows.schema_of(schema), tuple(cluster_by), dict(properties or {}), options, tuple(key))
     return Table(made, host or Host.discover(), context or Context())
 
 

@@ -20,7 +20,18 @@ from fuse_storage.errors import (
     StorageError,
     Unsupported,
 )  # fmt: skip
-from fuse_storage.evolution import Step, add_column, change_type, cluster_by, cluster_ids, drop_column, move_column, rename_column
+from fuse_storage.evolution import (
+    Step,
+    add_column,
+    change_type,
+    cluster_by,
+    cluster_ids,
+    drop_column,
+    exact,
+    key_by,
+    move_column,
+    rename_column,
+)  # fmt: skip
 from fuse_storage.frames import SegmentList, Units
 from fuse_storage.metered import Metered, metered
 from fuse_storage.objects import Object
@@ -53,7 +64,7 @@ __all__ = [
     "SegmentList", "SegmentWriter", "Sidecar", "SidecarBuilder", "SidecarRows", "SidecarWriter", "Snapshot", "StagedSegment",
     "StagedSidecars", "Step", "StorageError", "Store", "Swap", "Table", "Tag", "Transaction", "Units", "Unsupported", "Zones",
     "add_column", "branches", "change_type", "clone", "cluster_by", "cluster_ids", "collect", "column_values",
-    "compute_statistics", "conformed", "create_branch", "difference", "drop_branch", "drop_column", "drop_tag", "exchanged",
-    "fast_forward", "leads_to", "metered", "move_column", "narrowed", "new_id", "open_store", "recover", "rename_column", "restore", "seal",
-    "shared", "tags",
+    "compute_statistics", "conformed", "create_branch", "difference", "drop_branch", "drop_column", "drop_tag", "exact", "exchanged",
+    "fast_forward", "key_by", "leads_to", "metered", "move_column", "narrowed", "new_id", "open_store", "recover", "rename_column",
+    "restore", "seal", "shared", "tags",
 ]  # fmt: skip

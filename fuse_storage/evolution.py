@@ -17,7 +17,7 @@ import pyarrow.types as is_
 from fuse_storage import type_names
 from fuse_storage.errors import InvalidArgument, SchemaError
 from fuse_storage.schema import Field, Schema, assemble, number
-from fuse_storage.snapshots import CLUSTER_METHODS, Snapshot
+from fuse_storage.snapshots import CLUSTER_METHODS, KEY_PROPERTY, Snapshot
 
 Step = Callable[[Snapshot], Snapshot]
 """From a snapshot to one with other columns. Raises SchemaError."""
@@ -70,6 +70,8 @@ def drop_column(shape: Snapshot, path: str) -> Snapshot:
     field, (above, name) = shape.schema.find(path), _split(shape.schema, path)
     if keys := [id for id in shape.cluster_ids if id in {part.id for part in field.walk()}]:
         raise SchemaError(f"column {path!r} cannot be dropped: the table is clustered by {shape.schema.by_id(keys[0]).name!r}")
+    if field.id in shape.key_ids:
+        raise SchemaError(f"column {path!r} cannot be dropped: it is of the table's key {list(shape.key)}; choose another key first")
 
     def edit(siblings: Siblings) -> Siblings:
         if len(siblings) == 1:
@@ -112,6 +114,8 @@ def change_type(shape: Snapshot, path: str, type: pa.DataType) -> Snapshot:
         others = [type_names.name_of(one) for one in WIDER.get(field.type, ())] + _decimals(field.type)
         known = f"it can become {', '.join(others)}" if others else "types like it cannot be widened"
         raise SchemaError(f"column {path!r} is {_called(field.type)} and cannot become {_called(wanted)} without rewriting it: {known}")
+    if field.id in shape.key_ids and not exact(wanted):
+        raise SchemaError(f"column {path!r} is of the table's key, and cannot become {_called(wanted)}: choose a type of exact values")
     default = None if field.default is None else _default(field.default_scalar.cast(wanted).as_py(), field, wanted)
     changed = replace(field, type=wanted, type_changed=True, default=default)
     return _edited(shape, above, lambda siblings: tuple(changed if one.id == field.id else one for one in siblings))
@@ -141,6 +145,31 @@ def cluster_ids(schema: Schema, names: Sequence[str], method: str = "linear") ->
     if method != CLUSTER_METHODS[0] and names and not 2 <= len(names) <= MOST_ON_CURVE:
         raise InvalidArgument(f"a {method} curve goes through 2 to {MOST_ON_CURVE} columns, and there are {len(names)}: choose linear")
     return tuple(field.id for field in fields)
+
+
+def key_by(shape: Snapshot, names: Sequence[str]) -> Snapshot:
+    """With another key, the columns that identify a row, or without one. Raises SchemaError."""
+    ids = key_ids(shape.schema, names)
+    if ids == shape.key_ids:
+        return shape
+    properties = {name: value for name, value in shape.properties.items() if name != KEY_PROPERTY}
+    return replace(shape, properties=properties | ({KEY_PROPERTY: list(ids)} if ids else {}))
+
+
+def key_ids(schema: Schema, names: Sequence[str]) -> tuple[int, ...]:
+    """The ids of the columns of a key. Raises SchemaError for what cannot be in one."""
+    fields = [schema.find([name]) for name in names]
+    for place, field in enumerate(fields):
+        if not exact(field.type):
+            raise SchemaError(f"column {field.name!r} is {_called(field.type)}, and no key: choose columns of exact, plain types")
+        if field in fields[:place]:
+            raise SchemaError(f"a key cannot have column {field.name!r} twice: name it once")
+    return tuple(field.id for field in fields)
+
+
+def exact(type: pa.DataType) -> bool:
+    """Whether values of this type are equal or not, beyond doubt, and can be a key."""
+    return not (is_.is_floating(type) or is_.is_nested(type))
 
 
 def _edited(shape: Snapshot, above: Sequence[str], edit: Callable[[Siblings], Siblings]) -> Snapshot:

@@ -10,6 +10,7 @@ from typing import Any
 
 from fuse_storage.errors import AlreadyExists, InvalidArgument, NotFound, StorageError
 from fuse_storage.refs import Branch
+from fuse_storage.snapshots import KEY_PROPERTY
 from fuse_storage.store import Store
 from fuse_storage.tags import near
 from fuse_storage.writing import Limits
@@ -26,6 +27,8 @@ def checked_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
     for name in properties:
         if name not in KNOWN and (near := difflib.get_close_matches(name, KNOWN, 1, 0.8)):
             raise InvalidArgument(f"no property {name!r} means anything: did you mean {near[0]!r}?")
+    if KEY_PROPERTY in properties:
+        raise InvalidArgument(f"the property {KEY_PROPERTY} holds ids that the table gives: name the columns of its key instead, key=[...]")
     Limits.of(properties)
     level = properties.get("compression_level", 1)
     if not isinstance(level, int) or not 1 <= level <= 22:

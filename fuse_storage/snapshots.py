@@ -28,6 +28,9 @@ WRITER_FEATURES: frozenset[str] = frozenset()
 CLUSTER_METHODS = ("linear", "zorder", "hilbert")
 """How rows are ordered by several columns; the property ``cluster_method`` says which, and the first is the default."""
 
+KEY_PROPERTY = "key_ids"
+"""The property that holds the ids of the columns that identify a row. A property, since every writer keeps those."""
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -84,6 +87,17 @@ class Snapshot:
     def cluster_method(self) -> str:
         """One of ``CLUSTER_METHODS``, or what a newer version calls one of its own."""
         return str(self.properties.get("cluster_method", CLUSTER_METHODS[0]))
+
+    @property
+    def key_ids(self) -> tuple[int, ...]:
+        """The ids of the columns that identify a row; none if the table says nothing of it, or nothing that holds any more."""
+        found, known = self.properties.get(KEY_PROPERTY, ()), {field.id for field in self.schema.fields}
+        return tuple(found) if isinstance(found, list) and known.issuperset(found) else ()
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The names of the columns that identify a row. Nothing sees to it that they do."""
+        return tuple(self.schema.by_id(id).name for id in self.key_ids)
 
     @property
     def keys(self) -> frozenset[str]:

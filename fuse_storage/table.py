@@ -23,7 +23,7 @@ from fuse_storage.cache import shared
 from fuse_storage.columnar import Indices
 from fuse_storage.drafts import Passed
 from fuse_storage.errors import AlreadyExists, InvalidArgument, NotFound, SchemaError
-from fuse_storage.evolution import cluster_ids
+from fuse_storage.evolution import cluster_ids, key_by
 from fuse_storage.frames import SegmentList
 from fuse_storage.holding import hold
 from fuse_storage.pages import Mask
@@ -61,9 +61,10 @@ class Table:
     @staticmethod
     def create(
         store: Store | str | Path, schema: pa.Schema, cluster_by: Sequence[str] = (), properties: Mapping[str, Any] | None = None,
-        options: Mapping[str, str] | None = None,
+        options: Mapping[str, str] | None = None, key: Sequence[str] = (),
     ) -> Table:  # fmt: skip
-        """A new table without rows. ``options``: those of the store.
+        """A new table without rows. ``options``: those of the store. ``key``: columns that identify a row.
+
 
         Raises AlreadyExists where there is a table or anything else, SchemaError for a column that cannot be,
         InvalidArgument for a property that cannot be.
@@ -81,6 +82,7 @@ class Table:
             schema_id=made.id, schemas={made.id: made}, last_column_id=max((part.id for part in columns), default=0),
             names={part.id: (part.name,) for part in columns}, cluster_ids=clustered, properties=properties,
         )  # fmt: skip
+        snapshot = key_by(snapshot, key)
         entry = publish(store, snapshot, None)
         if not land(branch, entry, monotonic() + 60):
             raise AlreadyExists(f"{store.url} already is a table: somebody else just created it; open it")

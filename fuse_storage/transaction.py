@@ -15,13 +15,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fuse_storage import columnar
-from fuse_storage.changes import Append, Attach, Change, Cluster, Define, Evolve, Gather, Overwrite, Restore, Undefine
+from fuse_storage import columnar, evolution
+from fuse_storage.attaching import Attach
+from fuse_storage.changes import Append, Change, Choose, Define, Evolve, Gather, Overwrite, Restore, Undefine
 from fuse_storage.drafts import Draft
 from fuse_storage.errors import AlreadyExists, CommitUnknown, Conflict, Expired, NotFound, ReadOnly, StorageError
 from fuse_storage.evolution import Step
@@ -101,7 +103,12 @@ class Transaction:
 
     def cluster_by(self, columns: Sequence[str], method: str) -> Transaction:
         """Choose by what rows are to be kept together from now on; by nothing, without columns."""
-        return self._stage(Cluster(tuple(columns), method))
+        step = partial(evolution.cluster_by, names=tuple(columns), method=method)
+        return self._stage(Choose(step, "clustering key", ("cluster_ids", "cluster_method"), "cluster by"))
+
+    def key_by(self, columns: Sequence[str]) -> Transaction:
+        """Say which columns identify a row; none do, without columns."""
+        return self._stage(Choose(partial(evolution.key_by, names=tuple(columns)), "key", ("key_ids",), "key by"))
 
     def restore(self, old: Snapshot) -> Transaction:
         """Make the table what it was at ``old``: rows, columns, indexes. Conflict if somebody changed it since it was read."""

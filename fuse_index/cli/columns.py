@@ -9,7 +9,7 @@ import typer
 
 from fuse_index import open_table
 from fuse_index.cli import output
-from fuse_index.cli.options import Branch, Json, TableArgument
+from fuse_index.cli.options import Branch, Json, TableArgument, names
 from fuse_index.columns import value_of
 from fuse_storage import Snapshot
 
@@ -93,6 +93,22 @@ def change_type(
 ) -> None:
     """Widen the type of a column."""
     _report(open_table(table, branch=branch).change_type(path, type_, indexes.value), f"{path} is now {type_}", as_json)
+
+
+@app.command(name="key-by")
+def key_by(
+    table: TableArgument,
+    columns: Annotated[str | None, typer.Argument(metavar="[COLUMNS]", help="Columns, separated by commas.")] = None,
+    none: Annotated[bool, typer.Option("--none", help="No columns from now on.")] = False,
+    branch: Branch = "main",
+    as_json: Json = False,
+) -> None:
+    """Say which columns identify a row: changes are told, and rows merged, by them."""
+    if none != (columns is None):
+        raise typer.BadParameter("give columns, or --none", param_hint="COLUMNS")
+    made = open_table(table, branch=branch).key_by(names(columns) or None)
+    told = f"the key is {', '.join(made.key)}" if made.key else "there is no key"
+    output.report({"snapshot": made.id, "key": list(made.key)}, told, as_json)
 
 
 def _report(snapshot: Snapshot, sentence: str, as_json: bool) -> None:

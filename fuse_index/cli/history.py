@@ -118,14 +118,16 @@ def changes(
     until: Until = None,
     columns: Annotated[str | None, typer.Option("--columns", "-c", help="Columns to print, separated by commas.")] = None,
     where: Where = None,
-    key: Annotated[str | None, typer.Option("--key", help="Columns that identify a row: an update is a pair of rows then.")] = None,
+    key: Annotated[
+        str | None, typer.Option("--key", help="Columns that identify a row: an update is a pair of rows then. Default: the table's key.")
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="Rows at most; 0 for all.")] = 20,
     branch: Branch = "main",
     as_json: Json = False,
 ) -> None:
     """Print the rows that were inserted, deleted and updated between two snapshots; with --json one JSON object a line."""
     target = open_table(table, branch=branch)
-    found = target.changes(since, until, names(columns) or None, where, names(key))
+    found = target.changes(since, until, names(columns) or None, where, None if key is None else names(key))
     shown = _limited(found.to_batches(), limit)
     if as_json:
         for batch in shown:

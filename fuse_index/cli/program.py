@@ -69,6 +69,7 @@ def create(
     format_: FileFormat = None,
     null: Null = None,
     cluster_by: Annotated[str | None, typer.Option("--cluster-by", help="Columns that writers sort by, separated by commas.")] = None,
+    key: Annotated[str | None, typer.Option("--key", help="Columns that identify a row, separated by commas.")] = None,
     properties: Annotated[list[str] | None, typer.Option("--property", help="Such as block_rows=100000; repeatable.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -76,7 +77,8 @@ def create(
     if (schema is None) == (like is None):
         raise typer.BadParameter("give either --schema or --like", param_hint="--schema")
     columns = schema if schema is not None else sources.schema_of(sources.find([like], format_, null or ())[0])  # type: ignore[list-item]
-    made = create_table(table, columns, cluster_by=names(cluster_by), properties=pairs(properties or [], "--property"))
+    settings = pairs(properties or [], "--property")
+    made = create_table(table, columns, cluster_by=names(cluster_by), properties=settings, key=names(key))
     output.report({"table": table, "snapshot": made.snapshot.id}, f"created {table}", as_json)
 
 
@@ -256,6 +258,7 @@ def _described(url: str, table: Any) -> dict[str, Any]:
         "segments": snapshot.segment_count,
         "bytes": snapshot.bytes,
         "cluster_by": list(snapshot.cluster_by),
+        "key": list(snapshot.key),
         "properties": dict(snapshot.properties),
         "columns": pa.table(
             {

@@ -82,7 +82,7 @@ def overwrite(
 def merge(
     table: TableArgument,
     files: Files,
-    on: Annotated[str, typer.Option("--on", help="Columns that are the key, separated by commas.")],
+    on: Annotated[str | None, typer.Option("--on", help="Columns to match by, separated by commas; by default the table's key.")] = None,
     matched: Annotated[Matched, typer.Option("--matched", help="What happens to rows whose key the files have.")] = Matched.update,
     insert: Annotated[bool, typer.Option("--insert/--no-insert", help="Insert rows whose key the table lacks.")] = True,
     delete_others: Annotated[bool, typer.Option("--delete-others", help="Delete rows whose key the files lack.")] = False,
@@ -94,7 +94,7 @@ def merge(
     before = target.snapshot
     known: dict[Matched, Literal["update", "delete"] | None] = {Matched.update: "update", Matched.delete: "delete", Matched.keep: None}
     after = target.merge(
-        _rows(files, target), names(on), matched=known[matched],
+        _rows(files, target), None if on is None else names(on), matched=known[matched],
         not_matched="insert" if insert else None, not_matched_by_source="delete" if delete_others else None,
     )  # fmt: skip
     _report(before, after, as_json)

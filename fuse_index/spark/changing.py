@@ -61,8 +61,9 @@ def update(
 
 
 def merge(
-    spark: SparkSession, url: str, source: DataFrame, on: Sequence[str], matched: Literal["update", "delete"] | None = "update",
-    not_matched: Literal["insert"] | None = "insert", not_matched_by_source: Literal["delete"] | None = None, *,
+    spark: SparkSession, url: str, source: DataFrame, on: Sequence[str] | None = None,
+    matched: Literal["update", "delete"] | None = "update", not_matched: Literal["insert"] | None = "insert",
+    not_matched_by_source: Literal["delete"] | None = None, *,
     branch: str = "main", host: Host | None = None, **store: str,
 ) -> None:  # fmt: skip
     """Bring in the rows of ``source`` by their keys; see ``Table.merge``. Each task holds all of ``source`` in memory."""

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from fuse_index.changing import CHANGE_TYPE, INSERT, Changes
+from fuse_index.changing import Changes
+from fuse_index.comparing import CHANGE_TYPE, INSERT
 from fuse_index.following import Step
 from fuse_index.host import Host
 from fuse_index.plan import plan, unvoted
@@ -32,11 +33,14 @@ TOLD = pa.schema([
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of a table's commits: columns of ``shape``, and where ``telling``, those of ``TOLD``."""
+    """What is asked of a table's commits: columns of ``shape``, and where ``telling``, those of ``TOLD``.
+
+    ``key``: None for that which the table had at each commit, so that a commit is told alike whenever it is read.
+    """
 
     shape: Table
     schema: pa.Schema
-    key: tuple[str, ...]
+    key: tuple[str, ...] | None
     where: Predicate | None
     host: Host
     context: Context
@@ -66,7 +70,7 @@ class Asked:
         stamp = (step.after.snapshot.sequence, step.after.snapshot.timestamp)
         if step.changed:
             assert step.before is not None
-            found = Changes(step.before, step.after, self.shape, self.columns, self.key, self.where, self.host, self.context)
+            found = Changes(step.before, step.after, self.shape, self.columns, self._key(step), self.where, self.host, self.context)
             yield Part(found.checked(), int(step.sizes.sum()), *stamp)
             return
         if step.before is None and self.where is not None and step.after.snapshot.schema == self.shape.snapshot.schema:
@@ -76,6 +80,12 @@ class Asked:
             made = unvoted(self.shape, self.where, self.context, step.came)
         for part in cut(made):
             yield Part(Scan(part, self.columns, self.host.functions), int(part.blocks.zone_rows.sum()), *stamp)
+
+    def _key(self, step: Step) -> tuple[str, ...]:
+        if self.key is not None:
+            return self.key
+        names, ids = {field.id: field.name for field in self.shape.snapshot.schema.fields}, step.after.snapshot.key_ids
+        return tuple(names[id] for id in ids) if names.keys() >= set(ids) else ()
 
     def read(self, piece: Piece) -> Iterator[pa.RecordBatch]:
         """The rows of a task, in the types and order that Spark was promised."""

@@ -115,7 +115,7 @@ class FuseSource(DataSource):
         if text and not tells:
             raise OptionError(f"option key={text!r} makes pairs of changes: set read_changes too")
         key = options.columns(text, table.snapshot.schema, self.context.case_sensitive) if text else ()
-        return Asked(table, wanted, key, self._where(table), self.host, self._context(), tells)
+        return Asked(table, wanted, None if text is None else key, self._where(table), self.host, self._context(), tells)
 
     def _context(self) -> Context:
         return replace(self.context, time_zone=self.options.get("timezone") or self.context.time_zone)

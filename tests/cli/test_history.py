@@ -43,6 +43,13 @@ def test_rows_that_changed_are_printed(run, people):
     found = [tuple(row.values()) for row in rows]
     assert found == [(13, "Rome", "delete"), (12, "Rome", "update_preimage"), (12, "Bonn", "update_postimage")]
     assert run("changes", people, "before", "before", "--json").out == ""
+    assert run("key-by", people, "id").out == "the key is id\n"
+    assert run("changes", people, "before", "--columns", "id,city", "--json").json_lines == rows
+    kinds = [row["_change_type"] for row in run("changes", people, "before", "--key", "", "--json").json_lines]
+    assert kinds == ["delete", "delete", "insert"]
+    assert "choose another key" in run("drop-column", people, "id").err
+    assert run("key-by", people, "--none", "--json").json["key"] == []
+    assert run("key-by", people).code == 2
     told = run("changes", people, "before", "--where", "city = 'Rome'", "--limit", "1")
     assert told.out.count("delete") == 1
     assert "--limit 0" in told.err

@@ -12,6 +12,10 @@ def test_rows_are_deleted_updated_overwritten_and_merged(run, people, tmp_path):
     merged = run("merge", people, new, "--on", "id", "--json").json
     assert (merged["updated_rows"], merged["inserted_rows"], merged["deleted_rows"]) == (1, 1, 0)
     assert run("query", people, "--count").out == "25\n"
+    assert "the table has no key" in run("merge", people, new).err
+    run("key-by", people, "id")
+    assert run("show", people, "--json").json["key"] == ["id"]
+    assert run("merge", people, new, "--json").json["updated_rows"] == 2
     assert run("merge", people, new, "--on", "id", "--matched", "delete", "--no-insert").out.startswith("2 rows deleted")
     assert run("overwrite", people, new, "--where", "city IN ('Oslo', 'Rome')").code == 0
     assert run("query", people, "--where", "city IN ('Oslo', 'Rome')", "--count").out == "2\n"

@@ -120,6 +120,32 @@ def test_rows_that_came_and_went_are_no_change(table):
     assert table.changes(since, key=["id"]).count() == 0
 
 
+def test_a_tables_own_key_makes_pairs_and_matches_sources(table):
+    since = table.snapshot.id
+    with pytest.raises(fuse.InputError, match=r"the table has no key: say by which columns rows are matched, on=\['id'\]"):
+        table.merge(rows(3))
+    table.key_by(["id"])
+    table.rename_column("id", "number")
+    table.rename_column("n", "id")
+    table.merge([{"number": 5, "city": "Kyiv"}, {"number": 41, "city": "Kyiv"}])
+    pair = [(WAS, 5), (IS, 5), (IN, 41)]
+
+    def found(**how):
+        return [(row["_change_type"], row["number"]) for row in table.changes(since, **how).to_arrow().to_pylist()]
+
+    assert found() == found(key=["number"]) == pair
+    assert found(columns=["number"]) == pair
+    assert found(key=[]) == [(OUT, 5), (IN, 5), (IN, 41)]
+    made = fuse.create_table(f"memory://changes-{uuid4().hex}", SCHEMA, key=["id", "city"])
+    assert made.snapshot.key == made.clone(f"memory://changes-{uuid4().hex}").snapshot.key == ("id", "city")
+    assert made.key_by(None).key == ()
+    for wrong in ("id", [3], 3):
+        with pytest.raises(fuse.InputError, match="give a list of names"):
+            table.key_by(wrong)
+        with pytest.raises(fuse.InputError, match="give a list of names"):
+            table.changes(since, key=wrong)
+
+
 def test_equal_rows_are_counted(table):
     table.append(rows(7, 7, 7))
     since = table.snapshot.id
@@ -223,7 +249,7 @@ def test_what_cannot_be_asked_is_refused(table):
     since = table.snapshot.id
     for arguments, error, says in (
         ({"key": ["nn"]}, fuse.SchemaError, "did you mean"),
-        ({"key": "id"}, fuse.InputError, "list of columns"),
+        ({"key": "id"}, fuse.InputError, "list of names"),
         ({"columns": ["i"]}, fuse.SchemaError, "did you mean"),
         ({"where": "rand() > 1"}, fuse.OpaqueError, "only Spark"),
         ({"where": "nn > 1"}, fuse.WhereError, "nn"),

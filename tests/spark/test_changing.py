@@ -19,7 +19,7 @@ BLOCKS, ROWS = 12, 50
 
 @pytest.fixture
 def table(tmp_path: Path) -> fuse.Table:
-    made = fuse.create_table(str(tmp_path / "t"), "id BIGINT, kind STRING, at TIMESTAMP", properties={"block_rows": ROWS})
+    made = fuse.create_table(str(tmp_path / "t"), "id BIGINT, kind STRING, at TIMESTAMP", properties={"block_rows": ROWS}, key=["id"])
     made.create_index("by_kind", "bloom", ["kind"])
     ids = range(BLOCKS * ROWS)
     at = pa.array([id * 3_600_000_000 for id in ids], pa.timestamp("us", "UTC"))
@@ -50,7 +50,7 @@ CHANGES: dict[str, tuple[Callable[[SparkSession, str], None], Callable[[SparkSes
         lambda spark, table: table.merge(source(spark).toArrow(), ["id"]),
     ),
     "merge, and delete the others": (
-        lambda spark, url: fuse_spark.merge(spark, url, source(spark), ["id"], None, None, "delete"),
+        lambda spark, url: fuse_spark.merge(spark, url, source(spark), None, None, None, "delete"),
         lambda spark, table: table.merge(source(spark).toArrow(), ["id"], None, None, "delete"),
     ),
     "overwrite": (

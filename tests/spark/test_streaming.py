@@ -135,6 +135,28 @@ def test_deletes_stop_a_stream_unless_they_are_passed_over_or_told(session, tabl
     ]  # fmt: skip
 
 
+def test_each_commit_is_told_by_the_key_that_the_table_had_then(table):
+    since = table.snapshot.id
+    for city in ("Rome", "Lima"):
+        table.update("id = 4", {"city": f"'{city}'"})
+        table.key_by(["id"])
+    table.rename_column("id", "number")
+
+    def told(**options):
+        made = reader(table, since=since, read_changes="true", **options)
+        start = made.initialOffset()
+        pieces = made.partitions(start, made.latestOffset(start))
+        return [row["_change_type"] for piece in pieces for batch in made.read(piece) for row in batch.to_pylist()]
+
+    pair = ["update_preimage", "update_postimage"]
+    assert told() == ["delete", "insert", *pair]
+    assert told(key="number") == [*pair, *pair]
+    assert told(key="") == ["delete", "insert"] * 2
+    batch = source_of(table, since=since, read_changes="true")
+    net = batch.reader(batch.schema())
+    assert [row["_change_type"] for part in net.partitions() for found in net.read(part) for row in found.to_pylist()] == pair
+
+
 def test_complete_results_replace_all_rows(session, table, tmp_path):
     counted = stream(session, table).groupBy("city").count()
     query = started(counted, tmp_path, "complete")

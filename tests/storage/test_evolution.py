@@ -4,15 +4,17 @@ from datetime import date, datetime
 from decimal import Decimal
 from functools import partial
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
 
-from fuse_storage import Conflict, SchemaError, Table, create_branch, difference, evolution
+from fuse_storage import Conflict, InvalidArgument, SchemaError, Table, create_branch, difference, evolution
 from fuse_storage.testing import invariants
 from tests.storage.small import COLUMNS, append, staged
 
 Step = evolution.Step
+RENAMING = evolution.rename_column
 
 
 def evolve(table: Table, step: Any, **how: Any) -> Table:
@@ -215,3 +217,49 @@ def test_a_restore_brings_back_columns_and_no_id_is_given_twice(table: Table) ->
     assert evolved.snapshot.schema_id < again.snapshot.schema_id
     assert difference(evolved, again).columns == ("added 'x' string", "dropped 'x'")
     invariants(again)
+
+
+def test_a_key_is_of_columns_whatever_they_are_called(table: Table) -> None:
+    keyed = table.transaction().key_by(["name", "id"]).commit()
+    assert (keyed.snapshot.key, keyed.snapshot.operation, table.snapshot.key) == (("name", "id"), "key by", ())
+
+    renamed = evolve(evolve(keyed, RENAMING, path="name", to="x"), RENAMING, path="id", to="name")
+    assert renamed.snapshot.key == ("x", "name")
+    assert Table.open(table.store).snapshot.key == ("x", "name")
+    assert renamed.transaction().restore(table.snapshot).commit().snapshot.key == ()
+    again = renamed.refresh().transaction().restore(keyed.snapshot).commit()
+    assert again.snapshot.key == ("name", "id")
+    assert again.transaction().key_by(["name", "id"]).commit() is again
+    none = again.transaction().key_by([]).commit()
+    assert (none.snapshot.key, dict(none.snapshot.properties)) == ((), dict(table.snapshot.properties))
+    invariants(none)
+
+
+def test_what_stands_in_the_way_of_a_key_is_told() -> None:
+    kinds = pa.schema([("id", pa.int32()), ("ratio", pa.float64()), ("tags", pa.list_(pa.int32())), ("s", pa.struct([("a", pa.int32())]))])
+    table = Table.create(f"memory://key-{uuid4().hex}", kinds, key=["id"])
+    assert table.snapshot.key == ("id",)
+    for columns, said in (
+        (["ratio"], "'ratio' is double, and no key"), (["tags"], "'tags' is array, and no key"), (["s.a"], "no column 's.a'"),
+        (["id", "id"], "'id' twice"), (["Id"], "no column 'Id'"),
+    ):  # fmt: skip
+        with pytest.raises(SchemaError, match=said):
+            table.transaction().key_by(columns).commit()
+    with pytest.raises(SchemaError, match=r"column 'id' cannot be dropped: it is of the table's key \['id'\]; choose another key first"):
+        evolve(table, evolution.drop_column, path="id")
+    with pytest.raises(SchemaError, match="'id' is of the table's key, and cannot become double"):
+        evolve(table, evolution.change_type, path="id", type=pa.float64())
+    assert evolve(table, evolution.change_type, path="id", type=pa.int64()).snapshot.key == ("id",)
+    with pytest.raises(InvalidArgument, match=r"name the columns of its key instead"):
+        Table.create(f"memory://key-{uuid4().hex}", kinds, properties={"key_ids": [1]})
+
+
+def test_a_key_and_a_drop_of_its_column_at_once(table: Table) -> None:
+    key, other = table.transaction().key_by(["name"]), table.transaction().key_by(["id"])
+    drop = table.transaction().evolve(partial(evolution.drop_column, path="name"))
+    key.commit()
+
+    with pytest.raises(Conflict, match="columns or the key were changed by key by"):
+        other.commit()
+    with pytest.raises(SchemaError, match="it is of the table's key"):
+        drop.commit()
