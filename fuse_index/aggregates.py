@@ -18,13 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as is_
 
+from fuse_index import sketches
 from fuse_index.coercion import INTEGERS
 from fuse_index.predicate import Literal, Term
 from fuse_index.spark_types import name_of
 from fuse_index.subjects import columns_of
 
-Function = OneOf["count", "sum", "min", "max", "avg"]
-FUNCTIONS: tuple[Function, ...] = ("count", "sum", "min", "max", "avg")
+Function = OneOf["count", "sum", "min", "max", "avg", "hll_sketch_agg"]
+FUNCTIONS: tuple[Function, ...] = ("count", "sum", "min", "max", "avg", "hll_sketch_agg")
 ROW = Literal(1, pa.int32())
 """What ``count(*)`` counts."""
 
@@ -39,8 +40,10 @@ class Unaggregatable(ValueError):
 class Part:
     """A column of a state. ``total`` is a sum of integers as doubles, which is how Spark averages them."""
 
-    function: OneOf["count", "sum", "total", "min", "max"]
+    function: OneOf["count", "sum", "total", "min", "max", "sketch"]
     argument: Term
+    lg_k: int = 0
+    """Of a sketch: it has 2^lg_k registers."""
 
     @property
     def type(self) -> pa.DataType:
@@ -51,19 +54,24 @@ class Part:
                 return pa.float64()
             case "sum":
                 return sum_type(self.argument.type)
+            case "sketch":
+                return pa.binary()
             case _:
                 return self.argument.type
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """One aggregate function of a term; ``count(*)`` is the count of ``ROW``."""
+    """One aggregate function of a term; ``count(*)`` is the count of ``ROW``. ``lg_k``: of ``hll_sketch_agg``."""
 
     function: Function
     argument: Term
+    lg_k: int = 0
 
     @property
     def parts(self) -> tuple[Part, ...]:
+        if self.function == "hll_sketch_agg":
+            return (Part("sketch", self.argument, self.lg_k),)
         if self.function != "avg":
             return (Part(self.function, self.argument),)
         return (Part("total" if self.argument.type in INTEGERS else "sum", self.argument), Part("count", self.argument))
@@ -106,7 +114,19 @@ class Aggregation:
             kind = aggregate.argument.type
             if aggregate.function in ("min", "max") and (is_.is_nested(kind) or kind == pa.null()):
                 raise Unaggregatable(f"{aggregate.function} of {name_of(kind)} is not known here")
+            if aggregate.function == "hll_sketch_agg":
+                _check_sketch(aggregate)
             _ = aggregate.type
+
+
+def _check_sketch(aggregate: Aggregate) -> None:
+    kind = aggregate.argument.type
+    if kind not in (pa.int32(), pa.int64(), pa.string()):
+        raise Unaggregatable(f"hll_sketch_agg of {name_of(kind)} is not known here, only of int, bigint and string")
+    if aggregate.lg_k not in sketches.LG_K:
+        raise Unaggregatable(f"lgConfigK of hll_sketch_agg is from 4 to 21, not {aggregate.lg_k}")
+    if sketches.library() is None:
+        raise Unaggregatable("hll_sketch_agg needs datasketches: pip install 'fuse-index[sketches]'")
 
 
 def sum_type(kind: pa.DataType) -> pa.DataType:
@@ -158,6 +178,17 @@ def merge(asked: Aggregation, states: Sequence[pa.Table]) -> pa.Table:
     return _reduced(asked, whole.columns[:places], whole.columns[places:], "sum")
 
 
+def damage(asked: Aggregation, state: pa.Table) -> str | None:
+    """Why its sketches, whose bytes Arrow knows nothing of, cannot be merged; None if they can."""
+    for part, column in zip(asked.parts, state.columns[len(asked.groups) :], strict=True):
+        if part.function == "sketch":
+            try:
+                sketches.united(column.to_pylist(), part.lg_k)
+            except ValueError as refusal:
+                return str(refusal)
+    return None
+
+
 def _reduced(asked: Aggregation, groups: Sequence[pa.ChunkedArray], inputs: Sequence[pa.ChunkedArray], counting: str) -> pa.Table:
     """One row a group. ``counting`` is what makes counts: "count" of rows, "sum" of states."""
     steps = [_steps(part, values, counting) for part, values in zip(asked.parts, inputs, strict=True)]
@@ -170,9 +201,14 @@ def _reduced(asked: Aggregation, groups: Sequence[pa.ChunkedArray], inputs: Sequ
     if not wanted and not groups:
         return asked.schema.empty_table()
     # on one thread, or sums of doubles would differ from run to run
-    made = pa.table(columns).group_by(list(columns)[: len(groups)], use_threads=False).aggregate(wanted)
+    known = [(name, function) for name, function in wanted if groups or function != "list"]
+    made = pa.table(columns).group_by(list(columns)[: len(groups)], use_threads=False).aggregate(known)
+
+    def outcome(name: str, function: str) -> pa.ChunkedArray:
+        return made.column(f"{name}_{function}") if groups or function != "list" else _one_list(columns[name])
+
     parts = [
-        _read(part, [made.column(f"{number}.{place}_{function}") for place, (_, function) in enumerate(part_steps)])
+        _read(part, [outcome(f"{number}.{place}", function) for place, (_, function) in enumerate(part_steps)], counting)
         for number, (part, part_steps) in enumerate(zip(asked.parts, steps, strict=True))
     ]
     arrays = [*(made.column(f"group{number}") for number in range(len(groups))), *parts]
@@ -186,6 +222,8 @@ def _steps(part: Part, values: pa.ChunkedArray, counting: str) -> list[tuple[pa.
             return [(values, counting)]
         case "sum" | "total":
             return [(values.cast(part.type, safe=False), "sum")]
+        case "sketch":
+            return [(values, "list")]
         case bound if not is_.is_floating(part.type):
             return [(values, bound)]
         case bound:  # Arrow passes over NaN, so that is asked beside it
@@ -193,9 +231,17 @@ def _steps(part: Part, values: pa.ChunkedArray, counting: str) -> list[tuple[pa.
             return [(pc.if_else(nan, pa.scalar(None, part.type), values), bound), (nan, "any")]
 
 
-def _read(part: Part, found: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
+def _one_list(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """All of them, where there are no groups: Arrow has lists of groups only."""
+    return pa.chunked_array([pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values.combine_chunks())])
+
+
+def _read(part: Part, found: Sequence[pa.ChunkedArray], counting: str) -> pa.ChunkedArray:
     if part.function == "count":
         return pc.fill_null(found[0], 0)
+    if part.function == "sketch":
+        made = sketches.sketch_of if counting == "count" else sketches.united
+        return pa.chunked_array([pa.array([made(one.as_py(), part.lg_k) for one in found[0]], pa.binary())])
     if len(found) == 1:
         return found[0]
     bound, nan = found[0], pc.fill_null(found[1], False)
@@ -221,12 +267,19 @@ def finish(asked: Aggregation, merged: pa.Table) -> list[pa.ChunkedArray]:
 
 
 def comparable(asked: Aggregation, state: pa.Table) -> list[str]:
-    """The answer as text, equal for equal answers: in an order of its own, and floats to nine digits, since sums depend on it."""
-    rows = zip(*(column.to_pylist() for column in finish(asked, merge(asked, [state]))), strict=True)
+    """The answer as text, equal for equal answers: in an order of its own, floats to nine digits and sketches by what is in
+    their registers, since sums and estimates depend on it."""
+    columns = [column.to_pylist() for column in finish(asked, merge(asked, [state]))]
+    for number, aggregate in enumerate(asked.aggregates, len(asked.groups)):
+        if aggregate.function == "hll_sketch_agg":
+            columns[number] = [sketches.registers(sketch) for sketch in columns[number]]
+    rows = zip(*columns, strict=True)
     return sorted(repr([float(f"{one:.9g}") + 0.0 if isinstance(one, float) else one for one in row]) for row in rows)
 
 
 def _finished(aggregate: Aggregate, parts: Mapping[Part, pa.ChunkedArray]) -> pa.ChunkedArray:
+    if aggregate.function == "hll_sketch_agg":
+        return sketches.as_spark_writes(parts[aggregate.parts[0]])
     if aggregate.function != "avg":
         return parts[aggregate.parts[0]]
     sums, counts = (parts[part] for part in aggregate.parts)

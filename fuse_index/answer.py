@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as is_
 
-from fuse_index.aggregates import ROW, Aggregation, Part, finish, largest_sum, largest_value, merge, state_of
+from fuse_index.aggregates import ROW, Aggregate, Aggregation, Part, finish, largest_sum, largest_value, merge, state_of
 from fuse_index.definitions import Unavailable, load
 from fuse_index.errors import IndexFault, OpaqueError
 from fuse_index.explain import Explanation, Totals, Vote
@@ -30,6 +30,7 @@ from fuse_index.predicate import Column, Context, Predicate, Term
 from fuse_index.reasons import FAULTS, Reason
 from fuse_index.render import term as shown
 from fuse_index.scan import Scan
+from fuse_index.sketches import DEFAULT_LG_K
 from fuse_index.subjects import columns_of
 from fuse_storage import Blocks, Table
 
@@ -223,9 +224,14 @@ class _Work:
 
 def titled(asked: Aggregation) -> str:
     """What was asked, for people."""
-    aggregates = ", ".join(f"{each.function}({'*' if each.argument == ROW else shown(each.argument)})" for each in asked.aggregates)
+    aggregates = ", ".join(map(_shown_aggregate, asked.aggregates))
     groups = f" GROUP BY {', '.join(map(shown, asked.groups))}" if asked.groups else ""
     return aggregates + groups
+
+
+def _shown_aggregate(each: Aggregate) -> str:
+    size = f", {each.lg_k}" if each.lg_k not in (0, DEFAULT_LG_K) else ""
+    return f"{each.function}({'*' if each.argument == ROW else shown(each.argument)}{size})"
 
 
 def _shown_part(part: Part) -> str:

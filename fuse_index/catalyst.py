@@ -45,7 +45,7 @@ from fuse_storage import Schema
 
 TRUE = Literal(True, pa.bool_())
 FUNCTIONS: tuple[tuple[str, AggregateFunction], ...] = (
-    ("Count", "count"), ("Sum", "sum"), ("Min", "min"), ("Max", "max"), ("Average", "avg"),
+    ("Count", "count"), ("Sum", "sum"), ("Min", "min"), ("Max", "max"), ("Average", "avg"), ("HllSketchAgg", "hll_sketch_agg"),
 )  # fmt: skip
 AGGREGATES: Mapping[str, AggregateFunction] = {
     f"org.apache.spark.sql.catalyst.expressions.aggregate.{node}": function
@@ -90,9 +90,9 @@ def decode_aggregation(question: Mapping[str, Any], schema: Schema, context: Con
 
 def _aggregate(found: Mapping[str, Any], term: Callable[[Tree], Term]) -> tuple[Aggregate, bool]:
     function = AGGREGATES.get(found["function"])
-    if function is None or len(found["arguments"]) != 1:
+    tree, *further = found["arguments"] or [None]
+    if function is None or tree is None or len(further) != (function == "hll_sketch_agg"):
         raise Unaggregatable(f"no index keeps {found['function'].rpartition('.')[2]} of {len(found['arguments'])} arguments")
-    [tree] = found["arguments"]
     if tree["node"] == "UnscaledValue" and function in ("sum", "avg"):
         return Aggregate(function, term(tree["children"][0])), True
     argument = term(tree)
@@ -100,10 +100,16 @@ def _aggregate(found: Mapping[str, Any], term: Callable[[Tree], Term]) -> tuple[
         if function != "count" or argument.value is None:
             raise Unaggregatable(f"{function} of a constant")
         argument = ROW
-    made = Aggregate(function, argument)
+    made = Aggregate(function, argument, *(_lg_k(term(size)) for size in further))
     if made.type != spark_types.from_json(found["type"]):
         raise Unaggregatable(f"{function} is {found['type']} to Spark, and {made.type} here")
     return made, False
+
+
+def _lg_k(size: Term) -> int:
+    if not isinstance(size, Literal) or not isinstance(size.value, int):
+        raise Unaggregatable("lgConfigK of hll_sketch_agg is no number")
+    return size.value
 
 
 class _Reader(TermReader):

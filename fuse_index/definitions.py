@@ -174,7 +174,9 @@ def _loaded(name: str, found: Mapping[str, Any], schema: Schema, host: Host, con
     try:
         terms = [decode_term(given, schema) for given in found["inputs"]]
         functions = found.get("functions", [""] * len(terms))
-        inputs = tuple(Input(term, term.type, str(function)) for term, function in zip(terms, functions, strict=True))
+        sizes = found.get("lg_k", [0] * len(terms))
+        given = zip(terms, functions, sizes, strict=True)
+        inputs = tuple(Input(term, term.type, str(function), int(size)) for term, function, size in given)
         where = _stored_condition(found, schema)
     except (FuseIndexError, SchemaError, LookupError, TypeError, ValueError) as problem:
         return unavailable(Refusal(Reason.LEAF_UNSUPPORTED, f"its definition is not understood: {problem}"))
@@ -237,6 +239,8 @@ def _keyed(definition: Definition, kind: IndexKind, schema: Schema, host: Host) 
     }
     if any(given.function for given in definition.inputs):
         content["functions"] = [given.function for given in definition.inputs]
+    if any(given.lg_k for given in definition.inputs):
+        content["lg_k"] = [given.lg_k for given in definition.inputs]
     if definition.where is not None:
         content["where"] = encode_predicate(definition.where, schema)
     if definition.context is not None:

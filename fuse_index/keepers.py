@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as is_
 
-from fuse_index.aggregates import Aggregation, Part, merge
+from fuse_index.aggregates import Aggregation, Part, damage, merge
 from fuse_index.ask import Failure, ask
 from fuse_index.batch import Batch, Indices
 from fuse_index.definitions import Definition
@@ -202,7 +202,8 @@ class Index:
         if found is None:
             return Refusal(Reason.BLOCK_NOT_INDEXED, "of some blocks no state is kept")
         if isinstance(found, pa.Table) and found.schema.equals(self.wider.schema):
-            return found
+            problem = damage(self.wider, found)
+            return found if problem is None else Refusal(Reason.CORRUPT, f"a state is damaged: {problem}")
         gave = found.schema.to_string() if isinstance(found, pa.Table) else type(found).__name__
         return Refusal(Reason.PLUGIN_ERROR, f"state() gave {gave}, not {self.wider.schema.to_string()}")
 

@@ -45,7 +45,7 @@ def aggregates_of(name: str, kind: IndexKind, options: Any, schema: Schema, host
     for each in found:
         if each.argument != ROW:
             input_of(each.argument, schema, host, context)
-    return tuple(Input(each.argument, each.argument.type, each.function) for each in found)
+    return tuple(Input(each.argument, each.argument.type, each.function, each.lg_k) for each in found)
 
 
 def condition_of(name: str, kind: IndexKind, options: Any, schema: Schema, host: Host, context: Context) -> Predicate | None:

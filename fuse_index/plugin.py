@@ -25,11 +25,12 @@ from fuse_index.aggregates import Aggregate, Aggregation, Part, state_of
 from fuse_index.domain import Box, Domain, Interval
 from fuse_index.predicate import Call, Context, Leaf, Term
 from fuse_index.reasons import Reason
+from fuse_index.sketches import DEFAULT_LG_K
 from fuse_index.votes import ALL, NONE, SOME, Ballot
 from fuse_storage import ColumnStatistics, Pack, Sidecar
 
 __all__ = [
-    "ALL", "API", "NONE", "SOME", "Aggregate", "Aggregation", "Answers", "Ballot", "BlockBatch", "Box", "ColumnStatistics",
+    "ALL", "API", "DEFAULT_LG_K", "NONE", "SOME", "Aggregate", "Aggregation", "Answers", "Ballot", "BlockBatch", "Box", "ColumnStatistics",
     "Domain", "Function", "Highlights", "IndexKind", "Input", "Interval", "NoOptions", "Pack", "Part", "Payload", "Probe", "Ranks",
     "Reason", "Refusal", "Sidecar", "Votes", "hookimpl", "json_documents", "json_paths",
     "state_of",
@@ -69,12 +70,18 @@ class Input:
     """One term that an index is on, and the Arrow type of its values.
 
     ``function``: the aggregate function that is kept of it ("sum"); empty for what the index is on itself. Of ``count(*)``
-    the term is a literal.
+    the term is a literal. ``lg_k`` is the size of a sketch.
     """
 
     term: Term
     type: pa.DataType
     function: str = ""
+    lg_k: int = 0
+
+    @property
+    def aggregate(self) -> Aggregate:
+        """What is kept of the term, where ``function`` says that something is."""
+        return Aggregate(self.function, self.term, self.lg_k)  # type: ignore[arg-type]  # the engine has read it
 
 
 @dataclass(frozen=True, slots=True)

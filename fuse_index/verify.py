@@ -26,7 +26,7 @@ from fuse_index.errors import OpaqueError
 from fuse_index.host import Host
 from fuse_index.judge import Nulls
 from fuse_index.oracle import evaluate, evaluate_term
-from fuse_index.plugin import Aggregate, Aggregation, Answers, Ballot, Probe, Refusal, RollsUp, Votes, state_of
+from fuse_index.plugin import Aggregation, Answers, Ballot, Probe, Refusal, RollsUp, Votes, state_of
 from fuse_index.polling import malformed, settled
 from fuse_index.predicate import And, Column, Context, Leaf
 from fuse_index.questions import Voter, decided_by_engine, for_author
@@ -150,7 +150,7 @@ class _Judge:
     def _wrong_state(self, place: int, kind: Answers, rows: pa.Table) -> Iterator[str]:
         """Compare what is kept of a block with what its rows come to."""
         groups = tuple(given.term for given in self.definition.inputs if not given.function)
-        kept = tuple(Aggregate(given.function, given.term) for given in self.definition.inputs if given.function)  # type: ignore[arg-type]
+        kept = tuple(given.aggregate for given in self.definition.inputs if given.function)
         asked = Aggregation(groups, kept)
         probe = ask(lambda: kind.match(asked, self.definition.inputs, self.definition.options, self.context), SECONDS)
         found = ask(lambda: kind.state(probe, self._batch, place), SECONDS) if isinstance(probe, Probe) else probe

@@ -19,6 +19,7 @@ from fuse_index.errors import WhereError
 from fuse_index.predicate import Call, CastMode, Column, Context, JsonPath, Literal, Operator, Term
 from fuse_index.reasons import Reason
 from fuse_index.scalars import DATE_TRUNC, SCALARS, SYNONYMS, UNITS
+from fuse_index.sketches import DEFAULT_LG_K
 from fuse_index.spark_types import name_of
 from fuse_index.tokens import FUNCTION, Tokens, number_literal
 from fuse_storage import Schema, SchemaError
@@ -30,7 +31,7 @@ Node = Any
 """A node of the parser's tree; its versions differ in what they call the class."""
 
 TIMESTAMP = pa.timestamp("us", "UTC")
-KEPT = "known are count(*), and count, sum, min, max and avg of a term, without DISTINCT, FILTER or OVER"
+KEPT = "known are count(*), and count, sum, min, max, avg and hll_sketch_agg of a term, without DISTINCT, FILTER or OVER"
 
 OPERATORS: Mapping[type[Any], Operator] = {
     exp.EQ: "=", exp.NullSafeEQ: "<=>", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
@@ -102,6 +103,9 @@ class TermReader:
         if not isinstance(node, exp.Anonymous):
             raise Unknown(f"{self.original(node)}; {KEPT}")
         name, arguments = self.call(node)
+        lg_k = 0
+        if name == "hll_sketch_agg" and arguments:
+            lg_k, arguments = self._lg_k(arguments[1:]), arguments[:1]
         if name not in FUNCTIONS or len(arguments) != 1 or isinstance(arguments[0], exp.Distinct):
             raise Unknown(f"{self.original(node)}; {KEPT}")
         if name == "count" and isinstance(arguments[0], exp.Star):
@@ -111,7 +115,16 @@ class TermReader:
             if name == "count" and term.value is not None:
                 return Aggregate("count", ROW)
             raise Unknown(f"{name} of a constant")
-        return Aggregate(name, term)
+        return Aggregate(name, term, lg_k)
+
+    def _lg_k(self, given: list[Node]) -> int:
+        """The size of a sketch."""
+        if not given:
+            return DEFAULT_LG_K
+        size = self.term(given[0])
+        if len(given) > 1 or not isinstance(size, Literal) or size.type != pa.int32() or size.value is None:
+            raise Unknown("lgConfigK of hll_sketch_agg is a number from 4 to 21, or left out")
+        return int(size.value)
 
     def text(self, node: Node) -> Term:
         term = self.term(node)

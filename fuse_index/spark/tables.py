@@ -19,6 +19,7 @@ from fuse_index.host import Host
 from fuse_index.plan import plan
 from fuse_index.predicate import Context
 from fuse_index.reasons import Reason
+from fuse_index.sketches import as_spark_writes
 from fuse_index.spark.listing import packed
 from fuse_index.spark.voting import Answered, Judgement, Moved, Recent
 from fuse_storage import SchemaError, Table
@@ -112,6 +113,8 @@ def _stream(found: Answer, unscaled: Sequence[bool]) -> bytes:
         own = [parts[part] for part in aggregate.parts]
         if digits:
             own[0] = _digits(own[0]).cast(pa.float64() if aggregate.function == "avg" else pa.int64(), safe=False)
+        if aggregate.function == "hll_sketch_agg":
+            own[0] = as_spark_writes(own[0])
         columns += own
     names = [f"column{number}" for number in range(len(columns))]
     batch = pa.record_batch([column.combine_chunks() for column in columns], names)

@@ -8,6 +8,7 @@ is a sum and a count. The summary is how many groups there are.
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fuse_index.plugin import (
+    DEFAULT_LG_K,
     Aggregate,
     Aggregation,
     BlockBatch,
@@ -32,6 +34,8 @@ from fuse_index.plugin import (
     state_of,
 )
 from fuse_index.predicate import Column, Context, Term
+
+EXAMPLES = "sum(amount) or hll_sketch_agg(user_id, 14)"
 
 
 @dataclass(frozen=True)
@@ -76,10 +80,14 @@ class AggregateIndex(IndexKind):
 
     def accepts(self, inputs: Sequence[Input], options: AggregateOptions) -> Refusal | None:
         groups = tuple(given.term for given in inputs if not given.function)
+        kept = [given.aggregate for given in inputs if given.function]
         try:
-            Aggregation(groups, tuple(_aggregate(given.function, given.term) for given in inputs if given.function)).check()
+            Aggregation(groups, tuple(kept)).check()
         except ValueError as refusal:
             return Refusal(Reason.TYPE_MISMATCH, str(refusal))
+        for text, known in zip(options.aggregates, kept, strict=True):
+            if _aggregate(text, known.argument) != known:  # as ``build`` reads it
+                return Refusal(Reason.OPTION_MISMATCH, f"{text}: write it without comments, as in {EXAMPLES}")
         return None
 
     def summary_type(self, inputs: Sequence[Input], options: AggregateOptions) -> pa.DataType:
@@ -89,7 +97,7 @@ class AggregateIndex(IndexKind):
         terms = [Column((field.name,), field.type) for field in rows.schema]
         keys = len(terms) - len(options.aggregates)
         asked = zip(options.aggregates, _places(keys, options), strict=True)
-        kept = Aggregation(tuple(terms[:keys]), tuple(_aggregate(_function(text), terms[place]) for text, place in asked))
+        kept = Aggregation(tuple(terms[:keys]), tuple(_aggregate(text, terms[place]) for text, place in asked))
         state = state_of(kept, lambda term: rows.column(term.path[0]), rows.num_rows)  # type: ignore[union-attr]
         if state.num_rows > options.most_groups:
             return Sidecar(state.num_rows)
@@ -101,7 +109,7 @@ class AggregateIndex(IndexKind):
         keys = {given.term: f"group_{place}" for place, given in enumerate(inputs) if not given.function}
         parts: dict[Part, str] = {}
         for given, place in zip(inputs[len(keys) :], _places(len(keys), options), strict=True):
-            for part in _aggregate(given.function, given.term).parts:
+            for part in given.aggregate.parts:
                 parts.setdefault(part, f"{part.function}_{place}")
         if any(term not in keys for term in request.groups):
             return Refusal(Reason.LEAF_UNSUPPORTED, "it does not group by such values")
@@ -130,18 +138,19 @@ class AggregateIndex(IndexKind):
         }
 
 
-def _function(text: str) -> str:
-    return text.partition("(")[0].strip().lower()
-
-
 def _places(keys: int, options: AggregateOptions) -> list[int]:
     """For each aggregate the number of the input that it is of: where two name the same argument, the first one's."""
     first: dict[str, int] = {}
     return [first.setdefault(text.partition("(")[2].strip(), keys + number) for number, text in enumerate(options.aggregates)]
 
 
-def _aggregate(function: str, term: Term) -> Aggregate:
-    return Aggregate(function, term)  # type: ignore[arg-type]  # the engine has read it
+def _aggregate(text: str, term: Term) -> Aggregate:
+    """What the engine has read in this text, of this term."""
+    function = text.partition("(")[0].strip().lower()
+    if function != "hll_sketch_agg":
+        return Aggregate(function, term)  # type: ignore[arg-type]  # one that it knows
+    size = re.search(r",\s*(\d+)\s*\)\s*$", text)
+    return Aggregate("hll_sketch_agg", term, int(size[1]) if size else DEFAULT_LG_K)
 
 
 def _parquet(state: pa.Table) -> bytes:

@@ -10,28 +10,30 @@ import pyarrow.parquet as pq
 import pytest
 
 import fuse_index as fuse
+from fuse_index import sketches
 from fuse_index.errors import DefinitionError, WhereError
 from fuse_index.host import Host
-from fuse_index.plugin import Aggregate, Aggregation, Input
+from fuse_index.plugin import Aggregation, Input
 from fuse_index.predicate import Column, Literal
 from fuse_index.testing import IndexTests
-from fuse_plugins import min_max
+from fuse_plugins import aggregate, min_max
 from fuse_plugins.aggregate import AggregateIndex, AggregateOptions
 
 CITY, AMOUNT, COUNT = Column(("city",), pa.string()), Column(("amount",), pa.float64()), Column(("n",), pa.int32())
 ROW = Literal(1, pa.int32())
-KEPT = ("count(*)", "sum(amount)", "min(amount)", "max(amount)", "avg(amount)", "avg(n)", "count(n)", "max(city)")
+KEPT = ("count(*)", "sum(amount)", "min(amount)", "max(amount)", "avg(amount)", "avg(n)", "count(n)", "max(city)",
+        "hll_sketch_agg(n)", "hll_sketch_agg(city, 4)")  # fmt: skip
 TEXTS = {"amount": AMOUNT, "n": COUNT, "city": CITY, "*": ROW}
 
 
 def kept(text):
     function, _, argument = text.partition("(")
-    term = TEXTS[argument[:-1]]
-    return Input(term, term.type, function)
+    name, _, size = argument[:-1].partition(", ")
+    return Input(TEXTS[name], TEXTS[name].type, function, int(size or 12) if function == "hll_sketch_agg" else 0)
 
 
 def asked(groups, *texts):
-    return Aggregation(groups, tuple(Aggregate(given.function, given.term) for given in map(kept, texts)))
+    return Aggregation(groups, tuple(kept(text).aggregate for text in texts))
 
 
 class TestAggregates(IndexTests):
@@ -44,9 +46,13 @@ class TestAggregates(IndexTests):
         asked((CITY, AMOUNT), "count(*)", "avg(n)"),
         asked((AMOUNT,), "max(amount)", "min(amount)", "count(*)"),
         asked((), "sum(amount)", "count(n)", "max(city)"),
+        asked((), "hll_sketch_agg(n)", "hll_sketch_agg(city, 4)"),
         asked((CITY,)),
     )
-    refused = (asked((COUNT,), "count(*)"), asked((CITY,), "sum(n)"), asked((), "min(city)"))
+    refused = (
+        asked((COUNT,), "count(*)"), asked((CITY,), "sum(n)"), asked((), "min(city)"),
+        asked((CITY,), "hll_sketch_agg(city)"), asked((CITY,), "hll_sketch_agg(n, 4)"),
+    )  # fmt: skip
 
     def rows(self, column):
         samples = {"city": ("a", "b", ""), "amount": (math.nan, -0.0, 0.0, 1.5, -math.inf), "n": (1, -7, 2**31 - 1)}
@@ -75,7 +81,12 @@ def rows(**given):
         (["city"], ["sum(n) OVER (PARTITION BY city)"], WhereError, "OVER"),
         (["city"], ["sum(n) FILTER (WHERE n > 1)"], WhereError, "FILTER"),
         (["city"], ["first(n)"], WhereError, "first"),
-        (["city"], ["hll_sketch_agg(n)"], WhereError, "hll_sketch_agg"),
+        (["city"], ["approx_count_distinct(n)"], WhereError, "approx_count_distinct"),
+        (["city"], ["hll_sketch_agg(amount)"], WhereError, "hll_sketch_agg of double"),
+        (["city"], ["hll_sketch_agg(n, 22)"], WhereError, "from 4 to 21, not 22"),
+        (["city"], ["hll_sketch_agg(n, 12, 12)"], WhereError, "from 4 to 21, or left out"),
+        (["city"], ["hll_sketch_agg(n, 12L)"], WhereError, "from 4 to 21, or left out"),
+        (["city"], ["hll_sketch_agg(n, /* registers */ 14)"], DefinitionError, "without comments"),
         (["city"], ["max((SELECT 1))"], WhereError, "no aggregate"),
         (["city"], ["sum(rand())"], WhereError, "rand"),
         (["city"], ["max(tags)"], WhereError, "array"),
@@ -112,6 +123,28 @@ def test_a_block_with_too_many_groups_keeps_no_state_and_is_scanned(sales):
     assert sales.explain(None, ["n"], ["count(*)"]).blocks.kept == 1
     assert sales.aggregate(["n"], ["count(*)"]).num_rows == 10
     assert sales.inspect_index("x")["contents"]["blocks_with_too_many_groups"] == 1
+
+
+def test_sketches_need_their_library(sales, monkeypatch):
+    sales.create_index("x", "aggregate", ["city"], aggregates=["hll_sketch_agg(n)", "count(*)"])
+    sales.append(rows(city=["a", "b"], n=[1, 2]))
+    monkeypatch.setattr(sketches, "library", lambda: None)
+
+    with pytest.raises(WhereError, match=r"pip install 'fuse-index\[sketches\]'"):
+        sales.create_index("y", "aggregate", ["city"], aggregates=["hll_sketch_agg(n)"])
+    with pytest.raises(WhereError, match="datasketches"):
+        sales.aggregate(["city"], ["hll_sketch_agg(n)"])
+    assert sales.explain(None, ["city"], ["count(*)"]).blocks.kept == 0
+
+
+def test_of_a_block_whose_sketches_are_of_another_size_the_rows_are_read(sales, monkeypatch):
+    sales.create_index("x", "aggregate", ["city"], aggregates=["hll_sketch_agg(n)"])
+    monkeypatch.setattr(aggregate, "DEFAULT_LG_K", 11)  # as a faulty build would make them
+    sales.append(rows(city=["a", "b"], n=[1, 2]))
+    explanation = sales.explain(None, ["city"], ["hll_sketch_agg(n)"])
+
+    assert explanation.blocks.kept == 1
+    assert any(vote.reason == "CORRUPT" and "2^11 registers, not 2^12" in vote.detail for vote in explanation.votes)
 
 
 def test_the_guide_runs_as_it_is_printed(tmp_path, capsys):

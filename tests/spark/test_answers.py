@@ -14,9 +14,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import hll_sketch_agg, hll_sketch_estimate
 
 import fuse_index as fuse
 from fuse_index import spark as fuse_spark
+from fuse_index.sketches import registers
 from fuse_index.spark.session import _sessions
 from fuse_storage import shared
 
@@ -250,3 +252,32 @@ def test_a_sum_that_may_overflow_is_left_to_spark(spark: SparkSession, tmp_path:
     assert answered(df.groupBy("k").sum("big")) == ""
     with pytest.raises(Exception, match="ARITHMETIC_OVERFLOW"):
         df.groupBy("k").sum("big").collect()
+
+
+def test_sketches_are_those_that_spark_would_make(spark: SparkSession, tmp_path: Path) -> None:
+    fuse_spark.install(spark)
+    table = fuse.create_table(str(tmp_path / "t"), "city STRING, id BIGINT, name STRING", properties={"block_rows": 1500})
+    pick = random.Random(0)
+    ids = [None if i % 9 == 0 else pick.randrange(-900, 900) for i in range(4500)]
+    sales = pa.table({"city": [pick.choice("ab") for _ in ids], "id": ids, "name": [i and f"\u00e9{i}" for i in ids]})
+    table.append(sales.slice(0, 1500))
+    table.create_index("x", "aggregate", ["city"], build=False, aggregates=["hll_sketch_agg(id)", "hll_sketch_agg(name, 8)"])
+    table.append(sales.slice(1500))
+    for name, indexes in (("sketched", True), ("sketched_plain", False)):
+        fuse_spark.read(spark, str(tmp_path / "t"), indexes=indexes).createOrReplaceTempView(name)
+    for columns, by, size, outcome in (("city, ", "GROUP BY city", "", "partly"), ("", "", "", "partly"), ("", "", ", 11", "")):
+        query = f"SELECT {columns} hll_sketch_agg(id{size}) a, hll_sketch_agg(name, 8) b FROM {{t}} WHERE city < 'c' {by}"
+        found, right = (spark.sql(query.format(t=name)) for name in ("sketched", "sketched_plain"))
+
+        assert answered(found) == outcome
+        assert [_sketches(row) for row in sorted(found.collect())] == [_sketches(row) for row in sorted(right.collect())]
+    table.refresh_index("x")
+    whole = fuse_spark.read(spark, str(tmp_path / "t")).groupBy().agg(hll_sketch_estimate(hll_sketch_agg("id")).alias("n"))
+
+    assert answered(whole) == "whole"
+    assert whole.collect()[0].n == pytest.approx(len(set(ids) - {None}), rel=0.05)
+
+
+def _sketches(row: Any) -> list[Any]:
+    """A sketch as what its registers hold: its estimate also depends on how rows were divided, in Spark itself too."""
+    return [registers(bytes(value)) if isinstance(value, bytearray) else value for value in row]

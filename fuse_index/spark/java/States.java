@@ -15,6 +15,8 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Average;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Count;
+import org.apache.spark.sql.catalyst.expressions.aggregate.HllSketchAgg;
+import org.apache.spark.sql.catalyst.expressions.aggregate.HllUnionAgg;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Sum;
 import org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation$;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
@@ -198,6 +200,7 @@ public class States {
       return (Expression) finish.transformDown(new Buffer((Average) function, sum, merging ? total(count) : count));
     }
     if (!merging) return part;
+    if (function instanceof HllSketchAgg) return new HllUnionAgg(part, false).toAggregateExpression();
     AggregateFunction again = (AggregateFunction) function.withNewChildren(seq(part));
     return cast(again.toAggregateExpression(), function.dataType());
   }

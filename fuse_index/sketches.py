@@ -1,0 +1,69 @@
+"""Sketches of distinct values, as Spark's ``hll_sketch_agg`` makes them: the same bytes for the same values in the same order.
+
+A sketch is one of Apache DataSketches' HLL sketches with 2^``lg_k`` registers of 8 bits. What its registers hold depends on the
+values alone; what it estimates also on how they were divided before sketches were united, and in Spark just as here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+
+LG_K = range(4, 22)
+"""What Spark takes."""
+DEFAULT_LG_K = 12
+
+
+@cache
+def library() -> Any:
+    """``datasketches``; None where it is not installed."""
+    try:
+        import datasketches
+    except ImportError:
+        return None
+    return datasketches
+
+
+def sketch_of(values: Iterable[Any], lg_k: int) -> bytes:
+    """Of integers or texts; None is passed over."""
+    found = library().hll_sketch(lg_k, library().tgt_hll_type.HLL_8)
+    for value in values:
+        if value is not None:
+            found.update(value)
+    return bytes(found.serialize_compact())
+
+
+def united(sketches: Iterable[bytes | None], lg_k: int) -> bytes:
+    """The sketch of all values of these. Raises ValueError for what is no sketch of that size."""
+    whole = library().hll_union(lg_k)
+    for sketch in sketches:
+        if sketch is not None:
+            whole.update(_read(sketch, lg_k))
+    return bytes(whole.get_result(library().tgt_hll_type.HLL_8).serialize_compact())
+
+
+def as_spark_writes(found: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The sketches of a state, with the room that Spark leaves for further values."""
+    read = library().hll_sketch.deserialize
+    return pa.chunked_array([pa.array([read(sketch).serialize_updatable() for sketch in found.to_pylist()], pa.binary())])
+
+
+def registers(sketch: bytes) -> bytes:
+    """What it knows of its values, without what it remembers of their order."""
+    compact = bytes(library().hll_sketch.deserialize(sketch).serialize_compact())
+    known = compact[4 * compact[0] :]  # the first byte is the number of ints in front
+    few = compact[7] & 3 != 2  # a list, or a set, in an order of its own
+    return b"".join(sorted(known[at : at + 4] for at in range(0, len(known), 4))) if few else known
+
+
+def _read(sketch: bytes, lg_k: int) -> Any:
+    try:
+        found = library().hll_sketch.deserialize(sketch)
+    except Exception as damage:  # of the library's own
+        raise ValueError(f"{len(sketch)} bytes are no HLL sketch: {damage}") from damage
+    if found.lg_config_k != lg_k:
+        raise ValueError(f"a sketch has 2^{found.lg_config_k} registers, not 2^{lg_k}")
+    return found
