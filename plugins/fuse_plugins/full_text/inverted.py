@@ -59,10 +59,9 @@ class Inverted:
         order = order[used[order] > 0]
         rank = np.zeros(len(tokens.terms), np.int64)
         rank[order] = np.arange(len(order))
-        term = rank[tokens.term]
-        by_term = _stable_order(term, len(order))
+        row, position = _by_term(rank[tokens.term], tokens.row, tokens.position)
         starts = np.concatenate([[0], np.cumsum(used[order])]).astype(np.int64)
-        return cls(rows, tokens.terms.take(pa.array(order)), starts, tokens.row[by_term], tokens.position[by_term])
+        return cls(rows, tokens.terms.take(pa.array(order)), starts, row, position)
 
     @cached_property
     def postings(self) -> tuple[Numbers, Numbers, Numbers]:
@@ -101,9 +100,17 @@ def chosen(terms: pa.Array, low: bytes, high: bytes | None, wanted: Callable[[pa
     return found
 
 
-def _stable_order(values: Numbers, bound: int) -> Numbers:
-    """As a stable argsort; two passes of 16 bits each, since numpy's radix sort knows only these."""
-    low = np.argsort((values & 0xFFFF).astype(np.uint16), kind="stable")
-    if bound <= 1 << 16:
-        return low
-    return low[np.argsort((values[low] >> 16).astype(np.uint16), kind="stable")]
+def _by_term(term: Numbers, row: Numbers, position: Numbers) -> tuple[Numbers, Numbers]:
+    """Rows and positions, which ascend, put together by their terms.
+
+    All three in one number are sorted by value, of which numpy is 8 times as fast as of finding the order and taking it.
+    """
+    high, middle, low = (int(numbers.max(initial=0)).bit_length() for numbers in (term, row, position))
+    if high + middle + low > 63:
+        order = np.argsort(term, kind="stable")
+        return row[order], position[order]
+    keys = term << (middle + low)
+    keys |= row << low
+    keys |= position
+    keys.sort()
+    return keys >> low & (1 << middle) - 1, keys & (1 << low) - 1
