@@ -7,7 +7,7 @@ Where an index knows single rows, the unit also has a vector of such votes, one 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -37,7 +37,6 @@ def _not(a: int) -> int:
 _NOT = np.array([_not(a) for a in range(8)], np.uint8)
 _AND = np.array([[_and(a, b) for b in range(8)] for a in range(8)], np.uint8)
 _OR = _NOT[_AND[np.ix_(_NOT, _NOT)]]
-_BOTH = np.array([[a & b for b in range(8)] for a in range(8)], np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +66,14 @@ class Ballot:
         return Ballot(_NOT[self.bits], {i: _NOT[rows] for i, rows in self.rows.items()})
 
     def __and__(self, other: Ballot) -> Ballot:
-        return _combine(_AND, self, other)
+        return _combine(_and_all, self, other)
 
     def __or__(self, other: Ballot) -> Ballot:
-        return _combine(_OR, self, other)
+        return _combine(_or_all, self, other)
 
     def meet(self, other: Ballot) -> Ballot:
         """Two opinions on the same leaf: only what both hold possible. Zero bits mean that one of them is wrong."""
-        return _combine(_BOTH, self, other)
+        return _combine(np.bitwise_and, self, other)
 
     def implying(self, other: Ballot) -> Ballot:
         """Votes on a predicate that is TRUE only where ``other`` is: what cannot be TRUE there cannot be TRUE here.
@@ -108,12 +107,20 @@ class Ballot:
         return certain
 
 
-def _combine(table: Bits, a: Ballot, b: Ballot) -> Ballot:
-    bits = table[a.bits, b.bits]
+def _and_all(a: Bits, b: Bits) -> Bits:
+    return _AND[a, b]
+
+
+def _or_all(a: Bits, b: Bits) -> Bits:
+    return _OR[a, b]
+
+
+def _combine(outcomes: Callable[[Bits, Bits], Bits], a: Ballot, b: Ballot) -> Ballot:
+    bits = outcomes(a.bits, b.bits)
     if not a.rows and not b.rows:
         return Ballot(bits)
     rows = {}
     for unit in a.rows.keys() | b.rows.keys():
-        rows[unit] = table[a.rows.get(unit, a.bits[unit]), b.rows.get(unit, b.bits[unit])]
+        rows[unit] = outcomes(a.rows.get(unit, a.bits[unit]), b.rows.get(unit, b.bits[unit]))
         bits[unit] = np.bitwise_or.reduce(rows[unit], initial=0)
     return Ballot(bits, rows)

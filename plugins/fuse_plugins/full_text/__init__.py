@@ -185,7 +185,6 @@ class FullText(IndexKind):
         stored.wants_counts, stored.wants_positions = True, has_phrase(asked.query)
         return ranking.best(ranking.scores(asked.query, stored, stored.lengths(), statistics), k, among)
 
-
     def highlight(self, probe: Probe, text: str) -> Sequence[tuple[int, int]]:
         asked: Asked = probe.what
         return spans(asked.query, asked.analyzer, text)
@@ -237,7 +236,8 @@ def _ballot(batch: BlockBatch, truths: Sequence[Truth | None]) -> Ballot:
             elif does.all():
                 bits[first + zone] = ALL
             else:
-                votes = np.where(may, np.where(does, ALL, SOME), NONE).astype(np.uint8)
+                votes = np.full(size, NONE, np.uint8)
+                votes[may], votes[does] = SOME, ALL
                 rows[first + zone], bits[first + zone] = votes, np.bitwise_or.reduce(votes)
     return Ballot(bits, rows)
 
