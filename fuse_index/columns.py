@@ -21,7 +21,10 @@ FIRST = ""
 
 
 class Columns:
-    """The part of ``fuse_index.Table`` that changes columns. A path with dots names a field of a struct."""
+    """The part of ``fuse_index.Table`` that changes columns.
+
+    A path with dots names a field of a struct, also of one within arrays and maps: ``items.element.price``, ``prices.value.net``.
+    """
 
     if TYPE_CHECKING:
         stored: storage.Table
@@ -104,7 +107,7 @@ class Columns:
 
     def _indexes_on(self, path: str) -> list[str]:
         """Those that are on this column or any part of it, even where their kind is not installed."""
-        ids = {part.id for part in self.snapshot.schema.find(path).walk()}
+        ids = {part.id for part in self.snapshot.schema.find(path, inside=True).walk()}
         stored = {name: [found.get("inputs"), found.get("where")] for name, found in self.snapshot.definitions.items()}
         return [name for name, on in stored.items() if ids.intersection(_ids(on))]
 

@@ -43,6 +43,8 @@ def add_column(
 ) -> Snapshot:  # fmt: skip
     """A new column, or with dots in ``path`` a new field of a struct; last, or ``after`` a sibling ("" is first).
 
+    As for all steps, structs may be within arrays and maps: ``items.element.price``, ``prices.value.net``.
+
     ``default``: what rows that are there already hold. Raises SchemaError.
     """
     above, name = _split(shape.schema, path)
@@ -67,9 +69,11 @@ def add_column(
 
 def drop_column(shape: Snapshot, path: str) -> Snapshot:
     """Without this column or field; blocks keep what they hold of it. Raises SchemaError."""
-    field, (above, name) = shape.schema.find(path), _split(shape.schema, path)
+    field, (above, name) = shape.schema.find(path, inside=True), _split(shape.schema, path)
     if keys := [id for id in shape.cluster_ids if id in {part.id for part in field.walk()}]:
         raise SchemaError(f"column {path!r} cannot be dropped: the table is clustered by {shape.schema.by_id(keys[0]).name!r}")
+    if any(name == "key" and is_.is_map(shape.schema.find(above[:at], inside=True).type) for at, name in enumerate(above) if at):
+        raise SchemaError(f"{path!r} cannot be dropped: keys of a map that differ in it alone would become equal")
     if field.id in shape.key_ids:
         raise SchemaError(f"column {path!r} cannot be dropped: it is of the table's key {list(shape.key)}; choose another key first")
 
@@ -83,7 +87,7 @@ def drop_column(shape: Snapshot, path: str) -> Snapshot:
 
 def rename_column(shape: Snapshot, path: str, to: str) -> Snapshot:
     """Under another name; ``to`` is a name, not a path. Raises SchemaError."""
-    field, (above, name) = shape.schema.find(path), _split(shape.schema, path)
+    field, (above, name) = shape.schema.find(path, inside=True), _split(shape.schema, path)
 
     def edit(siblings: Siblings) -> Siblings:
         if to != name and any(sibling.name == to for sibling in siblings):
@@ -96,7 +100,7 @@ def rename_column(shape: Snapshot, path: str, to: str) -> Snapshot:
 
 def move_column(shape: Snapshot, path: str, after: str) -> Snapshot:
     """Right after a sibling, or first where ``after`` is empty. Raises SchemaError."""
-    field, (above, _) = shape.schema.find(path), _split(shape.schema, path)
+    field, (above, _) = shape.schema.find(path, inside=True), _split(shape.schema, path)
 
     def edit(siblings: Siblings) -> Siblings:
         return _placed(tuple(sibling for sibling in siblings if sibling.id != field.id), field, after, path)
@@ -106,7 +110,7 @@ def move_column(shape: Snapshot, path: str, after: str) -> Snapshot:
 
 def change_type(shape: Snapshot, path: str, type: pa.DataType) -> Snapshot:
     """Of a type that holds every value of the present one. Raises SchemaError saying to which types it can be changed."""
-    field, (above, _) = shape.schema.find(path), _split(shape.schema, path)
+    field, above = shape.schema.find(path, inside=True), _above(shape.schema, path)
     wanted = type_names.stored(type, path)
     if wanted == field.type:
         return shape
@@ -193,12 +197,20 @@ def _reassembled(field: Field, children: Siblings) -> Field:
 
 def _split(schema: Schema, path: str) -> tuple[tuple[str, ...], str]:
     """The path of the struct that a field is in, empty for a column; and its name. Raises SchemaError for what is no struct."""
-    above, dot, name = path.rpartition(".")
+    above = _above(schema, path)
+    if above and not is_.is_struct((parent := schema.find(above, inside=True)).type):
+        parts = [".".join((*above, part.name)) for part in parent.children]
+        hint = f"; what it holds is at {' and '.join(map(repr, parts))}" if parts else ""
+        raise SchemaError(f"{path!r} is no field: {'.'.join(above)!r} is {_called(parent.type)}, not a struct{hint}")
+    return above, path.rpartition(".")[2] if above else path
+
+
+def _above(schema: Schema, path: str) -> tuple[str, ...]:
+    """The path of what a field is in; empty for a column, also for one with dots in its name."""
+    above, dot, _ = path.rpartition(".")
     if not dot or path in schema.names:
-        return (), path
-    if not is_.is_struct((parent := schema.find(above)).type):
-        raise SchemaError(f"{path!r} is no field: {above!r} is {_called(parent.type)}, not a struct")
-    return ((above,) if above in schema.names else tuple(above.split("."))), name
+        return ()
+    return (above,) if above in schema.names else tuple(above.split("."))
 
 
 def _placed(siblings: Siblings, field: Field, after: str | None, path: str) -> Siblings:

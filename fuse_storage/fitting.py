@@ -40,6 +40,8 @@ def _part(values: pa.StructArray, child: Field) -> pa.Array:
 
 def _refitted(values: Any, field: Field) -> pa.Array:
     """A list or map whose parts are to be fitted."""
+    if values.offset and values.null_count:
+        values = pa.concat_arrays([values])  # Arrow makes none with NULLs of offsets that begin further on
     mask = pc.is_null(values) if values.null_count else None
     if is_.is_map(field.type):
         key, item = field.children

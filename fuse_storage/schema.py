@@ -120,8 +120,11 @@ class Schema:
     def names(self) -> list[str]:
         return [field.name for field in self.fields]
 
-    def find(self, path: Sequence[str] | str, case_sensitive: bool = True) -> Field:
-        """The field at a path; a text is a column's whole name or else a dotted path. Raises SchemaError naming near names."""
+    def find(self, path: Sequence[str] | str, case_sensitive: bool = True, inside: bool = False) -> Field:
+        """The field at a path; a text is a column's whole name or else a dotted path. Raises SchemaError naming near names.
+
+        ``inside``: paths may lead into arrays and maps, over ``element``, ``key`` and ``value``.
+        """
         if isinstance(path, str):
             path = [path] if _matching(self.fields, path, case_sensitive) else path.split(".")
         fields, found = self.fields, None
@@ -130,7 +133,7 @@ class Schema:
             if len(matching) != 1:
                 raise SchemaError(_not_one(".".join(path), name, path[:place], fields, len(matching)))
             found = matching[0]
-            fields = found.children if is_.is_struct(found.type) else ()
+            fields = found.children if inside or is_.is_struct(found.type) else ()
         if found is None:
             raise SchemaError("an empty path names no column")
         return found

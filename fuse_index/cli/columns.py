@@ -15,7 +15,7 @@ from fuse_storage import Snapshot
 
 app = typer.Typer()
 
-Path = Annotated[str, typer.Argument(metavar="COLUMN", help="A column, or with dots a field of a struct.")]
+Path = Annotated[str, typer.Argument(metavar="COLUMN", help="A column, or with dots a field of a struct: place.lat, items.element.price.")]
 Type = Annotated[str, typer.Argument(metavar="TYPE", help="Spark SQL's name of a type: bigint, decimal(12,2), struct<a: int>.")]
 First = Annotated[bool, typer.Option("--first", help="Before all others.")]
 After = Annotated[str | None, typer.Option("--after", help="Right after this column.")]

@@ -99,12 +99,13 @@ def read(
     scheme = _scheme(spark, table.store.url)
     if scheme is None:
         return _through_source(spark, pinned, f"Spark has no file system for {table.store.url}")
-    if why := native.obstacle(table.snapshot.schema):
+    older = native.misread(spark, table.snapshot.schemas.values())
+    if why := native.obstacle(table.snapshot.schema, older):
         return _through_source(spark, pinned, why)
     session = _session(spark)
     return native.frame(
         spark, session.key, table.store.url, branch if at is None else "", INDEXES if indexes else "everything", table.snapshot.id,
-        session.tables.keep(table, scheme, dict(options or {})), table.snapshot.schema,
+        session.tables.keep(table, scheme, dict(options or {})), table.snapshot.schema, older,
     )  # fmt: skip
 
 

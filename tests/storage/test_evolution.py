@@ -3,13 +3,15 @@
 from datetime import date, datetime
 from decimal import Decimal
 from functools import partial
+from itertools import combinations
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from fuse_storage import Conflict, InvalidArgument, SchemaError, Table, create_branch, difference, evolution
+from fuse_storage import Conflict, InvalidArgument, SchemaError, Table, create_branch, difference, evolution, fitting
 from fuse_storage.testing import invariants
 from tests.storage.small import COLUMNS, append, staged
 
@@ -263,3 +265,73 @@ def test_a_key_and_a_drop_of_its_column_at_once(table: Table) -> None:
         other.commit()
     with pytest.raises(SchemaError, match="it is of the table's key"):
         drop.commit()
+
+
+INNER = pa.struct([("a", pa.int32()), ("b", pa.string())])
+NESTED = pa.schema([("l", pa.list_(INNER)), ("m", pa.map_(INNER, INNER)), ("ll", pa.list_(pa.list_(INNER))), ("n", pa.list_(pa.int32()))])
+
+
+def test_structs_within_arrays_and_maps_change_like_others() -> None:
+    one, two = {"a": 1, "b": "x"}, {"a": 2, "b": "y"}
+    rows = [
+        {"l": [one, None, two], "m": [(one, two), (two, None)], "ll": [[one], None, [], [two, None]], "n": [1, None]},
+        {"l": None, "m": None, "ll": None, "n": None}, {"l": [], "m": [], "ll": [], "n": []},
+        {"l": [two], "m": [(two, one)], "ll": [[two]], "n": [2]},
+    ]  # fmt: skip
+    table = add(pa.Table.from_pylist(rows, NESTED), Table.create(f"memory://nested-{uuid4().hex}", NESTED))
+    for path in ("l.element", "m.key", "m.value", "ll.element.element"):
+        table = evolve(table, evolution.add_column, path=f"{path}.c", type=pa.float32())
+        table = evolve(table, evolution.change_type, path=f"{path}.a", type=pa.int64())
+        table = evolve(table, RENAMING, path=f"{path}.b", to="text")
+        table = evolve(table, evolution.move_column, path=f"{path}.c", after="")
+    table = evolve(table, evolution.drop_column, path="m.value.text")
+    table = evolve(table, evolution.add_column, path="m.value.text", type=INNER)
+    table = evolve(table, evolution.change_type, path="n.element", type=pa.int64())
+
+    def now(found: dict | None, text: bool = True) -> dict | None:
+        return found and {"c": None, "a": found["a"], "text": found["b"] if text else None}
+
+    def deep(lists: list | None) -> list | None:
+        return None if lists is None else [None if part is None else [now(one) for one in part] for part in lists]
+
+    def seen(row: dict) -> dict:
+        of_map = None if row["m"] is None else [(now(key), now(value, False)) for key, value in row["m"]]
+        return row | {"l": None if row["l"] is None else [now(one) for one in row["l"]], "m": of_map, "ll": deep(row["ll"])}
+
+    assert read(table) == [seen(row) for row in rows]
+    blocks, names = table.blocks(), table.snapshot.schema.names
+    for mask in ([False, True, False, True], [False, False, True, True], [False, True, True, False]):
+        chosen = table.read(blocks, 0, names, rows=np.array(mask)).to_pylist()
+        assert chosen == [seen(row) for row, wanted in zip(rows, mask, strict=True) if wanted]
+    same = table.read(blocks, 0, names)
+    assert read(add(same, table)) == [seen(row) for row in rows] * 2
+    invariants(table)
+
+
+def test_slices_of_nested_values_are_fitted_too() -> None:
+    changed = evolve(Table.create(f"memory://nested-{uuid4().hex}", NESTED), evolution.add_column, path="l.element.c", type=pa.int32())
+    changed = evolve(changed, evolution.add_column, path="m.value.c", type=pa.int32())
+    for name, rows in (("l", [[{"a": 1}], None, [None], []]), ("m", [[({"a": 1}, {"a": 1})], None, [({"a": 2}, None)], []])):
+        values, field = pa.array(rows, NESTED.field(name).type), changed.snapshot.schema.find(name)
+        whole = fitting.column(pa.chunked_array([values]), field, 4)
+        for start, end in combinations(range(5), 2):
+            assert fitting.column(pa.chunked_array([values[start:end]]), field, end - start).equals(whole[start:end])
+
+
+def test_what_is_no_struct_within_arrays_and_maps_is_told() -> None:
+    table = Table.create(f"memory://nested-{uuid4().hex}", NESTED)
+    for step, how, says in (
+        (evolution.add_column, {"path": "l.c", "type": pa.int32()}, "'l' is array, not a struct; what it holds is at 'l.element'"),
+        (evolution.add_column, {"path": "m.c", "type": pa.int32()}, "what it holds is at 'm.key' and 'm.value'"),
+        (evolution.add_column, {"path": "l.element.c", "type": pa.int32(), "default": 1}, "cannot have a default"),
+        (evolution.add_column, {"path": "l.element.a", "type": pa.int32()}, "there is a column 'l.element.a' already"),
+        (RENAMING, {"path": "l.element", "to": "x"}, "'l.element' is no field"),
+        (evolution.drop_column, {"path": "n.element"}, "'n.element' is no field"),
+        (evolution.drop_column, {"path": "m.key.a"}, "keys of a map that differ in it alone would become equal"),
+        (evolution.drop_column, {"path": "l.element.z"}, "has no 'z'"),
+        (evolution.change_type, {"path": "n.element", "type": pa.int16()}, "cannot become smallint"),
+        (evolution.key_by, {"names": ["n.element"]}, "no column 'n.element'"),
+        (evolution.cluster_by, {"names": ["l.element.a"]}, "no column 'l.element.a'"),
+    ):  # fmt: skip
+        with pytest.raises(SchemaError, match=says):
+            evolve(table, step, **how)
