@@ -8,7 +8,7 @@ and only where no sum can overflow on the way, since Spark's would then depend o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from time import perf_counter
 
@@ -18,12 +18,13 @@ import pyarrow.compute as pc
 import pyarrow.types as is_
 
 from fuse_index.aggregates import ROW, Aggregate, Aggregation, Part, finish, largest_sum, largest_value, merge, state_of
+from fuse_index.by_keys import rest_of
 from fuse_index.definitions import Unavailable, load
 from fuse_index.errors import IndexFault, OpaqueError
 from fuse_index.explain import Explanation, Totals, Vote
 from fuse_index.host import Host
-from fuse_index.keepers import Given, Index, Keeper, Statistics, rest_of
-from fuse_index.oracle import evaluate, evaluate_term
+from fuse_index.keepers import Given, Index, Keeper, Statistics
+from fuse_index.oracle import evaluate_term
 from fuse_index.plan import Mask, Plan, plan
 from fuse_index.plugin import Answers, Function, Refusal
 from fuse_index.predicate import Column, Context, Predicate, Term
@@ -74,7 +75,7 @@ class Answer:
 
             @cache
             def values(term: Term, rows: pa.Table = rows) -> pa.ChunkedArray:
-                return evaluate_term(term, rows, self.left.context, functions)
+                return evaluate_term(term, rows, self.left.context, functions, strict=True)
 
             yield state_of(self.asked, values, rows.num_rows)
 
@@ -134,28 +135,32 @@ class _Work:
     context: Context
     deadline: float
     strict: bool
+    votes: list[Vote] = field(default_factory=list)
 
     def run(self) -> Answer:
         remaining = np.arange(len(self.whole.blocks))
         states: list[pa.Table] = []
-        votes: list[Vote] = []
         for found in self._keepers():
             if isinstance(found, Vote):
-                votes.append(found)
+                self.votes.append(found)
                 continue
             wanted = remaining[self._wanted(found)[remaining]]
             if not len(wanted):
-                votes.append(self._vote(found, Reason.NOT_NEEDED, "of no block that is left are all rows wanted" if len(remaining) else ""))
+                nothing = "of no block that is left are all rows wanted" if len(remaining) else ""
+                self.votes.append(self._vote(found, Reason.NOT_NEEDED, nothing))
                 continue
             given = found.give(self.whole.blocks, wanted, self.deadline - perf_counter())
             if self.strict and given.problem is not None and given.problem.reason in FAULTS:
                 raise IndexFault(found.index, found.kind, given.problem.reason, given.problem.detail)
-            states.append(self._fitted(found, given))
+            fitted = self._fitted(found, given)
+            if fitted is None:
+                continue
+            states.append(fitted)
             remaining = np.setdiff1d(remaining, given.blocks)
-            votes.append(self._outcome(found, given, len(self.whole.blocks)))
+            self.votes.append(self._outcome(found, given, len(self.whole.blocks)))
         left = self.whole.take(remaining)
         answered = len(self.whole.blocks) - len(remaining)
-        return Answer(self.asked, merge(self.asked, states), replace(left, explanation=self._explained(left, votes)), answered)
+        return Answer(self.asked, merge(self.asked, states), replace(left, explanation=self._explained(left)), answered)
 
     def _keepers(self) -> Iterator[Keeper | Vote]:
         if (known := Statistics.of(self.asked)) is not None:
@@ -183,16 +188,15 @@ class _Work:
         judged = plan(self.table, rest, self.host, self.context, budget=seconds, strict=self.strict)
         return np.isin(blocks.ordinals, judged.blocks.ordinals[judged.fully]) & blocks.intact
 
-    def _fitted(self, keeper: Keeper, given: Given) -> pa.Table:
-        """As states of what is asked: without groups that are not wanted, and those that only the condition looked at."""
+    def _fitted(self, keeper: Keeper, given: Given) -> pa.Table | None:
+        """As states of what is asked; None where only Spark can tell what to make of them."""
         if not isinstance(keeper, Index):
             return given.states
-        states = given.states
-        if (where := keeper.located()) is not None and states.num_rows:
-            states = states.filter(evaluate(where, states, self.context, self.host.functions))
-        groups = len(self.asked.groups)
-        columns = [*states.columns[:groups], *states.columns[len(keeper.wider.groups) :]]
-        return pa.table(columns, schema=self.asked.schema)
+        try:
+            return keeper.fitted(given.states, self.context, self.host.functions)
+        except OpaqueError as doubt:
+            self.votes.append(self._vote(keeper, Reason.LEAF_UNSUPPORTED, str(doubt)))
+            return None
 
     # --- the account ------------------------------------------------------------------------------------------
 
@@ -210,7 +214,7 @@ class _Work:
             return self._vote(keeper, Reason.USED, "; ".join(filter(None, [gave, problem])), len(given.blocks))
         return self._vote(keeper, given.problem.reason if given.problem else Reason.USED_NO_GAIN, problem)
 
-    def _explained(self, left: Plan, votes: Sequence[Vote]) -> Explanation:
+    def _explained(self, left: Plan) -> Explanation:
         was = self.whole.explanation
         rows = int(np.where(left.zones, left.blocks.zone_rows, 0).sum())
         segments = np.unique(np.searchsorted(self.table.segments().first_block, left.blocks.ordinals, side="right"))
@@ -218,7 +222,7 @@ class _Work:
         return replace(
             was, segments=Totals(was.segments.total, len(segments)), blocks=Totals(was.blocks.total, len(left.blocks)),
             zones=Totals(was.zones.total, int(left.zones.sum())), rows=Totals(was.rows.total, rows),
-            bytes=Totals(was.bytes.total, int(left.blocks.sizes.sum())), votes=(*was.votes, *(votes or [nobody])),
+            bytes=Totals(was.bytes.total, int(left.blocks.sizes.sum())), votes=(*was.votes, *(self.votes or [nobody])),
         )  # fmt: skip
 
 

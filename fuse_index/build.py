@@ -19,7 +19,7 @@ from fuse_index.definitions import Definition, load
 from fuse_index.errors import IndexFault
 from fuse_index.host import Host, PluginWarning
 from fuse_index.oracle import evaluate, evaluate_term
-from fuse_index.plugin import Function, IndexKind, RollsUp
+from fuse_index.plugin import Answers, Function, IndexKind, RollsUp
 from fuse_index.predicate import Column, Context
 from fuse_index.reasons import Reason
 from fuse_index.subjects import columns_of, terms_of
@@ -83,8 +83,12 @@ class Builder:
             return None
 
     def inputs(self, rows: pa.Table) -> pa.Table:
-        """One column per input, named by its number. Raises OpaqueError, or what a function of a plugin raises."""
-        columns = [evaluate_term(given.term, rows, self._context, self._functions) for given in self.definition.inputs]
+        """One column per input, named by its number. Raises OpaqueError, or what a function of a plugin raises.
+
+        An index that answers stands for Spark's own reading of every row, so that it has no input on which Spark raises.
+        """
+        strict = isinstance(self.kind, Answers)
+        columns = [evaluate_term(given.term, rows, self._context, self._functions, strict) for given in self.definition.inputs]
         return pa.table(columns, names=[str(number) for number in range(len(columns))])
 
     @property

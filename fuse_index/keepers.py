@@ -7,7 +7,7 @@ with a reason.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
@@ -17,16 +17,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as is_
 
-from fuse_index.aggregates import Aggregation, Part, damage, merge
+from fuse_index.aggregates import Aggregation, Part, damage, merge, one_spelling
 from fuse_index.ask import Failure, ask
 from fuse_index.batch import Batch, Indices
+from fuse_index.by_keys import Keys, conjunction, conjuncts, implied_by, located, mentions
 from fuse_index.definitions import Definition
-from fuse_index.judge import leaves
-from fuse_index.plugin import Answers, IndexKind, Probe, Refusal
-from fuse_index.predicate import And, Column, Compare, Context, In, IsNull, Literal, Not, Opaque, Predicate, StartsWith, Term
+from fuse_index.oracle import evaluate, evaluate_term
+from fuse_index.plugin import Answers, Function, IndexKind, Probe, Refusal
+from fuse_index.predicate import Column, Context, Literal, Predicate, Term
 from fuse_index.reasons import Reason
 from fuse_index.render import sql
-from fuse_index.subjects import columns_of, subject_terms
 from fuse_storage import Blocks, shared
 
 TOGETHER = 64
@@ -139,11 +139,13 @@ class Index:
         asked_for = conjuncts(predicate)
         if any(part not in asked_for for part in conjuncts(definition.where)):
             return Refusal(Reason.LEAF_UNSUPPORTED, f"it is only on rows where {sql(definition.where)}")  # type: ignore[arg-type]
-        implied = tuple(part for part in asked_for if _implied(part, conjuncts(definition.where)))
-        keys = [given.term for given in definition.inputs if not given.function]
-        on_groups = _conjunction([part for part in asked_for if part not in implied and _only_on(part, keys)])
-        further = [key for key in keys if key not in asked.groups and on_groups is not None and _mentions(on_groups, key)]
-        wider = Aggregation((*asked.groups, *further), asked.aggregates)
+        implied = tuple(part for part in asked_for if implied_by(part, conjuncts(definition.where)))
+        keys = Keys(tuple(given.term for given in definition.inputs if not given.function), context)
+        on_groups = conjunction([part for part in asked_for if part not in implied and keys.decide(part)])
+        groups = [group for group in asked.groups if group in keys.terms or not keys.tell(group)]  # of what is unknown, the kind says so
+        made = keys.expressed((*(group for group in asked.groups if group not in groups), *conjuncts(on_groups)))
+        further = [key for key in keys.terms if key not in groups and mentions(made, key)]
+        wider = Aggregation((*groups, *further), asked.aggregates)
         probe = ask(lambda: kind.match(wider, definition.inputs, definition.options, context), seconds)
         match probe:
             case Probe():
@@ -207,69 +209,18 @@ class Index:
         gave = found.schema.to_string() if isinstance(found, pa.Table) else type(found).__name__
         return Refusal(Reason.PLUGIN_ERROR, f"state() gave {gave}, not {self.wider.schema.to_string()}")
 
-    def located(self) -> Predicate | None:
-        """``on_groups``, on the columns of a state of ``wider``."""
-        names = {term: Column((f"group{number}",), term.type) for number, term in enumerate(self.wider.groups)}
-        return None if self.on_groups is None else _replaced(self.on_groups, names)
+    def fitted(self, states: pa.Table, context: Context, functions: Mapping[str, Function]) -> pa.Table:
+        """States of ``wider`` as those of what is asked: without groups that are not wanted, by what is made of the keys.
 
+        Raises OpaqueError where only Spark can tell what that is.
+        """
+        if self.on_groups is not None and states.num_rows:
+            states = states.filter(evaluate(self._located(self.on_groups, context), states, context, functions))
+        made = [evaluate_term(self._located(group, context), states, context, functions, strict=True) for group in self.asked.groups]
+        groups = map(one_spelling, made)
+        return pa.table([*groups, *states.columns[len(self.wider.groups) :]], schema=self.asked.schema)
 
-# --- conditions on groups ---------------------------------------------------------------------------------------
-
-
-def conjuncts(predicate: Predicate | None) -> tuple[Predicate, ...]:
-    if predicate is None:
-        return ()
-    return predicate.terms if isinstance(predicate, And) else (predicate,)
-
-
-def rest_of(predicate: Predicate | None, decided: Sequence[Predicate]) -> Predicate | None:
-    """The conjunction without these parts."""
-    return _conjunction([part for part in conjuncts(predicate) if part not in decided])
-
-
-def _implied(part: Predicate, known: Sequence[Predicate]) -> bool:
-    """Whether it is TRUE where all these are: one of them, or IS NOT NULL of what one of them compares."""
-    if part in known or not isinstance(part, Not) or not isinstance(part.term, IsNull):
-        return part in known
-    tested = part.term.term
-    strict = [leaf for leaf in known if isinstance(leaf, Compare | In | StartsWith) and getattr(leaf, "operator", "=") != "<=>"]
-    return any(tested in subject_terms(leaf) for leaf in strict)
-
-
-def _conjunction(parts: Sequence[Predicate]) -> Predicate | None:
-    if not parts:
-        return None
-    return parts[0] if len(parts) == 1 else And(tuple(parts))
-
-
-def _only_on(predicate: Predicate, keys: Sequence[Term]) -> bool:
-    """Whether the groups alone decide it. Of floats, a group shows one spelling of many: only comparing them is safe."""
-    found = leaves(predicate)
-    names: Mapping[Term, Term] = {key: Literal(None, key.type) for key in keys}
-    exact = [key for key in keys if is_.is_floating(key.type)]
-    for leaf in found:
-        if isinstance(leaf, Opaque):
-            return False
-        for term in subject_terms(leaf):
-            if any(True for _ in columns_of(_replaced(term, names))):
-                return False
-            if term not in exact and any(_mentions(term, key) for key in exact):
-                return False
-    return True
-
-
-def _mentions(node: Any, term: Term) -> bool:
-    return bool(_replaced(node, {term: Literal(None, pa.null())}) != node)
-
-
-def _replaced(node: Any, names: Mapping[Term, Term]) -> Any:
-    """The predicate or term with some terms in the place of others."""
-    if isinstance(node, tuple):
-        return tuple(_replaced(part, names) for part in node)
-    if not is_dataclass(node) or isinstance(node, type):
-        return node
-    if (found := names.get(node)) is not None:  # type: ignore[call-overload]
-        return found
-    if isinstance(node, Column | Literal):
-        return node
-    return replace(node, **{field.name: _replaced(getattr(node, field.name), names) for field in fields(node)})
+    def _located(self, node: Any, context: Context) -> Any:
+        """A condition on groups, or a group, on the columns of a state of ``wider``."""
+        names: dict[Term, Term] = {term: Column((f"group{number}",), term.type) for number, term in enumerate(self.wider.groups)}
+        return located(Keys(self.wider.groups, context).expressed(node), names)

@@ -69,10 +69,10 @@ def evaluate(
 
 
 def evaluate_term(
-    term: Term, rows: pa.Table, context: Context = UTC_CONTEXT, functions: Mapping[str, Function] | None = None
+    term: Term, rows: pa.Table, context: Context = UTC_CONTEXT, functions: Mapping[str, Function] | None = None, strict: bool = False
 ) -> pa.ChunkedArray:
-    """The values of a term, of type ``term.type``. Raises OpaqueError."""
-    parts = [_Rows(batch, context, functions or {}).whole(term) for batch in rows.to_batches()]
+    """The values of a term, of type ``term.type``. Raises OpaqueError, if ``strict`` also for a cast on which Spark raises."""
+    parts = [_Rows(batch, context, functions or {}, strict).whole(term) for batch in rows.to_batches()]
     return pa.chunked_array(parts, term.type)
 
 
@@ -95,6 +95,7 @@ class _Rows:
     rows: pa.RecordBatch
     context: Context
     functions: Mapping[str, Function]
+    strict: bool = False
 
     def predicate(self, predicate: Predicate) -> pa.BooleanArray:
         result = self._predicate(predicate)
@@ -208,7 +209,10 @@ class _Rows:
             if isinstance(values, pa.Scalar):
                 return pa.scalar(casts.cast_value(values.as_py(), source, target, term.mode, self.context), target)
             distinct = values.dictionary_encode()
-            made = [casts.cast_value(value, source, target, term.mode, self.context) for value in distinct.dictionary.to_pylist()]
+            known = distinct.dictionary.to_pylist()
+            made = [casts.cast_value(value, source, target, term.mode, self.context) for value in known]
+            if self.strict and term.mode == "ansi" and None in made:
+                raise OpaqueError(f"Spark raises on {term_sql(term)} of {known[made.index(None)]!r}")
             return pa.array(made, target).take(distinct.indices)
         except (Unsure, OverflowError) as doubt:
             raise OpaqueError(f"only Spark can evaluate {term_sql(term)}: {doubt}") from None

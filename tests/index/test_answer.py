@@ -1,6 +1,7 @@
 """Aggregates of a table: stored states, statistics and rows give one answer, whatever of it is indexed."""
 
 import math
+import warnings
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from uuid import uuid4
@@ -66,11 +67,14 @@ def plain(table):
     return sorted(repr([shown(one) for one in row.values()]) for row in table.to_pylist())
 
 
-GROUPS = [[], ["city"], ["city", "flag"], ["d"], ["date_trunc('day', at)"], ["city", "CAST(at AS DATE)"], ["price"]]
+GROUPS = [[], ["city"], ["city", "flag"], ["d"], ["date_trunc('day', at)"], ["city", "CAST(at AS DATE)"], ["price"],
+          ["upper(city)", "flag"], ["date_trunc('month', at)"], ["length(city)", "CAST(price AS STRING)"],
+          ["day(CAST(at AS DATE))", "date_trunc('hour', at)"], ["date_trunc('hour', at)"], ["date_trunc('week', at)", "at"]]  # fmt: skip
 CONDITIONS = [
     None, "city = 'Bern'", "n > 0", "city IN ('Ber', 'Bern') AND n <= 1", "d <> 1.5 OR city IS NULL", "flag", "lower(city) = 'bern'",
     "date_trunc('day', at) >= TIMESTAMP'2024-01-02 00:00:00'", "CAST(n AS STRING) = '1'", "d = 0.0", "big IS NOT NULL AND city > 'B'",
-    "n > 100 AND n < 0",
+    "n > 100 AND n < 0", "day(CAST(at AS DATE)) = 2", "upper(city) LIKE 'B%' AND d = 1.5",
+    "date_trunc('quarter', at) < TIMESTAMP'2025-01-01'",
 ]  # fmt: skip
 
 
@@ -122,13 +126,72 @@ def test_a_condition_on_groups_filters_states_and_any_other_is_voted_on(table):
     assert left(table, ["city"], ["count(*)"], "n > 0") == 8
 
 
-def test_what_is_not_kept_is_scanned_and_explained(table):
-    by_month = ["date_trunc('month', at)"]
-    for groups, aggregates, says in (
-        (["flag"], ["count(*)"], "group by"),
-        (["city"], ["max(n)"], "no max"),
-        (by_month, ["sum(n)"], "group by"),
+@pytest.mark.parametrize("groups", [
+    ["upper(city)"], ["length(city)", "date_trunc('month', at)"], ["year(CAST(at AS DATE))"], ["city", "upper(city)"],
+    ["date_trunc('week', at)", "month(CAST(at AS DATE))"], ["CAST(date_trunc('day', at) AS STRING)"],
+])  # fmt: skip
+@pytest.mark.parametrize("where", [
+    None, "lower(city) <> 'bern'", "date_trunc('year', at) = TIMESTAMP'2024-01-01'", "at >= TIMESTAMP'2024-01-02' AND at IS NOT NULL",
+    "at <= TIMESTAMP'2024-01-02 23:59:59.999999' OR city IS NULL", "NOT at < TIMESTAMP'2024-01-03'", "CAST(at AS DATE) > DATE'2024-01-02'",
+])  # fmt: skip
+def test_what_is_made_of_keys_is_answered_by_states(table, groups, where):
+    asked = ["count(*)", "avg(price)", "hll_sketch_agg(city)"]
+
+    assert left(table, groups, asked, where) == 0
+    assert plain(table.aggregate(groups, asked, where)) == plain(table.aggregate(groups, asked, where, indexes=False))
+
+
+def test_what_keys_do_not_tell_is_not_made_of_them(tmp_path):
+    table = created(str(tmp_path / "t"))
+    table.create_index("x", "aggregate", ["d", "date_trunc('week', at)", "n"], aggregates=["count(*)"])
+    table.append(rows(16))
+    beyond = ["CAST(d AS STRING)"], ["date_trunc('month', at)"], ["CAST(at AS DATE)"], ["date_trunc('hour', at)"], ["upper(city)"]
+
+    for groups in beyond:
+        assert any("does not group" in vote.detail for vote in table.explain(None, groups, ["count(*)"]).votes)
+    assert left(table, ["d", "CAST(n AS STRING)"], ["count(*)"]) == 0
+
+
+@pytest.mark.parametrize("zone", ["+05:30", "Europe/Berlin"])
+def test_a_range_of_whole_days_is_told_by_days_where_clocks_are_never_changed(tmp_path, zone):
+    table = created(str(tmp_path / "t"), context=Context(zone))
+    table.create_index("x", "aggregate", ["CAST(at AS DATE)"], aggregates=["count(*)"])
+    table.append(rows(64))
+    for where, whole in (
+        ("at >= TIMESTAMP'2024-01-02 00:00:00'", zone == "+05:30"),
+        ("at >= TIMESTAMP'2024-01-02 00:00:01' AND at < TIMESTAMP'2024-01-03 00:00:00'", False),
     ):
+        assert (left(table, [], ["count(*)"], where) == 0) == whole
+        assert plain(table.aggregate([], ["count(*)"], where)) == plain(table.aggregate([], ["count(*)"], where, indexes=False))
+
+
+def test_where_only_spark_can_tell_what_is_made_of_a_key_rows_are_read(table):
+    table.append(rows(8).set_column(0, "city", pa.array(["\u0130"] * 8)))
+    doubted = table.explain(None, ["upper(city)"], ["count(*)"])
+    assert doubted.blocks.kept == 9
+    assert any(vote.index == "by_city" and "only Spark can evaluate" in vote.detail for vote in doubted.votes)
+
+    table.delete("city = '\u0130'")
+    assert left(table, ["upper(city)"], ["count(*)"]) == 0
+
+
+@pytest.mark.parametrize("keys", [["city"], ["CAST(city AS INT)"]])
+def test_what_spark_raises_on_is_never_answered(tmp_path, keys):
+    table = created(str(tmp_path / "t"))
+    table.append(rows(8).set_column(0, "city", pa.array(["1", "2"] * 4)))
+    table.create_index("x", "aggregate", keys, aggregates=["count(*)"])
+    assert left(table, ["CAST(city AS INT)"], ["count(*)"]) == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", fuse.PluginWarning)
+        table.append(rows(8).set_column(0, "city", pa.array(["1", "x"] * 4)))
+
+    assert left(table, ["CAST(city AS INT)"], ["count(*)"]) > 0
+    with pytest.raises(OpaqueError, match=r"raises on .* of 'x'"):
+        table.aggregate(["CAST(city AS INT)"], ["count(*)"])
+
+
+def test_what_is_not_kept_is_scanned_and_explained(table):
+    for groups, aggregates, says in ((["flag"], ["count(*)"], "group by"), (["city"], ["max(n)"], "no max")):
         explanation = table.explain(None, groups, aggregates)
 
         assert explanation.blocks.kept == 8

@@ -102,12 +102,15 @@ ANSWERED = [
     "WITH c AS (SELECT city, max(d) AS m FROM {t} GROUP BY city) SELECT a.city, a.m, b.m FROM c a JOIN c b ON a.city = b.city",
     "SELECT o.city, o.c, (SELECT max(price) - min(price) FROM {t}) AS m FROM (SELECT city, count(*) AS c FROM {t} GROUP BY city) o",
     "SELECT city, c FROM (SELECT city, count(*) AS c, avg(wide) AS w FROM {t} GROUP BY city) WHERE w IS NOT NULL AND c > 2",
+    "SELECT upper(city) AS u, length(city), sum(n), avg(price) FROM {t} WHERE lower(city) <> 'a' GROUP BY 1, 2 HAVING u > ''",
+    "SELECT year(at), date_trunc('month', at), count(*) FROM {t} WHERE CAST(at AS DATE) > DATE'2024-01-01' GROUP BY 1, 2",
     "SELECT -count(*) FROM {t} WHERE city IS NULL UNION ALL SELECT id FROM range(3)",
 ]  # fmt: skip
 LEFT = [
     "SELECT flag, count(*) FROM {t} GROUP BY flag",
     "SELECT city, max(big) FROM {t} GROUP BY city",
-    "SELECT date_trunc('month', at), count(*) FROM {t} GROUP BY 1",
+    "SELECT date_trunc('hour', at), count(*) FROM {t} GROUP BY 1",
+    "SELECT CAST(d AS STRING), count(*) FROM {t} GROUP BY 1",
     "SELECT DISTINCT city FROM {t}",
     "SELECT city, count(DISTINCT n) FROM {t} GROUP BY city",
     "SELECT city, count(*) FILTER (WHERE n > 1) FROM {t} GROUP BY city",
@@ -140,7 +143,7 @@ def test_what_it_does_not_keep_is_left_as_it_was_and_explained(tables: SparkSess
 def test_any_question_has_sparks_answer(tables: SparkSession, seed: int) -> None:
     pick = random.Random(seed)
     for _ in range(3):
-        keys = pick.sample(["city", "date_trunc('day', at)", "d", "flag"], pick.randint(0, 2))
+        keys = pick.sample(["city", "date_trunc('day', at)", "d", "flag", "upper(city)", "day(at)"], pick.randint(0, 2))
         kept = pick.sample(KEPT, pick.randint(1, 4))
         conditions = [
             "city > 'B'",
