@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from fuse_index import json_documents, json_paths
 from fuse_index.aggregates import Aggregate, Aggregation, Part, state_of
+from fuse_index.ask import together
 from fuse_index.domain import Box, Domain, Interval
 from fuse_index.predicate import Call, Context, Leaf, Term
 from fuse_index.reasons import Reason
@@ -33,7 +34,7 @@ __all__ = [
     "ALL", "API", "DEFAULT_LG_K", "NONE", "SOME", "Aggregate", "Aggregation", "Answers", "Ballot", "BlockBatch", "Box", "ColumnStatistics",
     "Domain", "Function", "Highlights", "IndexKind", "Input", "Interval", "NoOptions", "Pack", "Part", "Payload", "Probe", "Ranks",
     "Reason", "Refusal", "Sidecar", "Votes", "hookimpl", "json_documents", "json_paths",
-    "state_of",
+    "state_of", "together",
 ]  # fmt: skip
 
 API = 1

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +15,7 @@ from fuse_index.judge import leaves
 from fuse_index.oracle import evaluate
 from fuse_index.plan import Plan
 from fuse_index.plugin import Function
+from fuse_index.reading import ahead
 from fuse_index.subjects import columns_of, subject_terms
 
 if TYPE_CHECKING:
@@ -87,21 +86,11 @@ class Scan:
         blocks = [block for block in range(len(self.plan.blocks)) if wanted[self._zones_of(block)].any()]
         if self.limit is not None and found >= self.limit:
             return
-        ahead = AHEAD if self.limit is None else 1
-        with ThreadPoolExecutor(AHEAD, thread_name_prefix="fuse-index-scan") as pool:
-            coming = iter(blocks)
-            queue: list[Future[pa.Table]] = [pool.submit(self._block, block, columns, wanted) for block in islice(coming, ahead)]
-            try:
-                while queue:
-                    rows = queue.pop(0).result()
-                    found += len(rows)
-                    yield rows
-                    if self.limit is not None and found >= self.limit:
-                        return
-                    queue += [pool.submit(self._block, block, columns, wanted) for block in islice(coming, 1)]
-            finally:
-                for future in queue:
-                    future.cancel()
+        for rows in ahead(lambda block: self._block(block, columns, wanted), blocks, AHEAD if self.limit is None else 1):
+            found += len(rows)
+            yield rows
+            if self.limit is not None and found >= self.limit:
+                return
 
     def _zones_of(self, block: int) -> slice:
         return slice(int(self.plan.blocks.zone_offsets[block]), int(self.plan.blocks.zone_offsets[block + 1]))

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -48,24 +49,38 @@ def encode(table: pa.Table, any_types: bool = False) -> bytes:
     return bytes(sink.getvalue())
 
 
+def has(rows: pa.Table, name: str) -> bool:
+    """Whether there is such a column: its ``column_names`` are made anew each time they are asked for, 1 µs each."""
+    return bool(rows.schema.get_field_index(name) >= 0)
+
+
 def read(store: Store, part: Part, groups: Sequence[Group], cache: Cache = shared) -> list[pa.Table]:
     """Of each group, the columns that the file has. Raises NotFound, Corrupt, FormatError or StorageError."""
-    names = {group: ("columns", store.url, part.reference.path, group) for group in groups}
-    found = {group: cache.find(name) for group, name in names.items()}
-    missing = [group for group, kept in found.items() if kept is None]
-    if missing:
-        rows = _columns(store, part, [name for group in missing for name in group])
-        held = rows.column_names
-        for group in missing:
-            found[group] = own = rows.select([name for name in held if name in group])
-            cache.put(names[group], own, own.get_total_buffer_size() + 2000)
-    return [found[group] for group in groups]
+    found = recalled(store, part, groups, cache)
+    missing = [group for group, kept in zip(groups, found, strict=True) if kept is None]
+    if not missing:
+        return found
+    rows = _columns(store, part, [name for group in missing for name in group])
+    held = rows.column_names
+    loaded = {}
+    for group in missing:
+        loaded[group] = own = rows.select([name for name in held if name in group])
+        cache.put(_name(store, part, group), own, own.get_total_buffer_size() + 2000)
+    return [loaded[group] if kept is None else kept for group, kept in zip(groups, found, strict=True)]
+
+
+def recalled(store: Store, part: Part, groups: Sequence[Group], cache: Cache) -> list[pa.Table | None]:
+    """Of each group what is in memory, None where nothing is."""
+    return [cache.find(_name(store, part, group)) for group in groups]
+
+
+def _name(store: Store, part: Part, group: Group | None) -> tuple[Any, ...]:
+    return ("columns", store.url, part.reference.path, group)
 
 
 def read_whole(store: Store, part: Part, cache: Cache = shared) -> pa.Table:
     """All columns. Raises as ``read`` does."""
-    name = ("columns", store.url, part.reference.path, None)
-    return cache.get(name, lambda: _columns(store, part, None).combine_chunks(), lambda rows: rows.nbytes + 20_000)
+    return cache.get(_name(store, part, None), lambda: _columns(store, part, None).combine_chunks(), lambda rows: rows.nbytes + 20_000)
 
 
 def _columns(store: Store, part: Part, names: list[str] | None) -> pa.Table:
@@ -115,16 +130,25 @@ class Rows:
     def read(self, groups: Sequence[Group], cache: Cache = shared) -> list[list[pa.Table] | StorageError | None]:
         """For each part, the tables of these groups, or why they cannot be read, or None if it has no file."""
 
-        def attempt(part: Part | None) -> list[pa.Table] | StorageError | None:
+        def attempt(part: Part) -> list[pa.Table] | StorageError:
             try:
-                return None if part is None else read(self.store, part, groups, cache)
+                return read(self.store, part, groups, cache)
             except StorageError as problem:
                 return problem
 
-        if len(self.parts) < 2:
-            return [attempt(part) for part in self.parts]
-        with ThreadPoolExecutor(min(THREADS, len(self.parts)), "fuse-columns") as pool:
-            return list(pool.map(attempt, self.parts))
+        parts = {number: part for number, part in enumerate(self.parts) if part is not None}
+        found: dict[int, list[pa.Table] | StorageError] = {}
+        for number, part in parts.items():
+            known = recalled(self.store, part, groups, cache)
+            if not any(one is None for one in known):
+                found[number] = known
+        missing = [number for number in parts if number not in found]
+        if len(missing) == 1:  # to start a thread takes longer than to find all of a small plan in memory
+            found[missing[0]] = attempt(parts[missing[0]])
+        elif missing:
+            with ThreadPoolExecutor(min(THREADS, len(missing)), "fuse-columns") as pool:
+                found |= zip(missing, pool.map(attempt, (parts[number] for number in missing)), strict=True)
+        return [found.get(number) for number in range(len(self.parts))]
 
     @cached_property
     def indices(self) -> Indices | None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from fuse_storage.columnar import has
 from fuse_storage.errors import AlreadyExists
 from fuse_storage.merging import Merger, Span, plan
 from fuse_storage.refs import RefEntry
@@ -126,7 +127,7 @@ class Draft:
     def _merged(self, merger: Merger, rows: pa.Table) -> pa.Table | None:
         """Remembered over attempts, so that losing a race does not mean merging again what nobody touched."""
         kept = ["id", "first_row_id", "added_by", *(sidecar_columns(key)[0] for key in self.keys)]
-        name = tuple(str(rows.column(column).to_pylist()) if column in rows.column_names else "" for column in kept)
+        name = tuple(str(rows.column(column).to_pylist()) if has(rows, column) else "" for column in kept)
         if name not in self.merges:
             self.merges[name] = merger.merge(rows)
         return self.merges[name]

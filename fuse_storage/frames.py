@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fuse_storage import statistics
-from fuse_storage.columnar import Group, Indices, flat, numbers, offsets
+from fuse_storage.columnar import Group, Indices, flat, has, numbers, offsets
 from fuse_storage.schema import Field, Schema
 from fuse_storage.segments import sidecar_columns
 from fuse_storage.snapshots import Snapshot
@@ -101,7 +101,7 @@ class SegmentList:
     def roll_ups(self, key: str) -> pa.Array | None:
         """What the definition with this key knows of whole segments, null where nothing; None if it is of no segment."""
         name = sidecar_columns(key)[-1]
-        return flat(self.table, name) if name in self.table.column_names else None
+        return flat(self.table, name) if has(self.table, name) else None
 
     def sidecar_counts(self, key: str) -> Indices:
         """How many blocks of each segment are indexed."""
@@ -113,7 +113,7 @@ class SegmentList:
 
     def _sidecar_numbers(self, key: str, part: int) -> Indices:
         name = sidecar_columns(key)[part]
-        return numbers(self.table, name) if name in self.table.column_names else np.zeros(len(self), np.int64)
+        return numbers(self.table, name) if has(self.table, name) else np.zeros(len(self), np.int64)
 
 
 def has_statistics(field: Field) -> bool:

@@ -133,7 +133,7 @@ def unpacked_row(data: bytes) -> pa.Table:
 def beside(row: pa.Table, more: bytes) -> pa.Table:
     """A row of a list, with the columns of another, which come instead of its own of these names."""
     found = unpacked_row(more)
-    kept = row.drop_columns([name for name in found.column_names if name in row.column_names])
+    kept = row.drop_columns([name for name in found.column_names if columnar.has(row, name)])
     for name, column in zip(found.column_names, found.columns, strict=True):
         kept = kept.append_column(name, column)
     return kept
@@ -174,7 +174,7 @@ def listed(rows: Iterable[pa.Table], schema: Schema, keys: Iterable[str]) -> pa.
     parts = [_typed(part, schema) for part in _alike(rows)]
     whole = pa.concat_tables([SEGMENT.empty_table(), *parts], promote_options="default")
     kept = [*SEGMENT.names, *(name for name in whole.column_names if name.startswith("c."))]
-    kept += [name for key in sorted(keys) for name in sidecar_columns(key) if name in whole.column_names]
+    kept += [name for key in sorted(keys) for name in sidecar_columns(key) if columnar.has(whole, name)]
     return whole.select(kept).combine_chunks()
 
 
@@ -210,7 +210,7 @@ def read_list(store: Store, snapshot: Snapshot, cache: Cache = shared) -> pa.Tab
         return SEGMENT.empty_table()
     part = columnar.Part(snapshot.segments, snapshot.segment_count)
     found = columnar.read_whole(store, part, cache)
-    if missing := [name for name in SEGMENT.names if name not in found.column_names]:
+    if missing := [name for name in SEGMENT.names if not columnar.has(found, name)]:
         raise Corrupt(f"{store.url}/{snapshot.segments.path} lacks column {missing[0]!r}: it is no list of segments")
     return found
 
@@ -233,7 +233,7 @@ def zone_parts(rows: pa.Table) -> list[columnar.Part | None]:
 def sidecar_parts(rows: pa.Table, key: str) -> list[columnar.Part | None]:
     """The ``_x`` files of this definition that rows of a list refer to; None where there is none."""
     path, length, hash, *_ = sidecar_columns(key)
-    if path not in rows.column_names:
+    if not columnar.has(rows, path):
         return [None] * len(rows)
     columns = (rows.column(name).to_pylist() for name in (path, length, hash, "block_count"))
     return [

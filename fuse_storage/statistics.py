@@ -171,11 +171,12 @@ def encode(id: int, statistics: ColumnStatistics) -> dict[str, pa.Array]:
 
 def decode(table: pa.Table, id: int, type: pa.DataType) -> ColumnStatistics | None:
     """What ``encode`` kept, for the column's present type; None if the table has nothing of it."""
-    if f"c.{id}.min" not in table.column_names:
+    place = table.schema.get_field_index  # see ``columnar.has``
+    present = {part: number for part in PARTS if (number := place(f"c.{id}.{part}")) >= 0}
+    if "min" not in present:
         return None
-    found = ColumnStatistics.unknown(table.column(f"c.{id}.min").type, table.num_rows)
-    present = {part: f"c.{id}.{part}" for part in PARTS}
-    parts = {part: _flat(table.column(name)) for part, name in present.items() if name in table.column_names}
+    parts = {part: _flat(table.column(number)) for part, number in present.items()}
+    found = ColumnStatistics.unknown(parts["min"].type, table.num_rows)
     if "nan_count" not in parts:
         parts["nan_count"] = pa.array(np.zeros(table.num_rows, np.int64))
     return replace(found, **parts).cast(type)

@@ -3,7 +3,9 @@
 import threading
 import time
 
-from fuse_index.ask import Failure, ask
+import pytest
+
+from fuse_index.ask import Failure, ask, together
 from fuse_index.reasons import Reason
 from fuse_storage import Corrupt, NotFound
 
@@ -46,5 +48,37 @@ def test_questions_one_after_the_other_need_one_thread():
     before = threading.active_count()
     for _ in range(50):
         ask(lambda: None, 1.0)
+
+    assert threading.active_count() == before
+
+
+def test_work_on_several_is_done_at_the_same_time_and_answered_in_order():
+    count = 40
+    meet = threading.Barrier(10)
+
+    def work(item):
+        if item < 10:
+            meet.wait(timeout=30)  # breaks if one of them has to wait for another
+        return -item
+
+    assert together(work, range(count)) == [-item for item in range(count)]
+    assert together(work, []) == []
+
+
+@pytest.mark.parametrize("bad", [0, 3, 25])
+def test_what_work_on_one_of_several_raises_is_raised(bad):
+    def work(item):
+        if item == bad:
+            raise Corrupt(f"item {item}")
+
+    with pytest.raises(Corrupt, match=f"item {bad}"):
+        together(work, range(30))
+
+
+def test_work_on_several_starts_threads_once():
+    together(lambda item: time.sleep(0.01), range(16))
+    before = threading.active_count()
+    for _ in range(20):
+        together(lambda item: time.sleep(0.001), range(16))
 
     assert threading.active_count() == before

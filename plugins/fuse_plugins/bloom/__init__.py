@@ -6,12 +6,10 @@ all blocks that one task writes are stored bit-sliced, so that a needle in many 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from queue import SimpleQueue
-from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -29,23 +27,18 @@ from fuse_index.plugin import (
     IndexKind,
     Input,
     Pack,
-    Payload,
     Probe,
     Reason,
     Refusal,
     Sidecar,
     hookimpl,
+    together,
 )  # fmt: skip
 from fuse_index.predicate import Compare, Context, In, Leaf, Literal, Term
 from fuse_plugins.bloom.building import LONG, chunk, describe, filters, is_long
 from fuse_plugins.bloom.hashing import family
 from fuse_plugins.bloom.matrices import turn
-from fuse_plugins.bloom.zones import SUMMARY, Needles, Numbers, Zones, shape
-
-Asked = tuple[Payload, Numbers]
-"""A pack, and the zones to ask about in it."""
-READERS = 16
-"""Packs that are read at the same time."""
+from fuse_plugins.bloom.zones import SUMMARY, Needles, Zones, shape
 
 
 @dataclass(frozen=True)
@@ -126,7 +119,7 @@ class Bloom(IndexKind):
         votes[zones.number[free]] = np.where(equal, ALL, NONE)
         wanted = zones.of_units(*needles.within(batch.statistics(0), len(batch)))
         packs = [(payload, chosen) for payload, units in batch.packs() if len(chosen := zones.filtered(units))]
-        for absent in _each(lambda pack: zones.absent(needles, *pack, wanted), packs):
+        for absent in together(lambda pack: zones.absent(needles, *pack, wanted), packs):
             votes[zones.number[absent]] = NONE
         return Ballot(votes)
 
@@ -174,26 +167,3 @@ def _values(what: Leaf | Box, term: Term) -> list[Any] | None:
         case _:
             return None
 
-
-def _each(question: Callable[[Asked], Numbers], packs: list[Asked]) -> list[Numbers]:
-    """Ask of several packs at once: reading waits, mostly. On daemon threads, so that one that hangs holds up nobody's end."""
-    if len(packs) < 2:
-        return [question(pack) for pack in packs]
-    groups = [packs[i::READERS] for i in range(min(READERS, len(packs)))]
-    answers: SimpleQueue[list[Numbers] | BaseException] = SimpleQueue()
-
-    def run(group: list[Asked]) -> None:
-        try:
-            answers.put([question(pack) for pack in group])
-        except BaseException as error:  # raised again where it was asked
-            answers.put(error)
-
-    for group in groups:
-        Thread(target=run, args=(group,), daemon=True, name="fuse-bloom-read").start()
-    found: list[Numbers] = []
-    for _ in groups:
-        answer = answers.get()
-        if isinstance(answer, BaseException):
-            raise answer
-        found += answer
-    return found

@@ -6,8 +6,7 @@ best. A vote names rows, so that a local scan decodes only where there are hits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
@@ -31,6 +30,7 @@ from fuse_index.plugin import (
     Refusal,
     Sidecar,
     hookimpl,
+    together,
 )  # fmt: skip
 from fuse_index.predicate import Call, Context, Leaf
 from fuse_plugins.full_text import ranking
@@ -42,8 +42,6 @@ from fuse_plugins.full_text.judging import Truth, has_phrase, judge
 from fuse_plugins.full_text.layout import SUMMARY, Stored, write
 from fuse_plugins.full_text.syntax import Query
 
-READERS = 16
-"""Blocks that are read at the same time."""
 ONE_WORD = float(1 << 16)
 """Bytes to read of a block for a word, about."""
 NO_LIBRARY = "full text needs tantivy: pip install 'fuse-index[fulltext]'"
@@ -121,7 +119,7 @@ class FullText(IndexKind):
             stored.wants_positions = stored.summary["positions"] and has_phrase(asked.query)
             return judge(asked.query, stored)
 
-        return _ballot(batch, _each(truth, range(len(batch))))
+        return _ballot(batch, together(truth, range(len(batch))))
 
     def inspect(self, batch: BlockBatch, options: FullTextOptions) -> Mapping[str, Any]:
         summaries = [one for one in (batch.summaries.to_pylist() if batch.summaries is not None else []) if one]
@@ -160,7 +158,7 @@ class FullText(IndexKind):
             stored = _stored(batch, summaries, unit, asked.column)
             return ranking.Statistics() if stored is None else ranking.gather(asked.query, stored)
 
-        return ranking.merged(_each(counted, range(len(batch))))
+        return ranking.merged(together(counted, range(len(batch))))
 
     def merge_statistics(self, parts: Sequence[ranking.Statistics]) -> ranking.Statistics:
         return ranking.merged(parts)
@@ -173,7 +171,7 @@ class FullText(IndexKind):
             stored = _stored(batch, summaries, unit, asked.column)
             return -np.inf if stored is None else ranking.bound(asked.query, stored, statistics)
 
-        return np.array(_each(best, range(len(batch))), np.float64)
+        return np.array(together(best, range(len(batch))), np.float64)
 
     def top(
         self, probe: Probe, statistics: ranking.Statistics, batch: BlockBatch, unit: int, k: int, among: npt.NDArray[np.bool_] | None
@@ -209,15 +207,6 @@ def _stored(batch: BlockBatch, summaries: Sequence[Any], unit: int, column: int)
     if summaries[unit] is None or payload is None:
         return None
     return Stored(payload, summaries[unit][column], int(batch.row_counts[unit]))
-
-
-def _each(work: Callable[[int], Any], units: Iterable[int]) -> list[Any]:
-    """The work of all units, several at a time: it waits for reads more than it computes."""
-    numbers = list(units)
-    if len(numbers) < 2:
-        return [work(number) for number in numbers]
-    with ThreadPoolExecutor(min(READERS, len(numbers))) as pool:
-        return list(pool.map(work, numbers))
 
 
 def _ballot(batch: BlockBatch, truths: Sequence[Truth | None]) -> Ballot:
