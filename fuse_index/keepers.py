@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from time import perf_counter
 from typing import Any, Protocol
 
 import numpy as np
@@ -180,29 +181,35 @@ class Index:
             problem = Refusal(Reason.CORRUPT, sidecars.error)
         fields: list[int | None] = [None] * len(self.definition.inputs)
         batch = Batch.indexed(blocks, fields, (blocks.zone_offsets, blocks.zone_rows), sidecars, usable)
-        states: dict[int, pa.Table] = {}
+        deadline, answered, merged = perf_counter() + seconds, [], merge(self.wider, [])
         for start in range(0, len(usable), TOGETHER):
-            for unit, found in self._states(batch, range(start, min(start + TOGETHER, len(usable))), seconds):
+            states = [merged]
+            for unit, found in self._states(batch, range(start, min(start + TOGETHER, len(usable))), deadline):
                 if isinstance(found, pa.Table):
-                    states[unit] = found
+                    states.append(found)
+                    answered.append(unit)
                 else:
                     problem = found
-        return Given(usable[list(states)], merge(self.wider, list(states.values())), problem)
+            merged = merge(self.wider, states)  # at once, so that memory holds groups and not blocks
+        return Given(usable[answered], merged, problem)
 
-    def _states(self, batch: Batch, units: Sequence[int], seconds: float) -> Iterator[tuple[int, pa.Table | Refusal]]:
+    def _states(self, batch: Batch, units: Sequence[int], deadline: float) -> Iterator[tuple[int, pa.Table | Refusal]]:
         """Asked for together; one by one if that fails, so that one bad state does not spoil the others."""
         kind: Any = self.answering
-        found = ask(lambda: [kind.state(self.probe, batch, unit) for unit in units], seconds)
+        found = ask(lambda: [kind.state(self.probe, batch, unit) for unit in units], deadline - perf_counter())
         if not isinstance(found, Failure):
             yield from ((unit, self._checked(one)) for unit, one in zip(units, found, strict=True))
             return
         for unit in units:
-            one = ask(partial(kind.state, self.probe, batch, unit), seconds)
+            late = found.reason == Reason.TIMEOUT
+            one = found if late else ask(partial(kind.state, self.probe, batch, unit), deadline - perf_counter())
             yield unit, (Refusal(one.reason, one.detail) if isinstance(one, Failure) else self._checked(one))
 
     def _checked(self, found: object) -> pa.Table | Refusal:
         if found is None:
             return Refusal(Reason.BLOCK_NOT_INDEXED, "of some blocks no state is kept")
+        if isinstance(found, Refusal):
+            return found
         if isinstance(found, pa.Table) and found.schema.equals(self.wider.schema):
             problem = damage(self.wider, found)
             return found if problem is None else Refusal(Reason.CORRUPT, f"a state is damaged: {problem}")

@@ -274,8 +274,8 @@ class Answers(Protocol):
         """Whether states of this request can be given, of any block that is indexed. Conditions are not the author's concern."""
         ...
 
-    def state(self, probe: Probe, batch: BlockBatch, unit: int) -> pa.Table | None:
-        """The state of all rows of one block, of the schema ``request.schema``; None where none is kept.
+    def state(self, probe: Probe, batch: BlockBatch, unit: int) -> pa.Table | Refusal | None:
+        """The state of all rows of one block, of the schema ``request.schema``; None, or why not, where none is kept.
 
         It may have several rows of one group: what ``state_of`` gives of the block's rows, or anything that merges to the same.
         """

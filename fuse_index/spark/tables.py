@@ -29,7 +29,9 @@ INDEXES = "indexes"
 
 
 MOST_GROUPS = 100_000
-"""States with more groups stay where they are: they travel inside of Spark's plan."""
+"""States with more groups stay where they are: they travel inside of Spark's plan, which with more is no faster than its own way."""
+MOST_BYTES = 64 << 20
+"""Likewise of what their Arrow stream takes: sketches are 4 kB each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +78,13 @@ class Tables:
             made = plan(table, predicate, self._host, context, indexes=indexes)
             vote = Vote("(aggregate)", "", "", Reason.LEAF_UNSUPPORTED, str(refusal))
             return Answered(made.block_mask, None, replace(made.explanation, votes=(*made.explanation.votes, vote)))
-        if found.states.num_rows > MOST_GROUPS:
-            many = f"{found.states.num_rows:,} groups are more than are handed over ({MOST_GROUPS:,})"
+        states = _stream(found, unscaled) if found.answered and found.states.num_rows <= MOST_GROUPS else None
+        if found.states.num_rows > MOST_GROUPS or len(states or b"") > MOST_BYTES:
+            size = f"{found.states.num_rows:,} groups" if states is None else f"{len(states) >> 20} MiB of states"
+            many = f"{size} are more than go into a plan ({MOST_GROUPS:,} groups, {MOST_BYTES >> 20} MiB): Spark adds up the rows"
             vote = Vote(titled(asked), "", "", Reason.USED_NO_GAIN, many)
             return Answered(found.left.block_mask, None, replace(found.explanation, votes=(*found.explanation.votes, vote)))
-        useful = found.answered > 0
-        return Answered(found.left.block_mask, _stream(found, unscaled) if useful else None, found.explanation)
+        return Answered(found.left.block_mask, states, found.explanation)
 
     def move(self, url: str, branch: str, snapshot: str) -> Moved | None:
         head = Table.open(url, branch=branch, options=self._place(url).options)

@@ -119,10 +119,12 @@ class AggregateIndex(IndexKind):
         columns = [*(keys[term] for term in request.groups), *(parts[part] for part in request.parts)]
         return Probe(Wanted(tuple(columns), request.schema), cost=1000.0)
 
-    def state(self, probe: Probe, batch: BlockBatch, unit: int) -> pa.Table | None:
+    def state(self, probe: Probe, batch: BlockBatch, unit: int) -> pa.Table | Refusal | None:
         payload = batch.payload(unit)
         if payload is None:
-            return None
+            groups = batch.summaries[unit].as_py() if batch.summaries is not None else None
+            many = f"a block has {groups:,} groups, more than most_groups, so that no state of it is kept" if groups else ""
+            return Refusal(Reason.BLOCK_NOT_INDEXED, many) if many else None
         [data] = payload.read([(0, payload.size)])
         wanted: Wanted = probe.what
         found = pq.ParquetFile(pa.BufferReader(data)).read(list(dict.fromkeys(wanted.columns)))

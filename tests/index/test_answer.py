@@ -4,6 +4,7 @@ import math
 import warnings
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from threading import Event
 from uuid import uuid4
 
 import numpy as np
@@ -13,9 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fuse_index as fuse
+from fuse_index.aggregates import ROW, Aggregate, Aggregation
+from fuse_index.answer import answer
 from fuse_index.errors import IndexFault, InputError, OpaqueError
 from fuse_index.host import Host
-from fuse_index.predicate import Context
+from fuse_index.predicate import Column, Context
 from fuse_index.sketches import registers
 from fuse_plugins import aggregate, bloom, min_max
 from fuse_storage import Blocks, shared
@@ -220,6 +223,22 @@ def test_of_a_block_with_a_corrupt_state_the_rows_are_read(table, how):
     assert plain(table.aggregate(["city"], ["count(*)", "sum(price)"])) == expected
     with pytest.raises(IndexFault, match="by_city"):
         table.aggregate(["city"], ["count(*)"], strict=True)
+
+
+def test_a_state_that_never_comes_is_waited_for_once(table, monkeypatch):
+    called = []
+
+    def hangs(self, probe, batch, unit):
+        called.append(unit)
+        Event().wait()
+
+    monkeypatch.setattr(aggregate.AggregateIndex, "state", hangs)
+    asked = Aggregation((Column(("city",), pa.string()),), (Aggregate("count", ROW),))
+    found = answer(table.stored, asked, None, HOST, budget=0.2)
+
+    assert len(found.left.blocks) == 8
+    assert called == [0]
+    assert any(vote.reason == "TIMEOUT" for vote in found.explanation.votes)
 
 
 def test_only_blocks_whose_rows_are_all_live_answer(table, monkeypatch):

@@ -120,7 +120,9 @@ def test_a_block_with_too_many_groups_keeps_no_state_and_is_scanned(sales):
     sales.append(rows(n=range(10)))
     sales.append(rows(n=range(4)))
 
-    assert sales.explain(None, ["n"], ["count(*)"]).blocks.kept == 1
+    explanation = sales.explain(None, ["n"], ["count(*)"])
+    assert explanation.blocks.kept == 1
+    assert any("10 groups, more than most_groups" in vote.detail for vote in explanation.votes)
     assert sales.aggregate(["n"], ["count(*)"]).num_rows == 10
     assert sales.inspect_index("x")["contents"]["blocks_with_too_many_groups"] == 1
 

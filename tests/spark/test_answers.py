@@ -19,6 +19,7 @@ from pyspark.sql.functions import hll_sketch_agg, hll_sketch_estimate
 import fuse_index as fuse
 from fuse_index import spark as fuse_spark
 from fuse_index.sketches import registers
+from fuse_index.spark import tables as spark_tables
 from fuse_index.spark.session import _sessions
 from fuse_storage import shared
 
@@ -213,6 +214,17 @@ def test_a_count_of_the_whole_table_reads_nothing(tables: SparkSession) -> None:
 
     assert answered(df.groupBy().count()) == "whole"
     assert df.count() == 370
+
+
+@pytest.mark.parametrize(("limit", "says"), [("MOST_GROUPS", "6 groups are more"), ("MOST_BYTES", "0 MiB of states are more")])
+def test_states_too_large_for_a_plan_are_left_to_spark(
+    tables: SparkSession, monkeypatch: pytest.MonkeyPatch, limit: str, says: str
+) -> None:
+    monkeypatch.setattr(spark_tables, limit, 5)
+    df = both(tables, f"SELECT city, count(*) AS {limit}, max(n) FROM {{t}} WHERE city IS NULL OR city <> '{limit}' GROUP BY city", "whole")
+
+    assert answered(df) == ""
+    assert any(says in vote.detail for vote in fuse_spark.explain(df).votes)  # type: ignore[union-attr]
 
 
 def test_whatever_goes_wrong_the_query_is_sparks(tables: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
