@@ -7,18 +7,19 @@ that it should have seen: indexes and statistics are asked about those alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 import fuse_storage as storage
 from fuse_index import rows
 from fuse_index.build import builders
+from fuse_index.clauses import Clauses, Given
 from fuse_index.edits import Change, Condition, rewrite, stage
 from fuse_index.errors import InputError, OpaqueError
 from fuse_index.host import Host
 from fuse_index.judge import leaves
-from fuse_index.matching import Match
+from fuse_index.matching import Match, source_schema
 from fuse_index.naming import read_term
 from fuse_index.oracle import evaluate_term
 from fuse_index.predicate import Context, Opaque, Predicate
@@ -69,15 +70,22 @@ class Mutations:
         return self._done(work)
 
     def merge(
-        self, source: Any, on: Sequence[str] | None = None, matched: Literal["update", "delete"] | None = "update",
-        not_matched: Literal["insert"] | None = "insert", not_matched_by_source: Literal["delete"] | None = None,
+        self, source: Any, on: Sequence[str] | None = None, matched: Given = "update", not_matched: Given = "insert",
+        not_matched_by_source: Given = None,
     ) -> Snapshot:  # fmt: skip
         """Bring in rows by their keys, the columns ``on``, by default the table's key (see ``key_by``): NULL equals nothing.
 
         Rows of the table whose key the source has get the source's columns, or go; rows of the source whose key the table
         lacks come, with defaults or NULL in columns that the source lacks; ``not_matched_by_source`` deletes the rows whose
-        key the source lacks. ``source`` is held in memory. Raises InputError if several rows of it match one, SchemaError for
-        columns that do not fit, Conflict.
+        key the source lacks. ``source`` is held in memory.
+
+        ``matched``: ``update`` or ``delete``; ``not_matched``: ``insert``; ``not_matched_by_source``: ``delete``; each None for nothing, or
+        a dict that says on which condition: ``{"delete": "source.gone", "update": "source.at > target.at"}``. The first whose condition
+        is true on a row counts, None is always true, and rows of no clause stay, or do not come. Columns of the source that the table
+        lacks may be named there, and nowhere else.
+
+        Raises InputError if several rows of the source match one, SchemaError for columns that do not fit, WhereError, OpaqueError,
+        Conflict.
         """
         return self._done(self.merging(source, on, matched, not_matched, not_matched_by_source))
 
@@ -105,16 +113,10 @@ class Mutations:
         return work
 
     def merging(
-        self, source: Any, on: Sequence[str] | None = None, matched: str | None = "update", not_matched: str | None = "insert",
-        not_matched_by_source: str | None = None, pieces: int = 1,
+        self, source: Any, on: Sequence[str] | None = None, matched: Given = "update", not_matched: Given = "insert",
+        not_matched_by_source: Given = None, pieces: int = 1,
     ) -> Work:  # fmt: skip
         """What ``merge`` does, in about so many portions."""
-        for name, value, known in (
-            ("matched", matched, ("update", "delete")), ("not_matched", not_matched, ("insert",)),
-            ("not_matched_by_source", not_matched_by_source, ("delete",)),
-        ):  # fmt: skip
-            if value is not None and value not in known:
-                raise InputError(f"{name}={value!r}: give {' or '.join(map(repr, known))}, or None")
         self._writable()
         self.refresh()
         schema = self.snapshot.schema
@@ -122,11 +124,13 @@ class Mutations:
         coming = pa.Table.from_batches(batches) if batches else schema.arrow.empty_table()
         if on is None and not (on := self.snapshot.key):
             raise InputError("the table has no key: say by which columns rows are matched, on=['id'], or give it a key with key_by(['id'])")
-        match = Match.of(coming, on, schema, matched, not_matched_by_source)
-        work = self._planned("merge", None if not_matched_by_source else match.predicate)
-        if match.possible or not_matched_by_source:
+        sides = source_schema(coming, schema), schema
+        clauses = Clauses.read(matched, not_matched, not_matched_by_source, *sides, self.host, self.context)
+        match = Match.of(coming, on, schema, clauses)
+        work = self._planned("merge", match.predicate)
+        if match.possible or clauses.by_source:
             work.rewrite(match, pieces)
-        if not_matched:
+        if clauses.not_matched:
             work.match = match
         return work
 

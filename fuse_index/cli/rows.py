@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import pyarrow as pa
 import typer
@@ -22,10 +21,8 @@ Condition = Annotated[str, typer.Option("--where", "-w", help="Spark SQL conditi
 Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Parquet, CSV or JSON lines files, or folders of them.")]
 
 
-class Matched(StrEnum):
-    update = "update"
-    delete = "delete"
-    keep = "keep"
+ACTIONS = ("update", "delete", "keep")
+MATCHED = "What happens to rows whose key the files have: update, delete, keep, update=source.n > target.n; repeatable, the first counts."
 
 
 @app.command()
@@ -83,21 +80,35 @@ def merge(
     table: TableArgument,
     files: Files,
     on: Annotated[str | None, typer.Option("--on", help="Columns to match by, separated by commas; by default the table's key.")] = None,
-    matched: Annotated[Matched, typer.Option("--matched", help="What happens to rows whose key the files have.")] = Matched.update,
+    matched: Annotated[list[str] | None, typer.Option("--matched", metavar="ACTION[=SQL]", help=MATCHED)] = None,
     insert: Annotated[bool, typer.Option("--insert/--no-insert", help="Insert rows whose key the table lacks.")] = True,
+    insert_where: Annotated[str | None, typer.Option("--insert-where", help="Insert only where this is true: source.n > 0.")] = None,
     delete_others: Annotated[bool, typer.Option("--delete-others", help="Delete rows whose key the files lack.")] = False,
+    delete_others_where: Annotated[
+        str | None, typer.Option("--delete-others-where", help="Delete those of them on which this is true: target.n > 0.")
+    ] = None,
     branch: Branch = "main",
     as_json: Json = False,
 ) -> None:
     """Bring in the rows of files by their keys."""
     target = open_table(table, branch=branch)
     before = target.snapshot
-    known: dict[Matched, Literal["update", "delete"] | None] = {Matched.update: "update", Matched.delete: "delete", Matched.keep: None}
+    others = {"delete": delete_others_where} if delete_others or delete_others_where is not None else None
     after = target.merge(
-        _rows(files, target), None if on is None else names(on), matched=known[matched],
-        not_matched="insert" if insert else None, not_matched_by_source="delete" if delete_others else None,
+        _rows(files, target), None if on is None else names(on), matched=_clauses(matched),
+        not_matched={"insert": insert_where} if insert else None, not_matched_by_source=others,
     )  # fmt: skip
     _report(before, after, as_json)
+
+
+def _clauses(given: list[str] | None) -> dict[str, str | None]:
+    """``delete=source.gone`` as an action and its condition. Raises typer.BadParameter."""
+    parts = [text.partition("=") for text in given or ["update"]]
+    found = {action.strip(): sql if equals else None for action, equals, sql in parts if action.strip() != "keep"}
+    if wrong := [text for text, part in zip(given or [], parts, strict=False) if part[0].strip() not in ACTIONS]:
+        advice = f"say {', '.join(ACTIONS)}, or on which condition: delete=source.gone"
+        raise typer.BadParameter(f"{wrong[0]!r}: {advice}", param_hint="--matched")
+    return found
 
 
 @app.command()

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from fuse_index.clauses import Given
 from fuse_index.compaction import Joined, Joiner, Portion, join
 from fuse_index.edits import Rewritten, rewrite, stage
 from fuse_index.host import Host
@@ -62,8 +63,7 @@ def update(
 
 def merge(
     spark: SparkSession, url: str, source: DataFrame, on: Sequence[str] | None = None,
-    matched: Literal["update", "delete"] | None = "update", not_matched: Literal["insert"] | None = "insert",
-    not_matched_by_source: Literal["delete"] | None = None, *,
+    matched: Given = "update", not_matched: Given = "insert", not_matched_by_source: Given = None, *,
     branch: str = "main", host: Host | None = None, **store: str,
 ) -> None:  # fmt: skip
     """Bring in the rows of ``source`` by their keys; see ``Table.merge``. Each task holds all of ``source`` in memory."""

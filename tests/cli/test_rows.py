@@ -17,6 +17,12 @@ def test_rows_are_deleted_updated_overwritten_and_merged(run, people, tmp_path):
     assert run("show", people, "--json").json["key"] == ["id"]
     assert run("merge", people, new, "--json").json["updated_rows"] == 2
     assert run("merge", people, new, "--on", "id", "--matched", "delete", "--no-insert").out.startswith("2 rows deleted")
+    new.write_text("id,name,city,gone\n8,name 8,Oslo,true\n9,new,Oslo,false\n50,new,Oslo,false\n51,new,Oslo,true\n")
+    conditions = ("--matched", "delete=source.gone", "--matched", "update", "--insert-where", "NOT source.gone")
+    told = run("merge", people, new, *conditions, "--delete-others-where", "target.id = 20", "--json").json
+    assert [told[f"{what}_rows"] for what in ("updated", "inserted", "deleted")] == [1, 1, 2]
+    assert run("merge", people, new, "--matched", "remove").code == 2
+    new.write_text("id,name,city\n7,name 7,Oslo\n40,name 40,Rome\n")
     assert run("overwrite", people, new, "--where", "city IN ('Oslo', 'Rome')").code == 0
     assert run("query", people, "--where", "city IN ('Oslo', 'Rome')", "--count").out == "2\n"
 

@@ -183,6 +183,87 @@ def test_a_merge_that_cannot_be_is_refused(table, source, on, error, says):
     assert table.refresh().snapshot is same
 
 
+def model_of_a_merge(table, source, on, matched, not_matched, by_source):
+    """Row by row, as MERGE has it; each clause is (action, condition of (source, target))."""
+
+    def chosen(clauses, *rows):
+        return next((action for action, true in clauses if true(*rows)), None)
+
+    keys = {tuple(row[name] for name in on): row for row in source if all(row[name] is not None for name in on)}
+    kept, seen = [], set()
+    for row in table:
+        key = tuple(row[name] for name in on)
+        if key in keys:
+            seen.add(key)
+            action = chosen(matched, keys[key], row)
+            own = {name: value for name, value in keys[key].items() if name in row}
+            kept += [] if action == "delete" else [row | own] if action == "update" else [row]
+        elif chosen(by_source, row) is None:
+            kept.append(row)
+    new = [row for row in source if tuple(row[name] for name in on) not in seen and chosen(not_matched, row)]
+    return kept + [{"id": row["id"], "city": row.get("city"), "n": row.get("n")} for row in new]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_clauses_of_a_merge_do_what_they_say(table, seed):
+    draw = random.Random(seed)
+    made = [{"id": id, "n": draw.choice([0, 1, 2, None]), "op": draw.choice("UDX")} for id in draw.sample(range(-5, 50), 30)]
+    source = pa.Table.from_pylist(made, pa.schema([("id", pa.int64()), ("n", pa.int32()), ("op", pa.string())]))
+
+    def more(one, two):
+        return one is not None and two is not None and one > two
+
+    matched = {
+        "delete": ("source.op = 'D'", lambda source, target: source["op"] == "D"),
+        "update": ("source.n > target.n", lambda source, target: more(source["n"], target["n"])),
+    }  # fmt: skip
+    chosen = draw.sample(sorted(matched), draw.choice([1, 2]))
+    some, all_ = ("source.op <> 'X'", lambda source: source["op"] != "X"), (None, lambda source: True)
+    inserts = draw.choice([{}, {"insert": some}, {"insert": all_}])
+    others = draw.choice([{}, {"delete": ("target.city = 'Bonn'", lambda target: target["city"] == "Bonn")}])
+    clauses = [{action: matched[action] for action in chosen}, inserts, others]
+    expected = model_of_a_merge(read(table), made, ["id"], *([(action, true) for action, (_, true) in one.items()] for one in clauses))
+
+    if "delete" not in chosen and some not in inserts.values():
+        source = source.drop_columns("op")
+    table.merge(source, ["id"], *({action: sql for action, (sql, _) in one.items()} or None for one in clauses))
+    assert read(table) == expected
+    sound(table)
+
+
+def test_what_a_clause_leaves_alone_is_not_rewritten(table):
+    same = table.snapshot
+    table.merge(rows(3, 4, 99), ["id"], {"update": "source.n > target.n"}, {"insert": "source.n > 100"})
+    assert table.snapshot is same
+    before = table.stored.blocks().ids
+    table.merge(rows(0), ["id"], None, None, {"delete": "target.id = 39"})
+    assert table.stored.blocks().ids[:-1] == before[:-1]
+    assert [row["id"] for row in read(table)] == list(range(39))
+
+
+@pytest.mark.parametrize(
+    ("clauses", "error", "says"),
+    [
+        ({"matched": "updat"}, fuse.InputError, "matched='updat': give 'update' or 'delete'"),
+        ({"matched": {"insert": None}}, fuse.InputError, "give 'update' or 'delete', a dict that says on which condition"),
+        ({"matched": ["update"]}, fuse.InputError, "a dict that says"),
+        ({"matched": {"update": 3}}, fuse.InputError, "the condition of 'update' is Spark SQL text"),
+        ({"matched": {"update": "n > 1"}}, fuse.WhereError, r"did you mean \['source', 'target'\]"),
+        ({"matched": {"update": "source.x > 1"}}, fuse.WhereError, "struct 'source' has no 'x'"),
+        ({"matched": {"update": "source.n + 1 > target.n"}}, fuse.OpaqueError, "only Spark can evaluate"),
+        ({"not_matched": {"insert": "target.n > 1"}}, fuse.WhereError, "no column 'target'"),
+        ({"not_matched_by_source": {"delete": "source.n > 1"}}, fuse.WhereError, "no column 'source'"),
+    ],
+)
+def test_clauses_that_cannot_be_are_refused(table, clauses, error, says):
+    same = table.snapshot
+    with pytest.raises(error, match=says):
+        table.merge(rows(1), ["id"], **clauses)
+    with pytest.raises(fuse.InputError, match="several rows of the source match"):
+        table.merge(rows(1, 1), ["id"], {"update": "source.n > 100"})
+    assert table.refresh().snapshot is same
+
+
 def test_a_merge_of_many_keys_is_judged_by_bounds(table, monkeypatch):
     monkeypatch.setattr("fuse_index.matching.MANY", 3)
     before = table.stored.blocks().ids

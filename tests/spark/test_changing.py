@@ -39,6 +39,11 @@ def few(spark: SparkSession) -> DataFrame:
     return source(spark).selectExpr("*", "TIMESTAMP'2026-01-01 00:00:00' AS at").where("id < 600")
 
 
+def flagged(spark: SparkSession) -> DataFrame:
+    return source(spark).selectExpr("*", "id % 3 = 0 AS gone")
+
+
+CLAUSES = {"delete": "source.gone", "update": "target.kind <> 'k3'"}, {"insert": "NOT source.gone"}, {"delete": "target.id < 70"}
 WHERE, INSIDE = "kind <> 'k3' AND id > 300", "id BETWEEN 590 AND 599"
 SET: dict[str, Any] = {"kind": "upper(kind)", "id": lambda found: found["id"]}
 CHANGES: dict[str, tuple[Callable[[SparkSession, str], None], Callable[[SparkSession, fuse.Table], Any]]] = {
@@ -52,6 +57,10 @@ CHANGES: dict[str, tuple[Callable[[SparkSession, str], None], Callable[[SparkSes
     "merge, and delete the others": (
         lambda spark, url: fuse_spark.merge(spark, url, source(spark), None, None, None, "delete"),
         lambda spark, table: table.merge(source(spark).toArrow(), ["id"], None, None, "delete"),
+    ),
+    "merge on conditions": (
+        lambda spark, url: fuse_spark.merge(spark, url, flagged(spark), ["id"], *CLAUSES),
+        lambda spark, table: table.merge(flagged(spark).toArrow(), ["id"], *CLAUSES),
     ),
     "overwrite": (
         lambda spark, url: fuse_spark.overwrite(spark, url, few(spark), INSIDE),
