@@ -22,10 +22,10 @@ from fuse_index.errors import InputError
 from fuse_index.grouping import Numbers
 from fuse_index.host import Host
 from fuse_index.ordering import ClusterKey
-from fuse_index.overlaps import Intervals, Ranks
+from fuse_index.overlaps import Flags, Intervals, Ranks
 from fuse_index.reading import read_ahead
 from fuse_index.runs import Run
-from fuse_storage import Blocks, ColumnStatistics, Limits, Snapshot, Swap, compute_statistics
+from fuse_storage import Blocks, ColumnStatistics, Limits, Snapshot, StagedSegment, Swap, compute_statistics
 
 if TYPE_CHECKING:
     from fuse_index.table import Table
@@ -77,6 +77,21 @@ class Reclustering:
         Raises InputError where there is no clustering key, Conflict if somebody replaced one of the blocks meanwhile: what was
         committed before is kept.
         """
+        work, steps = self.reclustering(depth, step_blocks, step_bytes, passes), 0
+        while portions := work.portions():
+            done = [sort(portion) for portion in portions]
+            work.take(done)
+            self._move(work.table)
+            for step in told(done, steps):
+                steps = step.number
+                if progress is not None:
+                    progress(step)
+        return self.snapshot
+
+    def reclustering(
+        self, depth: int = 2, step_blocks: int = STEP_BLOCKS, step_bytes: int = STEP_BYTES, passes: int = PASSES
+    ) -> Sorter:  # fmt: skip
+        """What ``recluster`` does, as work of which portions may be done elsewhere."""
         given = {"depth": (depth, 1), "step_blocks": (step_blocks, 2), "step_bytes": (step_bytes, 1), "passes": (passes, 1)}
         for name, (value, least) in given.items():
             if not isinstance(value, int) or isinstance(value, bool) or value < least:
@@ -88,17 +103,40 @@ class Reclustering:
         key = ClusterKey.of(self.snapshot)
         if key is None:
             raise InputError("the table has no clustering key: give it one with cluster_by([...])")
-        work = _Work(self.stored, key, builders(self.snapshot, self.host), depth, step_blocks, step_bytes, passes, progress)
-        try:
-            work.run()
-        finally:
-            self._move(work.table)
-        return self.snapshot
+        return Sorter(self.stored, key, builders(self.snapshot, self.host), depth, step_blocks, step_bytes, passes)
+
+
+@dataclass(frozen=True)
+class Portion:
+    """Blocks that overlap, by their numbers in the snapshot, the most needed first. Picklable."""
+
+    table: storage.Table
+    key: ClusterKey
+    building: tuple[Builder, ...]
+    group: tuple[int, ...]
+    step_bytes: int
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """What became of a portion; small and picklable.
+
+    ``blocks``: ids of those that were read, ``rows`` in number. ``swap``: None if sorting them improves nothing. ``level``: that of the
+    new ones. ``touched``: ids of the segments in which blocks are replaced.
+    """
+
+    blocks: tuple[str, ...]
+    rows: int
+    swap: Swap | None = None
+    staged: tuple[StagedSegment, ...] = ()
+    touched: frozenset[str] = frozenset()
+    level: int = 0
 
 
 @dataclass
-class _Work:
-    """Sorts group after group. ``table``: as the last commit left it. ``sorted``: how often this run sorted the rows of a block.
+class Sorter:
+    """Chooses groups of blocks to be sorted. ``table``: as the last commit left it. ``sorted``: how often this run sorted the rows of
+    a block. Picklable.
 
     Blocks that others add meanwhile are not in it, and are left for the next run: else there might be no end.
     """
@@ -110,81 +148,100 @@ class _Work:
     step_blocks: int
     step_bytes: int
     passes: int
-    progress: Progress | None
     sorted: dict[str, int] = field(init=False)
-    steps: int = 0
+    commit_id: str = ""
 
     def __post_init__(self) -> None:
         self.sorted = dict.fromkeys(self.table.blocks().ids, 0)
 
-    def run(self) -> None:
-        while (group := self._next()) is not None:
-            self._sort(group)
-
-    def _next(self) -> Numbers | None:
-        """The blocks of the next step, the most needed first."""
+    def portions(self, pieces: int = 1) -> list[Portion]:
+        """What is to be done before the next commit, up to so many groups apart from each other; nothing is left if there is none."""
+        self.commit_id = storage.new_id()
         blocks = self.table.blocks(statistics=[field.id for field in self.key.fields])
         found = columns(blocks, self.key)
         able = np.array([self.sorted.get(id, self.passes) < self.passes for id in blocks.ids], np.bool_)
+        made: list[Portion] = []
+        while len(made) < pieces and (group := self._group(blocks, found, able)) is not None:
+            made.append(Portion(self.table, self.key, self.building, tuple(group.tolist()), self.step_bytes))
+            able[group] = False
+        return made
+
+    def _group(self, blocks: Blocks, found: Sequence[Intervals], able: Flags) -> Numbers | None:
+        """Of the blocks that may be chosen, those that most need it first."""
         if self.key.method == "linear":
             order = overlaps.lexicographic(found, sure=True)
             return grouping.along_order(order, blocks.levels, able, self.depth, self.step_blocks)
         return grouping.along_curve(found, able, self.step_blocks)
 
-    def _sort(self, group: Numbers) -> None:
-        blocks = self.table.blocks()
-        read = self._read(blocks, group.tolist())
-        group = group[: len(read)]
-        run = Run.of(pa.concat_tables(read), self.key, Limits.of(self.table.snapshot.properties))
-        del read
-        if not self._better(blocks, group, run):
-            self.sorted |= {blocks.ids[number]: self.passes for number in group.tolist()}
+    def take(self, done: Sequence[Sorted]) -> None:
+        """Commit what the portions wrote, in their order. Raises Conflict, StorageError. A copy may do it a second time."""
+        self.sorted |= {id: self.passes for each in done if each.swap is None for id in each.blocks}
+        better = [each for each in done if each.swap is not None]
+        if not better:
             return
-        level = int(blocks.levels[group].max()) + 1
-        self._replace(blocks, np.sort(group), run, level)
-        self.steps += 1
-
-    def _replace(self, blocks: Blocks, group: Numbers, run: Run, level: int) -> None:
-        touched = self.table.segments().holding(group)
-        with self.table.writer(self.building, level=level) as writer:
-            run.write(writer)
-            staged = writer.finish()
-        gone = tuple(blocks.ids[number] for number in group.tolist())
-        swap = Swap(gone, writer.block_count)
-        transaction = self.table.transaction(self.building).rewrite([swap], staged, touched, name="recluster", same_rows=True)
+        transaction, known = self.table.transaction(self.building, self.commit_id), set(self.table.blocks().ids)
+        staged, touched = [segment for each in better for segment in each.staged], {id for each in better for id in each.touched}
+        transaction.rewrite([each.swap for each in better if each.swap], staged, touched, name="recluster", same_rows=True)
         self.table = transaction.commit("recluster")
-        times = max(self.sorted.pop(id) for id in gone) + 1
-        now, known = self.table.blocks(), set(blocks.ids)
-        made = [id for id, of in zip(now.ids, now.levels.tolist(), strict=True) if of == level and id not in known]
-        self.sorted |= dict.fromkeys(made, times)
-        if self.progress is not None:
-            self.progress(Step(self.steps + 1, len(gone), writer.block_count, len(run)))
+        times: dict[int, int] = {}
+        for each in better:
+            times[each.level] = max(times.get(each.level, 0), *(self.sorted.pop(id) + 1 for id in each.blocks))
+        now = self.table.blocks()
+        new = {id: times[level] for id, level in zip(now.ids, now.levels.tolist(), strict=True) if level in times and id not in known}
+        self.sorted |= new
 
-    def _better(self, blocks: Blocks, group: Numbers, run: Run) -> bool:
-        """Whether bounds will tell the new blocks better apart than those that are there."""
-        counts = np.concatenate([blocks.row_counts[group], np.diff(run.offsets)])
-        both: list[Intervals] = []
-        for path, leaf in zip(self.key.paths, self.key.fields, strict=True):
-            kept = blocks.statistics(leaf.id) or ColumnStatistics.unknown(leaf.type, len(blocks))
-            made = compute_statistics(run.sorted(path), run.offsets)
-            both.append(overlaps.column(ColumnStatistics.concat([kept.take(group), made]), counts))
-        old, new = np.arange(len(group)), np.arange(len(group), len(counts))
-        if self.key.method != "linear":
-            before, after = (np.mean([grouping.width(column.take(part)) for column in both]) for part in (old, new))
-            return bool(after <= grouping.GAIN * before)
-        order = overlaps.lexicographic(both, sure=True)
-        return deepest(order.take(new)) < deepest(order.take(old))
 
-    def _read(self, blocks: Blocks, group: Sequence[int]) -> list[pa.Table]:
-        """The rows of these blocks, or of as many of the first ones as there is room for: two at least."""
-        found: list[pa.Table] = []
-        size = 0
-        for rows in read_ahead(self.table, blocks, group):
-            size += rows.nbytes
-            if len(found) >= 2 and size > self.step_bytes:
-                break
-            found.append(rows)
-        return found
+def sort(portion: Portion) -> Sorted:
+    """Sort the rows of a portion's blocks, or of as many of the first as there is room for, and write them if that improves anything."""
+    table, limits = portion.table, Limits.of(portion.table.snapshot.properties)
+    blocks = table.blocks(statistics=[field.id for field in portion.key.fields])
+    read = _read(table, blocks, portion.group, portion.step_bytes)
+    group = np.array(portion.group[: len(read)], np.int64)
+    run = Run.of(pa.concat_tables(read), portion.key, limits)
+    del read
+    ids = tuple(blocks.ids[number] for number in np.sort(group).tolist())
+    if not _better(blocks, group, run, portion.key):
+        return Sorted(ids, len(run))
+    level = int(blocks.levels[group].max()) + 1
+    with table.writer(portion.building, level=level) as writer:
+        run.write(writer)
+        staged = tuple(writer.finish())
+        swap = Swap(ids, writer.block_count)
+    return Sorted(ids, len(run), swap, staged, table.segments().holding(group), level)
+
+
+def told(done: Sequence[Sorted], before: int) -> list[Step]:
+    """The steps that were done, ``before`` of them earlier."""
+    better = [(each, each.swap) for each in done if each.swap is not None]
+    return [Step(number, len(each.blocks), swap.made, each.rows) for number, (each, swap) in enumerate(better, before + 1)]
+
+
+def _better(blocks: Blocks, group: Numbers, run: Run, key: ClusterKey) -> bool:
+    """Whether bounds will tell the new blocks better apart than those that are there."""
+    counts = np.concatenate([blocks.row_counts[group], np.diff(run.offsets)])
+    both: list[Intervals] = []
+    for path, leaf in zip(key.paths, key.fields, strict=True):
+        kept = blocks.statistics(leaf.id) or ColumnStatistics.unknown(leaf.type, len(blocks))
+        made = compute_statistics(run.sorted(path), run.offsets)
+        both.append(overlaps.column(ColumnStatistics.concat([kept.take(group), made]), counts))
+    old, new = np.arange(len(group)), np.arange(len(group), len(counts))
+    if key.method != "linear":
+        before, after = (np.mean([grouping.width(column.take(part)) for column in both]) for part in (old, new))
+        return bool(after <= grouping.GAIN * before)
+    order = overlaps.lexicographic(both, sure=True)
+    return deepest(order.take(new)) < deepest(order.take(old))
+
+
+def _read(table: storage.Table, blocks: Blocks, group: Sequence[int], step_bytes: int) -> list[pa.Table]:
+    """The rows of these blocks, or of as many of the first ones as there is room for: two at least."""
+    found: list[pa.Table] = []
+    size = 0
+    for rows in read_ahead(table, blocks, group):
+        size += rows.nbytes
+        if len(found) >= 2 and size > step_bytes:
+            break
+        found.append(rows)
+    return found
 
 
 def deepest(found: Intervals) -> int:

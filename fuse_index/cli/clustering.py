@@ -9,7 +9,8 @@ import typer
 
 from fuse_index import open_table
 from fuse_index.cli import output
-from fuse_index.cli.options import At, Branch, Json, TableArgument, names
+from fuse_index.cli.options import At, Branch, Json, Spark, TableArgument, names
+from fuse_index.cli.sessions import session
 from fuse_index.reclustering import PASSES, STEP_BLOCKS, STEP_BYTES, Step
 
 app = typer.Typer()
@@ -59,6 +60,7 @@ def recluster(
     step_blocks: Annotated[int, typer.Option("--step-blocks", min=2, help="Blocks that a step reads at most.")] = STEP_BLOCKS,
     step_bytes: Annotated[int, typer.Option("--step-bytes", min=1, help="Bytes of rows that a step sorts at most.")] = STEP_BYTES,
     passes: Annotated[int, typer.Option("--passes", min=1, help="How often a row is sorted at most.")] = PASSES,
+    spark: Spark = None,
     branch: Branch = "main",
     as_json: Json = False,
 ) -> None:
@@ -73,15 +75,19 @@ def recluster(
             steps.append(step)
             bar.update(task, completed=sum(one.read for one in steps), description=f"recluster, step {step.number}")
 
-        snapshot = target.recluster(depth, step_blocks, step_bytes, passes, told)
-    after = target.clustering()
+        if spark is None:
+            target.recluster(depth, step_blocks, step_bytes, passes, told)
+        else:
+            with session(spark) as (jobs, running):
+                jobs.recluster(running, table, depth, step_blocks, step_bytes, passes, told, branch=branch)
+    after = target.refresh().clustering()
     record = {
-        "snapshot": snapshot.id, "steps": len(steps), "blocks_read": sum(step.read for step in steps),
+        "snapshot": target.snapshot.id, "steps": len(steps), "blocks_read": sum(step.read for step in steps),
         "rows": sum(step.rows for step in steps), "blocks_before": before.blocks, "blocks": after.blocks,
         "average_depth_before": before.average_depth, "average_depth": after.average_depth,
     }  # fmt: skip
     depths = f"average depth {before.average_depth:.2f} is {after.average_depth:.2f} after {len(steps)} steps"
-    output.report(record, f"{depths}, {before.blocks:,} blocks are {after.blocks:,}, snapshot {snapshot.id}", as_json)
+    output.report(record, f"{depths}, {before.blocks:,} blocks are {after.blocks:,}, snapshot {target.snapshot.id}", as_json)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""Rows deleted, updated, merged and overwritten, and blocks compacted, by all executors, as ``fuse_index.Table`` does it.
+"""Rows deleted, updated, merged and overwritten, blocks compacted and reclustered, by all executors, as ``fuse_index.Table`` does it.
 
 The blocks in question are found where the table is planned, rewritten in tasks, and committed at once. On classic sessions and on
 Connect. Conditions mean what they mean in the session: its time zone, ANSI mode and case sensitivity.
@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
 from fuse_index.clauses import Given
-from fuse_index.compaction import Joined, Joiner, Portion, join
+from fuse_index.compaction import Joiner, join
 from fuse_index.edits import Rewritten, rewrite, stage
 from fuse_index.host import Host
 from fuse_index.predicate import Context
+from fuse_index.reclustering import PASSES, STEP_BLOCKS, STEP_BYTES, Progress, Sorter, sort, told
 from fuse_index.spark.jobs import slots_of, target
 from fuse_index.spark.near import ANSWER, answered, answers, in_tasks, near_table
 from fuse_index.spark.options import Place
@@ -27,6 +28,10 @@ from fuse_index.work import Work
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+Rounds = TypeVar("Rounds", Joiner, Sorter)
+"""Work that is planned, done in tasks and committed, again and again until nothing is left."""
 
 
 @dataclass(frozen=True)
@@ -92,16 +97,39 @@ def compact(spark: SparkSession, url: str, *, branch: str = "main", host: Host |
         work, portions = near_table(spark, partial(_portions, work, to.pieces))
         if not portions:
             break
-        work = near_table(spark, partial(_joined, work, in_tasks(spark, join, portions)))
+        work = near_table(spark, partial(_taken, work, in_tasks(spark, join, portions)))
     near_table(spark, partial(_gathered, work))
 
 
-def _portions(work: Joiner, pieces: int) -> tuple[Joiner, list[Portion]]:
+def recluster(
+    spark: SparkSession, url: str, depth: int = 2, step_blocks: int = STEP_BLOCKS, step_bytes: int = STEP_BYTES, passes: int = PASSES,
+    progress: Progress | None = None, *, branch: str = "main", host: Host | None = None, **store: str,
+) -> None:  # fmt: skip
+    """Sort blocks that overlap by the clustering key; see ``Table.recluster``.
+
+    Each task sorts a group of blocks that has none in common with another's, and the groups of a round are one commit. So executors need
+    the memory of a step for each task that they run at a time.
+    """
+    to, steps = Target.of(spark, url, branch, host, store), 0
+    work = near_table(spark, lambda: to.open().reclustering(depth, step_blocks, step_bytes, passes))
+    while True:
+        work, portions = near_table(spark, partial(_portions, work, slots_of(spark)))
+        if not portions:
+            break
+        done = in_tasks(spark, sort, portions)
+        work = near_table(spark, partial(_taken, work, done))
+        for step in told(done, steps):
+            steps = step.number
+            if progress is not None:
+                progress(step)
+
+
+def _portions(work: Rounds, pieces: int) -> tuple[Rounds, list[Any]]:
     portions = work.portions(pieces)
     return work, portions
 
 
-def _joined(work: Joiner, done: Sequence[Joined]) -> Joiner:
+def _taken(work: Rounds, done: Sequence[Any]) -> Rounds:
     work.take(done)
     return work
 

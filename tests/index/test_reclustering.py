@@ -1,6 +1,7 @@
 """Overlapping blocks are sorted apart: depth falls, rows stay the same multiset, indexes stay right, and it comes to an end."""
 
 import math
+import pickle
 from collections import Counter
 from uuid import uuid4
 
@@ -15,7 +16,7 @@ from fuse_index import grouping, overlaps
 from fuse_index.clustering import columns
 from fuse_index.ordering import ClusterKey
 from fuse_index.overlaps import Intervals
-from fuse_index.reclustering import Step, deepest
+from fuse_index.reclustering import Step, deepest, sort
 from fuse_index.runs import Run
 from fuse_storage.testing import invariants
 
@@ -85,6 +86,36 @@ def test_depth_falls_to_what_was_asked_for_and_rows_stay():
     right(table)
     same = table.snapshot
     assert table.recluster(depth=1) is same
+
+
+@pytest.mark.parametrize(("by", "method"), [(["id"], "linear"), (["id", "name"], "hilbert")])
+def test_groups_that_have_no_block_in_common_are_sorted_at_the_same_time(by, method):
+    table = made()
+    for seed in range(12):
+        table.append(drawn(100, seed))
+    table.cluster_by(by, method)
+    before, depths = held(table), [met(table)]
+    work, together = table.reclustering(depth=1, step_blocks=16), []
+    copy = table.clone(f"memory://recluster-{uuid4().hex}")
+
+    while portions := pickle.loads(pickle.dumps(work.portions(4))):
+        groups = [block for portion in portions for block in portion.group]
+        assert len(set(groups)) == len(groups)
+        together.append(len(portions))
+        work.take([sort(portion) for portion in portions])
+        table.refresh()
+        depths.append(met(table))
+
+    assert max(together) == 4
+    assert together[0] > 1
+    assert table.history().num_rows < 20 + len(together)
+    assert held(table) == before
+    if method == "linear":
+        assert depths == sorted(depths, reverse=True)
+        assert depths[-1] == 1
+    else:
+        assert table.clustering().average_depth < copy.clustering().average_depth / 2
+    right(table)
 
 
 VALUES = {

@@ -105,6 +105,24 @@ def test_small_blocks_are_joined_by_executors(spark: SparkSession, tmp_path: Pat
     invariants(table.stored)
 
 
+def test_blocks_that_overlap_are_sorted_apart_by_executors(spark: SparkSession, table: fuse.Table, tmp_path: Path) -> None:
+    table.cluster_by(["kind", "id"])
+    copy = table.clone(str(tmp_path / "copy"))
+    copy.recluster(depth=1, step_blocks=6)
+    before, steps, commits = sorted(rows(table)), [], table.snapshot.sequence
+
+    fuse_spark.recluster(spark, table.stored.store.url, depth=1, step_blocks=6, progress=steps.append)
+
+    assert sorted(rows(table)) == before
+    assert table.clustering().average_depth == copy.clustering().average_depth < 3
+    assert [step.number for step in steps] == list(range(1, len(steps) + 1))
+    assert table.snapshot.sequence - commits < len(steps)
+    assert table.verify_index("by_kind").sound
+    invariants(table.stored)
+    with pytest.raises(fuse.InputError, match="depth=0"):
+        fuse_spark.recluster(spark, table.stored.store.url, depth=0)
+
+
 def test_a_condition_means_what_it_means_in_the_session(spark: SparkSession, table: fuse.Table) -> None:
     before = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
