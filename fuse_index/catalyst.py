@@ -92,7 +92,8 @@ def _aggregate(found: Mapping[str, Any], term: Callable[[Tree], Term]) -> tuple[
     function = AGGREGATES.get(found["function"])
     tree, *further = found["arguments"] or [None]
     if function is None or tree is None or len(further) != (function == "hll_sketch_agg"):
-        raise Unaggregatable(f"no index keeps {found['function'].rpartition('.')[2]} of {len(found['arguments'])} arguments")
+        of = f" of {len(found['arguments'])} arguments" if function else ""
+        raise Unaggregatable(f"no index keeps {found['function'].rpartition('.')[2]}{of}")
     if tree["node"] == "UnscaledValue" and function in ("sum", "avg"):
         return Aggregate(function, term(tree["children"][0])), True
     argument = term(tree)

@@ -84,4 +84,6 @@ def _converted(value: Any, wanted: Any) -> Any:
 
 
 def _called(wanted: Any) -> str:
+    if wanted in (tuple[str, ...], list[str]):
+        return "a list of texts"
     return str(wanted) if typing.get_origin(wanted) is not None else str(getattr(wanted, "__name__", wanted))

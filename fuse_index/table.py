@@ -162,7 +162,7 @@ class Table(History, Columns, Mutations, Compaction, Changing, ClusterKeys, Recl
         self, group_by: Sequence[str], aggregates: Sequence[str], where: str | Predicate | None, indexes: bool, strict: bool
     ) -> Answer:  # fmt: skip
         for name, given in (("group_by", group_by), ("aggregates", aggregates)):
-            if isinstance(given, str):
+            if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(text, str) for text in given):
                 raise InputError(f"{name}={given!r}: give a list of texts")
         if twice := [text for place, text in enumerate([*group_by, *aggregates]) if text in [*group_by, *aggregates][:place]]:
             raise InputError(f"{twice[0]!r} is asked for twice: name it once")

@@ -7,6 +7,7 @@ none, a comparison that Spark refuses, and bad syntax raise WhereError, which sh
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -43,7 +44,7 @@ from fuse_index.predicate import (
 from fuse_index.reasons import Reason
 from fuse_index.spark_types import name_of
 from fuse_index.times import Unsure
-from fuse_index.tokens import Tokens
+from fuse_index.tokens import FUNCTION, Tokens
 from fuse_index.where_terms import OPERATORS, Node, TermReader, Unknown, says_more
 from fuse_storage import Schema
 
@@ -54,6 +55,8 @@ __all__ = ["WhereError", "parse", "parse_aggregate", "parse_schema", "parse_term
 
 DEFAULT = Context()
 TRUE = Literal(True, pa.bool_())
+BEYOND_US = {"OVER": "windows", "FILTER": "aggregates with a FILTER", "SELECT": "subqueries"}
+BEYOND = re.compile(rf"(?:\b|{FUNCTION})({'|'.join(BEYOND_US)})\b", re.IGNORECASE)
 
 
 def parse(
@@ -77,7 +80,7 @@ def parse_term(
     """A column, a field of one, a cast, a JSON path or a call of a registered function. Raises WhereError."""
     reader = _Reader(Tokens.read(text), schema, context, _by_name(functions))
     try:
-        return reader.term(reader.tree())
+        return reader.term(reader.tree("a term"))
     except (Unknown, Unsure, coercion.Refused) as unknown:
         raise reader.tokens.error(f"not understood: {unknown}", 0, len(text)) from None
 
@@ -88,7 +91,7 @@ def parse_aggregate(
     """``count(*)``, or the count, sum, min, max, avg or hll_sketch_agg of a term. Raises WhereError."""
     reader = _Reader(Tokens.read(text), schema, context, _by_name(functions))
     try:
-        found = reader.aggregate(reader.tree())
+        found = reader.aggregate(reader.tree("an aggregate"))
         Aggregation((), (found,)).check()
         return found
     except (Unknown, Unsure, Unaggregatable, coercion.Refused) as unknown:
@@ -103,9 +106,10 @@ def _by_name(functions: Mapping[str, Function] | Iterable[Function]) -> dict[str
 class _Reader(TermReader):
     # --- the tree ---------------------------------------------------------------------------------------------
 
-    def tree(self) -> Node:
+    def tree(self, what: str = "a predicate") -> Node:
         if not self.tokens.safe.strip():
-            raise self.tokens.error("an empty predicate: leave it out to have every row", 0, 1)
+            empty = "an empty predicate: leave it out to have every row" if what == "a predicate" else f"an empty text is not {what}"
+            raise self.tokens.error(empty, 0, 1)
         try:
             trees = sqlglot.parse(self.tokens.safe, dialect="spark")
         except sqlglot.errors.ParseError as refusal:
@@ -114,7 +118,8 @@ class _Reader(TermReader):
             raise self.tokens.error(f"not understood: {refusal}", *self.tokens.whole) from None
         tree = trees[0] if len(trees) == 1 else None
         if not isinstance(tree, exp.Condition) or isinstance(tree, exp.Query):
-            raise self.tokens.error("a predicate is one expression, as it stands after WHERE", *self.tokens.whole)
+            where = "WHERE" if what == "a predicate" else "SELECT, without a name"
+            raise self.tokens.error(f"{what} is one expression, as it stands after {where}{self._beyond()}", *self.tokens.whole)
         return tree
 
     def _syntax(self, refusal: sqlglot.errors.ParseError) -> WhereError:
@@ -123,7 +128,12 @@ class _Reader(TermReader):
         above = sum(len(line) + 1 for line in lines[: (place.get("line") or 1) - 1])
         end = above + (place.get("col") or len(lines[0]))
         start, stop = self.tokens.span(end - len(place.get("highlight") or " "))
-        return self.tokens.error(f"cannot be read near {self.tokens.original[start:stop]!r}", start, stop)
+        return self.tokens.error(f"cannot be read near {self.tokens.original[start:stop]!r}{self._beyond()}", start, stop)
+
+    def _beyond(self) -> str:
+        """What the text may be about that no expression here is."""
+        found = BEYOND.search(self.tokens.safe)
+        return f": {BEYOND_US[found[1].upper()]} are known to Spark alone" if found else ""
 
     def predicate(self, node: Node) -> Predicate:
         if says_more(node):
@@ -159,7 +169,7 @@ class _Reader(TermReader):
             case exp.In():
                 return self._in(node)
             case exp.Escape() if isinstance(node.this, exp.Like) and not says_more(node.this):
-                return self._like(node.this, self.constant(node.expression))
+                return self._like(node.this, self.constant(node.expression, "ESCAPE"))
             case exp.Like():
                 return self._like(node, "\\")
             case exp.Anonymous() if (found := self._boolean_function(node)) is not None:

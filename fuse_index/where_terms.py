@@ -136,11 +136,11 @@ class TermReader:
         terms = self.term(value), self.term(part)
         return terms if all(term.type == pa.binary() for term in terms) else (self.text(value), self.text(part))
 
-    def constant(self, node: Node) -> str:
+    def constant(self, node: Node, what: str) -> str:
         term = self.term(node)
         if isinstance(term, Literal) and isinstance(term.value, str):
             return term.value
-        raise Unknown("an ESCAPE that is no string")
+        raise Unknown(f"{what} is a string, not {self.original(node)}")
 
     def column(self, node: Node) -> Column:
         parts = node.parts if isinstance(node, exp.Column | exp.Dot) else []
@@ -202,9 +202,9 @@ class TermReader:
         if (found := SYNONYMS.get(name, name)) in SCALARS and len(arguments) == 1:
             return self._scalar(found, self.term(arguments[0]))
         if name == DATE_TRUNC and len(arguments) == 2:
-            return self._date_trunc(self.constant(arguments[0]), self.term(arguments[1]))
+            return self._date_trunc(self.constant(arguments[0], "the unit of date_trunc"), self.term(arguments[1]))
         if name == "get_json_object" and len(arguments) == 2:
-            return JsonPath(self.text(arguments[0]), self.constant(arguments[1]))
+            return JsonPath(self.text(arguments[0]), self.constant(arguments[1], "a path"))
         raise Unknown(f"function {name!r}")
 
     def _scalar(self, name: str, argument: Term) -> Call:

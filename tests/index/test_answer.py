@@ -304,7 +304,10 @@ def test_days_are_not_cut_where_clocks_are_changed(tmp_path):
 
 @pytest.mark.parametrize(
     ("groups", "aggregates"),
-    [("city", []), (["city"], ["sum(n)", "sum(n)"]), (["1"], ["count(*)"]), ([], ["count(flag)", "sum(flag)"])],
+    [
+        ("city", []), (1, []), ([None], []), (["city"], [None]), (["city"], ["sum(n)", "sum(n)"]), (["1"], ["count(*)"]),
+        ([], ["count(flag)", "sum(flag)"]),
+    ],
 )
 def test_a_bad_request_is_refused(table, groups, aggregates):
     with pytest.raises((InputError, fuse.WhereError)):

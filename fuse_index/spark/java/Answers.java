@@ -1,5 +1,6 @@
 import java.util.LinkedHashSet;
 import java.util.Set;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 
 /** The aggregates of our tables in an optimized plan, answered or left as they were, as what Python was asked about each. */
@@ -17,13 +18,30 @@ public class Answers {
     if (tag.isDefined()) {
       lines.add(tag.get());
     } else if (grouped != null && grouped.refusal() != null) {
-      String snapshot = grouped.index.head().snapshot;
-      lines.add("{\"snapshot\":" + Trees.quoted(snapshot) + ",\"refusal\":" + Trees.quoted(grouped.refusal()) + "}");
+      lines.add(refused(grouped.index, grouped.refusal()));
     } else if (grouped != null) {
       lines.add(line(grouped, grouped.request(grouped.index.head()), false));
+    } else if (plan instanceof Aggregate) {
+      String between = Grouped.below((Aggregate) plan).nodeName();
+      tooFar(plan.children(), "it is not right over the table: " + between + " is in between", lines);
     }
     each(plan.children(), lines);
     each(plan.subqueries(), lines);
+  }
+
+  /** Says so of each table of ours that is further below. */
+  private static void tooFar(scala.collection.Seq plans, String refusal, Set lines) {
+    scala.collection.Iterator each = plans.iterator();
+    while (each.hasNext()) {
+      LogicalPlan plan = (LogicalPlan) each.next();
+      FuseIndex index = Grouped.index(plan);
+      if (index != null && !index.limited()) lines.add(refused(index, refusal));
+      if (!(plan instanceof Aggregate)) tooFar(plan.children(), refusal, lines);
+    }
+  }
+
+  private static String refused(FuseIndex index, String refusal) {
+    return "{\"snapshot\":" + Trees.quoted(index.head().snapshot) + ",\"refusal\":" + Trees.quoted(refusal) + "}";
   }
 
   public static String line(Grouped grouped, String request, boolean answered) {

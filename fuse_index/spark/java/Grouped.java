@@ -84,6 +84,13 @@ public class Grouped {
     return found;
   }
 
+  /** What an aggregate is over, but for projections and filters. */
+  public static LogicalPlan below(Aggregate aggregate) {
+    LogicalPlan below = aggregate.child();
+    while (below instanceof Project || below instanceof Filter) below = (LogicalPlan) below.children().head();
+    return below;
+  }
+
   public static FuseIndex index(Object plan) {
     if (!(plan instanceof LogicalRelation) || !(((LogicalRelation) plan).relation() instanceof HadoopFsRelation)) return null;
     Object location = ((HadoopFsRelation) ((LogicalRelation) plan).relation()).location();
