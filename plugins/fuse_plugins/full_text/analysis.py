@@ -103,8 +103,6 @@ class Analyzer:
         """``texts``: strings; null ones have no tokens."""
         texts = texts.cast(pa.large_string())
         ascii = pc.fill_null(pc.string_is_ascii(texts), True)
-        if self.tokenizer == "whitespace":  # a vertical tab is no blank to tantivy, and is one to Arrow
-            ascii = pc.and_(ascii, pc.invert(pc.fill_null(pc.match_substring(texts, "\x0b"), False)))
         if self.grams or self.tokenizer == "raw":
             ascii = pc.and_(ascii, False)
         plain = ascii.to_numpy(zero_copy_only=False)
