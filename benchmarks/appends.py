@@ -68,19 +68,6 @@ def looked_up(table: fuse.Table, number: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def lines(found: list[dict[str, Any]]) -> Iterator[str]:
-    facts = report.machine()
-    yield "# Tiny appends"
-    yield ""
-    yield f"Made by `python -m benchmarks.appends {' '.join(sys.argv[1:])}` on {facts['date']}; {facts['cpus']} CPUs, a local disk."
-    yield "One row an append, with a bloom index; the median of the last tenth. Lookups have nothing in memory but the open table."
-    yield ""
-    yield f"| {' | '.join(COLUMNS)} |"
-    yield "|---" * len(COLUMNS) + "|"
-    for each in found:
-        yield f"| {' | '.join(str(each[name]) for name in COLUMNS)} |"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.appends", description=__doc__)
     parser.add_argument("--appends", type=int, default=10_000)
@@ -91,9 +78,9 @@ def main() -> None:
     wanted.data.mkdir(parents=True)
     found = list(measured(str(wanted.data / "table"), wanted.appends))
     shutil.rmtree(wanted.data)
-    text = "\n".join(lines(found)) + "\n"
-    (wanted.results / "appends.md").write_text(text)
-    print(text)
+    note = "One row an append, with a bloom index; the median of the last tenth. Lookups have nothing in memory but the open table."
+    table = report.grid([{name: each[name] for name in COLUMNS} for each in found])
+    report.page(wanted.results / "appends.md", ["# Tiny appends", "", report.made_by("benchmarks.appends"), note, "", *table])
 
 
 if __name__ == "__main__":

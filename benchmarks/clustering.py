@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import math
 import shutil
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -113,14 +112,11 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=HERE / "results")
     wanted = parser.parse_args()
     shutil.rmtree(wanted.data, ignore_errors=True)
-    facts = report.machine()
-    about = f"Made by `python -m benchmarks.clustering {' '.join(sys.argv[1:])}` on {facts['date']}; {facts['cpus']} CPUs, a local disk."
     speed = rate(wanted.data, wanted.rows)
     shutil.rmtree(wanted.data)
     note = f"Small tables: blocks of {BLOCK_ROWS} rows, steps of {STEP} blocks. Blocks that only touch count as overlapping in a depth."
-    text = "\n".join(["# Reclustering", "", about, note, "", *linear(), "", *curves(), "", speed, "", reported(wanted.blocks)]) + "\n"
-    (wanted.results / "clustering.md").write_text(text)
-    print(text)
+    parts = [*linear(), "", *curves(), "", speed, "", reported(wanted.blocks)]
+    report.page(wanted.results / "clustering.md", ["# Reclustering", "", report.made_by("benchmarks.clustering"), note, "", *parts])
 
 
 if __name__ == "__main__":

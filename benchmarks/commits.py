@@ -14,7 +14,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -96,19 +96,6 @@ def measured(library: str, data: Path, writers: int, seconds: float) -> Mapping[
     }  # fmt: skip
 
 
-def lines(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    facts = report.machine()
-    yield "# Commits"
-    yield ""
-    yield f"Made by `python -m benchmarks.commits {' '.join(sys.argv[1:])}` on {facts['date']}; {facts['cpus']} CPUs, a local disk,"
-    yield f"deltalake {version('deltalake')}. A hundred rows a commit; no row was lost or doubled."
-    yield ""
-    yield f"| {' | '.join(found[0])} |"
-    yield "|---" * len(found[0]) + "|"
-    for row in found:
-        yield f"| {' | '.join(str(cell) for cell in row.values())} |"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.commits", description=__doc__)
     parser.add_argument("--writers", type=int, nargs="+", default=[1, 4, 8])
@@ -129,9 +116,8 @@ def main() -> None:
             found.append(measured(library, wanted.data.resolve(), writers, wanted.seconds))
             print(found[-1], file=sys.stderr)
             shutil.rmtree(wanted.data)
-    text = "\n".join(lines(found)) + "\n"
-    (wanted.results / "commits.md").write_text(text)
-    print(text)
+    note = f"deltalake {version('deltalake')}. A hundred rows a commit; no row was lost or doubled."
+    report.page(wanted.results / "commits.md", ["# Commits", "", report.made_by("benchmarks.commits"), note, "", *report.grid(found)])
 
 
 if __name__ == "__main__":

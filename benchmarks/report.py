@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -33,6 +33,23 @@ def machine() -> dict[str, Any]:
         "versions": {name: _version(name) for name in PACKAGES},
         "command": "python -m benchmarks " + " ".join(sys.argv[1:]),
     }
+
+
+def made_by(module: str) -> str:
+    """By what command, when and on what a page was made."""
+    facts = machine()
+    return f"Made by `{' '.join(['python -m', module, *sys.argv[1:]])}` on {facts['date']}; {facts['cpus']} CPUs, a local disk."
+
+
+def grid(rows: Sequence[Measured]) -> list[str]:
+    """Rows of the same columns as a table in Markdown."""
+    return [_row(list(rows[0])), _row(["---"] * len(rows[0])), *(_row([str(cell) for cell in row.values()]) for row in rows)]
+
+
+def page(path: Path, lines: Iterable[str]) -> None:
+    text = "\n".join(lines) + "\n"
+    path.write_text(text)
+    print(text)
 
 
 def write(folder: Path, name: str, measured: Sequence[Measured], planned: Sequence[Measured]) -> None:

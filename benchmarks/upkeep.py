@@ -18,7 +18,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -151,19 +151,6 @@ PARTS: Mapping[str, Callable[[Path, argparse.Namespace], Iterator[Cells]]] = {
 }  # fmt: skip
 
 
-def lines(found: Mapping[str, Sequence[Cells]]) -> Iterator[str]:
-    facts = report.machine()
-    yield "# Upkeep"
-    yield ""
-    yield f"Made by `python -m benchmarks.upkeep {' '.join(sys.argv[1:])}` on {facts['date']}; {facts['cpus']} CPUs, a local disk."
-    for name, rows in found.items():
-        yield from ("", f"## {name}", "")
-        yield f"| {' | '.join(rows[0])} |"
-        yield "|---" * len(rows[0]) + "|"
-        for row in rows:
-            yield f"| {' | '.join(str(cell) for cell in row.values())} |"
-
-
 def alone(part: str, wanted: argparse.Namespace) -> list[Cells]:
     """A part in a process of its own, for its peak of memory."""
     print(part, file=sys.stderr)
@@ -195,9 +182,8 @@ def main() -> None:
         wanted.data.mkdir(parents=True)
         found[part] = alone(part, wanted)
         shutil.rmtree(wanted.data)
-    text = "\n".join(lines(found)) + "\n"
-    (wanted.results / "upkeep.md").write_text(text)
-    print(text)
+    parts = [line for name, rows in found.items() for line in ("", f"## {name}", "", *report.grid(rows))]
+    report.page(wanted.results / "upkeep.md", ["# Upkeep", "", report.made_by("benchmarks.upkeep"), *parts])
 
 
 if __name__ == "__main__":
