@@ -105,6 +105,8 @@ ANSWERED = [
     "SELECT city, c FROM (SELECT city, count(*) AS c, avg(wide) AS w FROM {t} GROUP BY city) WHERE w IS NOT NULL AND c > 2",
     "SELECT upper(city) AS u, length(city), sum(n), avg(price) FROM {t} WHERE lower(city) <> 'a' GROUP BY 1, 2 HAVING u > ''",
     "SELECT year(at), date_trunc('month', at), count(*) FROM {t} WHERE CAST(at AS DATE) > DATE'2024-01-01' GROUP BY 1, 2",
+    "SELECT substr(city, 1, 2) AS s, CASE WHEN city > 'B' THEN 1 END AS x, sum(n) + 1, avg(price), max(d), count(n) FROM {t} GROUP BY 1, 2",
+    "SELECT concat(city, '!'), city, d, min(d) FROM {t} WHERE city < 'Bern' OR d > 1 GROUP BY 1, 2, 3 HAVING count(*) > 1",
     "SELECT -count(*) FROM {t} WHERE city IS NULL UNION ALL SELECT id FROM range(3)",
 ]  # fmt: skip
 LEFT = [
@@ -112,6 +114,9 @@ LEFT = [
     "SELECT city, max(big) FROM {t} GROUP BY city",
     "SELECT date_trunc('hour', at), count(*) FROM {t} GROUP BY 1",
     "SELECT CAST(d AS STRING), count(*) FROM {t} GROUP BY 1",
+    "SELECT d + 1, count(*) FROM {t} GROUP BY 1",
+    "SELECT 'all', count(*) FROM {t} GROUP BY 1",
+    "SELECT concat(city, n), count(*) FROM {t} GROUP BY 1",
     "SELECT DISTINCT city FROM {t}",
     "SELECT city, count(DISTINCT n) FROM {t} GROUP BY city",
     "SELECT city, count(*) FILTER (WHERE n > 1) FROM {t} GROUP BY city",
@@ -140,11 +145,15 @@ def test_what_it_does_not_keep_is_left_as_it_was_and_explained(tables: SparkSess
     assert any("(aggregate)" in vote["leaf"] or "GROUP BY" in vote["leaf"] for vote in votes)
 
 
+def test_of_a_constant_there_is_no_group_without_a_row(tables: SparkSession) -> None:
+    assert both(tables, "SELECT 'all', count(*) FROM {t} WHERE length(city) = 99 GROUP BY 1", "whole").collect() == []
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_any_question_has_sparks_answer(tables: SparkSession, seed: int) -> None:
     pick = random.Random(seed)
     for _ in range(3):
-        keys = pick.sample(["city", "date_trunc('day', at)", "d", "flag", "upper(city)", "day(at)"], pick.randint(0, 2))
+        keys = pick.sample(["city", "date_trunc('day', at)", "d", "flag", "upper(city)", "day(at)", "left(city, 1)"], pick.randint(0, 2))
         kept = pick.sample(KEPT, pick.randint(1, 4))
         conditions = [
             "city > 'B'",

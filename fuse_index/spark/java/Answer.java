@@ -31,20 +31,22 @@ public class Answer extends Rule {
     }
   }
 
-  private static LogicalPlan answered(Grouped grouped) {
+  private static LogicalPlan answered(Grouped asked) {
     try {
-      FuseIndex.Head head = grouped.index.head();
-      String request = grouped.request(head);
-      byte[] reply = Voters.ask(grouped.index.voter(), request);
-      if (reply[0] == 0) return grouped.plan;
-      LogicalPlan made = new States(grouped, head, reply).plan();
-      made.setTagValue(States.TAG, Answers.line(grouped, request, true));
-      return made;
+      FuseIndex.Head head = asked.index.head();
+      for (Grouped grouped = asked; grouped != null; grouped = grouped.derived ? null : grouped.byColumns()) {
+        String request = grouped.request(head);
+        byte[] reply = Voters.ask(grouped.index.voter(), request);
+        if (reply[0] == 0) continue;
+        LogicalPlan made = new States(grouped, head, reply).plan();
+        made.setTagValue(States.TAG, Answers.line(grouped, request, true));
+        return made;
+      }
     } catch (InterruptedException cancelled) {
       Thread.currentThread().interrupt();
     } catch (Throwable failure) {
       LOG.warn("an aggregate is left to Spark, because indexes could not be asked: " + failure);
     }
-    return grouped.plan;
+    return asked.plan;
   }
 }

@@ -5,8 +5,10 @@ import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.PythonFuncExpression;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction;
@@ -17,8 +19,11 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
 import scala.Function1;
 import scala.collection.mutable.ArrayBuffer;
+import scala.runtime.AbstractFunction1;
 import scala.runtime.AbstractPartialFunction;
 
 /** An aggregate right over one of our tables: nothing but projections and filters in between. */
@@ -41,6 +46,10 @@ public class Grouped {
   public final FuseIndex index;
   /** The aggregate functions, equal ones once. */
   public final List measures = new ArrayList();
+  /** What Python is asked to group by: what the plan groups by, or columns that Spark makes that of. */
+  public final List keys = new ArrayList();
+  /** Whether Spark makes groups of the keys. */
+  public boolean derived;
   /** Why nobody is asked; null where Python is. */
   private String refusal;
   private final ArrayBuffer filters = new ArrayBuffer();
@@ -80,6 +89,8 @@ public class Grouped {
     }
     scala.collection.Iterator results = found.plan.aggregateExpressions().iterator();
     while (results.hasNext()) found.measured((Expression) results.next());
+    scala.collection.Iterator groups = found.plan.groupingExpressions().iterator();
+    while (groups.hasNext()) found.keys.add(found.inlined((Expression) groups.next()));
     if (found.measures.isEmpty()) found.refusal = "without an aggregate function, Spark alone finds what is distinct";
     return found;
   }
@@ -140,11 +151,45 @@ public class Grouped {
 
   private Expression inlined(Expression expression) { return (Expression) expression.transformDown(inline); }
 
+  /** The group of this number, over the table's own columns. */
+  public Expression group(int number) { return inlined((Expression) plan.groupingExpressions().apply(number)); }
+
+  /**
+   * The same, but Python is asked to group by columns, of which Spark then makes the groups; null if it cannot. Of floats a state
+   * shows one spelling of many, so that nothing may be made of them.
+   */
+  public Grouped byColumns() {
+    Grouped found = overOurs(plan);
+    found.derived = true;
+    found.keys.clear();
+    boolean makes = false;
+    for (int i = 0; i < keys.size(); i++) {
+      Expression group = (Expression) keys.get(i);
+      boolean itself = group instanceof AttributeReference;
+      makes |= !itself;
+      if (!group.deterministic() || SubqueryExpression.hasSubquery(group)) return null;
+      scala.collection.Iterator leaves = group.collectLeaves().iterator();
+      while (leaves.hasNext()) {
+        Object leaf = leaves.next();
+        if (!(leaf instanceof AttributeReference)) continue;
+        DataType type = ((AttributeReference) leaf).dataType();
+        if (!itself && (type.sameType(DataTypes.DoubleType) || type.sameType(DataTypes.FloatType))) return null;
+        if (!found.keys.contains(leaf)) found.keys.add(leaf);
+      }
+      if (group.exists(new Python())) return null;
+    }
+    return makes && !found.keys.isEmpty() ? found : null; // of a constant there is no group where there is no row
+  }
+
+  /** What only a plan of its own evaluates. */
+  public static class Python extends AbstractFunction1 {
+    public Object apply(Object node) { return new Boolean(node instanceof PythonFuncExpression); }
+  }
+
   /** What Python is asked, of the table as it is in `head`. */
   public String request(FuseIndex.Head head) {
     ArrayBuffer groups = new ArrayBuffer();
-    scala.collection.Iterator keys = plan.groupingExpressions().iterator();
-    while (keys.hasNext()) groups.addOne(inlined((Expression) keys.next()));
+    for (int i = 0; i < keys.size(); i++) groups.addOne(keys.get(i));
     List functions = new ArrayList();
     for (int i = 0; i < measures.size(); i++) {
       AggregateFunction function = function(i);

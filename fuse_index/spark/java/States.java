@@ -1,6 +1,8 @@
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -110,7 +112,7 @@ public class States {
   private final FuseIndex.Head head;
   private final byte[] reply;
   private final List firstPart = new ArrayList();
-  /** Of the groups, then of the parts of each measure: an expression over rows. */
+  /** Of the groups, and then of the parts of each measure: an expression over rows. */
   private final List expressions = new ArrayList();
 
   /** `reply`: byte 1, the number of files as an int, a bit for each that is to be scanned, and an Arrow stream of states. */
@@ -138,10 +140,12 @@ public class States {
     if (reply.length < start) throw new IllegalStateException("an answer of " + reply.length + " bytes");
     LogicalPlan states = local(Arrays.copyOfRange(reply, start, reply.length));
     byte[] left = Arrays.copyOfRange(reply, HEAD, start);
-    boolean merging = false;
-    for (int i = 0; i < left.length; i++) merging |= left[i] != 0;
-    if (!merging) return checked(ConvertToLocalRelation$.MODULE$.apply(new Project(results(states.output(), false), states)));
-    Union both = new Union(seq(states, scanned(left)), false, false);
+    boolean some = false;
+    for (int i = 0; i < left.length; i++) some |= left[i] != 0;
+    if (!some && !grouped.derived) {
+      return checked(ConvertToLocalRelation$.MODULE$.apply(new Project(results(states.output(), false), states)));
+    }
+    LogicalPlan both = some ? (LogicalPlan) new Union(seq(states, scanned(left)), false, false) : states;
     return checked(aggregate(slice(both.output(), groups()), results(both.output(), true), both));
   }
 
@@ -161,21 +165,37 @@ public class States {
     return (LogicalPlan) grouped.plan.makeCopy(parts);
   }
 
-  private LocalRelation local(byte[] stream) {
+  private LogicalPlan local(byte[] stream) {
     scala.Tuple2 read = ArrowConverters$.MODULE$.fromBatchWithSchemaIterator(seq(stream).iterator(), null);
     ArrayBuffer rows = new ArrayBuffer();
     scala.collection.Iterator each = (scala.collection.Iterator) read._1();
     while (each.hasNext()) rows.addOne(((InternalRow) each.next()).copy());
     StructType found = (StructType) read._2();
-    if (found.length() != expressions.size()) throw new IllegalStateException(found.length() + " columns for " + expressions.size());
+    List stored = new ArrayList(grouped.keys);
+    stored.addAll(expressions.subList(groups(), expressions.size()));
+    if (found.length() != stored.size()) throw new IllegalStateException(found.length() + " columns for " + stored.size());
     ArrayBuffer columns = new ArrayBuffer();
-    for (int i = 0; i < expressions.size(); i++) {
-      Expression like = (Expression) expressions.get(i);
+    for (int i = 0; i < stored.size(); i++) {
+      Expression like = (Expression) stored.get(i);
       DataType type = found.fields()[i].dataType();
       if (!type.equals(like.dataType())) throw new IllegalStateException(type + " in the place of " + like.dataType());
       columns.addOne(new AttributeReference(name(i), type, like.nullable(), Metadata.empty(), NamedExpression$.MODULE$.newExprId(), seq()));
     }
-    return new LocalRelation(columns.toSeq(), rows.toSeq(), false, scala.Option.empty());
+    LocalRelation states = new LocalRelation(columns.toSeq(), rows.toSeq(), false, scala.Option.empty());
+    return grouped.derived ? (LogicalPlan) new Project(made(columns), states) : states;
+  }
+
+  /** The groups, made of stored keys, and the parts as they are. */
+  private Seq made(ArrayBuffer stored) {
+    Map keys = new HashMap();
+    for (int i = 0; i < grouped.keys.size(); i++) keys.put(((Attribute) grouped.keys.get(i)).exprId(), stored.apply(i));
+    ArrayBuffer columns = new ArrayBuffer();
+    for (int i = 0; i < groups(); i++) {
+      Expression group = (Expression) grouped.group(i).transformDown(new Grouped.Inline(keys));
+      columns.addOne(alias(group, name(i), NamedExpression$.MODULE$.newExprId()));
+    }
+    for (int i = grouped.keys.size(); i < stored.length(); i++) columns.addOne(stored.apply(i));
+    return columns.toSeq();
   }
 
   private Seq results(Seq columns, boolean merging) {
