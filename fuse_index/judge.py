@@ -47,7 +47,7 @@ def settle(ballot: Ballot, leaf: Leaf | Box, nulls: Nulls, judged: int = TRUE | 
     """
 
     def whole(bits: npt.NDArray[np.uint8], possible: npt.NDArray[np.bool_] | np.bool_) -> npt.NDArray[np.uint8]:
-        bits = np.where(bits == 0, np.uint8(UNKNOWN), bits & np.uint8(UNKNOWN))
+        bits = bits & np.uint8(UNKNOWN) | (bits == 0).view(np.uint8) * np.uint8(UNKNOWN)
         if isinstance(leaf, In) and has_null(leaf):
             bits = np.where(bits & FALSE, (bits & ~np.uint8(FALSE)) | NULL, bits).astype(np.uint8)
         extra = UNKNOWN & ~judged & NULL

@@ -25,7 +25,7 @@ from fuse_index.polling import Poll
 from fuse_index.predicate import Context, Leaf, Predicate
 from fuse_index.questions import Panel, Question, Questions, Voter
 from fuse_index.subjects import columns_of, subject_terms
-from fuse_index.votes import FALSE, Ballot
+from fuse_index.votes import FALSE, TRUE, Ballot
 from fuse_storage import Blocks, Table
 
 ZONE_LIMIT = 20_000
@@ -198,10 +198,10 @@ class _Planner:
                 chosen = np.flatnonzero(living)
                 final = final.take(zone_numbers(blocks.zone_offsets, chosen))
                 blocks = blocks.take(chosen)
-        rows = {zone: (votes & 1).astype(np.bool_) for zone, votes in final.rows.items() if final.kept[zone]}
+        rows = {zone: (votes & TRUE).view(np.bool_) for zone, votes in final.rows.items() if final.kept[zone]}
         certain = final.certain.copy()
         for zone, votes in final.rows.items():
-            certain[zone] = not np.any((votes & 1) & (votes >> 1 | votes >> 2))
+            certain[zone] = not np.any((votes & TRUE).view(np.bool_) & (votes != TRUE))
         seconds = perf_counter() - self.started
         segments = len(np.unique(np.searchsorted(self.table.segments().first_block, blocks.ordinals, side="right")))
         self.ledger.unanswered(self.questions)
@@ -224,7 +224,7 @@ def _explain(
     listed = table.segments()
     zone_rows = np.where(zones, blocks.zone_rows, 0)
     for zone, mask in rows.items():
-        zone_rows[zone] = int(mask.sum())
+        zone_rows[zone] = np.count_nonzero(mask)
     return Explanation(
         snapshot=table.snapshot.id,
         predicate=predicate,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -105,6 +105,9 @@ class Probe:
     judges_null: bool = False
 
 
+Decoded = TypeVar("Decoded")
+
+
 class Payload(Protocol):
     """The bytes that ``build`` made of one block, wherever they lie by now. Every read is verified."""
 
@@ -112,6 +115,13 @@ class Payload(Protocol):
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """The bytes of each (offset, length); near ranges are fetched together. Raises StorageError."""
+        ...
+
+    def decoded(self, span: tuple[int, int], decode: Callable[[bytes], Decoded], size: Callable[[Decoded], int]) -> Decoded:
+        """What ``decode`` makes of the bytes of one (offset, length), kept in memory as long as there is room.
+
+        ``decode``: the same function each time, since what it made is kept under it. ``size``: bytes of what it made.
+        """
         ...
 
 

@@ -76,7 +76,7 @@ class Scan:
         known = int(self.plan.blocks.zone_rows[certain].sum())
         for zone, mask in self.plan.rows.items():
             if certain[zone]:
-                known += int(mask.sum()) - int(self.plan.blocks.zone_rows[zone])
+                known += int(np.count_nonzero(mask)) - int(self.plan.blocks.zone_rows[zone])
         found = known + sum(len(rows) for rows in self._tables((), self.plan.zones & ~self.plan.certain, known))
         return found if self.limit is None else min(found, self.limit)
 

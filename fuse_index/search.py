@@ -7,7 +7,7 @@ does not know, or whose index is damaged, is indexed in memory for the occasion:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,7 +25,7 @@ from fuse_index.host import Host
 from fuse_index.judge import leaves
 from fuse_index.oracle import evaluate
 from fuse_index.plan import plan
-from fuse_index.plugin import BlockBatch, ColumnStatistics, Highlights, Payload, Probe, Ranks, Refusal
+from fuse_index.plugin import BlockBatch, ColumnStatistics, Decoded, Highlights, Payload, Probe, Ranks, Refusal
 from fuse_index.polling import holds_something
 from fuse_index.predicate import Call, Column, Context, Literal, Predicate, Term
 from fuse_index.reasons import Reason
@@ -267,6 +267,12 @@ class _Bytes:
 
     data: bytes
     size: int
+    kept: dict[Any, Any] = field(default_factory=dict)
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         return [self.data[start : start + length] for start, length in ranges]
+
+    def decoded(self, span: tuple[int, int], decode: Callable[[bytes], Decoded], size: Callable[[Decoded], int]) -> Decoded:
+        found: Decoded = self.kept[span, decode] if (span, decode) in self.kept else decode(self.read([span])[0])
+        self.kept[span, decode] = found
+        return found

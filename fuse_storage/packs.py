@@ -8,9 +8,9 @@ logical: they do not count the checksums. Nothing here knows what an index is.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import xxhash
 
@@ -23,6 +23,7 @@ CHUNK = 16 << 10
 
 SUM = struct.Struct("<I")
 Range = tuple[int, int]
+Decoded = TypeVar("Decoded")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,14 @@ class PackPayload:
         absolute = [(self.offset + offset, length) for offset, length in ranges]
         chunks = self._chunks({number for r in absolute for number in self._numbers(r)})
         return [self._cut(r, chunks) for r in absolute]
+
+    def decoded(self, span: Range, decode: Callable[[bytes], Decoded], size: Callable[[Decoded], int]) -> Decoded:
+        """What ``decode`` makes of the bytes of one (offset, length), kept in memory as long as there is room. Raises as ``read``.
+
+        ``decode``: the same function each time, since what it made is kept under it. ``size``: bytes of what it made.
+        """
+        name = ("decoded", self.store.url, self.key, self.offset + span[0], span[1], decode)
+        return self.cache.get(name, lambda: decode(self.read([span])[0]), size)
 
     def _numbers(self, span: Range) -> range:
         offset, length = span

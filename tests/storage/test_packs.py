@@ -156,3 +156,25 @@ def test_many_threads_read_one_payload(store: Store) -> None:
         found = list(pool.map(lambda start: payload.read([(start, 50)]), list(range(400)) * 3))
 
     assert found == [[DATA[start : start + 50]] for start in range(400)] * 3
+
+
+def test_what_is_decoded_is_kept_and_counted(store: Store) -> None:
+    cache = Cache(4000)
+    store.create("pack", seal(bytes(range(100)), 10))
+    made: list[bytes] = []
+
+    def decode(data: bytes) -> list[int]:
+        made.append(data)
+        return list(data)
+
+    payload = PackPayload(store, "pack", 10, sealed_size(100, 10), (20, 50), cache)
+    same = PackPayload(store, "pack", 10, sealed_size(100, 10), (0, 70), cache)
+
+    assert payload.decoded((5, 3), decode, lambda found: 40) == [25, 26, 27]
+    assert payload.decoded((5, 3), decode, lambda found: 40) == [25, 26, 27]
+    assert same.decoded((25, 3), decode, lambda found: 40) == [25, 26, 27]
+    assert same.decoded((25, 3), bytes.hex, len) == "191a1b"
+    assert made == [bytes([25, 26, 27])]
+    assert cache.bytes > 40 + 6
+    with pytest.raises(ValueError, match="bytes 45 to 55"):
+        payload.decoded((45, 10), decode, len)

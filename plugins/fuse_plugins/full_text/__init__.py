@@ -225,9 +225,7 @@ def _ballot(batch: BlockBatch, truths: Sequence[Truth | None]) -> Ballot:
             elif does.all():
                 bits[first + zone] = ALL
             else:
-                votes = np.full(size, NONE, np.uint8)
-                votes[may], votes[does] = SOME, ALL
-                rows[first + zone], bits[first + zone] = votes, np.bitwise_or.reduce(votes)
+                rows[first + zone] = may * np.uint8(ALL) | ~does * np.uint8(NONE)
     return Ballot(bits, rows)
 
 

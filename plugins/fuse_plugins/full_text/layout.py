@@ -177,7 +177,10 @@ def _planes(values: npt.NDArray[Any]) -> bytes:
 
 @dataclass(frozen=True, eq=False)
 class _Dictionary:
-    """``rank``: of each term its place in the order of parts; ``before``: of each place, the rows of all terms before it."""
+    """``rank``: of each term its place in the order of parts; ``before``: of each place, the rows of all terms before it.
+
+    ``places`` and ``lengths`` of the bytes of each part, from where the column begins in the payload.
+    """
 
     terms: pa.Array
     rows: Numbers
@@ -187,15 +190,20 @@ class _Dictionary:
     places: Numbers
     lengths: Numbers
 
+    @property
+    def nbytes(self) -> int:
+        numbers = (self.rows, self.rank, self.before, self.ends, self.places, self.lengths)
+        return int(self.terms.nbytes) + sum(part.nbytes for part in numbers)
+
     @classmethod
-    def read(cls, data: bytes, begin: int) -> _Dictionary:
+    def read(cls, data: bytes) -> _Dictionary:
         sizes, rows, places, lengths, text = expand(data, texts=1)
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
         terms = pa.Array.from_buffers(pa.string(), len(sizes), [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(text)])
         order, ends = _grouped(rows)
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
-        return cls(terms, rows, rank, np.concatenate([[0], np.cumsum(rows[order])]), ends, begin + places, lengths)
+        return cls(terms, rows, rank, np.concatenate([[0], np.cumsum(rows[order])]), ends, places, lengths)
 
     def find(self, term: bytes) -> int:
         """The term's number, or -1."""
@@ -275,9 +283,8 @@ class Stored:
 
     def _dictionary(self, chunk: int) -> _Dictionary:
         if chunk not in self._dictionaries:
-            start = self.summary["starts"][chunk]
-            [data] = self.payload.read([(start, self.summary["sizes"][chunk])])
-            self._dictionaries[chunk] = _Dictionary.read(data, self.summary["begin"])
+            span = self.summary["starts"][chunk], self.summary["sizes"][chunk]
+            self._dictionaries[chunk] = self.payload.decoded(span, _Dictionary.read, lambda read: read.nbytes)
         return self._dictionaries[chunk]
 
     def _hits(self, chunk: int, dictionary: _Dictionary, number: int) -> Hits:
@@ -297,7 +304,8 @@ class Stored:
     def _part(self, chunk: int, dictionary: _Dictionary, part: int) -> tuple[Numbers, Numbers | None, Numbers | None]:
         if (chunk, part) not in self._parts:
             wanted = [0, *([1] if self.wants_counts or self.wants_positions else []), *([2] if self.wants_positions else [])]
-            ranges = [(int(dictionary.places[3 * part + i]), int(dictionary.lengths[3 * part + i])) for i in wanted]
+            begin = self.summary["begin"]
+            ranges = [(begin + int(dictionary.places[3 * part + i]), int(dictionary.lengths[3 * part + i])) for i in wanted]
             read = [expand(data)[0] for data in self.payload.read(ranges)]
             counts = read[1] + 1 if len(read) > 1 else None
             self._parts[chunk, part] = read[0], counts, read[2] if len(read) > 2 else None

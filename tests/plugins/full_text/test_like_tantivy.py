@@ -59,6 +59,9 @@ class Bytes:
         self.reads += len(ranges)
         return [self.data[start : start + size] for start, size in ranges]
 
+    def decoded(self, span, decode, size):
+        return decode(self.read([span])[0])
+
 
 def stored(rows, chosen, positions=True):
     made = Inverted.of(chosen.tokens(pa.array(rows, pa.string())), len(rows))
