@@ -18,7 +18,6 @@ import fuse_storage as storage
 from fuse_index.comparing import CHANGE_TYPE, DELETE, INSERT, Pairs, Side
 from fuse_index.errors import InputError, OpaqueError
 from fuse_index.host import Host
-from fuse_index.inputs import named
 from fuse_index.judge import leaves
 from fuse_index.multisets import surplus
 from fuse_index.plan import plan
@@ -64,7 +63,7 @@ class Changing:
         refuse_strangers(before, after)
         later = replace(self, stored=after)  # type: ignore[type-var]
         names = tuple(later.schema.names) if columns is None else later._columns(columns)
-        paired = after.snapshot.key if key is None else later._columns(named(key, "key"))
+        paired = after.snapshot.key if key is None else later._columns(key)
         return Changes(before, after, after, names, paired, later._predicate(where), self.host, self.context).checked()
 
 

@@ -141,8 +141,6 @@ class ClusterKeys:
         of a struct. ``method``: ``linear``, or along a curve through 2 to 8 columns, ``zorder`` or ``hilbert``, which keeps
         rows together that are near in all of them. Raises InputError, SchemaError, InvalidArgument, Conflict.
         """
-        if isinstance(columns, str):
-            raise InputError(f"columns={columns!r}: give a list of columns, or None")
         self._writable()
         self.refresh()
         storage.cluster_by(self.snapshot, tuple(columns or ()), method)  # refused before anything is written
@@ -159,8 +157,6 @@ class ClusterKeys:
 
 def key_of(snapshot: Snapshot, by: Sequence[str] | None, method: str | None) -> ClusterKey:
     """The table's key, or the one that is given. Raises as ``Table.clustering``."""
-    if isinstance(by, str):
-        raise InputError(f"by={by!r}: give a list of columns")
     if by:
         return ClusterKey.read(snapshot, tuple(by), method or "linear")
     own = ClusterKey.of(snapshot)  # by its ids: a name may have come to mean another column

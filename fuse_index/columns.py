@@ -11,7 +11,6 @@ import pyarrow as pa
 import fuse_storage as storage
 from fuse_index import rows
 from fuse_index.errors import DefinitionError, InputError
-from fuse_index.inputs import named
 from fuse_storage import Snapshot, Step
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ class Columns:
         ``changes`` tells updates as pairs by them, and ``merge`` matches rows by them, unless told otherwise. They may be renamed, and
         are not dropped before another key is chosen. Raises InputError, SchemaError, Conflict.
         """
-        chosen = named(columns or (), "columns")
+        chosen = tuple(columns or ())
         self._writable()
         self.refresh()
         storage.key_by(self.snapshot, chosen)  # refused before anything is written

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 import fuse_storage as storage
-from fuse_index.errors import InputError
+from fuse_index.inputs import duration, moment
 from fuse_storage import Difference, Litter, Snapshot, Tag
 
 if TYPE_CHECKING:
@@ -35,12 +35,13 @@ class History:
         def _writable(self) -> None: ...
         def _move(self, stored: storage.Table) -> Snapshot: ...
 
-    def tag(self, name: str, expires: datetime | timedelta | None = None) -> Tag:
-        """Name the snapshot that this handle reads, for ever, or until a time (with zone) or for so long.
+    def tag(self, name: str, expires: datetime | timedelta | str | None = None) -> Tag:
+        """Name the snapshot that this handle reads, for ever, or until a time (with zone) or for so long (a timedelta, or ``"30d"``).
 
         Raises AlreadyExists if the name is taken, ValueError if it could be taken for a time or a snapshot id.
         """
-        return self.stored.tag(name, datetime.now(UTC) + expires if isinstance(expires, timedelta) else expires)
+        until = moment(expires, "expires") if isinstance(expires, str) else expires
+        return self.stored.tag(name, datetime.now(UTC) + until if isinstance(until, timedelta) else until)
 
     def untag(self, name: str) -> None:
         """Forget a tag; the snapshot stays as long as anything else keeps it. Raises NotFound naming near names."""
@@ -91,14 +92,18 @@ class History:
         """
         return storage.difference(self._at(since), self.stored if until is None else self._at(until))
 
-    def vacuum(self, retention: timedelta = timedelta(days=7), keep: int = 1, *, dry_run: bool = False, force: bool = False) -> Litter:
-        """Delete the files that nothing leads to: neither tags, nor what was the head of a branch within the retention.
+    def vacuum(
+        self, retention: timedelta | str = timedelta(days=7), keep: int = 1, *, dry_run: bool = False, force: bool = False
+    ) -> Litter:  # fmt: skip
+        """Delete the files that nothing leads to: neither tags, nor what was the head of a branch within the retention,
+        a timedelta or text such as ``"12h"``, ``"7d"``.
 
         ``keep`` snapshots of each branch stay in any case. Files younger than the longest allowed write (the property
         ``max_write_seconds``, a day by default) stay too, so writers may be running. ``dry_run`` counts and deletes nothing.
         Raises InvalidArgument for a retention below an hour unless ``force``, StorageError.
         """
-        return storage.collect(self.stored.store, retention, keep, dry_run, force)
+        span = duration(retention, "retention") if isinstance(retention, str) else retention
+        return storage.collect(self.stored.store, span, keep, dry_run, force)
 
     def refs(self) -> pa.Table:
         """All branches and tags: what they name, since when, until when, and which clone needs it."""
@@ -117,6 +122,4 @@ class History:
         return pa.Table.from_pylist(rows, REFS)
 
     def _at(self, at: str | datetime | None, branch: str | None = None) -> storage.Table:
-        if at is not None and not isinstance(at, str | datetime):
-            raise InputError(f"at={at!r}: give a snapshot id, a tag or a time")
         return storage.Table.open(self.stored.store, branch=branch or self.stored.branch, at=at)

@@ -67,7 +67,7 @@ class Looking:
 
         Raises InputError for a limit that is none.
         """
-        if limit is not None and (not isinstance(limit, int) or limit < 0):
+        if limit is not None and limit < 0:
             raise InputError(f"limit={limit!r}: give a number of commits, 0 or more, or None for all")
         rows = [_snapshot(entry, found) for entry, found in self.stored.snapshots(limit)]
         return pa.Table.from_pylist(rows, SNAPSHOTS)

@@ -121,7 +121,7 @@ class Mutations:
         self.refresh()
         schema = self.snapshot.schema
         batches = list(rows.batches(source, schema.arrow))
-        coming = pa.Table.from_batches(batches) if batches else schema.arrow.empty_table()
+        coming = _together(batches) if batches else schema.arrow.empty_table()
         if on is None and not (on := self.snapshot.key):
             raise InputError("the table has no key: say by which columns rows are matched, on=['id'], or give it a key with key_by(['id'])")
         sides = source_schema(coming, schema), schema
@@ -166,3 +166,11 @@ class Mutations:
         except (pa.ArrowException, ValueError, TypeError, OverflowError) as problem:
             raise InputError(f"{value!r} is no value of column {name!r}, which is {kind}: {problem}") from problem
         return lambda found: pa.repeat(scalar, found.num_rows)
+
+
+def _together(batches: Sequence[pa.RecordBatch]) -> pa.Table:
+    """Raises InputError for batches whose columns differ."""
+    if odd := next((batch for batch in batches if not batch.schema.equals(batches[0].schema)), None):
+        first, other = (", ".join(f"{field.name} {field.type}" for field in batch.schema) for batch in (batches[0], odd))
+        raise InputError(f"parts of the source differ in their columns: {first}; and {other}: make them alike")
+    return pa.Table.from_batches(batches)

@@ -94,7 +94,7 @@ class Reclustering:
         """What ``recluster`` does, as work of which portions may be done elsewhere."""
         given = {"depth": (depth, 1), "step_blocks": (step_blocks, 2), "step_bytes": (step_bytes, 1), "passes": (passes, 1)}
         for name, (value, least) in given.items():
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            if value < least:
                 raise InputError(f"{name}={value!r}: give a whole number, {least} or more")
         if step_bytes > MOST_BYTES:
             raise InputError(f"step_bytes={step_bytes}: give {MOST_BYTES} at most, as a text column in memory holds no more")

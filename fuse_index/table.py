@@ -24,6 +24,7 @@ from fuse_index.errors import DefinitionError, InputError
 from fuse_index.explain import Explanation
 from fuse_index.history import History
 from fuse_index.host import Host
+from fuse_index.inputs import checking
 from fuse_index.looking import Looking
 from fuse_index.mutation import Mutations
 from fuse_index.naming import read_term
@@ -43,6 +44,7 @@ Progress = Callable[[int, int], None]
 """Told after each step how many blocks are done, and how many there are to do."""
 
 
+@checking
 @dataclass
 class Table(History, Columns, Mutations, Compaction, Changing, ClusterKeys, Reclustering, Looking, Suggestions):
     """One snapshot of a table, and the way to its next one.
@@ -113,7 +115,7 @@ class Table(History, Columns, Mutations, Compaction, Changing, ClusterKeys, Recl
         Raises WhereError showing the place, SchemaError naming near columns; ``strict`` raises IndexFault for an index
         that does something wrong, which otherwise only costs time.
         """
-        if limit is not None and (not isinstance(limit, int) or limit < 0):
+        if limit is not None and limit < 0:
             raise InputError(f"limit={limit!r}: give a number of rows, 0 or more, or None for all")
         names = tuple(self.schema.names) if columns is None else self._columns(columns)
         return Scan(self._plan(where, indexes, strict), names, self.host.functions, limit)
@@ -128,7 +130,7 @@ class Table(History, Columns, Mutations, Compaction, Changing, ClusterKeys, Recl
         wanted, by default all; ``options``: of the index's function; ``highlight``: signs before and after what matches, in a
         column ``_highlight`` of the first column's text. Raises DefinitionError where no index ranks, and as ``scan`` does.
         """
-        if not isinstance(limit, int) or limit < 0:
+        if limit < 0:
             raise InputError(f"limit={limit!r}: give a number of rows")
         names = tuple(self.schema.names) if select is None else self._columns(select)
         searched = [columns] if isinstance(columns, str) else columns
@@ -161,9 +163,6 @@ class Table(History, Columns, Mutations, Compaction, Changing, ClusterKeys, Recl
     def _answer(
         self, group_by: Sequence[str], aggregates: Sequence[str], where: str | Predicate | None, indexes: bool, strict: bool
     ) -> Answer:  # fmt: skip
-        for name, given in (("group_by", group_by), ("aggregates", aggregates)):
-            if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(text, str) for text in given):
-                raise InputError(f"{name}={given!r}: give a list of texts")
         if twice := [text for place, text in enumerate([*group_by, *aggregates]) if text in [*group_by, *aggregates][:place]]:
             raise InputError(f"{twice[0]!r} is asked for twice: name it once")
         from fuse_index.where import parse_aggregate  # the SQL parser takes a while to import
@@ -184,15 +183,11 @@ class Table(History, Columns, Mutations, Compaction, Changing, ClusterKeys, Recl
             return None
         if isinstance(where, Predicate):
             return normalize(where, self.context)
-        if not isinstance(where, str):
-            raise InputError(f"where={where!r}: give Spark SQL text or a predicate")
         from fuse_index.where import parse  # the SQL parser takes a while to import
 
         return parse(where, self.snapshot.schema, self.context, self.host.functions)
 
     def _columns(self, names: Sequence[str]) -> tuple[str, ...]:
-        if isinstance(names, str):
-            raise storage.SchemaError(f"columns={names!r}: give a list of columns")
         found = [self.snapshot.schema.find([name], self.context.case_sensitive).name for name in names]
         if twice := [name for place, name in enumerate(found) if name in found[:place]]:
             raise storage.SchemaError(f"column {twice[0]!r} is asked for twice: name it once")

@@ -18,7 +18,7 @@ import xxhash
 
 from fuse_storage import excerpts, fitting
 from fuse_storage.cache import Cache, shared
-from fuse_storage.errors import Corrupt
+from fuse_storage.errors import RESTORE, Corrupt
 from fuse_storage.excerpts import Excerpt
 from fuse_storage.objects import Range, coalesced
 from fuse_storage.pages import Mask, Numbers, Pages
@@ -74,7 +74,7 @@ class Footer:
         parquet = int.from_bytes(data[-8:-4], "little") + 8
         start = len(data) - parquet - FOOTER_SUM
         if start < 0 or data[start : start + FOOTER_SUM] != footer_sum(data[:start] + data[start + FOOTER_SUM :]):
-            raise Corrupt(f"{where}: its footer fails its checksum; restore the file from a copy")
+            raise Corrupt(f"{where}: its footer fails its checksum; {RESTORE}")
         metadata = pq.read_metadata(pa.BufferReader(data[start + FOOTER_SUM :]))
         chunks = Footer.places(metadata)
         schema = excerpts.schema_of(memoryview(data)[start + FOOTER_SUM :])
@@ -231,6 +231,6 @@ class _Part:
                 zone, column = divmod(int(np.searchsorted(self.opened.pages.first, page, side="right")) - 1, self.opened.columns)
                 name = self.opened.metadata.schema.column(column).path
                 raise Corrupt(
-                    f"{self.store.url}/{self.block.key}: column {name!r} of zone {zone} fails its checksum; restore the file from a copy"
+                    f"{self.store.url}/{self.block.key}: column {name!r} of zone {zone} fails its checksum; {RESTORE}"
                 )
         return file

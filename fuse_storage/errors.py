@@ -16,6 +16,9 @@ StorageError          something about the store itself: permission, network, dis
 
 from __future__ import annotations
 
+RESTORE = "restore the file from a copy"
+"""What is left to do about a damaged file."""
+
 
 class StorageError(Exception):
     """The base of all errors of fuse_storage; raised as such when a store refuses or fails."""

@@ -148,7 +148,9 @@ class LocalStore:
         try:
             yield
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as refusal:
-            raise missing(f"{self.url}/{key}: there is no such file") from refusal
+            if missing is NotFound:
+                raise missing(f"{self.url}/{key}: there is no such file") from refusal
+            raise missing(f"{self.url}/{key} cannot be written: {refusal.strerror}; choose a place where folders can be made") from refusal
         except OSError as refusal:
             raise StorageError(f"{self.url}/{key}: {refusal.strerror}") from refusal
 

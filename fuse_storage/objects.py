@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from fuse_storage.errors import Corrupt, StorageError
+from fuse_storage.errors import RESTORE, Corrupt, StorageError
 
 Range = tuple[int, int]
 """(offset, length) in bytes."""
@@ -48,7 +48,7 @@ def carved(ranges: Sequence[Range], spans: Sequence[Range], fetched: Sequence[by
     """The bytes of each range, from those of the spans that ``coalesced`` made of them. Raises Corrupt if bytes lack."""
     for (offset, length), data in zip(spans, fetched, strict=True):
         if len(data) != length:
-            raise Corrupt(f"{where} ends at byte {offset + len(data)}, and should go on to {offset + length}: it was truncated")
+            raise Corrupt(f"{where} ends at byte {offset + len(data)}, and should go on to {offset + length}: it was truncated; {RESTORE}")
     if list(ranges) == list(spans):
         return list(fetched)
     starts = [offset for offset, _ in spans]

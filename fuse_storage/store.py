@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 from urllib.parse import unquote, urlsplit
 
-from fuse_storage.errors import AlreadyExists, Corrupt, NotFound, StorageError
+from fuse_storage.errors import RESTORE, AlreadyExists, Corrupt, NotFound, StorageError
 from fuse_storage.local_store import LocalStore, MemoryStore
 from fuse_storage.objects import Object, Range, carved, checked, coalesced
 
@@ -203,7 +203,7 @@ class RemoteStore:
             raise AlreadyExists(f"{self.url}/{key} already holds other bytes") from there
         except (BaseError, OSError) as refusal:
             if "416 Range Not Satisfiable" in str(refusal):
-                raise Corrupt(f"{self.url}/{key} ends before the bytes that were asked for: it was truncated") from refusal
+                raise Corrupt(f"{self.url}/{key} ends before the bytes that were asked for: it was truncated; {RESTORE}") from refusal
             raise StorageError(f"{self.url}/{key}: {_brief(refusal)}") from refusal
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from typing import Annotated
+from collections.abc import Callable, Iterator
+from typing import Annotated, TypeVar
 
 import pyarrow as pa
 import typer
@@ -14,15 +12,15 @@ from rich.text import Text
 from fuse_index import open_table, recover_table
 from fuse_index.cli import output
 from fuse_index.cli.options import At, Branch, Json, TableArgument, Where, names, pairs
+from fuse_index.errors import InputError
+from fuse_index.inputs import duration, moment
 
 app = typer.Typer()
+Read = TypeVar("Read")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name to give.")]
 Since = Annotated[str, typer.Argument(metavar="SINCE", help="Snapshot id, tag, or time.")]
 Until = Annotated[str | None, typer.Argument(metavar="[UNTIL]", help="The same; by default the newest snapshot.")]
-SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-MOST_SECONDS = 1000 * 365 * SECONDS["d"]
-"""So that no end of a duration leaves the calendar."""
 
 
 @app.command()
@@ -35,7 +33,7 @@ def tag(
     as_json: Json = False,
 ) -> None:
     """Name a snapshot, by default the newest; readers take the name as --at."""
-    made = open_table(table, branch=branch, at=at).tag(name, _time(expires))
+    made = open_table(table, branch=branch, at=at).tag(name, None if expires is None else _read(expires, "expires", moment))
     until = "" if made.expires is None else f" until {made.expires.isoformat()}"
     record = {"tag": name, "snapshot": made.snapshot_id, "expires": made.expires}
     output.report(record, f"tag {name} is snapshot {made.snapshot_id}{until}", as_json)
@@ -207,7 +205,7 @@ def vacuum(
     as_json: Json = False,
 ) -> None:
     """Delete files that no snapshot leads to any more; tags and branches keep theirs."""
-    found = open_table(table).vacuum(_duration(retention, "--retention"), keep, dry_run=dry_run, force=force)
+    found = open_table(table).vacuum(_read(retention, "retention", duration), keep, dry_run=dry_run, force=force)
     if as_json:
         output.print_json(found.to_dict())
         return
@@ -215,22 +213,9 @@ def vacuum(
     output.print_rows(output.table_of(rows, ("kind", "files", "bytes")), title="deleted" if found.deleted else "would be deleted")
 
 
-def _duration(text: str, option: str) -> timedelta:
-    """Raises typer.BadParameter."""
-    if (found := re.fullmatch(r"(\d+)([smhdw])", text)) is None:
-        raise typer.BadParameter(f"{text!r} is no duration: say 12h, 7d", param_hint=option)
-    if (seconds := int(found[1]) * SECONDS[found[2]]) > MOST_SECONDS:
-        raise typer.BadParameter(f"{text!r} is longer than a thousand years", param_hint=option)
-    return timedelta(seconds=seconds)
-
-
-def _time(text: str | None) -> datetime | None:
-    """A time, or the time after so long. Raises typer.BadParameter."""
-    if text is None:
-        return None
-    if re.fullmatch(r"\d+[smhdw]", text):
-        return datetime.now(UTC) + _duration(text, "--expires")
+def _read(text: str, option: str, reader: Callable[[str, str], Read]) -> Read:
+    """What is written there. Raises typer.BadParameter."""
     try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is neither a duration such as 30d nor a time in ISO form", param_hint="--expires") from None
+        return reader(text, option)
+    except InputError as problem:
+        raise typer.BadParameter(str(problem), param_hint=f"--{option}") from problem

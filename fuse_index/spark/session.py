@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -34,6 +35,8 @@ from fuse_index.spark.tables import INDEXES, Tables
 from fuse_index.spark.voting import Voter
 from fuse_storage import Table
 
+MASTER = re.compile(r"local(\[(\*|\d+)(, *\d+)?\]|-cluster\[.*\])?|yarn|(spark|k8s|sc)://.+")
+MASTERS = "give one such as local[4], spark://host:7077 or sc://host"
 SCHEMES = {"": ("file",), "file": ("file",), "s3": ("s3", "s3a"), "gs": ("gs",)}
 """By the scheme of a table's URL, what Hadoop may call it, the likeliest first."""
 
@@ -59,13 +62,15 @@ def connect(master: str) -> SparkSession:
 
     Raises InputError where Spark cannot be had.
     """
+    if not MASTER.fullmatch(master):  # or the JVM says so, in a page
+        raise InputError(f"no Spark at {master!r}: {MASTERS}")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or workers take any python3 on the PATH
     builder = SparkSession.builder.appName("fuse-index")
     try:
         spark = (builder.remote(master) if master.startswith("sc://") else builder.master(master)).getOrCreate()
     except (PySparkException, Py4JError) as refusal:
         said = str(refusal).strip().split("\n")[0]
-        raise InputError(f"no Spark at {master!r}: {said}; give one such as local[4], spark://host:7077 or sc://host") from refusal
+        raise InputError(f"no Spark at {master!r}: {said}; {MASTERS}") from refusal
     install(spark)
     return spark
 

@@ -140,9 +140,9 @@ def test_a_tables_own_key_makes_pairs_and_matches_sources(table):
     assert made.snapshot.key == made.clone(f"memory://changes-{uuid4().hex}").snapshot.key == ("id", "city")
     assert made.key_by(None).key == ()
     for wrong in ("id", [3], 3):
-        with pytest.raises(fuse.InputError, match="give a list of names"):
+        with pytest.raises(fuse.InputError, match="give a list of texts"):
             table.key_by(wrong)
-        with pytest.raises(fuse.InputError, match="give a list of names"):
+        with pytest.raises(fuse.InputError, match="give a list of texts"):
             table.changes(since, key=wrong)
 
 
@@ -249,7 +249,7 @@ def test_what_cannot_be_asked_is_refused(table):
     since = table.snapshot.id
     for arguments, error, says in (
         ({"key": ["nn"]}, fuse.SchemaError, "did you mean"),
-        ({"key": "id"}, fuse.InputError, "list of names"),
+        ({"key": "id"}, fuse.InputError, "list of texts"),
         ({"columns": ["i"]}, fuse.SchemaError, "did you mean"),
         ({"where": "rand() > 1"}, fuse.OpaqueError, "only Spark"),
         ({"where": "nn > 1"}, fuse.WhereError, "nn"),

@@ -1,8 +1,10 @@
 """What users open: the names that are promised, what goes in, what comes out, and what is refused how."""
 
+import inspect
 import json
 import subprocess
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
@@ -294,7 +296,7 @@ def test_names_are_matched_without_case_unless_asked_otherwise(filled):
         ({"where": "id ="}, fuse.WhereError, "id ="),
         ({"columns": ["nmae"]}, fuse.SchemaError, "did you mean .*name"),
         ({"columns": ["id", "ID"]}, fuse.SchemaError, "column 'id' is asked for twice"),
-        ({"columns": "id"}, fuse.SchemaError, "a list of columns"),
+        ({"columns": "id"}, fuse.InputError, "a list of texts"),
         ({"limit": -1}, fuse.InputError, "limit=-1"),
         ({"where": 7}, fuse.InputError, "where=7"),
     ],
@@ -437,3 +439,60 @@ def test_an_index_of_another_session_is_not_asked(filled):
 
 def test_a_table_shows_where_it_is(filled):
     assert repr(filled).startswith("Table('memory://front-")
+
+
+# --- arguments of types that nothing takes ----------------------------------------------------------------------------------
+
+STRANGE = [3, 2.5, True, "nonsense", b"x", [3], ["nonsense"], [], {}, {"x": 1}, object()]
+ARGUMENTS: dict = {
+    "add_column": ("n", "int"), "append": (ROWS,), "aggregate": (["name"], ["count(*)"]), "branch": ("b",), "change_type": ("at", "string"),
+    "changes": ("first",), "clone": ("memory://none",), "cluster_by": (["name"],), "create_index": ("j", "bloom", ["name"]),
+    "delete": ("id = -1",), "diff": ("first",), "drop_branch": ("b",), "drop_column": ("name",), "drop_index": ("i",),
+    "fast_forward": ("b",), "inspect_index": ("i",), "key_by": (["id"],), "merge": ([{"id": 1}], ["id"]), "move_column": ("id",),
+    "overwrite": (ROWS,), "rebuild_index": ("i",), "rename_column": ("name", "name"),
+    "restore": ("first",), "search": ("name", "n1"), "tag": ("t",), "untag": ("t",),
+    "update": ("id = -1", {"name": "'x'"}), "verify_index": ("i",), "index_tasks": ("i",), "deleting": ("id = -1",),
+    "updating": ("id = -1", {"name": "'x'"}), "overwriting": ("id = -1",), "merging": ([{"id": 1}], ["id"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [name for name, _ in inspect.getmembers(fuse.Table, inspect.isfunction) if not name.startswith("_")])
+def test_whatever_is_handed_over_only_our_own_errors_come_back(name, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)  # a clone may be made wherever a text points
+    table = fuse.create_table(place(), SCHEMA)
+    table.append(ROWS)
+    table.tag("first")
+    method, base = getattr(fuse.Table, name), ARGUMENTS.get(name, ())
+    for number, argument in enumerate(list(inspect.signature(method).parameters.values())[1:]):
+        for strange in STRANGE if argument.kind is not argument.VAR_KEYWORD else ():
+            given = (*base[:number], strange, *base[number + 1 :]) if number < len(base) else base
+            more = {} if number < len(base) else {argument.name: strange}
+            with suppress(fuse.FuseIndexError, fuse.StorageError):
+                method(fuse.open_table(table.stored.store), *given, **more)
+
+
+@pytest.mark.parametrize(
+    ("work", "said"),
+    [
+        (lambda table: table.vacuum(retention="soon"), "retention='soon' is no duration: say 12h, 7d"),
+        (lambda table: table.vacuum(retention=7), "retention=7: give a timedelta or a text"),
+        (lambda table: table.tag("t", expires="soon"), "expires='soon' is neither a duration such as 30d nor a time in ISO form"),
+        (lambda table: table.changes("t", key=3), r"key=3: give a list of texts such as \['id'\] or None"),
+        (lambda table: table.cluster_by([3]), r"columns=\[3\]: give a list of texts"),
+        (lambda table: table.statistics("id"), "columns='id': give a list of texts"),
+        (lambda table: table.drop_column("name", "keep"), "indexes='keep': give 'refuse' or 'drop'"),
+        (lambda table: table.append(ROWS, application="me"), "application='me': give a text and a whole number or None"),
+        (lambda table: fuse.recover_table(table.stored.store.url, ["x"]), r"heads=\['x'\]: give a dict of texts or None"),
+        (lambda table: fuse.open_table(3), "url=3: give the path or URL of a table"),
+        (lambda table: fuse.create_table(place(), SCHEMA, cluster_by="id"), "cluster_by='id': give a list of texts"),
+    ],
+)
+def test_what_is_asked_for_instead_is_said(table, work, said):
+    with pytest.raises(fuse.InputError, match=said):
+        work(table)
+
+
+def test_spans_of_time_may_be_text(table):
+    assert table.vacuum(retention="2h", dry_run=True).files == table.vacuum(retention=timedelta(hours=2), dry_run=True).files
+    assert table.tag("soon", "30d").expires - table.tag("late", timedelta(days=30)).expires < timedelta(minutes=1)
+    assert table.tag("then", "2100-01-31T12:00:00Z").expires == datetime(2100, 1, 31, 12, tzinfo=UTC)

@@ -141,5 +141,5 @@ def test_a_vacuum_says_what_it_would_delete_and_deletes_nothing_young(table):
 def test_a_time_before_the_table_and_a_wrong_at_are_named(table):
     with pytest.raises(fuse.NotFound, match="began at"):
         table.restore(datetime(2020, 1, 1, tzinfo=UTC))
-    with pytest.raises(fuse.InputError, match="at=3"):
+    with pytest.raises(fuse.InputError, match="since=3: give a text or a datetime"):
         table.diff(3)

@@ -102,7 +102,7 @@ def test_statistics_tell_of_each_block_and_column(table):
     with pytest.raises(fuse.SchemaError, match="did you mean"):
         table.statistics(["idd"])
     for limit in (-1, "2"):
-        with pytest.raises(fuse.InputError, match=r"limit=.*give a number of commits"):
+        with pytest.raises(fuse.InputError, match=r"limit=.*give a (number of commits|whole number)"):
             table.snapshots(limit)
 
 
