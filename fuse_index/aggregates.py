@@ -7,9 +7,8 @@ Values go by Spark: NULL is a group, NaN is one value and the largest, -0.0 and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import cached_property
 from typing import Any
 from typing import Literal as OneOf
@@ -24,8 +23,10 @@ from fuse_index.predicate import Literal, Term
 from fuse_index.spark_types import name_of
 from fuse_index.subjects import columns_of
 
-Function = OneOf["count", "sum", "min", "max", "avg", "hll_sketch_agg"]
-FUNCTIONS: tuple[Function, ...] = ("count", "sum", "min", "max", "avg", "hll_sketch_agg")
+Function = OneOf["count", "sum", "min", "max", "avg", "hll_sketch_agg", "hll_union_agg"]
+FUNCTIONS: tuple[Function, ...] = ("count", "sum", "min", "max", "avg", "hll_sketch_agg", "hll_union_agg")
+SKETCHES = {"hll_sketch_agg": (pa.int32(), pa.int64(), pa.string()), "hll_union_agg": (pa.binary(),)}
+"""What they are of."""
 ROW = Literal(1, pa.int32())
 """What ``count(*)`` counts."""
 
@@ -40,7 +41,7 @@ class Unaggregatable(ValueError):
 class Part:
     """A column of a state. ``total`` is a sum of integers as doubles, which is how Spark averages them."""
 
-    function: OneOf["count", "sum", "total", "min", "max", "sketch"]
+    function: OneOf["count", "sum", "total", "min", "max", "sketch", "union"]
     argument: Term
     lg_k: int = 0
     """Of a sketch: it has 2^lg_k registers."""
@@ -54,7 +55,7 @@ class Part:
                 return pa.float64()
             case "sum":
                 return sum_type(self.argument.type)
-            case "sketch":
+            case "sketch" | "union":
                 return pa.binary()
             case _:
                 return self.argument.type
@@ -72,6 +73,8 @@ class Aggregate:
     def parts(self) -> tuple[Part, ...]:
         if self.function == "hll_sketch_agg":
             return (Part("sketch", self.argument, self.lg_k),)
+        if self.function == "hll_union_agg":
+            return (Part("union", self.argument),)
         if self.function != "avg":
             return (Part(self.function, self.argument),)
         return (Part("total" if self.argument.type in INTEGERS else "sum", self.argument), Part("count", self.argument))
@@ -114,19 +117,20 @@ class Aggregation:
             kind = aggregate.argument.type
             if aggregate.function in ("min", "max") and (is_.is_nested(kind) or kind == pa.null()):
                 raise Unaggregatable(f"{aggregate.function} of {name_of(kind)} is not known here")
-            if aggregate.function == "hll_sketch_agg":
+            if aggregate.function in SKETCHES:
                 _check_sketch(aggregate)
             _ = aggregate.type
 
 
 def _check_sketch(aggregate: Aggregate) -> None:
-    kind = aggregate.argument.type
-    if kind not in (pa.int32(), pa.int64(), pa.string()):
-        raise Unaggregatable(f"hll_sketch_agg of {name_of(kind)} is not known here, only of int, bigint and string")
-    if aggregate.lg_k not in sketches.LG_K:
+    known = SKETCHES[aggregate.function]
+    if aggregate.argument.type not in known:
+        of = f"{name_of(aggregate.argument.type)} is not known here, only of {', '.join(map(name_of, known))}"
+        raise Unaggregatable(f"{aggregate.function} of {of}")
+    if aggregate.function == "hll_sketch_agg" and aggregate.lg_k not in sketches.LG_K:
         raise Unaggregatable(f"lgConfigK of hll_sketch_agg is from 4 to 21, not {aggregate.lg_k}")
     if sketches.library() is None:
-        raise Unaggregatable("hll_sketch_agg needs datasketches: pip install 'fuse-index[sketches]'")
+        raise Unaggregatable(f"{aggregate.function} needs datasketches: pip install 'fuse-index[sketches]'")
 
 
 def sum_type(kind: pa.DataType) -> pa.DataType:
@@ -181,9 +185,10 @@ def merge(asked: Aggregation, states: Sequence[pa.Table]) -> pa.Table:
 def damage(asked: Aggregation, state: pa.Table) -> str | None:
     """Why its sketches, whose bytes Arrow knows nothing of, cannot be merged; None if they can."""
     for part, column in zip(asked.parts, state.columns[len(asked.groups) :], strict=True):
-        if part.function == "sketch":
+        if part.function in ("sketch", "union"):
             try:
-                sketches.united(column.to_pylist(), part.lg_k)
+                for sketch in column.to_pylist():
+                    sketches.united([sketch], part.lg_k)
             except ValueError as refusal:
                 return str(refusal)
     return None
@@ -222,7 +227,7 @@ def _steps(part: Part, values: pa.ChunkedArray, counting: str) -> list[tuple[pa.
             return [(values, counting)]
         case "sum" | "total":
             return [(values.cast(part.type, safe=False), "sum")]
-        case "sketch":
+        case "sketch" | "union":
             return [(values, "list")]
         case bound if not is_.is_floating(part.type):
             return [(values, bound)]
@@ -239,9 +244,12 @@ def _one_list(values: pa.ChunkedArray) -> pa.ChunkedArray:
 def _read(part: Part, found: Sequence[pa.ChunkedArray], counting: str) -> pa.ChunkedArray:
     if part.function == "count":
         return pc.fill_null(found[0], 0)
-    if part.function == "sketch":
-        made = sketches.sketch_of if counting == "count" else sketches.united
-        return pa.chunked_array([pa.array([made(one.as_py(), part.lg_k) for one in found[0]], pa.binary())])
+    if part.function in ("sketch", "union"):
+        made = sketches.sketch_of if (part.function, counting) == ("sketch", "count") else sketches.united
+        try:
+            return pa.chunked_array([pa.array([made(one.as_py(), part.lg_k) for one in found[0]], pa.binary())])
+        except ValueError as refusal:
+            raise Unaggregatable(str(refusal)) from refusal
     if len(found) == 1:
         return found[0]
     bound, nan = found[0], pc.fill_null(found[1], False)
@@ -255,47 +263,3 @@ def one_spelling(values: Any) -> Any:
         return values
     unsigned = pc.add(values, pa.scalar(0.0, values.type))
     return pc.if_else(pc.is_nan(unsigned), pa.scalar(float("nan"), values.type), unsigned)
-
-
-# --- answers ----------------------------------------------------------------------------------------------------
-
-
-def finish(asked: Aggregation, merged: pa.Table) -> list[pa.ChunkedArray]:
-    """The values of the groups and of the aggregates, of a state that has each group once."""
-    parts = dict(zip(asked.parts, merged.columns[len(asked.groups) :], strict=True))
-    return [*merged.columns[: len(asked.groups)], *(_finished(aggregate, parts) for aggregate in asked.aggregates)]
-
-
-def comparable(asked: Aggregation, state: pa.Table) -> list[str]:
-    """The answer as text, equal for equal answers: in an order of its own, floats to nine digits and sketches by what is in
-    their registers, since sums and estimates depend on it."""
-    columns = [column.to_pylist() for column in finish(asked, merge(asked, [state]))]
-    for number, aggregate in enumerate(asked.aggregates, len(asked.groups)):
-        if aggregate.function == "hll_sketch_agg":
-            columns[number] = [sketches.registers(sketch) for sketch in columns[number]]
-    rows = zip(*columns, strict=True)
-    return sorted(repr([float(f"{one:.9g}") + 0.0 if isinstance(one, float) else one for one in row]) for row in rows)
-
-
-def _finished(aggregate: Aggregate, parts: Mapping[Part, pa.ChunkedArray]) -> pa.ChunkedArray:
-    if aggregate.function == "hll_sketch_agg":
-        return sketches.as_spark_writes(parts[aggregate.parts[0]])
-    if aggregate.function != "avg":
-        return parts[aggregate.parts[0]]
-    sums, counts = (parts[part] for part in aggregate.parts)
-    if is_.is_decimal(aggregate.type):
-        pairs = zip(sums.to_pylist(), counts.to_pylist(), strict=True)
-        return pa.chunked_array([pa.array([_quotient(total, count, aggregate.type.scale) for total, count in pairs], aggregate.type)])
-    some = pc.if_else(pc.equal(counts, 0), pa.scalar(None, pa.int64()), counts)
-    return pc.divide(sums, some.cast(pa.float64(), safe=False))
-
-
-WIDE = Context(prec=120, rounding=ROUND_HALF_UP)
-
-
-def _quotient(total: Decimal | None, count: int, scale: int) -> Decimal | None:
-    """As Spark divides: to 39 places first, then to those of the type, both times rounded half up."""
-    if total is None or not count:
-        return None
-    fine = WIDE.divide(total, Decimal(count)).quantize(Decimal(1).scaleb(-(MOST_DIGITS + 1)), ROUND_HALF_UP, WIDE)
-    return fine.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, WIDE)

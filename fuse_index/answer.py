@@ -17,11 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as is_
 
-from fuse_index.aggregates import ROW, Aggregate, Aggregation, Part, finish, largest_sum, largest_value, merge, state_of
+from fuse_index.aggregates import ROW, Aggregate, Aggregation, Part, largest_sum, largest_value, merge, state_of
 from fuse_index.by_keys import rest_of
 from fuse_index.definitions import Unavailable, load
 from fuse_index.errors import IndexFault, OpaqueError
 from fuse_index.explain import Explanation, Totals, Vote
+from fuse_index.finishing import finish
 from fuse_index.host import Host
 from fuse_index.keepers import Given, Index, Keeper, Statistics
 from fuse_index.oracle import evaluate_term

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.types as is_
 
 from fuse_index import spark_types
-from fuse_index.aggregates import ROW, Aggregate, Aggregation, Unaggregatable
+from fuse_index.aggregates import ROW, SKETCHES, Aggregate, Aggregation, Unaggregatable
 from fuse_index.aggregates import Function as AggregateFunction
 from fuse_index.catalyst_terms import TermReader, Tree, Unknown, value_of
 from fuse_index.like import Pattern
@@ -46,6 +46,7 @@ from fuse_storage import Schema
 TRUE = Literal(True, pa.bool_())
 FUNCTIONS: tuple[tuple[str, AggregateFunction], ...] = (
     ("Count", "count"), ("Sum", "sum"), ("Min", "min"), ("Max", "max"), ("Average", "avg"), ("HllSketchAgg", "hll_sketch_agg"),
+    ("HllUnionAgg", "hll_union_agg"),
 )  # fmt: skip
 AGGREGATES: Mapping[str, AggregateFunction] = {
     f"org.apache.spark.sql.catalyst.expressions.aggregate.{node}": function
@@ -91,7 +92,7 @@ def decode_aggregation(question: Mapping[str, Any], schema: Schema, context: Con
 def _aggregate(found: Mapping[str, Any], term: Callable[[Tree], Term]) -> tuple[Aggregate, bool]:
     function = AGGREGATES.get(found["function"])
     tree, *further = found["arguments"] or [None]
-    if function is None or tree is None or len(further) != (function == "hll_sketch_agg"):
+    if function is None or tree is None or len(further) != (function in SKETCHES):
         of = f" of {len(found['arguments'])} arguments" if function else ""
         raise Unaggregatable(f"no index keeps {found['function'].rpartition('.')[2]}{of}")
     if tree["node"] == "UnscaledValue" and function in ("sum", "avg"):
@@ -101,16 +102,19 @@ def _aggregate(found: Mapping[str, Any], term: Callable[[Tree], Term]) -> tuple[
         if function != "count" or argument.value is None:
             raise Unaggregatable(f"{function} of a constant")
         argument = ROW
-    made = Aggregate(function, argument, *(_lg_k(term(size)) for size in further))
+    made = Aggregate(function, argument, *(_lg_k(function, term(size)) for size in further))
     if made.type != spark_types.from_json(found["type"]):
         raise Unaggregatable(f"{function} is {found['type']} to Spark, and {made.type} here")
     return made, False
 
 
-def _lg_k(size: Term) -> int:
-    if not isinstance(size, Literal) or not isinstance(size.value, int):
-        raise Unaggregatable("lgConfigK of hll_sketch_agg is no number")
-    return size.value
+def _lg_k(function: AggregateFunction, given: Term) -> int:
+    """The size of a sketch; of a union none, for sketches of several sizes make none that is merged further."""
+    if function == "hll_union_agg" and given == Literal(False, pa.bool_()):
+        return 0
+    if function == "hll_union_agg" or not isinstance(given, Literal) or not isinstance(given.value, int):
+        raise Unaggregatable(f"the last argument of {function} is not known here")
+    return given.value
 
 
 class _Reader(TermReader):

@@ -36,19 +36,27 @@ def sketch_of(values: Iterable[Any], lg_k: int) -> bytes:
     return bytes(found.serialize_compact())
 
 
-def united(sketches: Iterable[bytes | None], lg_k: int) -> bytes:
-    """The sketch of all values of these. Raises ValueError for what is no sketch of that size."""
-    whole = library().hll_union(lg_k)
+def united(sketches: Iterable[bytes | None], lg_k: int = 0) -> bytes | None:
+    """The sketch of all values of these, all of one size: of any, if none is given. None if there is no sketch.
+
+    Raises ValueError for what is no sketch of that size.
+    """
+    whole = None
     for sketch in sketches:
         if sketch is not None:
-            whole.update(_read(sketch, lg_k))
+            found = _read(sketch, lg_k)
+            lg_k = found.lg_config_k
+            whole = whole or library().hll_union(lg_k)
+            whole.update(found)
+    if whole is None:
+        return sketch_of((), lg_k) if lg_k else None
     return bytes(whole.get_result(library().tgt_hll_type.HLL_8).serialize_compact())
 
 
 def as_spark_writes(found: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The sketches of a state, with the room that Spark leaves for further values."""
-    read = library().hll_sketch.deserialize
-    return pa.chunked_array([pa.array([read(sketch).serialize_updatable() for sketch in found.to_pylist()], pa.binary())])
+    """The sketches of a state, with the room that Spark leaves for further values; of none, the empty one."""
+    read, empty = library().hll_sketch.deserialize, sketch_of((), DEFAULT_LG_K)
+    return pa.chunked_array([pa.array([read(sketch or empty).serialize_updatable() for sketch in found.to_pylist()], pa.binary())])
 
 
 def registers(sketch: bytes) -> bytes:
@@ -64,6 +72,6 @@ def _read(sketch: bytes, lg_k: int) -> Any:
         found = library().hll_sketch.deserialize(sketch)
     except Exception as damage:  # of the library's own
         raise ValueError(f"{len(sketch)} bytes are no HLL sketch: {damage}") from damage
-    if found.lg_config_k != lg_k:
+    if lg_k and found.lg_config_k != lg_k:
         raise ValueError(f"a sketch has 2^{found.lg_config_k} registers, not 2^{lg_k}")
     return found

@@ -147,10 +147,14 @@ class Table(History, Columns, Mutations, Compaction, Changing, ClusterKeys, Recl
         """One row for each combination of values of ``group_by``, without any of those for all rows, as Spark would have it.
 
         ``group_by``: columns, or terms such as ``date_trunc('day', ts)``; ``aggregates``: ``count(*)``, or count, sum, min, max,
-        avg or hll_sketch_agg of a term. Columns are named as they are asked for. Statistics and indexes that keep aggregates
+        avg, hll_sketch_agg or hll_union_agg of a term. Columns are named as they are asked for. Statistics and indexes that keep aggregates
         answer what they can, other rows are read. Raises WhereError, OpaqueError for what only Spark can evaluate, and as ``scan`` does.
         """
-        return self._answer(group_by, aggregates, where, indexes, strict).table([*group_by, *aggregates], self.host.functions)
+        found = self._answer(group_by, aggregates, where, indexes, strict)
+        try:
+            return found.table([*group_by, *aggregates], self.host.functions)
+        except Unaggregatable as refusal:
+            raise InputError(f"{titled(found.asked)}: {refusal}") from refusal
 
     def explain(
         self, where: str | Predicate | None = None, group_by: Sequence[str] = (), aggregates: Sequence[str] = ()

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fuse_index.aggregates import comparable
 from fuse_index.ask import Failure, ask
 from fuse_index.batch import Batch
 from fuse_index.build import Builder
@@ -23,6 +22,7 @@ from fuse_index.definitions import Definition
 from fuse_index.domain import Box
 from fuse_index.drawing import leaves
 from fuse_index.errors import OpaqueError
+from fuse_index.finishing import comparable
 from fuse_index.host import Host
 from fuse_index.judge import Nulls
 from fuse_index.oracle import evaluate, evaluate_term

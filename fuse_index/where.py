@@ -88,7 +88,7 @@ def parse_term(
 def parse_aggregate(
     text: str, schema: Schema, context: Context = DEFAULT, functions: Mapping[str, Function] | Iterable[Function] = ()
 ) -> Aggregate:
-    """``count(*)``, or the count, sum, min, max, avg or hll_sketch_agg of a term. Raises WhereError."""
+    """``count(*)``, or the count, sum, min, max, avg, hll_sketch_agg or hll_union_agg of a term. Raises WhereError."""
     reader = _Reader(Tokens.read(text), schema, context, _by_name(functions))
     try:
         found = reader.aggregate(reader.tree("an aggregate"))

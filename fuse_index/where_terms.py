@@ -31,7 +31,7 @@ Node = Any
 """A node of the parser's tree; its versions differ in what they call the class."""
 
 TIMESTAMP = pa.timestamp("us", "UTC")
-KEPT = "known are count(*), and count, sum, min, max, avg and hll_sketch_agg of a term, without DISTINCT, FILTER or OVER"
+KEPT = "known are count(*), and count, sum, min, max, avg, hll_sketch_agg and hll_union_agg of a term, without DISTINCT, FILTER or OVER"
 
 OPERATORS: Mapping[type[Any], Operator] = {
     exp.EQ: "=", exp.NullSafeEQ: "<=>", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
@@ -106,6 +106,8 @@ class TermReader:
         lg_k = 0
         if name == "hll_sketch_agg" and arguments:
             lg_k, arguments = self._lg_k(arguments[1:]), arguments[:1]
+        if name == "hll_union_agg" and len(arguments) == 2 and self.term(arguments[1]) == Literal(False, pa.bool_()):
+            arguments = arguments[:1]  # sketches of one size, as without it
         if name not in FUNCTIONS or len(arguments) != 1 or isinstance(arguments[0], exp.Distinct):
             raise Unknown(f"{self.original(node)}; {KEPT}")
         if name == "count" and isinstance(arguments[0], exp.Star):

@@ -116,7 +116,7 @@ def _stream(found: Answer, unscaled: Sequence[bool]) -> bytes:
         own = [parts[part] for part in aggregate.parts]
         if digits:
             own[0] = _digits(own[0]).cast(pa.float64() if aggregate.function == "avg" else pa.int64(), safe=False)
-        if aggregate.function == "hll_sketch_agg":
+        if aggregate.function == "hll_sketch_agg":  # of a union there may be none, which Spark is to know
             own[0] = as_spark_writes(own[0])
         columns += own
     names = [f"column{number}" for number in range(len(columns))]

@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pytest
 
-from fuse_index.aggregates import comparable, merge
+from fuse_index.aggregates import merge
+from fuse_index.finishing import comparable
 from fuse_index.oracle import evaluate_term
 from fuse_index.plugin import Aggregation, Answers, Probe, Refusal, state_of
 from fuse_index.testing.keeping import KindTests

@@ -11,7 +11,7 @@ import pytest
 
 import fuse_index as fuse
 from fuse_index import sketches
-from fuse_index.errors import DefinitionError, WhereError
+from fuse_index.errors import DefinitionError, InputError, WhereError
 from fuse_index.host import Host
 from fuse_index.plugin import Aggregation, Input
 from fuse_index.predicate import Column, Literal
@@ -59,16 +59,20 @@ class TestAggregates(IndexTests):
         return samples[column.path[0]]
 
 
+TYPES = {
+    "city": pa.string(), "amount": pa.float64(), "n": pa.int32(), "at": pa.timestamp("us", "UTC"), "tags": pa.list_(pa.int32()),
+    "sketch": pa.binary(),
+}  # fmt: skip
+
+
 @pytest.fixture
 def sales(tmp_path):
-    host = Host([min_max, AggregateIndex])
-    return fuse.create_table(str(tmp_path / "t"), "city STRING, amount DOUBLE, n INT, at TIMESTAMP, tags ARRAY<INT>", host=host)
+    return fuse.create_table(str(tmp_path / "t"), pa.schema(TYPES), host=Host([min_max, AggregateIndex]))
 
 
 def rows(**given):
-    types = {"city": pa.string(), "amount": pa.float64(), "n": pa.int32(), "at": pa.timestamp("us", "UTC"), "tags": pa.list_(pa.int32())}
     count = len(next(iter(given.values())))
-    return pa.table({name: pa.array(given.get(name, [None] * count), kind) for name, kind in types.items()})
+    return pa.table({name: pa.array(given.get(name, [None] * count), kind) for name, kind in TYPES.items()})
 
 
 @pytest.mark.parametrize(
@@ -93,6 +97,8 @@ def rows(**given):
         (["city"], ["hll_sketch_agg(n, 22)"], WhereError, "from 4 to 21, not 22"),
         (["city"], ["hll_sketch_agg(n, 12, 12)"], WhereError, "from 4 to 21, or left out"),
         (["city"], ["hll_sketch_agg(n, 12L)"], WhereError, "from 4 to 21, or left out"),
+        (["city"], ["hll_union_agg(city)"], WhereError, "hll_union_agg of string is not known here, only of binary"),
+        (["city"], ["hll_union_agg(sketch, true)"], WhereError, "no aggregate that is known here"),
         (["city"], ["hll_sketch_agg(n, /* registers */ 14)"], DefinitionError, "without comments"),
         (["city"], ["max((SELECT 1))"], WhereError, "no aggregate"),
         (["city"], ["sum(rand())"], WhereError, "rand"),
@@ -154,6 +160,24 @@ def test_of_a_block_whose_sketches_are_of_another_size_the_rows_are_read(sales, 
 
     assert explanation.blocks.kept == 1
     assert any(vote.reason == "CORRUPT" and "2^11 registers, not 2^12" in vote.detail for vote in explanation.votes)
+
+
+def test_sketches_that_a_table_holds_are_united_and_those_of_other_sizes_refused(sales):
+    sales.create_index("x", "aggregate", ["city"], aggregates=["hll_union_agg(sketch)"])
+    for first in (0, 50):
+        made = [sketches.sketch_of(range(first, first + 100), 10), None, sketches.sketch_of(range(300), 10), None]
+        sales.append(rows(city=["a", "a", "b", "c"], sketch=made))
+
+    assert sales.explain(None, ["city"], ["hll_union_agg(sketch)"]).blocks.kept == 0
+    found = {row["city"]: row["hll_union_agg(sketch)"] for row in sales.aggregate(["city"], ["hll_union_agg(sketch)"]).to_pylist()}
+    expected = {"a": sketches.sketch_of(range(150), 10), "b": sketches.sketch_of(range(300), 10), "c": sketches.sketch_of((), 12)}
+    assert {city: sketches.registers(one) for city, one in found.items()} == {c: sketches.registers(one) for c, one in expected.items()}
+
+    sales.append(rows(city=["a"], sketch=[sketches.sketch_of([1], 12)]))
+    with pytest.raises(InputError, match=r"2\^12 registers, not 2\^10"):
+        sales.aggregate(["city"], ["hll_union_agg(sketch)"])
+    with pytest.warns(fuse.PluginWarning, match="3 bytes are no HLL sketch"):
+        sales.append(rows(city=["a"], sketch=[b"abc"]))
 
 
 def test_the_guide_runs_as_it_is_printed(tmp_path, capsys):

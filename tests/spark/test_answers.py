@@ -18,7 +18,7 @@ from pyspark.sql.functions import hll_sketch_agg, hll_sketch_estimate
 
 import fuse_index as fuse
 from fuse_index import spark as fuse_spark
-from fuse_index.sketches import registers
+from fuse_index.sketches import registers, sketch_of
 from fuse_index.spark import tables as spark_tables
 from fuse_index.spark.session import _sessions
 from fuse_storage import shared
@@ -302,6 +302,38 @@ def test_sketches_are_those_that_spark_would_make(spark: SparkSession, tmp_path:
     assert whole.collect()[0].n == pytest.approx(len(set(ids) - {None}), rel=0.05)
 
 
+def test_sketches_that_a_table_holds_are_united_as_spark_does(spark: SparkSession, tmp_path: Path) -> None:
+    fuse_spark.install(spark)
+    url = str(tmp_path / "t")
+    table = fuse.create_table(url, "city STRING, part INT, s BINARY")
+    made = [sketch_of(range(300 * i, 300 * i + 500), 10) for i in range(4)]
+    held = [[made[0], None], [None, made[2]], [made[2], made[3]]]  # groups that have no sketch in one block have them in others
+    keys = {"city": [*"aab", None], "part": pa.array([1, 2, 1, 1], pa.int32())}
+    blocks = [pa.table({**keys, "s": [*pair, None, None]}) for pair in held]
+    table.append(blocks[0])
+    table.create_index("x", "aggregate", ["city", "part"], build=False, aggregates=["hll_union_agg(s)", "count(*)"])
+    table.append(blocks[1])
+    table.append(blocks[2])
+    for name, indexes in (("united", True), ("united_plain", False)):
+        fuse_spark.read(spark, url, indexes=indexes).createOrReplaceTempView(name)
+    for key in ("city", "part", "concat(city, part)"):
+        query = f"SELECT {key} AS k, hll_union_agg(s) AS u, count(*) FROM {{t}} GROUP BY 1 ORDER BY 1"
+        found, right = (spark.sql(query.format(t=name)) for name in ("united", "united_plain"))
+
+        assert answered(found) == "partly"
+        assert list(map(_sketches, found.collect())) == list(map(_sketches, right.collect()))
+    table.refresh_index("x")
+    for view, indexes in (("united", True), ("united_plain", False)):
+        fuse_spark.read(spark, url, indexes=indexes).createOrReplaceTempView(view)
+    for key in ("city", "left(city, 1)"):
+        query = f"SELECT {key} AS k, hll_union_agg(s, false) AS u FROM {{t}} GROUP BY 1 ORDER BY 1"
+        found, right = (spark.sql(query.format(t=name)) for name in ("united", "united_plain"))
+
+        assert answered(found) == "whole"
+        assert list(map(_sketches, found.collect())) == list(map(_sketches, right.collect()))
+    assert answered(spark.sql("SELECT city, hll_union_agg(s, true) FROM united GROUP BY 1")) == ""
+
+
 def _sketches(row: Any) -> list[Any]:
     """A sketch as what its registers hold: its estimate also depends on how rows were divided, in Spark itself too."""
-    return [registers(bytes(value)) if isinstance(value, bytearray) else value for value in row]
+    return [registers(bytes(value)) if isinstance(value, bytes | bytearray) else value for value in row]

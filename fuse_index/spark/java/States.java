@@ -9,7 +9,9 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Cast$;
 import org.apache.spark.sql.catalyst.expressions.Coalesce;
+import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.If;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
@@ -129,6 +131,10 @@ public class States {
         boolean whole = value.dataType() instanceof DecimalType || value.dataType().sameType(DataTypes.DoubleType);
         expressions.add(new Sum(whole ? value : cast(value, DataTypes.DoubleType)).toAggregateExpression());
         expressions.add(new Count(seq(value)).toAggregateExpression());
+      } else if (function instanceof HllUnionAgg) {
+        Expression none = new EqualTo(new Count(seq(((HllUnionAgg) function).left())).toAggregateExpression(), Literal$.MODULE$.apply(new Long(0L)));
+        Expression measure = (Expression) grouped.measures.get(i);
+        expressions.add(new If(none, Literal$.MODULE$.create(null, measure.dataType()), measure)); // an empty one would have a size
       } else {
         expressions.add(grouped.measures.get(i));
       }
@@ -219,8 +225,12 @@ public class States {
       Expression finish = ((Average) function).evaluateExpression();
       return (Expression) finish.transformDown(new Buffer((Average) function, sum, merging ? total(count) : count));
     }
+    if (function instanceof HllUnionAgg && !merging) {
+      Object empty = ((HllUnionAgg) function).eval(scala.Option.empty());
+      return new Coalesce(seq(part, Literal$.MODULE$.create(empty, function.dataType())));
+    }
     if (!merging) return part;
-    if (function instanceof HllSketchAgg) return new HllUnionAgg(part, false).toAggregateExpression();
+    if (function instanceof HllSketchAgg || function instanceof HllUnionAgg) return new HllUnionAgg(part, false).toAggregateExpression();
     AggregateFunction again = (AggregateFunction) function.withNewChildren(seq(part));
     return cast(again.toAggregateExpression(), function.dataType());
   }
