@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as is_
 
-from fuse_index.domain import Box
+from fuse_index.boxes import Box
 from fuse_index.plugin import Function, Input
 from fuse_index.predicate import And, Call, Compare, Contains, EndsWith, In, IsNull, JsonPath, Leaf, Like, Literal, StartsWith, Term
 

@@ -15,7 +15,7 @@ from operator import and_, or_
 import numpy as np
 import numpy.typing as npt
 
-from fuse_index.domain import Box
+from fuse_index.boxes import Box
 from fuse_index.predicate import And, Call, Compare, In, IsNull, Leaf, Literal, Not, Or, Predicate
 from fuse_index.votes import FALSE, NULL, TRUE, UNKNOWN, Ballot
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fuse_index.ask import Failure
-from fuse_index.domain import Box
+from fuse_index.boxes import Box
 from fuse_index.errors import IndexFault
 from fuse_index.explain import Vote
 from fuse_index.judge import leaves

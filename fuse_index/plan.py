@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fuse_index.batch import Indices, zone_numbers
+from fuse_index.boxes import Box
 from fuse_index.definitions import Definition, load
-from fuse_index.domain import Box
 from fuse_index.explain import Explanation, Totals
 from fuse_index.host import Host
 from fuse_index.judge import decide, wishes

@@ -23,7 +23,9 @@ import pyarrow as pa
 from fuse_index import json_documents, json_paths
 from fuse_index.aggregates import Aggregate, Aggregation, Part, state_of
 from fuse_index.ask import together
-from fuse_index.domain import Box, Domain, Interval
+from fuse_index.boxes import Box
+from fuse_index.domain import Domain, Interval
+from fuse_index.functions import Function
 from fuse_index.predicate import Call, Context, Leaf, Term
 from fuse_index.reasons import Reason
 from fuse_index.sketches import DEFAULT_LG_K
@@ -290,31 +292,3 @@ class Answers(Protocol):
         It may have several rows of one group: what ``state_of`` gives of the block's rows, or anything that merges to the same.
         """
         ...
-
-
-@dataclass(frozen=True)
-class Function:
-    """A boolean function for predicates and for Spark SQL.
-
-    ``evaluate`` is its oracle: from Arrow arrays (constants as scalars, but never all of them) to a bool array. The last
-    ``optional`` arguments may be left out, and are then not given to it. ``constants`` are the numbers of arguments that
-    must be constants other than NULL. ``check``, from the values of all arguments (None for what is no constant), raises
-    ValueError for what makes no sense: so that a mistake is said before a row is read.
-
-    ``native``: from the arguments, each a ``Literal`` or the SQL text that stands for it, to Spark SQL text of the same
-    meaning, or None where Spark cannot say it; then ``narrows`` may give, likewise, a plainer condition that is true wherever
-    the function is and NULL where it is NULL, so that fewer rows go to Python. ``implies``: leaves that are true on every row on
-    which the call is true, so that other indexes can vote on them.
-    """
-
-    name: str
-    argument_types: tuple[pa.DataType, ...]
-    evaluate: Callable[..., pa.Array]
-    native: Callable[..., str | None] | None = None
-    implies: Callable[[Call], Sequence[Leaf]] | None = None
-    null_on_null: bool = True
-    """NULL exactly where an argument is NULL; otherwise the engine takes "may be NULL" as possible."""
-    optional: int = 0
-    constants: frozenset[int] = frozenset()
-    check: Callable[..., None] | None = None
-    narrows: Callable[..., str | None] | None = None

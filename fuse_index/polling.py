@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from fuse_index.ask import Failure, ask
 from fuse_index.batch import Batch, Indices, zone_numbers
-from fuse_index.domain import Box
+from fuse_index.boxes import Box
 from fuse_index.judge import Nulls, has_null, is_null_test, null_test, outcomes_on_null, settle
 from fuse_index.ledger import Ledger
 from fuse_index.oracle import evaluate_constant

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fuse_index.ask import Failure, ask
+from fuse_index.boxes import Box
 from fuse_index.definitions import Definition, Unavailable
-from fuse_index.domain import Box
 from fuse_index.host import Host
 from fuse_index.judge import groups, has_null, is_null_literal, is_null_test, leaves
 from fuse_index.plugin import IndexKind, Input, Probe, Refusal, Votes

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fuse_index.domain import Box
+from fuse_index.boxes import Box
 from fuse_index.predicate import (
     And,
     Call,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fuse_index.domain import Box
+from fuse_index.boxes import Box
 from fuse_index.judge import leaves
 from fuse_index.predicate import (
     Call,

@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from fuse_index.ask import Failure, ask
 from fuse_index.batch import Batch
+from fuse_index.boxes import Box
 from fuse_index.build import Builder
 from fuse_index.definitions import Definition
-from fuse_index.domain import Box
 from fuse_index.drawing import leaves
 from fuse_index.errors import OpaqueError
 from fuse_index.finishing import comparable

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fuse_index.domain import Box
+from fuse_index.boxes import Box
 from fuse_index.errors import OpaqueError
 from fuse_index.judge import Nulls
 from fuse_index.oracle import evaluate

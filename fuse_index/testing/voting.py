@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fuse_index.domain import Box
+from fuse_index.boxes import Box
 from fuse_index.plugin import Ballot, ColumnStatistics, Input, Probe, RollsUp
 from fuse_index.predicate import Column, Leaf, Term
 from fuse_index.testing import draws, worlds

@@ -16,7 +16,7 @@ from typing import Any, get_args
 import pyarrow as pa
 import pyarrow.types as is_
 
-from fuse_index.domain import Box
+from fuse_index.boxes import Box
 from fuse_index.predicate import (
     And,
     Compare,

@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import fuse_index as fuse
-from fuse_index.domain import Box
+from fuse_index.boxes import Box
 from fuse_index.plugin import NONE, Ballot, Input, Probe, json_documents, json_paths
 from fuse_index.predicate import And, Call, Cast, Column, Compare, In, IsNull, JsonPath, Like, Literal, StartsWith
 from fuse_index.testing import IndexTests

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuse_index.domain import Box, Domain, Interval, prefix_end
+from fuse_index.boxes import Box
+from fuse_index.domain import Domain, Interval, prefix_end
 from fuse_index.oracle import evaluate
 from fuse_index.predicate import And, Column, Compare, Contains, In, IsNull, Like, Literal, Not, Or, StartsWith
 

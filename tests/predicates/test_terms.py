@@ -11,7 +11,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from fuse_index.domain import Box
+from fuse_index.boxes import Box
 from fuse_index.predicate import And, Call, Cast, Column, Compare, In, IsNull, JsonPath, Like, Literal, Not, Opaque, Or
 from fuse_index.render import sql
 from fuse_index.spark_types import from_json, from_name, name_of
