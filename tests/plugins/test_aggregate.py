@@ -90,7 +90,7 @@ def rows(**given):
         (["city"], "count(*)", DefinitionError, "is to be a list of texts"),
         (["row_number() OVER (ORDER BY n)"], ["count(*)"], WhereError, "windows are known to Spark alone"),
         (["date_trunc(city, at)"], ["count(*)"], WhereError, "the unit of date_trunc is a string, not city"),
-        (["city", None], ["count(*)"], DefinitionError, "cannot be on None: give the name"),
+        (["city", None], ["count(*)"], InputError, "give a list of texts"),
         (["city"], ["first(n)"], WhereError, "first"),
         (["city"], ["approx_count_distinct(n)"], WhereError, "approx_count_distinct"),
         (["city"], ["hll_sketch_agg(amount)"], WhereError, "hll_sketch_agg of double"),
