@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import wraps
 from numbers import Integral
+from os import PathLike
 from typing import Any, TypeVar
 
 import numpy as np
@@ -31,7 +32,8 @@ MOST_SECONDS = 1000 * 365 * SECONDS["d"]
 def checked(function: F) -> F:
     """The same function, which raises InputError for an argument of a type that it does not take."""
     signature = inspect.signature(function)
-    known = {name: kinds for name, one in signature.parameters.items() if (kinds := _kinds(one.annotation))}
+    single = {name: one.annotation for name, one in signature.parameters.items() if one.kind is not one.VAR_KEYWORD}
+    known = {name: kinds for name, annotation in single.items() if (kinds := _kinds(annotation))}
 
     @wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
@@ -71,7 +73,10 @@ KINDS: Mapping[str, _Kind] = {
     "datetime": _Kind(lambda given: isinstance(given, datetime), "a datetime"),
     "timedelta": _Kind(lambda given: isinstance(given, timedelta), "a timedelta"),
     "Predicate": _Kind(lambda given: isinstance(given, Predicate), "a predicate"),
+    "Path": _Kind(lambda given: isinstance(given, PathLike), "a path"),
     "Progress": _Kind(callable, "a function"),
+    "SparkSession": _Kind(lambda given: hasattr(given, "createDataFrame"), "a SparkSession"),
+    "DataFrame": _Kind(lambda given: hasattr(given, "mapInArrow"), "a DataFrame"),
     "tuple[str, int]": _Kind(lambda given: isinstance(given, tuple) and list(map(type, given)) == [str, int], "a text and a whole number"),
     "tuple[str, str]": _Kind(lambda given: isinstance(given, tuple) and list(map(type, given)) == [str, str], "two texts"),
 }

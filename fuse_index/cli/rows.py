@@ -93,6 +93,8 @@ def merge(
     """Bring in the rows of files by their keys."""
     target = open_table(table, branch=branch)
     before = target.snapshot
+    if insert_where is not None and not insert:
+        raise typer.BadParameter("--no-insert leaves no rows to insert", param_hint="--insert-where")
     others = {"delete": delete_others_where} if delete_others or delete_others_where is not None else None
     after = target.merge(
         _rows(files, target), None if on is None else names(on), matched=_clauses(matched),

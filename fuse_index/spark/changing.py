@@ -17,6 +17,7 @@ from fuse_index.clauses import Given
 from fuse_index.compaction import Joiner, join
 from fuse_index.edits import Rewritten, rewrite, stage
 from fuse_index.host import Host
+from fuse_index.inputs import checked
 from fuse_index.predicate import Context
 from fuse_index.reclustering import PASSES, STEP_BLOCKS, STEP_BYTES, Progress, Sorter, sort, told
 from fuse_index.spark.jobs import slots_of, target
@@ -51,12 +52,14 @@ class Target:
         return Table(self.place.open(), self.host or Host.discover(), self.context)
 
 
+@checked
 def delete(spark: SparkSession, url: str, where: str, *, branch: str = "main", host: Host | None = None, **store: str) -> None:
     """Delete the rows that the condition is true on; see ``Table.delete``."""
     to = Target.of(spark, url, branch, host, store)
     _done(spark, near_table(spark, lambda: to.open().deleting(where, to.pieces)))
 
 
+@checked
 def update(
     spark: SparkSession, url: str, where: str | None, set: Mapping[str, Any], *,
     branch: str = "main", host: Host | None = None, **store: str,
@@ -66,6 +69,7 @@ def update(
     _done(spark, near_table(spark, lambda: to.open().updating(where, set, to.pieces)))
 
 
+@checked
 def merge(
     spark: SparkSession, url: str, source: DataFrame, on: Sequence[str] | None = None,
     matched: Given = "update", not_matched: Given = "insert", not_matched_by_source: Given = None, *,
@@ -76,6 +80,7 @@ def merge(
     _done(spark, near_table(spark, lambda: to.open().merging(rows, on, matched, not_matched, not_matched_by_source, to.pieces)))
 
 
+@checked
 def overwrite(
     spark: SparkSession, url: str, rows: DataFrame, where: str | None = None, *,
     branch: str = "main", host: Host | None = None, **store: str,
@@ -89,6 +94,7 @@ def overwrite(
     _done(spark, work)
 
 
+@checked
 def compact(spark: SparkSession, url: str, *, branch: str = "main", host: Host | None = None, **store: str) -> None:
     """Join small blocks and segments; see ``Table.compact``."""
     to = Target.of(spark, url, branch, host, store)
@@ -101,6 +107,7 @@ def compact(spark: SparkSession, url: str, *, branch: str = "main", host: Host |
     near_table(spark, partial(_gathered, work))
 
 
+@checked
 def recluster(
     spark: SparkSession, url: str, depth: int = 2, step_blocks: int = STEP_BLOCKS, step_bytes: int = STEP_BYTES, passes: int = PASSES,
     progress: Progress | None = None, *, branch: str = "main", host: Host | None = None, **store: str,

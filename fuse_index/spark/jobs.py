@@ -16,6 +16,7 @@ from pyspark.sql.functions import col
 
 from fuse_index import lifecycle
 from fuse_index.host import Host, PluginWarning
+from fuse_index.inputs import checked
 from fuse_index.lifecycle import Built, Task
 from fuse_index.ordering import ClusterKey
 from fuse_index.spark.near import active, in_tasks, is_connect, near_table
@@ -45,6 +46,7 @@ class Layout:
     block_rows: int = BLOCK_ROWS
 
 
+@checked
 def write(df: DataFrame, url: str, mode: str = "append", *, branch: str = "main", rows: int | None = None, **store: str) -> None:
     """Write like ``df.write.format("fuse").mode(mode).save(url)``, with rows kept together and blocks filled.
 
@@ -82,6 +84,7 @@ def _column(path: tuple[str, ...]) -> Column:
     return col(".".join("`" + name.replace("`", "``") + "`" for name in path))
 
 
+@checked
 def build_index(
     spark: SparkSession, url: str, name: str, rebuild: bool = False, *, branch: str = "main", host: Host | None = None, **store: str
 ) -> None:  # fmt: skip

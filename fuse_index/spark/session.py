@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -24,6 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from fuse_index.errors import InputError
 from fuse_index.explain import Explanation, Vote
 from fuse_index.host import Host
+from fuse_index.inputs import checked
 from fuse_index.opening import open_table
 from fuse_index.reasons import Reason
 from fuse_index.spark import functions, native, source
@@ -87,8 +89,9 @@ def install(spark: SparkSession, host: Host | None = None) -> None:
         _session(spark, host)
 
 
+@checked
 def read(
-    spark: SparkSession, url: str, branch: str = "main", at: str | datetime | None = None, *, indexes: bool = True,
+    spark: SparkSession, url: str | Path, branch: str = "main", at: str | datetime | None = None, *, indexes: bool = True,
     options: Mapping[str, str] | None = None,
 ) -> DataFrame:  # fmt: skip
     """A DataFrame over a table, for Spark SQL and DataFrames alike: each query reads only blocks that may hold an answer.
@@ -98,9 +101,10 @@ def read(
     the object store for us; Spark has its own. Raises StorageError.
     """
     if is_connect(spark):
-        return _through_source(spark, Place(url, branch, _text(at), _pairs(options)), "Spark Connect has no JVM here to ask indexes from")
+        place = Place(str(url), branch, _text(at), _pairs(options))
+        return _through_source(spark, place, "Spark Connect has no JVM here to ask indexes from")
     table = Table.open(url, branch=branch, at=at, options=options)
-    pinned = Place(url, branch, table.snapshot.id, _pairs(options))
+    pinned = Place(str(url), branch, table.snapshot.id, _pairs(options))
     scheme = _scheme(spark, table.store.url)
     if scheme is None:
         return _through_source(spark, pinned, f"Spark has no file system for {table.store.url}")

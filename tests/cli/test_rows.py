@@ -22,6 +22,7 @@ def test_rows_are_deleted_updated_overwritten_and_merged(run, people, tmp_path):
     told = run("merge", people, new, *conditions, "--delete-others-where", "target.id = 20", "--json").json
     assert [told[f"{what}_rows"] for what in ("updated", "inserted", "deleted")] == [1, 1, 2]
     assert run("merge", people, new, "--matched", "remove").code == 2
+    assert run("merge", people, new, "--no-insert", "--insert-where", "source.id > 1").code == 2
     new.write_text("id,name,city\n7,name 7,Oslo\n40,name 40,Rome\n")
     assert run("overwrite", people, new, "--where", "city IN ('Oslo', 'Rome')").code == 0
     assert run("query", people, "--where", "city IN ('Oslo', 'Rome')", "--count").out == "2\n"

@@ -144,6 +144,13 @@ def test_what_cannot_be_done_is_refused_by_name_and_changes_nothing(spark: Spark
         fuse_spark.overwrite(spark, url, source(spark).selectExpr("*", "now() AS at"), "id < 600")
     with pytest.raises(fuse.NotFound):
         fuse_spark.delete(spark, f"{url}x", "id = 1")
+    for wrong in (
+        lambda: fuse_spark.delete(spark, url, 3), lambda: fuse_spark.merge(spark, url, [{"id": 1}], ["id"]),
+        lambda: fuse_spark.merge(spark, url, source(spark), "id"), lambda: fuse_spark.recluster(spark, url, "deep"),
+        lambda: fuse_spark.compact(url, spark), lambda: fuse_spark.read(spark, url, at=3), lambda: fuse_spark.write(3, url),
+    ):  # fmt: skip
+        with pytest.raises(fuse.InputError, match="give a "):
+            wrong()
     fuse_spark.delete(spark, url, "id = -1")
 
     assert table.refresh().snapshot.sequence == 3
