@@ -158,8 +158,8 @@ class Mutations:
         if callable(value):
             return lambda found: value(found)
         if isinstance(value, str):
-            term = read_term(value, schema, self.host, self.context)
-            return lambda found: evaluate_term(term, found, self.context, self.host.functions)
+            term = read_term(value, schema, self.host, self.context, arithmetic=True)
+            return lambda found: evaluate_term(term, found, self.context, self.host.functions, strict=True)
         kind = schema.find([name]).type
         try:
             scalar = pa.scalar(value, kind)

@@ -67,15 +67,15 @@ def condition_of(name: str, kind: IndexKind, options: Any, schema: Schema, host:
     return where
 
 
-def read_term(given: str | Term, schema: Schema, host: Host, context: Context) -> Term:
-    """A column by its exact name, or else the text of a term. Raises WhereError."""
+def read_term(given: str | Term, schema: Schema, host: Host, context: Context, arithmetic: bool = False) -> Term:
+    """A column by its exact name, or else the text of a term, also of ``arithmetic``. Raises WhereError."""
     if not isinstance(given, str):
         return given
     if given in schema.names:
         return Column((given,), schema.find([given]).type)
-    from fuse_index.where import parse_term  # the SQL parser takes a while to import
+    from fuse_index.where import parse_term, parse_value  # the SQL parser takes a while to import
 
-    return parse_term(given, schema, context, host.functions)
+    return (parse_value if arithmetic else parse_term)(given, schema, context, host.functions)
 
 
 def _names_column(term: Term) -> bool:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as is_
 
-from fuse_index import casts, json_paths, times
+from fuse_index import arithmetic, casts, json_paths, times
 from fuse_index.errors import OpaqueError
 from fuse_index.like import Pattern
 from fuse_index.predicate import (
@@ -155,6 +155,8 @@ class _Rows:
                 return self._scalar(term, self.whole(argument))
             case Call(name, (Literal(unit), argument), _) if name == DATE_TRUNC and name not in self.functions:
                 return self._date_trunc(term, unit, self.whole(argument))
+            case Call(name, (left, right), _) if name in arithmetic.OPERATORS:
+                return self._computed(term, self.term(left), self.term(right))
             case Call(name, arguments, _):
                 return self._call(term, name, [self.term(argument) for argument in arguments])
 
@@ -187,6 +189,12 @@ class _Rows:
             arguments = spread(function, arguments, len(self.rows))
         result = function.evaluate(*arguments)
         return result.combine_chunks() if isinstance(result, pa.ChunkedArray) else result
+
+    def _computed(self, term: Call, left: Values, right: Values) -> Values:
+        try:
+            return arithmetic.computed(term.name, left, right, self.context.ansi)
+        except arithmetic.Raises as reason:
+            raise OpaqueError(f"Spark raises on {term_sql(term)}: {reason}") from None
 
     def _scalar(self, term: Call, values: pa.Array) -> pa.Array:
         try:

@@ -90,6 +90,8 @@ def term(shown: Term) -> str:
             return f"variant_get(parse_json({term(inner)}), {_text(path)}, {_text(name_of(kind))})"
         case JsonPath(inner, path):
             return f"get_json_object({term(inner)}, {_text(path)})"
+        case Call(name, (left, right), _) if not name.isidentifier():
+            return f"({term(left)} {name} {term(right)})"
         case Call(name, arguments, _):
             return f"{name}({', '.join(term(argument) for argument in arguments)})"
 

@@ -51,7 +51,7 @@ from fuse_storage import Schema
 if TYPE_CHECKING:
     from fuse_index.plugin import Function
 
-__all__ = ["WhereError", "parse", "parse_aggregate", "parse_schema", "parse_term", "read"]
+__all__ = ["WhereError", "parse", "parse_aggregate", "parse_schema", "parse_term", "parse_value", "read"]
 
 DEFAULT = Context()
 TRUE = Literal(True, pa.bool_())
@@ -78,11 +78,14 @@ def parse_term(
     text: str, schema: Schema, context: Context = DEFAULT, functions: Mapping[str, Function] | Iterable[Function] = ()
 ) -> Term:
     """A column, a field of one, a cast, a JSON path or a call of a registered function. Raises WhereError."""
-    reader = _Reader(Tokens.read(text), schema, context, _by_name(functions))
-    try:
-        return reader.term(reader.tree("a term"))
-    except (Unknown, Unsure, coercion.Refused) as unknown:
-        raise reader.tokens.error(f"not understood: {unknown}", 0, len(text)) from None
+    return _term(_Reader(Tokens.read(text), schema, context, _by_name(functions)))
+
+
+def parse_value(
+    text: str, schema: Schema, context: Context = DEFAULT, functions: Mapping[str, Function] | Iterable[Function] = ()
+) -> Term:
+    """What a column is set to: a term, or sums, differences, products and quotients of numbers. Raises WhereError."""
+    return _term(_Reader(Tokens.read(text), schema, context, _by_name(functions), arithmetic=True))
 
 
 def parse_aggregate(
@@ -96,6 +99,13 @@ def parse_aggregate(
         return found
     except (Unknown, Unsure, Unaggregatable, coercion.Refused) as unknown:
         raise reader.tokens.error(f"no aggregate that is known here: {unknown}", 0, len(text)) from None
+
+
+def _term(reader: _Reader) -> Term:
+    try:
+        return reader.term(reader.tree("a term"))
+    except (Unknown, Unsure, coercion.Refused) as unknown:
+        raise reader.tokens.error(f"not understood: {unknown}", *reader.tokens.whole) from None
 
 
 def _by_name(functions: Mapping[str, Function] | Iterable[Function]) -> dict[str, Function]:

@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from fuse_index import coercion, spark_types
 from fuse_index.aggregates import FUNCTIONS, ROW, Aggregate
+from fuse_index.arithmetic import made
 from fuse_index.calls import call
 from fuse_index.errors import WhereError
 from fuse_index.predicate import Call, CastMode, Column, Context, JsonPath, Literal, Operator, Term
@@ -36,11 +37,13 @@ KEPT = "known are count(*), and count, sum, min, max, avg, hll_sketch_agg and hl
 OPERATORS: Mapping[type[Any], Operator] = {
     exp.EQ: "=", exp.NullSafeEQ: "<=>", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
 }  # fmt: skip
+ARITHMETIC: Mapping[type[Any], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
 KNOWN: Mapping[type[Any], frozenset[str]] = {
     **dict.fromkeys((exp.And, exp.Or, exp.Is, exp.Escape, exp.Dot, exp.NullSafeNEQ, *OPERATORS), frozenset(["this", "expression"])),
     **dict.fromkeys((exp.Not, exp.Paren, exp.Neg, exp.Boolean, exp.DataTypeParam), frozenset(["this"])),
     **dict.fromkeys((exp.In, exp.Anonymous), frozenset(["this", "expressions"])),
     **dict.fromkeys((exp.Cast, exp.TryCast), frozenset(["this", "to", "safe"])),
+    **dict.fromkeys(ARITHMETIC, frozenset(["this", "expression", "typed", "safe"])),  # the latter say what Spark's division is
     exp.Like: frozenset(["this", "expression", "negate"]),
     exp.Between: frozenset(["this", "low", "high"]),
     exp.Column: frozenset(["this", "table", "db", "catalog"]),
@@ -73,6 +76,7 @@ class TermReader:
     schema: Schema
     context: Context
     functions: Mapping[str, Function]
+    arithmetic: bool = False
 
     def term(self, node: Node) -> Term:
         if says_more(node):
@@ -96,6 +100,8 @@ class TermReader:
                 return self._cast(node)
             case exp.Anonymous():
                 return self._function(node)
+            case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() if self.arithmetic:
+                return made(ARITHMETIC[type(node)], self.term(node.this), self.term(node.expression), self.context)
             case _:
                 raise Unknown(self.original(node))
 

@@ -94,6 +94,22 @@ def test_an_update_keeps_order_and_touches_its_blocks_alone(table):
     sound(table)
 
 
+def test_an_update_reckons_and_raises_where_spark_does(table):
+    table.update("id IN (2, 5)", {"n": "n * 10 + id", "city": "CAST(id - 1 AS STRING)"})
+    before = table.snapshot
+
+    changed = [{"id": 2, "city": "1", "n": 22}, {"id": 5, "city": "4", "n": 25}]
+    assert read(table, "id IN (1, 2, 5)") == [*rows(1), *changed]
+    refused = {"n / (id - id)": "a division by zero", "CAST(city AS INT)": "of 'Bonn'", f"id + {2**63 - 1}L": "bigint overflows"}
+    for text, why in refused.items():
+        with pytest.raises(fuse.OpaqueError, match=f"Spark raises on .*{why}"):
+            table.update(None, {"n": text})
+    with pytest.raises(fuse.WhereError, match="string \\+ int is left to Spark"):
+        table.update(None, {"city": "city + 1"})
+    assert table.refresh().snapshot.id == before.id
+    sound(table)
+
+
 def test_an_update_takes_terms_values_and_functions(table):
     table.update("id < 2", {"city": "upper(city)"})
     table.update("id < 2", {"n": lambda found: pc.multiply(found.column("n"), 10)})
