@@ -1,4 +1,4 @@
-"""``+``, ``-``, ``*`` and ``/`` of integers and floats, as Spark has them: what ``update`` may set a column to.
+"""``+``, ``-``, ``*`` and ``/`` of integers and floats, and ``||``, as Spark has them: what ``update`` may set a column to.
 
 Conditions have none of it: there Spark may pass over an operand on which it would raise, and who evaluates whole columns cannot.
 """
@@ -20,7 +20,7 @@ Values = Any
 
 CHECKED: Mapping[str, Callable[[Values, Values], Values]] = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
 WRAPPING: Mapping[str, Callable[[Values, Values], Values]] = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
-OPERATORS = frozenset([*CHECKED, "/"])
+OPERATORS = frozenset([*CHECKED, "/", "||"])
 
 
 class Raises(ArithmeticError):
@@ -29,18 +29,22 @@ class Raises(ArithmeticError):
 
 def made(operator: str, left: Term, right: Term, context: Context) -> Call:
     """The term, with the casts that Spark adds. Raises Refused, or Unsure where Spark's type is not known here."""
-    if left.type == right.type == pa.null():
-        raise Refused(f"NULL {operator} NULL")
+    told = f"{name_of(left.type)} {operator} {name_of(right.type)}"
+    if left.type == right.type == pa.null() or (operator == "||" and any(_is_no_text(side.type) for side in (left, right))):
+        raise Refused(f"{told} is not known here; in Python, give a function of the rows")
+    if operator == "||":
+        return Call(operator, (converted(left, pa.string(), context), converted(right, pa.string(), context)), pa.string())
     kind = common_type(left.type, right.type, context)
     if (kind not in INTEGERS and not is_.is_floating(kind)) or pa.string() in (left.type, right.type):
-        told = f"{name_of(left.type)} {operator} {name_of(right.type)}"
-        raise Refused(f"{told} is left to Spark: numbers are added here that are neither text nor decimals")
+        raise Refused(f"{told} is not known here, which reckons with integers and floats; in Python, give a function of the rows")
     kind = pa.float64() if operator == "/" else kind
     return Call(operator, (converted(left, kind, context), converted(right, kind, context)), kind)
 
 
 def computed(operator: str, left: Values, right: Values, ansi: bool) -> Values:
     """Both of one type. Raises Raises where Spark does: on overflow, and on a division by zero."""
+    if operator == "||":
+        return pc.binary_join_element_wise(left, right, "")
     if operator == "/":
         zero = pc.and_(pc.equal(right, 0.0), pc.is_valid(left))
         if ansi and pc.any(_array(zero), min_count=0).as_py():
@@ -50,6 +54,10 @@ def computed(operator: str, left: Values, right: Values, ansi: bool) -> Values:
         return (CHECKED if ansi and not is_.is_floating(left.type) else WRAPPING)[operator](left, right)
     except pa.ArrowInvalid as overflow:
         raise Raises(f"{name_of(left.type)} overflows") from overflow
+
+
+def _is_no_text(kind: pa.DataType) -> bool:
+    return bool(is_.is_nested(kind) or kind == pa.binary())
 
 
 def _array(values: Values) -> pa.Array:

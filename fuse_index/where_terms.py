@@ -37,13 +37,13 @@ KEPT = "known are count(*), and count, sum, min, max, avg, hll_sketch_agg and hl
 OPERATORS: Mapping[type[Any], Operator] = {
     exp.EQ: "=", exp.NullSafeEQ: "<=>", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
 }  # fmt: skip
-ARITHMETIC: Mapping[type[Any], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
+ARITHMETIC: Mapping[type[Any], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.DPipe: "||"}
 KNOWN: Mapping[type[Any], frozenset[str]] = {
     **dict.fromkeys((exp.And, exp.Or, exp.Is, exp.Escape, exp.Dot, exp.NullSafeNEQ, *OPERATORS), frozenset(["this", "expression"])),
     **dict.fromkeys((exp.Not, exp.Paren, exp.Neg, exp.Boolean, exp.DataTypeParam), frozenset(["this"])),
     **dict.fromkeys((exp.In, exp.Anonymous), frozenset(["this", "expressions"])),
     **dict.fromkeys((exp.Cast, exp.TryCast), frozenset(["this", "to", "safe"])),
-    **dict.fromkeys(ARITHMETIC, frozenset(["this", "expression", "typed", "safe"])),  # the latter say what Spark's division is
+    **dict.fromkeys(ARITHMETIC, frozenset(["this", "expression", "typed", "safe"])),  # the latter say how Spark divides and joins
     exp.Like: frozenset(["this", "expression", "negate"]),
     exp.Between: frozenset(["this", "low", "high"]),
     exp.Column: frozenset(["this", "table", "db", "catalog"]),
@@ -100,7 +100,7 @@ class TermReader:
                 return self._cast(node)
             case exp.Anonymous():
                 return self._function(node)
-            case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() if self.arithmetic:
+            case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.DPipe() if self.arithmetic:
                 return made(ARITHMETIC[type(node)], self.term(node.this), self.term(node.expression), self.context)
             case _:
                 raise Unknown(self.original(node))

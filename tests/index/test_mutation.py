@@ -104,7 +104,7 @@ def test_an_update_reckons_and_raises_where_spark_does(table):
     for text, why in refused.items():
         with pytest.raises(fuse.OpaqueError, match=f"Spark raises on .*{why}"):
             table.update(None, {"n": text})
-    with pytest.raises(fuse.WhereError, match="string \\+ int is left to Spark"):
+    with pytest.raises(fuse.WhereError, match="string \\+ int is not known here"):
         table.update(None, {"city": "city + 1"})
     assert table.refresh().snapshot.id == before.id
     sound(table)

@@ -25,6 +25,7 @@ EXTREME = {
 }
 TEXTS = [f"{a}1 {sign} {b}2" for a, b, sign in product(TYPES, TYPES, "+-*/")]
 MIXED = ["l1 + 1", "d1 * 0.1", "1 - f1 / 2", "(i1 + s2) * t1 - 7L", "d1 + NULL", "t1 / 3 + 1.5D", "i1 - (i2 - 1)"]
+JOINED = ["i1 || '-' || l2", "l2 || NULL", "'ü' || t2"]
 
 
 def pairs(values: dict[str, list]) -> pa.Table:
@@ -42,7 +43,7 @@ def ansi(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[bool]:
 
 def test_numbers_of_all_types(spark: SparkSession, ansi: bool) -> None:
     rows = pairs(dict.fromkeys(TYPES, SMALL) if ansi else EXTREME)
-    texts = [*TEXTS, *MIXED] if ansi else TEXTS
+    texts = [*TEXTS, *MIXED, *JOINED] if ansi else [*TEXTS, *JOINED]
     context, schema = Context("UTC", ansi), Schema.create(rows.schema)
 
     theirs = spark.createDataFrame(rows).selectExpr(*(f"{text} AS c{n}" for n, text in enumerate(texts))).toArrow()
