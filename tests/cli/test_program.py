@@ -199,15 +199,6 @@ def test_the_installed_script_runs_and_ends_quietly_when_its_reader_does(people)
     process.wait()
 
 
-def test_whoever_interrupts_it_sees_no_traceback(people):
-    """Also while modules are imported, which takes a second."""
-    program = "import sys\nclass Slow:\n    def find_spec(self, name, *_):\n        if name == 'pyarrow': raise KeyboardInterrupt\n"
-    program += "sys.meta_path.insert(0, Slow())\nfrom fuse_index_command import main\nmain()"
-    done = subprocess.run([sys.executable, "-c", program, "query", people], capture_output=True, text=True, check=False)
-
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
-
-
 def test_where_no_folder_can_be_made_no_table_can(run, people):
     for refused in (run("clone", people, "/proc/none/t"), run("create", "/proc/none/t", "--schema", "id INT")):
         assert refused.code == 1
