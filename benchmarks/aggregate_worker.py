@@ -92,9 +92,9 @@ def fuse(folder: Path, block_rows: int, runs: int, files: list[str]) -> None:
 
 
 def databend(folder: Path, block_rows: int, runs: int, files: list[str]) -> None:
+    os.chdir(folder)  # its import makes a folder where one stands
     from databend import SessionContext
 
-    os.chdir(folder)
     context = SessionContext()
     context.register_parquet("source", f"{Path(files[0]).parent}/", pattern=r".*[.]parquet")
     context.sql(
