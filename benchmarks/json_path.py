@@ -182,7 +182,7 @@ def lines(
     yield "# Paths of JSON documents"
     yield ""
     yield f"Made by `python -m benchmarks.json_path {' '.join(sys.argv[1:])}` on {facts['date']}."
-    yield f"{facts['cpus']} CPUs, shared with other work, so believe no single time; {facts['memory_gib']} GiB."
+    yield f"{facts['cpus']} CPUs, {facts['memory_gib']} GiB; load at the end {os.getloadavg()[0]:.1f}: above the CPUs, times are too long."
     yield ""
     yield f"**Indexing** documents of {built['bytes_a_document']:,} bytes at {', '.join(PATHS)}:"
     yield f"{built['documents_a_second']:,} documents a second of one core; {built['payload_bytes_a_document']} bytes of filters each."
