@@ -55,7 +55,7 @@ class Changing:
         ``_change_type``: ``insert`` or ``delete``; with a ``key``, the columns that identify a row, what was deleted and inserted
         under one key is a pair of ``update_preimage`` and ``update_postimage``: by default the table's own (see ``key_by``), [] for
         no pairs. Changes are net: rows that were copied, or came and went, are none.
-       ``where``: only of the rows on which it is true, so that a row that comes to match is inserted.
+        ``where``: only of the rows on which it is true, so that a row that comes to match is inserted.
         Raises NotFound for a snapshot that was never there or was collected, InvalidArgument if the one did not lead to the
         other, SchemaError, InputError, WhereError, OpaqueError.
         """

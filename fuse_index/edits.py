@@ -49,7 +49,6 @@ class Condition:
             return pa.array(np.ones(rows.num_rows, np.bool_))
         return evaluate(self.predicate, rows, self.context, self.host.functions).fill_null(False)
 
-
     def all_true(self, rows: pa.Table | pa.RecordBatch, schema: Schema) -> pa.Table:
         """These rows, in the schema's types. Raises InputError if there is one on which the condition is not true."""
         found = conformed(rows, schema)

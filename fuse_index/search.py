@@ -8,7 +8,6 @@ does not know, or whose index is damaged, is indexed in memory for the occasion:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fuse_index.ask import Failure, ask
+from fuse_index.ask import Failure, ask, together
 from fuse_index.batch import Batch
 from fuse_index.build import Builder
 from fuse_index.definitions import Definition, load
@@ -38,7 +37,6 @@ Scores = npt.NDArray[np.float64]
 
 SECONDS = 60.0
 """How long a kind may take for one block."""
-READERS = 8
 SCORE, HIGHLIGHT = "_score", "_highlight"
 
 
@@ -172,8 +170,7 @@ class _Search:
             self.views[number, block] = self._built(number, blocks, block)
             return work(self.views[number, block])
 
-        with ThreadPoolExecutor(READERS, thread_name_prefix="fuse-index-search") as pool:
-            return list(pool.map(attempt, range(len(blocks))))
+        return together(attempt, range(len(blocks)))
 
     def _gathered(self, number: int, blocks: Blocks) -> Any:
         kind, probe = self.rankings[number].kind, self.rankings[number].probe

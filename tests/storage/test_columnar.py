@@ -1,0 +1,58 @@
+"""Metadata of several files is read as if it stood in one, whatever of it is in memory and whatever is broken."""
+
+from itertools import product
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from fuse_storage import Cache, NotFound, Store, columnar, metered, open_store
+from fuse_storage.references import created
+
+GROUPS = [("a",), ("b", "c")]
+
+
+@pytest.fixture
+def store() -> Store:
+    return open_store(f"memory://columnar-{uuid4().hex}")
+
+
+def part(store: Store, number: int) -> columnar.Part:
+    rows = pa.table({"a": [number, number], "b": [number + 10, None], "c": ["x", "y"]})
+    return columnar.Part(created(store, f"f{number}", columnar.encode(rows)), 2)
+
+
+@pytest.mark.parametrize("known", list(product([False, True], repeat=3)))
+def test_what_is_in_memory_is_not_read_and_each_table_is_in_its_place(store: Store, known: tuple[bool, ...]) -> None:
+    parts = [part(store, number) for number in range(3)]
+    cache, counted = Cache(1 << 20), metered(store)
+    for number, wanted in enumerate(known):
+        if wanted:
+            columnar.read(counted, parts[number], GROUPS if number else GROUPS[:1], cache)  # of the first file, only a part
+    counted.reset()
+    rows = columnar.Rows.whole(counted, [parts[0], None, *parts[1:]], np.array([2, 1, 2, 2]))
+
+    found = rows.read(GROUPS, cache)
+
+    assert found[1] is None
+    for number, tables in zip(range(3), [found[0], *found[2:]], strict=True):
+        assert isinstance(tables, list)
+        assert [table.to_pydict() for table in tables] == [{"a": [number] * 2}, {"b": [number + 10, None], "c": ["x", "y"]}]
+    assert {key for _, key, _ in counted.reads} == {"f0"} | {f"f{number}" for number in (1, 2) if not known[number]}
+
+
+@pytest.mark.parametrize("gone", list(product([False, True], repeat=3)))
+def test_a_file_that_is_gone_is_said_in_its_place(store: Store, gone: tuple[bool, ...]) -> None:
+    parts = [part(store, number) for number in range(3)]
+    store.delete([f"f{number}" for number, lost in enumerate(gone) if lost])
+
+    found = columnar.Rows.whole(store, parts, np.array([2, 2, 2])).read(GROUPS, Cache(1 << 20))
+
+    assert [isinstance(each, NotFound) for each in found] == list(gone)
+
+
+def test_whether_there_is_a_column() -> None:
+    rows = pa.table({"a": [1], "c.1.min": [2]})
+
+    assert [columnar.has(rows, name) for name in ("a", "c.1.min", "b", "")] == [True, True, False, False]
