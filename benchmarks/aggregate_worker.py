@@ -66,8 +66,8 @@ def plain(folder: Path, block_rows: int, runs: int, files: list[str]) -> None:
 def fuse(folder: Path, block_rows: int, runs: int, files: list[str]) -> None:
     """The index of one table, built by quarters: measured after each."""
     import fuse_index
-    from fuse_index import lifecycle
     from fuse_index import spark as fuse_spark
+    from fuse_index.operations import build_index
 
     spark = session(folder)
     url = str(folder / "table")
@@ -77,8 +77,8 @@ def fuse(folder: Path, block_rows: int, runs: int, files: list[str]) -> None:
     work = table.index_tasks("by_city", processes=QUARTERS)
     for quarter in range(QUARTERS + 1):
         if quarter:
-            done = [lifecycle.run(task) for task in work[quarter - 1 :: QUARTERS]]
-            lifecycle.commit(work[0].builder, work[0].table, done)
+            done = [build_index.run(task) for task in work[quarter - 1 :: QUARTERS]]
+            build_index.commit(work[0].builder, work[0].table, done)
         table = fuse_index.open_table(url)
         row = table.indexes().to_pylist()[0]
         scanned = table.explain(None, GROUPS, AGGREGATES).rows.kept

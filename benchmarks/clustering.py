@@ -21,7 +21,7 @@ import pyarrow as pa
 import fuse_index as fuse
 from benchmarks import report
 from benchmarks.worker import peak_memory
-from fuse_index import overlaps
+from fuse_index.clustering import overlaps
 from fuse_storage import compute_statistics
 
 HERE = Path(__file__).parent

@@ -78,8 +78,8 @@ def main(url: str, predicate: str) -> None:
 def synthetic(url: str, blocks: int) -> None:
     """A table of ``COLUMNS`` columns: in c0 blocks follow each other, in the others they lie anywhere."""
     import fuse_storage
-    from fuse_storage import columnar, segments
-    from fuse_storage.references import created, new_id
+    from fuse_storage.metadata import metadata_table, segment
+    from fuse_storage.metadata.file_ref import created, new_id
 
     table = fuse_storage.Table.create(url, pa.schema([pa.field(f"c{i}", pa.int64()) for i in range(COLUMNS)]))
     random = np.random.default_rng(7)
@@ -89,18 +89,19 @@ def synthetic(url: str, blocks: int) -> None:
         schema = table.snapshot.schema
         rows = _blocks(schema, ordinals, random.integers(0, blocks, (COLUMNS, len(ordinals))))
         id = new_id()
-        reference = created(table.store, segments.segment_path(id), columnar.encode(rows))
-        row = segments.segment_row(id, reference, None, rows, schema)
+        reference = created(table.store, segment.segment_path(id), metadata_table.encode(rows))
+        row = segment.segment_row(id, reference, None, rows, schema)
         staged.append(
-            segments.StagedSegment(id, schema.id, len(ordinals) * BLOCK_ROWS, len(ordinals), datetime.now(UTC), segments.packed_row(row))
+            segment.StagedSegment(id, schema.id, len(ordinals) * BLOCK_ROWS, len(ordinals), datetime.now(UTC), segment.packed_row(row))
         )
     table.transaction().append(staged).commit("append")
 
 
 def _blocks(schema: Any, ordinals: np.ndarray, places: np.ndarray) -> pa.Table:
-    from fuse_storage import ColumnStatistics, segments
+    from fuse_storage import ColumnStatistics
     from fuse_storage import statistics as stored
-    from fuse_storage.references import new_id
+    from fuse_storage.metadata import segment
+    from fuse_storage.metadata.file_ref import new_id
 
     count = len(ordinals)
     known = {
@@ -117,7 +118,7 @@ def _blocks(schema: Any, ordinals: np.ndarray, places: np.ndarray) -> pa.Table:
         "schema_id": [schema.id] * count,
         "level": [0] * count,
     }
-    columns = {field.name: pa.array(known.get(field.name, [None] * count), field.type) for field in segments.BLOCK}
+    columns = {field.name: pa.array(known.get(field.name, [None] * count), field.type) for field in segment.BLOCK}
     whole = pa.array(np.full(count, BLOCK_ROWS))
     none = pa.array(np.zeros(count, np.int64))
     exact = pa.array(np.zeros(count, np.bool_))

@@ -30,9 +30,9 @@ import pyarrow as pa
 import fuse_index as fuse
 from benchmarks import datasets, planning, report
 from benchmarks.worker import peak_memory
-from fuse_index.build import builders
+from fuse_index.indexes.builder import builders
 from fuse_storage import Table, metered
-from fuse_storage.metered import Metered
+from fuse_storage.store.wrappers import Metered
 
 HERE = Path(__file__).parent
 RUNS = 7

@@ -11,13 +11,13 @@ For Spark: ``from fuse_index import spark``. For authors of index kinds: ``fuse_
 """
 
 from fuse_index.errors import BuildError, DefinitionError, FuseIndexError, IndexFault, InputError, OpaqueError, WhereError
-from fuse_index.explain import Explanation
-from fuse_index.host import Host, PluginWarning
-from fuse_index.opening import create_table, open_table, recover_table
+from fuse_index.indexes.registry import Host, PluginWarning
+from fuse_index.operations.verify_index import Verification
 from fuse_index.predicate import Context
-from fuse_index.scan import Scan
-from fuse_index.table import Table
-from fuse_index.verify import Verification
+from fuse_index.pruning.explanation import Explanation
+from fuse_index.query.scan import Scan
+from fuse_index.table.open import create_table, open_table, recover_table
+from fuse_index.table.table import Table
 from fuse_storage import (
     AlreadyExists,
     CommitUnknown,

@@ -17,28 +17,28 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fuse_storage import blocks
-from fuse_storage.block_frames import Blocks, Zones
-from fuse_storage.cache import shared
-from fuse_storage.columnar import Indices
-from fuse_storage.drafts import Passed
+from fuse_storage.commit.draft import Passed
+from fuse_storage.commit.schema_evolution import cluster_ids, key_by
+from fuse_storage.commit.segment_writer import Limits, SegmentWriter
+from fuse_storage.commit.snapshot_hold import hold
+from fuse_storage.commit.transaction import Transaction, land, publish
 from fuse_storage.errors import AlreadyExists, InvalidArgument, NotFound, SchemaError
-from fuse_storage.evolution import cluster_ids, key_by
-from fuse_storage.frames import SegmentList
-from fuse_storage.holding import hold
-from fuse_storage.pages import Mask
-from fuse_storage.places import checked_properties, not_a_table, refuse_occupied
-from fuse_storage.references import new_id, read_verified
-from fuse_storage.refs import MAIN, NAME, Branch, RefEntry, is_id, next_timestamp, written
-from fuse_storage.schema import Schema
-from fuse_storage.segments import read_list
-from fuse_storage.sharing import located
-from fuse_storage.sidecar_writing import SidecarBuilder, SidecarWriter
-from fuse_storage.snapshots import CLUSTER_METHODS, Snapshot, place_of, snapshot_path
-from fuse_storage.store import Store, open_store
-from fuse_storage.tags import Tag, find_tag, near, tags
-from fuse_storage.transaction import Transaction, land, publish
-from fuse_storage.writing import Limits, SegmentWriter
+from fuse_storage.location import checked_properties, not_a_table, refuse_occupied
+from fuse_storage.metadata.block_frame import Blocks, Zones
+from fuse_storage.metadata.file_ref import new_id, read_verified
+from fuse_storage.metadata.metadata_table import Indices
+from fuse_storage.metadata.refs import MAIN, NAME, Branch, RefEntry, is_id, next_timestamp, written
+from fuse_storage.metadata.segment import read_list
+from fuse_storage.metadata.segment_frame import SegmentList
+from fuse_storage.metadata.sidecar_writer import SidecarBuilder, SidecarWriter
+from fuse_storage.metadata.snapshot import CLUSTER_METHODS, Snapshot, place_of, snapshot_path
+from fuse_storage.metadata.tags import Tag, find_tag, near, tags
+from fuse_storage.parquet import writer as blocks
+from fuse_storage.parquet.pages import Mask
+from fuse_storage.schema.schema import Schema
+from fuse_storage.store.cache import shared
+from fuse_storage.store.shared_files import located
+from fuse_storage.store.store import Store, open_store
 
 READERS = 8
 """Snapshots that are read at a time."""

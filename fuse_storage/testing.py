@@ -15,9 +15,9 @@ from typing import Any, Literal
 import pytest
 
 from fuse_storage.errors import AlreadyExists, Corrupt, NotFound, StorageError
-from fuse_storage.invariants import check as invariants
-from fuse_storage.objects import Object, Range
-from fuse_storage.store import Store
+from fuse_storage.maintenance.check import check as invariants
+from fuse_storage.store.ranges import Object, Range
+from fuse_storage.store.store import Store
 
 __all__ = ["Crash", "Fault", "FaultyStore", "StoreTests", "invariants"]
 

@@ -96,14 +96,6 @@ def test_links_between_documents_lead_somewhere(document):
     assert [link for link in links if not (document.parent / link).exists()] == []
 
 
-@pytest.mark.parametrize("package", ["fuse_storage", "fuse_index"])
-def test_the_architecture_names_every_module_by_its_question(package):
-    text = (ROOT / "docs" / "architecture.md").read_text()
-    modules = {path.name for path in (ROOT / package).iterdir() if path.suffix == ".py" and path.name != "__init__.py"}
-
-    assert sorted(name for name in modules if f"`{name}`" not in text) == []
-
-
 def test_decisions_are_numbered_without_gaps():
     numbers = [int(path.name[:3]) for path in sorted((ROOT / "docs" / "decisions").glob("*.md"))]
 

@@ -10,8 +10,8 @@ import typer
 from fuse_index import open_table
 from fuse_index.cli import output
 from fuse_index.cli.options import At, Branch, Json, Spark, TableArgument, names
-from fuse_index.cli.sessions import session
-from fuse_index.reclustering import PASSES, STEP_BLOCKS, STEP_BYTES, Step
+from fuse_index.cli.spark_session import session
+from fuse_index.clustering.recluster import PASSES, STEP_BLOCKS, STEP_BYTES, Step
 
 app = typer.Typer()
 

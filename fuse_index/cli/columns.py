@@ -10,7 +10,7 @@ import typer
 from fuse_index import open_table
 from fuse_index.cli import output
 from fuse_index.cli.options import Branch, Json, TableArgument, names
-from fuse_index.columns import value_of
+from fuse_index.table.schema import value_of
 from fuse_storage import Snapshot
 
 app = typer.Typer()

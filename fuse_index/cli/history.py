@@ -13,7 +13,7 @@ from fuse_index import open_table, recover_table
 from fuse_index.cli import output
 from fuse_index.cli.options import At, Branch, Json, TableArgument, Where, names, pairs
 from fuse_index.errors import InputError
-from fuse_index.inputs import duration, moment
+from fuse_index.table.arguments import duration, moment
 
 app = typer.Typer()
 Read = TypeVar("Read")

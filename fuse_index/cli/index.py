@@ -12,7 +12,7 @@ import typer
 from fuse_index import open_table
 from fuse_index.cli import output
 from fuse_index.cli.options import At, Branch, IndexArgument, Json, Processes, Spark, TableArgument, pairs, terms
-from fuse_index.cli.sessions import session
+from fuse_index.cli.spark_session import session
 
 app = typer.Typer(no_args_is_help=True)
 

@@ -16,7 +16,7 @@ import typer
 from rich.text import Text
 
 from fuse_index import create_table, open_table
-from fuse_index.cli import output, sources
+from fuse_index.cli import input_files, output
 from fuse_index.cli.clustering import app as clustering_app
 from fuse_index.cli.columns import app as columns_app
 from fuse_index.cli.history import app as history_app
@@ -26,8 +26,8 @@ from fuse_index.cli.index import opened
 from fuse_index.cli.options import At, Branch, Json, TableArgument, Where, names, pairs
 from fuse_index.cli.rows import app as rows_app
 from fuse_index.errors import FuseIndexError
-from fuse_index.host import Host, PluginWarning
-from fuse_index.looking import VIEWS
+from fuse_index.indexes.registry import Host, PluginWarning
+from fuse_index.table.inspect import VIEWS
 from fuse_storage import StorageError
 
 app = typer.Typer(
@@ -40,7 +40,7 @@ app.add_typer(clustering_app)
 app.add_typer(index_app, name="index", help="Build, look at and check the indexes of a table.")
 
 View = StrEnum("View", {name: name for name in VIEWS})  # type: ignore[misc]
-FileFormat = Annotated[sources.Format | None, typer.Option("--format", help="What the files are, where their names do not say.")]
+FileFormat = Annotated[input_files.Format | None, typer.Option("--format", help="What the files are, where their names do not say.")]
 Null = Annotated[list[str] | None, typer.Option("--null", help="Text that means NULL in CSV; repeatable. Default: empty.")]
 Columns = Annotated[str | None, typer.Option("--columns", "-c", help="Columns to print, separated by commas; odd names in back-quotes.")]
 
@@ -76,7 +76,7 @@ def create(
     """Make an empty table."""
     if (schema is None) == (like is None):
         raise typer.BadParameter("give either --schema or --like", param_hint="--schema")
-    columns = schema if schema is not None else sources.schema_of(sources.find([like], format_, null or ())[0])  # type: ignore[list-item]
+    columns = schema if schema is not None else input_files.schema_of(input_files.find([like], format_, null or ())[0])  # type: ignore[list-item]
     settings = pairs(properties or [], "--property")
     made = create_table(table, columns, cluster_by=names(cluster_by), properties=settings, key=names(key))
     output.report({"table": table, "snapshot": made.snapshot.id}, f"created {table}", as_json)
@@ -92,13 +92,13 @@ def ingest(
     as_json: Json = False,
 ) -> None:
     """Append files to a table, all of them in one commit; indexes are built along."""
-    found = sources.find(files, format_, null or ())
+    found = input_files.find(files, format_, null or ())
     target = open_table(table, branch=branch)
     before = target.snapshot
     started = time.perf_counter()
     with output.progress() as bar:
         task = bar.add_task("ingest", total=sum(source.size for source in found))
-        snapshot = target.append(sources.read(found, target.schema, lambda bytes_: bar.advance(task, bytes_)))
+        snapshot = target.append(input_files.read(found, target.schema, lambda bytes_: bar.advance(task, bytes_)))
     seconds = time.perf_counter() - started
     rows = snapshot.summary.get("added_rows", 0) if snapshot.id != before.id else 0
     record = {"table": table, "files": len(found), "rows": rows, "snapshot": snapshot.id, "seconds": round(seconds, 3)}

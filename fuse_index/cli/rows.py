@@ -9,10 +9,10 @@ import pyarrow as pa
 import typer
 
 from fuse_index import open_table
-from fuse_index.cli import output, sources
+from fuse_index.cli import input_files, output
 from fuse_index.cli.options import Branch, Json, Spark, TableArgument, names
-from fuse_index.cli.sessions import session
-from fuse_index.table import Table
+from fuse_index.cli.spark_session import session
+from fuse_index.table.table import Table
 from fuse_storage import Snapshot
 
 app = typer.Typer()
@@ -135,7 +135,7 @@ def compact(table: TableArgument, spark: Spark = None, branch: Branch = "main", 
 
 
 def _rows(files: list[Path], target: Table) -> pa.RecordBatchReader:
-    return sources.read(sources.find(files, None), target.schema, lambda _: None)
+    return input_files.read(input_files.find(files, None), target.schema, lambda _: None)
 
 
 def _report(before: Snapshot, after: Snapshot, as_json: bool) -> None:

@@ -21,17 +21,17 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 from pyspark.sql.types import BooleanType
 
-from fuse_index import spark_types, spark_values
-from fuse_index.calls import call
-from fuse_index.coercion import Refused
-from fuse_index.host import Host, PluginWarning
-from fuse_index.markers import mark
-from fuse_index.oracle import spread
-from fuse_index.plugin import Function
+from fuse_index.expressions import literals
+from fuse_index.expressions import types as spark_types
+from fuse_index.expressions.coercion import Refused
+from fuse_index.expressions.evaluate import spread
+from fuse_index.expressions.function import Function, call
+from fuse_index.indexes.registry import Host, PluginWarning
 from fuse_index.predicate import Call, Cast, Context, Literal, Term
 from fuse_index.predicate import Column as Argument
-from fuse_index.spark.compile import bridge
-from fuse_index.spark.near import is_connect
+from fuse_index.spark.native.java_compiler import bridge
+from fuse_index.spark.placement import is_connect
+from fuse_index.sql.call_markers import mark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -118,7 +118,7 @@ def _term(tree: Mapping[str, Any], number: int) -> Term:
     if kind is None:
         raise Refused(f"argument {number + 1} is {tree['type']}, which is not supported")
     if tree["node"] == "Literal":
-        return Literal(spark_values.read(tree["value"], kind), kind)
+        return Literal(literals.read(tree["value"], kind), kind)
     return Argument((f"fuse argument {number}",), kind)
 
 

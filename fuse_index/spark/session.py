@@ -23,18 +23,20 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from fuse_index.errors import InputError
-from fuse_index.explain import Explanation, Vote
-from fuse_index.host import Host
-from fuse_index.inputs import checked
-from fuse_index.opening import open_table
+from fuse_index.indexes.registry import Host
+from fuse_index.pruning.explanation import Explanation, Vote
 from fuse_index.reasons import Reason
-from fuse_index.spark import functions, native, source
-from fuse_index.spark.compile import bridge
-from fuse_index.spark.near import is_connect, near_table
-from fuse_index.spark.options import STORE, Place
+from fuse_index.spark import functions
+from fuse_index.spark.native import relation
+from fuse_index.spark.native.java_compiler import bridge
+from fuse_index.spark.native.planner_callback import Voter
+from fuse_index.spark.native.snapshot_planner import INDEXES, Tables
+from fuse_index.spark.placement import is_connect, near_table
 from fuse_index.spark.schemas import to_spark
-from fuse_index.spark.tables import INDEXES, Tables
-from fuse_index.spark.voting import Voter
+from fuse_index.spark.source import data_source
+from fuse_index.spark.source.options import STORE, Place
+from fuse_index.table.arguments import checked
+from fuse_index.table.open import open_table
 from fuse_storage import Table
 
 MASTER = re.compile(r"local(\[(\*|\d+)(, *\d+)?\]|-cluster\[.*\])?|yarn|(spark|k8s|sc)://.+")
@@ -83,7 +85,7 @@ def install(spark: SparkSession, host: Host | None = None) -> None:
     ``host`` has the index kinds to use; by default all that are installed. Safe to call twice: a host given later replaces
     the former, also for DataFrames that are there already.
     """
-    source.register(spark, host)
+    data_source.register(spark, host)
     functions.register(spark, host or Host.discover())
     if not is_connect(spark):
         _session(spark, host)
@@ -108,11 +110,11 @@ def read(
     scheme = _scheme(spark, table.store.url)
     if scheme is None:
         return _through_source(spark, pinned, f"Spark has no file system for {table.store.url}")
-    older = native.misread(spark, table.snapshot.schemas.values())
-    if why := native.obstacle(table.snapshot.schema, older):
+    older = relation.misread(spark, table.snapshot.schemas.values())
+    if why := relation.obstacle(table.snapshot.schema, older):
         return _through_source(spark, pinned, why)
     session = _session(spark)
-    return native.frame(
+    return relation.frame(
         spark, session.key, table.store.url, branch if at is None else "", INDEXES if indexes else "everything", table.snapshot.id,
         session.tables.keep(table, scheme, dict(options or {})), table.snapshot.schema, older,
     )  # fmt: skip
@@ -212,7 +214,7 @@ def _scheme(spark: SparkSession, url: str) -> str | None:
 
 
 def _through_source(spark: SparkSession, place: Place, why: str) -> DataFrame:
-    source.register(spark)
+    data_source.register(spark)
     warnings.warn(f"{place.url} is read through format('fuse'), which skips less and copies more: {why}", FallbackWarning, stacklevel=3)
     reader = spark.read.format("fuse").option("branch", place.branch).options(**{f"{STORE}{key}": value for key, value in place.store})
     return (reader.option("at", place.at) if place.at else reader).load(place.url)

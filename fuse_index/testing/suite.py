@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuse_index.plugin import Answers, Ranks, Votes
-from fuse_index.testing.answering import AnswerTests
-from fuse_index.testing.ranking import RankTests
-from fuse_index.testing.voting import VoteTests
+from fuse_index.indexes.interface import Answers, Ranks, Votes
+from fuse_index.testing.answer_tests import AnswerTests
+from fuse_index.testing.rank_tests import RankTests
+from fuse_index.testing.vote_tests import VoteTests
 
 SUITES = {Votes: VoteTests, Ranks: RankTests, Answers: AnswerTests}
 

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 import fuse_index as fuse
-import fuse_storage.vacuum
+import fuse_storage.maintenance.vacuum
 
 COLUMNS = pa.schema([("id", pa.int64()), ("grp", pa.int64()), ("value", pa.int64())])
 GROUPS = 8
@@ -86,7 +86,7 @@ def evolve(table: fuse.Table, chance: random.Random, number: int) -> dict[str, A
 
 
 def vacuum(table: fuse.Table, chance: random.Random, number: int) -> dict[str, Any]:
-    fuse_storage.vacuum.SLACK = timedelta(seconds=SLACK)
+    fuse_storage.maintenance.vacuum.SLACK = timedelta(seconds=SLACK)
     table.vacuum(timedelta(seconds=PATIENCE), force=True)
     time.sleep(1)
     return {}

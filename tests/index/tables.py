@@ -6,7 +6,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 import fuse_index as fuse
-from fuse_index.host import Host
+from fuse_index.indexes.registry import Host
 from fuse_plugins import bloom, min_max
 from fuse_storage import Metered, Table, metered, shared
 from tests.index.kinds import Values

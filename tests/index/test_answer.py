@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fuse_index as fuse
-from fuse_index.aggregates import ROW, Aggregate, Aggregation
-from fuse_index.answer import answer
+from fuse_index.aggregates.sketches import registers
+from fuse_index.aggregates.state import ROW, Aggregate, Aggregation
 from fuse_index.errors import IndexFault, InputError, OpaqueError
-from fuse_index.host import Host
+from fuse_index.indexes.registry import Host
 from fuse_index.predicate import Column, Context
-from fuse_index.sketches import registers
+from fuse_index.query.aggregate import answer
 from fuse_plugins import aggregate, bloom, min_max
 from fuse_storage import Blocks, shared
 from tests.index.tables import damaged, files

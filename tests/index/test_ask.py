@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from fuse_index.ask import Failure, ask, together
+from fuse_index.indexes.sandbox import Failure, ask, together
 from fuse_index.reasons import Reason
 from fuse_storage import Corrupt, NotFound
 

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 import fuse_index as fuse
-from fuse_index.build import Builder, builders
-from fuse_index.definitions import define
 from fuse_index.errors import IndexFault
-from fuse_index.host import Host, PluginWarning
+from fuse_index.indexes.builder import Builder, builders
+from fuse_index.indexes.definition import define
+from fuse_index.indexes.registry import Host, PluginWarning
 from fuse_index.predicate import Context
 from fuse_plugins import bloom, min_max
 from fuse_storage import Schema, Sidecar

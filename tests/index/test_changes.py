@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import fuse_index as fuse
-from fuse_index.fingerprints import fingerprints
+from fuse_index.changes.row_hash import fingerprints
 from fuse_storage import metered
 
 SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string()), ("n", pa.int32())])

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import fuse_index as fuse
-from fuse_index.ordering import ClusterKey, order
+from fuse_index.clustering.key import ClusterKey, order
 from fuse_storage.testing import invariants
 
 SCHEMA = "id BIGINT, name STRING, at STRUCT<x: DOUBLE>"

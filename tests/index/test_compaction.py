@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import fuse_index as fuse
-from fuse_index.compaction import groups
+from fuse_index.operations.compact import groups
 from fuse_storage.testing import invariants
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
@@ -68,7 +68,7 @@ def test_what_is_compact_is_left_alone(table):
 
 def test_each_portion_is_committed_and_a_killed_run_goes_on(table, monkeypatch):
     before = ids(table)
-    monkeypatch.setattr("fuse_index.compaction.COMMIT_ROWS", 1)
+    monkeypatch.setattr("fuse_index.operations.compact.COMMIT_ROWS", 1)
     seen = []
 
     def dying(done: int, total: int) -> None:

@@ -9,14 +9,14 @@ from uuid import uuid4
 import pyarrow as pa
 import pytest
 
-from fuse_index.choices import parse_options
-from fuse_index.definitions import Definition, Unavailable, define, load, needs_session, renewed
 from fuse_index.errors import DefinitionError, WhereError
-from fuse_index.host import Host, Plugin
+from fuse_index.indexes.definition import Definition, Unavailable, define, load, needs_session, renewed
+from fuse_index.indexes.options import parse_options
+from fuse_index.indexes.registry import Host, Plugin
 from fuse_index.plugin import Function, IndexKind, hookimpl
 from fuse_index.predicate import Column, Context
 from fuse_index.reasons import Reason
-from fuse_index.where import parse_term
+from fuse_index.sql.parser import parse_term
 from fuse_plugins import bloom, min_max
 from fuse_storage import Schema, Snapshot
 from tests.index.kinds import Values

@@ -9,9 +9,9 @@ from uuid import uuid4
 import pytest
 
 import fuse_index as fuse
-from fuse_index import following
+from fuse_index.changes import follow
+from fuse_index.changes.follow import Follower, Limit, OnChange, Position, Step
 from fuse_index.errors import StreamError
-from fuse_index.following import Follower, Limit, OnChange, Position, Step
 from fuse_storage import metered, shared
 
 ALL = Limit()
@@ -139,7 +139,7 @@ def test_a_reader_moves_over_what_has_no_rows_only_now_and_then(table, monkeypat
     assert idle.latest(start, ALL, idle.head()) == start
     assert len(store.reads) <= 1  # is there another commit?
 
-    monkeypatch.setattr(following, "QUIET", timedelta(0))
+    monkeypatch.setattr(follow, "QUIET", timedelta(0))
     assert Follower(table.stored).latest(start, ALL, follower.head()).sequence == table.snapshot.sequence
     table.drop_index("by_city")
     table.delete("id = 1")
@@ -206,10 +206,10 @@ def test_what_was_collected_or_replaced_is_said_with_what_to_do(table):
     side = table.branch("side")
     with pytest.raises(StreamError, match="on branch 'main'"):
         Follower(side.stored).begin(table.stored)
-    following = Follower(side.stored)
+    follow = Follower(side.stored)
     side.drop_branch("side")
     with pytest.raises(StreamError, match="new checkpoint"):
-        following.head()
+        follow.head()
 
 
 @pytest.mark.parametrize("seed", range(4))

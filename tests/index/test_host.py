@@ -8,14 +8,14 @@ import pyarrow as pa
 import pytest
 
 from fuse_index.errors import DefinitionError
-from fuse_index.host import Host, Plugin, PluginWarning
+from fuse_index.indexes.registry import Host, Plugin, PluginWarning
 from fuse_index.plugin import Function, IndexKind, hookimpl
 from fuse_plugins import bloom, min_max
 from tests.index import strangers
 
 DESCRIBE = """
 import json
-from fuse_index.host import Host
+from fuse_index.indexes.registry import Host
 host = Host.discover()
 Host.discover()
 print(json.dumps({"kinds": sorted(host.kinds), "problems": list(host.problems),
@@ -220,7 +220,7 @@ def test_a_host_crosses_processes():
 
 SEND = """
 import json, pickle, sys
-from fuse_index.host import Host
+from fuse_index.indexes.registry import Host
 open(sys.argv[1], "wb").write(pickle.dumps(Host.discover()))
 print("[]")
 """

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuse_index.judge import Nulls, decide, null_test, outcomes_on_null, settle, wishes
+from fuse_index.indexes.ballot import ALL, FALSE, NONE, NULL, SOME, TRUE, UNKNOWN, Ballot
 from fuse_index.predicate import And, Call, Column, Compare, In, IsNull, Literal, Not, Or, Predicate
-from fuse_index.votes import ALL, FALSE, NONE, NULL, SOME, TRUE, UNKNOWN, Ballot
+from fuse_index.pruning.combine import Nulls, decide, null_test, outcomes_on_null, settle, wishes
 
 COLUMNS = [Column((name,), pa.int64()) for name in "abc"]
 LEAVES = [Compare("=", column, Literal(1, pa.int64())) for column in COLUMNS]

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 
 import fuse_index as fuse
-from fuse_index import lifecycle
-from fuse_index.build import Builder
-from fuse_index.definitions import load
 from fuse_index.errors import BuildError, DefinitionError, IndexFault
-from fuse_index.host import Host, Plugin, PluginWarning
+from fuse_index.indexes.builder import Builder
+from fuse_index.indexes.definition import load
+from fuse_index.indexes.registry import Host, Plugin, PluginWarning
+from fuse_index.operations import build_index
 from fuse_plugins import min_max
 from tests.index.kinds import FAILING, Raises, Values
 from tests.index.tables import counted, coverage, created, numbers, read_blocks
@@ -82,7 +82,7 @@ def test_a_handle_ends_where_its_last_commit_led():
     (definition,) = load(table.snapshot, table.host)
 
     with pytest.warns(PluginWarning, match="too late"):
-        last = lifecycle.refresh(table.stored, definition, table.host, commit_seconds=0.0)
+        last = build_index.refresh(table.stored, definition, table.host, commit_seconds=0.0)
 
     assert last.snapshot.summary["indexed_blocks"] == 64
     assert last.snapshot == table.refresh().snapshot
@@ -168,7 +168,7 @@ def test_an_interrupted_build_keeps_what_it_has_done(commit_seconds):
     (definition,) = load(table.snapshot, table.host)
 
     with pytest.raises(KeyboardInterrupt):
-        lifecycle.refresh(table.stored, definition, table.host, commit_seconds=commit_seconds)
+        build_index.refresh(table.stored, definition, table.host, commit_seconds=commit_seconds)
 
     assert coverage(table.refresh()) == (64, 130)
     Interrupted.left = 66
@@ -182,10 +182,10 @@ def test_work_is_cut_so_that_every_process_has_some_and_packs_hold_many_blocks()
     table.create_index("x", "values", ["n"], build=False)
     (definition,) = load(table.snapshot, table.host)
     builder = Builder.of(definition, table.host)
-    lacking = lifecycle.missing(table.stored, builder)
+    lacking = build_index.missing(table.stored, builder)
 
-    assert [task.blocks for task in lifecycle.tasks(table.stored, builder, lacking)] == [64, 64, 64, 8]
-    assert len(lifecycle.tasks(table.stored, builder, lacking, processes=16)) == 16
+    assert [task.blocks for task in build_index.tasks(table.stored, builder, lacking)] == [64, 64, 64, 8]
+    assert len(build_index.tasks(table.stored, builder, lacking, processes=16)) == 16
     table.refresh_index("x")
     packs = {key for key in keys(table) if key.startswith("_i/")}
     assert len(packs) == 4
@@ -202,13 +202,13 @@ def test_builds_go_together_with_appends_that_merge_segments():
     table.create_index("x", "values", ["n"], build=False)
     (definition,) = load(table.snapshot, table.host)
     builder = Builder.of(definition, table.host)
-    done = [lifecycle.run(task) for task in lifecycle.tasks(table.stored, builder, lifecycle.missing(table.stored, builder))]
+    done = [build_index.run(task) for task in build_index.tasks(table.stored, builder, build_index.missing(table.stored, builder))]
     without = fuse.Table(table.stored, Host([min_max]))
     for start in range(60, 90, 10):
         without.append(numbers(start, 10))
     assert without.snapshot.segment_count < 9
 
-    lifecycle.commit(builder, table.stored, done)
+    build_index.commit(builder, table.stored, done)
 
     table.refresh()
     assert coverage(table) == (6, 9)
@@ -221,10 +221,10 @@ def test_dropping_wins_over_a_build_that_is_under_way():
     table.create_index("x", "values", ["n"], build=False)
     (definition,) = load(table.snapshot, table.host)
     builder, before = Builder.of(definition, table.host), table.stored
-    done = [lifecycle.run(task) for task in lifecycle.tasks(before, builder, lifecycle.missing(before, builder))]
+    done = [build_index.run(task) for task in build_index.tasks(before, builder, build_index.missing(before, builder))]
     dropped = table.drop_index("x")
 
-    assert lifecycle.commit(builder, before, done).snapshot == dropped
+    assert build_index.commit(builder, before, done).snapshot == dropped
 
 
 def test_a_drop_is_metadata_only():
@@ -330,7 +330,7 @@ def test_strictly_a_failing_kind_ends_the_build():
     (definition,) = load(table.snapshot, table.host)
 
     with pytest.raises(IndexFault, match="no such luck"):
-        lifecycle.refresh(table.stored, definition, table.host, strict=True)
+        build_index.refresh(table.stored, definition, table.host, strict=True)
 
 
 @pytest.fixture
@@ -367,10 +367,10 @@ def test_two_builds_at_once_both_keep_what_they_did():
     table.create_index("x", "values", ["n"], build=False)
     (definition,) = load(table.snapshot, table.host)
     builder, base = Builder.of(definition, table.host), table.stored
-    first, second, *_ = lifecycle.tasks(base, builder, lifecycle.missing(base, builder), processes=2)
+    first, second, *_ = build_index.tasks(base, builder, build_index.missing(base, builder), processes=2)
 
-    lifecycle.commit(builder, base, [lifecycle.run(first)])
-    lifecycle.commit(builder, base, [lifecycle.run(second)])
+    build_index.commit(builder, base, [build_index.run(first)])
+    build_index.commit(builder, base, [build_index.run(second)])
 
     assert coverage(table.refresh()) == (4, 4)
     assert table.verify_index("x").sound

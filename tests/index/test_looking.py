@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 import fuse_index as fuse
-from fuse_index.looking import VIEWS
+from fuse_index.table.inspect import VIEWS
 from fuse_storage import Metered, metered, shared
 
 SCHEMA = "id BIGINT NOT NULL, name STRING, at STRUCT<x: DOUBLE, deep: STRUCT<y: DATE>>, tags ARRAY<INT>, raw BINARY, price DECIMAL(9,2)"

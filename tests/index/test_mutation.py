@@ -281,7 +281,7 @@ def test_clauses_that_cannot_be_are_refused(table, clauses, error, says):
 
 
 def test_a_merge_of_many_keys_is_judged_by_bounds(table, monkeypatch):
-    monkeypatch.setattr("fuse_index.matching.MANY", 3)
+    monkeypatch.setattr("fuse_index.operations.merge_match.MANY", 3)
     before = table.stored.blocks().ids
     table.merge([{"id": n, "n": 7} for n in range(4, 9)], ["id"])
 

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fuse_index as fuse
-from fuse_index import overlaps
-from fuse_index.curves import hilbert, zorder
-from fuse_index.overlaps import Intervals
+from fuse_index.clustering import overlaps
+from fuse_index.clustering.curves import hilbert, zorder
+from fuse_index.clustering.overlaps import Intervals
 from fuse_storage import ColumnStatistics, compute_statistics
 
 LONG = "x" * 40

@@ -10,13 +10,13 @@ import pytest
 
 import fuse_storage
 from fuse_index.errors import IndexFault
-from fuse_index.host import Host
-from fuse_index.plan import plan
+from fuse_index.indexes.registry import Host
 from fuse_index.plugin import ALL, NONE, Ballot, IndexKind, Probe, Refusal, Sidecar
 from fuse_index.predicate import Compare
+from fuse_index.pruning.planner import plan
 from fuse_index.reasons import Reason
-from fuse_index.table import Table
-from fuse_index.where import parse
+from fuse_index.sql.parser import parse
+from fuse_index.table.table import Table
 from fuse_plugins import bloom, min_max
 from fuse_storage import Metered, open_store
 

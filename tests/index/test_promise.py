@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import fuse_index as fuse
-from fuse_index.oracle import evaluate
+from fuse_index.expressions.evaluate import evaluate
 from fuse_index.predicate import And, Column, Compare, In, IsNull, Literal, Not, Or, StartsWith
 from fuse_storage import StorageError, open_store
 

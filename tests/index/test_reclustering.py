@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fuse_index as fuse
-from fuse_index import grouping, overlaps
-from fuse_index.clustering import columns
-from fuse_index.ordering import ClusterKey
-from fuse_index.overlaps import Intervals
-from fuse_index.reclustering import Step, deepest, sort
-from fuse_index.runs import Run
+from fuse_index.clustering import overlaps, select_blocks
+from fuse_index.clustering.key import ClusterKey
+from fuse_index.clustering.overlaps import Intervals
+from fuse_index.clustering.recluster import Step, deepest, sort
+from fuse_index.clustering.report import columns
+from fuse_index.clustering.sorted_writer import Run
 from fuse_storage.testing import invariants
 
 SCHEMA = "id BIGINT, name STRING"
@@ -351,7 +351,7 @@ def found(*spans: tuple[int, int]) -> Intervals:
     ],
 )
 def test_blocks_that_share_a_point_are_chosen_the_least_sorted_first(spans, levels, depth, most, chosen):
-    got = grouping.along_order(found(*spans), np.array(levels), np.ones(len(spans), bool), depth, most)
+    got = select_blocks.along_order(found(*spans), np.array(levels), np.ones(len(spans), bool), depth, most)
 
     assert (None if got is None else set(got.tolist())) == chosen
 

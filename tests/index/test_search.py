@@ -21,7 +21,7 @@ def table(tmp_path):
 
 
 def expected(query, rows=TEXTS):
-    from fuse_plugins.full_text.function import asked
+    from fuse_plugins.full_text.match_function import asked
 
     found = Judge(rows, fuse_plugin_options().analyzer).scores(asked(query)[0])
     return sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))

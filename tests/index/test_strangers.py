@@ -8,8 +8,8 @@ QUERY = """
 import json, sys
 import pyarrow as pa
 import fuse_index as fuse
-from fuse_index.plan import plan
-from fuse_index.where import parse
+from fuse_index.pruning.planner import plan
+from fuse_index.sql.parser import parse
 
 kind, url = sys.argv[1:]
 table = fuse.create_table(url, "n BIGINT", properties={"block_rows": 10})

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import fuse_index as fuse
-from fuse_index.host import Host, PluginWarning
+from fuse_index.indexes.registry import Host, PluginWarning
 from fuse_plugins import bloom, min_max
 from tests.index.kinds import Greatest, Lies, Values
 from tests.index.tables import coverage, created, damaged, files, numbers, reopened

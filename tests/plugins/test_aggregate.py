@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import fuse_index as fuse
-from fuse_index import sketches
+from fuse_index.aggregates import sketches
 from fuse_index.errors import DefinitionError, InputError, WhereError
-from fuse_index.host import Host
+from fuse_index.indexes.registry import Host
 from fuse_index.plugin import Aggregation, Input
 from fuse_index.predicate import Column, Literal
 from fuse_index.testing import IndexTests

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from fuse_index.plugin import ALL, NONE, SOME, Input, Reason
 from fuse_index.predicate import Cast, Column, Compare, Context, In, Literal
 from fuse_index.testing import IndexTests
-from fuse_index.testing.shelf import Files, Shelf, Subject
-from fuse_plugins.bloom import Bloom, BloomOptions, zones
+from fuse_index.testing.memory_batch import Files, Shelf, Subject
+from fuse_plugins.bloom import Bloom, BloomOptions, zone_index
+from fuse_plugins.bloom.bit_matrix import Matrix, turn
 from fuse_plugins.bloom.filters import HashFilter, size_class
 from fuse_plugins.bloom.hashing import canonical, family, hashes
-from fuse_plugins.bloom.matrices import Matrix, turn
 from fuse_storage import NotFound
 
 SLICES = 7
@@ -319,7 +319,7 @@ def test_what_is_shown_of_an_index_is_what_it_has():
     shown = Bloom().inspect(shelf, COARSE)
 
     assert (shown["zones"], shown["filters"], shown["constant_zones"], shown["skipped_zones"]) == (3, 1, 2, 0)
-    assert shown["filter_bytes"] == math.prod(zones.shape(16, 0.01)) // 8
+    assert shown["filter_bytes"] == math.prod(zone_index.shape(16, 0.01)) // 8
 
 
 @pytest.mark.parametrize("fpp", [0.0, 0.6, -1.0, math.nan])

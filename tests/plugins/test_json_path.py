@@ -15,13 +15,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import fuse_index as fuse
-from fuse_index.boxes import Box
+from fuse_index.expressions.conjunction import Box
+from fuse_index.indexes.ballot import FALSE, NULL, TRUE
 from fuse_index.plugin import NONE, Ballot, Input, Probe, json_documents, json_paths
 from fuse_index.predicate import And, Call, Cast, Column, Compare, In, IsNull, JsonPath, Like, Literal, StartsWith
 from fuse_index.testing import IndexTests
-from fuse_index.testing.shelf import Shelf, Subject
-from fuse_index.testing.trial import Trial
-from fuse_index.votes import FALSE, NULL, TRUE
+from fuse_index.testing.memory_batch import Shelf, Subject
+from fuse_index.testing.oracle_check import Trial
 from fuse_plugins.json_path import JsonPathOptions, JsonPaths
 from fuse_plugins.json_path.contains import JSON_CONTAINS, json_contains
 from fuse_plugins.json_path.paths import MISSING, parsed, understood

@@ -10,7 +10,7 @@ from fuse_index.plugin import ALL, NONE, SOME, Ballot, Box, Domain, Input, Probe
 from fuse_index.predicate import Column, Compare, In, Like, Literal, StartsWith
 from fuse_index.testing import IndexTests
 from fuse_plugins.bloom import Bloom
-from fuse_plugins.bloom.zones import Needles
+from fuse_plugins.bloom.zone_index import Needles
 from fuse_plugins.min_max import Bound, MinMax, Wanted, keys
 
 

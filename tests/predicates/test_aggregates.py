@@ -6,8 +6,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from fuse_index.aggregates import ROW, Aggregate, Aggregation, Unaggregatable, merge, state_of
-from fuse_index.finishing import finish
+from fuse_index.aggregates.finalize import finish
+from fuse_index.aggregates.state import ROW, Aggregate, Aggregation, Unaggregatable, merge, state_of
 from fuse_index.predicate import Column
 
 NAN = math.nan

@@ -10,12 +10,12 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from fuse_index.catalyst import decode
 from fuse_index.errors import OpaqueError
-from fuse_index.oracle import evaluate
+from fuse_index.expressions.evaluate import evaluate
+from fuse_index.expressions.to_sql import sql
 from fuse_index.predicate import And, Call, Cast, Column, Compare, Context, In, IsNull, JsonPath, Literal, Not, Opaque, Or
 from fuse_index.reasons import Reason
-from fuse_index.render import sql
+from fuse_index.sql.catalyst import decode
 from fuse_storage import Schema
 
 UTC_ANSI = Context()

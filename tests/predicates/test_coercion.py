@@ -7,10 +7,10 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from fuse_index.coercion import Refused, common_type, compared, listed
+from fuse_index.expressions.coercion import Refused, common_type, compared, listed
+from fuse_index.expressions.datetimes import Unsure
+from fuse_index.expressions.types import from_name, name_of
 from fuse_index.predicate import Column, Context, Literal
-from fuse_index.spark_types import from_name, name_of
-from fuse_index.times import Unsure
 
 
 def ours(pair, context):

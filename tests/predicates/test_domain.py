@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuse_index.boxes import Box
-from fuse_index.domain import Domain, Interval, prefix_end
-from fuse_index.oracle import evaluate
+from fuse_index.expressions.conjunction import Box
+from fuse_index.expressions.evaluate import evaluate
+from fuse_index.expressions.value_set import Domain, Interval, prefix_end
 from fuse_index.predicate import And, Column, Compare, Contains, In, IsNull, Like, Literal, Not, Or, StartsWith
 
 NAN = math.nan

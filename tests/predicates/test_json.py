@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuse_index import json_documents, json_paths
-from fuse_index.json_documents import Float, Malformed, Members
-from fuse_index.json_paths import ANYTHING, SPELLING, SURE, Every
-from fuse_index.times import Unsure
+from fuse_index.expressions.datetimes import Unsure
+from fuse_index.expressions.json import path as json_paths
+from fuse_index.expressions.json import reader
+from fuse_index.expressions.json.path import ANYTHING, SPELLING, SURE, Every
+from fuse_index.expressions.json.reader import Float, Malformed, Members
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "json_objects.json").read_text("utf-8"))
 DOCUMENTS = pa.array(GOLDEN["documents"])
@@ -60,13 +61,13 @@ def test_paths_are_sparks_own_small_language(path, steps):
 
 
 def test_an_object_keeps_what_it_says_twice():
-    assert json_documents.read('{"a":1,"b":[1.50],"a":null}') == Members([("a", 1), ("b", [Float("1.50")]), ("a", None)])
+    assert reader.read('{"a":1,"b":[1.50],"a":null}') == Members([("a", 1), ("b", [Float("1.50")]), ("a", None)])
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1,]", "{'a' 1}", "'a", "nul", "-", "\ufeff1", '{"a":1' + "1" * 1000 + "}"])
 def test_what_is_no_json_is_malformed(text):
     with pytest.raises(Malformed):
-        json_documents.read(text)
+        reader.read(text)
 
 
 TREES = st.recursive(
@@ -78,15 +79,15 @@ TREES = st.recursive(
 
 @given(TREES, st.sampled_from(["", " ", "\n\t"]))
 def test_both_readers_read_alike_what_is_written(tree, blank):
-    text = blank + json_documents.write(tree, sure=False) + blank
+    text = blank + reader.write(tree, sure=False) + blank
 
-    assert json_documents.read(text) == tree
-    assert json_documents._Reader(text).document() == tree
+    assert reader.read(text) == tree
+    assert reader._Reader(text).document() == tree
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_float_is_written_so_that_it_is_read_back(number):
-    assert float(json_documents.double_text(number, sure=False)) == number
+    assert float(reader.double_text(number, sure=False)) == number
 
 
 @pytest.mark.parametrize(
@@ -95,4 +96,4 @@ def test_a_float_is_written_so_that_it_is_read_back(number):
      (-123456.75, "-123456.75"), (1.5e300, "1.5E300"), (float("inf"), '"Infinity"')],
 )  # fmt: skip
 def test_floats_are_written_as_java_writes_them(number, text):
-    assert json_documents.double_text(number, sure=False) == text
+    assert reader.double_text(number, sure=False) == text

@@ -6,10 +6,10 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from fuse_index.catalyst import decode
-from fuse_index.markers import SIGN, mark
 from fuse_index.predicate import And, Call, Column, Context, In, Literal, Not, Opaque, Or
-from fuse_index.where import parse
+from fuse_index.sql.call_markers import SIGN, mark
+from fuse_index.sql.catalyst import decode
+from fuse_index.sql.parser import parse
 from fuse_storage import Schema
 from tests.predicates.test_catalyst import attribute, literal, node
 

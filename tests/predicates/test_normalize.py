@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 
 from fuse_index.errors import OpaqueError
-from fuse_index.normalize import normalize
-from fuse_index.oracle import evaluate
+from fuse_index.expressions.evaluate import evaluate
+from fuse_index.expressions.normalize import normalize
+from fuse_index.expressions.to_sql import sql
 from fuse_index.predicate import And, Cast, Column, Compare, Context, In, IsNull, Like, Literal, Not, Opaque, Or, StartsWith
 from fuse_index.reasons import Reason
-from fuse_index.render import sql
-from fuse_index.where import read
+from fuse_index.sql.parser import read
 
 OPERATORS = ["=", "<=>", "<>", "<", "<=", ">", ">="]
 UTC_ANSI = Context()

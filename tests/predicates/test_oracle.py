@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from fuse_index.errors import OpaqueError
-from fuse_index.oracle import evaluate, evaluate_constant, evaluate_term
+from fuse_index.expressions.evaluate import evaluate, evaluate_constant, evaluate_term
 from fuse_index.plugin import Function
 from fuse_index.predicate import And, Call, Cast, Column, Compare, Context, In, IsNull, JsonPath, Like, Literal, Not, Opaque, Or, StartsWith
-from fuse_index.where import read
+from fuse_index.sql.parser import read
 
 NAN = math.nan
 A = Column(("a",), pa.int32())

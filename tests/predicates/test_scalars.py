@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from fuse_index.scalars import SCALARS
-from fuse_index.times import Unsure
+from fuse_index.expressions.datetimes import Unsure
+from fuse_index.expressions.scalar_functions import SCALARS
 
 
 def values(function: str, text: str | None) -> list[str | None]:

@@ -11,11 +11,11 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from fuse_index.boxes import Box
+from fuse_index.expressions.conjunction import Box
+from fuse_index.expressions.serialize import TermError, decode_predicate, decode_term, encode_predicate, encode_term
+from fuse_index.expressions.to_sql import sql
+from fuse_index.expressions.types import from_json, from_name, name_of
 from fuse_index.predicate import And, Call, Cast, Column, Compare, In, IsNull, JsonPath, Like, Literal, Not, Opaque, Or
-from fuse_index.render import sql
-from fuse_index.spark_types import from_json, from_name, name_of
-from fuse_index.terms import TermError, decode_predicate, decode_term, encode_predicate, encode_term
 from fuse_storage import Schema, SchemaError
 
 SCHEMA = Schema.create(pa.schema([("id", pa.int32()), ("doc", pa.string()), ("st", pa.struct([("x", pa.int32())]))]))

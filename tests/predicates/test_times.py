@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from fuse_index import times
-from fuse_index.casts import cast_value, to_float32
-from fuse_index.oracle import evaluate_term
+from fuse_index.expressions import datetimes
+from fuse_index.expressions.casts import cast_value, to_float32
+from fuse_index.expressions.datetimes import Unsure
+from fuse_index.expressions.evaluate import evaluate_term
 from fuse_index.predicate import Cast, Column, Context
-from fuse_index.times import Unsure
 
 TIMESTAMP, NTZ = pa.timestamp("us", "UTC"), pa.timestamp("us")
 CHANGES = {
@@ -42,42 +42,42 @@ def test_many_clocks_are_read_like_one(place):
     ("name", "offset"), [("UTC", 0), ("Z", 0), ("+1", 60), ("-08:30", -510), ("UTC+01:00", 60), ("GMT-2", -120), ("+0530", 330)]
 )
 def test_fixed_zones_are_read_as_java_does(name, offset):
-    place = times.zone(name)
+    place = datetimes.zone(name)
 
     assert place.utcoffset(None) == timedelta(minutes=offset)
-    assert times.is_fixed(place)
+    assert datetimes.is_fixed(place)
 
 
 @pytest.mark.parametrize("name", ["Mars/Olympus", "+19:00", "+01:60", "", "../etc/passwd"])
 def test_zones_that_are_not_known_are_not_guessed(name):
     with pytest.raises(Unsure):
-        times.zone(name)
+        datetimes.zone(name)
 
 
 def test_a_clock_that_was_never_shown_is_moved_on_and_one_shown_twice_is_the_first():
-    place = times.zone("America/New_York")
+    place = datetimes.zone("America/New_York")
 
-    assert times.instant(datetime(2024, 3, 10, 2, 30), place) == datetime(2024, 3, 10, 7, 30, tzinfo=UTC)
-    assert times.instant(datetime(2024, 11, 3, 1, 30), place) == datetime(2024, 11, 3, 5, 30, tzinfo=UTC)
+    assert datetimes.instant(datetime(2024, 3, 10, 2, 30), place) == datetime(2024, 3, 10, 7, 30, tzinfo=UTC)
+    assert datetimes.instant(datetime(2024, 11, 3, 1, 30), place) == datetime(2024, 11, 3, 5, 30, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("text", ["-2024-03-10", "0000-01-01", "12345-01-01"])
 def test_years_beyond_python_are_not_guessed(text):
     with pytest.raises(Unsure):
-        times.parse_date(text)
+        datetimes.parse_date(text)
 
 
 @pytest.mark.parametrize("text", ["T12:30", "12:30", "7:05:00"])
 def test_a_time_of_today_is_not_guessed(text):
     with pytest.raises(Unsure):
-        times.parse_timestamp(text, UTC)
+        datetimes.parse_timestamp(text, UTC)
 
 
 def test_dates_end_where_spark_ends_them():
-    assert times.parse_date(" 2024-3-1\n") == date(2024, 3, 1)
-    assert times.parse_date("2024-03-01 and whatever follows") == date(2024, 3, 1)
-    assert times.parse_date("2024-03 10:00") is None
-    assert times.parse_date("2024-03-010") is None
+    assert datetimes.parse_date(" 2024-3-1\n") == date(2024, 3, 1)
+    assert datetimes.parse_date("2024-03-01 and whatever follows") == date(2024, 3, 1)
+    assert datetimes.parse_date("2024-03 10:00") is None
+    assert datetimes.parse_date("2024-03-010") is None
 
 
 def test_a_float_is_rounded_once():

@@ -12,7 +12,7 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 import pytest
 
-from fuse_index.votes import ALL, FALSE, NONE, NULL, SOME, TRUE, UNKNOWN, Ballot
+from fuse_index.indexes.ballot import ALL, FALSE, NONE, NULL, SOME, TRUE, UNKNOWN, Ballot
 
 OUTCOMES = (True, False, None)
 BITS = {True: TRUE, False: FALSE, None: NULL}

@@ -9,14 +9,14 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from fuse_index.ddl import parse_schema
 from fuse_index.errors import OpaqueError, WhereError
-from fuse_index.oracle import evaluate
+from fuse_index.expressions.evaluate import evaluate
+from fuse_index.expressions.to_sql import sql
 from fuse_index.plugin import Function
 from fuse_index.predicate import And, Call, Cast, Column, Compare, Context, In, IsNull, JsonPath, Like, Literal, Not, Opaque, Or, StartsWith
 from fuse_index.reasons import Reason
-from fuse_index.render import sql
-from fuse_index.where import parse, parse_term
+from fuse_index.sql.ddl import parse_schema
+from fuse_index.sql.parser import parse, parse_term
 from fuse_storage import Schema
 from tests.acme.acme_functions import fuse_index_functions
 

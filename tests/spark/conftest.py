@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from fuse_index.spark.compile import bridge
+from fuse_index.spark.native.java_compiler import bridge
 from fuse_storage import Schema
 from tests.spark.plain import FILES, Judge, by_id, read, rows, write
 

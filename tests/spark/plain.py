@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from fuse_index.explain import Explanation, Totals
-from fuse_index.spark.compile import bridge
-from fuse_index.spark.listing import packed
-from fuse_index.spark.native import frame
-from fuse_index.spark.voting import Judgement, Moved, Voter
+from fuse_index.pruning.explanation import Explanation, Totals
+from fuse_index.spark.native.file_listing import packed
+from fuse_index.spark.native.java_compiler import bridge
+from fuse_index.spark.native.planner_callback import Judgement, Moved, Voter
+from fuse_index.spark.native.relation import frame
 from fuse_storage import Schema
 
 Tree = dict[str, Any]

@@ -18,8 +18,8 @@ from pyspark.sql.functions import hll_sketch_agg, hll_sketch_estimate
 
 import fuse_index as fuse
 from fuse_index import spark as fuse_spark
-from fuse_index.sketches import registers, sketch_of
-from fuse_index.spark import tables as spark_tables
+from fuse_index.aggregates.sketches import registers, sketch_of
+from fuse_index.spark.native import snapshot_planner as spark_tables
 from fuse_index.spark.session import _sessions
 from fuse_storage import shared
 

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import unix_micros
 
 from fuse_storage import Schema
-from fuse_storage.blocks import write
+from fuse_storage.parquet.writer import write
 
 NAN = float("nan")
 ROWS: list[dict[str, Any]] = [

@@ -157,7 +157,7 @@ def test_what_cannot_be_done_is_refused_by_name_and_changes_nothing(spark: Spark
 
 
 def test_a_commit_that_is_done_twice_is_one(table: fuse.Table) -> None:
-    from fuse_index.edits import rewrite
+    from fuse_index.operations.row_edits import rewrite
 
     work = table.deleting("id < 75", pieces=4)
     done = [rewrite(portion) for portion in work.portions]

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 import fuse_index as fuse
 from fuse_index import spark as fuse_spark
-from fuse_index.host import Host, PluginWarning
+from fuse_index.indexes.registry import Host, PluginWarning
 from fuse_index.plugin import Function, hookimpl
 from fuse_index.reasons import Reason
 from fuse_index.spark import functions

@@ -15,11 +15,11 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from fuse_index.explain import Explanation, Vote
+from fuse_index.pruning.explanation import Explanation, Vote
 from fuse_index.reasons import Reason
-from fuse_index.spark.compile import bridge
-from fuse_index.spark.native import frame
-from fuse_index.spark.voting import Judgement, Recent, Voter
+from fuse_index.spark.native.java_compiler import bridge
+from fuse_index.spark.native.planner_callback import Judgement, Recent, Voter
+from fuse_index.spark.native.relation import frame
 from fuse_storage import Schema
 from tests.spark.plain import NOTHING, Judge, Tree, listing, read, write
 

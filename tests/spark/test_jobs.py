@@ -8,10 +8,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from fuse_index import create_table, open_table
 from fuse_index.errors import DefinitionError
-from fuse_index.lifecycle import run_elsewhere
-from fuse_index.spark import jobs, source
-from fuse_index.spark.near import in_tasks
-from fuse_index.spark.options import OptionError
+from fuse_index.operations.build_index import run_elsewhere
+from fuse_index.spark.jobs import write
+from fuse_index.spark.placement import in_tasks
+from fuse_index.spark.source import data_source
+from fuse_index.spark.source.options import OptionError
 from fuse_storage import NotFound
 from fuse_storage.testing import invariants
 
@@ -20,7 +21,7 @@ SCHEMA = pa.schema({"id": pa.int64(), "s": pa.string()})
 
 @pytest.fixture(scope="module")
 def session(spark: SparkSession) -> SparkSession:
-    source.register(spark)
+    data_source.register(spark)
     return spark
 
 
@@ -39,7 +40,7 @@ def row_counts(url: str) -> list[int]:
 
 def test_rows_are_kept_together_by_the_cluster_key(session: SparkSession, url: str) -> None:
     create_table(url, SCHEMA, cluster_by=["id"], properties={"block_rows": 1000})
-    jobs.write(shuffled(session), url)
+    write.write(shuffled(session), url)
     table = open_table(url)
 
     assert sorted(table.scan().to_arrow().column("id").to_pylist()) == list(range(10_000))
@@ -49,7 +50,7 @@ def test_rows_are_kept_together_by_the_cluster_key(session: SparkSession, url: s
 
 def test_along_a_curve_each_task_sorts_its_rows(session: SparkSession, url: str) -> None:
     create_table(url, SCHEMA, cluster_by=["id", "s"], properties={"block_rows": 1000, "cluster_method": "hilbert"})
-    jobs.write(shuffled(session), url)
+    write.write(shuffled(session), url)
 
     assert sorted(open_table(url).scan().to_arrow().column("id").to_pylist()) == list(range(10_000))
     assert open_table(url).clustering().average_depth < 7  # 10 blocks, unsorted all of them
@@ -57,7 +58,7 @@ def test_along_a_curve_each_task_sorts_its_rows(session: SparkSession, url: str)
 
 def test_blocks_are_sized_to_the_tables_property(session: SparkSession, url: str) -> None:
     create_table(url, SCHEMA, cluster_by=["id"], properties={"block_rows": 1000})
-    jobs.write(shuffled(session), url)
+    write.write(shuffled(session), url)
 
     assert max(row_counts(url)) <= 1000
     assert len(row_counts(url)) <= 16  # 10 would be perfect; ranges are sampled
@@ -65,7 +66,7 @@ def test_blocks_are_sized_to_the_tables_property(session: SparkSession, url: str
 
 def test_one_write_is_one_commit(session: SparkSession, url: str) -> None:
     create_table(url, SCHEMA, cluster_by=["s", "id"], properties={"block_rows": 1000})
-    jobs.write(shuffled(session), url)
+    write.write(shuffled(session), url)
 
     assert open_table(url).history().column("operation").to_pylist() == ["append", "create"]
     invariants(open_table(url).stored)
@@ -73,13 +74,13 @@ def test_one_write_is_one_commit(session: SparkSession, url: str) -> None:
 
 def test_without_a_cluster_key_small_partitions_are_merged(session: SparkSession, url: str) -> None:
     create_table(url, SCHEMA, properties={"block_rows": 5000})
-    jobs.write(shuffled(session).repartition(20), url)
+    write.write(shuffled(session).repartition(20), url)
 
     assert row_counts(url) == [5000, 5000]
 
 
 def test_a_table_that_is_not_there_is_created(session: SparkSession, url: str) -> None:
-    jobs.write(shuffled(session, 10), url)
+    write.write(shuffled(session, 10), url)
 
     assert open_table(url).scan().count() == 10
 
@@ -88,23 +89,23 @@ def test_another_session_writes_too(session: SparkSession, url: str) -> None:
     """Though Spark looks for the source of a write in the active session."""
     other = session.newSession()
     other.sql("CREATE TEMPORARY VIEW here AS SELECT 1L AS id, 'x' AS s")
-    source.register(other)
-    jobs.write(other.table("here"), url)
+    data_source.register(other)
+    write.write(other.table("here"), url)
 
     assert open_table(url).scan().count() == 1
 
 
 def test_overwrite_replaces_all_rows(session: SparkSession, url: str) -> None:
     create_table(url, SCHEMA, cluster_by=["id"])
-    jobs.write(shuffled(session, 10), url)
-    jobs.write(shuffled(session, 5), url, "overwrite")
+    write.write(shuffled(session, 10), url)
+    write.write(shuffled(session, 5), url, "overwrite")
 
     assert sorted(open_table(url).scan().to_arrow().column("id").to_pylist()) == [0, 1, 2, 3, 4]
 
 
 def test_no_rows_are_no_commit(session: SparkSession, url: str) -> None:
     create_table(url, SCHEMA, cluster_by=["id"])
-    jobs.write(shuffled(session, 10).where("id < 0"), url)
+    write.write(shuffled(session, 10).where("id < 0"), url)
 
     assert open_table(url).history().num_rows == 1
 
@@ -112,16 +113,16 @@ def test_no_rows_are_no_commit(session: SparkSession, url: str) -> None:
 def test_cluster_keys_may_be_nested_and_oddly_named(session: SparkSession, url: str) -> None:
     point = pa.struct({"x": pa.int64()})
     create_table(url, pa.schema({"a.b c": pa.int64(), "p": point}), cluster_by=["p.x", "a.b c"], properties={"block_rows": 10})
-    jobs.write(session.range(40).selectExpr("id AS `a.b c`", "named_struct('x', 39 - id) AS p"), url)
+    write.write(session.range(40).selectExpr("id AS `a.b c`", "named_struct('x', 39 - id) AS p"), url)
 
     assert open_table(url).explain("p.x = 3").to_dict()["blocks"]["kept"] == 1
 
 
 def test_options_are_checked_before_anything_is_counted(session: SparkSession, url: str) -> None:
     with pytest.raises(OptionError, match="lives in one process"):
-        jobs.write(shuffled(session, 10), "memory://here")
+        write.write(shuffled(session, 10), "memory://here")
     with pytest.raises(NotFound, match="nothing"):
-        jobs.build_index(session, url, "by_s")
+        write.build_index(session, url, "by_s")
 
 
 @pytest.fixture
@@ -146,7 +147,7 @@ def kept(url: str) -> int:
 def test_an_index_is_built_by_tasks(session: SparkSession, unbuilt: str) -> None:
     assert coverage(unbuilt) == (0, 20)
     assert kept(unbuilt) > 1
-    jobs.build_index(session, unbuilt, "by_s")
+    write.build_index(session, unbuilt, "by_s")
 
     assert (coverage(unbuilt), kept(unbuilt)) == ((20, 20), 1)
     assert open_table(unbuilt).verify_index("by_s").sound
@@ -155,29 +156,29 @@ def test_an_index_is_built_by_tasks(session: SparkSession, unbuilt: str) -> None
 
 
 def test_building_again_finds_nothing_to_do(session: SparkSession, unbuilt: str) -> None:
-    jobs.build_index(session, unbuilt, "by_s")
+    write.build_index(session, unbuilt, "by_s")
     before = open_table(unbuilt).snapshot.id
-    jobs.build_index(session, unbuilt, "by_s")
+    write.build_index(session, unbuilt, "by_s")
 
     assert open_table(unbuilt).snapshot.id == before
 
 
 def test_only_what_is_missing_is_built(session: SparkSession, unbuilt: str) -> None:
-    jobs.build_index(session, unbuilt, "by_s")
+    write.build_index(session, unbuilt, "by_s")
     table = open_table(unbuilt)
     writing = table.stored.writer()  # as one without the plugin writes
     writing.write(pa.table({"id": [1], "s": ["late"]}))
     table.stored.transaction().append(writing.finish()).commit("append")
     assert coverage(unbuilt) == (20, 21)
-    jobs.build_index(session, unbuilt, "by_s")
+    write.build_index(session, unbuilt, "by_s")
 
     assert coverage(unbuilt) == (21, 21)
     assert open_table(unbuilt).snapshot.summary["indexed_blocks"] == 1
 
 
 def test_a_rebuild_builds_every_block_anew(session: SparkSession, unbuilt: str) -> None:
-    jobs.build_index(session, unbuilt, "by_s")
-    jobs.build_index(session, unbuilt, "by_s", rebuild=True)
+    write.build_index(session, unbuilt, "by_s")
+    write.build_index(session, unbuilt, "by_s", rebuild=True)
 
     assert open_table(unbuilt).snapshot.summary["indexed_blocks"] == 20
     assert (coverage(unbuilt), kept(unbuilt)) == ((20, 20), 1)
@@ -186,7 +187,7 @@ def test_a_rebuild_builds_every_block_anew(session: SparkSession, unbuilt: str) 
 def test_rows_that_arrive_during_a_build_are_kept(session: SparkSession, unbuilt: str) -> None:
     work = open_table(unbuilt).index_tasks("by_s", processes=2)
     open_table(unbuilt).append(pa.table({"id": [1], "s": ["late"]}))
-    jobs._commit(work[0], in_tasks(session, run_elsewhere, work))
+    write._commit(work[0], in_tasks(session, run_elsewhere, work))
 
     assert coverage(unbuilt) == (21, 21)
     assert open_table(unbuilt).scan().count() == 10_001
@@ -194,4 +195,4 @@ def test_rows_that_arrive_during_a_build_are_kept(session: SparkSession, unbuilt
 
 def test_an_unknown_index_is_refused_by_name(session: SparkSession, unbuilt: str) -> None:
     with pytest.raises(DefinitionError, match="no index 'by_z'"):
-        jobs.build_index(session, unbuilt, "by_z")
+        write.build_index(session, unbuilt, "by_z")

@@ -12,8 +12,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 import fuse_index as fuse
-from fuse_index import json_paths
 from fuse_index import spark as fuse_spark
+from fuse_index.expressions.json import path as json_paths
 from tests.spark.executed import files_read
 
 BLOCKS, ROWS = 6, 50

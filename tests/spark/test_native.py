@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
-from fuse_index.spark.native import frame
-from fuse_index.spark.voting import Moved
+from fuse_index.spark.native.planner_callback import Moved
+from fuse_index.spark.native.relation import frame
 from fuse_storage import Schema
 from tests.spark.executed import files_read
 from tests.spark.plain import FILES, ROWS, Judge, Tree, listing, names, read, rows, write

@@ -6,7 +6,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, udf
 
-from fuse_index.spark.compile import bridge
+from fuse_index.spark.native.java_compiler import bridge
 from tests.spark.plain import names
 
 

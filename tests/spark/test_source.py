@@ -14,9 +14,9 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from fuse_index import create_table, open_table
-from fuse_index.host import Host
+from fuse_index.indexes.registry import Host
 from fuse_index.predicate import Context
-from fuse_index.spark import source
+from fuse_index.spark.source import data_source
 from fuse_storage import Table
 from tests.index import kinds
 from tests.spark.questions import BLOCKS, FEW, QUESTIONS, ROWS, numbers
@@ -57,7 +57,7 @@ def append(table: Table, rows: pa.Table) -> Table:
 @pytest.fixture(scope="module")
 def session(spark: SparkSession) -> SparkSession:
     own = spark.newSession()
-    source.register(own)
+    data_source.register(own)
     return own
 
 
@@ -66,7 +66,7 @@ def pushing(spark: SparkSession) -> SparkSession:
     """One in which Spark pushes filters into Python data sources (4.1 and later; off by default)."""
     own = spark.newSession()
     own.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-    source.register(own)
+    data_source.register(own)
     return own
 
 
@@ -116,7 +116,7 @@ def test_the_schema_is_the_tables(session: SparkSession, everything: str) -> Non
 def test_an_instant_is_the_same_in_every_time_zone(spark: SparkSession, everything: str, zone: str) -> None:
     own = spark.newSession()
     own.conf.set("spark.sql.session.timeZone", zone)
-    source.register(own)
+    data_source.register(own)
     micros = load(own, everything).selectExpr("unix_micros(ts) t").where("t > 0").collect()
 
     assert [row.t for row in micros] == [1604208600000000]
@@ -236,7 +236,7 @@ def test_file_urls_are_understood_as_spark_prints_them(session: SparkSession, ur
 
 def test_the_class_carries_the_hosts_kinds_into_other_processes(spark: SparkSession, url: str) -> None:
     own = spark.newSession()
-    made = source.register(own, Host.discover())
+    made = data_source.register(own, Host.discover())
 
     assert made.host.kinds.keys() == Host.discover().kinds.keys()
     assert load(own, url, where="id = 7").count() == 1
@@ -247,13 +247,13 @@ def test_kinds_that_are_not_installed_travel_with_the_class(spark: SparkSession,
     host = Host([kinds.Values])
     table = create_table(str(tmp_path / "t"), numbers(0).schema, properties={"block_rows": ROWS}, host=host)
     table.create_index("values_of_kind", "values", ["kind"])
-    source.register(spark, host)  # in the active session, where Spark looks for the source of a write
+    data_source.register(spark, host)  # in the active session, where Spark looks for the source of a write
     spark.createDataFrame(numbers(0)).coalesce(1).write.format("fuse").mode("append").save(str(tmp_path / "t"))
-    source.register(spark)
+    data_source.register(spark)
 
     assert open_table(str(tmp_path / "t"), host=host).explain("kind = 'k'").to_dict()["blocks"]["kept"] == 0
     own = spark.newSession()
-    source.register(own, host)
+    data_source.register(own, host)
     assert load(own, str(tmp_path / "t"), where="kind = 'k3'").count() == ROWS // 5
 
 
@@ -273,7 +273,7 @@ def test_lost_index_files_lose_no_rows(session: SparkSession, tmp_path: Path, lo
 def test_where_reads_times_in_the_zone_of_the_session_or_of_its_option(spark: SparkSession, everything: str) -> None:
     own = spark.newSession()
     own.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
-    source.register(own)
+    data_source.register(own)
     tokyo, utc = "ts = timestamp'2020-11-01 14:30:00'", "ts = timestamp'2020-11-01 05:30:00'"
 
     assert (load(own, everything, where=tokyo).count(), load(own, everything, where=utc).count()) == (1, 0)
@@ -294,19 +294,19 @@ def bucket() -> Iterator[dict[str, str]]:
 
 
 def test_tables_on_an_object_store_are_reached_with_its_options(spark: SparkSession, bucket: dict[str, str]) -> None:
-    source.register(spark)
+    data_source.register(spark)
     for _ in range(2):
         spark.createDataFrame(numbers(1)).write.format("fuse").options(**bucket).mode("append").save("s3://tables/numbers")
 
     assert load(spark, "s3://tables/numbers", where="id = 150", **bucket).count() == 2
 
 
-def reader(url: str, **options: str) -> source.Reader:
-    made = source.source_class(Host.discover(), Context())({"path": url, **options})
+def reader(url: str, **options: str) -> data_source.Reader:
+    made = data_source.source_class(Host.discover(), Context())({"path": url, **options})
     return made.reader(made.schema())
 
 
-def blocks_of(reader: source.Reader) -> int:
+def blocks_of(reader: data_source.Reader) -> int:
     return sum(len(part.value.plan.blocks) for part in reader.partitions())
 
 

@@ -13,18 +13,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 import fuse_index as fuse
-from fuse_index.host import Host
+from fuse_index.indexes.registry import Host
 from fuse_index.predicate import Context
-from fuse_index.spark import source
-from fuse_index.spark.options import OptionError
-from fuse_index.spark.streaming import ReadAllAvailable, StreamReader
+from fuse_index.spark.source import data_source
+from fuse_index.spark.source.options import OptionError
+from fuse_index.spark.source.stream_reader import ReadAllAvailable, StreamReader
 from fuse_storage import shared
 from tests.spark.servers import PROGRAMS, process
 
 
 @pytest.fixture(scope="module")
 def session(spark: SparkSession) -> SparkSession:
-    source.register(spark)
+    data_source.register(spark)
     return spark
 
 
@@ -182,9 +182,9 @@ def test_net_changes_are_a_batch(session, table):
     assert only.columns == ["id", "_change_type", "_commit_version", "_commit_timestamp"]
 
 
-def source_of(table: fuse.Table, **options: str) -> source.FuseSource:
+def source_of(table: fuse.Table, **options: str) -> data_source.FuseSource:
     """As Spark makes one, but here."""
-    return source.source_class(Host.discover(), Context())({"path": url(table), **options})
+    return data_source.source_class(Host.discover(), Context())({"path": url(table), **options})
 
 
 def reader(table: fuse.Table, **options: str) -> StreamReader:

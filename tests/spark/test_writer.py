@@ -13,11 +13,11 @@ import pytest
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
-from fuse_index.host import Host
-from fuse_index.spark import source
-from fuse_index.spark.options import Place
+from fuse_index.indexes.registry import Host
 from fuse_index.spark.schemas import all_nullable, to_arrow, to_spark
-from fuse_index.spark.writer import Written, writer
+from fuse_index.spark.source import data_source
+from fuse_index.spark.source.batch_writer import Written, writer
+from fuse_index.spark.source.options import Place
 from fuse_storage import StorageError, Table
 from fuse_storage.testing import invariants
 from tests.spark.servers import PROGRAMS, process
@@ -26,7 +26,7 @@ from tests.spark.servers import PROGRAMS, process
 @pytest.fixture(scope="module")
 def session(spark: SparkSession) -> SparkSession:
     """The active session: Spark looks for the source of a write there, whosever DataFrame it is."""
-    source.register(spark)
+    data_source.register(spark)
     return spark
 
 

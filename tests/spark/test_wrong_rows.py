@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from fuse_storage import Field, Schema, type_names
+from fuse_storage import Field, Schema
+from fuse_storage.schema import types
 from tests.spark.executed import rows_scanned
 from tests.spark.plain import Judge, Tree, read, write
 
@@ -210,7 +211,7 @@ def zone(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
 def test_rows_older_than_a_column_hold_its_default(spark: SparkSession, tmp_path: Path, zone: str, ansi: str) -> None:
     old = pa.table({"id": [1]})
     added = [
-        Field(n, f"c{n}", f"c{n}", type, default=type_names.encode_default(value)) for n, (type, value) in enumerate(DEFAULTS, start=2)
+        Field(n, f"c{n}", f"c{n}", type, default=types.encode_default(value)) for n, (type, value) in enumerate(DEFAULTS, start=2)
     ]
     expected = pa.table({"id": [2], **{field.name: pa.array([value], type) for field, (type, value) in zip(added, DEFAULTS, strict=True)}})
     spark.conf.set("spark.sql.ansi.enabled", ansi)

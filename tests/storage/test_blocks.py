@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuse_storage import Cache, Corrupt, Field, NotFound, Schema, SchemaError, Store, metered, open_store
-from fuse_storage.blocks import BlockFile, Layout, read, write
-from fuse_storage.schema import number
+from fuse_storage.parquet.writer import BlockFile, Layout, read, write
+from fuse_storage.schema.schema import number
 
 EVERYTHING = pa.table(
     {

@@ -7,7 +7,7 @@ import pytest
 
 import fuse_storage as storage
 from fuse_storage import AlreadyExists, ReadOnly, ReadOnlyStore, Table
-from fuse_storage.sharing import located
+from fuse_storage.store.shared_files import located
 from fuse_storage.testing import invariants
 from tests.storage.small import COLUMNS, Aged, Totals, append, ids_of, staged
 
@@ -149,7 +149,7 @@ def test_an_empty_table_is_cloned(url: str) -> None:
 def test_an_older_version_refuses_a_clone_by_the_name_of_what_it_lacks(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     copy = cloned(table)
     storage.shared.clear()
-    monkeypatch.setattr("fuse_storage.snapshots.READER_FEATURES", frozenset())
+    monkeypatch.setattr("fuse_storage.metadata.snapshot.READER_FEATURES", frozenset())
 
     with pytest.raises(storage.Unsupported, match="shared-files"):
         Table.open(copy.store)
@@ -177,7 +177,7 @@ def test_a_clone_that_was_interrupted_while_it_was_committed_keeps_its_rows(tabl
     def interrupted(*_: object) -> bool:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fuse_storage.cloning.land", interrupted)
+    monkeypatch.setattr("fuse_storage.maintenance.clone.land", interrupted)
     target = storage.open_store(f"{table.store.url}-copy")
     with pytest.raises(KeyboardInterrupt):
         storage.clone(table, target)

@@ -7,8 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from fuse_storage import Cache, NotFound, Store, columnar, metered, open_store
-from fuse_storage.references import created
+from fuse_storage import Cache, NotFound, Store, metered, open_store
+from fuse_storage.metadata import metadata_table
+from fuse_storage.metadata.file_ref import created
 
 GROUPS = [("a",), ("b", "c")]
 
@@ -18,9 +19,9 @@ def store() -> Store:
     return open_store(f"memory://columnar-{uuid4().hex}")
 
 
-def part(store: Store, number: int) -> columnar.Part:
+def part(store: Store, number: int) -> metadata_table.Part:
     rows = pa.table({"a": [number, number], "b": [number + 10, None], "c": ["x", "y"]})
-    return columnar.Part(created(store, f"f{number}", columnar.encode(rows)), 2)
+    return metadata_table.Part(created(store, f"f{number}", metadata_table.encode(rows)), 2)
 
 
 @pytest.mark.parametrize("known", list(product([False, True], repeat=3)))
@@ -29,9 +30,9 @@ def test_what_is_in_memory_is_not_read_and_each_table_is_in_its_place(store: Sto
     cache, counted = Cache(1 << 20), metered(store)
     for number, wanted in enumerate(known):
         if wanted:
-            columnar.read(counted, parts[number], GROUPS if number else GROUPS[:1], cache)  # of the first file, only a part
+            metadata_table.read(counted, parts[number], GROUPS if number else GROUPS[:1], cache)  # of the first file, only a part
     counted.reset()
-    rows = columnar.Rows.whole(counted, [parts[0], None, *parts[1:]], np.array([2, 1, 2, 2]))
+    rows = metadata_table.Rows.whole(counted, [parts[0], None, *parts[1:]], np.array([2, 1, 2, 2]))
 
     found = rows.read(GROUPS, cache)
 
@@ -47,7 +48,7 @@ def test_a_file_that_is_gone_is_said_in_its_place(store: Store, gone: tuple[bool
     parts = [part(store, number) for number in range(3)]
     store.delete([f"f{number}" for number, lost in enumerate(gone) if lost])
 
-    found = columnar.Rows.whole(store, parts, np.array([2, 2, 2])).read(GROUPS, Cache(1 << 20))
+    found = metadata_table.Rows.whole(store, parts, np.array([2, 2, 2])).read(GROUPS, Cache(1 << 20))
 
     assert [isinstance(each, NotFound) for each in found] == list(gone)
 
@@ -55,4 +56,4 @@ def test_a_file_that_is_gone_is_said_in_its_place(store: Store, gone: tuple[bool
 def test_whether_there_is_a_column() -> None:
     rows = pa.table({"a": [1], "c.1.min": [2]})
 
-    assert [columnar.has(rows, name) for name in ("a", "c.1.min", "b", "")] == [True, True, False, False]
+    assert [metadata_table.has(rows, name) for name in ("a", "c.1.min", "b", "")] == [True, True, False, False]

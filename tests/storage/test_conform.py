@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from fuse_storage import Schema, SchemaError
-from fuse_storage.conform import conform, renamed
+from fuse_storage.schema.conform import conform, renamed
 
 
 def fitted(values: pa.Array, type: pa.DataType, nullable: bool = True) -> pa.Array:

@@ -11,12 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from fuse_storage import Conflict, InvalidArgument, SchemaError, Table, create_branch, difference, evolution, fitting
+from fuse_storage import Conflict, InvalidArgument, SchemaError, Table, create_branch, difference
+from fuse_storage.commit import schema_evolution
+from fuse_storage.parquet import projection
 from fuse_storage.testing import invariants
 from tests.storage.small import COLUMNS, append, staged
 
-Step = evolution.Step
-RENAMING = evolution.rename_column
+Step = schema_evolution.Step
+RENAMING = schema_evolution.rename_column
 
 
 def evolve(table: Table, step: Any, **how: Any) -> Table:
@@ -41,7 +43,7 @@ def table(url: str) -> Table:
 
 
 def test_a_new_column_holds_its_default_in_old_rows_and_its_statistics_say_so(table: Table) -> None:
-    wider = evolve(table, evolution.add_column, path="city", type=pa.string(), default="Bonn", nullable=False)
+    wider = evolve(table, schema_evolution.add_column, path="city", type=pa.string(), default="Bonn", nullable=False)
     wider = add(pa.table({"id": [4], "name": ["n4"], "city": ["Oslo"]}), wider)
 
     assert [row["city"] for row in read(wider)] == ["Bonn", "Bonn", "Bonn", "Oslo"]
@@ -62,11 +64,11 @@ def test_no_file_of_rows_is_written(table: Table) -> None:
         return {found.key for folder in ("_b", "_sg") for found in table.store.list(folder)}
 
     before = rows()
-    evolved = evolve(table, evolution.add_column, path="x", type=pa.int32())
-    evolved = evolve(evolved, evolution.change_type, path="x", type=pa.int64())
-    evolved = evolve(evolved, evolution.rename_column, path="x", to="y")
-    evolved = evolve(evolved, evolution.move_column, path="y", after="")
-    evolved = evolve(evolved, evolution.drop_column, path="name")
+    evolved = evolve(table, schema_evolution.add_column, path="x", type=pa.int32())
+    evolved = evolve(evolved, schema_evolution.change_type, path="x", type=pa.int64())
+    evolved = evolve(evolved, schema_evolution.rename_column, path="x", to="y")
+    evolved = evolve(evolved, schema_evolution.move_column, path="y", after="")
+    evolved = evolve(evolved, schema_evolution.drop_column, path="name")
 
     assert rows() == before
     assert evolved.snapshot.schema.names == ["y", "id"]
@@ -75,11 +77,11 @@ def test_no_file_of_rows_is_written(table: Table) -> None:
 
 
 def test_a_name_that_was_used_does_not_bring_back_its_values(table: Table) -> None:
-    evolved = evolve(table, evolution.drop_column, path="name")
-    evolved = evolve(evolved, evolution.add_column, path="Name", type=pa.string())
+    evolved = evolve(table, schema_evolution.drop_column, path="name")
+    evolved = evolve(evolved, schema_evolution.add_column, path="Name", type=pa.string())
     assert {row["Name"] for row in read(evolved)} == {None}
-    swapped = evolve(create_branch(table, "side"), evolution.rename_column, path="name", to="old")
-    swapped = evolve(swapped, evolution.add_column, path="name", type=pa.string(), default="new")
+    swapped = evolve(create_branch(table, "side"), schema_evolution.rename_column, path="name", to="old")
+    swapped = evolve(swapped, schema_evolution.add_column, path="name", type=pa.string(), default="new")
     assert [(row["old"], row["name"]) for row in read(swapped)] == [("n1", "new"), ("n2", "new"), ("n3", "new")]
     physical = [field.physical for field in swapped.snapshot.schema.fields]
     assert len({name.lower() for name in physical}) == 3
@@ -90,14 +92,14 @@ def test_fields_of_structs_come_and_go_as_columns_do(url: str) -> None:
     kind = pa.struct([("a", pa.int32()), ("b", pa.string())])
     empty = Table.create(url, pa.schema([("id", pa.int64()), ("s", kind)]))
     table = add(pa.table({"id": [1], "s": pa.array([{"a": 1, "b": "x"}], kind)}), empty)
-    evolved = evolve(table, evolution.add_column, path="s.c", type=pa.float64(), after="a")
-    evolved = evolve(evolved, evolution.rename_column, path="s.b", to="text")
-    evolved = evolve(evolved, evolution.change_type, path="s.a", type=pa.int64())
+    evolved = evolve(table, schema_evolution.add_column, path="s.c", type=pa.float64(), after="a")
+    evolved = evolve(evolved, schema_evolution.rename_column, path="s.b", to="text")
+    evolved = evolve(evolved, schema_evolution.change_type, path="s.a", type=pa.int64())
 
     assert read(evolved) == [{"id": 1, "s": {"a": 1, "c": None, "text": "x"}}]
     wide = pa.struct([("a", pa.int64()), ("c", pa.float64()), ("text", pa.string())])
     evolved = add(pa.table({"id": [2], "s": pa.array([{"a": 1 << 40, "c": 0.5, "text": "y"}], wide)}), evolved)
-    evolved = evolve(evolved, evolution.drop_column, path="s.text")
+    evolved = evolve(evolved, schema_evolution.drop_column, path="s.text")
     assert [row["s"] for row in read(evolved)] == [{"a": 1, "c": None}, {"a": 1 << 40, "c": 0.5}]
     assert difference(table, evolved).columns == (
         "changed 's.a' from int to bigint", "added 's.c' double", "dropped 's.b'",
@@ -120,9 +122,9 @@ def test_fields_of_structs_come_and_go_as_columns_do(url: str) -> None:
 )
 def test_old_values_are_widened_with_their_statistics_and_defaults(url: str, old: Any, value: Any, new: Any, widened: Any) -> None:
     table = add(pa.table({"id": [1], "v": pa.array([value], old)}), Table.create(url, pa.schema([("id", pa.int64()), ("v", old)])))
-    table = evolve(table, evolution.add_column, path="d", type=old, default=value)
+    table = evolve(table, schema_evolution.add_column, path="d", type=old, default=value)
     for path in ("v", "d"):
-        table = evolve(table, evolution.change_type, path=path, type=new)
+        table = evolve(table, schema_evolution.change_type, path=path, type=new)
 
     assert read(table) == [{"id": 1, "v": widened, "d": widened}]
     for name in ("v", "d"):
@@ -135,17 +137,20 @@ def test_old_values_are_widened_with_their_statistics_and_defaults(url: str, old
 @pytest.mark.parametrize(
     ("step", "says"),
     [
-        (partial(evolution.add_column, path="name", type=pa.int64()), "there is a column 'name' already"),
-        (partial(evolution.add_column, path="x", type=pa.int64(), nullable=False), "cannot be NOT NULL: .* give a default"),
-        (partial(evolution.add_column, path="x", type=pa.int64(), default="seven"), "'seven' cannot be the default of column 'x'"),
-        (partial(evolution.add_column, path="x", type=pa.list_(pa.int64()), default=[1]), "is array and cannot have a default"),
-        (partial(evolution.add_column, path="id.x", type=pa.int64()), "'id' is bigint, not a struct"),
-        (partial(evolution.add_column, path="x", type=pa.int64(), after="y"), "cannot come after 'y': beside it there are"),
-        (partial(evolution.drop_column, path="id"), "clustered by 'id'"),
-        (partial(evolution.drop_column, path="nam"), r"did you mean \['name'\]"),
-        (partial(evolution.rename_column, path="name", to="id"), "there is a column 'id' already"),
-        (partial(evolution.change_type, path="id", type=pa.int32()), "bigint and cannot become int .* types like it cannot be widened"),
-        (partial(evolution.change_type, path="name", type=pa.binary()), "string and cannot become binary"),
+        (partial(schema_evolution.add_column, path="name", type=pa.int64()), "there is a column 'name' already"),
+        (partial(schema_evolution.add_column, path="x", type=pa.int64(), nullable=False), "cannot be NOT NULL: .* give a default"),
+        (partial(schema_evolution.add_column, path="x", type=pa.int64(), default="seven"), "'seven' cannot be the default of column 'x'"),
+        (partial(schema_evolution.add_column, path="x", type=pa.list_(pa.int64()), default=[1]), "is array and cannot have a default"),
+        (partial(schema_evolution.add_column, path="id.x", type=pa.int64()), "'id' is bigint, not a struct"),
+        (partial(schema_evolution.add_column, path="x", type=pa.int64(), after="y"), "cannot come after 'y': beside it there are"),
+        (partial(schema_evolution.drop_column, path="id"), "clustered by 'id'"),
+        (partial(schema_evolution.drop_column, path="nam"), r"did you mean \['name'\]"),
+        (partial(schema_evolution.rename_column, path="name", to="id"), "there is a column 'id' already"),
+        (
+            partial(schema_evolution.change_type, path="id", type=pa.int32()),
+            "bigint and cannot become int .* types like it cannot be widened",
+        ),
+        (partial(schema_evolution.change_type, path="name", type=pa.binary()), "string and cannot become binary"),
     ],
 )
 def test_what_would_lose_data_or_cannot_be_read_is_refused(table: Table, step: Step, says: str) -> None:
@@ -158,17 +163,17 @@ def test_the_last_column_stays(url: str) -> None:
     table = Table.create(url, pa.schema([("id", pa.int64())]))
 
     with pytest.raises(SchemaError, match="the last column of the table"):
-        evolve(table, evolution.drop_column, path="id")
+        evolve(table, schema_evolution.drop_column, path="id")
 
 
 # --- two at once ---
 
-ADD = partial(evolution.add_column, path="x", type=pa.int64())
-DROP = partial(evolution.drop_column, path="name")
-RENAME = partial(evolution.rename_column, path="name", to="called")
+ADD = partial(schema_evolution.add_column, path="x", type=pa.int64())
+DROP = partial(schema_evolution.drop_column, path="name")
+RENAME = partial(schema_evolution.rename_column, path="name", to="called")
 
 
-@pytest.mark.parametrize("step", [DROP, RENAME, partial(evolution.add_column, path="x", type=pa.int64(), default=1, nullable=False)])
+@pytest.mark.parametrize("step", [DROP, RENAME, partial(schema_evolution.add_column, path="x", type=pa.int64(), default=1, nullable=False)])
 def test_rows_written_before_a_column_changed_are_not_appended_if_they_would_be_wrong(table: Table, step: Step) -> None:
     waiting = table.transaction().append(staged(table, [4]))
     evolved = table.transaction().evolve(step).commit()
@@ -208,10 +213,10 @@ def test_an_index_defined_meanwhile_matters_to_those_who_say_so(table: Table) ->
 
 
 def test_a_restore_brings_back_columns_and_no_id_is_given_twice(table: Table) -> None:
-    evolved = evolve(table, evolution.add_column, path="x", type=pa.int64(), default=1)
+    evolved = evolve(table, schema_evolution.add_column, path="x", type=pa.int64(), default=1)
     restored = evolved.transaction().restore(table.snapshot).commit()
     assert restored.snapshot.schema == table.snapshot.schema
-    again = evolve(restored, evolution.add_column, path="x", type=pa.string(), default="s")
+    again = evolve(restored, schema_evolution.add_column, path="x", type=pa.string(), default="s")
 
     assert [row["x"] for row in read(again)] == ["s"] * 3
     ids = [t.snapshot.schema.find("x").id for t in (evolved, again)]
@@ -248,17 +253,17 @@ def test_what_stands_in_the_way_of_a_key_is_told() -> None:
         with pytest.raises(SchemaError, match=said):
             table.transaction().key_by(columns).commit()
     with pytest.raises(SchemaError, match=r"column 'id' cannot be dropped: it is of the table's key \['id'\]; choose another key first"):
-        evolve(table, evolution.drop_column, path="id")
+        evolve(table, schema_evolution.drop_column, path="id")
     with pytest.raises(SchemaError, match="'id' is of the table's key, and cannot become double"):
-        evolve(table, evolution.change_type, path="id", type=pa.float64())
-    assert evolve(table, evolution.change_type, path="id", type=pa.int64()).snapshot.key == ("id",)
+        evolve(table, schema_evolution.change_type, path="id", type=pa.float64())
+    assert evolve(table, schema_evolution.change_type, path="id", type=pa.int64()).snapshot.key == ("id",)
     with pytest.raises(InvalidArgument, match=r"name the columns of its key instead"):
         Table.create(f"memory://key-{uuid4().hex}", kinds, properties={"key_ids": [1]})
 
 
 def test_a_key_and_a_drop_of_its_column_at_once(table: Table) -> None:
     key, other = table.transaction().key_by(["name"]), table.transaction().key_by(["id"])
-    drop = table.transaction().evolve(partial(evolution.drop_column, path="name"))
+    drop = table.transaction().evolve(partial(schema_evolution.drop_column, path="name"))
     key.commit()
 
     with pytest.raises(Conflict, match="columns or the key were changed by key by"):
@@ -280,13 +285,13 @@ def test_structs_within_arrays_and_maps_change_like_others() -> None:
     ]  # fmt: skip
     table = add(pa.Table.from_pylist(rows, NESTED), Table.create(f"memory://nested-{uuid4().hex}", NESTED))
     for path in ("l.element", "m.key", "m.value", "ll.element.element"):
-        table = evolve(table, evolution.add_column, path=f"{path}.c", type=pa.float32())
-        table = evolve(table, evolution.change_type, path=f"{path}.a", type=pa.int64())
+        table = evolve(table, schema_evolution.add_column, path=f"{path}.c", type=pa.float32())
+        table = evolve(table, schema_evolution.change_type, path=f"{path}.a", type=pa.int64())
         table = evolve(table, RENAMING, path=f"{path}.b", to="text")
-        table = evolve(table, evolution.move_column, path=f"{path}.c", after="")
-    table = evolve(table, evolution.drop_column, path="m.value.text")
-    table = evolve(table, evolution.add_column, path="m.value.text", type=INNER)
-    table = evolve(table, evolution.change_type, path="n.element", type=pa.int64())
+        table = evolve(table, schema_evolution.move_column, path=f"{path}.c", after="")
+    table = evolve(table, schema_evolution.drop_column, path="m.value.text")
+    table = evolve(table, schema_evolution.add_column, path="m.value.text", type=INNER)
+    table = evolve(table, schema_evolution.change_type, path="n.element", type=pa.int64())
 
     def now(found: dict | None, text: bool = True) -> dict | None:
         return found and {"c": None, "a": found["a"], "text": found["b"] if text else None}
@@ -309,29 +314,31 @@ def test_structs_within_arrays_and_maps_change_like_others() -> None:
 
 
 def test_slices_of_nested_values_are_fitted_too() -> None:
-    changed = evolve(Table.create(f"memory://nested-{uuid4().hex}", NESTED), evolution.add_column, path="l.element.c", type=pa.int32())
-    changed = evolve(changed, evolution.add_column, path="m.value.c", type=pa.int32())
+    changed = evolve(
+        Table.create(f"memory://nested-{uuid4().hex}", NESTED), schema_evolution.add_column, path="l.element.c", type=pa.int32()
+    )
+    changed = evolve(changed, schema_evolution.add_column, path="m.value.c", type=pa.int32())
     for name, rows in (("l", [[{"a": 1}], None, [None], []]), ("m", [[({"a": 1}, {"a": 1})], None, [({"a": 2}, None)], []])):
         values, field = pa.array(rows, NESTED.field(name).type), changed.snapshot.schema.find(name)
-        whole = fitting.column(pa.chunked_array([values]), field, 4)
+        whole = projection.column(pa.chunked_array([values]), field, 4)
         for start, end in combinations(range(5), 2):
-            assert fitting.column(pa.chunked_array([values[start:end]]), field, end - start).equals(whole[start:end])
+            assert projection.column(pa.chunked_array([values[start:end]]), field, end - start).equals(whole[start:end])
 
 
 def test_what_is_no_struct_within_arrays_and_maps_is_told() -> None:
     table = Table.create(f"memory://nested-{uuid4().hex}", NESTED)
     for step, how, says in (
-        (evolution.add_column, {"path": "l.c", "type": pa.int32()}, "'l' is array, not a struct; what it holds is at 'l.element'"),
-        (evolution.add_column, {"path": "m.c", "type": pa.int32()}, "what it holds is at 'm.key' and 'm.value'"),
-        (evolution.add_column, {"path": "l.element.c", "type": pa.int32(), "default": 1}, "cannot have a default"),
-        (evolution.add_column, {"path": "l.element.a", "type": pa.int32()}, "there is a column 'l.element.a' already"),
+        (schema_evolution.add_column, {"path": "l.c", "type": pa.int32()}, "'l' is array, not a struct; what it holds is at 'l.element'"),
+        (schema_evolution.add_column, {"path": "m.c", "type": pa.int32()}, "what it holds is at 'm.key' and 'm.value'"),
+        (schema_evolution.add_column, {"path": "l.element.c", "type": pa.int32(), "default": 1}, "cannot have a default"),
+        (schema_evolution.add_column, {"path": "l.element.a", "type": pa.int32()}, "there is a column 'l.element.a' already"),
         (RENAMING, {"path": "l.element", "to": "x"}, "'l.element' is no field"),
-        (evolution.drop_column, {"path": "n.element"}, "'n.element' is no field"),
-        (evolution.drop_column, {"path": "m.key.a"}, "keys of a map that differ in it alone would become equal"),
-        (evolution.drop_column, {"path": "l.element.z"}, "has no 'z'"),
-        (evolution.change_type, {"path": "n.element", "type": pa.int16()}, "cannot become smallint"),
-        (evolution.key_by, {"names": ["n.element"]}, "no column 'n.element'"),
-        (evolution.cluster_by, {"names": ["l.element.a"]}, "no column 'l.element.a'"),
+        (schema_evolution.drop_column, {"path": "n.element"}, "'n.element' is no field"),
+        (schema_evolution.drop_column, {"path": "m.key.a"}, "keys of a map that differ in it alone would become equal"),
+        (schema_evolution.drop_column, {"path": "l.element.z"}, "has no 'z'"),
+        (schema_evolution.change_type, {"path": "n.element", "type": pa.int16()}, "cannot become smallint"),
+        (schema_evolution.key_by, {"names": ["n.element"]}, "no column 'n.element'"),
+        (schema_evolution.cluster_by, {"names": ["l.element.a"]}, "no column 'l.element.a'"),
     ):  # fmt: skip
         with pytest.raises(SchemaError, match=says):
             evolve(table, step, **how)

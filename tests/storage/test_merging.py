@@ -5,7 +5,7 @@ import random
 import pytest
 
 from fuse_storage import Table, metered, open_store
-from fuse_storage.merging import plan
+from fuse_storage.commit.merge_segments import plan
 from fuse_storage.testing import invariants
 from tests.storage.small import COLUMNS, Totals, append, ids_of, rows
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuse_storage import Cache, Corrupt, NotFound, Pack, PackPayload, Sidecar, Store, metered, open_store
-from fuse_storage.packs import logical_size, seal, sealed_size
+from fuse_storage.metadata.pack import logical_size, seal, sealed_size
 
 DATA = bytes(range(256)) * 2
 

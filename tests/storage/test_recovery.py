@@ -6,7 +6,7 @@ import pytest
 
 import fuse_storage as storage
 from fuse_storage import AlreadyExists, InvalidArgument, NotFound, Table
-from fuse_storage.refs import Branch
+from fuse_storage.metadata.refs import Branch
 from fuse_storage.testing import Crash, Fault, FaultyStore, invariants
 from tests.storage.small import COLUMNS, Aged, append, ids_of
 

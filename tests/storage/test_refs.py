@@ -21,9 +21,9 @@ from fuse_storage import (
     metered,
     open_store,
 )
-from fuse_storage.references import new_id, read_verified
-from fuse_storage.refs import Branch, next_timestamp
-from fuse_storage.tags import Tag, create_tag, find_tag
+from fuse_storage.metadata.file_ref import new_id, read_verified
+from fuse_storage.metadata.refs import Branch, next_timestamp
+from fuse_storage.metadata.tags import Tag, create_tag, find_tag
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from fuse_storage import Field, Schema, SchemaError, Unsupported
-from fuse_storage.schema import number
-from fuse_storage.type_names import encode_default
+from fuse_storage.schema.schema import number
+from fuse_storage.schema.types import encode_default
 
 NESTED = pa.schema(
     [

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pytest
 
 from fuse_storage import Field, Schema, SchemaError, Sidecar, StorageError, Table, metered, open_store, shared
-from fuse_storage.refs import Branch
+from fuse_storage.commit.segment_writer import Limits
+from fuse_storage.commit.transaction import publish
+from fuse_storage.metadata.refs import Branch
 from fuse_storage.testing import invariants
-from fuse_storage.transaction import publish
-from fuse_storage.writing import Limits
 from tests.storage.small import COLUMNS, Totals, append, ids_of, known_by, rows, staged, truth
 
 

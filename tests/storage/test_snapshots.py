@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from fuse_storage import FormatError, Reference, Snapshot, StorageError, Table, Unsupported
-from fuse_storage.refs import Branch
-from fuse_storage.transaction import publish
+from fuse_storage.commit.transaction import publish
+from fuse_storage.metadata.refs import Branch
 from tests.storage.small import append
 
 COLUMNS = pa.schema([("id", pa.int64()), ("at", pa.struct([("lat", pa.float64()), ("when", pa.timestamp("us", "UTC"))]))])

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuse_storage import ColumnStatistics, Schema, statistics
-from fuse_storage.bounds import LONGEST, cut, raised, raised_text
+from fuse_storage.statistics import LONGEST, cut, raised, raised_text
 
 MICROS = st.integers(-(2**62), 2**62)
 DOUBLES = st.floats() | st.sampled_from([0.0, -0.0, math.nan, math.inf, -math.inf])

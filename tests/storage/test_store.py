@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from fuse_storage import AlreadyExists, Corrupt, Metered, NotFound, StorageError, Store, metered, open_store
-from fuse_storage.objects import carved, coalesced
-from fuse_storage.store import RemoteStore
+from fuse_storage.store.ranges import carved, coalesced
+from fuse_storage.store.store import RemoteStore
 from fuse_storage.testing import Crash, FaultyStore, StoreTests
 
 

@@ -24,11 +24,11 @@ from fuse_storage import (
     metered,
     open_store,
 )  # fmt: skip
-from fuse_storage.changes import columns_changed
-from fuse_storage.refs import Branch
-from fuse_storage.schema import Schema
+from fuse_storage.commit.actions import columns_changed
+from fuse_storage.commit.transaction import publish
+from fuse_storage.metadata.refs import Branch
+from fuse_storage.schema.schema import Schema
 from fuse_storage.testing import Fault, FaultyStore, invariants
-from fuse_storage.transaction import publish
 from tests.storage.small import COLUMNS, Totals, append, build_missing, ids_of, known_by, staged, truth
 
 INDEX = {"key": "70a1", "kind": "totals"}

@@ -8,7 +8,7 @@ import pytest
 
 import fuse_storage as storage
 from fuse_storage import Conflict, Corrupt, NotFound, StorageError, Swap, Table, collect
-from fuse_storage.holding import give_notice
+from fuse_storage.commit.snapshot_hold import give_notice
 from fuse_storage.testing import Crash, FaultyStore, invariants
 from tests.storage.small import COLUMNS, Aged, Totals, append, ids_of, known_by, staged, truth
 

@@ -35,10 +35,10 @@ from fuse_index.plugin import (
     together,
 )  # fmt: skip
 from fuse_index.predicate import Compare, Context, In, Leaf, Literal, Term
-from fuse_plugins.bloom.building import LONG, chunk, describe, filters, is_long
+from fuse_plugins.bloom.bit_matrix import turn
 from fuse_plugins.bloom.hashing import family
-from fuse_plugins.bloom.matrices import turn
-from fuse_plugins.bloom.zones import SUMMARY, Needles, Zones, shape
+from fuse_plugins.bloom.zone_filter import LONG, chunk, describe, filters, is_long
+from fuse_plugins.bloom.zone_index import SUMMARY, Needles, Zones, shape
 
 
 @dataclass(frozen=True)

@@ -35,11 +35,11 @@ from fuse_index.plugin import (
 from fuse_index.predicate import Call, Context, Leaf
 from fuse_plugins.full_text import ranking
 from fuse_plugins.full_text.analysis import Analyzer
-from fuse_plugins.full_text.function import MATCH, NAME, of_call
+from fuse_plugins.full_text.evaluate import Truth, has_phrase, judge
 from fuse_plugins.full_text.highlighting import spans
 from fuse_plugins.full_text.inverted import Inverted
-from fuse_plugins.full_text.judging import Truth, has_phrase, judge
 from fuse_plugins.full_text.layout import SUMMARY, Stored, write
+from fuse_plugins.full_text.match_function import MATCH, NAME, of_call
 from fuse_plugins.full_text.syntax import Query
 
 ONE_WORD = float(1 << 16)

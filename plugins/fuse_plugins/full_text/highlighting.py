@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 
 from fuse_plugins.full_text.analysis import Analyzer, splitter
-from fuse_plugins.full_text.judging import near
+from fuse_plugins.full_text.evaluate import near
 from fuse_plugins.full_text.syntax import Clauses, Fuzzy, Phrase, Prefix, Query, Span, Word
 
 Test = Callable[[str], bool]

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fuse_plugins.full_text.analysis import Numbers
+from fuse_plugins.full_text.evaluate import SHIFT, _starts, judge, terms_of
 from fuse_plugins.full_text.inverted import Mask
-from fuse_plugins.full_text.judging import SHIFT, _starts, judge, terms_of
 from fuse_plugins.full_text.layout import Stored
 from fuse_plugins.full_text.syntax import Clauses, Phrase, Query, Word
 

@@ -18,13 +18,13 @@ import pyarrow as pa
 from fuse_index.plugin import Ballot, BlockBatch, Box, Function, IndexKind, Input, Pack, Probe, Reason, Refusal, Sidecar, hookimpl
 from fuse_index.predicate import Context, Leaf
 from fuse_plugins.bloom import BloomOptions
-from fuse_plugins.json_path.asking import bloom_keys, question_of
 from fuse_plugins.json_path.contains import JSON_CONTAINS
 from fuse_plugins.json_path.discovery import frequent
-from fuse_plugins.json_path.facts import FACTS, NAMES, facts, merged
+from fuse_plugins.json_path.extract import Zone
+from fuse_plugins.json_path.path_statistics import FACTS, NAMES, facts, merged
 from fuse_plugins.json_path.paths import Pattern, understood
-from fuse_plugins.json_path.reading import Zone
-from fuse_plugins.json_path.voting import BLOOM, Chosen, vote
+from fuse_plugins.json_path.question import bloom_keys, question_of
+from fuse_plugins.json_path.vote import BLOOM, Chosen, vote
 
 AUTO = "auto"
 COUNTS = ("documents", "unusual", "doubtful")

@@ -9,8 +9,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from fuse_index.plugin import Function
+from fuse_plugins.json_path.extract import values_at
 from fuse_plugins.json_path.paths import scalar_text, understood
-from fuse_plugins.json_path.reading import values_at
 
 
 def json_contains(documents: pa.Array, paths: pa.Array | pa.Scalar, wanted: pa.Array | pa.Scalar) -> pa.BooleanArray:

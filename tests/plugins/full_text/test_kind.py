@@ -6,13 +6,13 @@ import pytest
 from hypothesis import strategies as st
 
 import fuse_index as fuse
-from fuse_index.host import Host
+from fuse_index.indexes.registry import Host
 from fuse_index.plugin import Input, Refusal
 from fuse_index.predicate import Call, Column, Context, Literal
 from fuse_index.reasons import Reason
 from fuse_index.testing import IndexTests
 from fuse_plugins.full_text import FullText, FullTextOptions
-from fuse_plugins.full_text.function import MATCH, asked
+from fuse_plugins.full_text.match_function import MATCH, asked
 from fuse_plugins.full_text.syntax import QueryError
 from tests.plugins.full_text.judge import Judge
 

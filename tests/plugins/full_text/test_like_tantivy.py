@@ -7,10 +7,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fuse_plugins.full_text.analysis import Analyzer
-from fuse_plugins.full_text.function import match
+from fuse_plugins.full_text.evaluate import has_phrase, judge
 from fuse_plugins.full_text.inverted import Inverted
-from fuse_plugins.full_text.judging import has_phrase, judge
 from fuse_plugins.full_text.layout import Stored, write
+from fuse_plugins.full_text.match_function import match
 from fuse_plugins.full_text.ranking import gather, scores
 from fuse_plugins.full_text.syntax import Clauses, Options, read
 from tests.plugins.full_text.judge import Judge, analyser

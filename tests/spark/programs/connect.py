@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from fuse_index import spark as fuse_spark
-from fuse_index.spark.near import is_connect, near_table
+from fuse_index.spark.placement import is_connect, near_table
 from tests.spark.questions import BLOCKS, FEW, ROWS, numbers
 
 

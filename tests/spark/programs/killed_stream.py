@@ -13,13 +13,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from fuse_index.spark import source
-from fuse_index.spark.sink import StreamWriter
+from fuse_index.spark.source import data_source
+from fuse_index.spark.source.stream_writer import StreamWriter
 
 
 def main(followed: str, written: str, checkpoint: str) -> None:
     spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
-    registered = source.register(spark)
+    registered = data_source.register(spark)
     jvm: Any = spark.sparkContext._jvm
 
     class Deadly(StreamWriter):

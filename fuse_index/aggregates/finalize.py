@@ -1,0 +1,54 @@
+"""From a merged state to the answer, as Spark finishes its aggregates: averages of sums and counts, sketches as it writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import ROUND_HALF_UP, Context, Decimal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as is_
+
+from fuse_index.aggregates import sketches
+from fuse_index.aggregates.state import MOST_DIGITS, SKETCHES, Aggregate, Aggregation, Part, merge
+
+
+def finish(asked: Aggregation, merged: pa.Table) -> list[pa.ChunkedArray]:
+    """The values of the groups and of the aggregates, of a state that has each group once."""
+    parts = dict(zip(asked.parts, merged.columns[len(asked.groups) :], strict=True))
+    return [*merged.columns[: len(asked.groups)], *(_finished(aggregate, parts) for aggregate in asked.aggregates)]
+
+
+def comparable(asked: Aggregation, state: pa.Table) -> list[str]:
+    """The answer as text, equal for equal answers: in an order of its own, floats to nine digits and sketches by what is in
+    their registers, since sums and estimates depend on it."""
+    columns = [column.to_pylist() for column in finish(asked, merge(asked, [state]))]
+    for number, aggregate in enumerate(asked.aggregates, len(asked.groups)):
+        if aggregate.function in SKETCHES:
+            columns[number] = [sketches.registers(sketch) for sketch in columns[number]]
+    rows = zip(*columns, strict=True)
+    return sorted(repr([float(f"{one:.9g}") + 0.0 if isinstance(one, float) else one for one in row]) for row in rows)
+
+
+def _finished(aggregate: Aggregate, parts: Mapping[Part, pa.ChunkedArray]) -> pa.ChunkedArray:
+    if aggregate.function in SKETCHES:
+        return sketches.as_spark_writes(parts[aggregate.parts[0]])
+    if aggregate.function != "avg":
+        return parts[aggregate.parts[0]]
+    sums, counts = (parts[part] for part in aggregate.parts)
+    if is_.is_decimal(aggregate.type):
+        pairs = zip(sums.to_pylist(), counts.to_pylist(), strict=True)
+        return pa.chunked_array([pa.array([_quotient(total, count, aggregate.type.scale) for total, count in pairs], aggregate.type)])
+    some = pc.if_else(pc.equal(counts, 0), pa.scalar(None, pa.int64()), counts)
+    return pc.divide(sums, some.cast(pa.float64(), safe=False))
+
+
+WIDE = Context(prec=120, rounding=ROUND_HALF_UP)
+
+
+def _quotient(total: Decimal | None, count: int, scale: int) -> Decimal | None:
+    """As Spark divides: to 39 places first, then to those of the type, both times rounded half up."""
+    if total is None or not count:
+        return None
+    fine = WIDE.divide(total, Decimal(count)).quantize(Decimal(1).scaleb(-(MOST_DIGITS + 1)), ROUND_HALF_UP, WIDE)
+    return fine.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, WIDE)

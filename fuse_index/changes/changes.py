@@ -1,0 +1,186 @@
+"""Rows that came and went between two snapshots: net, whatever happened in between.
+
+Only blocks that one of the two lacks are looked at. Where blocks came in the place of others, their rows are compared by
+fingerprints, as multisets: rows that were merely copied, by a compaction or an update of their neighbours, are no change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+import fuse_storage as storage
+from fuse_index.changes.multiset import surplus
+from fuse_index.changes.row_diff import CHANGE_TYPE, DELETE, INSERT, Pairs, Side
+from fuse_index.errors import InputError, OpaqueError
+from fuse_index.expressions.traversal import leaves
+from fuse_index.indexes.registry import Host
+from fuse_index.predicate import Context, Opaque, Predicate
+from fuse_index.pruning.planner import plan
+from fuse_storage import Blocks
+
+if TYPE_CHECKING:
+    import pandas
+
+ROWS_PER_COMMIT = 50_000
+"""So many rows are compared in about the time in which a commit in between is looked at."""
+
+
+class Changing:
+    """The part of ``fuse_index.Table`` that says which rows changed."""
+
+    if TYPE_CHECKING:
+        stored: storage.Table
+        host: Host
+        context: Context
+
+        def _at(self, at: str | datetime | None, branch: str | None = None) -> storage.Table: ...
+        @property
+        def schema(self) -> pa.Schema: ...
+        def _columns(self, names: Sequence[str]) -> tuple[str, ...]: ...
+        def _predicate(self, where: str | Predicate | None) -> Predicate | None: ...
+
+    def changes(
+        self, since: str | datetime, until: str | datetime | None = None, columns: Sequence[str] | None = None,
+        where: str | Predicate | None = None, key: Sequence[str] | None = None,
+    ) -> Changes:  # fmt: skip
+        """The rows inserted and deleted from one snapshot to a later one, by default to the one that this handle reads.
+
+        Snapshots are named by id, tag or time. Rows have the columns of the later snapshot, ``columns`` of them or all, and
+        ``_change_type``: ``insert`` or ``delete``; with a ``key``, the columns that identify a row, what was deleted and inserted
+        under one key is a pair of ``update_preimage`` and ``update_postimage``: by default the table's own (see ``key_by``), [] for
+        no pairs. Changes are net: rows that were copied, or came and went, are none.
+        ``where``: only of the rows on which it is true, so that a row that comes to match is inserted.
+        Raises NotFound for a snapshot that was never there or was collected, InvalidArgument if the one did not lead to the
+        other, SchemaError, InputError, WhereError, OpaqueError.
+        """
+        before, after = self._at(since), self.stored if until is None else self._at(until)
+        refuse_strangers(before, after)
+        later = replace(self, stored=after)  # type: ignore[type-var]
+        names = tuple(later.schema.names) if columns is None else later._columns(columns)
+        paired = after.snapshot.key if key is None else later._columns(key)
+        return Changes(before, after, after, names, paired, later._predicate(where), self.host, self.context).checked()
+
+
+def refuse_strangers(before: storage.Table, after: storage.Table) -> None:
+    """Raise InvalidArgument unless the one snapshot led to the other."""
+    if not storage.leads_to(before, after):
+        raise storage.InvalidArgument(
+            f"snapshot {after.snapshot.id} did not come of {before.snapshot.id}: give an older snapshot of its branch as since"
+        )
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The net changes between two snapshots. Nothing is read before one of the methods is called.
+
+    ``shape``: the snapshot in whose columns rows come, and which ``columns``, ``key`` and ``predicate`` are about.
+
+    Where blocks were replaced by commits that may have changed rows, up to some 100 bytes are held for each of their rows, besides
+    the blocks at hand; otherwise the blocks at hand alone.
+    """
+
+    before: storage.Table
+    after: storage.Table
+    shape: storage.Table
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+    predicate: Predicate | None
+    host: Host
+    context: Context
+
+    def checked(self) -> Changes:
+        """Itself. Raises SchemaError, InputError or OpaqueError for what cannot be told."""
+        if CHANGE_TYPE in self.shape.snapshot.schema.names:
+            raise storage.SchemaError(f"the table has a column {CHANGE_TYPE!r}, which is what changes are told by: rename it")
+        if narrow := storage.narrowed(self.before.snapshot.schema, self.shape.snapshot.schema):
+            raise storage.SchemaError(
+                f"column {narrow[0]!r} had a wider type at snapshot {self.before.snapshot.id}, so that its rows do not fit the columns of "
+                f"{self.shape.snapshot.id}: ask for the changes until before it was restored, and since then"
+            )
+        for name in self.key:
+            kind = self.shape.snapshot.schema.find([name]).type
+            if not storage.exact(kind):
+                raise InputError(f"column {name!r} is {kind}, and no key: choose columns of exact, plain types")
+        for leaf in [] if self.predicate is None else leaves(self.predicate):
+            if isinstance(leaf, Opaque):
+                raise OpaqueError(f"only Spark can evaluate {leaf.sql}")
+        return self
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Those of the later snapshot; what was deleted may be NULL where it no longer may."""
+        was = self.before.snapshot.schema.arrow
+        fields = [self.shape.snapshot.schema.arrow.field(name) for name in self.columns]
+        fields = [field.with_nullable(True) if field.name in was.names and was.field(field.name).nullable else field for field in fields]
+        return pa.schema([*fields, pa.field(CHANGE_TYPE, pa.string(), nullable=False)])
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Record batches: what was deleted, block after block, then what came, updated rows next to what they were."""
+        for rows in self._tables():
+            yield from (batch for batch in rows.cast(self.schema).to_batches() if len(batch))
+
+    def to_arrow(self) -> pa.Table:
+        return pa.Table.from_batches(list(self.to_batches()), self.schema)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        return self.to_arrow().to_pandas()
+
+    def count(self) -> int:
+        """How many rows ``to_batches`` gives; a pair counts twice."""
+        return sum(rows.num_rows for rows in self._tables())
+
+    def _tables(self) -> Iterator[pa.Table]:
+        gone, came = (self._side(blocks) for blocks in storage.exchanged(self.before, self.after))
+        if len(gone.blocks) and len(came.blocks):
+            compared = int(gone.blocks.row_counts.sum() + came.blocks.row_counts.sum())
+            if (added := _added(self.before, self.after, most=20 + compared // ROWS_PER_COMMIT)) is not None:
+                for blocks in added:
+                    yield from Side(self, blocks).tables(INSERT)
+                return
+            gone.chosen, came.chosen = surplus(gone.fingerprints(), came.fingerprints())
+            if self.key:
+                yield from Pairs(gone, came, self.key).tables()
+                return
+        yield from gone.tables(DELETE)
+        yield from came.tables(INSERT)
+
+    def _side(self, blocks: Blocks) -> Side:
+        return Side(self, blocks.take(np.flatnonzero(np.isin(blocks.ids, self._possible(blocks)))))
+
+    def _possible(self, blocks: Blocks) -> list[str]:
+        """The blocks that may hold rows on which the predicate is true, by the votes."""
+        owner = self.before if blocks.segments.snapshot.id == self.before.snapshot.id else self.after
+        if self.predicate is None or not len(blocks) or owner.snapshot.schema != self.shape.snapshot.schema:
+            return blocks.ids  # the predicate is on columns that this snapshot may call otherwise
+        return plan(owner, self.predicate, self.host, self.context).blocks.ids
+
+
+def _added(before: storage.Table, after: storage.Table, most: int) -> list[Blocks] | None:
+    """What appends brought, commit by commit, where all others in between left rows as they were; None if that is not known.
+
+    No more than ``most`` commits are looked at. Where it is known, copied rows need not be compared with those that they are copies of.
+    """
+    found: list[Blocks] = []
+    here = after
+    for _ in range(most):
+        if here.snapshot.id == before.snapshot.id:
+            return found[::-1]
+        if here.snapshot.parent is None:
+            return None
+        try:
+            earlier = after.at(here.snapshot.parent)
+        except storage.NotFound:
+            return None
+        if not here.snapshot.same_rows:
+            gone, came = storage.exchanged(earlier, here)
+            if len(gone):
+                return None
+            found.append(came)
+        here = earlier
+    return None

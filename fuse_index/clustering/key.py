@@ -1,0 +1,56 @@
+"""Rows in the order of a clustering key: by its columns in turn, or along a curve through all of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fuse_index.clustering.curves import CURVES
+from fuse_index.clustering.overlaps import Ranks
+from fuse_storage import Field, Snapshot, cluster_ids, column_values
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterKey:
+    """What rows are kept together by: leaves of the schema, and ``linear``, ``zorder`` or ``hilbert``."""
+
+    paths: tuple[tuple[str, ...], ...]
+    fields: tuple[Field, ...]
+    method: str = "linear"
+
+    @staticmethod
+    def of(snapshot: Snapshot) -> ClusterKey | None:
+        """The key of the snapshot's table, if it has one."""
+        return _key(snapshot, snapshot.cluster_ids, snapshot.cluster_method) if snapshot.cluster_ids else None
+
+    @staticmethod
+    def read(snapshot: Snapshot, names: Sequence[str], method: str) -> ClusterKey:
+        """A key that a table might have. Raises SchemaError, InvalidArgument."""
+        return _key(snapshot, cluster_ids(snapshot.schema, names, method), method)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(".".join(path) for path in self.paths)
+
+
+def _key(snapshot: Snapshot, ids: Sequence[int], method: str) -> ClusterKey:
+    leaves = {field.id: (path, field) for path, field in snapshot.schema.leaves()}
+    return ClusterKey(tuple(leaves[id][0] for id in ids), tuple(leaves[id][1] for id in ids), method)
+
+
+def order(rows: pa.Table, key: ClusterKey) -> Ranks:
+    """Where each row, in order, is to be taken from. Rows that are alike in the key stay as they are among each other."""
+    ranks = [value_ranks(column_values(rows, path)) for path in key.paths]
+    if key.method == "linear" or len(ranks) < 2:
+        return np.lexsort(ranks[::-1])
+    return np.argsort(CURVES[key.method](ranks), kind="stable")
+
+
+def value_ranks(values: pa.Array) -> Ranks:
+    """The rank of each value among all different ones: NULL is 0, NaN the greatest, -0.0 is 0.0, text goes by bytes."""
+    ranks = np.asarray(pc.rank(values, tiebreaker="dense"), np.int64)
+    return np.where(np.asarray(values.is_valid(), np.bool_), ranks, 0)

@@ -1,0 +1,202 @@
+"""How well the blocks of a table are clustered, from their statistics alone, and by what they are to be.
+
+A table has a clustering key: columns, and the order that they make. What is measured of a linear key is the overlap of blocks in
+that order; along a curve there is no order that statistics could tell of, and each column is measured for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+import fuse_storage as storage
+from fuse_index.clustering import overlaps
+from fuse_index.clustering.key import ClusterKey
+from fuse_index.clustering.overlaps import Intervals, Overlaps
+from fuse_index.errors import InputError
+from fuse_storage import Blocks, ColumnStatistics, Snapshot
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
+
+    from fuse_index.table.table import Table
+
+POINTS = 400
+"""Places along an order at which a picture shows the depth."""
+
+CLUSTERING = pa.schema([
+    ("key", pa.string()), ("method", pa.string()), ("blocks", pa.int64()), ("constant_blocks", pa.int64()), ("unknown_blocks", pa.int64()),
+    ("average_overlaps", pa.float64()), ("maximum_overlaps", pa.int64()), ("average_depth", pa.float64()), ("maximum_depth", pa.int64()),
+    ("depth_histogram", pa.list_(pa.struct([("depth", pa.int64()), ("blocks", pa.int64())]))),
+])  # fmt: skip
+"""One row for each order that was measured. ``depth`` in a histogram: so deep, and deeper than the one before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """An order of rows, and how blocks overlap in it. ``profile``: how many are met at places along it."""
+
+    names: tuple[str, ...]
+    overlaps: Overlaps
+    profile: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        return ", ".join(self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class Clustering:
+    """How blocks overlap in the order of a clustering key.
+
+    ``orders``: of a linear key, the key itself, then each column if there are several; of a curve, each column. The
+    averages are those of the key, or the means over the columns of a curve.
+    """
+
+    cluster_by: tuple[str, ...]
+    method: str
+    orders: tuple[Order, ...]
+
+    @property
+    def blocks(self) -> int:
+        return self.orders[0].overlaps.blocks
+
+    @property
+    def average_depth(self) -> float:
+        return self._mean([order.overlaps.average_depth for order in self.orders])
+
+    @property
+    def average_overlaps(self) -> float:
+        return self._mean([order.overlaps.average_overlaps for order in self.orders])
+
+    @property
+    def maximum_depth(self) -> int:
+        return max(order.overlaps.maximum_depth for order in self._own)
+
+    @property
+    def _own(self) -> tuple[Order, ...]:
+        return self.orders[:1] if self.method == "linear" else self.orders
+
+    def _mean(self, values: Sequence[float]) -> float:
+        return values[0] if self.method == "linear" else sum(values) / len(values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the pictures, as JSON has it."""
+        totals = {"blocks": self.blocks, "average_overlaps": self.average_overlaps, "average_depth": self.average_depth}
+        named = {"cluster_by": list(self.cluster_by), "method": self.method, **totals, "maximum_depth": self.maximum_depth}
+        return named | {"orders": self.to_arrow().to_pylist()}
+
+    def to_arrow(self) -> pa.Table:
+        """One row per order; see ``CLUSTERING``."""
+        return pa.Table.from_pylist([_row(order, self.method) for order in self.orders], CLUSTERING)
+
+    def to_svg(self) -> str:
+        """A picture: the depth along each order, and how many blocks are how deep."""
+        from fuse_index.clustering.svg import clustering
+
+        return clustering(self)
+
+    def _repr_svg_(self) -> str:
+        return self.to_svg()
+
+    def __str__(self) -> str:
+        head = f"overlaps by {', '.join(self.cluster_by)} ({self.method}): {self.blocks:,} blocks"
+        return "\n".join([head, *(f"  {_sentence(order)}" for order in self.orders)])
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield str(self)
+        own = self._own[0]
+        from rich.table import Table as Grid
+
+        grid = Grid(title=f"depths of {own.name}", title_justify="left", box=None, pad_edge=False)
+        for name in ("depth", "blocks"):
+            grid.add_column(name, justify="right")
+        grid.add_column("")
+        most = max(own.overlaps.histogram.values(), default=1)
+        for depth, blocks in own.overlaps.histogram.items():
+            told = f"{depth}" if depth <= overlaps.SINGLE else f"{depth // 2 + 1}-{depth}"
+            grid.add_row(told, f"{blocks:,}", "█" * max(round(blocks / most * 40), 1))
+        yield grid
+
+
+class ClusterKeys:
+    """The part of ``fuse_index.Table`` that says how rows are clustered, and how they ought to be."""
+
+    if TYPE_CHECKING:
+        stored: storage.Table
+
+        @property
+        def snapshot(self) -> Snapshot: ...
+        def refresh(self) -> Table: ...
+        def _writable(self) -> None: ...
+        def _move(self, stored: storage.Table) -> Snapshot: ...
+
+    def cluster_by(self, columns: Sequence[str] | None, method: str = "linear") -> Snapshot:
+        """Choose by which columns rows are kept together, the first deciding; none for None. Only metadata changes.
+
+        ``append`` sorts by them from now on; what is there already is sorted by ``recluster``. A path with dots names a field
+        of a struct. ``method``: ``linear``, or along a curve through 2 to 8 columns, ``zorder`` or ``hilbert``, which keeps
+        rows together that are near in all of them. Raises InputError, SchemaError, InvalidArgument, Conflict.
+        """
+        self._writable()
+        self.refresh()
+        storage.cluster_by(self.snapshot, tuple(columns or ()), method)  # refused before anything is written
+        told = {"columns": list(columns or ()), "method": method}
+        return self._move(self.stored.transaction().cluster_by(tuple(columns or ()), method).commit(summary=told))
+
+    def clustering(self, by: Sequence[str] | None = None, method: str | None = None) -> Clustering:
+        """How well blocks are clustered by the table's key, or would be if ``by`` were its key. Reads statistics, no rows.
+
+        Raises InputError where there is no key and none is given, SchemaError, InvalidArgument for what cannot be a key.
+        """
+        return clustering(self.stored, key_of(self.snapshot, by, method))
+
+
+def key_of(snapshot: Snapshot, by: Sequence[str] | None, method: str | None) -> ClusterKey:
+    """The table's key, or the one that is given. Raises as ``Table.clustering``."""
+    if by:
+        return ClusterKey.read(snapshot, tuple(by), method or "linear")
+    own = ClusterKey.of(snapshot)  # by its ids: a name may have come to mean another column
+    if by is not None or own is None:
+        raise InputError("the table has no clustering key: give it one with cluster_by([...]), or say which columns to look at: by=[...]")
+    return own if method in (None, own.method) else ClusterKey.read(snapshot, own.names, method)
+
+
+def clustering(table: storage.Table, key: ClusterKey) -> Clustering:
+    blocks = table.blocks(statistics=[field.id for field in key.fields])
+    return Clustering(key.names, key.method, tuple(_orders(key, columns(blocks, key))))
+
+
+def columns(blocks: Blocks, key: ClusterKey) -> list[Intervals]:
+    """The blocks in the order of each column of the key."""
+    kept = [blocks.statistics(field.id) or ColumnStatistics.unknown(field.type, len(blocks)) for field in key.fields]
+    return [overlaps.column(found, blocks.row_counts) for found in kept]
+
+
+def _orders(key: ClusterKey, found: Sequence[Intervals]) -> Iterator[Order]:
+    if key.method == "linear":
+        yield _order(key.names, overlaps.lexicographic(found))
+    if len(found) > 1 or key.method != "linear":
+        yield from (_order((name,), one) for name, one in zip(key.names, found, strict=True))
+
+
+def _order(names: tuple[str, ...], found: Intervals) -> Order:
+    return Order(names, overlaps.measured(found), tuple(overlaps.profile(found, POINTS).tolist()))
+
+
+def _row(order: Order, method: str) -> dict[str, Any]:
+    found = asdict(order.overlaps)
+    deep = [{"depth": depth, "blocks": blocks} for depth, blocks in found.pop("histogram").items()]
+    counts = {f"{name}_blocks": found.pop(name) for name in ("constant", "unknown")}
+    return {"key": order.name, "method": method, **counts, **found, "depth_histogram": deep}
+
+
+def _sentence(order: Order) -> str:
+    found = order.overlaps
+    depth = f"depth {found.average_depth:.2f} on average, {found.maximum_depth:,} at most"
+    others = f"overlaps with {found.average_overlaps:.2f} on average, {found.maximum_overlaps:,} at most"
+    rest = [f"{count:,} {what}" for count, what in ((found.constant, "constant"), (found.unknown, "without bounds")) if count]
+    return f"{order.name}: {'; '.join([depth, others, *rest])}"

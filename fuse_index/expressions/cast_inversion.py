@@ -1,0 +1,168 @@
+"""Casts that keep order, and what a comparison after such a cast says of the values before it.
+
+A **scale** lays the values of a type out as whole numbers, in order; the cast never decreases along it. So the values whose
+cast is below, at or above some value are found by halving, whatever the cast rounds: ``CAST(n AS DOUBLE) = 9007199254740992``
+holds for two longs, ``CAST(f AS DOUBLE) = 0.1`` for no float.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Context as DecimalContext
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as is_
+
+from fuse_index.expressions import datetimes
+from fuse_index.expressions.casts import BITS, cast_value, int_range
+from fuse_index.expressions.coercion import as_decimal
+from fuse_index.expressions.value_set import sort_key
+from fuse_index.predicate import Compare, Context, Literal, Operator, Term
+
+SLACK = timedelta(days=2)
+"""No clock on Earth is further from UTC, even on a day that its zone left out."""
+
+INFINITY = 0x7F800000
+"""The bits of a float's infinity; NaN is the place after it."""
+
+EXACT = DecimalContext(prec=100)
+
+DATE, NTZ, TIMESTAMP = pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")
+TIMES = (DATE, NTZ, TIMESTAMP)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The values of ``kind`` in order, at the places ``lowest`` to ``highest``, and their cast to ``target``."""
+
+    kind: pa.DataType
+    target: pa.DataType
+    lossless: bool
+    """The cast gives every value another one."""
+    context: Context
+
+    @cached_property
+    def _places(self) -> tuple[int, int, Callable[[int], Any]]:
+        if self.kind in BITS:
+            return (*int_range(self.kind), int)
+        if is_.is_decimal(self.kind):
+            most = 10**self.kind.precision - 1
+            return -most, most, lambda place: Decimal(place).scaleb(-self.kind.scale, EXACT)
+        if self.kind == pa.float32():
+            return -INFINITY, INFINITY + 1, _float_at
+        if self.kind == DATE:
+            return date.min.toordinal(), date.max.toordinal(), date.fromordinal
+        epoch = datetimes.EPOCH if self.kind == NTZ else datetimes.EPOCH_UTC
+        low, high = datetime.min.replace(tzinfo=epoch.tzinfo), datetime.max.replace(tzinfo=epoch.tzinfo)
+        return (
+            (low - epoch) // datetimes.MICROSECOND,
+            (high - epoch) // datetimes.MICROSECOND,
+            lambda place: epoch + place * datetimes.MICROSECOND,
+        )
+
+    @property
+    def lowest(self) -> int:
+        return self._places[0]
+
+    @property
+    def highest(self) -> int:
+        return self._places[1]
+
+    def literal(self, place: int) -> Literal:
+        return Literal(self._places[2](place), self.kind)
+
+    def exactly(self, value: Any) -> Literal | None:
+        """The only value that the cast makes this one of; None if there is none, or may be more."""
+        if not self.lossless:
+            return None
+        back = cast_value(value, self.target, self.kind, "try", self.context)
+        return Literal(back, self.kind) if back is not None and sort_key(self._cast(back)) == sort_key(value) else None
+
+    def place(self, value: Any) -> tuple[int, int]:
+        """The first place whose cast is not below ``value``, and the first whose cast is above it."""
+        wanted = sort_key(value)
+        return self._first(lambda made: made >= wanted), self._first(lambda made: made > wanted)
+
+    def _cast(self, value: Any) -> Any:
+        return cast_value(value, self.kind, self.target, "try", self.context)
+
+    def _first(self, reached: Callable[[Any], bool]) -> int:
+        low, high = self.lowest, self.highest + 1
+        while low < high:
+            middle = (low + high) // 2
+            if reached(sort_key(self._cast(self._places[2](middle)))):
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+
+def scale_of(kind: pa.DataType, target: pa.DataType, context: Context) -> Scale | None:
+    """The scale of a cast that gives every value one, and keeps order; None for other casts."""
+    if is_lossless(kind, target, context):
+        return Scale(kind, target, True, context)
+    rounds = is_.is_floating(target) and (kind in BITS or (is_.is_decimal(kind) and target == pa.float64()))
+    days = target == DATE and (kind == NTZ or (kind == TIMESTAMP and _steady(context)))
+    return Scale(kind, target, False, context) if rounds or days else None
+
+
+def is_lossless(kind: pa.DataType, target: pa.DataType, context: Context) -> bool:
+    """The cast gives every value one, gives different values different ones, and keeps order."""
+    if kind in BITS and target in BITS:
+        return BITS[kind] < BITS[target]
+    if is_.is_decimal(target) and (kind in BITS or is_.is_decimal(kind)):
+        return _fits(as_decimal(kind), target) or (kind == pa.int64() and target.precision - target.scale >= 19)
+    if is_.is_floating(target):
+        return bool(kind == pa.float32() != target or (kind in BITS and BITS[kind] < (24 if target == pa.float32() else 53)))
+    if kind == DATE and target == NTZ:
+        return True
+    return bool(kind in TIMES and target in (NTZ, TIMESTAMP) and kind != target and _steady(context))
+
+
+def _steady(context: Context) -> bool:
+    """The session's clocks are never changed. Where they are, an hour is shown twice or not at all, on days that differ between the
+    zone tables of one machine and another: then no cast between instants and clocks is taken off."""
+    try:
+        return datetimes.is_fixed(datetimes.zone(context.time_zone))
+    except datetimes.Unsure:
+        return False
+
+
+def implied(operator: Operator, inner: Term, value: Any, target: pa.DataType) -> list[Compare]:
+    """What a comparison of ``CAST(inner AS target)`` says of ``inner`` in every time zone: bounds, with two days to spare."""
+    if inner.type not in TIMES or target not in TIMES or inner.type == target:
+        return []
+    bounds = []
+    try:
+        if operator in ("=", "<=>", ">", ">="):
+            bounds.append(Compare(">=", inner, _moved(value, -SLACK, inner.type)))
+        if operator in ("=", "<=>", "<", "<="):
+            bounds.append(Compare("<=", inner, _moved(value, SLACK + timedelta(days=1), inner.type)))
+    except OverflowError:
+        return []
+    return bounds
+
+
+def _moved(value: Any, by: timedelta, kind: pa.DataType) -> Literal:
+    wall = datetimes.wall_clock(value, UTC) if isinstance(value, datetime) and value.tzinfo else value
+    moved = (wall if isinstance(wall, datetime) else datetimes.midnight(wall)) + by
+    return Literal(moved.date() if kind == DATE else moved if kind == NTZ else moved.replace(tzinfo=UTC), kind)
+
+
+def _fits(narrow: pa.DataType, wide: pa.DataType) -> bool:
+    return bool(wide.scale >= narrow.scale and wide.precision - wide.scale >= narrow.precision - narrow.scale)
+
+
+def _float_at(place: int) -> float:
+    if place > INFINITY:
+        return math.nan
+    bits = struct.pack("<i", abs(place))
+    value: float = struct.unpack("<f", bits)[0]
+    return -value if place < 0 else value

@@ -1,0 +1,97 @@
+"""What one AND group says of its terms: joint knowledge of all its conjuncts.
+
+Leaf by leaf, ``a > 10 AND a < 50`` cannot skip a block that holds {1, 100}, nor three ``<>`` a list of three values; merged into
+one ``Domain`` they can. Knows no statistics and no index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from fuse_index.expressions.value_set import Domain
+from fuse_index.predicate import And, Compare, In, Like, Not, Or, Predicate, StartsWith, Term
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """What the conjunction ``leaves`` says of each of its terms, as one Domain a term.
+
+    On rows where no term is NULL the domains say exactly what the leaves say; where one is, the conjunction is not TRUE.
+    ``leaves`` holds the conjuncts in order: leaves, or NOT and OR of leaves on one and the same term.
+    """
+
+    domains: tuple[tuple[Term, Domain], ...]
+    leaves: tuple[Predicate, ...]
+
+    @classmethod
+    def of(cls, group: And) -> Box | None:
+        """The joint knowledge of all conjuncts that have a Domain; None if none has one."""
+        domains: dict[Term, Domain] = {}
+        leaves = []
+        for conjunct in _conjuncts(group):
+            if (found := _domain(conjunct)) is not None:
+                term, domain = found
+                domains[term] = domains[term].intersect(domain) if term in domains else domain
+                leaves.append(conjunct)
+        return cls(tuple(domains.items()), tuple(leaves)) if leaves else None
+
+    def restrict(self, terms: Sequence[Term]) -> Box | None:
+        """What the box says of these terms alone; None if it says nothing of them."""
+        leaves = tuple(leaf for leaf in self.leaves if _term(leaf) in terms)
+        return Box(tuple((term, domain) for term, domain in self.domains if term in terms), leaves) if leaves else None
+
+    def domain(self, term: Term) -> Domain:
+        """All that the box says of a term; everything if it does not name it."""
+        return dict(self.domains).get(term, Domain.everything())
+
+
+def _term(predicate: Predicate) -> Term | None:
+    """The term that a conjunct is on; of AND and OR, that of their first."""
+    match predicate:
+        case And(terms) | Or(terms):
+            return _term(terms[0])
+        case Not(inner):
+            return _term(inner)
+        case Compare(_, term, _) | In(term, _) | StartsWith(term, _) | Like(term, _, _):
+            return term
+        case _:
+            return None
+
+
+def _domain(predicate: Predicate) -> tuple[Term, Domain] | None:
+    """The domain of a tree on one single term, that is NULL where the term is."""
+    match predicate:
+        case And(terms) | Or(terms):
+            found = [_domain(term) for term in terms]
+            known = [pair for pair in found if pair is not None]
+            if len(known) < len(found) or len({term for term, _ in known}) != 1:
+                return None
+            domains = [domain for _, domain in known]
+            joined = domains[0]
+            for domain in domains[1:]:
+                joined = joined.union(domain) if isinstance(predicate, Or) else joined.intersect(domain)
+            return known[0][0], joined
+        case Not(inner):
+            pair = _domain(inner)
+            return None if pair is None else (pair[0], pair[1].complement())
+        case Compare(operator="<=>"):
+            return None  # FALSE, not NULL, where the term is NULL
+        case leaf:
+            term, known_domain = _term(leaf), Domain.of(leaf)
+            return None if term is None or known_domain is None else (term, known_domain)
+
+
+def _conjuncts(predicate: Predicate, positive: bool = True) -> Iterator[Predicate]:
+    """All that must be TRUE for the predicate to be: nested ANDs opened, NOT (a OR b) as NOT a, NOT b."""
+    match predicate:
+        case And(terms) if positive:
+            for term in terms:
+                yield from _conjuncts(term)
+        case Or(terms) if not positive:
+            for term in terms:
+                yield from _conjuncts(term, positive=False)
+        case Not(inner):
+            yield from _conjuncts(inner, not positive)
+        case _:
+            yield predicate if positive else Not(predicate)

@@ -1,0 +1,66 @@
+"""What a plugin says of a function that it brings to conditions: what it means, and what Spark and indexes may know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from fuse_index.expressions.coercion import Refused, converted
+from fuse_index.expressions.types import name_of
+from fuse_index.predicate import Call, Context, Leaf, Literal, Term
+
+
+@dataclass(frozen=True)
+class Function:
+    """A boolean function for predicates and for Spark SQL.
+
+    ``evaluate`` is its oracle: from Arrow arrays (constants as scalars, but never all of them) to a bool array. The last
+    ``optional`` arguments may be left out, and are then not given to it. ``constants`` are the numbers of arguments that
+    must be constants other than NULL. ``check``, from the values of all arguments (None for what is no constant), raises
+    ValueError for what makes no sense: so that a mistake is said before a row is read.
+
+    ``native``: from the arguments, each a ``Literal`` or the SQL text that stands for it, to Spark SQL text of the same
+    meaning, or None where Spark cannot say it; then ``narrows`` may give, likewise, a plainer condition that is true wherever
+    the function is and NULL where it is NULL, so that fewer rows go to Python. ``implies``: leaves that are true on every row on
+    which the call is true, so that other indexes can vote on them.
+    """
+
+    name: str
+    argument_types: tuple[pa.DataType, ...]
+    evaluate: Callable[..., pa.Array]
+    native: Callable[..., str | None] | None = None
+    implies: Callable[[Call], Sequence[Leaf]] | None = None
+    null_on_null: bool = True
+    """NULL exactly where an argument is NULL; otherwise the engine takes "may be NULL" as possible."""
+    optional: int = 0
+    constants: frozenset[int] = frozenset()
+    check: Callable[..., None] | None = None
+    narrows: Callable[..., str | None] | None = None
+
+
+def call(function: Function, arguments: Sequence[Term], context: Context) -> Call:
+    """The call, its arguments as the function's own types. Raises Refused, saying what is wrong with which; Unsure."""
+    most, least = len(function.argument_types), len(function.argument_types) - function.optional
+    if not least <= len(arguments) <= most:
+        takes = f"{most} argument{'s' * (most != 1)}" if least == most else f"{least} to {most} arguments"
+        raise Refused(f"{function.name}() takes {takes}, not {len(arguments)}")
+    made = [_argument(function, number, term, context) for number, term in enumerate(arguments)]
+    if function.check is not None:
+        try:
+            function.check(*(term.value if isinstance(term, Literal) else None for term in made))
+        except ValueError as wrong:
+            raise Refused(f"{function.name}(): {wrong}") from None
+    return Call(function.name, tuple(made))
+
+
+def _argument(function: Function, number: int, term: Term, context: Context) -> Term:
+    kind = function.argument_types[number]
+    try:
+        made = converted(term, kind, context)
+    except Refused as refusal:
+        raise Refused(f"{function.name}(): argument {number + 1} must be {name_of(kind)}: {refusal}") from None
+    if number in function.constants and (not isinstance(made, Literal) or made.value is None):
+        raise Refused(f"{function.name}(): argument {number + 1} must be a constant, and not NULL")
+    return made

@@ -1,0 +1,64 @@
+"""Constants as Spark keeps them, written as text: days for a date, microseconds for a timestamp, ``{"hex": …}`` for bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as is_
+
+from fuse_index.expressions import datetimes
+from fuse_index.expressions.casts import to_float32
+
+
+def read(written: Any, kind: pa.DataType) -> Any:
+    """The value as Python has it. Raises ValueError, OverflowError or InvalidOperation for what Python has no value for."""
+    if written is None:
+        return None
+    if is_.is_binary(kind):
+        return bytes.fromhex(written["hex"])
+    if not isinstance(written, str):
+        raise ValueError(written)
+    if is_.is_string(kind):
+        return written
+    if is_.is_boolean(kind):
+        return {"true": True, "false": False}[written]
+    if is_.is_floating(kind):
+        exact = written in ("NaN", "Infinity", "-Infinity") or is_.is_float64(kind)
+        return float(written) if exact else to_float32(Decimal(written))
+    if is_.is_decimal(kind):
+        number = Decimal(f"{Decimal(written):.{kind.scale}f}")
+        if number != Decimal(written):
+            raise ValueError(written)
+        return number
+    if is_.is_date(kind):
+        return date.fromordinal(datetimes.EPOCH.toordinal() + int(written))
+    if is_.is_timestamp(kind):
+        return _epoch(kind) + int(written) * datetimes.MICROSECOND
+    return int(written)
+
+
+def write(value: Any, kind: pa.DataType) -> str | Mapping[str, str] | None:
+    """What ``read`` gives the value for."""
+    match value:
+        case None:
+            return None
+        case bytes():
+            return {"hex": value.hex()}
+        case bool():
+            return str(value).lower()
+        case float():
+            return repr(value).replace("inf", "Infinity").replace("nan", "NaN")
+        case datetime():
+            return str((value - _epoch(kind)) // datetimes.MICROSECOND)
+        case date():
+            return str(value.toordinal() - datetimes.EPOCH.toordinal())
+        case _:
+            return str(value)
+
+
+def _epoch(kind: pa.DataType) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=UTC if kind.tz else None)

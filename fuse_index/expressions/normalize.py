@@ -1,0 +1,203 @@
+"""Predicates as indexes like them: the column on the left, and on the right a literal of exactly its type.
+
+Every step is an equivalence in three-valued logic. A cast of a column that loses nothing, or only rounds, is taken off by
+asking which values of the column's own type fall on which side; what no such rewriting reaches keeps its cast, which the
+oracle can evaluate and most indexes cannot.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pyarrow as pa
+
+from fuse_index.expressions import coercion
+from fuse_index.expressions.cast_inversion import Scale, implied, is_lossless, scale_of
+from fuse_index.expressions.datetimes import Unsure
+from fuse_index.expressions.to_sql import sql
+from fuse_index.expressions.value_set import sort_key
+from fuse_index.predicate import (
+    And,
+    Cast,
+    Compare,
+    Contains,
+    Context,
+    EndsWith,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Opaque,
+    Operator,
+    Or,
+    Predicate,
+    StartsWith,
+    Term,
+)  # fmt: skip
+from fuse_index.reasons import Reason
+
+MIRRORED: dict[Operator, Operator] = {"=": "=", "<=>": "<=>", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+FEW = 100
+"""Up to so many values of an IN list are rewritten to ranges one by one."""
+
+
+def normalize(predicate: Predicate, context: Context) -> Predicate:
+    """An equivalent predicate; what compares terms of two types that Spark does not compare is Opaque."""
+    match predicate:
+        case And(terms):
+            return _joined(And, (normalize(term, context) for term in terms))
+        case Or(terms):
+            return _joined(Or, (normalize(term, context) for term in terms))
+        case Not(Not(inner)):
+            return normalize(inner, context)
+        case Not(inner):
+            return Not(normalize(inner, context))
+        case Compare():
+            return _compare(predicate, context)
+        case In():
+            return _in(predicate, context)
+        case IsNull(Cast(inner, kind, _)) if is_lossless(inner.type, kind, context):
+            return normalize(IsNull(inner), context)
+        case Like(term, Literal(None, kind)) | StartsWith(term, Literal(None, kind)) | EndsWith(term, Literal(None, kind)) | Contains(
+            term, Literal(None, kind)
+        ):
+            return Compare("=", term, Literal(None, kind))  # NULL on every row, said in the one way that everybody knows
+        case leaf:
+            return leaf
+
+
+def _joined(kind: type[And] | type[Or], terms: Iterable[Predicate]) -> Predicate:
+    """Nested ones opened, each term once."""
+    flat = [part for term in terms for part in (term.terms if isinstance(term, And | Or) and isinstance(term, kind) else (term,))]
+    distinct = tuple(dict.fromkeys(flat))
+    return distinct[0] if len(distinct) == 1 else kind(distinct)
+
+
+def _compare(leaf: Compare, context: Context) -> Predicate:
+    if isinstance(leaf.left, Literal) and not isinstance(leaf.right, Literal):
+        leaf = Compare(MIRRORED[leaf.operator], leaf.right, leaf.left)
+    if leaf.left.type != leaf.right.type:
+        try:
+            leaf = Compare(leaf.operator, *coercion.compared(leaf.operator, leaf.left, leaf.right, context))
+        except (coercion.Refused, Unsure):
+            return _mismatch(leaf)
+    if isinstance(leaf.right, Literal):
+        leaf = replace(leaf, right=_plain(leaf.right))
+    if isinstance(leaf.left, Cast) and isinstance(leaf.right, Literal) and leaf.right.value is not None:
+        try:
+            return _uncast(leaf, leaf.left.term, leaf.right, context)
+        except Unsure:
+            return leaf
+    return leaf
+
+
+def _plain(literal: Literal) -> Literal:
+    """One spelling for equal floats: one NaN, no -0.0, and no more digits than a float has."""
+    if not isinstance(literal.value, float):
+        return literal
+    return Literal(math.nan if math.isnan(literal.value) else pa.scalar(literal.value, literal.type).as_py() + 0.0, literal.type)
+
+
+def _uncast(leaf: Compare, inner: Term, literal: Literal, context: Context) -> Predicate:
+    if isinstance(inner, Literal):
+        return leaf
+    scale = scale_of(inner.type, literal.type, context)
+    if scale is not None:
+        value = scale.exactly(literal.value)
+        if value is not None:
+            return _compare(Compare(leaf.operator, inner, value), context)
+        return normalize(_ranges(leaf.operator, inner, scale, literal.value), context)
+    bounds = implied(leaf.operator, inner, literal.value, literal.type)
+    return And((leaf, *bounds)) if bounds else leaf
+
+
+def _ranges(operator: Operator, inner: Term, scale: Scale, value: object) -> Predicate:
+    """The comparison, said by places on the scale: from ``first`` on nothing is below the value, from ``after`` on all is above it."""
+    first, after = scale.place(value)
+    match operator:
+        case "<":
+            return _below(inner, scale, first)
+        case "<=":
+            return _below(inner, scale, after)
+        case ">":
+            return _from(inner, scale, after)
+        case ">=":
+            return _from(inner, scale, first)
+        case "<>":
+            return Not(_within(inner, scale, first, after))
+        case "=":
+            return _within(inner, scale, first, after)
+        case "<=>":
+            return And((Not(IsNull(inner)), _within(inner, scale, first, after)))
+
+
+# Also beyond the last place there may be values: a column may hold days and instants that Python cannot
+
+
+def _below(inner: Term, scale: Scale, end: int) -> Predicate:
+    return Compare("<", inner, scale.literal(end)) if end <= scale.highest else Compare("<=", inner, scale.literal(scale.highest))
+
+
+def _from(inner: Term, scale: Scale, start: int) -> Predicate:
+    return Compare(">=", inner, scale.literal(start)) if start <= scale.highest else Compare(">", inner, scale.literal(scale.highest))
+
+
+def _within(inner: Term, scale: Scale, first: int, end: int) -> Predicate:
+    if first >= end:
+        return _never(inner, scale)
+    if end == first + 1:
+        return Compare("=", inner, scale.literal(first))
+    return And((Compare(">=", inner, scale.literal(first)), Compare("<=", inner, scale.literal(end - 1))))
+
+
+def _never(inner: Term, scale: Scale) -> Predicate:
+    """FALSE, but NULL where the term is."""
+    some = scale.literal(max(0, scale.lowest))
+    return And((Compare("<", inner, some), Compare(">", inner, some)))
+
+
+def _in(leaf: In, context: Context) -> Predicate:
+    try:
+        if any(value.type != leaf.term.type for value in leaf.values):
+            leaf = In(*coercion.listed(leaf.term, leaf.values, context))
+    except (coercion.Refused, Unsure):
+        return _mismatch(leaf)
+    distinct = {sort_key(value.value): _plain(value) for value in leaf.values}
+    leaf = replace(leaf, values=tuple(distinct.values()))
+    if not isinstance(leaf.term, Cast) or isinstance(leaf.term.term, Literal) or not leaf.values:
+        return leaf
+    try:
+        return _in_uncast(leaf, leaf.term.term, context)
+    except Unsure:
+        return leaf
+
+
+def _in_uncast(leaf: In, inner: Term, context: Context) -> Predicate:
+    kind = leaf.term.type
+    known = [value for value in leaf.values if value.value is not None]
+    scale = scale_of(inner.type, kind, context)
+    if scale is None:
+        if not known:
+            return leaf
+        values = sorted((value.value for value in known), key=sort_key)
+        bounds = [*implied(">=", inner, values[0], kind), *implied("<=", inner, values[-1], kind)]
+        return And((leaf, *bounds)) if bounds and len(known) == len(leaf.values) else leaf
+    found = [(value, scale.exactly(value.value)) for value in known]
+    nulls = [Literal(None, inner.type)] if len(known) < len(leaf.values) else []
+    exact = [made for _, made in found if made is not None]
+    if scale.lossless or len(exact) == len(found):
+        if not exact and not nulls:
+            return _never(inner, scale)
+        return normalize(In(inner, (*exact, *nulls)), context)
+    if len(leaf.values) > FEW:
+        return leaf
+    return normalize(Or(tuple(Compare("=", leaf.term, value) for value in leaf.values)), context)
+
+
+def _mismatch(leaf: Compare | In) -> Opaque:
+    return Opaque(sql(leaf, whole=False), Reason.TYPE_MISMATCH)
+

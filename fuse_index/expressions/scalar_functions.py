@@ -1,0 +1,105 @@
+"""The few functions of Spark that are known here, as terms: so that an index may be on ``lower(email)`` or ``year(day)``.
+
+Each is NULL where its argument is; ``date_trunc`` also takes a unit. A value on which Spark may say something else raises
+Unsure: then only Spark evaluates the term, and a block that holds such a value is not indexed.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta, tzinfo
+from functools import cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fuse_index.expressions import datetimes
+from fuse_index.expressions.datetimes import Unsure
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    argument: pa.DataType
+    result: pa.DataType
+    evaluate: Callable[[pa.Array], pa.Array]
+    node: str
+    """Spark's class of it."""
+
+
+def _cased(ascii: Callable[[pa.Array], pa.Array], each: Callable[[str], str]) -> Callable[[pa.Array], pa.Array]:
+    def evaluate(values: pa.Array) -> pa.Array:
+        if pc.all(pc.string_is_ascii(values), min_count=0).as_py():
+            return ascii(values)
+        distinct = values.dictionary_encode()
+        return pa.array([_sure(value) and each(value) for value in distinct.dictionary.to_pylist()], pa.string()).take(distinct.indices)
+
+    return evaluate
+
+
+UNSURE = "\u0130\u03a3\u019b\u0264"
+"""Letters whose case depends on the language or on what stands around them, or that libraries map differently."""
+
+
+def _sure(text: str) -> str:
+    """The text; not one whose other case depends on a language, on its surroundings, or on the edition of Unicode.
+
+    Compared on all code points with Spark 4.0.1 and 4.3.0, with and without ICU: letters of Unicode 3.2 agree.
+    """
+    for letter in text if not text.isascii() else "":
+        if letter in UNSURE or _newer(letter):
+            raise Unsure(f"the other case of {letter!r} is not sure")
+    return text
+
+
+@cache
+def _newer(letter: str) -> bool:
+    """A letter that Unicode 3.2 did not have, or that even this Python does not know yet."""
+    category = unicodedata.category(letter)
+    return category == "Cn" or (category[0] in "LN" and unicodedata.ucd_3_2_0.category(letter) == "Cn")
+
+
+def _integers(kernel: Callable[[pa.Array], pa.Array]) -> Callable[[pa.Array], pa.Array]:
+    return lambda values: pc.cast(kernel(values), pa.int32())
+
+
+SCALARS: Mapping[str, Scalar] = {
+    "lower": Scalar(pa.string(), pa.string(), _cased(pc.ascii_lower, str.lower), "Lower"),
+    "upper": Scalar(pa.string(), pa.string(), _cased(pc.ascii_upper, str.upper), "Upper"),
+    "length": Scalar(pa.string(), pa.int32(), _integers(pc.utf8_length), "Length"),
+    "year": Scalar(pa.date32(), pa.int32(), _integers(pc.year), "Year"),
+    "month": Scalar(pa.date32(), pa.int32(), _integers(pc.month), "Month"),
+    "day": Scalar(pa.date32(), pa.int32(), _integers(pc.day), "DayOfMonth"),
+}
+BY_NODE: Mapping[str, str] = {scalar.node: name for name, scalar in SCALARS.items()}
+DATE_TRUNC = "date_trunc"
+"""Of two arguments, and of the session's time zone."""
+UNITS: Mapping[str, str] = {
+    **dict.fromkeys(("YEAR", "YYYY", "YY"), "year"), "QUARTER": "quarter", **dict.fromkeys(("MONTH", "MM", "MON"), "month"),
+    "WEEK": "week", **dict.fromkeys(("DAY", "DD"), "day"), "HOUR": "hour", "MINUTE": "minute", "SECOND": "second",
+    "MILLISECOND": "millisecond", "MICROSECOND": "microsecond",
+}  # fmt: skip
+"""What ``date_trunc`` cuts to: in Spark's words, in upper case, and as they are kept."""
+SYNONYMS: Mapping[str, str] = {"lcase": "lower", "ucase": "upper", "char_length": "length", "character_length": "length", "len": "length",
+                               "dayofmonth": "day"}  # fmt: skip
+
+
+YEARS = tuple((datetime(year, 1, 1) - datetimes.EPOCH) // datetimes.MICROSECOND for year in (2, 9999))
+"""Microseconds between which every zone's clocks show years that Python has."""
+
+
+def date_trunc(unit: str, values: pa.Array, place: tzinfo) -> pa.Array:
+    """Instants, cut to a unit of clocks in that zone. Raises Unsure where clocks are changed, or beyond Python's years.
+
+    Where an hour is shown twice, Spark cuts both to their own midnight, as its edition of the zone tables has it.
+    """
+    if not datetimes.is_fixed(place):
+        raise Unsure(f"date_trunc in {place}, where clocks are changed: use CAST(… AS DATE), or a zone such as UTC or +01:00")
+    micros = values.cast(pa.int64())
+    bounds = pc.min_max(micros)
+    if bounds["min"].is_valid and not YEARS[0] <= bounds["min"].as_py() <= bounds["max"].as_py() <= YEARS[1]:
+        raise Unsure("date_trunc of an instant beyond the years 2 to 9998")
+    ahead = pa.scalar((place.utcoffset(None) or timedelta()) // datetimes.MICROSECOND, pa.int64())
+    clocks = pc.add(micros, ahead).cast(pa.timestamp("us"))
+    return pc.subtract(pc.floor_temporal(clocks, unit=unit).cast(pa.int64()), ahead).cast(values.type)

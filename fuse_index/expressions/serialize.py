@@ -1,0 +1,152 @@
+"""Terms and conditions as JSON, for index definitions: columns by field id, so that a definition survives renames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+import pyarrow as pa
+
+from fuse_index.errors import FuseIndexError
+from fuse_index.expressions import types
+from fuse_index.expressions.types import name_of
+from fuse_index.predicate import (
+    And,
+    Call,
+    Cast,
+    Column,
+    Compare,
+    Contains,
+    EndsWith,
+    In,
+    IsNull,
+    JsonPath,
+    Like,
+    Literal,
+    Not,
+    Or,
+    Predicate,
+    StartsWith,
+    Term,
+)
+from fuse_storage import Field, Schema
+
+NODES: Mapping[str, type[Any]] = {
+    node.__name__: node for node in (And, Or, Not, Compare, In, IsNull, StartsWith, EndsWith, Contains, Like)
+}
+"""Conditions, as they are stored by name; all but calls, which are terms."""
+
+
+class TermError(FuseIndexError, ValueError):
+    """A stored term does not fit the table as it is now: a column is gone, or the term is of a newer version."""
+
+
+def encode_term(term: Term, schema: Schema) -> dict[str, Any]:
+    """JSON-able. Raises SchemaError for a column that the schema does not have."""
+    match term:
+        case Column(path, _):
+            return {"column": schema.find(path).id}
+        case Literal(value, kind):
+            return {"literal": _written(value), "type": name_of(kind)}
+        case Cast(inner, kind, mode):
+            return {"cast": encode_term(inner, schema), "type": name_of(kind), "mode": mode}
+        case JsonPath(inner, path, kind, function):
+            if function != "get_json_object":
+                raise TermError(f"values of {function} are known to Spark alone, and cannot be stored as a term")
+            return {"json": encode_term(inner, schema), "path": path, "type": name_of(kind)}
+        case Call(name, arguments, kind):
+            return {"call": name, "arguments": [encode_term(argument, schema) for argument in arguments], "type": name_of(kind)}
+
+
+def decode_term(found: Mapping[str, Any], schema: Schema) -> Term:
+    """The term in the schema's present names and types. Raises TermError."""
+    match found:
+        case {"column": int(id)}:
+            return _column(id, schema)
+        case {"literal": value, "type": str(name)}:
+            return Literal(_read(value, _type(name)), _type(name))
+        case {"cast": inner, "type": str(name), "mode": ("legacy" | "ansi" | "try") as mode}:
+            return Cast(decode_term(inner, schema), _type(name), mode)
+        case {"json": inner, "path": str(path), "type": str(name)}:
+            return JsonPath(decode_term(inner, schema), path, _type(name))
+        case {"call": str(called), "arguments": list(arguments), "type": str(name)}:
+            return Call(called, tuple(decode_term(argument, schema) for argument in arguments), _type(name))
+        case _:
+            raise TermError(f"a term {dict(found)!r} is not known to this version: upgrade fuse-index, or drop and create the index again")
+
+
+def encode_predicate(predicate: Predicate, schema: Schema) -> dict[str, Any]:
+    """JSON-able. Raises SchemaError for a column that the schema does not have, TermError for what is not understood."""
+    if isinstance(predicate, Call):
+        return {"term": encode_term(predicate, schema)}
+    if type(predicate).__name__ not in NODES:
+        raise TermError(f"only Spark understands {predicate}")
+
+    def encoded(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return [encoded(one) for one in value]
+        if isinstance(value, str):
+            return value
+        return {"term": encode_term(value, schema)} if isinstance(value, Term) else encode_predicate(value, schema)
+
+    return {"node": type(predicate).__name__, **{field.name: encoded(getattr(predicate, field.name)) for field in fields(predicate)}}
+
+
+def decode_predicate(found: Any, schema: Schema) -> Any:
+    """The predicate in the schema's present names and types. Raises TermError."""
+    match found:
+        case list():
+            return tuple(decode_predicate(one, schema) for one in found)
+        case str():
+            return found
+        case {"node": str(node), **parts} if node in NODES:
+            return NODES[node](**{str(name): decode_predicate(part, schema) for name, part in parts.items()})
+        case {"term": term}:
+            return decode_term(term, schema)
+        case _:
+            raise TermError(f"a condition {found!r} is not known to this version: upgrade fuse-index, or drop and create the index again")
+
+
+def _column(id: int, schema: Schema) -> Column:
+    for top in schema.fields:
+        if (found := _within(top, id)) is not None:
+            return Column(tuple(field.name for field in found), found[-1].type)
+    raise TermError(f"the column with id {id} is no longer in the table: drop the index")
+
+
+def _within(field: Field, id: int) -> list[Field] | None:
+    if field.id == id:
+        return [field]
+    for child in field.children if pa.types.is_struct(field.type) else ():
+        if (found := _within(child, id)) is not None:
+            return [field, *found]
+    return None
+
+
+def _type(name: str) -> pa.DataType:
+    kind = types.from_name(name)
+    if kind is None:
+        raise TermError(f"type {name!r} is not known to this version: upgrade fuse-index")
+    return kind
+
+
+def _written(value: Any) -> Any:
+    """What JSON has a word for stays; all else as the text that a cast reads back."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case bytes():
+            return value.hex()
+        case _:
+            return str(value)
+
+
+def _read(value: Any, kind: pa.DataType) -> Any:
+    if value is None or isinstance(value, bool | int) or pa.types.is_string(kind):
+        return value
+    if pa.types.is_binary(kind):
+        return bytes.fromhex(value)
+    if pa.types.is_floating(kind):
+        return float(value)
+    return pa.scalar(value).cast(kind).as_py()

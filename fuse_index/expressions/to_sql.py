@@ -1,0 +1,141 @@
+"""Predicates as Spark SQL text, for people to read: explanations, logs, error messages. Never a transport."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fuse_index.expressions.conjunction import Box
+from fuse_index.expressions.types import name_of
+from fuse_index.predicate import (
+    And,
+    Call,
+    Cast,
+    Column,
+    Compare,
+    Contains,
+    EndsWith,
+    In,
+    IsNull,
+    JsonPath,
+    Like,
+    Literal,
+    Not,
+    Opaque,
+    Or,
+    Predicate,
+    StartsWith,
+    Term,
+)  # fmt: skip
+
+SHOWN = 8
+"""Values of a long IN list that a person wants to see."""
+
+PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def sql(predicate: Predicate | Box, whole: bool = False) -> str:
+    """Spark SQL; long IN lists are cut for the eye unless ``whole``."""
+    match predicate:
+        case Box(_, leaves):
+            return " AND ".join(_within(leaf, whole, (Or,)) for leaf in leaves)
+        case And(terms):
+            return " AND ".join(_within(term, whole, (And, Or)) for term in terms)
+        case Or(terms):
+            return " OR ".join(_within(term, whole, (Or,)) for term in terms)
+        case Not(IsNull(inner)):
+            return f"{term(inner)} IS NOT NULL"
+        case Not(In() as inner):
+            return _in(inner, "NOT IN", whole)
+        case Not(inner_predicate):
+            return f"NOT {_within(inner_predicate, whole, (And, Or, Not), always=True)}"
+        case Compare(operator, left, right):
+            return f"{term(left)} {operator} {term(right)}"
+        case In():
+            return _in(predicate, "IN", whole)
+        case IsNull(inner):
+            return f"{term(inner)} IS NULL"
+        case StartsWith(inner, text):
+            return f"startswith({term(inner)}, {term(text)})"
+        case EndsWith(inner, text):
+            return f"endswith({term(inner)}, {term(text)})"
+        case Contains(inner, text):
+            return f"contains({term(inner)}, {term(text)})"
+        case Like(inner, pattern, escape):
+            suffix = "" if escape == "\\" else f" ESCAPE {_text(escape)}"
+            return f"{term(inner)} LIKE {term(pattern)}{suffix}"
+        case Call():
+            return term(predicate)
+        case Opaque(text, _):
+            return text
+
+
+def term(shown: Term) -> str:
+    match shown:
+        case Column(path, _):
+            return ".".join(name if PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`" for name in path)
+        case Literal(value, kind):
+            return literal(value, kind)
+        case Cast(inner, kind, mode):
+            return f"{'TRY_CAST' if mode == 'try' else 'CAST'}({term(inner)} AS {name_of(kind).upper()})"
+        case JsonPath(inner, path, kind, "from_json"):
+            return f"from_json({term(inner)}).{path.removeprefix('$.')}"
+        case JsonPath(inner, path, kind, "variant_get"):
+            return f"variant_get(parse_json({term(inner)}), {_text(path)}, {_text(name_of(kind))})"
+        case JsonPath(inner, path):
+            return f"get_json_object({term(inner)}, {_text(path)})"
+        case Call(name, (left, right), _) if not name.isidentifier():
+            return f"({term(left)} {name} {term(right)})"
+        case Call(name, arguments, _):
+            return f"{name}({', '.join(term(argument) for argument in arguments)})"
+
+
+def literal(value: Any, kind: pa.DataType) -> str:
+    """A constant such that Spark reads the same value; the type is told where the eye would miss it."""
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return str(value).upper()
+        case float() if not math.isfinite(value):
+            return f"{name_of(kind)}('{'NaN' if math.isnan(value) else 'Infinity' if value > 0 else '-Infinity'}')"
+        case float():
+            return f"{np.float32(value)!s}F" if pa.types.is_float32(kind) else f"{value!r}D"
+        case Decimal():
+            return f"{value:f}" if "." in f"{value:f}" else f"{value:f}BD"
+        case str():
+            return _text(value)
+        case bytes():
+            return f"X'{value.hex().upper()}'"
+        case datetime():
+            if value.tzinfo is None:
+                return f"TIMESTAMP_NTZ'{value.isoformat(' ')}'"
+            return f"TIMESTAMP'{value.astimezone(UTC).replace(tzinfo=None).isoformat(' ')}Z'"
+        case int():
+            return str(value)
+        case _:
+            return f"DATE'{value}'" if pa.types.is_date(kind) else repr(value)
+
+
+def _in(shown: In, word: str, whole: bool) -> str:
+    count = len(shown.values)
+    values = [term(value) for value in shown.values[: count if whole else SHOWN]]
+    more = [f"… {count:,} values"] if len(values) < count else []
+    return f"{term(shown.term)} {word} ({', '.join([*values, *more])})"
+
+
+def _within(shown: Predicate, whole: bool, looser: tuple[type, ...], always: bool = False) -> str:
+    """In parentheses where the text around it would bind tighter."""
+    text = sql(shown, whole)
+    return f"({text})" if always or isinstance(shown, (*looser, Opaque)) else text
+
+
+def _text(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\0", "\\0")
+    return f"'{escaped}'"

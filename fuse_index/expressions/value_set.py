@@ -1,0 +1,226 @@
+"""Which values a term may have, as sets that can be joined.
+
+A domain speaks of values that are not NULL, in Spark's order: NaN is the largest value
+and equal to itself, -0.0 equals 0.0, text and binary go by unsigned bytes (which is Python's own order of ``str``:
+UTF-8 keeps the order of code points). Knows no statistics and no index.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from fuse_index.expressions.like import Pattern
+from fuse_index.predicate import Compare, In, Like, Literal, Predicate, StartsWith, Term
+
+Cut = tuple[Any, ...]
+"""A place between values: below all, (0,); just below or above a value, (1, key, 0 or 1); above all, (2,)."""
+
+BOTTOM, TOP = (0,), (2,)
+AT_NAN: Cut = (1, (1, 0.0), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Values between two bounds; None is unbounded (a float interval unbounded above holds NaN)."""
+
+    low: Any = None
+    high: Any = None
+    low_closed: bool = False
+    high_closed: bool = False
+
+    @classmethod
+    def point(cls, value: Any) -> Interval:
+        return cls(value, value, True, True)
+
+    @property
+    def is_point(self) -> bool:
+        return self.low_closed and self.high_closed and self.low is not None and sort_key(self.low) == sort_key(self.high)
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """A set of values: intervals in Spark's order, disjoint and not adjacent. None at all: no value is possible."""
+
+    intervals: tuple[Interval, ...]
+
+    @classmethod
+    def everything(cls) -> Domain:
+        return cls((Interval(),))
+
+    @classmethod
+    def nothing(cls) -> Domain:
+        return cls(())
+
+    @classmethod
+    def points_at(cls, values: Iterable[Any]) -> Domain:
+        """These values and no others; -0.0 and 0.0 are one, and so are all NaNs."""
+        distinct = {sort_key(value): _plain(value) for value in values}
+        return cls(tuple(Interval.point(distinct[key]) for key in sorted(distinct)))
+
+    @classmethod
+    def between(cls, low: Any = None, high: Any = None, low_closed: bool = False, high_closed: bool = False) -> Domain:
+        return cls(_intervals([_low_cut(low, low_closed), _high_cut(high, high_closed)], [low, high]))
+
+    @classmethod
+    def of(cls, leaf: Predicate) -> Domain | None:
+        """Exactly the non-NULL values on which the leaf is TRUE (on the others it is FALSE); None where that cannot be said.
+
+        For comparisons, IN without NULL, STARTS WITH, and LIKE with a plain prefix, of a term with non-NULL literals of
+        its own type.
+        """
+        match leaf:
+            case Compare(operator, term, Literal(value, kind)) if _comparable(term, value, kind):
+                return _compared(operator, value)
+            case In(term, values) if values and all(_comparable(term, value.value, value.type) for value in values):
+                return cls.points_at(value.value for value in values)
+            case StartsWith(term, Literal(prefix, kind)) if _comparable(term, prefix, kind):
+                return _starting_with(prefix)
+            case Like(term, Literal(pattern, kind), escape) if _comparable(term, pattern, kind):
+                return _like(pattern, escape)
+            case _:
+                return None
+
+    def intersect(self, other: Domain) -> Domain:
+        return _merge(self, other, needed=2)
+
+    def union(self, other: Domain) -> Domain:
+        return _merge(self, other, needed=1)
+
+    def complement(self) -> Domain:
+        cuts = list(_cuts(self))
+        flipped = cuts[1:] if cuts and cuts[0] == BOTTOM else [BOTTOM, *cuts]
+        flipped = flipped[:-1] if flipped and flipped[-1] == TOP else [*flipped, TOP]
+        return Domain(_intervals(flipped, _bounds(self)))
+
+    def points(self) -> tuple[Any, ...] | None:
+        """The values, in order, if there are only single ones; None if there is a range."""
+        return tuple(interval.low for interval in self.intervals) if all(i.is_point for i in self.intervals) else None
+
+    def contains(self, value: Any) -> bool:
+        return self.overlaps(value, value)
+
+    def overlaps(self, low: Any, high: Any) -> bool:
+        """Some value of [low, high] is in the domain; None is unbounded. A False rules such a range of values out."""
+        return bool(self.intersect(Domain.between(low, high, True, True)).intervals)
+
+    def covers(self, low: Any, high: Any) -> bool:
+        """Every value of [low, high] is in the domain; None is unbounded."""
+        asked = Domain.between(low, high, True, True)
+        return self.intersect(asked) == asked
+
+
+def sort_key(value: Any) -> Any:
+    """A key that orders and equates values of one type as Spark does."""
+    if isinstance(value, float):
+        return (1, 0.0) if math.isnan(value) else (0, value)  # -0.0 == 0.0 in Python too, and hashes alike
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(UTC)  # two datetimes of one zone compare by the clock on the wall: wrong when it is put back
+    return value
+
+
+def prefix_end(prefix: str | bytes) -> str | bytes | None:
+    """The least value above all that start with ``prefix``; None if there is none."""
+    if isinstance(prefix, bytes):
+        stem = prefix.rstrip(b"\xff")
+        return stem[:-1] + bytes([stem[-1] + 1]) if stem else None
+    text = prefix.rstrip("\U0010ffff")
+    if not text:
+        return None
+    following = ord(text[-1]) + 1
+    return text[:-1] + chr(0xE000 if following == 0xD800 else following)  # surrogates are no characters
+
+
+def _compared(operator: str, value: Any) -> Domain:
+    match operator:
+        case "=" | "<=>":
+            return Domain.points_at([value])
+        case "<>":
+            return Domain.points_at([value]).complement()
+        case "<" | "<=":
+            return Domain.between(high=value, high_closed=operator == "<=")
+        case _:
+            return Domain.between(low=value, low_closed=operator == ">=")
+
+
+def _starting_with(prefix: str | bytes) -> Domain:
+    return Domain.between(prefix or None, prefix_end(prefix), low_closed=True)
+
+
+def _like(text: str, escape: str) -> Domain | None:
+    try:
+        pattern = Pattern.parse(text, escape)
+    except ValueError:
+        return None
+    match pattern.shape:
+        case (_,):
+            return Domain.points_at(pattern.texts)
+        case (_, False):
+            return _starting_with(pattern.texts[0])
+        case _:
+            return None
+
+
+def _comparable(term: Term, value: Any, kind: pa.DataType) -> bool:
+    return value is not None and not isinstance(term, Literal) and term.type == kind and not pa.types.is_nested(kind)
+
+
+def _low_cut(value: Any, closed: bool) -> Cut:
+    return BOTTOM if value is None else (1, sort_key(value), 0 if closed else 1)
+
+
+def _high_cut(value: Any, closed: bool) -> Cut:
+    if value is None or (closed and sort_key(value) == AT_NAN[1]):
+        return TOP  # up to NaN is up to the end
+    return (1, sort_key(value), 1 if closed else 0)
+
+
+def _cuts(domain: Domain) -> Iterator[Cut]:
+    for interval in domain.intervals:
+        yield _low_cut(interval.low, interval.low_closed)
+        yield _high_cut(interval.high, interval.high_closed)
+
+
+def _bounds(*domains: Domain) -> list[Any]:
+    return [value for domain in domains for interval in domain.intervals for value in (interval.low, interval.high)]
+
+
+def _merge(a: Domain, b: Domain, needed: int) -> Domain:
+    """Where at least ``needed`` of the two hold: a sweep over the cuts of both, which are sorted already."""
+    steps = [(cut, 1 if i % 2 == 0 else -1) for domain in (a, b) for i, cut in enumerate(_cuts(domain))]
+    steps.sort()  # merges two sorted runs in linear time; at one cut, what ends comes before what begins
+    cuts: list[Cut] = []
+    depth = 0
+    for cut, step in steps:
+        before, depth = depth >= needed, depth + step
+        if before != (depth >= needed):
+            if cuts and cuts[-1] == cut:
+                cuts.pop()  # ended and begun again at the same place, or empty
+            else:
+                cuts.append(cut)
+    return Domain(_intervals(cuts, _bounds(a, b)))
+
+
+def _intervals(cuts: Sequence[Cut], bounds: Iterable[Any]) -> tuple[Interval, ...]:
+    """Cuts, taken in pairs, as intervals; ``bounds`` holds the values that the cuts were made from."""
+    values = {sort_key(value): _plain(value) for value in bounds if value is not None}
+    return tuple(
+        Interval(
+            None if low == BOTTOM else values[low[1]], None if high == TOP else values[high[1]], low != BOTTOM and low[2] == 0,
+            high != TOP and high[2] == 1,
+        ) if low != AT_NAN else Interval.point(math.nan)
+        for low, high in zip(cuts[::2], cuts[1::2], strict=True)
+        if low < high and low != (*AT_NAN[:2], 1)  # nothing is above NaN
+    )  # fmt: skip
+
+
+def _plain(value: Any) -> Any:
+    """One object for all NaNs, so that equal domains compare equal; 0.0 for -0.0."""
+    if isinstance(value, float):
+        return math.nan if math.isnan(value) else value + 0.0
+    return value

@@ -1,0 +1,158 @@
+"""Building sidecars: what the storage room calls while it writes blocks, and when it is given old blocks to index.
+
+A kind that fails on a block leaves that block unindexed, with a warning that names it; the rows are written all the
+same. Only ``strict`` makes a failure an error.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fuse_index.errors import IndexFault
+from fuse_index.expressions.evaluate import evaluate, evaluate_term
+from fuse_index.expressions.function import Function
+from fuse_index.expressions.traversal import columns_of, terms_of
+from fuse_index.indexes.definition import Definition, load
+from fuse_index.indexes.interface import Answers, IndexKind, RollsUp
+from fuse_index.indexes.registry import Host, PluginWarning
+from fuse_index.predicate import Column, Context
+from fuse_index.reasons import Reason
+from fuse_storage import Pack, Sidecar, Snapshot
+
+Rescued = (Exception, SystemExit)
+"""What a stranger's code may raise without ending ours."""
+
+
+@dataclass(frozen=True)
+class Builder:
+    """One index, as the storage room sees it: a key, the columns that it needs, and sidecars for rows. Picklable.
+
+    ``version``: the payload version that the kind wrote where the builder was made. Where another version of the
+    kind is installed, nothing is indexed. ``source``: the distribution that brought the kind.
+    """
+
+    definition: Definition
+    kind: IndexKind
+    version: int
+    functions: tuple[Function, ...] = ()
+    source: str = ""
+    strict: bool = False
+
+    @classmethod
+    def of(cls, definition: Definition, host: Host, strict: bool = False) -> Builder:
+        """A builder with those of the host's functions that the definition's terms may call."""
+        kind, source = host.kinds[definition.kind], host.sources[definition.kind].source
+        plain = definition.where is None and all(isinstance(given.term, Column) for given in definition.inputs)
+        return cls(definition, kind, kind.writes, () if plain else tuple(host.functions.values()), source, strict)
+
+    @property
+    def key(self) -> str:
+        return self.definition.key
+
+    @property
+    def columns(self) -> list[str]:
+        """The top-level columns that the inputs are computed from."""
+        terms = [*(given.term for given in self.definition.inputs), *terms_of(self.definition.where)]
+        return list(dict.fromkeys(column.path[0] for term in terms for column in columns_of(term)))
+
+    @property
+    def summary_type(self) -> pa.DataType:
+        return self.kind.summary_type(self.definition.inputs, self.definition.options)
+
+    @property
+    def roll_up_type(self) -> pa.DataType:
+        return self.summary_type if isinstance(self.kind, RollsUp) else pa.null()
+
+    def build(self, rows: pa.Table, zones: npt.NDArray[np.int64], block: str = "") -> Sidecar | None:
+        """The sidecar of one block, None where the kind fails. ``rows`` has at least ``columns``; ``block`` is for people."""
+        try:
+            if self.kind.writes != self.version:
+                raise ValueError(f"it writes payload version {self.kind.writes} here, not {self.version}: install one version everywhere")
+            if self.definition.where is not None:
+                rows = rows.filter(evaluate(self.definition.where, rows, self._context, self._functions))
+                zones = np.array([0, rows.num_rows], np.int64)
+            return self._checked(self.kind.build(self.inputs(rows), zones, self.definition.options))
+        except Rescued as error:
+            self._failed("build", block or f"a block of {rows.num_rows} rows", error)
+            return None
+
+    def inputs(self, rows: pa.Table) -> pa.Table:
+        """One column per input, named by its number. Raises OpaqueError, or what a function of a plugin raises.
+
+        An index that answers stands for Spark's own reading of every row, so that it has no input on which Spark raises.
+        """
+        strict = isinstance(self.kind, Answers)
+        columns = [evaluate_term(given.term, rows, self._context, self._functions, strict) for given in self.definition.inputs]
+        return pa.table(columns, names=[str(number) for number in range(len(columns))])
+
+    @property
+    def _context(self) -> Context:
+        return self.definition.context or Context()
+
+    @property
+    def _functions(self) -> dict[str, Function]:
+        return {function.name: function for function in self.functions}
+
+    def pack(self, sidecars: Sequence[Sidecar]) -> Pack | None:
+        """The layout of a pack; None where the kind fails to make one: then none of these blocks is indexed."""
+        try:
+            return self._checked_pack(self.kind.pack(sidecars), len(sidecars))
+        except Rescued as error:
+            self._failed("pack", f"{len(sidecars)} blocks", error)
+            return None
+
+    def roll_up(self, summaries: pa.Array) -> pa.Scalar | None:
+        """What the kind knows of a whole segment; None where it cannot say, or fails."""
+        if not isinstance(self.kind, RollsUp):
+            return None
+        try:
+            found = self.kind.roll_up(summaries)
+            return None if found is None else pa.scalar(_python(found), self.roll_up_type)
+        except Rescued as error:
+            self._failed("roll_up", f"a segment of {len(summaries)} blocks", error)
+            return None
+
+    def _checked(self, sidecar: object) -> Sidecar:
+        if not isinstance(sidecar, Sidecar):
+            raise TypeError(f"build() gave {type(sidecar).__name__}, not a Sidecar")
+        if sidecar.payload is not None and not isinstance(sidecar.payload, bytes):
+            raise TypeError(f"build() gave a payload of {type(sidecar.payload).__name__}, not bytes")
+        pa.scalar(_python(sidecar.summary), self.summary_type)  # raises for a summary of another type
+        return sidecar
+
+    def _checked_pack(self, pack: object, count: int) -> Pack:
+        if not isinstance(pack, Pack):
+            raise TypeError(f"pack() gave {type(pack).__name__}, not a Pack")
+        if len(pack.summaries) != count or len(pack.spans) != count:
+            raise ValueError(f"pack() gave {len(pack.summaries)} summaries and {len(pack.spans)} spans for {count} sidecars")
+        if beyond := [span for span in pack.spans if span is not None and not 0 <= span[0] <= span[0] + span[1] <= len(pack.data)]:
+            raise ValueError(f"pack() put a payload at {beyond[0]}, outside of its {len(pack.data)} bytes")
+        for summary in pack.summaries:
+            pa.scalar(_python(summary), self.summary_type)
+        return pack
+
+    def _failed(self, verb: str, what: str, error: BaseException) -> None:
+        name, kind = self.definition.name, self.kind.name
+        told = f"{type(error).__name__}: {error}"
+        if self.strict:
+            raise IndexFault(name, kind, Reason.PLUGIN_ERROR, f"{verb}() on {what}: {told}") from error
+        effect = "which is not rolled up" if verb == "roll_up" else "unindexed for now"
+        by = f"index {name!r} (kind {kind!r} of {self.source})"
+        warnings.warn(f"{by} failed in {verb}() on {what}, {effect}: {told}", PluginWarning, stacklevel=3)
+
+
+def builders(snapshot: Snapshot, host: Host, strict: bool = False) -> tuple[Builder, ...]:
+    """What indexes rows as they are written: a builder for each index that can be built here, one for each key."""
+    usable = {found.key: found for found in load(snapshot, host) if isinstance(found, Definition)}
+    return tuple(Builder.of(definition, host, strict) for definition in usable.values())
+
+
+def _python(value: Any) -> Any:
+    return value.as_py() if isinstance(value, pa.Scalar) else value

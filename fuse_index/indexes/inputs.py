@@ -1,0 +1,90 @@
+"""What an index is to be on, as people name it: columns, terms, aggregates and a condition, checked to be computable here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from fuse_index.aggregates.state import ROW
+from fuse_index.errors import DefinitionError
+from fuse_index.expressions.evaluate import evaluate, evaluate_term
+from fuse_index.expressions.to_sql import term as shown
+from fuse_index.indexes.interface import IndexKind, Input, Ranks, Votes
+from fuse_index.indexes.registry import Host
+from fuse_index.indexes.sandbox import Failure, ask
+from fuse_index.predicate import Call, Cast, Column, Context, JsonPath, Literal, Predicate, Term
+from fuse_storage import Schema
+
+SECONDS = 10.0
+"""How long a kind may think about a definition."""
+
+
+def input_of(given: str | Term, schema: Schema, host: Host, context: Context) -> Input:
+    """A column by its exact name, dots and spaces included, or else the text of a term; checked to be computable."""
+    term = read_term(given, schema, host, context)
+    nothing = pa.table([pa.nulls(1, field.type) for field in schema.fields], schema.names)
+    values = ask(lambda: evaluate_term(term, nothing, context, host.functions), SECONDS)
+    if isinstance(values, Failure):
+        raise DefinitionError(f"{shown(term)} cannot be indexed: {values.detail}") from values.error
+    if not _names_column(term):
+        raise DefinitionError(f"{shown(term)} cannot be indexed: it names no column")
+    return Input(term, term.type)
+
+
+def aggregates_of(name: str, kind: IndexKind, options: Any, schema: Schema, host: Host, context: Context) -> tuple[Input, ...]:
+    """An input for each aggregate that the options name. Raises DefinitionError, WhereError."""
+    texts = ask(lambda: tuple(kind.aggregates(options)), SECONDS)
+    if isinstance(texts, Failure):
+        raise DefinitionError(f"index kind {kind.name!r} failed to say what index {name!r} keeps: {texts.detail}") from texts.error
+    if not texts:
+        return ()
+    from fuse_index.sql.parser import parse_aggregate  # the SQL parser takes a while to import
+
+    found = [parse_aggregate(text, schema, context, host.functions) for text in texts]
+    for each in found:
+        if each.argument != ROW:
+            input_of(each.argument, schema, host, context)
+    return tuple(Input(each.argument, each.argument.type, each.function, each.lg_k) for each in found)
+
+
+def condition_of(name: str, kind: IndexKind, options: Any, schema: Schema, host: Host, context: Context) -> Predicate | None:
+    """The condition that the options name. Raises DefinitionError, WhereError."""
+    text = ask(lambda: kind.condition(options), SECONDS)
+    if isinstance(text, Failure):
+        raise DefinitionError(f"index kind {kind.name!r} failed to say which rows index {name!r} is on: {text.detail}") from text.error
+    if text is None:
+        return None
+    if isinstance(kind, Votes | Ranks):
+        raise DefinitionError(f"index {name!r} cannot be on some rows only: its kind {kind.name!r} would speak of rows it has not seen")
+    from fuse_index.sql.parser import parse  # the SQL parser takes a while to import
+
+    where = parse(text, schema, context, host.functions)
+    nothing = pa.table([pa.nulls(1, field.type) for field in schema.fields], schema.names)
+    judged = ask(lambda: evaluate(where, nothing, context, host.functions), SECONDS)
+    if isinstance(judged, Failure):
+        raise DefinitionError(f"index {name!r} cannot be on rows where {text}: {judged.detail}") from judged.error
+    return where
+
+
+def read_term(given: str | Term, schema: Schema, host: Host, context: Context, arithmetic: bool = False) -> Term:
+    """A column by its exact name, or else the text of a term, also of ``arithmetic``. Raises WhereError."""
+    if not isinstance(given, str):
+        return given
+    if given in schema.names:
+        return Column((given,), schema.find([given]).type)
+    from fuse_index.sql.parser import parse_term, parse_value  # the SQL parser takes a while to import
+
+    return (parse_value if arithmetic else parse_term)(given, schema, context, host.functions)
+
+
+def _names_column(term: Term) -> bool:
+    match term:
+        case Column():
+            return True
+        case Literal():
+            return False
+        case Cast(inner) | JsonPath(inner):
+            return _names_column(inner)
+        case Call(_, arguments):
+            return any(_names_column(argument) for argument in arguments)

@@ -1,0 +1,293 @@
+"""All that the author of an index kind sees.
+
+A kind is one stateless class and one hook. It builds a **sidecar** from the rows of one block, and implements those
+of the protocols ``Votes``, ``Ranks`` and ``Answers`` that it can. The engine owns the rest: AND, OR and NOT, NULLs,
+coverage, the order of asking, budgets, failure, caching and explanation. So an author judges one leaf (or one Box) at
+a time, and only rows whose inputs are not NULL.
+
+**An index never changes an answer.** Whatever a kind cannot promise, it must call possible; inherit
+``fuse_index.testing.IndexTests`` to have it proven.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+import pluggy
+import pyarrow as pa
+
+from fuse_index.aggregates.sketches import DEFAULT_LG_K
+from fuse_index.aggregates.state import Aggregate, Aggregation, Part, state_of
+from fuse_index.expressions.conjunction import Box
+from fuse_index.expressions.function import Function
+from fuse_index.expressions.value_set import Domain, Interval
+from fuse_index.indexes.ballot import ALL, NONE, SOME, Ballot
+from fuse_index.indexes.sandbox import together
+from fuse_index.predicate import Call, Context, Leaf, Term
+from fuse_index.reasons import Reason
+from fuse_storage import ColumnStatistics, Pack, Sidecar
+
+__all__ = [
+    "ALL", "API", "DEFAULT_LG_K", "NONE", "SOME", "Aggregate", "Aggregation", "Answers", "Ballot", "BlockBatch", "Box", "ColumnStatistics",
+    "Domain", "Function", "Highlights", "IndexKind", "Input", "Interval", "NoOptions", "Pack", "Part", "Payload", "Probe", "Ranks",
+    "Reason", "Refusal", "Sidecar", "Votes", "hookimpl",
+    "state_of", "together",
+]  # fmt: skip
+
+API = 1
+"""The version of this module's interface; a kind that was written for another one is refused by name."""
+
+hookspec = pluggy.HookspecMarker("fuse_index")
+hookimpl = pluggy.HookimplMarker("fuse_index")
+
+
+class Hooks:
+    """What a plugin module may implement."""
+
+    @hookspec
+    def fuse_index_kinds(self) -> Iterable[type[IndexKind]]:
+        """The index kinds that this module brings."""
+        raise NotImplementedError  # never called: pluggy reads the signature
+
+    @hookspec
+    def fuse_index_functions(self) -> Iterable[Function]:
+        """The boolean functions that this module brings to predicates and to Spark SQL."""
+        raise NotImplementedError  # never called: pluggy reads the signature
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why something cannot be done: a reason for machines, a sentence for people."""
+
+    reason: Reason
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One term that an index is on, and the Arrow type of its values.
+
+    ``function``: the aggregate function that is kept of it ("sum"); empty for what the index is on itself. Of ``count(*)``
+    the term is a literal. ``lg_k`` is the size of a sketch.
+    """
+
+    term: Term
+    type: pa.DataType
+    function: str = ""
+    lg_k: int = 0
+
+    @property
+    def aggregate(self) -> Aggregate:
+        """What is kept of the term, where ``function`` says that something is."""
+        return Aggregate(self.function, self.term, self.lg_k)  # type: ignore[arg-type]  # the engine has read it
+
+
+@dataclass(frozen=True, slots=True)
+class NoOptions:
+    """For kinds without options."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A leaf, compiled once per query. Picklable.
+
+    ``cost`` orders the asking: 0 for what lives in statistics or summaries, else about the bytes to read per block.
+    ``judges_null``: the ballots say themselves where the leaf may be NULL on rows whose inputs are not (a path that is
+    missing from a document); without it, the engine takes "may be NULL" as possible for any leaf that is not on the
+    inputs themselves.
+    """
+
+    what: Any
+    cost: float = 0.0
+    judges_null: bool = False
+
+
+Decoded = TypeVar("Decoded")
+
+
+class Payload(Protocol):
+    """The bytes that ``build`` made of one block, wherever they lie by now. Every read is verified."""
+
+    size: int
+
+    def read(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """The bytes of each (offset, length); near ranges are fetched together. Raises StorageError."""
+        ...
+
+    def decoded(self, span: tuple[int, int], decode: Callable[[bytes], Decoded], size: Callable[[Decoded], int]) -> Decoded:
+        """What ``decode`` makes of the bytes of one (offset, length), kept in memory as long as there is room.
+
+        ``decode``: the same function each time, since what it made is kept under it. ``size``: bytes of what it made.
+        """
+        ...
+
+
+class BlockBatch(Protocol):
+    """Units to vote on, all of one level: segments, blocks or zones.
+
+    Only at the block level may there be payloads, and zones finer than the unit: ``zone_offsets`` has length n + 1,
+    and unit i has the zones ``zone_offsets[i]:zone_offsets[i + 1]``, of ``zone_rows[z]`` rows each. At the other
+    levels each unit is its own only zone.
+    """
+
+    @property
+    def row_counts(self) -> npt.NDArray[np.int64]: ...
+
+    @property
+    def zone_offsets(self) -> npt.NDArray[np.int64]: ...
+
+    @property
+    def zone_rows(self) -> npt.NDArray[np.int64]: ...
+
+    @property
+    def summaries(self) -> pa.Array | None:
+        """One value per unit, of the kind's ``summary_type``; null where the unit is not indexed. None: no index at all."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def statistics(self, number: int) -> ColumnStatistics | None:
+        """Statistics of input ``number`` where it is a plain column that has them."""
+        ...
+
+    def payload(self, unit: int) -> Payload | None:
+        """The unit's own payload; None where there is none."""
+        ...
+
+    def packs(self) -> Sequence[tuple[Payload, npt.NDArray[np.int64]]]:
+        """Each pack that payloads of this batch lie in, as one payload, with the units in it."""
+        ...
+
+
+class IndexKind:
+    """A kind of index. Stateless, importable on driver and executors, picklable by reference."""
+
+    name: ClassVar[str]
+    api: ClassVar[int] = API
+    writes: ClassVar[int] = 1
+    """The payload version that ``build`` makes."""
+    reads: ClassVar[frozenset[int]] = frozenset({1})
+    """The payload versions that ``probe`` understands; others are unknown to it (PAYLOAD_TOO_NEW)."""
+    Options: ClassVar[type] = NoOptions
+    """A frozen dataclass of JSON-able fields with defaults: validation, command-line flags, definition hash."""
+    implicit: ClassVar[bool] = False
+    """Asked about every column without a definition, because all it needs are the statistics each block has."""
+
+    def aggregates(self, options: Any) -> Sequence[str]:
+        """Aggregates that the options name ("sum(amount)"): the engine reads them, and puts an input for each behind the columns."""
+        return ()
+
+    def condition(self, options: Any) -> str | None:
+        """A condition that the options name: then ``build`` is shown only the rows on which it is TRUE, as one zone.
+
+        For kinds that answer. Of one that votes or ranks, ``create_index`` raises DefinitionError: it would speak of rows that it
+        has not seen.
+        """
+        return None
+
+    def accepts(self, inputs: Sequence[Input], options: Any) -> Refusal | None:
+        """None if such an index can be made."""
+        return None
+
+    def summary_type(self, inputs: Sequence[Input], options: Any) -> pa.DataType:
+        """The Arrow type of a block's summary. Keep values under about 1 KiB: they are read for every query."""
+        return pa.null()
+
+    def build(self, rows: pa.Table, zones: npt.NDArray[np.int64], options: Any) -> Sidecar:
+        """Index one block. ``rows`` has one column per input, in order; zone z is ``rows[zones[z]:zones[z + 1]]``."""
+        raise NotImplementedError(f"index kind {self.name!r} builds nothing")
+
+    def pack(self, sidecars: Sequence[Sidecar]) -> Pack:
+        """Lay the payloads that one writing task made into one file; may rewrite summaries to say where things lie."""
+        return Pack.concatenate(sidecars)
+
+    def inspect(self, sidecars: BlockBatch, options: Any) -> Mapping[str, Any]:
+        """What ``fuse-index index show`` prints of these blocks, besides coverage and sizes."""
+        return {}
+
+
+@runtime_checkable
+class Votes(Protocol):
+    """"Which rows can this leaf be true on": for skipping."""
+
+    def compile(self, what: Leaf | Box, inputs: Sequence[Input], options: Any, context: Context) -> Probe | Refusal:
+        """Understand the leaf, once per query.
+
+        A leaf has its column side on the left and non-NULL literals of the input's own type on the right; its ``IN``
+        list holds no NULL. IS [NOT] NULL of an input is the engine's. A Box is the conjunction of all that one AND
+        group says of these inputs.
+        """
+        ...
+
+    def probe(self, probe: Probe, batch: BlockBatch) -> Ballot:
+        """Vote NONE, ALL or SOME for each unit, or for each zone of the batch if the index knows zones.
+
+        A ballot of length ``len(batch)`` is per unit, one of length ``len(batch.zone_rows)`` per zone; ``rows`` of a
+        zone narrow it to single rows. Units without a summary are ignored. May block on reads; may run on any thread.
+        """
+        ...
+
+
+@runtime_checkable
+class RollsUp(Protocol):
+    """Optional: a summary of a whole segment, probed like a block's, lets the segment be skipped unread."""
+
+    def roll_up(self, summaries: pa.Array) -> pa.Scalar | None: ...
+
+
+@runtime_checkable
+class Ranks(Protocol):
+    """"Which rows are best": for top-k searches."""
+
+    searches: ClassVar[str]
+    """The function by a call of which rows are ranked, such as ``match``: its arguments are a term, a query and options."""
+
+    def compile_ranking(self, what: Call, inputs: Sequence[Input], options: Any, context: Context) -> Probe | Refusal: ...
+
+    def gather(self, probe: Probe, batch: BlockBatch) -> Any:
+        """Statistics of these blocks that a score depends on; picklable."""
+        ...
+
+    def merge_statistics(self, parts: Sequence[Any]) -> Any: ...
+
+    def bound(self, probe: Probe, statistics: Any, batch: BlockBatch) -> npt.NDArray[np.float64]:
+        """No row of unit i scores above element i; -inf if no row matches."""
+        ...
+
+    def top(
+        self, probe: Probe, statistics: Any, batch: BlockBatch, unit: int, k: int, among: npt.NDArray[np.bool_] | None
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """The row numbers and scores of the k best rows of one block, best first, only rows set in ``among``."""
+        ...
+
+
+@runtime_checkable
+class Highlights(Protocol):
+    """Optional, for kinds that rank texts: where the query is met."""
+
+    def highlight(self, probe: Probe, text: str) -> Sequence[tuple[int, int]]:
+        """(start, end) in characters, ascending and apart."""
+        ...
+
+
+@runtime_checkable
+class Answers(Protocol):
+    """"What is the aggregate": answers without rows.
+
+    The engine knows which blocks are wanted as a whole, computes the states of all others from their rows, and merges.
+    """
+
+    def match(self, request: Aggregation, inputs: Sequence[Input], options: Any, context: Context) -> Probe | Refusal:
+        """Whether states of this request can be given, of any block that is indexed. Conditions are not the author's concern."""
+        ...
+
+    def state(self, probe: Probe, batch: BlockBatch, unit: int) -> pa.Table | Refusal | None:
+        """The state of all rows of one block, of the schema ``request.schema``; None, or why not, where none is kept.
+
+        It may have several rows of one group: what ``state_of`` gives of the block's rows, or anything that merges to the same.
+        """
+        ...

@@ -1,0 +1,120 @@
+"""What might make queries on a column read less, as far as statistics can tell: no row is read, and no query is known.
+
+So this is where to look, not what to do: whether anybody asks for a column is for its users to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as is_
+
+import fuse_storage as storage
+from fuse_index.clustering import overlaps
+from fuse_index.indexes.definition import Unavailable, load
+from fuse_index.indexes.interface import IndexKind, Input, Probe, Votes
+from fuse_index.indexes.registry import Host
+from fuse_index.indexes.sandbox import ask
+from fuse_index.predicate import Column, Compare, Context, Literal
+from fuse_storage import ColumnStatistics, Field, Snapshot
+
+SECONDS = 10.0
+"""How long a kind may think about a column."""
+FEWEST_BLOCKS = 8
+"""Of fewer blocks there is little to skip."""
+NARROW = 0.1
+"""An equality that reads no more than this share of the blocks needs no help."""
+FEW_VALUES = 64
+"""Of so few different values per block each is likely to be in every block: no index can skip those, but sorting can."""
+
+SUGGESTIONS = pa.schema([
+    ("column", pa.string()), ("reads", pa.float64()), ("distinct_per_block", pa.int64()), ("nulls", pa.float64()),
+    ("advice", pa.string()), ("kinds", pa.list_(pa.string())), ("why", pa.string()),
+])  # fmt: skip
+"""``reads``: the share of blocks within whose bounds a value lies, on average; ``distinct_per_block``: the median, NULL where it is
+not known, as for values that hardly repeat; ``nulls``: the share of rows, NULL where it is not known. ``advice``: ``none``,
+``cluster`` or ``index``; ``kinds``: those installed that vote on equality."""
+
+
+class Suggestions:
+    """The part of ``fuse_index.Table`` that says what might help."""
+
+    if TYPE_CHECKING:
+        stored: storage.Table
+        host: Host
+        context: Context
+
+        @property
+        def snapshot(self) -> Snapshot: ...
+
+    def suggest(self) -> pa.Table:
+        """One row per column that has statistics, with what might help a condition ``column = value``; see ``SUGGESTIONS``."""
+        blocks = self.stored.blocks(statistics=[field.id for _, field in self.snapshot.schema.leaves()])
+        rows = []
+        for path, field in self.snapshot.schema.leaves():
+            kept = blocks.statistics(field.id) or ColumnStatistics.unknown(field.type, len(blocks))
+            found = overlaps.measured(overlaps.column(kept, blocks.row_counts))
+            total = int(blocks.row_counts.sum())
+            row = {
+                "column": ".".join(path), "reads": found.average_depth / max(found.blocks, 1), "distinct_per_block": _distinct(field, kept),
+                "nulls": None if kept.null_count.null_count or not total else int(np.sum(kept.null_count.to_numpy())) / total,
+            }  # fmt: skip
+            rows.append(row | self._advice(path, field, kept, found.blocks, row))
+        return pa.Table.from_pylist(rows, SUGGESTIONS)
+
+    def _advice(self, path: tuple[str, ...], field: Field, kept: ColumnStatistics, blocks: int, row: dict[str, Any]) -> dict[str, Any]:
+        reads = f"an equality reads {row['reads']:.0%} of the blocks by their bounds"
+        if blocks < FEWEST_BLOCKS:
+            return _told("none", f"there are only {blocks} blocks to skip")
+        if not kept.min.null_count < blocks:
+            return _told("none", "no block has a value, or none has known bounds")
+        if row["reads"] <= NARROW:
+            return _told("none", reads)
+        if row["distinct_per_block"] is not None and row["distinct_per_block"] <= FEW_VALUES:
+            repeats = f"a block holds {row['distinct_per_block']} different values"
+            return _told("cluster", f"{reads}, and {repeats}: an index cannot skip what is everywhere, sorting can")
+        column = Column(path, field.type)
+        if there := self._on(column):
+            return _told("none", f"{reads}, and index {there[0]!r} is on it")
+        kinds = sorted(self._voting(column, kept))
+        if not kinds:
+            return _told("cluster", f"{reads}, and no kind of index that is installed votes on equality")
+        return _told("index", f"{reads}; an index skips blocks that lack a value, and clustering helps ranges too", kinds)
+
+    def _on(self, column: Column) -> list[str]:
+        """The indexes on this column alone that vote."""
+        usable = [one for one in load(self.snapshot, self.host) if not isinstance(one, Unavailable)]
+        mine = [one for one in usable if [each.term for each in one.inputs] == [column]]
+        return [one.name for one in mine if isinstance(self.host.kinds[one.kind], Votes)]
+
+    def _voting(self, column: Column, kept: ColumnStatistics) -> Iterator[str]:
+        """The kinds that could vote on equality with a value of this column."""
+        given = (Input(column, column.type),)
+        value = kept.min.drop_null()[0].as_py()
+        for name, kind in self.host.kinds.items():
+            if not kind.implicit and isinstance(kind, Votes) and self._votes(kind, given, value):
+                yield name
+
+    def _votes(self, kind: IndexKind, given: tuple[Input, ...], value: Any) -> bool:
+        def asked() -> bool:
+            options = kind.Options()
+            leaf = Compare("=", given[0].term, Literal(value, given[0].type))
+            assert isinstance(kind, Votes)
+            return kind.accepts(given, options) is None and isinstance(kind.compile(leaf, given, options, self.context), Probe)
+
+        return ask(asked, SECONDS) is True  # whatever it raises: then it is no suggestion
+
+
+def _told(advice: str, why: str, kinds: list[str] | None = None) -> dict[str, Any]:
+    return {"advice": advice, "kinds": kinds or [], "why": why}
+
+
+def _distinct(field: Field, kept: ColumnStatistics) -> int | None:
+    """How many different values a block holds, as far as it was counted."""
+    known = kept.distinct_count.drop_null().to_numpy()
+    if is_.is_boolean(field.type):
+        return 2
+    return int(np.median(known)) if len(known) * 2 > len(kept) else None

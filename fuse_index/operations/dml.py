@@ -1,0 +1,176 @@
+"""Rows that go or change: blocks that cannot hold one stay, blocks full of them go unread, and only the rest is rewritten.
+
+Each change is one commit. It is refused with a Conflict where somebody else replaced a block that it read, or added rows
+that it should have seen: indexes and statistics are asked about those alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+import fuse_storage as storage
+from fuse_index.errors import InputError, OpaqueError
+from fuse_index.expressions.evaluate import evaluate_term
+from fuse_index.expressions.traversal import leaves
+from fuse_index.indexes.builder import builders
+from fuse_index.indexes.inputs import read_term
+from fuse_index.indexes.registry import Host
+from fuse_index.operations import arrow_input
+from fuse_index.operations.merge_clauses import Clauses, Given
+from fuse_index.operations.merge_match import Match, source_schema
+from fuse_index.operations.rewrite_job import Work
+from fuse_index.operations.row_edits import Change, Condition, rewrite, stage
+from fuse_index.predicate import Context, Opaque, Predicate
+from fuse_storage import Snapshot
+
+if TYPE_CHECKING:
+    from fuse_index.table.table import Table
+
+
+class Mutations:
+    """The part of ``fuse_index.Table`` that deletes and changes rows."""
+
+    if TYPE_CHECKING:
+        stored: storage.Table
+        host: Host
+        context: Context
+
+        @property
+        def snapshot(self) -> Snapshot: ...
+        def refresh(self) -> Table: ...
+        def _predicate(self, where: str | Predicate | None) -> Predicate | None: ...
+        def _writable(self) -> None: ...
+        def _move(self, stored: storage.Table) -> Snapshot: ...
+
+    def delete(self, where: str | Predicate) -> Snapshot:
+        """Delete the rows that the condition is true on. Nothing is committed if there are none.
+
+        Raises WhereError, OpaqueError for what only Spark can evaluate, Conflict as above, StorageError.
+        """
+        return self._done(self.deleting(where))
+
+    def update(self, where: str | Predicate | None, set: Mapping[str, Any]) -> Snapshot:
+        """Give columns other values in the rows that the condition is true on, in all rows if it is None.
+
+        ``set``: by column, Spark SQL text such as ``"upper(name)"`` or ``"'Bonn'"``; another Python value; or a function from
+        the matching rows, a pa.Table, to their values. Raises as ``delete``, and SchemaError for values that do not fit.
+        """
+        return self._done(self.updating(where, set))
+
+    def overwrite(self, data: Any, where: str | Predicate | None = None) -> Snapshot:
+        """Replace the rows that the condition is true on, by default all, with others on which it is true too.
+
+        Raises InputError for a row on which it is not, and as ``append`` and ``delete`` do.
+        """
+        work = self.overwriting(where)
+        work.adopt(stage(self.stored, work.building, arrow_input.batches(data, self.snapshot.schema.arrow), work.condition))
+        return self._done(work)
+
+    def merge(
+        self, source: Any, on: Sequence[str] | None = None, matched: Given = "update", not_matched: Given = "insert",
+        not_matched_by_source: Given = None,
+    ) -> Snapshot:  # fmt: skip
+        """Bring in rows by their keys, the columns ``on``, by default the table's key (see ``key_by``): NULL equals nothing.
+
+        Rows of the table whose key the source has get the source's columns, or go; rows of the source whose key the table
+        lacks come, with defaults or NULL in columns that the source lacks; ``not_matched_by_source`` deletes the rows whose
+        key the source lacks. ``source`` is held in memory.
+
+        ``matched``: ``update`` or ``delete``; ``not_matched``: ``insert``; ``not_matched_by_source``: ``delete``; each None for nothing, or
+        a dict that says on which condition: ``{"delete": "source.gone", "update": "source.at > target.at"}``. The first whose condition
+        is true on a row counts, None is always true, and rows of no clause stay, or do not come. Columns of the source that the table
+        lacks may be named there, and nowhere else.
+
+        Raises InputError if several rows of the source match one, SchemaError for columns that do not fit, WhereError, OpaqueError,
+        Conflict.
+        """
+        return self._done(self.merging(source, on, matched, not_matched, not_matched_by_source))
+
+    # --- the same as work, which may be done elsewhere ----------------------------------------------------------
+
+    def deleting(self, where: str | Predicate, pieces: int = 1) -> Work:
+        """What ``delete`` does, in about so many portions."""
+        work = self._work("delete", where)
+        work.remove(pieces)
+        return work
+
+    def updating(self, where: str | Predicate | None, set: Mapping[str, Any], pieces: int = 1) -> Work:
+        """What ``update`` does, in about so many portions."""
+        if not isinstance(set, Mapping) or not set:
+            raise InputError(f"set={set!r}: give a value for one column at least, such as {{'city': \"'Bonn'\"}}")
+        work = self._work("update", where)
+        setters = {name: self._setter(name, value) for name, value in set.items()}
+        work.rewrite(Change(work.condition, setters, self.snapshot.schema), pieces)
+        return work
+
+    def overwriting(self, where: str | Predicate | None, pieces: int = 1) -> Work:
+        """What ``overwrite`` does, but for the rows that come."""
+        work = self._work("overwrite", where)
+        work.remove(pieces)
+        return work
+
+    def merging(
+        self, source: Any, on: Sequence[str] | None = None, matched: Given = "update", not_matched: Given = "insert",
+        not_matched_by_source: Given = None, pieces: int = 1,
+    ) -> Work:  # fmt: skip
+        """What ``merge`` does, in about so many portions."""
+        self._writable()
+        self.refresh()
+        schema = self.snapshot.schema
+        batches = list(arrow_input.batches(source, schema.arrow))
+        coming = _together(batches) if batches else schema.arrow.empty_table()
+        if on is None and not (on := self.snapshot.key):
+            raise InputError("the table has no key: say by which columns rows are matched, on=['id'], or give it a key with key_by(['id'])")
+        sides = source_schema(coming, schema), schema
+        clauses = Clauses.read(matched, not_matched, not_matched_by_source, *sides, self.host, self.context)
+        match = Match.of(coming, on, schema, clauses)
+        work = self._planned("merge", match.predicate)
+        if match.possible or clauses.by_source:
+            work.rewrite(match, pieces)
+        if clauses.not_matched:
+            work.match = match
+        return work
+
+    def _done(self, work: Work) -> Snapshot:
+        return self._move(work.finish([rewrite(portion) for portion in work.portions]))
+
+    def _work(self, operation: str, where: str | Predicate | None) -> Work:
+        self._writable()
+        self.refresh()
+        return self._planned(operation, where)
+
+    def _planned(self, operation: str, where: str | Predicate | None) -> Work:
+        """Work on the snapshot that this handle reads."""
+        predicate = self._predicate(where)
+        for leaf in [] if predicate is None else leaves(predicate):
+            if isinstance(leaf, Opaque):
+                raise OpaqueError(f"{where!r}: only Spark can evaluate {leaf.sql}")
+        condition = Condition(predicate, self.host, self.context)
+        return Work(operation, self.stored, condition, builders(self.snapshot, self.host))
+
+    def _setter(self, name: str, value: Any) -> Callable[[pa.Table], Any]:
+        """From matching rows to their new values."""
+        if name not in (schema := self.snapshot.schema).names:
+            schema.find([name])
+        if callable(value):
+            return lambda found: value(found)
+        if isinstance(value, str):
+            term = read_term(value, schema, self.host, self.context, arithmetic=True)
+            return lambda found: evaluate_term(term, found, self.context, self.host.functions, strict=True)
+        kind = schema.find([name]).type
+        try:
+            scalar = pa.scalar(value, kind)
+        except (pa.ArrowException, ValueError, TypeError, OverflowError) as problem:
+            raise InputError(f"{value!r} is no value of column {name!r}, which is {kind}: {problem}") from problem
+        return lambda found: pa.repeat(scalar, found.num_rows)
+
+
+def _together(batches: Sequence[pa.RecordBatch]) -> pa.Table:
+    """Raises InputError for batches whose columns differ."""
+    if odd := next((batch for batch in batches if not batch.schema.equals(batches[0].schema)), None):
+        first, other = (", ".join(f"{field.name} {field.type}" for field in batch.schema) for batch in (batches[0], odd))
+        raise InputError(f"parts of the source differ in their columns: {first}; and {other}: make them alike")
+    return pa.Table.from_batches(batches)

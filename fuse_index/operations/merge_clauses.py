@@ -1,0 +1,127 @@
+"""The clauses of a merge: what becomes of rows that match and of those that do not, and on which conditions.
+
+A condition names columns as ``source.x`` and ``target.x``. Of several clauses, the first whose condition is true on a row counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fuse_index.errors import InputError, OpaqueError
+from fuse_index.expressions.traversal import columns_of, leaves, terms_of
+from fuse_index.indexes.registry import Host
+from fuse_index.operations.row_edits import Condition
+from fuse_index.predicate import Column, Context, Opaque, Predicate
+from fuse_index.query.group_keys import located
+from fuse_storage import Schema
+
+Mask = npt.NDArray[np.bool_]
+Numbers = npt.NDArray[np.int64]
+Given = str | Mapping[str, str | None] | None
+"""An action; or by action the condition on which it is taken, None for always; or None for nothing."""
+
+SOURCE, TARGET, ROW = "source", "target", "\0row"
+
+
+@dataclass(frozen=True)
+class Clause:
+    """``predicate`` is on columns of two structs, ``source`` and ``target``; without one the action is always taken."""
+
+    action: str
+    predicate: Predicate | None
+    host: Host
+    context: Context
+
+    @property
+    def columns(self) -> set[Column]:
+        return {column for term in terms_of(self.predicate) for column in columns_of(term)}
+
+    def true(self, rows: pa.Table) -> Mask:
+        return np.asarray(Condition(self.predicate, self.host, self.context).true(rows), np.bool_)
+
+
+@dataclass(frozen=True)
+class Clauses:
+    """For rows that match, for those of the source that match none, and for those of the table that match none."""
+
+    matched: tuple[Clause, ...]
+    not_matched: tuple[Clause, ...]
+    by_source: tuple[Clause, ...]
+
+    @staticmethod
+    def read(
+        matched: Given, not_matched: Given, by_source: Given, source: Schema, target: Schema, host: Host, context: Context
+    ) -> Clauses:  # fmt: skip
+        """Raises InputError, WhereError, and OpaqueError for what only Spark can evaluate."""
+        whole = {SOURCE: source, TARGET: target}
+
+        def read(name: str, given: Given, known: Sequence[str], *sides: str) -> tuple[Clause, ...]:
+            schema = Schema.create(pa.schema([(side, pa.struct(list(whole[side].arrow))) for side in sides]))
+            texts = _checked(name, given, known)
+            return tuple(Clause(action, _predicate(text, schema, host, context), host, context) for action, text in texts.items())
+
+        return Clauses(
+            read("matched", matched, ("update", "delete"), SOURCE, TARGET),
+            read("not_matched", not_matched, ("insert",), SOURCE),
+            read("not_matched_by_source", by_source, ("delete",), TARGET),
+        )
+
+    @property
+    def of_source(self) -> set[str]:
+        """The columns of the source that conditions look at."""
+        found = [column for clause in (*self.matched, *self.not_matched) for column in clause.columns]
+        return {column.path[1] for column in found if column.path[0] == SOURCE}
+
+    @property
+    def of_others(self) -> list[Predicate] | None:
+        """On the table's own columns: what may become of rows that match none of the source's; None: anything."""
+        found: list[Predicate] = []
+        for clause in self.by_source:
+            if clause.predicate is None:
+                return None
+            found.append(located(clause.predicate, {column: Column(column.path[1:], column.type) for column in clause.columns}))
+        return found
+
+
+def decided(clauses: Sequence[Clause], count: int, sides: Mapping[str, tuple[pa.Table, Numbers]]) -> dict[str, Mask]:
+    """For each action, on which of so many rows it is taken. ``sides``: rows, and which of them these are on that side."""
+    left, found = np.ones(count, np.bool_), {}
+    needed = {column.path[:2] for clause in clauses for column in clause.columns}
+    columns: dict[str, Any] = {ROW: pa.nulls(count)}
+    for side, (rows, places) in sides.items():
+        if names := sorted(name for where, name in needed if where == side):
+            chosen = rows.select(names).take(pa.array(places)).combine_chunks()
+            columns[side] = pa.StructArray.from_arrays([column.chunk(0) for column in chosen.columns], names) if count else []
+    for clause in clauses if count else ():
+        found[clause.action] = left & clause.true(pa.table(columns))
+        left &= ~found[clause.action]
+    return found
+
+
+def _checked(name: str, given: Given, known: Sequence[str]) -> Mapping[str, str | None]:
+    found = {} if given is None else {given: None} if isinstance(given, str) else given
+    if not isinstance(found, Mapping) or not set(found) <= set(known):
+        known_ = " or ".join(map(repr, known))
+        raise InputError(f"{name}={given!r}: give {known_}, a dict that says on which condition, such as {{{known[0]!r}: '…'}}, or None")
+    for action, text in found.items():
+        if text is not None and not isinstance(text, str):
+            raise InputError(f"{name}={given!r}: the condition of {action!r} is Spark SQL text on source.… and target.…, or None")
+    return found
+
+
+def _predicate(text: str | None, schema: Schema, host: Host, context: Context) -> Predicate | None:
+    if text is None:
+        return None
+    from fuse_index.sql.parser import parse  # the SQL parser takes a while to import
+
+    found = parse(text, schema, context, host.functions)
+    for leaf in leaves(found):
+        if isinstance(leaf, Opaque):
+            raise OpaqueError(f"{text!r}: only Spark can evaluate {leaf.sql}")
+    return found

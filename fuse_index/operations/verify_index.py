@@ -1,0 +1,253 @@
+"""Judging an index by the rows it is on: is every row what its vote called possible, and is every byte as it was written?
+
+Votes are asked for and made whole as the planner does it, but only of the blocks that are judged.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fuse_index.aggregates.finalize import comparable
+from fuse_index.errors import OpaqueError
+from fuse_index.expressions.conjunction import Box
+from fuse_index.expressions.evaluate import evaluate, evaluate_term
+from fuse_index.expressions.to_sql import sql
+from fuse_index.expressions.traversal import subject_terms
+from fuse_index.indexes.ballot import FALSE, NULL, TRUE
+from fuse_index.indexes.block_batch import Batch
+from fuse_index.indexes.builder import Builder
+from fuse_index.indexes.definition import Definition
+from fuse_index.indexes.interface import Aggregation, Answers, Ballot, Probe, Refusal, RollsUp, Votes, state_of
+from fuse_index.indexes.registry import Host
+from fuse_index.indexes.sandbox import Failure, ask
+from fuse_index.operations.sample_predicates import leaves
+from fuse_index.predicate import And, Column, Context, Leaf
+from fuse_index.pruning.combine import Nulls
+from fuse_index.pruning.compile import Voter, decided_by_engine, for_author
+from fuse_index.pruning.probe import malformed, settled
+from fuse_storage import Blocks, PackPayload, SidecarRows, StorageError, Table, shared
+
+SECONDS = 30.0
+"""How long a kind may take for one vote."""
+PIECE = 8 << 20
+"""Bytes of a pack that are read at once."""
+
+Bits = npt.NDArray[np.uint8]
+Offsets = npt.NDArray[np.int64]
+NAMES = {TRUE: "TRUE", FALSE: "FALSE", NULL: "NULL"}
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was looked at, and what is wrong. ``problems`` is empty for an index that may be trusted."""
+
+    index: str
+    blocks: int
+    """Blocks whose rows were read again."""
+    payloads: int
+    """Blocks whose payloads were read, every byte of them."""
+    leaves: int
+    """Predicates that the index voted on."""
+    problems: tuple[str, ...] = ()
+
+    @property
+    def sound(self) -> bool:
+        return not self.problems
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "index": self.index, "sound": self.sound, "blocks": self.blocks, "payloads": self.payloads, "leaves": self.leaves,
+            "problems": list(self.problems),
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        looked = f"{self.leaves} predicates on {self.blocks} blocks, {self.payloads} payloads by checksum"
+        if self.sound:
+            return f"{self.index} is sound: {looked}"
+        return "\n".join([f"{self.index} is not sound ({looked}); rebuild it:", *(f"  {problem}" for problem in self.problems)])
+
+
+def verify(table: Table, definition: Definition, host: Host, blocks: int = 16, seed: int = 0) -> Verification:
+    """Check all payloads by their checksums, and the votes on up to ``blocks`` indexed blocks by the oracle.
+
+    Raises StorageError if the table itself cannot be read.
+    """
+    shared.clear()  # what is kept in memory says nothing of the files
+    frame = table.blocks()
+    sidecars = frame.sidecars(definition.key)
+    if sidecars is None:
+        return Verification(definition.name, 0, 0, 0)
+    problems, payloads = [sidecars.error] if sidecars.error else [], 0
+    for pack, members in sidecars.packs():
+        payloads += len(members)
+        if (problem := _unreadable(pack)) is not None:
+            names = ", ".join(frame.ids[member] for member in members[:3].tolist())
+            problems.append(f"the payload of {len(members)} blocks ({names}{', …' if len(members) > 3 else ''}): {problem}")
+    usable = np.flatnonzero(sidecars.indexed & np.isin(sidecars.versions, list(host.kinds[definition.kind].reads)))
+    pick = random.Random(seed)
+    chosen = np.array(sorted(pick.sample(usable.tolist(), min(blocks, len(usable)))), np.int64)
+    judge = _Judge(table, definition, host, frame, sidecars, chosen)
+    for place in range(len(chosen)):
+        problems += judge.problems(place, pick)
+    return Verification(definition.name, len(chosen), payloads, judge.asked, tuple(dict.fromkeys(problems)))
+
+
+def _unreadable(pack: PackPayload) -> str | None:
+    try:
+        for start in range(0, pack.size, PIECE):
+            pack.read([(start, min(PIECE, pack.size - start))])
+    except StorageError as error:
+        return str(error)
+    return None
+
+
+@dataclass
+class _Judge:
+    """Asks the kind about the ``chosen`` blocks together, and judges its votes on one of them after the other."""
+
+    table: Table
+    definition: Definition
+    host: Host
+    frame: Blocks
+    sidecars: SidecarRows
+    chosen: Offsets
+    asked: int = 0
+    strict: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.strict = frozenset(name for name, function in self.host.functions.items() if function.null_on_null)
+        self.kind, self.context = self.host.kinds[self.definition.kind], self.definition.context or Context()
+
+    def problems(self, place: int, pick: random.Random) -> Iterator[str]:
+        """What is wrong with votes on the block that is number ``place`` of the chosen ones."""
+        builder, number = Builder.of(self.definition, self.host), int(self.chosen[place])
+        try:
+            rows = self.table.read(self.frame, number, builder.columns)
+        except StorageError as damage:
+            yield f"block {self.frame.ids[number]} cannot be read: {damage}"
+            return
+        if isinstance(self.kind, Answers):
+            yield from self._wrong_state(place, self.kind, rows)
+        inputs = builder.inputs(rows)
+        for leaf in leaves(self.definition.inputs, inputs, self.host.functions, pick):
+            if (truth := self._truth(leaf, rows)) is None or decided_by_engine(leaf):
+                continue
+            voter = self._compiled(leaf)
+            if isinstance(voter, str):
+                yield voter
+            elif voter is not None:
+                self.asked += 1
+                yield from self._wrong(place, leaf, voter, truth, inputs)
+
+    def _wrong_state(self, place: int, kind: Answers, rows: pa.Table) -> Iterator[str]:
+        """Compare what is kept of a block with what its rows come to."""
+        groups = tuple(given.term for given in self.definition.inputs if not given.function)
+        kept = tuple(given.aggregate for given in self.definition.inputs if given.function)
+        asked = Aggregation(groups, kept)
+        probe = ask(lambda: kind.match(asked, self.definition.inputs, self.definition.options, self.context), SECONDS)
+        found = ask(lambda: kind.state(probe, self._batch, place), SECONDS) if isinstance(probe, Probe) else probe
+        name = self.frame.ids[int(self.chosen[place])]
+        if isinstance(found, Failure | Refusal):
+            yield f"block {name}: {found.detail}"
+        if not isinstance(found, pa.Table):
+            return
+        self.asked += 1
+        if self.definition.where is not None:
+            rows = rows.filter(evaluate(self.definition.where, rows, self.context, self.host.functions))
+        right = state_of(asked, lambda term: evaluate_term(term, rows, self.context, self.host.functions), rows.num_rows)
+        if comparable(asked, found) != comparable(asked, right):
+            yield f"block {name}: its rows come to other aggregates than are kept of it"
+
+    def _compiled(self, leaf: Leaf | Box) -> Voter | str | None:
+        """A voter, or what is wrong with the kind; None if it says that it has nothing to say."""
+        kind, inputs, options = self.kind, self.definition.inputs, self.definition.options
+        if not isinstance(kind, Votes):
+            return None
+        probe = ask(lambda: kind.compile(for_author(leaf), inputs, options, self.context), SECONDS)
+        if isinstance(probe, Failure):
+            return f"compile() of {sql(leaf)}: {probe.detail}"
+        if not isinstance(probe, Probe):
+            return None
+        exact = all(term in {given.term for given in inputs} for term in subject_terms(leaf))
+        return Voter(self.definition.name, kind, inputs, probe, self.definition, exact)
+
+    def _wrong(self, place: int, leaf: Leaf | Box, voter: Voter, truth: Bits, inputs: pa.Table) -> Iterator[str]:
+        number = int(self.chosen[place])
+        zones = slice(int(self._batch.zone_offsets[place]), int(self._batch.zone_offsets[place + 1]))
+        yield from self._judged(voter, leaf, self._batch, (place, zones), truth, inputs, f"block {self.frame.ids[number]}")
+        if (segments := self._segments) is not None and voter.probe.cost == 0:
+            first = self.table.segments().first_block
+            owner = int(np.searchsorted(first, self.frame.ordinals[number], side="right")) - 1
+            if segments.summaries is not None and segments.summaries[owner].is_valid:
+                unit = (owner, slice(owner, owner + 1))
+                yield from self._judged(voter, leaf, segments, unit, truth, inputs, f"segment {self.table.segments().ids[owner]}")
+
+    def _judged(
+        self, voter: Voter, leaf: Leaf | Box, batch: Batch, unit: tuple[int, slice], truth: Bits, inputs: pa.Table, where: str
+    ) -> Iterator[str]:
+        """Compare the votes on one unit of a batch with the truth about rows that are in it."""
+        kind: Any = voter.kind
+        answer = ask(lambda: kind.probe(voter.probe, batch), SECONDS)
+        problem = answer if isinstance(answer, Failure) else malformed(answer, batch)
+        if problem is not None:
+            yield f"{sql(leaf)}: {problem.detail}"
+            return
+        assert isinstance(answer, Ballot)
+        fine = len(answer) == len(batch.zone_rows)
+        number, zones = unit
+        own = answer.take(np.arange(zones.start, zones.stop) if fine else np.array([number], np.int64))
+        sizes = batch.zone_rows[zones] if fine and int(batch.zone_rows[zones].sum()) == len(truth) else np.array([len(truth)])
+        offsets = np.append(0, np.cumsum(sizes))
+        whole = settled(leaf, voter, own, _nulls(inputs, offsets), self.strict)
+        possible = np.repeat(whole.bits, sizes)
+        for zone, bits in whole.rows.items():
+            possible[offsets[zone] : offsets[zone + 1]] = bits
+        wrong = np.flatnonzero(truth & ~possible)
+        if len(wrong):
+            outcomes = ", ".join(sorted({NAMES[int(truth[row])] for row in wrong}))
+            yield f"{sql(leaf)} is {outcomes} on {len(wrong)} rows of {where}, such as row {int(wrong[0])}, and the vote rules that out"
+
+    @cached_property
+    def _fields(self) -> list[int | None]:
+        schema = self.table.snapshot.schema
+        return [schema.find(given.term.path).id if isinstance(given.term, Column) else None for given in self.definition.inputs]
+
+    @cached_property
+    def _batch(self) -> Batch:
+        zones = (self.frame.zone_offsets, self.frame.zone_rows)
+        return Batch.indexed(self.frame, self._fields, zones, self.sidecars, self.chosen)
+
+    @cached_property
+    def _segments(self) -> Batch | None:
+        """The segments with what was rolled up of them."""
+        found = self.table.segments().roll_ups(self.definition.key) if isinstance(self.kind, RollsUp) else None
+        return None if found is None else Batch.whole(self.table.segments(), self._fields, found)
+
+    def _truth(self, leaf: Leaf | Box, rows: pa.Table) -> Bits | None:
+        """What the leaf is on each row, as one of TRUE, FALSE and NULL; None where only Spark knows."""
+        predicate = And(leaf.leaves) if isinstance(leaf, Box) else leaf
+        try:
+            found = evaluate(predicate, rows, self.context, self.host.functions)
+        except OpaqueError:
+            return None
+        true, null = (bits.to_numpy(zero_copy_only=False) for bits in (found.fill_null(False), found.is_null()))
+        return np.where(null, NULL, np.where(true, TRUE, FALSE)).astype(np.uint8)
+
+
+def _nulls(inputs: pa.Table, offsets: Offsets) -> Nulls:
+    """Where an input may be NULL, and where one always is, from the rows themselves."""
+    units = len(offsets) - 1
+    possible, everywhere = np.zeros(units, np.bool_), np.zeros(units, np.bool_)
+    for column in inputs.columns:
+        null = column.is_null().to_numpy()
+        possible |= np.logical_or.reduceat(null, offsets[:-1])
+        everywhere |= np.logical_and.reduceat(null, offsets[:-1])
+    return Nulls(possible, everywhere)

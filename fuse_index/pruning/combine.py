@@ -1,0 +1,142 @@
+"""From what indexes say of leaves to what a predicate may be: the engine's own part of voting.
+
+Authors judge one leaf on the rows whose inputs are not NULL. Here the NULLs are added (``settle``), the leaves that only
+need null counts are judged (``own_vote``), and the boolean tree is decided from the ballots on its leaves
+(``decide``). Pure functions over vectors of units; nothing here reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_, or_
+
+import numpy as np
+import numpy.typing as npt
+
+from fuse_index.expressions.conjunction import Box
+from fuse_index.indexes.ballot import FALSE, NULL, TRUE, UNKNOWN, Ballot
+from fuse_index.predicate import And, Call, Compare, In, IsNull, Leaf, Literal, Not, Or, Predicate
+
+Ballots = Mapping[Leaf | Box, Ballot]
+
+
+@dataclass(frozen=True, slots=True)
+class Nulls:
+    """What null counts tell of a leaf's inputs, per unit."""
+
+    possible: npt.NDArray[np.bool_]
+    """Some input may be NULL on some row."""
+    everywhere: npt.NDArray[np.bool_]
+    """Some input is NULL on every row."""
+
+    @classmethod
+    def unknown(cls, units: int) -> Nulls:
+        return cls(np.ones(units, np.bool_), np.zeros(units, np.bool_))
+
+    def take(self, units: npt.NDArray[np.int64]) -> Nulls:
+        return Nulls(self.possible[units], self.everywhere[units])
+
+
+def settle(ballot: Ballot, leaf: Leaf | Box, nulls: Nulls, judged: int = TRUE | FALSE, on_null: int = UNKNOWN) -> Ballot:
+    """An author's ballot, made whole: the outcomes on rows with a NULL input are added.
+
+    ``judged``: the outcomes that the author answers for; others are possible anyway. ``on_null``: the outcomes on a row
+    with a NULL input. A unit without any outcome tells nothing.
+    """
+
+    def whole(bits: npt.NDArray[np.uint8], possible: npt.NDArray[np.bool_] | np.bool_) -> npt.NDArray[np.uint8]:
+        bits = bits & np.uint8(UNKNOWN) | (bits == 0).view(np.uint8) * np.uint8(UNKNOWN)
+        if isinstance(leaf, In) and has_null(leaf):
+            bits = np.where(bits & FALSE, (bits & ~np.uint8(FALSE)) | NULL, bits).astype(np.uint8)
+        extra = UNKNOWN & ~judged & NULL
+        return np.asarray(bits | extra | np.where(possible, on_null, 0).astype(np.uint8), np.uint8)
+
+    bits = whole(ballot.bits, nulls.possible)
+    bits = np.where(nulls.everywhere, on_null, bits).astype(np.uint8)
+    rows = {i: whole(rows, nulls.possible[i]) for i, rows in ballot.rows.items() if not nulls.everywhere[i]}
+    return Ballot(bits, rows)
+
+
+def outcomes_on_null(leaf: Leaf | Box, strict_functions: frozenset[str] = frozenset()) -> int:
+    """What a leaf may be on a row where one of its inputs is NULL."""
+    match leaf:
+        case Box():
+            return FALSE | NULL  # another conjunct may be FALSE, which wins over NULL
+        case _ if is_null_test(leaf):
+            return TRUE
+        case Compare(operator="<=>"):
+            return FALSE
+        case Call(name):
+            return NULL if name in strict_functions else UNKNOWN
+        case _:
+            return NULL
+
+
+def has_null(leaf: In) -> bool:
+    return any(value.value is None for value in leaf.values)
+
+
+def null_test(null_counts: npt.NDArray[np.float64] | None, row_counts: npt.NDArray[np.int64]) -> Ballot:
+    """IS NULL, from null counts (NaN: not known)."""
+    if null_counts is None:
+        return Ballot.constant(len(row_counts), TRUE | FALSE)
+    some = ~(null_counts == 0)
+    other = ~(null_counts == row_counts)
+    return Ballot((some * TRUE + other * FALSE).astype(np.uint8))
+
+
+def is_null_literal(term: object) -> bool:
+    return isinstance(term, Literal) and term.value is None
+
+
+def decide(predicate: Predicate, ballots: Ballots, boxes: Mapping[And, Sequence[Box]], implied: Mapping[Leaf, Sequence[Leaf]]) -> Ballot:
+    """What the tree may be on each unit, given ballots on all its leaves.
+
+    A Box is a second opinion on the And that it was made of; a leaf may be TRUE only where all it implies may be.
+    """
+    match predicate:
+        case And(terms):
+            ballot = reduce(and_, (decide(term, ballots, boxes, implied) for term in terms))
+            return reduce(Ballot.implying, (ballots[box] for box in boxes.get(predicate, ())), ballot)
+        case Or(terms):
+            return reduce(or_, (decide(term, ballots, boxes, implied) for term in terms))
+        case Not(term):
+            return ~decide(term, ballots, boxes, implied)
+        case leaf:
+            consequences = (ballots[other] for other in implied.get(leaf, ()))
+            return reduce(Ballot.implying, consequences, ballots[leaf])
+
+
+
+
+def groups(predicate: Predicate) -> list[And]:
+    """Every AND group once."""
+    match predicate:
+        case And(terms) | Or(terms):
+            inner = [group for term in terms for group in groups(term)]
+            return list(dict.fromkeys([predicate, *inner] if isinstance(predicate, And) else inner))
+        case Not(term):
+            return groups(term)
+        case _:
+            return []
+
+
+def wishes(predicate: Predicate, positive: bool = True) -> dict[Leaf, int]:
+    """Per leaf, the outcomes that would help most to rule a unit out: what an optimist expects of an index."""
+    match predicate:
+        case And(terms) | Or(terms):
+            wished: dict[Leaf, int] = {}
+            for term in terms:
+                for leaf, outcome in wishes(term, positive).items():
+                    wished[leaf] = wished.get(leaf, outcome) & outcome
+            return wished
+        case Not(term):
+            return wishes(term, not positive)
+        case leaf:
+            return {leaf: FALSE if positive else TRUE}
+
+
+def is_null_test(leaf: Leaf | Box) -> bool:
+    return isinstance(leaf, IsNull) or (isinstance(leaf, Compare) and leaf.operator == "<=>" and is_null_literal(leaf.right))

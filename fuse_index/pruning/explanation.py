@@ -1,0 +1,123 @@
+"""The account of a plan: what was skipped, by whom, and why not more.
+
+One value for every reader: text, a dict for programs, a rich table for terminals, HTML for notebooks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from fuse_index.expressions.to_sql import sql
+from fuse_index.predicate import Predicate
+from fuse_index.reasons import FAULTS, Reason
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """How many there are, and how many have to be read."""
+
+    total: int
+    kept: int
+
+    def to_dict(self) -> dict[str, int]:
+        return {"total": self.total, "kept": self.kept}
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """What one index did for one leaf of the predicate."""
+
+    leaf: str
+    index: str
+    kind: str
+    reason: Reason
+    detail: str = ""
+    blocks_removed: int = 0
+    zones_removed: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "leaf": self.leaf, "index": self.index, "kind": self.kind, "blocks_removed": self.blocks_removed,
+            "zones_removed": self.zones_removed, "reason": self.reason.value, "detail": self.detail,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a plan reads of a snapshot, and which index removed how much.
+
+    ``rows`` counts the rows of kept zones (or fewer, where an index knew rows); ``bytes`` those of the block files.
+    """
+
+    snapshot: str
+    predicate: Predicate | None
+    segments: Totals
+    blocks: Totals
+    zones: Totals
+    rows: Totals
+    bytes: Totals
+    votes: tuple[Vote, ...] = ()
+    seconds: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able, with the keys that design promises."""
+        return {
+            "snapshot": self.snapshot,
+            "where": None if self.predicate is None else sql(self.predicate),
+            **{level: totals.to_dict() for level, totals in self._levels()},
+            "predicates": [vote.to_dict() for vote in self.votes],
+            "seconds": self.seconds,
+        }
+
+    @property
+    def faulty(self) -> bool:
+        """Whether an index that could have said something failed to: another try may tell more."""
+        return any(vote.reason in FAULTS for vote in self.votes)
+
+    def _levels(self) -> list[tuple[str, Totals]]:
+        return [("segments", self.segments), ("blocks", self.blocks), ("zones", self.zones), ("rows", self.rows), ("bytes", self.bytes)]
+
+    def __str__(self) -> str:
+        lines = [f"snapshot {self.snapshot}", f"where    {sql(self.predicate) if self.predicate is not None else '(everything)'}"]
+        lines += [f"{level:8} {totals.kept:,} of {totals.total:,} to read" for level, totals in self._levels()]
+        rows = self._rows()
+        widths = [max((len(row[i]) for row in rows), default=0) for i in range(3)]
+        for row in rows:
+            padded = [cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)]
+            lines.append("  " + "  ".join(padded).rstrip())
+        return "\n".join(lines)
+
+    def _rows(self) -> list[tuple[str, str, str, str]]:
+        return [(vote.leaf, vote.index or "-", vote.reason.value, _effect(vote)) for vote in self.votes]
+
+    def __rich__(self) -> Group:
+        from rich.console import Group
+        from rich.table import Table
+
+        reading = Table("", "to read", "of")
+        for level, totals in self._levels():
+            reading.add_row(level, f"{totals.kept:,}", f"{totals.total:,}")
+        why = Table("predicate", "index", "kind", "reason", "blocks removed", "zones removed", "detail")
+        for vote in self.votes:
+            removed = (f"{vote.blocks_removed:,}", f"{vote.zones_removed:,}")
+            cells = (vote.leaf, vote.index, vote.kind, vote.reason.value, *removed, vote.detail)
+            why.add_row(*(cell.replace("[", r"\[") for cell in cells))
+        return Group(f"snapshot {self.snapshot}", reading, why)
+
+    def _repr_html_(self) -> str:
+        reading = "".join(f"<tr><td>{level}</td><td>{t.kept:,}</td><td>{t.total:,}</td></tr>" for level, t in self._levels())
+        why = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self._rows())
+        return (
+            f"<p>snapshot <code>{escape(self.snapshot)}</code></p><table><tr><th></th><th>to read</th><th>of</th></tr>{reading}</table>"
+            f"<table><tr><th>predicate</th><th>index</th><th>reason</th><th>effect</th></tr>{why}</table>"
+        )
+
+
+def _effect(vote: Vote) -> str:
+    removed = [f"{count:,} {what} removed" for count, what in ((vote.blocks_removed, "blocks"), (vote.zones_removed, "zones")) if count]
+    return "; ".join([*removed, *([vote.detail] if vote.detail else [])])

@@ -1,0 +1,131 @@
+"""What each index did for each leaf of one plan: kept while it is made, read by the explanation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fuse_index.errors import IndexFault
+from fuse_index.expressions.conjunction import Box
+from fuse_index.expressions.to_sql import sql
+from fuse_index.expressions.traversal import leaves
+from fuse_index.indexes.ballot import UNKNOWN, Ballot
+from fuse_index.indexes.sandbox import Failure
+from fuse_index.predicate import Leaf, Opaque, Predicate
+from fuse_index.pruning.compile import Question, Questions, Voter, decided_by_engine
+from fuse_index.pruning.explanation import Vote
+from fuse_index.reasons import Reason
+
+ENGINE = "null_counts"
+"""The name under which the engine's own votes stand: they come from the null counts of every block."""
+
+
+@dataclass
+class Line:
+    """One index on one leaf."""
+
+    leaf: Leaf | Box
+    index: str
+    kind: str
+    voted: bool = False
+    removed: dict[str, int] = field(default_factory=dict)
+    reason: Reason | None = None
+    detail: str = ""
+
+
+@dataclass
+class Ledger:
+    strict: bool = False
+    lines: dict[tuple[Leaf | Box, str], Line] = field(default_factory=dict)
+
+    def _line(self, leaf: Leaf | Box, index: str, kind: str) -> Line:
+        return self.lines.setdefault((leaf, index), Line(leaf, index, kind))
+
+    def _of(self, leaf: Leaf | Box, voter: Voter | None) -> Line:
+        return self._line(leaf, ENGINE, "engine") if voter is None else self._line(leaf, voter.index, voter.kind.name)
+
+    def removed(self, leaf: Leaf | Box, voter: Voter | None, counts: Mapping[str, int]) -> None:
+        line = self._of(leaf, voter)
+        line.voted = True
+        for what, count in counts.items():
+            line.removed[what] = line.removed.get(what, 0) + count
+
+    def note(self, leaf: Leaf | Box, voter: Voter | None, reason: Reason, detail: str) -> None:
+        line = self._of(leaf, voter)
+        line.reason, line.detail = reason, detail
+
+    def not_needed(self, leaf: Leaf | Box, voter: Voter) -> None:
+        line = self._of(leaf, voter)
+        if line.reason is None:
+            line.reason, line.detail = Reason.NOT_NEEDED, "no vote on it could have skipped more"
+
+    def failed(self, leaf: Leaf | Box, voter: Voter, failure: Failure) -> None:
+        """An index that raised, hung or answered nonsense: noted, or raised in strict mode."""
+        if self.strict:
+            raise IndexFault(voter.index, voter.kind.name, failure.reason, failure.detail) from failure.error
+        self.note(leaf, voter, failure.reason, failure.detail)
+
+    def damaged(self, leaf: Leaf | Box, voter: Voter) -> bool:
+        return self._of(leaf, voter).reason in (Reason.CORRUPT, Reason.PAYLOAD_MISSING)
+
+    def meet(self, question: Question, voter: Voter | None, known: Ballot, vote: Ballot) -> Ballot:
+        """Both opinions together. Where they leave no outcome, one of them is wrong: then nothing is known there."""
+        met = known.meet(vote)
+        wrong = np.flatnonzero(met.bits == 0)
+        if not len(wrong):
+            return met
+        names = sorted({voter.index if voter else ENGINE, *self._voted(question.leaf)})
+        detail = f"contradicting votes of {', '.join(names)} on {len(wrong)} units: verify these indexes"
+        if self.strict:
+            raise IndexFault(names[0], names[-1], Reason.CORRUPT, detail)
+        for index in names:
+            line = self.lines.get((question.leaf, index))
+            if line is not None:
+                line.reason, line.detail = Reason.CORRUPT, detail
+        self.note(question.leaf, voter, Reason.CORRUPT, detail)
+        bits = met.bits.copy()
+        bits[wrong] = UNKNOWN
+        return Ballot(bits, {unit: rows for unit, rows in met.rows.items() if bits[unit] != UNKNOWN})
+
+    def _voted(self, leaf: Leaf | Box) -> Iterator[str]:
+        return (line.index for (about, _), line in self.lines.items() if about == leaf and line.voted)
+
+    def disabled(self, predicate: Predicate) -> None:
+        for leaf in leaves(predicate):
+            line = self._line(leaf, "", "")
+            line.reason, line.detail = Reason.DISABLED, "indexes were switched off for this query"
+
+    def unanswered(self, questions: Questions) -> None:
+        """A line for each refusal, and one for each leaf that nobody could be asked about."""
+        for question in questions.asked.values():
+            helped = any(about == question.leaf for about, _ in self.lines) or bool(question.voters)
+            for silence in question.silent:
+                # a kind that is asked about every column need not apologise where another index speaks
+                if silence.index != silence.kind or not helped:
+                    line = self._line(question.leaf, silence.index, silence.kind)
+                    line.reason, line.detail = silence.refusal.reason, silence.refusal.detail
+                    helped = True
+            if not helped and not isinstance(question.leaf, Box):
+                line = self._line(question.leaf, "", "")
+                line.reason, line.detail = _why_nobody(question.leaf)
+
+    def entries(self) -> Iterator[Vote]:
+        for line in self.lines.values():
+            gain = any(line.removed.values())
+            reason = line.reason if line.reason and not (gain and line.reason is Reason.NOT_NEEDED) else None
+            plain = Reason.USED if gain else Reason.USED_NO_GAIN
+            yield Vote(
+                leaf=sql(line.leaf), index=line.index, kind=line.kind, reason=reason or plain, detail=line.detail if reason else "",
+                blocks_removed=line.removed.get("blocks", 0), zones_removed=line.removed.get("zones", 0),
+            )  # fmt: skip
+
+
+def _why_nobody(leaf: Leaf) -> tuple[Reason, str]:
+    if isinstance(leaf, Opaque):
+        known = leaf.reason in Reason.__members__
+        return (Reason(leaf.reason), "") if known else (Reason.LEAF_UNSUPPORTED, leaf.reason)
+    if decided_by_engine(leaf):
+        return Reason.USED_NO_GAIN, ""
+    return Reason.NO_INDEX, "no index is on these columns"

@@ -1,0 +1,246 @@
+"""Aggregates of a snapshot, read as little of as possible: a block of which every row is wanted gives a stored state, one of
+which none is gives nothing, and the others are scanned.
+
+What stored states are worth is decided here, whoever keeps them: only blocks whose rows are all live and all wanted give one,
+and only where no sum can overflow on the way, since Spark's would then depend on the order of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from time import perf_counter
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as is_
+
+from fuse_index.aggregates.finalize import finish
+from fuse_index.aggregates.sketches import DEFAULT_LG_K
+from fuse_index.aggregates.state import ROW, Aggregate, Aggregation, Part, largest_sum, largest_value, merge, state_of
+from fuse_index.errors import IndexFault, OpaqueError
+from fuse_index.expressions.evaluate import evaluate_term
+from fuse_index.expressions.function import Function
+from fuse_index.expressions.to_sql import term as shown
+from fuse_index.expressions.traversal import columns_of
+from fuse_index.indexes.definition import Unavailable, load
+from fuse_index.indexes.interface import Answers, Refusal
+from fuse_index.indexes.registry import Host
+from fuse_index.predicate import Column, Context, Predicate, Term
+from fuse_index.pruning.explanation import Explanation, Totals, Vote
+from fuse_index.pruning.planner import Mask, Plan, plan
+from fuse_index.query.aggregate_sources import Given, Index, Keeper, Statistics
+from fuse_index.query.group_keys import rest_of
+from fuse_index.query.scan import Scan
+from fuse_index.reasons import FAULTS, Reason
+from fuse_storage import Blocks, Table
+
+MARGIN = 1 - 1e-6
+"""Of the largest sum, so much may be reached: bounds are added up as doubles."""
+PENDING = 32
+"""States that are kept before they are merged."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """``states``: merged, of all blocks that need no scan. ``left``: the blocks to scan, whose matching rows are the rest."""
+
+    asked: Aggregation
+    states: pa.Table
+    left: Plan
+    answered: int = 0
+    """How many blocks gave a state."""
+
+    @property
+    def explanation(self) -> Explanation:
+        return self.left.explanation
+
+    def whole(self, functions: Mapping[str, Function]) -> pa.Table:
+        """The state of all rows: what is left is scanned."""
+        states = [self.states]
+        for state in self._scanned(functions):
+            states.append(state)
+            if len(states) >= PENDING:
+                states = [merge(self.asked, states)]
+        return merge(self.asked, states)
+
+    def _scanned(self, functions: Mapping[str, Function]) -> Iterator[pa.Table]:
+        terms = [*self.asked.groups, *(part.argument for part in self.asked.parts)]
+        columns = tuple(dict.fromkeys(column.path[0] for term in terms for column in columns_of(term)))
+        scan = Scan(self.left, columns, functions)
+        if not columns:
+            yield pa.table([[scan.count() if part.argument == ROW else 0] for part in self.asked.parts], schema=self.asked.schema)
+            return
+        for rows in scan.tables():
+
+            @cache
+            def values(term: Term, rows: pa.Table = rows) -> pa.ChunkedArray:
+                return evaluate_term(term, rows, self.left.context, functions, strict=True)
+
+            yield state_of(self.asked, values, rows.num_rows)
+
+    def table(self, names: Sequence[str], functions: Mapping[str, Function]) -> pa.Table:
+        """The answer; ``names`` are those of its columns, groups first."""
+        return pa.table(finish(self.asked, self.whole(functions)), names=list(names))
+
+
+def answer(
+    table: Table, asked: Aggregation, predicate: Predicate | None, host: Host, context: Context | None = None, *,
+    indexes: bool = True, strict: bool = False, budget: float = 10.0,
+) -> Answer:  # fmt: skip
+    """Who gives which part of the answer. ``indexes=False`` scans every block that may hold a matching row, and more.
+
+    ``budget`` and ``strict`` as of ``plan``. Raises Unaggregatable for what is no aggregate, OpaqueError where a sum may
+    overflow: what is then answered, or raised, is Spark's own affair. Raises StorageError.
+    """
+    asked.check()
+    context = context or Context()
+    whole = plan(table, predicate, host, context, indexes=indexes, budget=budget, strict=strict)
+    for part in asked.parts:
+        if (doubt := overflowing(part, whole.blocks)) is not None:
+            raise OpaqueError(f"only Spark can evaluate {_shown_part(part)}: {doubt}")
+    work = _Work(table, asked, whole, host, context, perf_counter() + budget, strict)
+    return work.run() if indexes else Answer(asked, merge(asked, []), whole)
+
+
+def overflowing(part: Part, blocks: Blocks) -> str | None:
+    """Why this sum of these blocks' rows, or of some of them, may be more than Spark can hold; None if it never is."""
+    limit = largest_sum(part)
+    kind = part.argument.type
+    if limit is None or int(blocks.row_counts.sum()) * largest_value(kind) <= limit:
+        return None
+    if not isinstance(part.argument, Column):
+        return f"a sum of {shown(part.argument)} may overflow"
+    statistics = blocks.statistics(blocks.segments.snapshot.schema.find(part.argument.path).id)
+    if statistics is None:
+        return f"a sum of {shown(part.argument)} may overflow, and nothing is known of its values"
+    nulls = np.asarray(pc.fill_null(statistics.null_count, -1))
+    unit = 10.0**kind.scale if is_.is_decimal(kind) else 1.0
+    low, high = (np.asarray(pc.cast(bound, pa.float64(), safe=False)) for bound in (statistics.min, statistics.max))
+    largest = np.where(nulls == blocks.row_counts, 0.0, np.maximum(np.abs(low), np.abs(high)))
+    total = float((largest * unit * blocks.row_counts).sum())
+    if total <= limit * MARGIN:  # not where a bound is unknown, which is NaN here
+        return None
+    return f"a sum of {shown(part.argument)} may overflow: its values are too large"
+
+
+@dataclass
+class _Work:
+    """Asks one keeper after the other for what is still lacking."""
+
+    table: Table
+    asked: Aggregation
+    whole: Plan
+    host: Host
+    context: Context
+    deadline: float
+    strict: bool
+    votes: list[Vote] = field(default_factory=list)
+
+    def run(self) -> Answer:
+        remaining = np.arange(len(self.whole.blocks))
+        states: list[pa.Table] = []
+        for found in self._keepers():
+            if isinstance(found, Vote):
+                self.votes.append(found)
+                continue
+            wanted = remaining[self._wanted(found)[remaining]]
+            if not len(wanted):
+                nothing = "of no block that is left are all rows wanted" if len(remaining) else ""
+                self.votes.append(self._vote(found, Reason.NOT_NEEDED, nothing))
+                continue
+            given = found.give(self.whole.blocks, wanted, self.deadline - perf_counter())
+            if self.strict and given.problem is not None and given.problem.reason in FAULTS:
+                raise IndexFault(found.index, found.kind, given.problem.reason, given.problem.detail)
+            fitted = self._fitted(found, given)
+            if fitted is None:
+                continue
+            states.append(fitted)
+            remaining = np.setdiff1d(remaining, given.blocks)
+            self.votes.append(self._outcome(found, given, len(self.whole.blocks)))
+        left = self.whole.take(remaining)
+        answered = len(self.whole.blocks) - len(remaining)
+        return Answer(self.asked, merge(self.asked, states), replace(left, explanation=self._explained(left)), answered)
+
+    def _keepers(self) -> Iterator[Keeper | Vote]:
+        if (known := Statistics.of(self.asked)) is not None:
+            yield known
+        for definition in load(self.table.snapshot, self.host, self.context):
+            if isinstance(definition, Unavailable):
+                if isinstance(self.host.kinds.get(definition.kind), Answers):
+                    yield Vote(self._title, definition.name, definition.kind, definition.refusal.reason, definition.refusal.detail)
+                continue
+            kind = self.host.kinds[definition.kind]
+            if isinstance(kind, Answers):
+                seconds = self.deadline - perf_counter()
+                made = Index.of(self.asked, self.whole.predicate, definition, kind, self.context, seconds)
+                yield Vote(self._title, definition.name, kind.name, made.reason, made.detail) if isinstance(made, Refusal) else made
+
+    def _wanted(self, keeper: Keeper) -> Mask:
+        """The blocks, all rows of which are live and wanted by what the keeper does not decide itself."""
+        blocks = self.whole.blocks
+        if not keeper.decided:
+            return self.whole.fully & blocks.intact
+        rest = rest_of(self.whole.predicate, keeper.decided)
+        if rest is None:
+            return blocks.intact
+        seconds = max(self.deadline - perf_counter(), 0.001)
+        judged = plan(self.table, rest, self.host, self.context, budget=seconds, strict=self.strict)
+        return np.isin(blocks.ordinals, judged.blocks.ordinals[judged.fully]) & blocks.intact
+
+    def _fitted(self, keeper: Keeper, given: Given) -> pa.Table | None:
+        """As states of what is asked; None where only Spark can tell what to make of them."""
+        if not isinstance(keeper, Index):
+            return given.states
+        try:
+            return keeper.fitted(given.states, self.context, self.host.functions)
+        except OpaqueError as doubt:
+            self.votes.append(self._vote(keeper, Reason.LEAF_UNSUPPORTED, str(doubt)))
+            return None
+
+    # --- the account ------------------------------------------------------------------------------------------
+
+    @property
+    def _title(self) -> str:
+        return titled(self.asked)
+
+    def _vote(self, keeper: Keeper, reason: Reason, detail: str, blocks: int = 0) -> Vote:
+        return Vote(self._title, keeper.index, keeper.kind, reason, detail, blocks)
+
+    def _outcome(self, keeper: Keeper, given: Given, total: int) -> Vote:
+        gave = f"{len(given.blocks):,} of {total:,} blocks answered without their rows"
+        problem = "" if given.problem is None else given.problem.detail
+        if len(given.blocks):
+            return self._vote(keeper, Reason.USED, "; ".join(filter(None, [gave, problem])), len(given.blocks))
+        return self._vote(keeper, given.problem.reason if given.problem else Reason.USED_NO_GAIN, problem)
+
+    def _explained(self, left: Plan) -> Explanation:
+        was = self.whole.explanation
+        rows = int(np.where(left.zones, left.blocks.zone_rows, 0).sum())
+        segments = np.unique(np.searchsorted(self.table.segments().first_block, left.blocks.ordinals, side="right"))
+        nobody = Vote(self._title, "", "", Reason.NO_INDEX, "no index keeps such aggregates")
+        return replace(
+            was, segments=Totals(was.segments.total, len(segments)), blocks=Totals(was.blocks.total, len(left.blocks)),
+            zones=Totals(was.zones.total, int(left.zones.sum())), rows=Totals(was.rows.total, rows),
+            bytes=Totals(was.bytes.total, int(left.blocks.sizes.sum())), votes=(*was.votes, *(self.votes or [nobody])),
+        )  # fmt: skip
+
+
+def titled(asked: Aggregation) -> str:
+    """What was asked, for people."""
+    aggregates = ", ".join(map(_shown_aggregate, asked.aggregates))
+    groups = f" GROUP BY {', '.join(map(shown, asked.groups))}" if asked.groups else ""
+    return aggregates + groups
+
+
+def _shown_aggregate(each: Aggregate) -> str:
+    size = f", {each.lg_k}" if each.lg_k not in (0, DEFAULT_LG_K) else ""
+    return f"{each.function}({'*' if each.argument == ROW else shown(each.argument)}{size})"
+
+
+def _shown_part(part: Part) -> str:
+    return f"{part.function}({shown(part.argument)})"
+
+

@@ -1,0 +1,159 @@
+"""What can be told from the keys of stored states alone: conditions that decide a whole group, and terms made of keys.
+
+``GROUP BY upper(city)`` is answered by states by city, ``date_trunc('month', at)`` by states by day. Pure functions of structure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as is_
+
+from fuse_index.expressions import datetimes
+from fuse_index.expressions.scalar_functions import DATE_TRUNC, date_trunc
+from fuse_index.expressions.traversal import columns_of, leaves, subject_terms
+from fuse_index.predicate import (
+    And,
+    Call,
+    Cast,
+    Column,
+    Compare,
+    Context,
+    In,
+    IsNull,
+    Literal,
+    Not,
+    Opaque,
+    Operator,
+    Predicate,
+    StartsWith,
+    Term,
+)
+
+UNITS = ("microsecond", "millisecond", "second", "minute", "hour", "day", "month", "quarter", "year")
+"""Each is whole ones of those before it; a week is days, but no month is weeks."""
+TIMESTAMP = pa.timestamp("us", "UTC")
+
+
+def conjuncts(predicate: Predicate | None) -> tuple[Predicate, ...]:
+    if predicate is None:
+        return ()
+    return predicate.terms if isinstance(predicate, And) else (predicate,)
+
+
+def conjunction(parts: Sequence[Predicate]) -> Predicate | None:
+    if not parts:
+        return None
+    return parts[0] if len(parts) == 1 else And(tuple(parts))
+
+
+def rest_of(predicate: Predicate | None, decided: Sequence[Predicate]) -> Predicate | None:
+    """The conjunction without these parts."""
+    return conjunction([part for part in conjuncts(predicate) if part not in decided])
+
+
+def implied_by(part: Predicate, known: Sequence[Predicate]) -> bool:
+    """Whether it is TRUE where all these are: one of them, or IS NOT NULL of what one of them compares."""
+    if part in known or not isinstance(part, Not) or not isinstance(part.term, IsNull):
+        return part in known
+    tested = part.term.term
+    strict = [leaf for leaf in known if isinstance(leaf, Compare | In | StartsWith) and getattr(leaf, "operator", "=") != "<=>"]
+    return any(tested in subject_terms(leaf) for leaf in strict)
+
+
+@dataclass(frozen=True)
+class Keys:
+    """What states are grouped by, in a session."""
+
+    terms: tuple[Term, ...]
+    context: Context
+
+    def decide(self, predicate: Predicate) -> bool:
+        """Whether they alone say which rows a condition is true on."""
+        found = leaves(self.expressed(predicate))
+        if any(isinstance(leaf, Opaque) or leaf in self.terms for leaf in found):
+            return False
+        return all(self.tell(term) for leaf in found for term in subject_terms(leaf))
+
+    def tell(self, term: Term) -> bool:
+        """Whether it can be made of them. Of floats, a key shows one spelling of many: only itself can be told."""
+        made = self.expressed(term)
+        if any(True for _ in columns_of(located(made, {key: Literal(None, key.type) for key in self.terms}))):
+            return False
+        return not any(made != key and mentions(made, key) for key in self.terms if is_.is_floating(key.type))
+
+    def expressed(self, node: Any) -> Any:
+        """The same predicate or term, made of keys where they are finer: months of days, dates of hours, and times by whole days."""
+        if node in self.terms or isinstance(node, Literal):
+            return node
+        if isinstance(node, tuple):
+            return tuple(map(self.expressed, node))
+        if not is_dataclass(node) or isinstance(node, type):
+            return node
+        match node:
+            case Call(name, (Literal(unit) as cut, instant)) if name == DATE_TRUNC and (finer := self._finer(unit, instant)) is not None:
+                return replace(node, arguments=(cut, finer))
+            case Cast(instant, kind) if kind == pa.date32() and (finer := self._finer("day", instant)) is not None:
+                return replace(node, term=finer)
+            case Compare(">=" | "<" | ">" | "<=", instant, Literal(datetime())) if (bound := self._bound(node)) is not None:
+                return bound
+            case IsNull(instant) if cuts := [key for key in self.terms if _cut(key, instant)]:
+                return IsNull(cuts[0])
+        return replace(node, **{field.name: self.expressed(getattr(node, field.name)) for field in fields(node)})
+
+    def _finer(self, unit: str, instant: Term) -> Term | None:
+        """The key that cuts this instant to parts of the unit."""
+        parts = UNITS[: UNITS.index("day" if unit == "week" else unit) + 1]
+        return next((key for key in self.terms if isinstance(key, Call) and _cut(key, instant) in parts), None)
+
+    def _bound(self, node: Compare) -> Compare | None:
+        """The comparison of an instant as one of a key, if it is with the first moment of what that is cut to."""
+        assert isinstance(node.right, Literal)
+        try:
+            first = node.right.value + (datetimes.MICROSECOND if node.operator in (">", "<=") else timedelta())
+        except OverflowError:
+            return None
+        operator: Operator = ">=" if node.operator in (">", ">=") else "<"
+        for key in self.terms:
+            if (unit := _cut(key, node.left)) is not None and self._begins(unit, first):
+                place = datetimes.zone(self.context.time_zone)
+                return Compare(operator, key, Literal(first.astimezone(place).date() if key.type == pa.date32() else first, key.type))
+        return None
+
+    def _begins(self, unit: str, moment: datetime) -> bool:
+        found = pa.array([moment], TIMESTAMP)
+        try:
+            return bool(date_trunc(unit, found, datetimes.zone(self.context.time_zone)) == found)
+        except datetimes.Unsure:
+            return False
+
+
+def _cut(key: Term, instant: Term) -> str | None:
+    """To what unit the key cuts this instant; None if it is something else."""
+    match key:
+        case Call(name, (Literal(unit), of)) if name == DATE_TRUNC and of == instant:
+            return str(unit)
+        case Cast(of, kind) if kind == pa.date32() and of == instant and of.type == TIMESTAMP:
+            return "day"
+    return None
+
+
+def mentions(node: Any, term: Term) -> bool:
+    return bool(located(node, {term: Literal(None, pa.null())}) != node)
+
+
+def located(node: Any, names: Mapping[Term, Term]) -> Any:
+    """The predicate or term with some terms in the place of others."""
+    if isinstance(node, tuple):
+        return tuple(located(part, names) for part in node)
+    if not is_dataclass(node) or isinstance(node, type):
+        return node
+    if (found := names.get(node)) is not None:  # type: ignore[call-overload]
+        return found
+    if isinstance(node, Column | Literal):
+        return node
+    return replace(node, **{field.name: located(getattr(node, field.name), names) for field in fields(node)})

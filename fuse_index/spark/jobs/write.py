@@ -1,0 +1,128 @@
+"""Whole jobs: a clustered write, and indexes built by all executors. They run on classic sessions and on Connect.
+
+Nothing here knows how a block or an index is made: tasks call what a local build calls.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pyspark.sql.functions import col
+
+from fuse_index.clustering.key import ClusterKey
+from fuse_index.indexes.registry import Host, PluginWarning
+from fuse_index.operations import build_index as lifecycle
+from fuse_index.operations.build_index import Built, Task
+from fuse_index.spark.placement import active, in_tasks, is_connect, near_table
+from fuse_index.spark.source.options import STORE, WRITING, Place, place
+from fuse_index.table.arguments import checked
+from fuse_index.table.table import Table
+from fuse_storage import NotFound
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+BLOCK_ROWS = 1_000_000
+FILL = 0.85
+"""Of a block, so much is planned for: ranges are sampled, and one that came out larger would leave a crumb of a block."""
+
+
+CONNECT_SLOTS = 16
+"""What a Connect client takes the parallelism of its server for, which it cannot ask."""
+WAVE = 4
+"""Tasks for each slot after which an index build commits: so much is lost at most when it is interrupted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a table wants its rows: paths of the columns to sort by, and rows to a block."""
+
+    cluster_by: tuple[tuple[str, ...], ...] = ()
+    block_rows: int = BLOCK_ROWS
+
+
+@checked
+def write(df: DataFrame, url: str, mode: str = "append", *, branch: str = "main", rows: int | None = None, **store: str) -> None:
+    """Write like ``df.write.format("fuse").mode(mode).save(url)``, with rows kept together and blocks filled.
+
+    With a linear cluster key, rows are partitioned by ranges of it and sorted within; without one, partitions are only merged
+    until they fill blocks, and along a curve tasks sort their own rows. ``rows`` spares counting them first. ``store`` are
+    options of the object store. Raises as ``save`` does; ``install`` must have been called for this session.
+    """
+    options = _options(branch, store)
+    layout = near_table(df.sparkSession, partial(layout_of, place({"path": url, **options}, WRITING)))
+    count = df.count() if rows is None else rows
+    arranged = _arranged(df, layout, count)
+    with active(df.sparkSession):
+        arranged.write.format("fuse").mode(mode).options(**options).save(url)
+
+
+def layout_of(place: Place) -> Layout:
+    """What the table says; a default where there is none yet. Raises StorageError."""
+    try:
+        snapshot = place.open().snapshot
+    except NotFound:
+        return Layout()
+    key = ClusterKey.of(snapshot)
+    keys = key.paths if key is not None and key.method == "linear" else ()
+    return Layout(keys, int(snapshot.properties.get("block_rows", BLOCK_ROWS)))
+
+
+def _arranged(df: DataFrame, layout: Layout, rows: int) -> DataFrame:
+    if not layout.cluster_by:
+        return df.coalesce(max(1, math.ceil(rows / layout.block_rows)))
+    keys = [_column(path) for path in layout.cluster_by]
+    return df.repartitionByRange(max(1, math.ceil(rows / (FILL * layout.block_rows))), *keys).sortWithinPartitions(*keys)
+
+
+def _column(path: tuple[str, ...]) -> Column:
+    return col(".".join("`" + name.replace("`", "``") + "`" for name in path))
+
+
+@checked
+def build_index(
+    spark: SparkSession, url: str, name: str, rebuild: bool = False, *, branch: str = "main", host: Host | None = None, **store: str
+) -> None:  # fmt: skip
+    """Index, by all executors, the blocks that index ``name`` lacks; with ``rebuild`` all blocks, anew.
+
+    Rows are never touched; what is done is committed every few dozen tasks, so an interrupted build only has to go on.
+    ``host``: by default what is installed where the table is planned. Warns of blocks that stay unindexed. Raises
+    DefinitionError if there is no such index, or it cannot be built; StorageError.
+    """
+    where = target(url, branch, store)
+    slots = slots_of(spark)
+    work = near_table(spark, partial(_work, where, name, rebuild, slots, host))
+    for start in range(0, len(work), WAVE * slots):
+        wave = work[start : start + WAVE * slots]
+        done = in_tasks(spark, lifecycle.run_elsewhere, wave)
+        for problem in (problem for built in done for problem in built.problems):
+            warnings.warn(problem, PluginWarning, stacklevel=2)
+        near_table(spark, partial(_commit, wave[0], done))
+
+
+def _work(where: Place, name: str, rebuild: bool, slots: int, host: Host | None) -> list[Task]:
+    return Table(where.open(), host or Host.discover()).index_tasks(name, rebuild, slots)
+
+
+def _commit(task: Task, done: Sequence[Built]) -> None:
+    """Doing it twice does no harm: the second time, the same is attached again."""
+    lifecycle.commit(task.builder, task.table, done)
+
+
+def slots_of(spark: SparkSession) -> int:
+    """Tasks that run at the same time."""
+    return CONNECT_SLOTS if is_connect(spark) else spark.sparkContext.defaultParallelism
+
+
+def target(url: str, branch: str, store: dict[str, str]) -> Place:
+    """The table that a job changes. Raises OptionError."""
+    return place({"path": url, **_options(branch, store)}, WRITING)
+
+
+def _options(branch: str, store: dict[str, str]) -> dict[str, str]:
+    return {f"{STORE}{key}": value for key, value in store.items()} | ({"branch": branch} if branch != "main" else {})

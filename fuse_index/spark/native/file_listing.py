@@ -1,0 +1,51 @@
+"""The files of a snapshot, packed for the JVM: one array of bytes, since each py4j call costs milliseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fuse_index.expressions.types import name_of
+from fuse_storage import Field
+
+
+def packed(paths: Sequence[str], sizes: npt.NDArray[np.int64]) -> bytes:
+    """What ``Listing.java`` reads. ``paths`` are what Hadoop opens, ``sizes`` their bytes, in the order of votes."""
+    if not paths:
+        return bytes(8)
+    first, last = min(paths), max(paths)
+    same = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
+    prefix = first[:same].encode()
+    names = [path[same:].encode() for path in paths]
+    ends = np.cumsum([len(name) for name in names])
+    counts = np.array([len(paths), len(prefix)])
+    return b"".join([counts.astype(">i4").tobytes(), prefix, sizes.astype(">i8").tobytes(), ends.astype(">i4").tobytes(), *names])
+
+
+def sql_default(field: Field) -> str:
+    """A constant of the column's own type, whatever the session's time zone and ANSI mode."""
+    value = field.default_scalar.as_py()
+    return f"CAST({_constant(value)} AS {name_of(field.type)})"
+
+
+def _constant(value: Any) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case int() | Decimal():
+            return f"'{value}'"
+        case float():
+            return f"'{value!r}'"  # Spark reads "nan" and "inf" too
+        case bytes():
+            return f"X'{value.hex()}'"
+        case datetime():
+            return f"'{value.isoformat(' ')}'"  # with its offset where the type is an instant
+        case str():
+            return f"X'{value.encode().hex()}'"  # quotes and backslashes mean different things to different sessions
+        case _:  # a date
+            return f"'{value.isoformat()}'"

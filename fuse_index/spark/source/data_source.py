@@ -1,0 +1,200 @@
+"""``format("fuse")``: a table as a Python data source, for reading and writing, Spark Connect included.
+
+Planning, reading and committing run in Python workers that are neither the driver nor each other, and no plugin needs to
+be discoverable there. So the class that is registered carries what they need: index kinds (by reference), and what
+depends on the session. Blocks are skipped for the ``where`` option alone. Filters that Spark pushes are not taken: Spark
+keeps one plan for all scans of a relation, the last one made, so that a filter of one query removes rows from the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from fuse_index.changes.changes import refuse_strangers
+from fuse_index.changes.follow import Follower, Limit, OnChange, Step
+from fuse_index.errors import OpaqueError
+from fuse_index.expressions.traversal import leaves
+from fuse_index.indexes.registry import Host
+from fuse_index.predicate import Context, Opaque, Predicate
+from fuse_index.pruning.planner import plan
+from fuse_index.query.scan import Scan
+from fuse_index.spark import schemas
+from fuse_index.spark.placement import active
+from fuse_index.spark.source import options
+from fuse_index.spark.source.batch_writer import Writer, target, writer
+from fuse_index.spark.source.change_feed import BATCH_ROWS, Asked, ChangesReader, telling
+from fuse_index.spark.source.options import OptionError
+from fuse_index.spark.source.partitions import cut
+from fuse_index.spark.source.stream_reader import StreamReader
+from fuse_index.spark.source.stream_writer import StreamWriter
+from fuse_storage import SchemaError, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class FuseSource(DataSource):
+    """Options: ``path``, ``branch``, ``at``, ``where``, ``columns``, ``timezone`` and ``store.*``; of changes and streams ``since``,
+    ``read_changes``, ``skip_changes``, ``key``, ``max_blocks_per_trigger`` and ``max_rows_per_trigger``.
+
+    A DataFrame reads the snapshot that was the head when it was loaded; a stream has its columns.
+    """
+
+    host: ClassVar[Host]
+    context: ClassVar[Context]
+    pinned: str | None = None
+    seen: Table | None = None
+    """The table when ``schema`` was asked. A stream outlives that snapshot, and needs no more of it than is here."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "fuse"
+
+    def schema(self) -> StructType:
+        """Also checks ``where`` and ``columns``, so that a mistake shows at ``load``. Raises OptionError, StorageError, WhereError."""
+        table, names = self._table((*options.READING, *options.STREAMING))
+        self._where(table)
+        self.pinned, self.seen = table.snapshot.id, table
+        return schemas.to_spark(self._offered(table, names))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """``schema`` is ours, or the user's own: then it picks columns, by name."""
+        table, names = self._table(options.READING)
+        since = self._since(table)
+        if (since is not None) != options.flag(self.options, "read_changes"):
+            raise OptionError("read_changes and since go together in a batch: the changes since a snapshot, to that which is read")
+        if since is not None:
+            refuse_strangers(since, table)
+            return ChangesReader(self._asked(table, names, schema), Step(since, table))
+        wanted = schemas.to_arrow(schema)
+        _check_asked(wanted, _picked(table, names))
+        return Reader(table, wanted, self._where(table), self.host, self._context())
+
+    def streamReader(self, schema: StructType) -> StreamReader:
+        """As ``reader``, of what comes. Raises OptionError, StorageError, WhereError, StreamError."""
+        table, names = self._table(options.STREAMING, self.seen)
+        skipping, reading = (options.flag(self.options, name) for name in ("skip_changes", "read_changes"))
+        if skipping and reading:
+            raise OptionError("skip_changes and read_changes contradict each other: set one of them")
+        on_change = OnChange.SKIP if skipping else OnChange.READ if reading else OnChange.REFUSE
+        limit = Limit(*(options.count(self.options, f"max_{what}_per_trigger") for what in ("blocks", "rows")))
+        return StreamReader(self._asked(table, names, schema), Follower(table, on_change), limit, self.options.get("since"))
+
+    def writer(self, schema: StructType, overwrite: bool) -> Writer:
+        """Checks the schema at once; creates the table if there is none. Raises OptionError, StorageError."""
+        return writer(options.place(self.options, options.WRITING), schema, overwrite, self.host)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
+        """As ``writer``, for each micro-batch; ``overwrite`` in complete mode. Raises OptionError, StorageError."""
+        table, names = target(options.place(self.options, options.STREAM_WRITING), schema)
+        return StreamWriter(table, self.host, names, overwrite)
+
+    def _table(self, known: tuple[str, ...], seen: Table | None = None) -> tuple[Table, tuple[str, ...]]:
+        """The table at the snapshot that is read, and the columns that the options ask for."""
+        place = options.place(self.options, known)
+        table = seen or (replace(place, at=self.pinned) if self.pinned else place).open()
+        return table, options.columns(self.options.get("columns"), table.snapshot.schema, self.context.case_sensitive)
+
+    def _since(self, table: Table) -> Table | None:
+        since = self.options.get("since")
+        return Table.open(table.store, branch=table.branch, at=since) if since else None
+
+    def _offered(self, table: Table, names: tuple[str, ...]) -> pa.Schema:
+        picked = _picked(table, names)
+        return telling(picked) if options.flag(self.options, "read_changes") else picked
+
+    def _asked(self, table: Table, names: tuple[str, ...], schema: StructType) -> Asked:
+        wanted, tells = schemas.to_arrow(schema), options.flag(self.options, "read_changes")
+        _check_asked(wanted, self._offered(table, names))
+        text = self.options.get("key")
+        if text and not tells:
+            raise OptionError(f"option key={text!r} makes pairs of changes: set read_changes too")
+        key = options.columns(text, table.snapshot.schema, self.context.case_sensitive) if text else ()
+        return Asked(table, wanted, None if text is None else key, self._where(table), self.host, self._context(), tells)
+
+    def _context(self) -> Context:
+        return replace(self.context, time_zone=self.options.get("timezone") or self.context.time_zone)
+
+    def _where(self, table: Table) -> Predicate | None:
+        text = self.options.get("where")
+        if not text:
+            return None
+        from fuse_index.sql.parser import parse  # the SQL parser takes a while to import, in every planning process
+
+        found = parse(text, table.snapshot.schema, self._context(), self.host.functions)
+        for leaf in leaves(found):
+            if isinstance(leaf, Opaque):
+                raise OpaqueError(f"option where={text!r}: {leaf.sql} cannot be evaluated here; use DataFrame.where for it")
+        return found
+
+
+class Reader(DataSourceReader):
+    """Plans in one process, reads in others: what a task needs travels in its partition."""
+
+    def __init__(self, table: Table, schema: pa.Schema, where: Predicate | None, host: Host, context: Context) -> None:
+        self.table, self.schema, self.where, self.host, self.context = table, schema, where, host, context
+
+    def partitions(self) -> list[InputPartition]:
+        """Blocks that may hold an answer, about a million rows to a partition; if there are none, Spark runs one empty task."""
+        made = plan(self.table, self.where, self.host, self.context)
+        return [Part(Scan(piece, tuple(self.schema.names), self.host.functions)) for piece in cut(made)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if isinstance(partition, Part):
+            for batch in partition.value.to_batches():
+                yield from pa.Table.from_batches([batch]).cast(self.schema).to_batches(BATCH_ROWS)
+
+
+class Part(InputPartition):
+    """The blocks of one task."""
+
+    value: Scan
+
+
+def register(spark: SparkSession, host: Host | None = None) -> type[FuseSource]:
+    """Make ``format("fuse")`` known to this session, with the index kinds of ``host`` (default: all that are installed).
+
+    What ``where`` depends on is read now: the session's time zone, ANSI mode and case sensitivity. Registering again
+    replaces the former.
+    """
+    made = source_class(host or Host.discover(), context_of(spark))
+    with active(spark):  # or another session's source of this name is taken for a stranger's
+        spark.dataSource.register(made)
+    return made
+
+
+def source_class(host: Host, context: Context) -> type[FuseSource]:
+    """A class of its own, found in no module: so it is pickled by value, with what it carries."""
+    return type("RegisteredFuseSource", (FuseSource,), {"host": host, "context": context, "__module__": "__main__"})
+
+
+def context_of(spark: SparkSession) -> Context:
+    """What conditions depend on in this session, as it is now."""
+    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    return Context(zone, _is_on(spark, "spark.sql.ansi.enabled"), _is_on(spark, "spark.sql.caseSensitive"))
+
+
+def _is_on(spark: SparkSession, name: str) -> bool:
+    return str(spark.conf.get(name, "false")).lower() == "true"
+
+
+def _picked(table: Table, names: tuple[str, ...]) -> pa.Schema:
+    whole = table.snapshot.schema.arrow
+    return pa.schema([whole.field(name) for name in names])
+
+
+def _check_asked(asked: pa.Schema, offered: pa.Schema) -> None:
+    for field in asked:
+        if field.name not in offered.names:
+            raise SchemaError(f"the schema given to load() has a column {field.name!r} that the table lacks: it has {offered.names}")
+        held = offered.field(field.name)
+        if held.type != field.type:
+            raise SchemaError(f"column {field.name!r} is {held.type}, and the schema given to load() says {field.type}: leave it out")
+        if held.nullable and not field.nullable:
+            raise SchemaError(f"column {field.name!r} may be NULL, and the schema given to load() says NOT NULL")

@@ -1,0 +1,50 @@
+"""A plan, cut into tasks that carry all they need: a task opens block files, and asks the table for nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from fuse_index.pruning.planner import Plan
+from fuse_storage import Blocks
+
+TASK_ROWS = 1_000_000
+"""A task gets blocks until it has so many rows to read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """What a scan asks of ``Blocks``, of some of them. Small and picklable, where those hold on to the whole snapshot."""
+
+    files: tuple[Any, ...]
+    zone_offsets: npt.NDArray[np.int64]
+    zone_rows: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, blocks: Blocks) -> Places:
+        return cls(tuple(blocks.file(block) for block in range(len(blocks))), blocks.zone_offsets, blocks.zone_rows)
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def file(self, block: int) -> Any:
+        return self.files[block]
+
+
+def cut(whole: Plan) -> Iterator[Plan]:
+    """The plan in pieces of about ``TASK_ROWS`` rows, in order; a block is never divided."""
+    if not len(whole.blocks):
+        return
+    rows = np.add.reduceat(np.where(whole.zones, whole.blocks.zone_rows, 0), whole.blocks.zone_offsets[:-1])
+    task = (np.cumsum(rows) - 1) // TASK_ROWS
+    for number in np.unique(task):
+        yield _piece(whole, np.flatnonzero(task == number))
+
+
+def _piece(whole: Plan, chosen: npt.NDArray[np.int64]) -> Plan:
+    part = whole.take(chosen)
+    return replace(part, blocks=cast(Blocks, Places.of(part.blocks)))

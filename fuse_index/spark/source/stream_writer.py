@@ -1,0 +1,75 @@
+"""``writeStream.format("fuse")``: each micro-batch is one commit, made once, whoever is killed and whenever.
+
+A query keeps its id over restarts from one checkpoint, and numbers its batches; the table keeps, for each application, the last
+version that it committed. So a batch that was committed before Spark noted it down, and comes again, is known and not committed
+twice. What it wrote again is named nowhere, and stays for vacuum to collect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter, WriterCommitMessage
+
+from fuse_index.indexes.builder import builders
+from fuse_index.indexes.registry import Host
+from fuse_index.spark.source.batch_writer import Written, accepted
+from fuse_storage import StorageError, Table
+
+try:
+    from pyspark.sql.datasource import DataSourceStreamArrowWriter
+except ImportError:  # before 4.1 any writer that is one of Arrow batches gets them
+
+    class DataSourceStreamArrowWriter(DataSourceStreamWriter, DataSourceArrowWriter):  # type: ignore[no-redef, misc]
+        pass
+
+
+QUERY = "sql.streaming.queryId"
+"""The property of a task that holds the id of its query: the same after a restart from the same checkpoint."""
+
+
+@dataclass(frozen=True)
+class WrittenInQuery(Written):
+    """What one task wrote, and for which query."""
+
+    query: str
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """``names``: the table's columns, in the order of the DataFrame's. ``complete``: each batch replaces all rows."""
+
+    def __init__(self, table: Table, host: Host, names: Sequence[str], complete: bool) -> None:
+        self.table, self.host, self.names, self.complete = table, host, tuple(names), complete
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenInQuery:
+        """In a task: as a batch is written, with the indexes that the table has by now."""
+        context = TaskContext.get()
+        query = context.getLocalProperty(QUERY) if context is not None else None
+        if query is None:
+            raise StorageError("Spark does not say which query this task is of: a batch could be committed twice, so none is written")
+        table = self.table.refresh()
+        with table.writer(builders(table.snapshot, self.host)) as writing:
+            for batch in iterator:
+                writing.write(batch.rename_columns(list(self.names)))
+            return WrittenInQuery(tuple(writing.finish()), query)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+        """One commit, unless this batch was committed before. Raises Conflict, CommitUnknown and other StorageErrors."""
+        staged = [segment for message in messages for segment in accepted(message)]
+        queries = {message.query for message in messages if isinstance(message, WrittenInQuery)}
+        if not queries:
+            return
+        if len(queries) > 1:
+            raise StorageError(f"the tasks of batch {batchId} are of several queries, {sorted(queries)}: nothing was committed")
+        transaction = self.table.transaction(builders(self.table.snapshot, self.host))
+        if self.complete:
+            transaction.overwrite(staged, force=True)
+        else:
+            transaction.append(staged)
+        transaction.commit("overwrite" if self.complete else "append", application=(f"spark-query-{queries.pop()}", batchId))
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+        """Nothing to undo, for the reasons that a batch has: the commit may have happened, and what is not named is collected."""

@@ -1,0 +1,81 @@
+"""Calls of plugins' functions, as marks that Spark carries into the filters of a scan.
+
+What a function means, Spark evaluates its own way, often in Python, where no scan can see it. So a call is written as
+``meaning AND mark``. The mark is TRUE on every row (NULL where the call is), cheap, opaque to Spark's optimizer, has the
+call's columns as its operands, and its name and constants as a text: ``(body = 'fuse_index call {…}') IN (true, false)``.
+
+It may be read as the call itself, anywhere in a tree of AND, OR and NOT, because ``call AND call`` is the call: no such
+tree becomes TRUE on other rows by it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from fuse_index.expressions import literals, types
+from fuse_index.predicate import Call, Literal, Term
+
+SIGN = "fuse_index call "
+Tree = Mapping[str, Any]
+
+
+def mark(call: Call, operands: Sequence[str], null_on_null: bool) -> str:
+    """Spark SQL text. ``operands``: for each argument that is no constant, the SQL text that stands for it; at least one."""
+    columns = [argument for argument in call.arguments if not isinstance(argument, Literal)]
+    texts = [sql if column.type == pa.string() else f"CAST({sql} AS STRING)" for sql, column in zip(operands, columns, strict=True)]
+    signs = [SIGN + json.dumps({"call": call.name, "arguments": list(_written(call))}), *(f"{SIGN}{n}" for n in range(1, len(texts)))]
+    compared = " OR ".join(f"{text} = {text_literal(sign)}" for text, sign in zip(texts, signs, strict=True))
+    return f"({compared}) IN (true, false)" if null_on_null else f"coalesce({compared}, false) IN (true, false)"
+
+
+def marked(tree: Tree, term: Callable[[Tree], Term]) -> Call | None:
+    """The call that a tree of Spark's is the mark of, if it is one. Raises what ``term`` raises for its operands."""
+    match tree:
+        case {"node": "In", "children": [inner, *_]} | {"node": "InSet", "children": [inner]}:
+            pass
+        case _:
+            return None
+    if inner["node"] == "Coalesce":
+        inner = inner["children"][0]
+    operands = dict(_operands(inner))
+    first = next((sign for sign in operands if sign.startswith("{")), None)
+    if first is None:
+        return None
+    said = json.loads(first)
+    signs = [first, *(str(number) for number in range(1, len(operands)))]
+    columns = iter([operands[sign] for sign in signs])
+    return Call(said["call"], tuple(_argument(argument, columns, term) for argument in said["arguments"]))
+
+
+def text_literal(text: str) -> str:
+    """A text in SQL, whatever the session makes of quotes and backslashes."""
+    return f"CAST(X'{text.encode().hex()}' AS STRING)"
+
+
+def _written(call: Call) -> Iterator[dict[str, Any]]:
+    for argument in call.arguments:
+        constant = {"constant": literals.write(argument.value, argument.type)} if isinstance(argument, Literal) else {}
+        yield {"type": types.name_of(argument.type), **constant}
+
+
+def _operands(tree: Tree) -> Iterator[tuple[str, Tree]]:
+    """What stands beside each sign."""
+    match tree:
+        case {"node": "Or", "children": children}:
+            for child in children:
+                yield from _operands(child)
+        case {"node": "EqualTo", "children": [operand, {"node": "Literal", "value": str(text)}]} if text.startswith(SIGN):
+            yield text.removeprefix(SIGN), operand
+
+
+def _argument(said: Mapping[str, Any], columns: Iterator[Tree], term: Callable[[Tree], Term]) -> Term:
+    kind = types.from_name(said["type"])
+    assert kind is not None, f"no type {said['type']}"
+    if "constant" in said:
+        return Literal(literals.read(said["constant"], kind), kind)
+    column = next(columns)
+    return term(column if kind == pa.string() else column["children"][0])

@@ -1,0 +1,216 @@
+"""Spark's own filters, as predicates: from the typed JSON trees that its planner sends (``spark/java/Trees.java``).
+
+A node says its class, its type, and its parameters: ``value`` of a Literal as text (days for a date, microseconds for a
+timestamp, ``{"hex": …}`` for bytes, null for NULL), ``name``, ``metadata`` and ``ours`` of a column, ``ordinal`` of a struct's
+field, ``evalMode`` and ``zone`` of a cast, ``values`` of an InSet, ``escape`` of a LIKE. A class, a type or a column that is not known
+here makes the smallest condition around it Opaque, which never prunes. Knows no Spark, and no SQL.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as is_
+
+from fuse_index.aggregates.state import ROW, SKETCHES, Aggregate, Aggregation, Unaggregatable
+from fuse_index.aggregates.state import Function as AggregateFunction
+from fuse_index.expressions import types
+from fuse_index.expressions.like import Pattern
+from fuse_index.expressions.normalize import normalize
+from fuse_index.predicate import (
+    And,
+    Compare,
+    Contains,
+    Context,
+    EndsWith,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Opaque,
+    Operator,
+    Or,
+    Predicate,
+    StartsWith,
+    Term,
+)
+from fuse_index.reasons import Reason
+from fuse_index.sql.call_markers import marked
+from fuse_index.sql.catalyst_terms import TermReader, Tree, Unknown, value_of
+from fuse_storage import Schema
+
+TRUE = Literal(True, pa.bool_())
+FUNCTIONS: tuple[tuple[str, AggregateFunction], ...] = (
+    ("Count", "count"), ("Sum", "sum"), ("Min", "min"), ("Max", "max"), ("Average", "avg"), ("HllSketchAgg", "hll_sketch_agg"),
+    ("HllUnionAgg", "hll_union_agg"),
+)  # fmt: skip
+AGGREGATES: Mapping[str, AggregateFunction] = {
+    f"org.apache.spark.sql.catalyst.expressions.aggregate.{node}": function
+    for node, function in FUNCTIONS
+}
+COMPARISONS: Mapping[str, Operator] = {
+    "EqualTo": "=", "EqualNullSafe": "<=>", "LessThan": "<", "LessThanOrEqual": "<=", "GreaterThan": ">", "GreaterThanOrEqual": ">=",
+}  # fmt: skip
+TEXTS: Mapping[str, type[StartsWith] | type[EndsWith] | type[Contains]] = {
+    "StartsWith": StartsWith, "EndsWith": EndsWith, "Contains": Contains,
+}  # fmt: skip
+
+
+def decode(tree: Tree | Sequence[Tree], schema: Schema, context: Context, names: Mapping[str, str] | None = None) -> Predicate:
+    """The filter, or the conjunction of a list of filters, normalised. Not understood is Opaque; malformed is a KeyError.
+
+    Columns are found by their physical names, or by ``names``, from what Spark calls a top-level column to its logical name.
+    """
+    reader = _Reader(schema, context, names)
+    trees = [tree] if isinstance(tree, Mapping) else tree
+    return normalize(And(tuple(reader.predicate(each) for each in trees)), context) if trees else Compare("=", TRUE, TRUE)
+
+
+def decode_aggregation(question: Mapping[str, Any], schema: Schema, context: Context) -> tuple[Aggregation, tuple[bool, ...]]:
+    """The ``groups`` and ``aggregates`` of a question, columns by their physical names; and which aggregates are *unscaled*.
+
+    Those Spark computes of decimals' digits, as integers. Raises Unaggregatable, which says why.
+    """
+    reader = _Reader(schema, context, None)
+
+    def term(tree: Tree) -> Term:
+        try:
+            return reader.term(tree)
+        except Unknown:
+            raise Unaggregatable(f"only Spark understands {shown(tree)}") from None
+
+    read = [_aggregate(found, term) for found in question["aggregates"]]
+    asked = Aggregation(tuple(term(tree) for tree in question["groups"]), tuple(aggregate for aggregate, _ in read))
+    asked.check()
+    return asked, tuple(unscaled for _, unscaled in read)
+
+
+def _aggregate(found: Mapping[str, Any], term: Callable[[Tree], Term]) -> tuple[Aggregate, bool]:
+    function = AGGREGATES.get(found["function"])
+    tree, *further = found["arguments"] or [None]
+    if function is None or tree is None or len(further) != (function in SKETCHES):
+        of = f" of {len(found['arguments'])} arguments" if function else ""
+        raise Unaggregatable(f"no index keeps {found['function'].rpartition('.')[2]}{of}")
+    if tree["node"] == "UnscaledValue" and function in ("sum", "avg"):
+        return Aggregate(function, term(tree["children"][0])), True
+    argument = term(tree)
+    if isinstance(argument, Literal):
+        if function != "count" or argument.value is None:
+            raise Unaggregatable(f"{function} of a constant")
+        argument = ROW
+    made = Aggregate(function, argument, *(_lg_k(function, term(size)) for size in further))
+    if made.type != types.from_json(found["type"]):
+        raise Unaggregatable(f"{function} is {found['type']} to Spark, and {made.type} here")
+    return made, False
+
+
+def _lg_k(function: AggregateFunction, given: Term) -> int:
+    """The size of a sketch; of a union none, for sketches of several sizes make none that is merged further."""
+    if function == "hll_union_agg" and given == Literal(False, pa.bool_()):
+        return 0
+    if function == "hll_union_agg" or not isinstance(given, Literal) or not isinstance(given.value, int):
+        raise Unaggregatable(f"the last argument of {function} is not known here")
+    return given.value
+
+
+class _Reader(TermReader):
+    def predicate(self, tree: Tree) -> Predicate:
+        match tree["node"]:
+            case "And":
+                return And(tuple(self.predicate(part) for part in _chain(tree)))
+            case "Or":
+                return Or(tuple(self.predicate(part) for part in _chain(tree)))
+            case "Not":
+                return Not(self.predicate(tree["children"][0]))
+            case "IsNotNull":
+                return Not(self.predicate({**tree, "node": "IsNull"}))
+        try:
+            return CONDITIONS.get(tree["node"], _Reader._truth)(self, tree)
+        except Unknown as unknown:
+            return Opaque(shown(tree), unknown.reason)
+
+    # --- conditions -------------------------------------------------------------------------------------------
+
+    def _truth(self, tree: Tree) -> Predicate:
+        term = self.term(tree)
+        if term.type != pa.bool_():
+            raise Unknown(Reason.TYPE_MISMATCH)
+        return Compare("=", term, TRUE)
+
+    def _compare(self, tree: Tree) -> Predicate:
+        left, right = (self.term(child) for child in tree["children"])
+        if left.type != right.type or is_.is_nested(left.type):
+            raise Unknown(Reason.TYPE_MISMATCH)
+        return Compare(COMPARISONS[tree["node"]], left, right)
+
+    def _in(self, tree: Tree) -> Predicate:
+        if (call := marked(tree, self.term)) is not None:
+            return call
+        term, *listed = (self.term(child) for child in tree["children"])
+        values = [value for value in listed if isinstance(value, Literal) and value.type == term.type]
+        if tree["node"] == "InSet":
+            values = [Literal(value_of(value, term.type), term.type) for value in tree["values"]]
+        elif len(values) < len(listed):
+            raise Unknown
+        if not values or is_.is_nested(term.type):
+            raise Unknown  # what an empty list means on NULL depends on the session
+        return In(term, tuple(values))
+
+    def _is_null(self, tree: Tree) -> Predicate:
+        return IsNull(self.term(tree["children"][0]))
+
+    def _is_nan(self, tree: Tree) -> Predicate:
+        term = self.term(tree["children"][0])
+        return Compare("<=>", term, Literal(math.nan, term.type))
+
+    def _text(self, tree: Tree) -> Predicate:
+        value, part = (self.term(child) for child in tree["children"])
+        if {value.type, part.type} not in ({pa.string()}, {pa.binary()}):
+            raise Unknown(Reason.TYPE_MISMATCH)
+        return TEXTS[tree["node"]](value, part)
+
+    def _like(self, tree: Tree) -> Predicate:
+        value, pattern = (self.term(child) for child in tree["children"])
+        if {value.type, pattern.type} != {pa.string()} or not isinstance(pattern, Literal):
+            raise Unknown
+        try:
+            Pattern.parse(pattern.value or "", tree["escape"])
+        except ValueError:
+            raise Unknown from None  # Spark raises too, but only when it comes to a row
+        return Like(value, pattern, tree["escape"])
+
+CONDITIONS: dict[str, Callable[[_Reader, Tree], Predicate]] = {
+    **dict.fromkeys(COMPARISONS, _Reader._compare),
+    **dict.fromkeys(("In", "InSet"), _Reader._in),
+    **dict.fromkeys(TEXTS, _Reader._text),
+    "IsNull": _Reader._is_null,
+    "IsNaN": _Reader._is_nan,
+    "Like": _Reader._like,
+}
+def shown(tree: Tree) -> str:
+    """The tree for people, in the manner of Spark's plans."""
+    match tree:
+        case {"node": "Literal", "value": value}:
+            return str(value)
+        case {"node": "AttributeReference", "name": name}:
+            return str(name)
+        case {"node": node, "children": children}:
+            return f"{str(node).rpartition('.')[2]}({', '.join(shown(child) for child in children)})"
+        case _:
+            return "…"
+
+
+def _chain(tree: Tree) -> list[Tree]:
+    """The parts of a chain of ANDs or ORs, however deep Spark nests them."""
+    parts, waiting = [], [tree]
+    while waiting:
+        each = waiting.pop()
+        if each["node"] == tree["node"]:
+            waiting.extend(reversed(each["children"]))
+        else:
+            parts.append(each)
+    return parts

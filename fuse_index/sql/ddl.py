@@ -1,0 +1,121 @@
+"""A table's columns as Spark writes them in DDL: ``id BIGINT NOT NULL, tags ARRAY<STRING> COMMENT 'as typed'``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from fuse_index.errors import WhereError
+from fuse_index.expressions import types
+from fuse_index.sql.tokenizer import Tokens, unescape
+
+TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|('(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\")|(\w+)|(.))", re.DOTALL)
+
+
+def parse_schema(ddl: str) -> pa.Schema:
+    """``name type [NOT NULL] [COMMENT 'text'], …``, with STRUCT<name: type, …>, ARRAY<…>, MAP<…, …>. Raises WhereError with the place."""
+    reader = _Reader(ddl)
+    fields = reader.fields(colon=False)
+    reader.expect("")
+    return pa.schema(fields)
+
+
+@dataclass
+class _Reader:
+    ddl: str
+    at: int = 0
+    tokens: list[re.Match[str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.tokens = list(TOKEN.finditer(self.ddl.rstrip()))
+
+    @property
+    def word(self) -> str:
+        return self.tokens[self.at][0].strip() if self.at < len(self.tokens) else ""
+
+    def take(self) -> str:
+        word = self.word
+        self.at += 1
+        return word
+
+    def expect(self, wanted: str) -> None:
+        if self.word.upper() != wanted:
+            raise self.error(f"expected {wanted!r}" if wanted else "expected a comma or the end")
+        self.at += 1
+
+    def skip(self, wanted: str) -> bool:
+        here = self.word.upper() == wanted
+        self.at += here
+        return here
+
+    def error(self, message: str) -> WhereError:
+        found = self.tokens[self.at] if self.at < len(self.tokens) else None
+        start = found.end() - len(found[0].strip()) if found else len(self.ddl)
+        return Tokens(self.ddl, "", (), ()).error(message, start, found.end() if found else start + 1)
+
+    def fields(self, colon: bool) -> list[pa.Field]:
+        made = [self.field(colon)]
+        while self.skip(","):
+            made.append(self.field(colon))
+        return made
+
+    def field(self, colon: bool) -> pa.Field:
+        if not re.fullmatch(r"`.+`|\w+", self.word, re.DOTALL):
+            raise self.error("expected the name of a column")
+        name = self.take()
+        name = name[1:-1].replace("``", "`") if name[0] == "`" else name
+        if colon:
+            self.expect(":")
+        else:
+            self.skip(":")
+        kind = self.kind()
+        nullable = not self.skip("NOT")
+        if not nullable:
+            self.expect("NULL")
+        metadata = {"comment": self.text()} if self.skip("COMMENT") else None
+        return pa.field(name, kind, nullable, metadata)
+
+    def text(self) -> str:
+        if self.word[:1] not in ("'", '"'):
+            raise self.error("expected a text in quotes")
+        try:
+            return unescape(self.word)
+        except ValueError as refusal:
+            raise self.error(str(refusal)) from None
+        finally:
+            self.at += 1
+
+    def kind(self) -> pa.DataType:
+        match self.word.upper():
+            case "STRUCT":
+                self.at += 1
+                self.expect("<")
+                made = pa.struct(self.fields(colon=False))
+            case "ARRAY":
+                self.at += 1
+                self.expect("<")
+                made = pa.list_(pa.field("element", self.kind()))
+            case "MAP":
+                self.at += 1
+                self.expect("<")
+                key = self.kind()
+                self.expect(",")
+                made = pa.map_(key, self.kind())
+            case _:
+                return self.plain()
+        self.expect(">")
+        return made
+
+    def plain(self) -> pa.DataType:
+        start = self.at
+        name = self.take()
+        if self.word == "(":
+            while self.word and not name.endswith(")"):
+                name += self.take()
+        kind = types.from_name(name)
+        if kind is None or kind == pa.null():
+            self.at = start
+            raise self.error(f"no column can have the type {name!r}" if name else "expected a type")
+        return kind

@@ -1,0 +1,261 @@
+"""The Spark SQL that people type, as predicates.
+
+What is well-formed but not understood becomes Opaque, which never prunes; a column that does not exist, a literal that is
+none, a comparison that Spark refuses, and bad syntax raise WhereError, which shows the place.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+
+from fuse_index.aggregates.state import Aggregate, Aggregation, Unaggregatable
+from fuse_index.errors import WhereError
+from fuse_index.expressions import coercion
+from fuse_index.expressions.datetimes import Unsure
+from fuse_index.expressions.like import Pattern
+from fuse_index.expressions.normalize import normalize
+from fuse_index.expressions.types import name_of
+from fuse_index.predicate import (
+    And,
+    Call,
+    Compare,
+    Contains,
+    Context,
+    EndsWith,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Opaque,
+    Operator,
+    Or,
+    Predicate,
+    StartsWith,
+    Term,
+)  # fmt: skip
+from fuse_index.reasons import Reason
+from fuse_index.sql.ddl import parse_schema
+from fuse_index.sql.parser_terms import OPERATORS, Node, TermReader, Unknown, says_more
+from fuse_index.sql.tokenizer import FUNCTION, Tokens
+from fuse_storage import Schema
+
+if TYPE_CHECKING:
+    from fuse_index.expressions.function import Function
+
+__all__ = ["WhereError", "parse", "parse_aggregate", "parse_schema", "parse_term", "parse_value", "read"]
+
+DEFAULT = Context()
+TRUE = Literal(True, pa.bool_())
+BEYOND_US = {"OVER": "windows", "FILTER": "aggregates with a FILTER", "SELECT": "subqueries"}
+BEYOND = re.compile(rf"(?:\b|{FUNCTION})({'|'.join(BEYOND_US)})\b", re.IGNORECASE)
+
+
+def parse(
+    text: str, schema: Schema, context: Context = DEFAULT, functions: Mapping[str, Function] | Iterable[Function] = ()
+) -> Predicate:
+    """The predicate of a WHERE clause (without the word), normalised. Raises WhereError."""
+    return normalize(read(text, schema, context, functions), context)
+
+
+def read(
+    text: str, schema: Schema, context: Context = DEFAULT, functions: Mapping[str, Function] | Iterable[Function] = ()
+) -> Predicate:
+    """The predicate as it is written, with the casts that Spark adds. Raises WhereError."""
+    reader = _Reader(Tokens.read(text), schema, context, _by_name(functions))
+    return reader.predicate(reader.tree())
+
+
+def parse_term(
+    text: str, schema: Schema, context: Context = DEFAULT, functions: Mapping[str, Function] | Iterable[Function] = ()
+) -> Term:
+    """A column, a field of one, a cast, a JSON path or a call of a registered function. Raises WhereError."""
+    return _term(_Reader(Tokens.read(text), schema, context, _by_name(functions)))
+
+
+def parse_value(
+    text: str, schema: Schema, context: Context = DEFAULT, functions: Mapping[str, Function] | Iterable[Function] = ()
+) -> Term:
+    """What a column is set to: a term, or sums, differences, products and quotients of numbers. Raises WhereError."""
+    return _term(_Reader(Tokens.read(text), schema, context, _by_name(functions), arithmetic=True))
+
+
+def parse_aggregate(
+    text: str, schema: Schema, context: Context = DEFAULT, functions: Mapping[str, Function] | Iterable[Function] = ()
+) -> Aggregate:
+    """``count(*)``, or the count, sum, min, max, avg, hll_sketch_agg or hll_union_agg of a term. Raises WhereError."""
+    reader = _Reader(Tokens.read(text), schema, context, _by_name(functions))
+    try:
+        found = reader.aggregate(reader.tree("an aggregate"))
+        Aggregation((), (found,)).check()
+        return found
+    except (Unknown, Unsure, Unaggregatable, coercion.Refused) as unknown:
+        raise reader.tokens.error(f"no aggregate that is known here: {unknown}", 0, len(text)) from None
+
+
+def _term(reader: _Reader) -> Term:
+    try:
+        return reader.term(reader.tree("a term"))
+    except (Unknown, Unsure, coercion.Refused) as unknown:
+        raise reader.tokens.error(f"not understood: {unknown}", *reader.tokens.whole) from None
+
+
+def _by_name(functions: Mapping[str, Function] | Iterable[Function]) -> dict[str, Function]:
+    given = functions.values() if isinstance(functions, Mapping) else functions
+    return {function.name.lower(): function for function in given}
+
+
+class _Reader(TermReader):
+    # --- the tree ---------------------------------------------------------------------------------------------
+
+    def tree(self, what: str = "a predicate") -> Node:
+        if not self.tokens.safe.strip():
+            empty = "an empty predicate: leave it out to have every row" if what == "a predicate" else f"an empty text is not {what}"
+            raise self.tokens.error(empty, 0, 1)
+        try:
+            trees = sqlglot.parse(self.tokens.safe, dialect="spark")
+        except sqlglot.errors.ParseError as refusal:
+            raise self._syntax(refusal) from None
+        except sqlglot.errors.SqlglotError as refusal:
+            raise self.tokens.error(f"not understood: {refusal}", *self.tokens.whole) from None
+        tree = trees[0] if len(trees) == 1 else None
+        if not isinstance(tree, exp.Condition) or isinstance(tree, exp.Query):
+            where = "WHERE" if what == "a predicate" else "SELECT, without a name"
+            raise self.tokens.error(f"{what} is one expression, as it stands after {where}{self._beyond()}", *self.tokens.whole)
+        return tree
+
+    def _syntax(self, refusal: sqlglot.errors.ParseError) -> WhereError:
+        place = refusal.errors[0] if refusal.errors else {}
+        lines = self.tokens.safe.split("\n")
+        above = sum(len(line) + 1 for line in lines[: (place.get("line") or 1) - 1])
+        end = above + (place.get("col") or len(lines[0]))
+        start, stop = self.tokens.span(end - len(place.get("highlight") or " "))
+        return self.tokens.error(f"cannot be read near {self.tokens.original[start:stop]!r}{self._beyond()}", start, stop)
+
+    def _beyond(self) -> str:
+        """What the text may be about that no expression here is."""
+        found = BEYOND.search(self.tokens.safe)
+        return f": {BEYOND_US[found[1].upper()]} are known to Spark alone" if found else ""
+
+    def predicate(self, node: Node) -> Predicate:
+        if says_more(node):
+            return self._opaque(node, Reason.LEAF_UNSUPPORTED)
+        match node:
+            case exp.Paren():
+                return self.predicate(node.this)
+            case exp.And():
+                return And(tuple(self.predicate(part) for part in node.flatten()))
+            case exp.Or():
+                return Or(tuple(self.predicate(part) for part in node.flatten()))
+            case exp.Not():
+                return Not(self.predicate(node.this))
+        try:
+            return self._leaf(node)
+        except Unknown as unknown:
+            return self._opaque(node, unknown.reason)
+        except Unsure:
+            return self._opaque(node, Reason.LEAF_UNSUPPORTED)
+        except coercion.Refused as refusal:
+            raise self.refused(str(refusal), node) from None
+
+    def _leaf(self, node: Node) -> Predicate:
+        match node:
+            case exp.Between():
+                low = self._compare(">=", node.this, node.args["low"])
+                high = self._compare("<=", node.this, node.args["high"])
+                return And((low, high))
+            case exp.NullSafeNEQ():
+                return Not(self._compare("<=>", node.this, node.expression))
+            case exp.Is():
+                return self._is(node)
+            case exp.In():
+                return self._in(node)
+            case exp.Escape() if isinstance(node.this, exp.Like) and not says_more(node.this):
+                return self._like(node.this, self.constant(node.expression, "ESCAPE"))
+            case exp.Like():
+                return self._like(node, "\\")
+            case exp.Anonymous() if (found := self._boolean_function(node)) is not None:
+                return found
+            case exp.Null():
+                return Compare("=", Literal(None, pa.bool_()), TRUE)
+            case _ if type(node) in OPERATORS:
+                return self._compare(OPERATORS[type(node)], node.this, node.expression)
+            case _:
+                return self._truth(node)
+
+    def _truth(self, node: Node) -> Predicate:
+        """A term that is itself a condition: a boolean column, a literal, a call."""
+        term = self.term(node)
+        if isinstance(term, Call) and term.type == pa.bool_():
+            return term
+        if term.type != pa.bool_():
+            raise coercion.Refused(f"a predicate is boolean, and this is {name_of(term.type)}")
+        return Compare("=", term, TRUE)
+
+    def _compare(self, operator: Operator, left: Node, right: Node) -> Compare:
+        sides = coercion.compared(operator, self.term(left), self.term(right), self.context)
+        if pa.types.is_nested(sides[0].type):
+            raise Unknown(f"comparing values of type {name_of(sides[0].type)}")
+        return Compare(operator, *sides)
+
+    def _is(self, node: exp.Is) -> Predicate:
+        if isinstance(node.expression, exp.Null):
+            return IsNull(self.term(node.this))
+        if isinstance(node.expression, exp.Boolean):
+            term = self.term(node.this)
+            if term.type == pa.bool_():
+                return Compare("<=>", term, Literal(bool(node.expression.this), pa.bool_()))
+        raise Unknown("IS with anything but NULL, TRUE or FALSE")
+
+    def _in(self, node: exp.In) -> Predicate:
+        values = [self.term(value) for value in node.expressions]
+        if not values or not all(isinstance(value, Literal) for value in values):
+            raise Unknown("IN with anything but literals")
+        return In(*coercion.listed(self.term(node.this), [value for value in values if isinstance(value, Literal)], self.context))
+
+    def _like(self, node: Node, escape: str) -> Predicate:
+        text, pattern = self.text(node.this), self.text(node.expression)
+        if len(escape) != 1:
+            raise coercion.Refused(f"ESCAPE takes one character, not {escape!r}")
+        if isinstance(pattern, Literal) and pattern.value is not None:
+            try:
+                Pattern.parse(pattern.value, escape)
+            except ValueError as refusal:
+                raise coercion.Refused(str(refusal)) from None
+        found = Like(text, pattern, escape)
+        return Not(found) if node.args.get("negate") else found
+
+    def _boolean_function(self, node: exp.Anonymous) -> Predicate | None:
+        name, arguments = self.call(node)
+        match name, arguments:
+            case ("startswith", [a, b]):
+                return StartsWith(*self.texts(a, b))
+            case ("endswith", [a, b]):
+                return EndsWith(*self.texts(a, b))
+            case ("contains", [a, b]):
+                return Contains(*self.texts(a, b))
+            case ("like", [a, b]):
+                return self._like(exp.Like(this=a, expression=b), "\\")
+            case ("isnull", [a]):
+                return IsNull(self.term(a))
+            case ("isnotnull", [a]):
+                return Not(IsNull(self.term(a)))
+            case ("isnan", [a]) if pa.types.is_floating((term := self.term(a)).type):
+                return Compare("<=>", term, Literal(math.nan, term.type))
+            case _:
+                return None
+
+    def _opaque(self, node: Node, reason: Reason) -> Opaque:
+        if not node.find(exp.Lambda, exp.Query):
+            for column in node.find_all(exp.Column):
+                with suppress(Unknown):
+                    self.column(column)
+        return Opaque(self.original(node), reason)

@@ -1,0 +1,280 @@
+"""What there is to see of a table, as Arrow tables: the same words in Python, in Spark and on the command line.
+
+One row per snapshot, segment, block, column, or column of a block. All of it is read from metadata; no row is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as is_
+
+import fuse_storage as storage
+from fuse_index.clustering.report import CLUSTERING
+from fuse_index.errors import InputError
+from fuse_index.indexes.block_batch import Batch
+from fuse_index.indexes.definition import Definition, Unavailable, load
+from fuse_index.indexes.registry import Host
+from fuse_index.indexes.sandbox import Failure, ask
+from fuse_index.predicate import Column
+from fuse_index.reasons import Reason
+from fuse_storage import Blocks, ColumnStatistics, Field, SidecarRows, Snapshot, Units
+
+if TYPE_CHECKING:
+    from fuse_index.table.table import Table
+
+SNAPSHOTS = pa.schema([
+    ("snapshot", pa.string()), ("sequence", pa.int64()), ("timestamp", pa.timestamp("us", "UTC")), ("operation", pa.string()),
+    ("parent", pa.string()), ("rows", pa.int64()), ("blocks", pa.int64()), ("segments", pa.int64()), ("bytes", pa.int64()),
+    ("schema", pa.int64()), ("cluster_by", pa.list_(pa.string())), ("indexes", pa.list_(pa.string())), ("summary", pa.string()),
+])  # fmt: skip
+"""``bytes``: of the blocks' files. ``summary``: JSON. Of snapshots that have been collected only the entry of the log is known."""
+
+COLUMNS = pa.schema([
+    ("name", pa.string()), ("id", pa.int64()), ("type", pa.string()), ("nullable", pa.bool_()), ("default", pa.string()),
+    ("stored_as", pa.string()), ("nulls", pa.int64()), ("nans", pa.int64()), ("min", pa.string()), ("max", pa.string()),
+    ("bounds_exact", pa.bool_()), ("bytes", pa.int64()),
+])  # fmt: skip
+"""``name``: with dots for fields of structs. ``default``: what rows hold that were written before the column was there.
+``stored_as``: its name in files. Statistics are null where they are unknown, as they are of nested columns as a whole.
+``bounds_exact``: whether ``min`` and ``max`` are values, and not bounds that were cut. ``bytes``: as stored."""
+
+STATISTICS = pa.schema([
+    ("block", pa.string()), ("column", pa.string()), ("rows", pa.int64()), ("nulls", pa.int64()), ("nans", pa.int64()),
+    ("distinct", pa.int64()), ("min", pa.string()), ("max", pa.string()), ("bounds_exact", pa.bool_()), ("bytes", pa.int64()),
+])  # fmt: skip
+"""One row per block and column that has statistics. Null where unknown."""
+
+
+class Looking:
+    """The part of ``fuse_index.Table`` that shows what there is of it."""
+
+    if TYPE_CHECKING:
+        stored: storage.Table
+        host: Host
+
+        @property
+        def snapshot(self) -> Snapshot: ...
+
+    def history(self) -> pa.Table:
+        """Commits of this branch, newest first."""
+        return _history(self.stored)
+
+    def snapshots(self, limit: int | None = None) -> pa.Table:
+        """One row per commit of this branch up to this snapshot, newest first, with what the table was then; see ``SNAPSHOTS``.
+
+        Raises InputError for a limit that is none.
+        """
+        if limit is not None and limit < 0:
+            raise InputError(f"limit={limit!r}: give a number of commits, 0 or more, or None for all")
+        rows = [_snapshot(entry, found) for entry, found in self.stored.snapshots(limit)]
+        return pa.Table.from_pylist(rows, SNAPSHOTS)
+
+    def segments(self) -> pa.Table:
+        """One row per segment. ``bytes``: of its blocks' files."""
+        listed = self.stored.segments()
+        counts = {"rows": listed.row_counts, "blocks": listed.block_counts, "zones": listed.zone_counts, "bytes": listed.sizes}
+        return pa.table({"segment": pa.array(listed.ids, pa.string()), **counts, "added_by": listed.added_by})
+
+    def blocks(self) -> pa.Table:
+        """One row per block, in order.
+
+        ``level``: how often its rows were sorted by ``recluster``. ``schema``: the id of the one it was written with.
+        ``added_by``: the sequence of the commit. ``indexes``: names of those that cover it. ``location``: key of its file.
+        """
+        listed, found = self.stored.segments(), self.stored.blocks()
+        owners = np.repeat(np.arange(len(listed)), listed.block_counts)
+        return pa.table({
+            "block": pa.array(found.ids, pa.string()), "segment": pa.array(listed.ids, pa.string()).take(pa.array(owners)),
+            "rows": found.row_counts, "zones": np.diff(found.zone_offsets), "bytes": found.sizes, "level": found.levels,
+            "schema": found.schema_ids, "added_by": found.added_by, "indexes": self._covering(),
+            "location": pa.array(found.locations, pa.string()),
+        })  # fmt: skip
+
+    def columns(self) -> pa.Table:
+        """One row per column, and per field of a struct, with what is known of it over all blocks; see ``COLUMNS``."""
+        segments = self.stored.segments()
+        leaves = {field.id: path for path, field in self.snapshot.schema.leaves()}
+        fields = [one for field in self.snapshot.schema.fields for one in _paths(field, "")]
+        return pa.Table.from_pylist([_column(name, field, segments if field.id in leaves else None) for name, field in fields], COLUMNS)
+
+    def statistics(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """One row per block and column (of ``columns``, by default of all that have statistics); see ``STATISTICS``.
+
+        Raises SchemaError for unknown columns, InputError for such as have none.
+        """
+        leaves = {field.id: (".".join(path), field) for path, field in self.snapshot.schema.leaves()}
+        chosen = leaves if columns is None else {field.id: leaves.get(field.id) for field in map(self.snapshot.schema.find, columns)}
+        if columns is not None and (without := [name for name, found in zip(columns, chosen.values(), strict=False) if found is None]):
+            raise InputError(f"column {without[0]!r} has no statistics: it is nested; name a field of it")
+        blocks = self.stored.blocks(statistics=list(chosen))
+        tables = []
+        for name, field in (found for found in chosen.values() if found is not None):
+            kept = blocks.statistics(field.id) or ColumnStatistics.unknown(field.type, len(blocks))
+            tables.append(_of_blocks(blocks.ids, name, blocks.row_counts, kept))
+        every = pa.concat_tables([STATISTICS.empty_table(), *tables])
+        order = np.arange(len(every)).reshape(max(len(tables), 1), -1).T.reshape(-1)  # block after block
+        return every.take(pa.array(order))
+
+    def _covering(self) -> pa.Array:
+        """Of each block, the names of the indexes that know something of it."""
+        blocks = self.stored.blocks()
+        kept = {found.name: blocks.sidecars(found.key) for found in load(self.snapshot, self.host)}
+        masks = {name: sidecars.indexed for name, sidecars in kept.items() if sidecars is not None}
+        return pa.array([[name for name, mask in masks.items() if mask[place]] for place in range(len(blocks))], pa.list_(pa.string()))
+
+
+def _clustering(table: Table) -> pa.Table:
+    return table.clustering().to_arrow() if table.snapshot.cluster_ids else CLUSTERING.empty_table()
+
+
+VIEWS: Mapping[str, Callable[[Table], pa.Table]] = {
+    "snapshots": lambda table: table.snapshots(),
+    "segments": lambda table: table.segments(),
+    "blocks": lambda table: table.blocks(),
+    "columns": lambda table: table.columns(),
+    "statistics": lambda table: table.statistics(),
+    "indexes": lambda table: table.indexes(),
+    "clustering": _clustering,
+    "refs": lambda table: table.refs(),
+}
+"""By name, all that there is to see of a table."""
+
+
+def _snapshot(entry: storage.RefEntry, found: Snapshot | None) -> dict[str, Any]:
+    known: dict[str, Any] = {"snapshot": entry.snapshot_id, "sequence": entry.sequence}
+    known |= {"timestamp": entry.timestamp, "operation": entry.operation}
+    if found is None:
+        return known
+    return known | {
+        "parent": found.parent, "rows": found.row_count, "blocks": found.block_count, "segments": found.segment_count, "bytes": found.bytes,
+        "schema": found.schema_id, "cluster_by": found.cluster_by, "indexes": list(found.definitions),
+        "summary": json.dumps(dict(found.summary), ensure_ascii=False),
+    }  # fmt: skip
+
+
+def _paths(field: Field, above: str) -> list[tuple[str, Field]]:
+    """A column and, if it is a struct, all fields in it, by their paths."""
+    name = above + field.name
+    inner = field.children if is_.is_struct(field.type) else ()
+    return [(name, field), *(one for child in inner for one in _paths(child, f"{name}."))]
+
+
+def _column(name: str, field: Field, units: Units | None) -> dict[str, Any]:
+    row = {
+        "name": name, "id": field.id, "type": str(field.type), "nullable": field.nullable, "stored_as": field.physical,
+        "default": None if field.default is None else texts(pa.array([field.default_scalar.as_py()], field.type))[0].as_py(),
+    }  # fmt: skip
+    kept = None if units is None else units.statistics(field.id)
+    if kept is None or not len(kept) or units is None:
+        return row
+    whole = kept.reduced(np.array([0, len(kept)]), units.row_counts)
+    told = _of_blocks([""], name, np.array([int(units.row_counts.sum())]), whole).to_pylist()[0]
+    return row | {key: value for key, value in told.items() if key in COLUMNS.names}
+
+
+def _of_blocks(ids: Sequence[str], name: str, row_counts: Any, kept: ColumnStatistics) -> pa.Table:
+    exact = pc.and_(pc.and_(kept.min.is_valid(), kept.max.is_valid()), pc.invert(pc.or_(kept.min_cut, kept.max_cut)))
+    found = [
+        pa.array(ids, pa.string()), pa.repeat(name, len(ids)), pa.array(row_counts, pa.int64()), kept.null_count, kept.nan_count,
+        kept.distinct_count, texts(kept.min), texts(kept.max), exact, kept.size,
+    ]  # fmt: skip
+    return pa.table(found, schema=STATISTICS)
+
+
+def texts(values: pa.Array) -> pa.Array:
+    """Values as text that people read: binary in hex, times in ISO form."""
+    if is_.is_binary(values.type):
+        return pa.array([None if value is None else value.hex() for value in values.to_pylist()], pa.string())
+    return values.cast(pa.string())
+
+
+SECONDS = 60.0
+"""How long a kind may look at its own sidecars."""
+
+INDEXES = pa.schema([
+    ("name", pa.string()), ("kind", pa.string()), ("columns", pa.list_(pa.string())), ("options", pa.string()),
+    ("blocks_indexed", pa.int64()), ("blocks", pa.int64()), ("rows_indexed", pa.int64()), ("rows", pa.int64()),
+    ("summary_bytes", pa.int64()), ("payload_bytes", pa.int64()), ("version", pa.int64()), ("key", pa.string()), ("problem", pa.string()),
+])  # fmt: skip
+"""``summary_bytes`` as they are in memory while planning, ``payload_bytes`` as they lie in files."""
+
+HISTORY = pa.schema([
+    ("sequence", pa.int64()), ("timestamp", pa.timestamp("us", "UTC")), ("operation", pa.string()), ("snapshot", pa.string()),
+    ("commit", pa.string()), ("parent", pa.string()),
+])  # fmt: skip
+
+
+def indexes(table: storage.Table, host: Host) -> pa.Table:
+    """One row per definition of the table's snapshot."""
+    blocks = table.blocks()
+    return pa.Table.from_pylist([_described(found, blocks, host) for found in load(table.snapshot, host)], INDEXES)
+
+
+def _described(found: Definition | Unavailable, blocks: Blocks, host: Host) -> dict[str, Any]:
+    sidecars = blocks.sidecars(found.key)
+    row = {
+        "name": found.name, "kind": found.kind, "columns": found.columns, "options": json.dumps(dict(found.content.get("options", {}))),
+        "blocks_indexed": 0, "blocks": len(blocks), "rows_indexed": 0, "rows": int(blocks.row_counts.sum()), "summary_bytes": 0,
+        "payload_bytes": 0, "version": found.content.get("version"), "key": found.key, "problem": _problem(found, sidecars, host),
+    }  # fmt: skip
+    if sidecars is not None:
+        usable = sidecars.indexed if isinstance(found, Unavailable) else _usable(found, sidecars, host)
+        row |= {"blocks_indexed": int(usable.sum()), "rows_indexed": int(blocks.row_counts[usable].sum())}
+        row |= {"summary_bytes": sidecars.summaries.nbytes, "payload_bytes": sum(pack.length for pack, _ in sidecars.packs())}
+    return row
+
+
+def _usable(found: Definition, sidecars: SidecarRows, host: Host) -> npt.NDArray[np.bool_]:
+    """Blocks that are indexed in a version that the kind reads."""
+    usable: npt.NDArray[np.bool_] = sidecars.indexed & np.isin(sidecars.versions, list(host.kinds[found.kind].reads))
+    return usable
+
+
+def _problem(found: Definition | Unavailable, sidecars: SidecarRows | None, host: Host) -> str | None:
+    if isinstance(found, Unavailable):
+        return f"{found.refusal.reason}: {found.refusal.detail}"
+    if sidecars is not None and sidecars.error is not None:
+        return f"{Reason.CORRUPT}: {sidecars.error}; refresh the index"
+    if sidecars is not None and (other := int((sidecars.indexed & ~_usable(found, sidecars, host)).sum())):
+        return f"{Reason.PAYLOAD_TOO_NEW}: {other} blocks are indexed in a version that cannot be read here; refresh the index"
+    return None
+
+
+def inspect(table: storage.Table, host: Host, name: str) -> dict[str, Any]:
+    """One index: its row of ``indexes``, and what its kind says of the blocks that are indexed."""
+    row: dict[str, Any] = next(row for row in indexes(table, host).to_pylist() if row["name"] == name)
+    found = next(found for found in load(table.snapshot, host) if found.name == name)
+    return row if isinstance(found, Unavailable) else row | {"contents": _contents(table, host, found)}
+
+
+def _contents(table: storage.Table, host: Host, definition: Definition) -> Any:
+    blocks = table.blocks()
+    sidecars = blocks.sidecars(definition.key)
+    if sidecars is None:
+        return {}
+    kind = host.kinds[definition.kind]
+    chosen = np.flatnonzero(_usable(definition, sidecars, host))
+    schema = table.snapshot.schema
+    fields = [schema.find(given.term.path).id if isinstance(given.term, Column) else None for given in definition.inputs]
+    batch = Batch.indexed(blocks, fields, (blocks.zone_offsets, blocks.zone_rows), sidecars, chosen)
+    told = ask(lambda: dict(kind.inspect(batch, definition.options)), SECONDS)
+    return {"problem": told.detail} if isinstance(told, Failure) else told
+
+
+def _history(table: storage.Table) -> pa.Table:
+    """Commits of the table's branch, newest first."""
+    rows = [
+        {
+            "sequence": entry.sequence, "timestamp": entry.timestamp, "operation": entry.operation, "snapshot": entry.snapshot_id,
+            "commit": entry.commit_id, "parent": entry.parent,
+        }
+        for entry in table.history()
+    ]  # fmt: skip
+    return pa.Table.from_pylist(rows, HISTORY)

@@ -1,0 +1,66 @@
+"""How a table is made, opened, and found again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from os import PathLike
+from typing import Any
+
+import fuse_storage as storage
+from fuse_index.errors import InputError
+from fuse_index.indexes.registry import Host
+from fuse_index.operations import arrow_input
+from fuse_index.predicate import Context
+from fuse_index.table.arguments import checked
+from fuse_index.table.table import Table
+from fuse_storage import Recovery
+
+
+@checked
+def create_table(
+    url: Any, schema: Any, cluster_by: Sequence[str] = (), properties: Mapping[str, Any] | None = None, *,
+    key: Sequence[str] = (), options: Mapping[str, str] | None = None, host: Host | None = None, context: Context | None = None,
+) -> Table:  # fmt: skip
+    """A new, empty table at a path or URL (``s3://…``, ``memory://…``).
+
+    ``schema``: pa.Schema, Spark's StructType or DDL text. ``cluster_by``: columns by which writers sort (see
+    ``Table.cluster_by``), with the property ``cluster_method`` along a curve. ``properties``: such as ``block_rows``. ``key``:
+    columns that identify a row (see ``Table.key_by``). ``options``: of the object store. Raises AlreadyExists, InputError, SchemaError,
+    InvalidArgument.
+    """
+    made = storage.Table.create(_place(url), arrow_input.schema_of(schema), tuple(cluster_by), dict(properties or {}), options, tuple(key))
+    return Table(made, host or Host.discover(), context or Context())
+
+
+@checked
+def recover_table(
+    url: Any, heads: Mapping[str, str] | None = None, *, dry_run: bool = False, options: Mapping[str, str] | None = None
+) -> Recovery:
+    """Make the lost refs of a table anew from its snapshots: of whole branches, and what is missing in the midst of one.
+
+    ``heads``: the id of the newest snapshot of a branch by its name, where the files leave a doubt. Tags, and that branches were
+    dropped, stay lost. ``dry_run`` writes nothing. Raises InvalidArgument for a doubt, naming the ids; NotFound, StorageError.
+    """
+    return storage.recover(storage.open_store(_place(url), options), heads, dry_run)
+
+
+@checked
+def open_table(
+    url: Any, branch: str = "main", at: str | datetime | None = None, *, read_only: bool = False,
+    options: Mapping[str, str] | None = None, host: Host | None = None, context: Context | None = None,
+) -> Table:  # fmt: skip
+    """The table at a path or URL, as it is now or as it was ``at`` a snapshot id, tag or time. Raises NotFound.
+
+    ``read_only``: whatever would write or delete anything through this handle, a tag too, raises ReadOnly.
+    """
+    source = storage.ReadOnlyStore(storage.open_store(_place(url), options)) if read_only else _place(url)
+    stored = storage.Table.open(source, branch=branch, at=at, options=options)
+    return Table(stored, host or Host.discover(), context or Context(), pinned=at is not None)
+
+
+def _place(url: Any) -> Any:
+    """A path, a URL, or an open store. Raises InputError."""
+    if not isinstance(url, str | PathLike) and not hasattr(url, "read_ranges"):
+        raise InputError(f"url={url!r}: give the path or URL of a table, such as '/data/t' or 's3://bucket/t'")
+    return url

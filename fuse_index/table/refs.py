@@ -1,0 +1,125 @@
+"""What a table was and could be: its snapshots by name, side by side, and made its present again. Writes no rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+import fuse_storage as storage
+from fuse_index.table.arguments import duration, moment
+from fuse_storage import Difference, Litter, Snapshot, Tag
+
+if TYPE_CHECKING:
+    from fuse_index.table.table import Table
+
+REFS = pa.schema([
+    ("name", pa.string()), ("kind", pa.string()), ("snapshot", pa.string()), ("timestamp", pa.timestamp("us", "UTC")),
+    ("expires", pa.timestamp("us", "UTC")), ("holder", pa.string()),
+])  # fmt: skip
+
+
+class History:
+    """The part of ``fuse_index.Table`` that names, compares and restores snapshots."""
+
+    if TYPE_CHECKING:
+        stored: storage.Table
+        pinned: bool
+
+        @property
+        def snapshot(self) -> Snapshot: ...
+        def refresh(self) -> Table: ...
+        def _writable(self) -> None: ...
+        def _move(self, stored: storage.Table) -> Snapshot: ...
+
+    def tag(self, name: str, expires: datetime | timedelta | str | None = None) -> Tag:
+        """Name the snapshot that this handle reads, for ever, or until a time (with zone) or for so long (a timedelta, or ``"30d"``).
+
+        Raises AlreadyExists if the name is taken, ValueError if it could be taken for a time or a snapshot id.
+        """
+        until = moment(expires, "expires") if isinstance(expires, str) else expires
+        return self.stored.tag(name, datetime.now(UTC) + until if isinstance(until, timedelta) else until)
+
+    def untag(self, name: str) -> None:
+        """Forget a tag; the snapshot stays as long as anything else keeps it. Raises NotFound naming near names."""
+        storage.drop_tag(self.stored.store, name)
+
+    def branch(self, name: str) -> Table:
+        """A new branch that begins at the snapshot that this handle reads; a handle that reads and writes it.
+
+        Nothing of the rows is copied. Raises AlreadyExists if there is such a branch.
+        """
+        made = storage.create_branch(self.stored, name)
+        return replace(self, stored=made, pinned=False)  # type: ignore[type-var, return-value]
+
+    def clone(self, url: str, options: Mapping[str, str] | None = None) -> Table:
+        """A new table at ``url`` that begins as the snapshot that this handle reads, indexes included; a handle of it.
+
+        Rows and index payloads are shared and stay where they are: a tag ``clone-…`` in this table keeps them from its vacuum,
+        until ``untag`` says that the clone is gone. ``options``: of the new table's store, with which this table's files must be
+        readable too. Raises AlreadyExists where there is anything, Conflict or NotFound beside a vacuum, StorageError.
+        """
+        made = storage.clone(self.stored, storage.open_store(url, options))
+        return replace(self, stored=made, pinned=False)  # type: ignore[type-var, return-value]
+
+    def drop_branch(self, name: str) -> None:
+        """End a branch; snapshots that tags or other branches hold stay. Raises NotFound, ValueError for ``main``."""
+        storage.drop_branch(self.stored.store, name)
+
+    def fast_forward(self, source: str) -> Snapshot:
+        """Bring this branch to the head of ``source``, which must hold all of this branch's history. Raises Conflict."""
+        self._writable()
+        self.refresh()
+        return self._move(storage.fast_forward(self.stored, self._at(None, branch=source)))
+
+    def restore(self, at: str | datetime) -> Snapshot:
+        """Make the table what it was ``at`` a snapshot id, tag or time, as a new snapshot: the history stays.
+
+        Rows, columns, indexes and properties are those of then. Raises NotFound, Conflict if somebody just changed the table.
+        """
+        self._writable()
+        self.refresh()
+        old = self._at(at)
+        return self._move(storage.restore(self.stored, old))
+
+    def diff(self, since: str | datetime, until: str | datetime | None = None) -> Difference:
+        """What changed from one snapshot to another, by default to the one that this handle reads.
+
+        Blocks, rows and bytes that came, went and stayed, and what changed of columns and indexes. Raises NotFound.
+        """
+        return storage.difference(self._at(since), self.stored if until is None else self._at(until))
+
+    def vacuum(
+        self, retention: timedelta | str = timedelta(days=7), keep: int = 1, *, dry_run: bool = False, force: bool = False
+    ) -> Litter:  # fmt: skip
+        """Delete the files that nothing leads to: neither tags, nor what was the head of a branch within the retention,
+        a timedelta or text such as ``"12h"``, ``"7d"``.
+
+        ``keep`` snapshots of each branch stay in any case. Files younger than the longest allowed write (the property
+        ``max_write_seconds``, a day by default) stay too, so writers may be running. ``dry_run`` counts and deletes nothing.
+        Raises InvalidArgument for a retention below an hour unless ``force``, StorageError.
+        """
+        span = duration(retention, "retention") if isinstance(retention, str) else retention
+        return storage.collect(self.stored.store, span, keep, dry_run, force)
+
+    def refs(self) -> pa.Table:
+        """All branches and tags: what they name, since when, until when, and which clone needs it."""
+        store = self.stored.store
+        rows: list[dict[str, Any]] = [
+            {"name": name, "kind": "branch", "snapshot": head.snapshot_id, "timestamp": head.timestamp}
+            for name, head in storage.branches(store).items()
+        ]
+        rows += [
+            {
+                "name": tag.name, "kind": "tag", "snapshot": tag.snapshot_id, "timestamp": tag.timestamp, "expires": tag.expires,
+                "holder": tag.holder,
+            }
+            for tag in storage.tags(store)
+        ]
+        return pa.Table.from_pylist(rows, REFS)
+
+    def _at(self, at: str | datetime | None, branch: str | None = None) -> storage.Table:
+        return storage.Table.open(self.stored.store, branch=branch or self.stored.branch, at=at)

@@ -1,0 +1,146 @@
+"""What every kind must be, whatever it answers: importable, configurable, and of bounded size."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, fields, is_dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from fuse_index.expressions.function import Function
+from fuse_index.expressions.traversal import columns_of
+from fuse_index.indexes.interface import API, IndexKind, Input, Refusal
+from fuse_index.predicate import Column
+from fuse_index.testing import small_worlds, strategies
+from fuse_index.testing.memory_batch import Shelf, Subject, Zones
+
+
+class KindTests:
+    """The part of ``IndexTests`` that all kinds share; see there for what may be overridden."""
+
+    index: ClassVar[type[IndexKind]]
+    inputs: ClassVar[Sequence[Input] | None] = None
+    options: ClassVar[Any] = None
+    functions: ClassVar[Mapping[str, Function]] = {}
+    summary_bytes: ClassVar[int] = 1024
+    """How large a block's summary may be."""
+    payload_bytes: ClassVar[float] = 64.0
+    """How large a block's payload may be, for each of its rows."""
+
+    # --- what a kind is put on --------------------------------------------------------------------------------------
+
+    def rows(self, column: Column) -> Sequence[Any]:
+        """The values that a small world's rows hold in this column, besides NULL."""
+        return small_worlds.samples(column.type).data
+
+    def drawn(self, column: Column) -> st.SearchStrategy[Any]:
+        """The values that a wide world's rows hold in this column, besides NULL."""
+        return strategies.values(column.type)
+
+    def kind(self) -> IndexKind:
+        return self.index()
+
+    def made_options(self) -> Any:
+        made = self.options if self.options is not None else {}
+        return self.index.Options(**made) if isinstance(made, Mapping) else made
+
+    def subjects(self) -> Iterator[Subject]:
+        """The kind on its inputs; where it names none, on a column of each type that it accepts."""
+        kind, options = self.kind(), self.made_options()
+        if self.inputs is not None:
+            assert kind.implicit or kind.accepts(self.inputs, options) is None
+            yield Subject(kind, tuple(self.inputs), options, self.functions)
+            return
+        for type in small_worlds.TYPES:
+            inputs = (Input(Column(("c",), type), type),)
+            if kind.implicit or kind.accepts(inputs, options) is None:
+                yield Subject(kind, inputs, options, self.functions)
+
+    def columns(self, subject: Subject) -> list[Column]:
+        """The columns that the inputs are made of."""
+        found = list(dict.fromkeys(column for given in subject.inputs for column in columns_of(given.term)))
+        assert all(len(column.path) == 1 for column in found), "put the kind on top-level columns: to it, a nested field is no different"
+        return found
+
+    def table(self, subject: Subject, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+        """Rows with a value for each column, in the order of ``columns``."""
+        columns = self.columns(subject)
+        arrays = [pa.array([row[i] for row in rows], column.type) for i, column in enumerate(columns)]
+        return pa.table(arrays, [column.path[0] for column in columns])
+
+    def zones(self, subject: Subject, blocks: Sequence[Sequence[Sequence[tuple[Any, ...]]]]) -> list[Zones]:
+        return [[self.table(subject, rows) for rows in zones] for zones in blocks]
+
+    def many_rows(self, subject: Subject, count: int, seed: int = 0) -> pa.Table:
+        """Rows of values that mostly differ, some NULL; of the kind's own ``rows`` where it has its own."""
+        random = np.random.default_rng(seed)
+        own = type(self).rows is not KindTests.rows
+        arrays = []
+        for column in self.columns(subject):
+            values = None if own else many(column.type, count, random)
+            if values is None:
+                known = self.rows(column)
+                values = [known[i] for i in random.integers(0, len(known), count)]
+            arrays.append(pa.array(values, column.type, mask=random.random(count) < 0.05))
+        return pa.table(arrays, [column.path[0] for column in self.columns(subject)])
+
+    # --- tests ------------------------------------------------------------------------------------------------------
+
+    def test_the_kind_is_named_versioned_and_pickled_by_reference(self) -> None:
+        kind = self.kind()
+
+        assert kind.name.isidentifier()
+        assert kind.name == kind.name.lower()
+        assert kind.api == API
+        assert kind.writes in kind.reads, f"{kind.name} writes version {kind.writes} and reads {sorted(kind.reads)}"
+        assert type(pickle.loads(pickle.dumps(kind))) is type(kind)
+        assert len(pickle.dumps(kind)) < 500, "a kind is stateless: what it needs to know stands in its options"
+
+    def test_options_are_frozen_and_json(self) -> None:
+        options = self.made_options()
+
+        assert is_dataclass(self.index.Options)
+        assert self.index.Options(**json.loads(json.dumps(asdict(options)))) == options
+        assert self.index.Options.__hash__ is not None, f"{self.index.Options.__name__} needs @dataclass(frozen=True)"
+        assert hash(options) == hash(pickle.loads(pickle.dumps(options)))
+        taken = {"name", "kind", "columns", "build"} & {option.name for option in fields(options)}
+        assert not taken, f"create_index() has {sorted(taken)} already"
+
+    def test_what_is_refused_is_refused_with_a_reason(self) -> None:
+        column = Column(("c",), pa.map_(pa.string(), pa.int64()))
+
+        refusal = self.kind().accepts([Input(column, column.type)], self.made_options())
+
+        assert refusal is None or isinstance(refusal, Refusal)
+        assert refusal is None or refusal.detail
+
+    def test_summaries_and_payloads_are_of_bounded_size(self) -> None:
+        for subject in self.subjects():
+            if subject.kind.implicit:
+                continue
+            blocks: list[Zones] = [[self.many_rows(subject, 2000, seed) for seed in range(8)]]
+            shelf = Shelf.of(subject, blocks)
+
+            assert shelf.summaries is not None
+            assert shelf.summaries.nbytes <= self.summary_bytes, f"the summary of a block takes {shelf.summaries.nbytes} bytes"
+            stored = sum(len(data) for data in shelf.files.data.values())
+            assert stored <= self.payload_bytes * shelf.rows.num_rows, f"{stored} bytes for {shelf.rows.num_rows} rows"
+
+    def test_what_is_inspected_is_json(self) -> None:
+        for subject in self.subjects():
+            shelf = Shelf.of(subject, [[self.many_rows(subject, 50)], [self.many_rows(subject, 20)]])
+
+            assert isinstance(json.loads(json.dumps(dict(subject.kind.inspect(shelf, subject.options)))), dict)
+
+
+def many(type: pa.DataType, count: int, random: np.random.Generator) -> list[Any] | None:
+    """Values of a type that mostly differ; None where only samples are known."""
+    numbers = pa.array(random.integers(-(10**6), 10**6, count))
+    if pa.types.is_floating(type) or pa.types.is_timestamp(type) or type in (pa.int32(), pa.int64(), pa.string()):
+        return list(numbers.cast(type).to_pylist())
+    return None

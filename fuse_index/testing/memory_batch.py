@@ -1,0 +1,209 @@
+"""An index of a few blocks, in memory, made as the engine makes it: built, packed, sealed, and read with every byte checked.
+
+Sits where the planner's batches sit, between a kind and what it keeps. Judges nothing.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fuse_index.expressions.evaluate import evaluate_term
+from fuse_index.expressions.function import Function
+from fuse_index.indexes.interface import ColumnStatistics, IndexKind, Input, Payload
+from fuse_index.predicate import Column, Context
+from fuse_storage import Cache, Corrupt, NotFound, PackPayload, Sidecar, Store, compute_statistics, seal
+
+Numbers = npt.NDArray[np.int64]
+Zones = Sequence[pa.Table]
+"""A block, as the rows of each of its zones."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is tested: a kind on some inputs, with options."""
+
+    kind: IndexKind
+    inputs: tuple[Input, ...]
+    options: Any
+    functions: Mapping[str, Function] = field(default_factory=dict)
+    context: Context = field(default_factory=Context)
+
+    def input_rows(self, rows: pa.Table) -> pa.Table:
+        """The values of each input, as ``build`` gets them."""
+        values = [evaluate_term(given.term, rows, self.context, self.functions) for given in self.inputs]
+        return pa.table(values, [str(number) for number in range(len(values))])
+
+
+@dataclass(frozen=True)
+class Files:
+    """What was written, by key: all of a store that reading payloads needs."""
+
+    data: Mapping[str, bytes]
+    url: str = "memory:index-tests"
+
+    def read_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        if key not in self.data:
+            raise NotFound(f"{self.url}/{key} does not exist")
+        if any(start + length > len(self.data[key]) for start, length in ranges):
+            raise Corrupt(f"{self.url}/{key} ends before it should")
+        return [self.data[key][start : start + length] for start, length in ranges]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a payload lies: which file, how long that was when written, bytes between checksums, and which part of it."""
+
+    key: str
+    length: int
+    chunk: int
+    span: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """Some units with all that an index knows of them: a ``BlockBatch``.
+
+    ``whole``: the units are shown without their zones, as segments are.
+    """
+
+    subject: Subject
+    blocks: tuple[Zones, ...]
+    summaries: pa.Array | None
+    places: tuple[Place | None, ...]
+    files: Files
+    whole: bool = False
+    cache: Cache = field(default_factory=lambda: Cache(1 << 24))
+
+    @classmethod
+    def of(cls, subject: Subject, blocks: Sequence[Zones], packs: int = 2) -> Shelf:
+        """Index these blocks, their payloads in so many packs."""
+        if subject.kind.implicit:
+            return cls(subject, tuple(blocks), None, (None,) * len(blocks), Files({}))
+        sidecars = [build(subject, zones) for zones in blocks]
+        summaries: list[Any] = []
+        places: list[Place | None] = []
+        files: dict[str, bytes] = {}
+        bounds = np.linspace(0, len(blocks), min(packs, len(blocks)) + 1).astype(int)
+        for number, (start, end) in enumerate(pairwise(bounds.tolist())):
+            pack = subject.kind.pack(sidecars[start:end])
+            assert len(pack.summaries) == len(pack.spans) == end - start, "pack() must keep one summary and one span for each sidecar"
+            key = f"pack-{number}"
+            files[key] = seal(pack.data, pack.chunk)
+            places += [None if span is None else Place(key, len(files[key]), pack.chunk, span) for span in pack.spans]
+            summaries += pack.summaries
+        known = pa.array(summaries, subject.kind.summary_type(subject.inputs, subject.options))
+        return cls(subject, tuple(blocks), known, tuple(places), Files(files))
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+    # --- what a kind sees -------------------------------------------------------------------------------------------
+
+    @cached_property
+    def zone_offsets(self) -> Numbers:
+        return np.append(0, np.cumsum([1 if self.whole else len(zones) for zones in self.blocks])).astype(np.int64)
+
+    @cached_property
+    def zone_rows(self) -> Numbers:
+        if self.whole:
+            return self.row_counts
+        return np.array([zone.num_rows for zones in self.blocks for zone in zones], np.int64)
+
+    @cached_property
+    def row_counts(self) -> Numbers:
+        return np.array([sum(zone.num_rows for zone in zones) for zones in self.blocks], np.int64)
+
+    def statistics(self, number: int) -> ColumnStatistics | None:
+        return self._statistics[number]
+
+    @cached_property
+    def _statistics(self) -> list[ColumnStatistics | None]:
+        offsets = np.append(0, np.cumsum(self.row_counts))
+        return [
+            compute_statistics(values, offsets) if isinstance(given.term, Column) else None
+            for given, values in zip(self.subject.inputs, self.input_rows.columns, strict=True)
+        ]
+
+    def payload(self, unit: int) -> Payload | None:
+        place = self.places[unit]
+        return None if place is None else self._open(place, place.span)
+
+    def packs(self) -> list[tuple[Payload, Numbers]]:
+        members: dict[str, list[int]] = {}
+        for unit, place in enumerate(self.places):
+            if place is not None:
+                members.setdefault(place.key, []).append(unit)
+        return [(self._open(self._place(units[0]), None), np.array(units, np.int64)) for units in members.values()]
+
+    def _place(self, unit: int) -> Place:
+        return cast(Place, self.places[unit])
+
+    def _open(self, place: Place, span: tuple[int, int] | None) -> Payload:
+        return PackPayload(cast(Store, self.files), place.key, place.chunk, place.length, span, self.cache)
+
+    # --- what a test sees -------------------------------------------------------------------------------------------
+
+    @cached_property
+    def rows(self) -> pa.Table:
+        """All rows, unit after unit, zone after zone."""
+        return pa.concat_tables([zone for zones in self.blocks for zone in zones]).combine_chunks()
+
+    @cached_property
+    def input_rows(self) -> pa.Table:
+        return self.subject.input_rows(self.rows).combine_chunks()
+
+    def take(self, units: Sequence[int]) -> Shelf:
+        """The same index, of these units only, in this order."""
+        return replace(
+            self,
+            blocks=tuple(self.blocks[unit] for unit in units),
+            places=tuple(self.places[unit] for unit in units),
+            summaries=None if self.summaries is None else self.summaries.take(pa.array(units, pa.int64())),
+        )
+
+    def forgetting(self, units: Sequence[int]) -> Shelf:
+        """The same, where these units have never been indexed."""
+        assert self.summaries is not None
+        known = [unit not in units for unit in range(len(self))]
+        indices = pa.array([unit if keep else None for unit, keep in enumerate(known)], pa.int64())
+        places = tuple(place if keep else None for place, keep in zip(self.places, known, strict=True))
+        return replace(self, summaries=self.summaries.take(indices), places=places)
+
+    def damaged(self, change: Callable[[bytes], bytes]) -> Shelf:
+        """The same, with every pack's bytes changed since they were written."""
+        files = Files({key: change(data) for key, data in self.files.data.items()})
+        return replace(self, files=files, cache=Cache(1 << 24))
+
+    def without_files(self) -> Shelf:
+        """The same, with every pack gone."""
+        return replace(self, files=Files({}), cache=Cache(1 << 24))
+
+    def rolled_up(self, size: int) -> Shelf:
+        """Segments of so many units each, with the summary that the kind makes of theirs."""
+        assert self.summaries is not None
+        groups = [range(start, min(start + size, len(self))) for start in range(0, len(self), size)]
+        kind: Any = self.subject.kind
+        made = [kind.roll_up(self.summaries.slice(group[0], len(group))) for group in groups]
+        values = [None if one is None else one.as_py() for one in made]
+        type = self.summaries.type if all(one is None for one in made) else next(one.type for one in made if one is not None)
+        blocks = tuple([zone for unit in group for zone in self.blocks[unit]] for group in groups)
+        return replace(self, blocks=blocks, summaries=pa.array(values, type), places=(None,) * len(groups), whole=True)
+
+
+def build(subject: Subject, zones: Zones) -> Sidecar:
+    """What the kind keeps of one block."""
+    rows = subject.input_rows(pa.concat_tables(zones).combine_chunks())
+    offsets = np.append(0, np.cumsum([zone.num_rows for zone in zones])).astype(np.int64)
+    sidecar = subject.kind.build(rows, offsets, subject.options)
+    assert isinstance(sidecar, Sidecar), f"build() gave {type(sidecar).__name__}, not a Sidecar"
+    assert sidecar.payload is None or isinstance(sidecar.payload, bytes), f"the payload is {type(sidecar.payload).__name__}, not bytes"
+    return cast(Sidecar, pickle.loads(pickle.dumps(sidecar)))  # it may have been built in another process

@@ -1,0 +1,135 @@
+"""Whether a vote is right: what the oracle says each row is, against what the kind called possible.
+
+The NULLs are added by the engine's own code, so that a kind is judged as it will be used.
+"""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fuse_index.errors import OpaqueError
+from fuse_index.expressions.conjunction import Box
+from fuse_index.expressions.evaluate import evaluate
+from fuse_index.expressions.to_sql import sql
+from fuse_index.expressions.traversal import subject_terms
+from fuse_index.indexes.ballot import FALSE, NULL, TRUE, UNKNOWN
+from fuse_index.indexes.interface import Ballot, BlockBatch, Probe, Refusal, Votes
+from fuse_index.predicate import And, Leaf, Predicate
+from fuse_index.pruning.combine import Nulls
+from fuse_index.pruning.compile import Voter, decided_by_engine, for_author
+from fuse_index.pruning.probe import settled
+from fuse_index.testing.memory_batch import Shelf, Subject
+
+Bits = npt.NDArray[np.uint8]
+NAMES = {TRUE: "TRUE", FALSE: "FALSE", NULL: "NULL"}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One leaf, put to a kind."""
+
+    subject: Subject
+    leaf: Leaf | Box
+
+    def compile(self) -> Probe | Refusal | None:
+        """None where the engine judges the leaf by itself."""
+        if decided_by_engine(self.leaf):
+            return None
+        kind, subject = self.subject.kind, self.subject
+        assert isinstance(kind, Votes), f"{kind.name!r} has no compile() and probe()"
+        found = kind.compile(for_author(self.leaf), subject.inputs, subject.options, subject.context)
+        assert isinstance(found, Probe | Refusal), f"compile() gave {type(found).__name__}, not a Probe or a Refusal"
+        if isinstance(found, Probe):
+            assert found.cost >= 0, f"{sql(self.leaf)}: the probe's cost is {found.cost}"
+            found = pickle.loads(pickle.dumps(found))
+        return found
+
+    def vote(self, probe: Probe, batch: BlockBatch) -> Ballot:
+        """What the kind says, in a form that the engine takes."""
+        kind = self.subject.kind
+        assert isinstance(kind, Votes)
+        ballot = kind.probe(probe, batch)
+        assert isinstance(ballot, Ballot), f"probe() gave {type(ballot).__name__}, not a Ballot"
+        assert ballot.bits.dtype == np.uint8, f"the votes are {ballot.bits.dtype}, not uint8"
+        sizes = (len(batch), len(batch.zone_rows))
+        assert len(ballot) in sizes, f"{len(ballot)} votes for {sizes[0]} units with {sizes[1]} zones"
+        expected = batch.zone_rows if len(ballot) == sizes[1] else batch.row_counts
+        for unit, rows in ballot.rows.items():
+            assert len(rows) == expected[unit], f"{len(rows)} row votes for unit {unit} with {expected[unit]} rows"
+        return ballot
+
+    def judge(self, shelf: Shelf) -> Ballot | None:
+        """Put the leaf to the kind; AssertionError if any row is what the vote called impossible. None if it did not vote."""
+        probe = self.compile()
+        return self.verdict(shelf, self.vote(probe, shelf), probe) if isinstance(probe, Probe) else None
+
+    def verdict(self, shelf: Shelf, ballot: Ballot, probe: Probe) -> Ballot:
+        """The ballot with its NULLs, or AssertionError."""
+        by_zone = len(ballot) == len(shelf.zone_rows)
+        sizes = shelf.zone_rows if by_zone else shelf.row_counts
+        offsets = np.append(0, np.cumsum(sizes))
+        whole = settled(self.leaf, self._voter(probe), ballot, self._nulls(shelf, offsets), self._strict_functions())
+        possible = np.repeat(whole.bits, sizes)
+        for unit, rows in whole.rows.items():
+            possible[offsets[unit] : offsets[unit + 1]] = rows
+        if shelf.summaries is not None:
+            known = shelf.summaries.is_valid().to_numpy(zero_copy_only=False)
+            possible[~np.repeat(known, shelf.row_counts)] = UNKNOWN
+        wrong = np.flatnonzero(self.truth(shelf) & ~possible)
+        assert not len(wrong), self._accusation(shelf, ballot, offsets, int(wrong[0]))
+        return whole
+
+    def truth(self, shelf: Shelf) -> Bits:
+        """What the leaf is on each row, as one of TRUE, FALSE and NULL; 0 on a row of which only Spark can say."""
+        return self._truth(And(self.leaf.leaves) if isinstance(self.leaf, Box) else self.leaf, shelf.rows)
+
+    def _truth(self, predicate: Predicate, rows: pa.Table) -> Bits:
+        try:
+            found = evaluate(predicate, rows, self.subject.context, self.subject.functions)
+        except OpaqueError:
+            if (half := len(rows) // 2) == 0:
+                return np.zeros(len(rows), np.uint8)
+            return np.concatenate([self._truth(predicate, rows[:half]), self._truth(predicate, rows[half:])])
+        true = found.fill_null(False).to_numpy(zero_copy_only=False)
+        null = found.is_null().to_numpy(zero_copy_only=False)
+        return np.where(null, NULL, np.where(true, TRUE, FALSE)).astype(np.uint8)
+
+    def _voter(self, probe: Probe) -> Voter:
+        terms = {given.term for given in self.subject.inputs}
+        exact = all(term in terms for term in subject_terms(self.leaf))
+        return Voter(self.subject.kind.name, self.subject.kind, self.subject.inputs, probe, None, exact)
+
+    def _strict_functions(self) -> frozenset[str]:
+        return frozenset(name for name, function in self.subject.functions.items() if function.null_on_null)
+
+    def _nulls(self, shelf: Shelf, offsets: npt.NDArray[np.int64]) -> Nulls:
+        possible, everywhere = np.zeros(len(offsets) - 1, np.bool_), np.zeros(len(offsets) - 1, np.bool_)
+        for column in shelf.input_rows.columns:
+            null = column.is_null().to_numpy()
+            possible |= np.logical_or.reduceat(null, offsets[:-1])
+            everywhere |= np.logical_and.reduceat(null, offsets[:-1])
+        return Nulls(possible, everywhere)
+
+    def _accusation(self, shelf: Shelf, ballot: Ballot, offsets: npt.NDArray[np.int64], row: int) -> str:
+        unit = int(np.searchsorted(offsets, row, side="right")) - 1
+        start, end = int(offsets[unit]), int(offsets[unit + 1])
+        outcome = NAMES[int(self.truth(shelf)[row])]
+        votes = ballot.rows.get(unit, ballot.bits[unit : unit + 1])
+        said = ", ".join(sorted({_named(int(vote)) for vote in votes}))
+        return (
+            f"{self.subject.kind.name}: {sql(self.leaf)} is {outcome} on {_shown(shelf.rows, row, 1)}, "
+            f"but the vote was {said} on {_shown(shelf.rows, start, min(end - start, 10))}"
+        )
+
+
+def _named(vote: int) -> str:
+    return {FALSE: "NONE", TRUE: "ALL", TRUE | FALSE: "SOME"}.get(vote, str(vote))
+
+
+def _shown(rows: pa.Table, start: int, count: int) -> str:
+    return str(rows.slice(start, count).to_pylist())

@@ -1,0 +1,96 @@
+"""Wide worlds: values of every type, drawn by hypothesis with a liking for trouble, and their neighbours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as is_
+from hypothesis import strategies as st
+
+from fuse_index.testing.small_worlds import EXACT, samples
+
+Strategy = st.SearchStrategy[Any]
+
+
+def values(type: pa.DataType) -> Strategy:
+    """Values of a type, never NULL."""
+    return st.one_of(st.sampled_from(samples(type).literals), _any(type))
+
+
+def _any(type: pa.DataType) -> Strategy:
+    if is_.is_boolean(type):
+        return st.booleans()
+    if is_.is_signed_integer(type):
+        end = 1 << type.bit_width - 1
+        return st.integers(-end, end - 1)
+    if is_.is_floating(type):
+        return st.floats(width=32 if is_.is_float32(type) else 64)
+    if is_.is_decimal(type):
+        end = 10**type.precision - 1
+        return st.integers(-end, end).map(lambda unscaled: Decimal(unscaled).scaleb(-type.scale, EXACT))
+    if is_.is_timestamp(type):
+        return st.datetimes(timezones=st.just(UTC) if type.tz else st.none())
+    if is_.is_date32(type):
+        return st.dates()
+    if is_.is_binary(type):
+        return st.one_of(st.binary(max_size=5), st.binary(min_size=30, max_size=40))
+    return st.one_of(st.text(max_size=5), st.builds(lambda prefix, rest: prefix * 16 + rest, st.text(max_size=3), st.text(max_size=3)))
+
+
+def blocks(rows: Strategy) -> Strategy:
+    """A few blocks of a few zones of a few rows."""
+    zone = st.lists(rows, min_size=1, max_size=4)
+    return st.lists(st.lists(zone, min_size=1, max_size=3), min_size=1, max_size=4)
+
+
+def near(values: Sequence[Any], type: pa.DataType) -> list[Any]:
+    """Values that are in the data, or one step beside it."""
+    found = [other for value in values if value is not None for other in (value, *neighbours(value, type))]
+    return [value for value in found if _fits(value, type)] or list(samples(type).literals)
+
+
+def neighbours(value: Any, type: pa.DataType) -> Iterator[Any]:
+    """What lies just beside a value."""
+    match value:
+        case bool():
+            yield not value
+        case int():
+            yield from (value - 1, value + 1)
+        case float():
+            kind = np.float32 if is_.is_float32(type) else np.float64
+            with np.errstate(over="ignore"):  # beside the greatest number lies infinity
+                yield from (float(np.nextafter(kind(value), kind(end))) for end in (-math.inf, math.inf))
+            yield -value
+        case Decimal():
+            step = Decimal(1).scaleb(-type.scale)
+            yield from (EXACT.subtract(value, step), EXACT.add(value, step), value.copy_negate())
+        case str():
+            yield from (value[:-1], value + "\x00", value + "a", value.swapcase())
+        case bytes():
+            yield from (value[:-1], value + b"\x00", value + b"\xff")
+        case datetime():
+            yield from _beside(value, timedelta(microseconds=1))
+        case date():
+            yield from _beside(value, timedelta(days=1))
+
+
+def _beside(value: Any, step: timedelta) -> Iterator[Any]:
+    for change in (-step, step):
+        try:
+            yield value + change
+        except OverflowError:
+            continue  # the calendar ends here
+
+
+def _fits(value: Any, type: pa.DataType) -> bool:
+    try:
+        pa.scalar(value, type)
+    except (pa.ArrowInvalid, OverflowError):
+        return False
+    return True

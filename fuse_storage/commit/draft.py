@@ -1,0 +1,141 @@
+"""The next snapshot in the making: what changes are applied to, again on each newer head.
+
+Knows what rows of the list of segments are, and how to merge small ones. Knows no change, and not how it is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from fuse_storage.commit.merge_segments import Merger, Span, plan
+from fuse_storage.errors import AlreadyExists
+from fuse_storage.metadata.metadata_table import has
+from fuse_storage.metadata.refs import RefEntry
+from fuse_storage.metadata.segment import StagedSegment, listed, read_list, sidecar_columns, unpacked_row
+from fuse_storage.metadata.sidecar_writer import SidecarBuilder
+from fuse_storage.metadata.snapshot import Snapshot
+from fuse_storage.schema.schema import Schema
+from fuse_storage.store.store import Store
+
+Passed = Callable[[], Sequence[tuple[RefEntry, Snapshot]]]
+"""The commits after the base up to the head, oldest first, with their snapshots."""
+
+
+@dataclass
+class Draft:
+    """The next snapshot in the making: that of ``head``, and what the changes make of it.
+
+    ``base``: the snapshot that the changes were decided on. ``shape``: as the head, but for what changes made of its
+    columns, cluster key and properties. ``rows``: rows of the list of segments, in order. ``same_rows``: whether the changes
+    leave the table's rows what they were.
+    """
+
+    store: Store
+    base: Snapshot
+    head: Snapshot
+    passed: Passed
+    builders: Mapping[str, SidecarBuilder]
+    merges: dict[tuple[Any, ...], pa.Table | None]
+    shape: Snapshot = field(init=False)
+    rows: pa.Table = field(init=False)
+    definitions: dict[str, Mapping[str, Any]] = field(init=False)
+    next_row_id: int = field(init=False)
+    summary: dict[str, Any] = field(default_factory=dict)
+    changed: bool = False
+    same_rows: bool = True
+
+    def __post_init__(self) -> None:
+        self.shape = self.head
+        self.rows = read_list(self.store, self.head)
+        self.definitions = dict(self.head.definitions)
+        self.next_row_id = self.head.next_row_id
+
+    @property
+    def schema(self) -> Schema:
+        return self.shape.schema
+
+    @property
+    def same_columns(self) -> bool:
+        """Whether a column id means the same at the head as at the base; not where another branch's history took over."""
+        now = self.head.schemas
+        return all(now.get(id, schema) == schema for id, schema in self.base.schemas.items())
+
+    @property
+    def keys(self) -> list[str]:
+        return sorted({str(definition["key"]) for definition in self.definitions.values()})
+
+    @cached_property
+    def base_rows(self) -> pa.Table:
+        return read_list(self.store, self.base)
+
+    def since(self, matters: Callable[[Snapshot, Snapshot], bool]) -> RefEntry | None:
+        """The first commit since the base that matters, judged by the snapshots before and after it."""
+        before = self.base
+        for entry, after in self.passed():
+            if matters(before, after):
+                return entry
+            before = after
+        return None
+
+    def add(self, staged: Sequence[StagedSegment]) -> None:
+        """Put new segments at the end, and number their rows."""
+        self.same_rows = self.same_rows and not staged
+        self.rows = listed([self.rows, *self.numbered(staged)], self.schema, self.keys)
+        self.changed = True
+
+    def numbered(self, staged: Sequence[StagedSegment]) -> list[pa.Table]:
+        """New segments' rows of the list, and numbers for the rows in them."""
+        self._refuse_known(staged)
+        rows = []
+        for segment in staged:
+            row = _with(unpacked_row(segment.row), "first_row_id", self.next_row_id)
+            rows.append(_with(row, "added_by", self.head.sequence + 1))
+            self.next_row_id += segment.row_count
+        for name, counts in (("added_rows", [one.row_count for one in staged]), ("added_blocks", [one.block_count for one in staged])):
+            self.summary[name] = self.summary.get(name, 0) + sum(counts)
+        return rows
+
+    def _refuse_known(self, staged: Sequence[StagedSegment]) -> None:
+        known = set(self.rows.column("id").to_pylist())
+        for segment in staged:
+            if segment.id in known:
+                raise AlreadyExists(f"segment {segment.id} is in {self.store.url} already: its rows would be there twice")
+            known.add(segment.id)
+
+    def merge_small(self) -> None:
+        """Join small adjacent segments, where there are enough of them."""
+        self.merge(plan(self.rows.column("block_count").to_pylist()))
+
+    def merge(self, spans: Sequence[Span]) -> None:
+        """Join these segments; those that cannot be read stay as they are."""
+        merger = Merger(self.store, self.schema, self.keys, self.builders)
+        pieces, at = [], 0
+        for start, end in spans:
+            rows = self.rows.slice(start, end - start)
+            if (merged := self._merged(merger, rows)) is not None:
+                pieces += [self.rows.slice(at, start - at), merged]
+                at = end
+                self.summary["merged_segments"] = self.summary.get("merged_segments", 0) + len(rows)
+        if pieces:
+            self.rows = listed([*pieces, self.rows.slice(at)], self.schema, self.keys)
+
+    def _merged(self, merger: Merger, rows: pa.Table) -> pa.Table | None:
+        """Remembered over attempts, so that losing a race does not mean merging again what nobody touched."""
+        kept = ["id", "first_row_id", "added_by", *(sidecar_columns(key)[0] for key in self.keys)]
+        name = tuple(str(rows.column(column).to_pylist()) if has(rows, column) else "" for column in kept)
+        if name not in self.merges:
+            self.merges[name] = merger.merge(rows)
+        return self.merges[name]
+
+    def finish(self) -> None:
+        """Leave in the list only what the final definitions need."""
+        self.rows = listed([self.rows], self.schema, self.keys)
+
+
+def _with(row: pa.Table, name: str, value: int) -> pa.Table:
+    return row.set_column(row.column_names.index(name), name, pa.array([value], pa.int64()))

@@ -1,0 +1,258 @@
+"""Rows into staged segments: blocks are cut, stored and indexed in one pass, and nothing of it is visible yet.
+
+While one block is being written and indexed by threads, rows of the next are taken in; so at most two blocks of rows
+are in memory, besides what the indexes build. Knows no snapshot: a transaction commits what is staged here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fuse_storage import statistics
+from fuse_storage.errors import InvalidArgument, StorageError
+from fuse_storage.metadata import metadata_table
+from fuse_storage.metadata.file_ref import created, new_id
+from fuse_storage.metadata.pack import Sidecar
+from fuse_storage.metadata.segment import (
+    BLOCK,
+    MAX_BLOCKS,
+    StagedSegment,
+    beside,
+    block_path,
+    packed_row,
+    segment_path,
+    segment_row,
+    zones_path,
+)
+from fuse_storage.metadata.sidecar_writer import PACK_BYTES, SidecarBuilder, SidecarWriter
+from fuse_storage.parquet import writer as blocks
+from fuse_storage.parquet.writer import PAGE_ROWS, ZONE_ROWS, Layout
+from fuse_storage.schema.conform import conform
+from fuse_storage.schema.schema import Schema
+from fuse_storage.statistics import ColumnStatistics
+from fuse_storage.store.store import Store
+
+BLOCK_ROWS = 1_000_000
+BLOCK_BYTES = 128 << 20
+"""Bytes of a block's rows in memory, uncompressed."""
+SORT_BYTES = 256 << 20
+"""Bytes of rows in memory that are sorted by the clustering key at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How large things become; a table's properties of the same names set them."""
+
+    block_rows: int = BLOCK_ROWS
+    block_bytes: int = BLOCK_BYTES
+    zone_rows: int = ZONE_ROWS
+    page_rows: int = PAGE_ROWS
+    segment_blocks: int = MAX_BLOCKS
+    pack_bytes: int = PACK_BYTES
+    sort_bytes: int = SORT_BYTES
+
+    @staticmethod
+    def of(properties: Mapping[str, Any], **limits: int) -> Limits:
+        """Raises InvalidArgument for a limit that is unknown or not positive."""
+        names = Limits.__dataclass_fields__
+        if unknown := sorted(set(limits) - set(names)):
+            raise InvalidArgument(f"{unknown[0]!r} is no limit of a writer: there are {', '.join(names)}")
+        found = {name: value for name, value in properties.items() if name in names} | limits
+        for name, value in found.items():
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise InvalidArgument(f"{name} = {value!r}: it must be a whole number above 0")
+        return Limits(**found)
+
+
+@dataclass
+class _Job:
+    """One block on its way."""
+
+    id: str
+    stored: Future[Layout]
+    sidecars: list[Future[Sidecar | None]]
+
+
+@dataclass
+class SegmentWriter:
+    """Takes rows, gives staged segments. Used by one thread; ``with`` it, or ``abort`` it, if it may fail.
+
+    ``level``: how often these rows have been rewritten to be clustered.
+    """
+
+    store: Store
+    schema: Schema
+    builders: Sequence[SidecarBuilder] = ()
+    limits: Limits = field(default_factory=Limits)
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    level: int = 0
+
+    def __post_init__(self) -> None:
+        self._started = datetime.now(UTC)
+        self._threads: ThreadPoolExecutor | None = None
+        self._job: _Job | None = None
+        self._waiting: list[pa.Table] = []
+        self._rows = self._bytes = self._begun = 0
+        self._layouts: list[tuple[str, Layout]] = []
+        self._writers = [SidecarWriter(self.store, builder, self.limits.pack_bytes) for builder in self.builders]
+        self._written: list[str] = []
+        self._staged: list[tuple[str, pa.Table, int, int]] = []
+        self._finished = False
+
+    def write(self, rows: pa.Table | pa.RecordBatch) -> None:
+        """Take these rows, matched to columns by name. Raises SchemaError, StorageError or whatever an index raises."""
+        if self._finished:
+            raise StorageError("this writer has finished: take another for more rows")
+        table = conform(rows, self.schema)
+        if table.num_rows:
+            self._waiting.append(table)
+            self._rows += table.num_rows
+            self._bytes += table.nbytes
+        while (size := self._block_rows()) <= self._rows:
+            self._cut(size)
+
+    @property
+    def block_count(self) -> int:
+        """Of the blocks that were begun."""
+        return self._begun
+
+    def cut(self) -> None:
+        """End the block here: rows that follow are in another."""
+        if self._rows:
+            self._cut(self._rows)
+
+    def finish(self) -> list[StagedSegment]:
+        """Write what is left; everything staged is then the transaction's to commit."""
+        self.cut()
+        self._collect()
+        self._end_segment()
+        self._finished = True
+        staged = {(one.segment, one.key): one for writer in self._writers for one in writer.finish()}
+        self._close()
+        found = []
+        for id, row, row_count, block_count in self._staged:
+            for builder in self.builders:
+                if (sidecars := staged.get((id, builder.key))) is not None:
+                    row = beside(row, sidecars.row)
+            found.append(StagedSegment(id, self.schema.id, row_count, block_count, self._started, packed_row(row)))
+        return found
+
+    def abort(self) -> None:
+        """Delete what was written, as far as that is safe: after ``finish`` it may be committed, and nothing is."""
+        if not self._finished:
+            self._finished = True
+            self._close()
+            self.store.delete(self._written)
+            for writer in self._writers:
+                writer.abort()
+
+    def _block_rows(self) -> int:
+        """How many of the waiting rows make a block."""
+        limit = self.limits
+        if self._bytes <= limit.block_bytes:
+            return limit.block_rows
+        fitting = max(int(self._rows * (limit.block_bytes / self._bytes)), 1)
+        zones = fitting // limit.zone_rows
+        return min(limit.block_rows, zones * limit.zone_rows or fitting)  # no short zone at the end
+
+    def _cut(self, size: int) -> None:
+        table = pa.concat_tables(self._waiting)
+        rows, rest = table.slice(0, size), table.slice(size)
+        self._waiting = [rest] if rest.num_rows else []
+        self._rows, self._bytes = rest.num_rows, rest.nbytes
+        self._collect()
+        self._begun += 1
+        self._job = self._begin(rows)
+
+    def _begin(self, rows: pa.Table) -> _Job:
+        rows = rows.combine_chunks()
+        zones = np.append(np.arange(0, len(rows), self.limits.zone_rows), len(rows))
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(2, "fuse-write")
+        id = new_id()
+        sidecars = [self._threads.submit(builder.build, rows.select(list(builder.columns)), zones) for builder in self.builders]
+        return _Job(id, self._threads.submit(self._store_block, id, rows), sidecars)
+
+    def _store_block(self, id: str, rows: pa.Table) -> Layout:
+        data, layout = blocks.write(rows, self.schema, {**self.properties, "zone_rows": self.limits.zone_rows})
+        self._written.append(block_path(id))
+        self.store.create(block_path(id), data)
+        return layout
+
+    def _collect(self) -> None:
+        """Wait for the block on its way."""
+        job, self._job = self._job, None
+        if job is None:
+            return
+        self._layouts.append((job.id, job.stored.result()))
+        for writer, sidecar in zip(self._writers, job.sidecars, strict=True):
+            writer.add(sidecar.result())
+        if len(self._layouts) >= self.limits.segment_blocks:
+            self._end_segment()
+
+    def _end_segment(self) -> None:
+        if not self._layouts:
+            return
+        id = new_id()
+        table, zones = block_rows(self._layouts, self.schema, self.level), zone_rows([layout for _, layout in self._layouts], self.schema)
+        references = []
+        for path, rows in ((segment_path(id), table), (zones_path(id), zones)):
+            self._written.append(path)
+            references.append(created(self.store, path, metadata_table.encode(rows)))
+        for writer in self._writers:
+            writer.end_segment(id)
+        rows_staged = sum(layout.row_count for _, layout in self._layouts)
+        self._staged.append((id, segment_row(id, references[0], references[1], table, self.schema), rows_staged, len(self._layouts)))
+        self._layouts = []
+
+    def _close(self) -> None:
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
+
+    def __enter__(self) -> SegmentWriter:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        if raised[0] is not None:
+            self.abort()
+        self._close()
+
+
+def block_rows(layouts: Sequence[tuple[str, Layout]], schema: Schema, level: int = 0) -> pa.Table:
+    """The rows of a segment with these new blocks."""
+    known: dict[str, list[Any]] = {
+        "id": [id for id, _ in layouts],
+        "format": ["parquet"] * len(layouts),
+        "row_count": [layout.row_count for _, layout in layouts],
+        "live_rows": [layout.row_count for _, layout in layouts],
+        "stats_exact": [True] * len(layouts),
+        "size": [layout.size for _, layout in layouts],
+        "hash": [layout.hash for _, layout in layouts],
+        "footer_offset": [layout.footer_offset for _, layout in layouts],
+        "footer_length": [layout.footer_length for _, layout in layouts],
+        "zone_rows": [list(layout.rows) for _, layout in layouts],
+        "schema_id": [schema.id] * len(layouts),
+        "level": [level] * len(layouts),
+    }
+    columns = {field.name: pa.array(known.get(field.name, [None] * len(layouts)), field.type) for field in BLOCK}
+    return pa.table(columns | _statistics([layout.columns for _, layout in layouts], schema))
+
+
+def zone_rows(layouts: Sequence[Layout], schema: Schema) -> pa.Table:
+    """The rows of a zones file: statistics of each zone, block after block."""
+    rows = pa.array([rows for layout in layouts for rows in layout.rows], pa.int64())
+    return pa.table({"row_count": rows} | _statistics([layout.zones for layout in layouts], schema))
+
+
+def _statistics(found: Sequence[Mapping[int, ColumnStatistics]], schema: Schema) -> dict[str, pa.Array]:
+    columns: dict[str, pa.Array] = {}
+    for _, leaf in schema.leaves():
+        columns |= statistics.encode(leaf.id, ColumnStatistics.concat([one[leaf.id] for one in found]))
+    return columns

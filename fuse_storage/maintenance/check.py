@@ -1,0 +1,158 @@
+"""What holds of every table at every time, checked on its files: for tests, and for whoever doubts a table.
+
+Everything is read again, from the store, and nothing is taken from memory but what was verified. Slow, and meant to be.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fuse_storage.errors import NotFound
+from fuse_storage.metadata import metadata_table
+from fuse_storage.metadata.file_ref import Reference, read_verified
+from fuse_storage.metadata.metadata_table import Part
+from fuse_storage.metadata.pack import PackPayload
+from fuse_storage.metadata.refs import RefEntry
+from fuse_storage.metadata.segment import BLOCK, MAX_BLOCKS, block_path, parts, read_list, sidecar_parts, zone_parts
+from fuse_storage.metadata.segment_frame import Units
+from fuse_storage.metadata.sidecar import FIXED
+from fuse_storage.metadata.snapshot import Snapshot
+from fuse_storage.parquet import writer
+from fuse_storage.parquet.reader import BlockFile
+from fuse_storage.statistics import compute, leaf
+from fuse_storage.store.cache import Cache
+from fuse_storage.store.shared_files import located
+from fuse_storage.table import Table
+
+
+def check(table: Table) -> None:
+    """Raise AssertionError, or the StorageError of a file that cannot be read, if this table is not sound."""
+    history = table.history()
+    _check_chain(history)
+    later: Snapshot | None = None
+    for entry in history:
+        if entry.reference is not None:
+            try:
+                data = read_verified(table.store, entry.reference)
+            except NotFound:
+                assert entry != table.entry, "the head was collected"
+                continue
+            found = Snapshot.decode(data, entry.reference.path)
+            _check_claims(found, entry)
+            if later is not None and later.same_rows and later.parent == found.id:
+                assert later.row_count == found.row_count
+            later = found
+    assert history[0] == table.entry
+    _check_snapshot(table)
+
+
+def _check_chain(history: list[RefEntry]) -> None:
+    assert [entry.sequence for entry in history] == list(range(len(history), 0, -1))
+    assert len({entry.commit_id for entry in history}) == len(history)
+    assert history[-1].parent is None
+    for later, earlier in pairwise(history):
+        assert later.parent == earlier.commit_id
+        assert later.timestamp > earlier.timestamp
+
+
+def _check_claims(snapshot: Snapshot, entry: RefEntry) -> None:
+    claimed = (snapshot.id, snapshot.sequence, snapshot.commit_id, snapshot.timestamp, snapshot.operation)
+    assert claimed == (entry.snapshot_id, entry.sequence, entry.commit_id, entry.timestamp, entry.operation)
+
+
+def _check_snapshot(table: Table) -> None:
+    snapshot, store = table.snapshot, table.store
+    listed = read_list(store, snapshot, Cache(0))
+    totals = {name: metadata_table.numbers(listed, name) for name in ("row_count", "block_count", "zone_count", "size")}
+    assert snapshot.row_count == totals["row_count"].sum()
+    assert snapshot.block_count == totals["block_count"].sum()
+    assert snapshot.bytes == totals["size"].sum()
+    assert snapshot.segment_count == len(listed)
+    assert len(set(listed.column("id").to_pylist())) == len(listed)
+    seen: list[tuple[int, int]] = []
+    for number, (part, zones) in enumerate(zip(parts(listed), zone_parts(listed), strict=True)):
+        rows = metadata_table.read_whole(store, part, Cache(0))
+        assert 0 < len(rows) <= MAX_BLOCKS
+        assert rows.column_names[: len(BLOCK)] == BLOCK.names
+        assert metadata_table.numbers(rows, "row_count").sum() == totals["row_count"][number]
+        assert metadata_table.numbers(rows, "size").sum() == totals["size"][number]
+        assert pc.sum(pc.list_value_length(rows.column("zone_rows"))).as_py() == totals["zone_count"][number]
+        if zones is not None:
+            assert metadata_table.read_whole(store, zones, Cache(0)).num_rows == zones.rows
+        first = listed.column("first_row_id")[number].as_py()
+        for row in rows.select(BLOCK.names).to_pylist():
+            _check_file(table, row)
+            own = row["first_row_id"] if row["first_row_id"] is not None else first
+            first = None if first is None else first + row["row_count"]
+            seen.append((own, row["row_count"]))
+    for (start, count), (following, _) in pairwise(sorted(seen)):
+        assert start + count <= following, "two rows have one row id"
+    assert not seen or sum(max(seen)) <= snapshot.next_row_id
+    for key in snapshot.keys:
+        for place in sidecar_parts(listed, key):
+            if place is not None:
+                _check_sidecars(table, place)
+    _check_statistics(table)
+
+
+def _check_file(table: Table, row: dict[str, object]) -> None:
+    path = str(row["location"] or block_path(str(row["id"])))
+    store, path = located(table.store, path)
+    read_verified(store, Reference(path, int(str(row["size"])), str(row["hash"])))
+    counts = row["zone_rows"]
+    assert isinstance(counts, list)
+    assert sum(counts) == row["row_count"] == row["live_rows"]
+    schema = table.snapshot.schemas[int(str(row["schema_id"]))]
+    file = BlockFile(path, int(str(row["footer_offset"])), int(str(row["footer_length"])))
+    for zone, count in enumerate(counts):
+        assert writer.read(store, file, schema, schema.names[:1], [zone], Cache(0)).num_rows == count
+
+
+def _check_sidecars(table: Table, place: Part) -> None:
+    rows = metadata_table.read_whole(table.store, place, Cache(0))
+    assert {name: rows.schema.field(name).type for name in FIXED} == FIXED
+    for row in rows.to_pylist():
+        if not row["indexed"]:
+            assert [row[name] for name in FIXED if name != "indexed"] == [None] * (len(FIXED) - 1)
+            assert row["summary"] is None
+        elif row["pack"] is not None:
+            span = (row["offset"], row["length"])
+            payload = PackPayload(*located(table.store, row["pack"]), row["chunk"], row["pack_length"], span, Cache(0))
+            assert [len(data) for data in payload.read([(0, payload.size)])] == [row["length"]]
+
+
+def _check_statistics(table: Table) -> None:
+    """No row of a unit lies outside of its bounds, at any level."""
+    found = table.blocks()
+    zones, segments = table.zones(found), table.segments()
+    rows = [table.read(found, block, table.snapshot.schema.names) for block in range(len(found))]
+    whole = pa.concat_tables(rows) if rows else table.snapshot.schema.arrow.empty_table()
+    levels: list[Units] = [zones, found, segments]
+    for path, field in table.snapshot.schema.leaves():
+        values = leaf(whole, path)
+        for units in levels:
+            _check_bounds(units, field.id, values)
+
+
+def _check_bounds(units: Units, column: int, values: pa.Array) -> None:
+    known = units.statistics(column)
+    if known is None:
+        return
+    assert len(known) == len(units)
+    ends = metadata_table.offsets(units.row_counts)
+    assert ends[-1] == len(values)
+    true = compute(values, ends)
+    ordered = pa.Table.from_arrays([known.min, true.min, true.max, known.max], ["low", "least", "greatest", "high"])
+    for bounds in ordered.to_pylist():
+        low, least, greatest, high = bounds.values()
+        if least is None or least != least:
+            continue
+        assert low is None or low <= least, f"column {column}: {least!r} is below {low!r}"
+        within = high is None or high != high or (greatest == greatest and greatest <= high)  # NaN is greatest
+        assert within, f"column {column}: {greatest!r} is above {high!r}"
+    counted = pc.equal(known.null_count, true.null_count)
+    assert np.asarray(pc.fill_null(counted, True)).all(), f"column {column}: null counts differ"

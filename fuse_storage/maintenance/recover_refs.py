@@ -1,0 +1,166 @@
+"""The refs of a table made anew from its snapshots, for whoever has lost ``_refs/``: all else of a table is still there.
+
+Every snapshot says which entry of which branch made it visible, so that entry can be written again. What no file tells stays
+lost: tags, and that a branch was dropped. A writer that lost a race leaves a snapshot that was never committed; it is told
+apart, because what came after it names another parent. At the end of a branch, only who asks can say which is right.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from fuse_storage.errors import InvalidArgument, NotFound, StorageError
+from fuse_storage.metadata.file_ref import Reference, new_id
+from fuse_storage.metadata.refs import PARALLEL, TICK, Branch, RefEntry, written
+from fuse_storage.metadata.snapshot import Snapshot
+from fuse_storage.store.store import Store
+
+LOST = "lost"
+"""The operation of an entry whose snapshot is gone: collected by a vacuum, or there was none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """What a recovery wrote, or would write: entries by branch, newest first; and which snapshots cannot be read, and why.
+
+    ``later``: by branch, ids of snapshots that came after the newest entry that is left, the oldest first. They are not
+    committed unless ``heads`` says so: no file tells whether their entries were lost too, or their writers gave up.
+    """
+
+    entries: Mapping[str, Sequence[RefEntry]]
+    later: Mapping[str, Sequence[str]]
+    unreadable: Mapping[str, str]
+    done: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able."""
+        branches = [
+            {
+                "branch": name, "entries": len(entries), "lost": sum(entry.operation == LOST for entry in entries),
+                "newest": entries[0].snapshot_id, "timestamp": written(entries[0].timestamp), "operation": entries[0].operation,
+            }
+            for name, entries in self.entries.items()
+        ]  # fmt: skip
+        later = {name: list(ids) for name, ids in self.later.items()}
+        return {"branches": branches, "later": later, "unreadable": dict(self.unreadable), "done": self.done}
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    snapshot: Snapshot
+    reference: Reference
+
+    @property
+    def entry(self) -> RefEntry:
+        """All but the parent, which the entry before tells."""
+        made = self.snapshot
+        return RefEntry("snapshot", made.sequence, made.commit_id, None, made.timestamp, made.operation, made.id, self.reference)
+
+
+def recover(store: Store, heads: Mapping[str, str] | None = None, dry_run: bool = False) -> Recovery:
+    """Write the entries that are missing, of branches without any and in the midst of others; none that is there changes.
+
+    ``heads``: for a branch, the id of the snapshot that is its newest. Raises InvalidArgument where that is needed or wrong,
+    NotFound where there are no snapshots, and StorageError. A recovery that dies is done by the next one.
+    """
+    found, unreadable = _snapshots(store)
+    if not found:
+        why = next(iter(unreadable.values()), "there is nothing to recover a table from")
+        raise NotFound(f"{store.url} holds no snapshot that can be read: {why}")
+    branches = sorted({one.snapshot.branch for one in found})
+    heads = dict(heads or {})
+    if unknown := sorted(heads.keys() - set(branches)):
+        raise InvalidArgument(f"{store.url} has no snapshot of a branch {unknown[0]!r}: it has them of {branches}")
+    missing, later = {}, {}
+    for name in branches:
+        own = [one for one in found if one.snapshot.branch == name]
+        left = _left(Branch(store, name))
+        if entries := _missing(Branch(store, name), left, own, heads.get(name)):
+            missing[name] = entries
+        if left and name not in heads and (ids := _after(max(left), own)):
+            later[name] = ids
+    for name, entries in missing.items() if not dry_run else ():
+        for entry in entries:  # the first one last: without it there is no branch, so that nobody sees half of it
+            Branch(store, name).create(entry)
+        Branch(store, name).note(entries[0].sequence)
+    return Recovery(missing, later, unreadable, not dry_run)
+
+
+def _snapshots(store: Store) -> tuple[list[_Found], dict[str, str]]:
+    """All that can be read, and why others cannot."""
+
+    def read(key: str) -> _Found | StorageError:
+        try:
+            data = store.read(key)
+            return _Found(Snapshot.decode(data, f"{store.url}/{key}"), Reference.of(key, data))
+        except StorageError as problem:
+            return problem
+
+    keys = sorted(one.key for one in store.list("_ss") if one.key.endswith(".json"))
+    with ThreadPoolExecutor(PARALLEL, "fuse-recovery") as pool:
+        results = dict(zip(keys, pool.map(read, keys), strict=True))
+    found = [one for one in results.values() if isinstance(one, _Found)]
+    return found, {key: str(one) for key, one in results.items() if isinstance(one, StorageError)}
+
+
+def _after(newest: int, found: Sequence[_Found]) -> list[str]:
+    """The snapshots with greater numbers, in order."""
+    return [one.snapshot.id for one in sorted(found, key=lambda one: one.snapshot.sequence) if one.snapshot.sequence > newest]
+
+
+def _missing(branch: Branch, left: Mapping[int, RefEntry], found: Sequence[_Found], head: str | None) -> list[RefEntry]:
+    """The entries that a branch lacks, newest first. ``left``: those that it has, by their numbers."""
+    numbered = defaultdict(list)
+    for one in found:
+        numbered[one.snapshot.sequence].append(one)
+    whole = list[RefEntry]()
+    following: RefEntry | _Found | None = None
+    for sequence in range(_newest(branch, left, found, head), 0, -1):
+        following = left.get(sequence) or _chosen(numbered[sequence], following, head)
+        if following is None and not whole:
+            ids = ", ".join(one.snapshot.id for one in numbered[sequence])
+            raise InvalidArgument(f"{branch.store.url}: one of {ids} is the newest snapshot of branch {branch.name!r}: say which")
+        whole.append(_entry(following, sequence, whole[-1] if whole else None))
+    linked = [replace(entry, parent=before.commit_id) if entry.sequence not in left else entry for entry, before in pairwise(whole)]
+    return [entry for entry in [*linked, *whole[-1:]] if entry.sequence not in left]
+
+
+def _left(branch: Branch) -> dict[int, RefEntry]:
+    keys = [one.key for one in branch.store.list(f"_refs/branch/{branch.name}") if one.key.endswith(".json")]
+    numbers = [int(key.rpartition("/")[2].removesuffix(".json")) for key in keys]
+    return {number: branch.entry(number) for number in numbers}
+
+
+def _newest(branch: Branch, left: Mapping[int, RefEntry], found: Sequence[_Found], head: str | None) -> int:
+    """The number of the newest entry. What comes after one that is left may never have been committed."""
+    if head is None:
+        return max(left) if left else max(one.snapshot.sequence for one in found)
+    chosen = next((one.snapshot.sequence for one in found if one.snapshot.id == head), 0)
+    if chosen == 0 or (left and chosen < max(left)) or (chosen in left and left[chosen].snapshot_id != head):
+        raise InvalidArgument(f"{branch.store.url}: snapshot {head!r} is not the newest of branch {branch.name!r}")
+    return chosen
+
+
+def _chosen(candidates: Sequence[_Found], following: RefEntry | _Found | None, head: str | None) -> _Found | None:
+    """The one that what follows names as its parent; if that does not say, the only one; None is a doubt, or a loss."""
+    if isinstance(following, _Found):
+        candidates = [one for one in candidates if one.snapshot.id == following.snapshot.parent]
+    elif following is not None:
+        candidates = [one for one in candidates if one.snapshot.commit_id == following.parent]
+    elif any(one.snapshot.id == head for one in candidates):
+        candidates = [one for one in candidates if one.snapshot.id == head]
+    return candidates[0] if len(candidates) == 1 else None
+
+
+def _entry(found: RefEntry | _Found | None, sequence: int, later: RefEntry | None) -> RefEntry:
+    if isinstance(found, RefEntry):
+        return found
+    if found is not None:
+        return found.entry
+    assert later is not None
+    return RefEntry("tombstone", sequence, later.parent or new_id(), None, later.timestamp - TICK, LOST)

@@ -1,0 +1,177 @@
+"""Files that nothing leads to any more are deleted, beside running writers and readers; nothing reachable ever is.
+
+What leads to files: snapshots that were the head of a branch not longer ago than the retention, the newest few of each branch,
+and tags. A file younger than the longest allowed write is left alone, by the store's own clock: its writer may be about to
+commit it. Entries of branches are never deleted; of a snapshot that is gone they still say when it was and who made it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from time import monotonic
+from typing import Any
+
+import pyarrow.compute as pc
+
+from fuse_storage.commit.snapshot_hold import LASTING, give_notice
+from fuse_storage.commit.transaction import MAX_WRITE_SECONDS
+from fuse_storage.errors import Expired, FormatError, InvalidArgument, NotFound
+from fuse_storage.metadata import metadata_table
+from fuse_storage.metadata.file_ref import Reference, read_verified
+from fuse_storage.metadata.refs import Branch
+from fuse_storage.metadata.segment import block_path, parts, read_list, sidecar_parts, zone_parts
+from fuse_storage.metadata.snapshot import Snapshot
+from fuse_storage.metadata.tags import tags
+from fuse_storage.store.cache import Cache
+from fuse_storage.store.ranges import Object
+from fuse_storage.store.store import Store
+
+KINDS = {"_ss": "snapshots", "_sg": "segments", "_x": "sidecars", "_b": "blocks", "_i": "packs"}
+"""Folders in the order in which they are emptied: what leads to others goes first."""
+SLACK = timedelta(hours=1)
+"""On top of the longest allowed write: a commit takes a while too."""
+SHORTEST = timedelta(hours=1)
+"""Retention below which readers of what was the head a moment ago would lose their files."""
+AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Litter:
+    """What a vacuum deletes, or would: files and their bytes, by kind; ``kept``: files that are reachable, or too young."""
+
+    files: dict[str, int]
+    bytes: dict[str, int]
+    kept: int
+    deleted: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able."""
+        return asdict(self)
+
+
+def vacuum(store: Store, retention: timedelta, keep: int = 1, dry_run: bool = False, force: bool = False) -> Litter:
+    """Delete what nothing leads to. ``keep``: so many snapshots of each branch stay however old they are, at least one.
+
+    Raises InvalidArgument for a retention below an hour, unless ``force``; Expired if deleting takes longer than it may, and
+    what is left is for the next; StorageError, before anything is deleted, if anything that leads to files cannot be read.
+    """
+    if retention < SHORTEST and not force:
+        raise InvalidArgument(f"retention={retention}: readers may still need what was replaced in the last hour; say force to risk it")
+    if keep < 1 or retention < timedelta(0):
+        raise InvalidArgument(f"keep={keep}, retention={retention}: the newest snapshot of each branch always stays")
+    cutoff = datetime.now(UTC) - retention
+    notice = None if dry_run else give_notice(store, cutoff)
+    ends = monotonic() + LASTING.total_seconds()
+    try:
+        found = _Found(store)
+        for snapshot, needed in _living(store, cutoff, keep):
+            found.add(snapshot, needed)
+        oldest = (datetime.now(UTC) if notice is None else notice.modified) - found.longest_write - SLACK
+        found.add_young(oldest)
+        litter = {folder: list(found.litter(folder, oldest)) for folder in KINDS}
+        for keys in () if dry_run else _stages(litter):
+            for start in range(0, len(keys), AT_ONCE):
+                if monotonic() > ends:
+                    raise Expired(f"a vacuum may delete for {LASTING}, and there is more: run it again")
+                store.delete(keys[start : start + AT_ONCE])
+    finally:
+        if notice is not None:
+            store.delete([notice.key])
+    files = {KINDS[folder]: len(objects) for folder, objects in litter.items()}
+    bytes = {KINDS[folder]: sum(one.size for one in objects) for folder, objects in litter.items()}
+    return Litter(files, bytes, found.seen - sum(files.values()), not dry_run)
+
+
+def _stages(litter: Mapping[str, Sequence[Object]]) -> Iterator[list[str]]:
+    """What to delete, one after the other. Snapshots go first: where one is, all that it leads to still is."""
+    keys = [one.key for objects in litter.values() for one in objects]
+    snapshots = [key for key in keys if key.startswith("_ss/") and key.endswith(".json")]
+    yield snapshots
+    for folder, objects in litter.items():
+        yield [one.key for one in objects if folder != "_ss" or one.key.endswith(".parquet")]
+
+
+def _living(store: Store, cutoff: datetime, keep: int) -> Iterator[tuple[Reference, bool]]:
+    """Every snapshot that must stay, some of them more than once; and whether it is certain to be there.
+
+    An earlier vacuum, told to keep less, may have collected it.
+    """
+    for name in sorted({found.key.split("/")[2] for found in store.list("_refs/branch")}):
+        branch = Branch(store, name)
+        count, replaced = 0, datetime.max.replace(tzinfo=UTC)
+        for entry in branch.walk(branch.head().sequence):
+            if count >= keep and replaced < cutoff:
+                break
+            if entry.reference is not None and (replaced >= cutoff or count < keep):
+                yield entry.reference, count == 0
+            if entry.kind == "tombstone":
+                count = keep  # what was before it stays for the retention alone
+            count += entry.reference is not None
+            replaced = entry.timestamp
+    now = datetime.now(UTC)
+    yield from ((tag.reference, True) for tag in tags(store) if not tag.expired(now))
+
+
+class _Found:
+    """Keys of all files that living snapshots lead to."""
+
+    def __init__(self, store: Store) -> None:
+        self.store, self.keys, self.whole = store, set[str](), set[str]()
+        self.longest_write = timedelta(0)
+        self.seen = 0
+
+    def add(self, reference: Reference, needed: bool) -> None:
+        """Raises StorageError for anything that leads to rows and cannot be read; but a snapshot that is not needed may be gone."""
+        if reference.path in self.keys:
+            return
+        try:
+            data = read_verified(self.store, reference)
+        except NotFound:
+            if needed:
+                raise
+            return
+        self._add(Snapshot.decode(data, reference.path))
+
+    def add_young(self, oldest: datetime) -> None:
+        """A snapshot that is too young to go holds what it leads to, some of which is older: where one is, all of it is."""
+        for found in self.store.list("_ss"):
+            if found.key.endswith(".json") and found.modified >= oldest and found.key not in self.keys:
+                with suppress(NotFound, FormatError):  # nothing leads to it, so nobody needs what it lacks
+                    self._add(Snapshot.decode(self.store.read(found.key), found.key))
+
+    def _add(self, snapshot: Snapshot) -> None:
+        self.keys.add(snapshot.path)
+        limit = timedelta(seconds=float(snapshot.properties.get("max_write_seconds", MAX_WRITE_SECONDS)))
+        self.longest_write = max(self.longest_write, limit)
+        if snapshot.segments is None:
+            return
+        self.keys.add(snapshot.segments.path)
+        rows = read_list(self.store, snapshot, Cache(0))
+        for part, zones in zip(parts(rows), zone_parts(rows), strict=True):
+            if part.reference.path not in self.keys:
+                self.keys |= {part.reference.path} | ({zones.reference.path} if zones is not None else set())
+                blocks = metadata_table.read(self.store, part, [("id", "location")], Cache(0))[0].to_pylist()
+                self.keys |= {block["location"] or block_path(block["id"]) for block in blocks}
+        for key in snapshot.keys:
+            for sidecars in sidecar_parts(rows, key):
+                if sidecars is not None and sidecars.reference.path not in self.keys:
+                    self.keys.add(sidecars.reference.path)
+                    self._add_packs(key, sidecars)
+
+    def _add_packs(self, key: str, sidecars: metadata_table.Part) -> None:
+        try:
+            (rows,) = metadata_table.read(self.store, sidecars, [("pack",)], Cache(0))
+            self.keys |= set(pc.drop_null(pc.unique(rows.column("pack"))).to_pylist())
+        except (NotFound, FormatError):
+            self.whole.add(f"_i/{key}/")  # readers can do without it; which packs it leads to, nobody can say
+
+    def litter(self, folder: str, oldest: datetime) -> Iterator[Object]:
+        """What nothing leads to, and no writer can still commit."""
+        for found in self.store.list(folder):
+            self.seen += 1
+            kept = found.key in self.keys or any(found.key.startswith(prefix) for prefix in self.whole)
+            if not kept and found.modified < oldest:
+                yield found

@@ -1,0 +1,66 @@
+"""Files that refer to files: a reference carries path, length and checksum, and whoever reads whole verifies both.
+
+Ids are UUIDs of version 7 in hex, so names sort by the time they were made at. Knows what no file means.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import xxhash
+
+from fuse_storage.errors import Corrupt, FormatError, NotFound
+from fuse_storage.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A whole file: its key in the table's store, its bytes, and their xxh3-128 in hex."""
+
+    path: str
+    length: int
+    hash: str
+
+    @staticmethod
+    def of(path: str, data: bytes) -> Reference:
+        return Reference(path, len(data), xxhash.xxh3_128_hexdigest(data))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"path": self.path, "length": self.length, "hash": self.hash}
+
+    @staticmethod
+    def from_json(found: Mapping[str, Any]) -> Reference:
+        match dict(found):
+            case {"path": str(path), "length": int(length), "hash": str(hash)}:
+                return Reference(path, length, hash)
+        raise FormatError(f"{found!r} is no reference: it needs path, length and hash")
+
+
+def read_verified(store: Store, reference: Reference) -> bytes:
+    """All bytes of the file. Raises NotFound if it is gone, Corrupt if they are not those that were written."""
+    try:
+        data = store.read(reference.path)
+    except NotFound as missing:
+        raise NotFound(f"{missing}, although the table refers to it: an old snapshot may have been collected") from missing
+    if len(data) != reference.length:
+        raise Corrupt(f"{store.url}/{reference.path} has {len(data)} bytes instead of {reference.length}: restore it from a copy")
+    if xxhash.xxh3_128_hexdigest(data) != reference.hash:
+        raise Corrupt(f"{store.url}/{reference.path} fails its checksum: restore it from a copy")
+    return data
+
+
+def created(store: Store, path: str, data: bytes) -> Reference:
+    """Write the file, and refer to it."""
+    store.create(path, data)
+    return Reference.of(path, data)
+
+
+def new_id() -> str:
+    """32 hex digits: 48 bits of milliseconds, then 74 random ones."""
+    random = int.from_bytes(os.urandom(10))
+    upper, lower = random >> 64 & 0xFFF, random & (1 << 62) - 1
+    return f"{time.time_ns() // 1_000_000:012x}{0x7000 | upper:04x}{1 << 63 | lower:016x}"

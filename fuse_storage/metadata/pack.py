@@ -1,0 +1,164 @@
+"""Packs: what indexes keep of many blocks, in one file, every read of it verified.
+
+Logical bytes are cut into chunks, and in the file each chunk is followed by its own 4-byte checksum (of xxh3-64, seeded
+with the chunk's number), so that a few short ranges can be read and trusted without reading the whole. Offsets are
+logical: they do not count the checksums. Nothing here knows what an index is.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import xxhash
+
+from fuse_storage.errors import Corrupt
+from fuse_storage.store.cache import Cache, shared
+from fuse_storage.store.store import Store
+
+CHUNK = 16 << 10
+"""Default bytes between two checksums: small enough for needles, large enough that checksums cost 0.03 %."""
+
+SUM = struct.Struct("<I")
+Range = tuple[int, int]
+Decoded = TypeVar("Decoded")
+
+
+@dataclass(frozen=True, slots=True)
+class Sidecar:
+    """What one index knows of one block.
+
+    ``summary``: a small value of the index's summary type, kept beside the segment. ``payload``: bytes of any size,
+    kept in a pack. ``details``: anything for the one who lays out the pack; never stored.
+    """
+
+    summary: Any
+    payload: bytes | None = None
+    details: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """The payloads of several blocks, laid out as one file.
+
+    ``data``: the logical bytes. ``chunk``: how many of them go between two checksums. For each sidecar, in order:
+    ``summaries`` (of the index's summary type) and ``spans`` ((offset, length) within ``data``, None without payload).
+    """
+
+    data: bytes
+    chunk: int
+    summaries: list[Any]
+    spans: list[Range | None]
+
+    @staticmethod
+    def concatenate(sidecars: Sequence[Sidecar], chunk: int = CHUNK) -> Pack:
+        """The payloads one after the other, summaries as they are."""
+        spans: list[Range | None] = []
+        end = 0
+        for sidecar in sidecars:
+            size = None if sidecar.payload is None else len(sidecar.payload)
+            spans.append(None if size is None else (end, size))
+            end += size or 0
+        data = b"".join(sidecar.payload for sidecar in sidecars if sidecar.payload is not None)
+        return Pack(data, chunk, [sidecar.summary for sidecar in sidecars], spans)
+
+
+def seal(data: bytes, chunk: int) -> bytes:
+    """The bytes of the file that holds ``data``: each chunk, and after it its checksum."""
+    if chunk < 1:
+        raise ValueError(f"a chunk of {chunk} bytes is too small: choose at least 1")
+    view = memoryview(data)
+    parts: list[bytes | memoryview] = []
+    for number, start in enumerate(range(0, len(view), chunk)):
+        piece = view[start : start + chunk]
+        parts += (piece, SUM.pack(_checksum(piece, number)))
+    return b"".join(parts)
+
+
+def sealed_size(size: int, chunk: int) -> int:
+    """The length of the file that holds ``size`` logical bytes."""
+    return size + SUM.size * -(-size // chunk)
+
+
+def logical_size(length: int, chunk: int) -> int:
+    """How many logical bytes a file of ``length`` bytes holds."""
+    return length - SUM.size * -(-length // (chunk + SUM.size))
+
+
+def _checksum(piece: bytes | memoryview, number: int) -> int:
+    return xxhash.xxh3_64_intdigest(piece, number) & 0xFFFFFFFF
+
+
+class PackPayload:
+    """Part of a pack, as if it were a file of its own: what ``fuse_index.plugin.Payload`` asks for.
+
+    ``length`` is that of the whole file; ``span`` the (offset, length) of this part, by default all of it.
+    """
+
+    def __init__(
+        self, store: Store, key: str, chunk: int, length: int, span: Range | None = None, cache: Cache = shared
+    ) -> None:
+        whole = logical_size(length, chunk) if chunk > 0 else -1
+        self.store, self.key, self.chunk, self.length, self.cache = store, key, chunk, length, cache
+        self.offset, self.size = (0, whole) if span is None else span
+        if whole < 0 or self.offset < 0 or self.size < 0 or self.offset + self.size > whole:
+            raise Corrupt(f"{store.url}/{key}: bytes {self.offset} to {self.offset + self.size} do not lie in its {length}")
+
+    def read(self, ranges: Sequence[Range]) -> list[bytes]:
+        """The bytes of each (offset, length), verified. Raises ValueError, NotFound, Corrupt or StorageError."""
+        for offset, length in ranges:
+            if offset < 0 or length < 0 or offset + length > self.size:
+                raise ValueError(f"bytes {offset} to {offset + length} of {self.key}: it has {self.size}")
+        absolute = [(self.offset + offset, length) for offset, length in ranges]
+        chunks = self._chunks({number for r in absolute for number in self._numbers(r)})
+        return [self._cut(r, chunks) for r in absolute]
+
+    def decoded(self, span: Range, decode: Callable[[bytes], Decoded], size: Callable[[Decoded], int]) -> Decoded:
+        """What ``decode`` makes of the bytes of one (offset, length), kept in memory as long as there is room. Raises as ``read``.
+
+        ``decode``: the same function each time, since what it made is kept under it. ``size``: bytes of what it made.
+        """
+        name = ("decoded", self.store.url, self.key, self.offset + span[0], span[1], decode)
+        return self.cache.get(name, lambda: decode(self.read([span])[0]), size)
+
+    def _numbers(self, span: Range) -> range:
+        offset, length = span
+        return range(offset // self.chunk, -(-(offset + length) // self.chunk)) if length else range(0)
+
+    def _cut(self, span: Range, chunks: Mapping[int, bytes]) -> bytes:
+        numbers = self._numbers(span)
+        if not numbers:
+            return b""
+        joined = chunks[numbers[0]] if len(numbers) == 1 else b"".join(chunks[number] for number in numbers)
+        start = span[0] - numbers[0] * self.chunk
+        return joined[start : start + span[1]]
+
+    def _chunks(self, numbers: Iterable[int]) -> dict[int, bytes]:
+        chunks: dict[int, bytes] = {}
+        missing = []
+        for number in sorted(numbers):
+            if (kept := self.cache.find(self._name(number))) is None:
+                missing.append(number)
+            else:
+                chunks[number] = kept
+        if missing:
+            places = [self._place(number) for number in missing]
+            for number, sealed in zip(missing, self.store.read_ranges(self.key, places), strict=True):
+                chunks[number] = self._verified(number, sealed)
+                self.cache.put(self._name(number), chunks[number], len(chunks[number]) + 200)
+        return chunks
+
+    def _name(self, number: int) -> tuple[str, str, str, int, int]:
+        return ("chunk", self.store.url, self.key, self.chunk, number)
+
+    def _place(self, number: int) -> Range:
+        stride = self.chunk + SUM.size
+        return (number * stride, min(stride, self.length - number * stride))
+
+    def _verified(self, number: int, sealed: bytes) -> bytes:
+        piece, checksum = sealed[: -SUM.size], sealed[-SUM.size :]
+        if len(sealed) != self._place(number)[1] or checksum != SUM.pack(_checksum(piece, number)):
+            raise Corrupt(f"{self.store.url}/{self.key}: chunk {number} fails its checksum; rebuild the index it belongs to")
+        return piece

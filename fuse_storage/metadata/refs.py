@@ -1,0 +1,230 @@
+"""Branches: which snapshot a name means now, and which it meant before.
+
+A branch is a chain of entries, one file per commit, created once and never changed, contiguous and never deleted: its
+head, and the log of all that happened. So a stale idea of the head is harmless: walk on from it. Nothing is listed to
+find the head; it is found by reading entries, from an advisory hint. Knows no snapshot's content.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import xxhash
+
+from fuse_storage.errors import Corrupt, FormatError, InvalidArgument, NotFound, StorageError, Unsupported
+from fuse_storage.metadata.file_ref import Reference
+from fuse_storage.store.store import Store
+
+MAIN = "main"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+PARALLEL = 32
+"""Entries that are read at once while walking through history."""
+
+TICK = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class RefEntry:
+    """One commit to a branch.
+
+    ``kind``: "snapshot", or "tombstone" where the branch was dropped (then there is no snapshot). ``parent``: the
+    commit before. ``timestamp`` (UTC) is later than the parent's, whatever the clocks of the writers say.
+    """
+
+    kind: str
+    sequence: int
+    commit_id: str
+    parent: str | None
+    timestamp: datetime
+    operation: str
+    snapshot_id: str | None = None
+    reference: Reference | None = None
+
+    def __str__(self) -> str:
+        return f"{self.operation} (commit {self.commit_id}, number {self.sequence}, {written(self.timestamp)})"
+
+    def encode(self) -> bytes:
+        """Bytes unique to this commit: JSON for people, with a checksum for machines."""
+        found: dict[str, Any] = {
+            "kind": self.kind, "sequence": self.sequence, "commit": self.commit_id, "parent": self.parent,
+            "timestamp": written(self.timestamp), "operation": self.operation,
+        }  # fmt: skip
+        if self.reference is not None:
+            found["snapshot"] = {"id": self.snapshot_id, **self.reference.to_json()}
+        return sealed(found)
+
+    @staticmethod
+    def decode(data: bytes, where: str) -> RefEntry:
+        """Raises Unsupported for a kind of a newer version, Corrupt for bytes that are not as they were written."""
+        found = opened(data, where)
+        if (kind := found.get("kind")) not in ("snapshot", "tombstone"):
+            raise Unsupported(f"{where} is an entry of kind {kind!r}, which this version does not know: upgrade fuse-index")
+        try:
+            timestamp = datetime.fromisoformat(found["timestamp"])
+            entry = RefEntry(kind, found["sequence"], found["commit"], found["parent"], timestamp, found["operation"])
+            if kind == "tombstone":
+                return entry
+            held = found["snapshot"]
+            return RefEntry(
+                kind, entry.sequence, entry.commit_id, entry.parent, timestamp, entry.operation, held["id"], Reference.from_json(held)
+            )
+        except (LookupError, TypeError, ValueError) as problem:
+            raise FormatError(f"{where} is no entry of a branch: {problem!r}") from problem
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """The chain of one branch. Raises NotFound where there is none of this name."""
+
+    store: Store
+    name: str
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "branch")
+
+    def key(self, sequence: int) -> str:
+        return f"_refs/branch/{self.name}/{sequence:020}.json"
+
+    def find(self, sequence: int) -> RefEntry | None:
+        """The entry with this number, or None if the branch is not that long."""
+        data = self._read(sequence)
+        return None if data is None else self._decoded(sequence, data)
+
+    def entry(self, sequence: int) -> RefEntry:
+        found = self.find(sequence)
+        if found is None:
+            raise Corrupt(f"{self.store.url}/{self.key(sequence)} is missing from the midst of its branch: restore it from a copy")
+        return found
+
+    def head(self, known: RefEntry | None = None) -> RefEntry:
+        """The newest entry. ``known``: one of the branch, from which to go on."""
+        low, data = self._begun() if known is None else (known.sequence, b"")
+        step = 1
+        while (further := self._read(low + step)) is not None:
+            low, data, step = low + step, further, step * 2
+        missing = low + step
+        while missing - low > 1:
+            middle = (low + missing) // 2
+            if (further := self._read(middle)) is None:
+                missing = middle
+            else:
+                low, data = middle, further
+        return known if known is not None and low == known.sequence else self._decoded(low, data)
+
+    def newest(self) -> RefEntry | None:
+        """The newest entry, a tombstone too; None if there never was such a branch."""
+        return self.head() if self.find(1) is not None else None
+
+    def create(self, entry: RefEntry) -> None:
+        """Commit: nothing else makes a snapshot visible. Raises AlreadyExists if someone else's entry is there."""
+        self.store.create(self.key(entry.sequence), entry.encode())
+
+    def note(self, sequence: int) -> None:
+        """Tell later readers where the head was. Advisory, so a failure is of no account."""
+        with suppress(StorageError):
+            self.store.create(self._hint, str(sequence).encode(), overwrite=True)
+
+    def walk(self, newest: int, oldest: int = 1) -> Iterator[RefEntry]:
+        """The entries from ``newest`` down to ``oldest``, a few read ahead."""
+        with ThreadPoolExecutor(PARALLEL, "fuse-refs") as pool:
+            for start in range(newest, oldest - 1, -PARALLEL):
+                yield from pool.map(self.entry, range(start, max(start - PARALLEL, oldest - 1), -1))
+
+    def at_time(self, when: datetime) -> RefEntry:
+        """The newest entry that is not later than ``when``."""
+        low, missing = 0, self.head().sequence + 1
+        found = None
+        while missing - low > 1:
+            middle = (low + missing) // 2
+            entry = self.entry(middle)
+            if entry.timestamp <= when:
+                low, found = middle, entry
+            else:
+                missing = middle
+        if found is None:
+            first = written(self.entry(1).timestamp)
+            raise NotFound(f"{self.store.url}: branch {self.name!r} began at {first}, after {written(when)}")
+        return found
+
+    @property
+    def _hint(self) -> str:
+        return f"_refs/branch/{self.name}/_hint"
+
+    def _begun(self) -> tuple[int, bytes]:
+        """Some entry that there is, the newest that the hint knows of."""
+        with suppress(StorageError, ValueError):
+            hinted = max(int(self.store.read(self._hint)[:20]), 1)
+            if (data := self._read(hinted)) is not None:
+                return hinted, data
+        if (data := self._read(1)) is None:
+            raise NotFound(f"{self.store.url} has no branch {self.name!r}")
+        return 1, data
+
+    def _read(self, sequence: int) -> bytes | None:
+        try:
+            return self.store.read(self.key(sequence))
+        except NotFound:
+            return None
+
+    def _decoded(self, sequence: int, data: bytes) -> RefEntry:
+        where = f"{self.store.url}/{self.key(sequence)}"
+        entry = RefEntry.decode(data, where)
+        if entry.sequence != sequence:
+            raise Corrupt(f"{where} says that it is number {entry.sequence}: it was copied from elsewhere")
+        return entry
+
+
+def next_timestamp(parent: datetime | None, now: datetime | None = None) -> datetime:
+    """Now, or just after the parent's time where this writer's clock is behind."""
+    now = now or datetime.now(UTC)
+    return now if parent is None else max(now, parent + TICK)
+
+
+def is_id(text: str) -> bool:
+    return re.fullmatch(r"[0-9a-f]{32}", text) is not None
+
+
+def is_time(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def check_name(name: str, what: str) -> None:
+    """Raises InvalidArgument for what cannot name a branch or a tag."""
+    if NAME.fullmatch(name) is None:
+        raise InvalidArgument(f"{name!r} is no name for a {what}: use up to 100 letters, digits and . _ - and begin with a letter or digit")
+
+
+def written(time: datetime) -> str:
+    """The time as files hold it: UTC, to the microsecond."""
+    return time.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def sealed(found: Mapping[str, Any]) -> bytes:
+    """JSON with a checksum of all the rest as its last member."""
+    return json.dumps({**found, "checksum": _checksum(found)}, indent=2, ensure_ascii=False).encode() + b"\n"
+
+
+def opened(data: bytes, where: str) -> dict[str, Any]:
+    """What ``sealed`` wrote. Raises Corrupt."""
+    try:
+        found = json.loads(data)
+        if found.pop("checksum") == _checksum(found):
+            return dict(found)
+    except (ValueError, LookupError, AttributeError, TypeError) as problem:
+        raise Corrupt(f"{where} cannot be read: restore it from a copy") from problem
+    raise Corrupt(f"{where} fails its checksum: restore it from a copy")
+
+
+def _checksum(found: Mapping[str, Any]) -> str:
+    return xxhash.xxh3_128_hexdigest(json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode())

@@ -1,0 +1,243 @@
+"""What is in a segment, and in a list of segments: columns of metadata, one row for each block, zone or segment.
+
+Statistics of a column are kept under its id, ``c.<id>.min`` and so on; what an index definition knows of a segment under
+its key, ``x.<key>.path`` and so on. Rows of a segment that is not committed yet travel as a ``StagedSegment``.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fuse_storage import statistics
+from fuse_storage.errors import Corrupt
+from fuse_storage.metadata import metadata_table
+from fuse_storage.metadata.file_ref import Reference
+from fuse_storage.metadata.refs import written
+from fuse_storage.metadata.snapshot import Snapshot
+from fuse_storage.schema.schema import Schema
+from fuse_storage.statistics import ColumnStatistics
+from fuse_storage.store.cache import Cache, shared
+from fuse_storage.store.store import Store
+
+MAX_BLOCKS = 1000
+"""Blocks of a segment: enough that a million of them are a thousand files, few enough that one file is read quickly."""
+
+BLOCK = pa.schema([
+    ("id", pa.string()),
+    ("location", pa.string()),  # null: where blocks of this table are; else the URL of a clone's block
+    ("format", pa.string()),
+    ("row_count", pa.int64()),
+    ("live_rows", pa.int64()),  # fewer than row_count once rows can be deleted without rewriting
+    ("stats_exact", pa.bool_()),
+    ("size", pa.int64()),
+    ("hash", pa.string()),
+    ("footer_offset", pa.int64()),
+    ("footer_length", pa.int64()),
+    ("zone_rows", pa.list_(pa.field("element", pa.int64()))),
+    ("schema_id", pa.int32()),
+    ("first_row_id", pa.int64()),  # null: to be counted from the segment's
+    ("added_by", pa.int64()),  # null: the segment's
+    ("level", pa.int32()),
+    # reserved: null in this version
+    ("bucket", pa.int32()),
+    ("partition", pa.string()),
+    ("deletion_vector", pa.string()),
+    ("key_metadata", pa.binary()),
+    ("log_offsets", pa.string()),
+])  # fmt: skip
+"""A block's row, besides statistics."""
+
+SEGMENT = pa.schema([
+    ("id", pa.string()),
+    ("length", pa.int64()),
+    ("hash", pa.string()),
+    ("zones_length", pa.int64()),  # null: there is no zones file
+    ("zones_hash", pa.string()),
+    ("row_count", pa.int64()),
+    ("live_rows", pa.int64()),
+    ("block_count", pa.int64()),
+    ("zone_count", pa.int64()),
+    ("size", pa.int64()),  # of the blocks' files
+    ("schema_ids", pa.list_(pa.field("element", pa.int32()))),  # that its blocks were written with
+    ("first_row_id", pa.int64()),
+    ("added_by", pa.int64()),
+])  # fmt: skip
+"""A segment's row in the list, besides statistics and sidecars."""
+
+HOT: metadata_table.Group = ("row_count", "schema_id")
+"""Columns of blocks that every plan needs: read whenever a segment is opened at all."""
+
+
+def block_path(id: str) -> str:
+    return f"_b/{id}.parquet"
+
+
+def segment_path(id: str) -> str:
+    return f"_sg/{id}.parquet"
+
+
+def zones_path(id: str) -> str:
+    return f"_sg/{id}.zones.parquet"
+
+
+def list_path(snapshot_id: str) -> str:
+    return f"_ss/{snapshot_id}.parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class StagedSegment:
+    """A segment that is written but not committed. Small and picklable; the rows themselves are in files.
+
+    ``started``: when its writer began (UTC). ``row``: its row in the list, packed.
+    """
+
+    id: str
+    schema_id: int
+    row_count: int
+    block_count: int
+    started: datetime
+    row: bytes
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id, "schema_id": self.schema_id, "row_count": self.row_count, "block_count": self.block_count,
+            "started": written(self.started), "row": base64.b64encode(self.row).decode(),
+        }  # fmt: skip
+
+    @staticmethod
+    def from_json(found: Mapping[str, Any]) -> StagedSegment:
+        started, row = datetime.fromisoformat(found["started"]), base64.b64decode(found["row"])
+        return StagedSegment(found["id"], found["schema_id"], found["row_count"], found["block_count"], started, row)
+
+
+def packed_row(row: pa.Table) -> bytes:
+    """One row of a list as bytes."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, row.schema) as stream:
+        stream.write_table(row)
+    return zlib.compress(bytes(sink.getvalue()), 1)  # as a whole: a hundred small buffers one by one take 50 times as long
+
+
+def unpacked_row(data: bytes) -> pa.Table:
+    return pa.ipc.open_stream(zlib.decompress(data)).read_all()
+
+
+def beside(row: pa.Table, more: bytes) -> pa.Table:
+    """A row of a list, with the columns of another, which come instead of its own of these names."""
+    found = unpacked_row(more)
+    kept = row.drop_columns([name for name in found.column_names if metadata_table.has(row, name)])
+    for name, column in zip(found.column_names, found.columns, strict=True):
+        kept = kept.append_column(name, column)
+    return kept
+
+
+def segment_row(
+    id: str, segment: Reference, zones: Reference | None, blocks: pa.Table, schema: Schema, added_by: int | None = None
+) -> pa.Table:
+    """The row in the list of a segment with these blocks: sums, and the union of their statistics."""
+    counts = blocks.column("row_count").to_numpy()
+    columns: dict[str, pa.Array] = {
+        "id": [id], "length": [segment.length], "hash": [segment.hash],
+        "zones_length": [None if zones is None else zones.length], "zones_hash": [None if zones is None else zones.hash],
+        "row_count": [int(counts.sum())], "live_rows": [pc.sum(blocks.column("live_rows")).as_py()], "block_count": [len(blocks)],
+        "zone_count": [pc.sum(pc.list_value_length(blocks.column("zone_rows"))).as_py()], "size": [pc.sum(blocks.column("size")).as_py()],
+        "schema_ids": [sorted(pc.unique(blocks.column("schema_id")).to_pylist())], "first_row_id": [None], "added_by": [added_by],
+    }  # fmt: skip
+    columns = {field.name: pa.array(columns[field.name], field.type) for field in SEGMENT}
+    whole = np.array([0, len(blocks)])
+    for _, field in schema.leaves():
+        found = statistics.decode(blocks, field.id, field.type)
+        if found is not None:
+            columns |= statistics.encode(field.id, statistics.reduce(found, whole, counts))
+    return pa.table(columns)
+
+
+def statistics_columns(schema: Schema, units: pa.Table) -> dict[str, pa.Array]:
+    """The statistics of these units (rows of segments or zones) in the present types; null where nothing is known."""
+    columns: dict[str, pa.Array] = {}
+    for _, field in schema.leaves():
+        found = statistics.decode(units, field.id, field.type)
+        columns |= statistics.encode(field.id, found or ColumnStatistics.unknown(field.type, len(units)))
+    return columns
+
+
+def listed(rows: Iterable[pa.Table], schema: Schema, keys: Iterable[str]) -> pa.Table:
+    """One list of these rows: statistics of the columns that there are, sidecars of the definitions that there are."""
+    parts = [_typed(part, schema) for part in _alike(rows)]
+    whole = pa.concat_tables([SEGMENT.empty_table(), *parts], promote_options="default")
+    kept = [*SEGMENT.names, *(name for name in whole.column_names if name.startswith("c."))]
+    kept += [name for key in sorted(keys) for name in sidecar_columns(key) if metadata_table.has(whole, name)]
+    return whole.select(kept).combine_chunks()
+
+
+def _alike(rows: Iterable[pa.Table]) -> list[pa.Table]:
+    """The same rows in as few tables as there are changes of columns."""
+    runs: list[list[pa.Table]] = []
+    for part in rows:
+        if runs and part.schema.equals(runs[-1][0].schema):
+            runs[-1].append(part)
+        else:
+            runs.append([part])
+    return [pa.concat_tables(run).combine_chunks() for run in runs]
+
+
+def _typed(rows: pa.Table, schema: Schema) -> pa.Table:
+    columns = {name: rows.column(name) for name in SEGMENT.names}
+    columns |= statistics_columns(schema, rows)
+    columns |= {name: rows.column(name) for name in rows.column_names if name.startswith("x.")}
+    return pa.table(columns)
+
+
+def sidecar_columns(key: str) -> list[str]:
+    """The columns of a list that say what the definition with this key knows of each segment.
+
+    The reference of its ``_x`` file, how many blocks are indexed, the bytes of it and its payloads, and the roll-up.
+    """
+    return [f"x.{key}.{part}" for part in ("path", "length", "hash", "indexed", "size", "roll_up")]
+
+
+def read_list(store: Store, snapshot: Snapshot, cache: Cache = shared) -> pa.Table:
+    """The list of a snapshot's segments. Raises NotFound, Corrupt or StorageError."""
+    if snapshot.segments is None:
+        return SEGMENT.empty_table()
+    part = metadata_table.Part(snapshot.segments, snapshot.segment_count)
+    found = metadata_table.read_whole(store, part, cache)
+    if missing := [name for name in SEGMENT.names if not metadata_table.has(found, name)]:
+        raise Corrupt(f"{store.url}/{snapshot.segments.path} lacks column {missing[0]!r}: it is no list of segments")
+    return found
+
+
+def parts(rows: pa.Table) -> list[metadata_table.Part]:
+    """The segment files that rows of a list refer to."""
+    columns = (rows.column(name).to_pylist() for name in ("id", "length", "hash", "block_count"))
+    return [metadata_table.Part(Reference(segment_path(id), length, hash), count) for id, length, hash, count in zip(*columns, strict=True)]
+
+
+def zone_parts(rows: pa.Table) -> list[metadata_table.Part | None]:
+    """The zones files that rows of a list refer to; None where there is none."""
+    columns = (rows.column(name).to_pylist() for name in ("id", "zones_length", "zones_hash", "zone_count"))
+    return [
+        None if length is None else metadata_table.Part(Reference(zones_path(id), length, hash), count)
+        for id, length, hash, count in zip(*columns, strict=True)
+    ]
+
+
+def sidecar_parts(rows: pa.Table, key: str) -> list[metadata_table.Part | None]:
+    """The ``_x`` files of this definition that rows of a list refer to; None where there is none."""
+    path, length, hash, *_ = sidecar_columns(key)
+    if not metadata_table.has(rows, path):
+        return [None] * len(rows)
+    columns = (rows.column(name).to_pylist() for name in (path, length, hash, "block_count"))
+    return [
+        None if path is None else metadata_table.Part(Reference(path, length, hash), count)
+        for path, length, hash, count in zip(*columns, strict=True)
+    ]

@@ -1,0 +1,156 @@
+"""Writing what indexes know: payloads into packs, rows into one ``_x`` file for each segment.
+
+A writer takes sidecars block by block, of one index. Packs may hold payloads of several segments, so the files of a
+segment are written as soon as the last pack of its payloads is. Memory is bounded by one pack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fuse_storage.errors import StorageError
+from fuse_storage.metadata import metadata_table
+from fuse_storage.metadata.file_ref import created, new_id
+from fuse_storage.metadata.pack import Pack, Sidecar, seal
+from fuse_storage.metadata.segment import packed_row, sidecar_columns
+from fuse_storage.metadata.sidecar import FIXED, StagedSidecars, pack_path, sidecar_path
+from fuse_storage.store.store import Store
+
+PACK_BYTES = 64 << 20
+"""Payload bytes after which a pack is written: what a writer keeps in memory."""
+PACK_SIDECARS = 1000
+"""Sidecars after which a pack is written, however small they are."""
+
+
+class SidecarBuilder(Protocol):
+    """One index, to those who do not know what indexes are. Picklable; used from several threads."""
+
+    @property
+    def key(self) -> str:
+        """The hash of its definition, under which all that it builds is kept."""
+        ...
+
+    @property
+    def version(self) -> int: ...
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The logical columns of which it needs the rows."""
+        ...
+
+    @property
+    def summary_type(self) -> pa.DataType: ...
+
+    @property
+    def roll_up_type(self) -> pa.DataType: ...
+
+    def build(self, rows: pa.Table, zones: npt.NDArray[np.int64]) -> Sidecar | None:
+        """What it knows of one block, zone z of which is ``rows[zones[z]:zones[z + 1]]``; None: not indexed."""
+        ...
+
+    def pack(self, sidecars: Sequence[Sidecar]) -> Pack | None:
+        """Lay payloads out as one file; None: it cannot, so none of these blocks is indexed."""
+        ...
+
+    def roll_up(self, summaries: pa.Array) -> pa.Scalar | None:
+        """What it knows of a whole segment, from the summaries of its blocks (null: not indexed); None: nothing."""
+        ...
+
+
+@dataclass
+class SidecarWriter:
+    """Takes the sidecars of one index, block by block and segment by segment. Used by one thread."""
+
+    store: Store
+    builder: SidecarBuilder
+    pack_bytes: int = PACK_BYTES
+    _written: list[str] = field(default_factory=list)
+    _rows: list[dict[str, Any]] = field(default_factory=list)
+    _pending: list[tuple[dict[str, Any], Sidecar]] = field(default_factory=list)
+    _pending_bytes: int = 0
+    _ended: list[tuple[str, list[dict[str, Any]]]] = field(default_factory=list)
+    _staged: list[StagedSidecars] = field(default_factory=list)
+
+    def add(self, sidecar: Sidecar | None) -> None:
+        """The next block's; None: not indexed, or left as it is where it already was."""
+        row: dict[str, Any] = {"indexed": sidecar is not None}
+        self._rows.append(row)
+        if sidecar is None:
+            return
+        self._pending.append((row, sidecar))
+        self._pending_bytes += len(sidecar.payload or b"")
+        if self._pending_bytes >= self.pack_bytes or len(self._pending) >= PACK_SIDECARS:
+            self._flush()
+
+    def end_segment(self, id: str) -> None:
+        """The blocks since the last call were all that are in this segment."""
+        rows, self._rows = self._rows, []
+        self._ended.append((id, rows))
+
+    def finish(self) -> list[StagedSidecars]:
+        """Write what is left. Of segments without any indexed block there is nothing to stage."""
+        if self._rows:
+            raise StorageError(f"{len(self._rows)} sidecars belong to no segment: call end_segment first")
+        self._flush()
+        return self._staged
+
+    def abort(self) -> None:
+        """Delete what was written. Not after ``finish``: then it may be committed already."""
+        self.store.delete(self._written)
+
+    def _flush(self) -> None:
+        if self._pending:
+            self._write_pack([sidecar for _, sidecar in self._pending], [row for row, _ in self._pending])
+            self._pending, self._pending_bytes = [], 0
+        for segment, rows in self._ended:
+            if any(row["indexed"] for row in rows):
+                self._staged.append(self._write_rows(segment, rows))
+        self._ended = []
+
+    def _write_pack(self, sidecars: Sequence[Sidecar], rows: Sequence[dict[str, Any]]) -> None:
+        pack = self.builder.pack(sidecars)
+        if pack is None:
+            for row in rows:
+                row["indexed"] = False
+            return
+        data = seal(pack.data, pack.chunk) if pack.data else b""
+        path = pack_path(self.builder.key, new_id())
+        if data:
+            self._create(path, data)
+        for row, summary, span in zip(rows, pack.summaries, pack.spans, strict=True):
+            row |= {"version": self.builder.version, "summary": summary.as_py() if isinstance(summary, pa.Scalar) else summary}
+            if span is not None and data:
+                row |= {"pack": path, "offset": span[0], "length": span[1], "chunk": pack.chunk, "pack_length": len(data)}
+
+    def _write_rows(self, segment: str, rows: Sequence[dict[str, Any]]) -> StagedSidecars:
+        kinds = {**FIXED, "summary": self.builder.summary_type}
+        table = pa.table({name: pa.array([row.get(name) for row in rows], type) for name, type in kinds.items()})
+        staged = stage(self.store, segment, self.builder.key, table, self.builder)
+        self._written.append(staged.reference.path)
+        return staged
+
+    def _create(self, path: str, data: bytes) -> None:
+        self._written.append(path)
+        self.store.create(path, data)
+
+
+def stage(store: Store, segment: str, key: str, rows: pa.Table, builder: SidecarBuilder | None) -> StagedSidecars:
+    """Write the ``_x`` file of a segment, and what the list is to say of it. Without a builder there is no roll-up."""
+    reference = created(store, sidecar_path(segment, key, new_id()), metadata_table.encode(rows, any_types=True))
+    roll_up = None if builder is None else builder.roll_up(metadata_table.flat(rows, "summary"))
+    kind = pa.null() if builder is None else builder.roll_up_type
+    indexed = int(pc.sum(rows.column("indexed")).as_py() or 0)
+    size = reference.length + int(metadata_table.numbers(rows, "length").sum())
+    values = [
+        pa.array([reference.path]), pa.array([reference.length]), pa.array([reference.hash]), pa.array([indexed]), pa.array([size]),
+        pa.array([None if roll_up is None else roll_up.as_py()], kind),
+    ]  # fmt: skip
+    row = pa.table(dict(zip(sidecar_columns(key), values, strict=True)))
+    return StagedSidecars(segment, key, reference, indexed, packed_row(row))

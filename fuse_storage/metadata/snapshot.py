@@ -1,0 +1,193 @@
+"""Snapshots: all that a version of the table is, in one JSON file that a person can read.
+
+A reader refuses, by name, a format version or a reader feature that it does not know; a writer feature that it does not
+know makes the table read-only. Knows segments only as a reference to the list of them.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any
+
+from fuse_storage.errors import FormatError, Unsupported
+from fuse_storage.metadata.file_ref import Reference
+from fuse_storage.metadata.refs import written
+from fuse_storage.schema.schema import Schema
+
+FORMAT = "fuse-index table"
+FORMAT_VERSION = 1
+READER_FEATURES: frozenset[str] = frozenset(["shared-files"])
+"""Features of later format versions that this version reads."""
+WRITER_FEATURES: frozenset[str] = frozenset()
+"""Features that this version keeps intact when it writes."""
+CLUSTER_METHODS = ("linear", "zorder", "hilbert")
+"""How rows are ordered by several columns; the property ``cluster_method`` says which, and the first is the default."""
+
+KEY_PROPERTY = "key_ids"
+"""The property that holds the ids of the columns that identify a row. A property, since every writer keeps those."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One version of a table; never changes.
+
+    ``sequence``: the number of the commit that made it, ``parent``: the snapshot before. ``timestamp`` is UTC.
+    ``schemas`` are all that any block was written with, by id; ``names`` all that a column (by id) was ever called.
+    ``definitions``: by name, JSON-able, with a "key" each; what they mean is for others to know. ``applications``: the
+    last version that each application wrote. ``bytes``: of all blocks' files. ``next_row_id``: what the next row gets.
+    ``same_rows``: its commit left all rows as they were, and at most moved them to other blocks; False: who knows.
+    """
+
+    id: str
+    sequence: int
+    branch: str
+    commit_id: str
+    parent: str | None
+    timestamp: datetime
+    operation: str
+    schema_id: int
+    schemas: Mapping[int, Schema]
+    last_column_id: int
+    names: Mapping[int, tuple[str, ...]]
+    cluster_ids: tuple[int, ...] = ()
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    definitions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    applications: Mapping[str, int] = field(default_factory=dict)
+    summary: Mapping[str, Any] = field(default_factory=dict)
+    row_count: int = 0
+    block_count: int = 0
+    segment_count: int = 0
+    bytes: int = 0
+    next_row_id: int = 0
+    same_rows: bool = False
+    segments: Reference | None = None
+    reader_features: tuple[str, ...] = ()
+    writer_features: tuple[str, ...] = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Snapshot.decode, (self.encode(), self.path)
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that readers see."""
+        return self.schemas[self.schema_id]
+
+    @property
+    def cluster_by(self) -> tuple[str, ...]:
+        """The names of the columns by which rows are best kept together."""
+        paths = {field.id: ".".join(path) for path, field in self.schema.leaves()}
+        return tuple(paths[id] for id in self.cluster_ids)
+
+    @property
+    def cluster_method(self) -> str:
+        """One of ``CLUSTER_METHODS``, or what a newer version calls one of its own."""
+        return str(self.properties.get("cluster_method", CLUSTER_METHODS[0]))
+
+    @property
+    def key_ids(self) -> tuple[int, ...]:
+        """The ids of the columns that identify a row; none if the table says nothing of it, or nothing that holds any more."""
+        found, known = self.properties.get(KEY_PROPERTY, ()), {field.id for field in self.schema.fields}
+        return tuple(found) if isinstance(found, list) and known.issuperset(found) else ()
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The names of the columns that identify a row. Nothing sees to it that they do."""
+        return tuple(self.schema.by_id(id).name for id in self.key_ids)
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """The keys of all definitions: sidecars of others are not kept."""
+        return frozenset(str(definition["key"]) for definition in self.definitions.values())
+
+    @property
+    def path(self) -> str:
+        return snapshot_path(self.id)
+
+    def refuse_writing(self) -> None:
+        """Raise Unsupported if a write by this version could break what a newer one relies on."""
+        if unknown := sorted(set(self.writer_features) - WRITER_FEATURES):
+            raise Unsupported(f"writing to this table needs {_listed(unknown)}, unknown to this version: it is read-only until you upgrade")
+
+    def encode(self) -> builtins.bytes:
+        """JSON, the most asked-for things first."""
+        names = {str(id): list(names) for id, names in self.names.items()}
+        found = {
+            "format": FORMAT, "format_version": FORMAT_VERSION,
+            "reader_features": list(self.reader_features), "writer_features": list(self.writer_features),
+            "id": self.id, "parent": self.parent, "branch": self.branch, "sequence": self.sequence, "commit": self.commit_id,
+            "timestamp": written(self.timestamp), "operation": self.operation, "summary": dict(self.summary),
+            "rows": self.row_count, "blocks": self.block_count, "bytes": self.bytes, "next_row_id": self.next_row_id,
+            "same_rows": self.same_rows,
+            "segments": {"count": self.segment_count, "list": None if self.segments is None else self.segments.to_json()},
+            "cluster_by": list(self.cluster_ids), "properties": dict(self.properties),
+            "definitions": {name: dict(definition) for name, definition in self.definitions.items()},
+            "applications": dict(self.applications),
+            "schema": self.schema_id, "schemas": [schema.to_json() for schema in self.schemas.values()],
+            "last_column_id": self.last_column_id, "names": names,
+        }  # fmt: skip
+        return json.dumps(found, indent=2, ensure_ascii=False).encode() + b"\n"
+
+    @staticmethod
+    def decode(data: builtins.bytes, where: str) -> Snapshot:
+        """Raises Unsupported for what is newer than this version, FormatError for what is no snapshot."""
+        try:
+            found = json.loads(data)
+            _refuse_newer(found)
+            return _decoded(found)
+        except FormatError as problem:
+            raise type(problem)(f"{where}: {problem}") from problem
+        except (LookupError, TypeError, ValueError, AttributeError) as problem:
+            raise FormatError(f"{where} is no snapshot: {problem!r}") from problem
+
+
+def snapshot_path(id: str) -> str:
+    return f"_ss/{id}.json"
+
+
+def _decoded(found: Mapping[str, Any]) -> Snapshot:
+    schemas = {schema["id"]: Schema.from_json(schema) for schema in found["schemas"]}
+    listed = found["segments"]["list"]
+    return Snapshot(
+        id=found["id"], sequence=found["sequence"], branch=found["branch"], commit_id=found["commit"], parent=found["parent"],
+        timestamp=datetime.fromisoformat(found["timestamp"]), operation=found["operation"], summary=_frozen(found["summary"]),
+        row_count=found["rows"], block_count=found["blocks"], bytes=found["bytes"], next_row_id=found["next_row_id"],
+        same_rows=found.get("same_rows") is True,
+        segment_count=found["segments"]["count"], segments=None if listed is None else Reference.from_json(listed),
+        schema_id=found["schema"], schemas=_frozen(schemas), last_column_id=found["last_column_id"],
+        names=_frozen({int(id): tuple(names) for id, names in found["names"].items()}),
+        cluster_ids=tuple(found["cluster_by"]), properties=_frozen(found["properties"]),
+        definitions=_frozen(found["definitions"]), applications=_frozen(found["applications"]),
+        reader_features=tuple(found["reader_features"]), writer_features=tuple(found["writer_features"]),
+    )  # fmt: skip
+
+
+def _frozen(found: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    return MappingProxyType(dict(found))
+
+
+def place_of(data: builtins.bytes, where: str) -> tuple[str, int]:
+    """Which entry of which branch a snapshot says it belongs to, before anything of it is believed."""
+    try:
+        found = json.loads(data)
+        return str(found["branch"]), int(found["sequence"])
+    except (LookupError, TypeError, ValueError) as problem:
+        raise FormatError(f"{where} is no snapshot: {problem!r}") from problem
+
+
+def _refuse_newer(found: Mapping[str, Any]) -> None:
+    if found["format"] != FORMAT:
+        raise FormatError(f"it is of format {found['format']!r}, not {FORMAT!r}")
+    if found["format_version"] > FORMAT_VERSION:
+        version = found["format_version"]
+        raise Unsupported(f"it is of format version {version}, and this version knows {FORMAT_VERSION}: upgrade fuse-index to read it")
+    if unknown := sorted(set(found["reader_features"]) - READER_FEATURES):
+        raise Unsupported(f"reading this table needs {_listed(unknown)}, unknown to this version: upgrade fuse-index")
+
+
+def _listed(features: Iterable[str]) -> str:
+    return ", ".join(f"feature {name!r}" for name in features)

@@ -1,0 +1,51 @@
+"""A file of which only some bytes are here."""
+
+from __future__ import annotations
+
+import io
+from bisect import bisect_right
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from fuse_storage.store.ranges import Range
+
+
+class Sparse(io.RawIOBase):
+    """What was fetched, at its own offsets."""
+
+    def __init__(self, spans: Sequence[Range], fetched: Sequence[bytes]) -> None:
+        self.starts = [offset for offset, _ in spans]
+        self.fetched = fetched
+        self.position = 0
+
+    def view(self, offset: int, length: int) -> memoryview:
+        """These bytes, or as many of them as are here."""
+        place = max(bisect_right(self.starts, offset) - 1, 0)
+        start = offset - self.starts[place]
+        return memoryview(self.fetched[place])[start : start + length]
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self.position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self.position = offset if whence == io.SEEK_SET else self.position + offset if whence == io.SEEK_CUR else self.size() + offset
+        return self.position
+
+    def size(self) -> int:
+        return self.starts[-1] + len(self.fetched[-1])
+
+    def read_buffer(self, size: int) -> pa.Buffer:
+        """Arrow asks for this in place of ``read``, and copies nothing then."""
+        found = self.view(self.position, size)
+        self.position += len(found)
+        return pa.py_buffer(found)
+
+    def read(self, size: int = -1) -> bytes:
+        return bytes(self.read_buffer(size))

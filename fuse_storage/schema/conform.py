@@ -1,0 +1,135 @@
+"""Rows made to fit the columns of a table, by name and without loss, or refused.
+
+A value is never parsed, rounded or given a time zone on the way: whoever wants that casts first and knows it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as is_
+
+from fuse_storage.errors import SchemaError
+from fuse_storage.schema import types
+from fuse_storage.schema.schema import Field, Schema
+
+
+def conform(rows: pa.Table | pa.RecordBatch, schema: Schema) -> pa.Table:
+    """The same rows in the logical schema, its order and its types. Raises SchemaError naming the column."""
+    table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
+    if len(set(table.column_names)) != table.num_columns:
+        twice = next(name for name in table.column_names if table.column_names.count(name) > 1)
+        raise SchemaError(f"the rows have more than one column called {twice!r}: rename one")
+    if missing := [name for name in schema.names if name not in table.column_names]:
+        raise SchemaError(f"the rows lack column {missing[0]!r}: they have {table.column_names}; add it, of nulls if need be")
+    if unknown := [name for name in table.column_names if name not in schema.names]:
+        raise SchemaError(f"the rows have a column {unknown[0]!r} that the table lacks: it has {schema.names}")
+    columns = [_conformed(table.column(field.name), field) for field in schema.fields]
+    return pa.Table.from_arrays(columns, schema=schema.arrow)
+
+
+def _conformed(column: pa.ChunkedArray, field: Field) -> pa.ChunkedArray:
+    if column.type != field.type:
+        _check_types(column.type, field, field.name)
+    for chunk in column.chunks:
+        _check_nulls(chunk, field, field.name)
+    if column.type != field.type:
+        try:
+            column = _cast(column, field.type)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as refusal:
+            raise SchemaError(f"column {field.name!r} is {field.type}, and not all of its {column.type} values fit: {refusal}") from refusal
+    return column
+
+
+def _cast(column: pa.ChunkedArray, type: pa.DataType) -> pa.ChunkedArray:
+    if is_.is_integer(column.type) and is_.is_decimal(type):
+        # Arrow asks for room for any integer before it looks at the values; so make room first
+        column = pc.cast(column, pa.decimal128(38, type.scale))
+    return pc.cast(column, type)
+
+
+def _check_types(given: pa.DataType, field: Field, where: str) -> None:
+    """Raise SchemaError unless values of the given type can be held exactly, value by value."""
+    if field.children and not is_.is_null(given):
+        parts = _parts(types.stored(given, where), field)
+        if parts is None:
+            raise SchemaError(f"column {where!r} is {field.type}, and the rows have {given}: their fields differ")
+        for part, child in zip(parts, field.children, strict=True):
+            _check_types(part, child, f"{where}.{child.name}")
+    elif not _plain_fits(given, field.type, where):
+        raise SchemaError(f"column {where!r} is {field.type}, and the rows have {given}: cast it first")
+
+
+def _parts(given: pa.DataType, field: Field) -> list[pa.DataType] | None:
+    if types.name_of(given) != types.name_of(field.type):
+        return None
+    if is_.is_map(given):
+        return [given.key_type, given.item_type]
+    if not is_.is_struct(given):
+        return [given.value_type]
+    names = [part.name for part in given]
+    return [part.type for part in given] if names == [child.name for child in field.children] else None
+
+
+def _plain_fits(given: pa.DataType, wanted: pa.DataType, where: str) -> bool:
+    if is_.is_null(given):
+        return True
+    kept = types.stored(given, where)
+    if kept == wanted:
+        return True
+    numbers = (is_.is_integer(kept), is_.is_floating(kept), is_.is_decimal(kept))
+    into = (is_.is_integer(wanted), is_.is_floating(wanted), is_.is_decimal(wanted))
+    match numbers, into:
+        case (True, _, _), (True, _, _) | (_, True, _) | (_, _, True):
+            return True  # the cast itself refuses values that do not fit
+        case (_, True, _), (_, True, _):
+            return bool(kept.bit_width < wanted.bit_width)
+        case (_, _, True), (_, _, True) | (True, _, _):
+            return True
+    return False
+
+
+def _check_nulls(values: pa.Array, field: Field, where: str) -> None:
+    if not field.nullable and values.null_count:
+        raise SchemaError(f"column {where!r} is NOT NULL, and {values.null_count} rows have NULL in it")
+    if is_.is_null(values.type) or all(part.nullable for child in field.children for part in child.walk()):
+        return
+    present = values.drop_null()  # what a NULL struct has in its fields is of no account
+    for child, part in zip(field.children, nested(present), strict=True):
+        _check_nulls(part, child, f"{where}.{child.name}")
+
+
+def nested(values: pa.Array) -> list[pa.Array]:
+    """The arrays right below a nested one, those of a struct or of its elements, keys and values."""
+    if is_.is_struct(values.type):
+        return list(values.flatten())
+    if is_.is_map(values.type):
+        # keys and items of a slice are those of the whole, so they are cut by the slice's offsets
+        return [pa.ListArray.from_arrays(values.offsets, part).flatten() for part in (values.keys, values.items)]
+    return [values.flatten()]
+
+
+class _Renamed:
+    """A record batch that says to be of another schema, whose types differ in names only."""
+
+    def __init__(self, batch: pa.RecordBatch, schema: pa.Schema) -> None:
+        self.batch, self.schema = batch, schema
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
+        return self.schema.__arrow_c_schema__(), self.batch.__arrow_c_array__()[1]
+
+
+def renamed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The same columns under other names, nested ones too, without copying. The types must differ in names only."""
+    batches = [pa.record_batch(_Renamed(batch, schema)) for batch in rows.to_batches()]
+    return pa.Table.from_batches(batches, schema)
+
+
+def renamed_array(values: pa.Array, type: pa.DataType) -> pa.Array:
+    """The same values under other names within."""
+    if values.type == type:
+        return values
+    batch = pa.RecordBatch.from_arrays([values], [""])
+    return pa.record_batch(_Renamed(batch, pa.schema([("", type)]))).column(0)

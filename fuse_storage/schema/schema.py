@@ -1,0 +1,240 @@
+"""Columns with ids that are never reused.
+
+A column is known by its id; its name may change. Its physical name, under which Parquet files hold it, is chosen once
+and never reused, so that whoever matches by name can never take one column for another. Nested fields likewise.
+Knows nothing of files or snapshots.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as is_
+
+from fuse_storage.errors import SchemaError
+from fuse_storage.schema import types
+
+FIELD_ID = b"PARQUET:field_id"
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column, or a part of a nested one: a struct's fields, a list's ``element``, a map's ``key`` and ``value``.
+
+    ``type`` has logical names throughout. ``default`` is what rows written before the column came hold (JSON-able,
+    top level only; None is NULL). ``type_changed``: some files hold it in a narrower type.
+    """
+
+    id: int
+    name: str
+    physical: str
+    type: pa.DataType
+    nullable: bool = True
+    default: Any | None = None
+    children: tuple[Field, ...] = ()
+    type_changed: bool = False
+    comment: str | None = None
+
+    @property
+    def arrow(self) -> pa.Field:
+        """As readers see it."""
+        return pa.field(self.name, self.type, self.nullable)
+
+    @property
+    def stored(self) -> pa.Field:
+        """As Parquet files hold it: physical names, and ids as documentation for other engines."""
+        type = assemble(self.type, [child.stored for child in self.children])
+        return pa.field(self.physical, type, self.nullable, {FIELD_ID: str(self.id).encode()})
+
+    @property
+    def default_scalar(self) -> pa.Scalar:
+        """The default as a value of this type; null where there is none."""
+        return pa.scalar(types.decode_default(self.default, self.type), self.type)
+
+    @property
+    def is_leaf(self) -> bool:
+        return not self.children
+
+    def walk(self) -> Iterator[Field]:
+        """This field and all below it."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def to_json(self) -> dict[str, Any]:
+        """Readable, and stable; what is at its default is left out."""
+        found: dict[str, Any] = {"id": self.id, "name": self.name, "type": types.name_of(self.type), "nullable": self.nullable}
+        if self.physical != self.name:
+            found["physical"] = self.physical
+        if self.default is not None:
+            found["default"] = self.default
+        if self.type_changed:
+            found["type_changed"] = True
+        if self.comment is not None:
+            found["comment"] = self.comment
+        if self.children:
+            found["fields"] = [child.to_json() for child in self.children]
+        return found
+
+    @staticmethod
+    def from_json(found: Mapping[str, Any]) -> Field:
+        """Raises Unsupported for a type of a newer version."""
+        children = tuple(Field.from_json(child) for child in found.get("fields", ()))
+        type = _nested(found["type"], children) if children else types.named(found["type"])
+        return Field(
+            found["id"], found["name"], found.get("physical", found["name"]), type, found["nullable"], found.get("default"),
+            children, found.get("type_changed", False), found.get("comment"),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a table at one time."""
+
+    id: int
+    fields: tuple[Field, ...]
+
+    @staticmethod
+    def create(schema: pa.Schema, id: int = 0) -> Schema:
+        """Number the columns, in order, from 1; types that Spark lacks are widened. Raises SchemaError."""
+        _refuse_duplicates(schema.names, "the table")
+        return Schema(id, tuple(number(schema, iter(range(1, 1 << 31)))))
+
+    @cached_property
+    def arrow(self) -> pa.Schema:
+        """As readers see it."""
+        return pa.schema([field.arrow for field in self.fields])
+
+    @cached_property
+    def physical(self) -> pa.Schema:
+        """As Parquet files hold it."""
+        return pa.schema([field.stored for field in self.fields])
+
+    @property
+    def names(self) -> list[str]:
+        return [field.name for field in self.fields]
+
+    def find(self, path: Sequence[str] | str, case_sensitive: bool = True, inside: bool = False) -> Field:
+        """The field at a path; a text is a column's whole name or else a dotted path. Raises SchemaError naming near names.
+
+        ``inside``: paths may lead into arrays and maps, over ``element``, ``key`` and ``value``.
+        """
+        if isinstance(path, str):
+            path = [path] if _matching(self.fields, path, case_sensitive) else path.split(".")
+        fields, found = self.fields, None
+        for place, name in enumerate(path):
+            matching = _matching(fields, name, case_sensitive)
+            if len(matching) != 1:
+                raise SchemaError(_not_one(".".join(path), name, path[:place], fields, len(matching)))
+            found = matching[0]
+            fields = found.children if inside or is_.is_struct(found.type) else ()
+        if found is None:
+            raise SchemaError("an empty path names no column")
+        return found
+
+    @cached_property
+    def _by_id(self) -> dict[int, Field]:
+        return {field.id: field for top in self.fields for field in top.walk()}
+
+    def by_id(self, id: int) -> Field:
+        """The field with this id, nested ones too. Raises SchemaError."""
+        if id not in self._by_id:
+            raise SchemaError(f"no column has the id {id} in schema {self.id}")
+        return self._by_id[id]
+
+    def leaves(self) -> Iterator[tuple[tuple[str, ...], Field]]:
+        """The fields that have statistics, with their paths: plain ones, at the top or within structs."""
+        for field in self.fields:
+            yield from _leaves(field, ())
+
+    def to_json(self) -> dict[str, Any]:
+        return {"id": self.id, "fields": [field.to_json() for field in self.fields]}
+
+    @staticmethod
+    def from_json(found: Mapping[str, Any]) -> Schema:
+        return Schema(found["id"], tuple(Field.from_json(field) for field in found["fields"]))
+
+
+def number(fields: Iterable[pa.Field], ids: Iterator[int], taken: Iterable[str] = ()) -> list[Field]:
+    """New fields, with the next ids, parents before children; ``taken`` are names that Parquet files already use here."""
+    used = {name.lower() for name in taken}
+    numbered: list[Field] = []
+    for field in fields:
+        id = next(ids)
+        physical = _unused(field.name.replace(".", "_"), id, used)  # dots separate the parts of a Parquet path
+        used.add(physical.lower())
+        type = types.stored(field.type, field.name)
+        parts = _parts(type)
+        if is_.is_struct(type):
+            _refuse_duplicates([part.name for part in parts], f"struct {field.name!r}")
+        children = tuple(number(parts, ids))
+        comment = (field.metadata or {}).get(b"comment")
+        type = assemble(type, [child.arrow for child in children])
+        numbered.append(Field(id, field.name, physical, type, field.nullable, None, children, False, comment and comment.decode()))
+    return numbered
+
+
+def _unused(name: str, id: int, used: Container[str]) -> str:
+    """Spark matches Parquet names without case by default, so names that differ only in case count as one."""
+    while name.lower() in used:
+        name = f"{name}_{id}"
+    return name
+
+
+def assemble(type: pa.DataType, parts: Sequence[pa.Field]) -> pa.DataType:
+    """The nested type like ``type`` with these parts; ``type`` itself if it is plain."""
+    return _nested(types.name_of(type), parts) if parts else type
+
+
+def _nested(name: str, parts: Sequence[Any]) -> pa.DataType:
+    fields = [part.arrow if isinstance(part, Field) else part for part in parts]
+    match name, fields:
+        case "struct", _:
+            return pa.struct(fields)
+        case "map", [key, value]:
+            return pa.map_(key.with_nullable(False), value)
+        case "array", [element]:
+            return pa.list_(element)
+    raise SchemaError(f"a {name} cannot have {len(fields)} parts")
+
+
+def _parts(type: pa.DataType) -> list[pa.Field]:
+    if is_.is_map(type):
+        return [type.key_field, type.item_field]
+    if is_.is_struct(type):
+        return list(type)
+    return [type.value_field] if types.is_list(type) else []
+
+
+def _leaves(field: Field, above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Field]]:
+    path = (*above, field.name)
+    if field.is_leaf:
+        yield path, field
+    elif is_.is_struct(field.type):
+        for child in field.children:
+            yield from _leaves(child, path)
+
+
+def _matching(fields: Sequence[Field], name: str, case_sensitive: bool) -> list[Field]:
+    exact = [field for field in fields if field.name == name]
+    return exact if case_sensitive else [field for field in fields if field.name.lower() == name.lower()]
+
+
+def _not_one(path: str, name: str, above: Sequence[str], fields: Sequence[Field], count: int) -> str:
+    names = [field.name for field in fields]
+    where = f"struct {'.'.join(above)!r}" if above else "the table"
+    if count:
+        return f"{path!r} is ambiguous: {where} has {[n for n in names if n.lower() == name.lower()]}"
+    near = difflib.get_close_matches(name, names, 3) or names[:10]
+    return f"no column {path!r}: {where} has " + (f"no {name!r}; did you mean {near}?" if near else "no fields")
+
+
+def _refuse_duplicates(names: Iterable[str], where: str) -> None:
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise SchemaError(f"{where} has more than one column called {twice[0]!r}: rename one")

@@ -1,0 +1,45 @@
+"""Files of other tables: a key that names another table's folder is read there, and nothing is ever written there.
+
+A clone refers to the blocks and packs of the table that it was made from by their whole URL. Everything else of a table lies
+in its own store. Knows no table.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from fuse_storage.errors import StorageError
+from fuse_storage.store.store import Store, open_store
+
+FEATURE = "shared-files"
+"""The reader feature of tables with files elsewhere."""
+ELSEWHERE = re.compile(r"(?P<table>(?:[a-z0-9]+:/)?/.*)/(?P<key>_[bi]/.+)", re.DOTALL)
+"""The URL or absolute path of a table, and the key of a block or pack in it."""
+
+
+def everywhere(store: Store, key: str) -> str:
+    """The key as it can be told to other tables."""
+    return key if is_elsewhere(key) else f"{store.url}/{key}"
+
+
+def is_elsewhere(key: str) -> bool:
+    return key.startswith("/") or "://" in key
+
+
+def located(store: Store, key: str) -> tuple[Store, str]:
+    """The store in which a file of a table lies, and its key there. Raises StorageError for what is neither key nor URL of one.
+
+    Another table's store is asked with the options of this one, the same credentials among them.
+    """
+    if not is_elsewhere(key):
+        return store, key
+    if (found := ELSEWHERE.fullmatch(key)) is None:
+        raise StorageError(f"{store.url} refers to {key!r}, which is no file of a table")
+    options = getattr(store, "options", None) or {}
+    return _opened(found["table"], tuple(sorted(options.items()))), found["key"]
+
+
+@lru_cache(maxsize=256)
+def _opened(url: str, options: tuple[tuple[str, str], ...]) -> Store:
+    return open_store(url, dict(options))

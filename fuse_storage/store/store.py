@@ -1,0 +1,225 @@
+"""Where bytes live: written once, read many times.
+
+A key is written once and never changes, so whatever was read may be kept for ever. ``create`` is put-if-absent and
+succeeds for equal bytes; it is the only conditional operation, and the only one that a commit needs.
+Knows no file format, no table and no snapshot. The only module that imports obstore, and only for remote stores.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import timedelta
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, Protocol, TypeVar, runtime_checkable
+from urllib.parse import unquote, urlsplit
+
+from fuse_storage.errors import RESTORE, AlreadyExists, Corrupt, NotFound, StorageError
+from fuse_storage.store.local import LocalStore, MemoryStore
+from fuse_storage.store.ranges import Object, Range, carved, checked, coalesced
+
+T = TypeVar("T")
+
+
+@runtime_checkable
+class Store(Protocol):
+    """Bytes by key. Keys are relative, with "/" between their parts; a prefix is whole parts ("_refs/branch").
+
+    Safe to use from several threads, and picklable. Raises NotFound (naming the URL) for a missing key, StorageError
+    (naming it too) for anything else that a store refuses.
+    """
+
+    @property
+    def url(self) -> str:
+        """What ``open_store`` takes; without secrets."""
+        ...
+
+    @property
+    def gap(self) -> int:
+        """How many bytes are cheaper read than skipped by another request."""
+        ...
+
+    def read(self, key: str) -> bytes:
+        """All bytes of ``key``."""
+        ...
+
+    def read_ranges(self, key: str, ranges: Sequence[Range]) -> list[bytes]:
+        """The bytes of each (offset, length), in order; near ranges are fetched together. Raises Corrupt past the end."""
+        ...
+
+    def list(self, prefix: str = "") -> Iterator[Object]:
+        """All objects under ``prefix``, in no promised order; what is written meanwhile may or may not be seen."""
+        ...
+
+    def create(self, key: str, data: bytes, overwrite: bool = False) -> None:
+        """Write all of ``data`` or nothing, durably; raise AlreadyExists if ``key`` holds other bytes.
+
+        Creating equal bytes twice is no conflict, so a retry after a lost answer is safe. ``overwrite`` is for
+        advisory hints only.
+        """
+        ...
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Remove these; a missing one is no error."""
+        ...
+
+    def path(self, key: str) -> str | None:
+        """Where ``key`` is on this machine's file system, or None."""
+        ...
+
+
+REMOTE = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "azure": "az", "abfs": "abfs", "abfss": "abfss"}
+"""Schemes of remote stores, and what obstore calls them."""
+
+
+def open_store(url: str | Path, options: Mapping[str, str] | None = None) -> Store:
+    """The store at a folder, ``file://``, ``memory://name`` (shared within the process), ``s3://``, ``gs://`` or ``az://``.
+
+    ``options`` are obstore's configuration keys (``endpoint``, ``access_key_id``, ``region``, ``allow_http``, …); what
+    they lack is taken from the environment (``AWS_*``, ``GOOGLE_*``, ``AZURE_*``). Raises StorageError for other URLs.
+    Nothing is asked of the store yet.
+    """
+    text = str(url)
+    scheme, separator, rest = text.partition("://")
+    if not text:
+        raise StorageError("an empty URL names no table")
+    if not separator:
+        return LocalStore(text)
+    if scheme == "file":
+        return LocalStore(unquote(urlsplit(text).path))
+    if scheme == "memory":
+        return MemoryStore(rest.strip("/"))
+    if scheme in REMOTE:
+        return RemoteStore(f"{REMOTE[scheme]}://{rest.rstrip('/')}", options)
+    raise StorageError(f"{text!r}: no store speaks {scheme!r}; use a folder, file://, memory://, {'://, '.join(REMOTE)}://")
+
+
+CLIENT = ("allow_http", "allow_invalid_certificates", "connect_timeout", "proxy_url", "timeout", "user_agent")
+"""Options that are of the HTTP client, not of the store."""
+
+
+class RemoteStore:
+    """A bucket, or a folder of one, through obstore."""
+
+    gap = 256 << 10
+
+    def __init__(self, url: str, options: Mapping[str, str] | None = None) -> None:
+        from obstore import exceptions, store  # not needed for local tables, and 20 ms to import
+
+        self.url, self.options = url, dict(options or {})
+        config: Any = {key: value for key, value in self.options.items() if _client_key(key) not in CLIENT}
+        client: Any = {"timeout": "120s", **_client_options(self.options)}
+        # left to itself, obstore tries for three minutes: longer than a commit may take
+        retries: Any = {"max_retries": 6, "retry_timeout": timedelta(seconds=45)}
+        try:
+            self._store = store.from_url(url, config=config, client_options=client, retry_config=retries)
+        except (exceptions.BaseError, ValueError) as refusal:
+            raise StorageError(f"{url} cannot be opened: {_brief(refusal)}") from refusal
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RemoteStore, (self.url, self.options)
+
+    def __repr__(self) -> str:
+        return f"RemoteStore({self.url!r})"  # options may hold secrets
+
+    def read(self, key: str) -> bytes:
+        import obstore
+
+        return self._asked(key, lambda: bytes(obstore.get(self._store, checked(key)).bytes()))
+
+    def read_ranges(self, key: str, ranges: Sequence[Range]) -> list[bytes]:
+        spans = coalesced(ranges, self.gap)
+        if len(spans) < 2:
+            fetched = [self._read_range(key, span) for span in spans]
+        else:
+            fetched = list(self._threads.map(partial(self._read_range, key), spans))
+        return carved(ranges, spans, fetched, f"{self.url}/{key}")
+
+    def _read_range(self, key: str, span: Range) -> bytes:
+        import obstore  # one by one: its get_ranges panics past the end
+
+        return self._asked(key, lambda: bytes(obstore.get_range(self._store, checked(key), start=span[0], length=span[1])))
+
+    @cached_property
+    def _threads(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(16, "fuse-store")
+
+    def list(self, prefix: str = "") -> Iterator[Object]:
+        import obstore
+
+        pages = obstore.list(self._store, prefix.strip("/") or None)
+        while page := self._asked(prefix, lambda: next(iter(pages), None)):
+            for found in page:
+                yield Object(found["path"], found["size"], found["last_modified"])
+
+    def create(self, key: str, data: bytes, overwrite: bool = False) -> None:
+        import obstore
+
+        def put(mode: Any) -> None:
+            obstore.put(self._store, checked(key), data, mode=mode, use_multipart=False)
+
+        if overwrite:
+            return self._asked(key, lambda: put("overwrite"))
+        for _ in range(3):
+            try:
+                return self._asked(key, lambda: put("create"))
+            except AlreadyExists:
+                try:
+                    found = self.read(key)
+                except NotFound:
+                    continue  # it was there and is gone, or the answer was stale: ask again
+                if found == data:
+                    return None
+                raise
+        raise StorageError(f"{self.url}/{key}: the store says by turns that it is there and that it is not")
+
+    def delete(self, keys: Iterable[str]) -> None:
+        import obstore
+
+        names = [checked(key) for key in keys]
+        for start in range(0, len(names), 1000):
+            some = names[start : start + 1000]
+            try:
+                self._asked(some[0], partial(obstore.delete, self._store, some))
+            except NotFound:  # some stores stop at the first that is missing
+                for name in some:
+                    with suppress(NotFound):
+                        self._asked(name, partial(obstore.delete, self._store, name))
+
+    def path(self, key: str) -> None:
+        return None
+
+    def _asked(self, key: str, ask: Callable[[], T]) -> T:
+        from obstore.exceptions import AlreadyExistsError, BaseError
+
+        try:
+            return ask()
+        except FileNotFoundError as missing:
+            raise NotFound(f"{self.url}/{key}: there is no such object") from missing
+        except AlreadyExistsError as there:
+            raise AlreadyExists(f"{self.url}/{key} already holds other bytes") from there
+        except (BaseError, OSError) as refusal:
+            if "416 Range Not Satisfiable" in str(refusal):
+                raise Corrupt(f"{self.url}/{key} ends before the bytes that were asked for: it was truncated; {RESTORE}") from refusal
+            raise StorageError(f"{self.url}/{key}: {_brief(refusal)}") from refusal
+
+
+def _client_key(key: str) -> str:
+    return key.lower().removeprefix("aws_")
+
+
+def _client_options(options: Mapping[str, str]) -> dict[str, Any]:
+    """What the HTTP client is told; plain HTTP is allowed where somebody names such an endpoint, or says so."""
+    found: dict[str, Any] = {_client_key(key): value for key, value in options.items() if _client_key(key) in CLIENT}
+    given = {_client_key(key): value for key, value in options.items()}
+    named = (given.get("endpoint"), given.get("endpoint_url"), os.environ.get("AWS_ENDPOINT_URL"), os.environ.get("AWS_ENDPOINT"))
+    endpoint = next(filter(None, named), "")
+    allowed = str(found.get("allow_http", os.environ.get("AWS_ALLOW_HTTP", endpoint.startswith("http://"))))
+    return {**found, "allow_http": allowed.lower() == "true"}
+
+
+def _brief(refusal: BaseException) -> str:
+    return str(refusal).split("\n\nDebug source")[0]

@@ -1,0 +1,139 @@
+"""A store that counts what is asked of another: what tests and ``explain`` say of requests and bytes is exact."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fuse_storage.errors import NotFound, ReadOnly
+from fuse_storage.store.ranges import Object, Range, carved, coalesced
+from fuse_storage.store.store import Store
+
+
+class Metered:
+    """Counts requests to the store within, one for each range that is fetched, and one for each listing or write.
+
+    ``reads`` and ``writes`` hold (verb, key, bytes) of each, in the order in which they ended. It has no ``path``, so
+    that nobody reads past it. Counts stay behind when it is pickled.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._lock = threading.Lock()
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin again from zero."""
+        with self._lock:
+            self.reads: list[tuple[str, str, int]] = []
+            self.writes: list[tuple[str, str, int]] = []
+
+    @property
+    def requests(self) -> int:
+        return len(self.reads) + len(self.writes)
+
+    @property
+    def bytes_read(self) -> int:
+        with self._lock:
+            return sum(size for _, _, size in self.reads)
+
+    @property
+    def bytes_written(self) -> int:
+        with self._lock:
+            return sum(size for _, _, size in self.writes)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Metered, (self.store,)
+
+    def __repr__(self) -> str:
+        return f"Metered({self.store!r})"
+
+    @property
+    def url(self) -> str:
+        return self.store.url
+
+    @property
+    def gap(self) -> int:
+        return self.store.gap
+
+    def path(self, key: str) -> None:
+        return None
+
+    def read(self, key: str) -> bytes:
+        try:
+            data = self.store.read(key)
+        except NotFound:  # to ask is a request, too
+            self._note(self.reads, ("read", key, 0))
+            raise
+        self._note(self.reads, ("read", key, len(data)))
+        return data
+
+    def read_ranges(self, key: str, ranges: Sequence[Range]) -> list[bytes]:
+        spans = coalesced(ranges, self.gap)  # as the store itself would, so it asks for these as they are
+        fetched = self.store.read_ranges(key, spans)
+        self._note(self.reads, *(("read_ranges", key, len(data)) for data in fetched))
+        return carved(ranges, spans, fetched, f"{self.url}/{key}")
+
+    def list(self, prefix: str = "") -> Iterator[Object]:
+        self._note(self.reads, ("list", prefix, 0))
+        yield from self.store.list(prefix)
+
+    def create(self, key: str, data: bytes, overwrite: bool = False) -> None:
+        self.store.create(key, data, overwrite)
+        self._note(self.writes, ("create", key, len(data)))
+
+    def delete(self, keys: Iterable[str]) -> None:
+        names = list(keys)
+        self.store.delete(names)
+        self._note(self.writes, *(("delete", name, 0) for name in names))
+
+    def _note(self, notes: Any, *entries: tuple[str, str, int]) -> None:
+        with self._lock:
+            notes.extend(entries)
+
+
+def metered(store: Store) -> Metered:
+    """The same store, counted from zero."""
+    return Metered(store)
+
+
+@dataclass(frozen=True)
+class ReadOnlyStore:
+    """The store within, of which nothing is written or deleted. Raises ReadOnly instead."""
+
+    store: Store
+
+    @property
+    def url(self) -> str:
+        return self.store.url
+
+    @property
+    def gap(self) -> int:
+        return self.store.gap
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        return getattr(self.store, "options", {})
+
+    def read(self, key: str) -> bytes:
+        return self.store.read(key)
+
+    def read_ranges(self, key: str, ranges: Sequence[Range]) -> list[bytes]:
+        return self.store.read_ranges(key, ranges)
+
+    def list(self, prefix: str = "") -> Iterator[Object]:
+        return self.store.list(prefix)
+
+    def path(self, key: str) -> str | None:
+        return self.store.path(key)
+
+    def create(self, key: str, data: bytes, overwrite: bool = False) -> None:
+        raise self._refusal()
+
+    def delete(self, keys: Iterable[str]) -> None:
+        raise self._refusal()
+
+    def _refusal(self) -> ReadOnly:
+        return ReadOnly(f"{self.url} was opened to be read only: open it without read_only to change it")

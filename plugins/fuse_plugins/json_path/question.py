@@ -1,0 +1,224 @@
+"""From a leaf to a question about one path. Knows no block."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as is_
+
+from fuse_index.plugin import Box, Domain, Reason, Refusal, json_documents, json_paths
+from fuse_index.predicate import Call, Cast, Compare, In, IsNull, JsonPath, Leaf, Like, Literal, StartsWith, Term
+from fuse_plugins.bloom.zone_index import Needles
+from fuse_plugins.json_path.path_statistics import (
+    ARRAY,
+    BOOLEAN,
+    FLOAT,
+    INTEGER,
+    NO,
+    OBJECT,
+    ODD_DAYS,
+    ODD_NUMBERS,
+    SPELLING,
+    STRING,
+    STRUCTURES,
+    YES,
+)
+from fuse_plugins.json_path.paths import Pattern, of_steps, understood
+from fuse_plugins.min_max import Wanted, domain_of
+
+SLACK = timedelta(days=2)
+"""No clock on Earth is further from UTC."""
+
+OTHER_TEXTS = INTEGER | FLOAT | OBJECT | ARRAY | SPELLING
+"""Values that Spark's functions write as text in different ways."""
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What is asked of the values at one path; picklable.
+
+    ``reading``: as what they are asked: ``text``, ``number``, ``day``, ``truth``; ``null`` (is there any?), ``member`` (of
+    ``json_contains``) or ``nothing`` (Spark finds nothing at such a path). ``needles``: the only values on which it may be TRUE, of
+    blocks without the kinds in ``unless``.
+    """
+
+    path: str
+    reading: str
+    wanted: Wanted | None = None
+    truths: int = 0
+    needles: Needles | None = None
+    unless: int = 0
+    unreadable: int = 0
+    """Of which kinds of values a block must hold none, for its ranges to say anything."""
+    plain: bool = False
+    """Only of blocks without unusual documents, on which Spark's functions differ; and they may find NULL anywhere."""
+
+
+def bloom_keys(pattern: Pattern, texts: pa.StringArray) -> pa.StringArray:
+    """What is hashed of values at a path: all paths share one filter."""
+    return pc.binary_join_element_wise(pa.scalar(pattern.text), texts, "\0")
+
+
+def question_of(what: Leaf | Box, column: Term, fpp: float) -> Question | Refusal:
+    """What a leaf asks of the documents in a column."""
+    match what:
+        case Call("json_contains", (document, Literal(str() as path), Literal(str() as value))) if document == column:
+            return _member(path, value, fpp)
+        case IsNull(JsonPath(document, path, function="get_json_object")) if document == column:
+            found = _path(path)
+            return found if isinstance(found, Refusal) else Question(found, "null")
+    term = _term(what)
+    path_term = term.term if isinstance(term, Cast) else term
+    if not isinstance(path_term, JsonPath) or path_term.term != column:
+        return Refusal(Reason.LEAF_UNSUPPORTED, "json_path answers get_json_object(…), compared or cast, and json_contains(…)")
+    asked = domain_of(what, term)  # type: ignore[arg-type]
+    if asked is None:
+        return Refusal(Reason.LEAF_UNSUPPORTED, "no range of values says the same")
+    spelled = _path(path_term.path)
+    if isinstance(spelled, Refusal):
+        return spelled
+    if not spelled:
+        return Question("", "nothing")
+    domain, exact = asked
+    if path_term.function != "get_json_object" and path_term is not term:
+        return Refusal(Reason.CAST_ON_COLUMN, f"nothing is known of what {path_term.function} finds, cast")
+    assert term is not None
+    asked_of = _text(spelled, domain, exact, fpp) if term.type == pa.string() else _cast(spelled, domain, term.type, fpp)
+    if path_term.function == "get_json_object" or isinstance(asked_of, Refusal):
+        return asked_of
+    return _of_from_json(asked_of, term.type) if path_term.function == "from_json" else _of_variant(asked_of)
+
+
+def _term(what: Leaf | Box) -> Term | None:
+    match what:
+        case Box(((term, _),)):
+            return term
+        case Compare(_, term, _) | In(term, _) | StartsWith(term, _) | Like(term, _, _):
+            return term
+        case _:
+            return None
+
+
+def _path(text: str) -> str | Refusal:
+    """The path in the spelling of summaries; empty for one at which Spark finds nothing."""
+    try:
+        steps = json_paths.parse(text)
+    except ValueError as unsure:
+        return Refusal(Reason.LEAF_UNSUPPORTED, f"only Spark knows what {text!r} means: {unsure}")
+    if steps is None or json_paths.Every.MEMBER in steps:
+        return ""
+    if json_paths.Every.ELEMENT in steps:
+        return Refusal(Reason.LEAF_UNSUPPORTED, f"{text!r} finds arrays: ask json_contains() whether one holds a value")
+    return of_steps([step for step in steps if isinstance(step, str | int)]).text
+
+
+def _member(path: str, value: str, fpp: float) -> Question | Refusal:
+    try:
+        pattern = understood(path)
+    except ValueError as problem:
+        return Refusal(Reason.LEAF_UNSUPPORTED, str(problem))
+    wanted = Wanted.of(Domain.points_at([value]), pa.string(), False)
+    return Question(pattern.text, "member", wanted, needles=_needles(pattern.text, [value], fpp))
+
+
+def _text(path: str, domain: Domain, exact: bool, fpp: float) -> Question:
+    points = domain.points()
+    listed = points is not None and not any(point[:1] in STRUCTURES for point in points)
+    needles = _needles(path, points, fpp) if points is not None and listed else None
+    return Question(path, "text", Wanted.of(domain, pa.string(), exact), needles=needles, unreadable=SPELLING)
+
+
+def _cast(path: str, domain: Domain, kind: pa.DataType, fpp: float) -> Question | Refusal:
+    if is_.is_boolean(kind):
+        return Question(path, "truth", truths=(YES if domain.contains(True) else 0) | (NO if domain.contains(False) else 0))
+    if is_.is_date(kind) or is_.is_timestamp(kind):
+        slack = timedelta() if is_.is_date(kind) else SLACK
+        days = [Domain.between(_day(one.low, -slack), _day(one.high, slack), True, True) for one in domain.intervals]
+        return Question(path, "day", Wanted.of(_union(days), pa.int32(), False), unreadable=ODD_DAYS)
+    if is_.is_integer(kind) or is_.is_floating(kind) or is_.is_decimal(kind):
+        near = [Domain.between(_moved(one.low, kind, -1), _moved(one.high, kind, 1), True, True) for one in domain.intervals]
+        texts = _spellings(domain, kind)
+        needles = None if texts is None else _needles(path, texts, fpp)
+        unless = STRING | SPELLING | (0 if kind == pa.float64() else FLOAT)
+        wanted = Wanted.of(_union(near), pa.float64(), False)
+        return Question(path, "number", wanted, needles=needles, unless=unless, unreadable=ODD_NUMBERS)
+    return Refusal(Reason.CAST_ON_COLUMN, f"nothing is known of values at paths as {kind}")
+
+
+def _of_from_json(question: Question, kind: pa.DataType) -> Question | Refusal:
+    """The same of ``from_json``: whole numbers are made of JSON's whole numbers alone, truths of its truths."""
+    if question.reading == "day" or is_.is_decimal(kind):
+        return Refusal(Reason.CAST_ON_COLUMN, f"nothing is known of what from_json makes of texts as {kind}")
+    unreadable = OTHER_TEXTS if question.reading == "text" else 0
+    return replace(question, unreadable=unreadable, unless=FLOAT if kind == pa.float32() else 0, plain=True)
+
+
+def _of_variant(question: Question) -> Question:
+    """The same of a VARIANT, which casts also numbers to truths, truths to numbers, and numbers to moments."""
+    unreadable = {
+        "text": OTHER_TEXTS, "number": ODD_NUMBERS | BOOLEAN, "truth": INTEGER | FLOAT, "day": ODD_DAYS | INTEGER | FLOAT | BOOLEAN,
+    }  # fmt: skip
+    return replace(question, unreadable=unreadable[question.reading], plain=True)
+
+
+def _union(domains: Sequence[Domain]) -> Domain:
+    found = Domain.nothing()
+    for domain in domains:
+        found = found.union(domain)
+    return found
+
+
+def _day(value: date | datetime | None, slack: timedelta) -> int | None:
+    if value is None:
+        return None
+    try:
+        moved = value + slack
+    except OverflowError:
+        return None
+    return moved.year * 10000 + moved.month * 100 + moved.day
+
+
+def _moved(value: Any, kind: pa.DataType, direction: int) -> float | None:
+    """A double beyond which no number is cast to anything from ``value`` on: casts cut and round by less than a unit of the type."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return value
+    end = direction * math.inf
+    if kind == pa.float64():
+        return float(value)
+    if kind == pa.float32():
+        return math.nextafter(float(np.nextafter(np.float32(value), np.float32(end))), end)
+    unit = Decimal(1).scaleb(-kind.scale) if is_.is_decimal(kind) else Decimal(1)
+    return math.nextafter(float(Decimal(value) + direction * unit), end)
+
+
+def _spellings(domain: Domain, kind: pa.DataType) -> list[str] | None:
+    """How JSON's own numbers are written that a cast makes one of these values; None for ranges, and for values that many numbers make."""
+    points = domain.points()
+    if points is None:
+        return None
+    texts = []
+    for point in points:
+        whole = math.isfinite(point) and point == int(point)
+        exact = whole and abs(point) < (1 << (24 if kind == pa.float32() else 53))
+        if kind == pa.float64() and (exact or json_documents.is_plain(point)):
+            texts.append(json_documents.double_text(point, sure=False))
+        elif not exact and not is_.is_integer(kind):
+            return None
+        if whole:
+            texts.append(str(int(point)))
+        if point == 0:
+            texts.append("-0.0")
+    return texts
+
+
+def _needles(path: str, texts: Sequence[str], fpp: float) -> Needles:
+    keys = bloom_keys(Pattern(path, None), pa.array(texts, pa.string()))
+    return Needles.of(keys.to_pylist(), pa.string(), fpp)
