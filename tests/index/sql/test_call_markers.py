@@ -11,7 +11,7 @@ from fuse_index.sql.call_markers import SIGN, mark
 from fuse_index.sql.catalyst import decode
 from fuse_index.sql.parser import parse
 from fuse_storage import Schema
-from tests.predicates.test_catalyst import attribute, literal, node
+from tests.index.sql.test_catalyst import attribute, literal, node
 
 SCHEMA = Schema.create(pa.schema([("id", pa.int64()), ("name", pa.string()), ("other", pa.string())]))
 ID, NAME, OTHER = (Column((field.name,), field.type) for field in SCHEMA.arrow)

@@ -14,7 +14,7 @@ from fuse_index.expressions.json import reader
 from fuse_index.expressions.json.path import ANYTHING, SPELLING, SURE, Every
 from fuse_index.expressions.json.reader import Float, Malformed, Members
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "json_objects.json").read_text("utf-8"))
+GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "json_objects.json").read_text("utf-8"))
 DOCUMENTS = pa.array(GOLDEN["documents"])
 
 
