@@ -51,6 +51,7 @@ soak: $(VENV)/.dev  ## Ten processes change one table in every way for minutes, 
 
 .PHONY: lint
 lint: $(VENV)/.dev
+	$(RUN)/ruff format --check --quiet .
 	$(RUN)/ruff check .
 	$(RUN)/mypy
 	$(RUN)/lint-imports

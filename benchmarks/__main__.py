@@ -23,11 +23,26 @@ HERE = Path(__file__).parent
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--rows", type=int, nargs="*", default=[1_000_000, 10_000_000], help="table sizes; none: no tables, only planning")
+    parser.add_argument(
+        "--rows",
+        type=int,
+        nargs="*",
+        default=[1_000_000, 10_000_000],
+        help="table sizes; none: no tables, only planning",
+    )
     parser.add_argument("--block-rows", type=int, default=200_000, help="rows a block, for engines that can be told")
     parser.add_argument("--runs", type=int, default=5, help="warm runs of each query, after one that is not counted")
-    parser.add_argument("--engines", nargs="+", choices=sorted(ENGINES), default=list(ENGINES), metavar="ENGINE", help=", ".join(ENGINES))
-    parser.add_argument("--planning-blocks", type=int, nargs="*", default=[10_000, 1_000_000], help="blocks of synthetic tables")
+    parser.add_argument(
+        "--engines",
+        nargs="+",
+        choices=sorted(ENGINES),
+        default=list(ENGINES),
+        metavar="ENGINE",
+        help=", ".join(ENGINES),
+    )
+    parser.add_argument(
+        "--planning-blocks", type=int, nargs="*", default=[10_000, 1_000_000], help="blocks of synthetic tables"
+    )
     parser.add_argument("--data", type=Path, default=HERE / "data", help="where rows and tables lie while it runs")
     parser.add_argument("--results", type=Path, default=HERE / "results")
     parser.add_argument("--name", default="tables", help="of the result files")
@@ -51,7 +66,16 @@ def main() -> None:
 def run(engine: str, rows: int, wanted: argparse.Namespace, files: list[Path]) -> list[dict[str, Any]]:
     print(f"{engine}, {rows:,} rows", file=sys.stderr)
     folder = Path(tempfile.mkdtemp(prefix="bench-", dir=wanted.data))
-    command = [sys.executable, "-m", "benchmarks.worker", engine, str(folder / "work"), str(rows), str(wanted.block_rows), str(wanted.runs)]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.worker",
+        engine,
+        str(folder / "work"),
+        str(rows),
+        str(wanted.block_rows),
+        str(wanted.runs),
+    ]
     try:
         done = subprocess.run(
             [*command, *map(str, (file.resolve() for file in files))],

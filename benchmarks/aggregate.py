@@ -1,9 +1,8 @@
 """What an aggregate index is worth: ``python -m benchmarks.aggregate --rows 10000000``.
 
-One GROUP BY over the same rows: by Spark over plain Parquet, by Spark and by the local engine over a table of ours of which 0, 25,
-50, 75 and 100 % of the blocks are indexed, and by Databend embedded, if it is installed. Each engine runs in a process of its
-own; answers are compared. Results go to ``benchmarks/results/aggregate.*``.
-"""
+One GROUP BY over the same rows: by Spark over plain Parquet, by Spark and by the local engine over a table of ours of
+which 0, 25, 50, 75 and 100 % of the blocks are indexed, and by Databend embedded, if it is installed. Each engine runs
+in a process of its own; answers are compared. Results go to ``benchmarks/results/aggregate.*``."""
 
 from __future__ import annotations
 
@@ -43,10 +42,13 @@ def batch(first: int, rows: int) -> pa.Table:
     amount = np.round(random.random(rows) * 1000, 2)
     return pa.table(
         {
-            "id": np.arange(first, first + rows), "city": city, "day": pa.array(days, pa.date32()), "amount": amount,
+            "id": np.arange(first, first + rows),
+            "city": city,
+            "day": pa.array(days, pa.date32()),
+            "amount": amount,
             "quantity": pa.array(random.integers(1, 9, rows), pa.int32()),
         }
-    )  # fmt: skip
+    )
 
 
 def files(folder: Path, rows: int) -> list[Path]:
@@ -73,9 +75,22 @@ def main() -> None:
     measured: list[dict[str, Any]] = []
     for engine in ("ingest", "plain", "fuse", *(["databend"] if find_spec("databend") else [])):
         folder = Path(tempfile.mkdtemp(prefix="bench-", dir=wanted.data))
-        command = [sys.executable, "-m", "benchmarks.aggregate_worker", engine, str(folder), str(wanted.block_rows), str(wanted.runs)]
+        command = [
+            sys.executable,
+            "-m",
+            "benchmarks.aggregate_worker",
+            engine,
+            str(folder),
+            str(wanted.block_rows),
+            str(wanted.runs),
+        ]
         done = subprocess.run(
-            [*command, *map(str, made)], cwd=HERE.parent, env=report.environment(), stdout=subprocess.PIPE, text=True, check=True
+            [*command, *map(str, made)],
+            cwd=HERE.parent,
+            env=report.environment(),
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
         )
         measured += [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
         shutil.rmtree(folder)
@@ -91,7 +106,9 @@ def write(folder: Path, name: str, rows: int, measured: list[dict[str, Any]]) ->
     folder.mkdir(parents=True, exist_ok=True)
     command = f"python -m benchmarks.aggregate {' '.join(sys.argv[1:])}"
     facts = report.machine() | {"command": command, "load": [round(load, 1) for load in os.getloadavg()]}
-    (folder / f"{name}.json").write_text(json.dumps({"machine": facts, "rows": rows, "measured": measured}, indent=1) + "\n")
+    (folder / f"{name}.json").write_text(
+        json.dumps({"machine": facts, "rows": rows, "measured": measured}, indent=1) + "\n"
+    )
     text = "\n".join(lines(facts, rows, measured)) + "\n"
     (folder / f"{name}.md").write_text(text)
     print(text)
@@ -102,8 +119,14 @@ def lines(facts: dict[str, Any], rows: int, measured: list[dict[str, Any]]) -> I
     versions = ", ".join(f"{package} {version}" for package, version in facts["versions"].items() if version)
     yield "# GROUP BY, answered from an aggregate index"
     yield ""
-    yield f"{rows:,} rows; `{SQL.format(table='t')}`; {CITIES} groups. {facts['cpus']} CPUs, {facts['memory_gib']} GiB, {versions}."
-    yield f"Made by `{facts['command']}` on {facts['date']}. Seconds: the median of warm runs; \"first\" is the first in its process."
+    yield (
+        f"{rows:,} rows; `{SQL.format(table='t')}`; {CITIES} groups. {facts['cpus']} CPUs, "
+        f"{facts['memory_gib']} GiB, {versions}."
+    )
+    yield (
+        f'Made by `{facts["command"]}` on {facts["date"]}. Seconds: the median of warm runs; "first" is '
+        f"the first in its process."
+    )
     load = ", ".join(map(str, facts["load"]))
     yield f"Load averages of the machine at the end: {load}; above the number of CPUs, all times are too long."
     yield ""
@@ -119,10 +142,14 @@ def lines(facts: dict[str, Any], rows: int, measured: list[dict[str, Any]]) -> I
     faster = seconds["Spark, plain Parquet", None] / seconds["fuse, Spark", 100]
     yield f"- Spark with all blocks indexed: {faster:.0f} × faster than Spark's own."
     if ("Databend", None) in seconds:
-        yield f"- Local with all blocks indexed: 1/{seconds['Databend', None] / seconds['fuse, local', 100]:.0f} of Databend's time."
+        yield (
+            f"- Local with all blocks indexed: "
+            f"1/{seconds['Databend', None] / seconds['fuse, local', 100]:.0f} of Databend's time."
+        )
     ingest = next(each for each in measured if each["engine"] == "ingest")
     yield (
-        f"- Ingest without the index {ingest['without']:.2f} s, with it {ingest['with']:.2f} s (the best of {ingest['times']} each): "
+        f"- Ingest without the index {ingest['without']:.2f} s, with it {ingest['with']:.2f} s (the best of "
+        f"{ingest['times']} each): "
         f"{_lost(ingest)} % of the rate is lost. Of processor time, which other work on the machine does not count in: "
         f"{ingest['cpu']['without']:.2f} s and {ingest['cpu']['with']:.2f} s, {_lost(ingest['cpu'])} %."
     )

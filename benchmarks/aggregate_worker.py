@@ -1,7 +1,8 @@
-"""One engine of ``benchmarks.aggregate``: ``python -m benchmarks.aggregate_worker ENGINE WORKDIR BLOCK_ROWS RUNS FILE...``.
+"""One engine of ``benchmarks.aggregate``: ``python -m benchmarks.aggregate_worker ENGINE WORKDIR BLOCK_ROWS RUNS
+FILE...``.
 
-Prints one JSON object a line per measurement. ``answer`` says what was found: the number of groups, of rows, and the sum of amounts.
-"""
+Prints one JSON object a line per measurement. ``answer`` says what was found: the number of groups, of rows, and the
+sum of amounts."""
 
 from __future__ import annotations
 
@@ -36,7 +37,9 @@ def ingest(folder: Path, block_rows: int, runs: int, files: list[str]) -> None:
     cpu = dict(best)
     for number in range(TIMES):
         for name in best:
-            table = fuse_index.create_table(str(folder / f"{name}-{number}"), SCHEMA, properties={"block_rows": block_rows})
+            table = fuse_index.create_table(
+                str(folder / f"{name}-{number}"), SCHEMA, properties={"block_rows": block_rows}
+            )
             if name == "with":
                 table.create_index("by_city", "aggregate", GROUPS, aggregates=AGGREGATES)
             started, worked = time.perf_counter(), time.process_time()
@@ -44,13 +47,22 @@ def ingest(folder: Path, block_rows: int, runs: int, files: list[str]) -> None:
             best[name] = min(best[name], time.perf_counter() - started)
             cpu[name] = min(cpu[name], time.process_time() - worked)
     [index] = table.indexes().to_pylist()
-    tell(engine="ingest", times=TIMES, state_bytes=index["payload_bytes"], block_bytes=table.snapshot.bytes, cpu=cpu, **best)
+    tell(
+        engine="ingest",
+        times=TIMES,
+        state_bytes=index["payload_bytes"],
+        block_bytes=table.snapshot.bytes,
+        cpu=cpu,
+        **best,
+    )
 
 
 def session(folder: Path) -> Any:
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "4g").config("spark.ui.enabled", False)
+    builder = (
+        SparkSession.builder.master("local[2]").config("spark.driver.memory", "4g").config("spark.ui.enabled", False)
+    )
     builder = builder.config("spark.ui.showConsoleProgress", False).config("spark.sql.shuffle.partitions", 2)
     return builder.config("spark.sql.warehouse.dir", str(folder / "warehouse")).getOrCreate()
 
@@ -84,7 +96,12 @@ def fuse(folder: Path, block_rows: int, runs: int, files: list[str]) -> None:
         scanned = table.explain(None, GROUPS, AGGREGATES).rows.kept
         about = {"coverage": round(100 * row["blocks_indexed"] / row["blocks"]), "scanned": scanned}
         seconds, found = timed(runs, lambda table=table: table.refresh().aggregate(GROUPS, AGGREGATES))
-        tell(engine="fuse, local", answer=checked(zip(*(column.to_pylist() for column in found.columns), strict=True)), **about, **seconds)
+        tell(
+            engine="fuse, local",
+            answer=checked(zip(*(column.to_pylist() for column in found.columns), strict=True)),
+            **about,
+            **seconds,
+        )
         fuse_spark.read(spark, url).createOrReplaceTempView("t")
         seconds, found = timed(runs, lambda: spark.sql(SQL.format(table="t")).collect())
         tell(engine="fuse, Spark", answer=checked(found), **about, **seconds)
@@ -98,7 +115,8 @@ def databend(folder: Path, block_rows: int, runs: int, files: list[str]) -> None
     context = SessionContext()
     context.register_parquet("source", f"{Path(files[0]).parent}/", pattern=r".*[.]parquet")
     context.sql(
-        f"CREATE TABLE lines (id BIGINT, city VARCHAR, day DATE, amount DOUBLE, quantity INT) ROW_PER_BLOCK = {block_rows}"
+        f"CREATE TABLE lines (id BIGINT, city VARCHAR, day DATE, amount DOUBLE, quantity INT) "
+        f"ROW_PER_BLOCK = {block_rows}"
     ).to_pandas()
     context.sql("INSERT INTO lines SELECT id, city, day, amount, quantity FROM source").to_pandas()
     seconds, found = timed(runs, lambda: context.sql(SQL.format(table="lines")).to_pandas())

@@ -1,9 +1,8 @@
 """Whether tiny appends stay fast to make and to plan: ``python -m benchmarks.appends --appends 10000``.
 
-One row an append, with a bloom index. At 10, 100, 1,000, … of them: what the last appends took, how many segments there are, and what
-a lookup takes that has nothing in memory, in requests, bytes and seconds; at the end, the same after ``compact``. Results go to
-``benchmarks/results/appends.md``.
-"""
+One row an append, with a bloom index. At 10, 100, 1,000, … of them: what the last appends took, how many segments there
+are, and what a lookup takes that has nothing in memory, in requests, bytes and seconds; at the end, the same after
+``compact``. Results go to ``benchmarks/results/appends.md``."""
 
 from __future__ import annotations
 
@@ -63,9 +62,13 @@ def looked_up(table: fuse.Table, number: int) -> dict[str, Any]:
     assert rows.column("id").to_pylist() == [number]
     snapshot = table.snapshot
     return {
-        "blocks": f"{snapshot.block_count:,}", "segments": snapshot.segment_count, "first plan, ms": round(1000 * planned),
-        "requests": requests, "bytes": f"{size:,}", "of 1 row, ms": round(1000 * (time.perf_counter() - started)),
-    }  # fmt: skip
+        "blocks": f"{snapshot.block_count:,}",
+        "segments": snapshot.segment_count,
+        "first plan, ms": round(1000 * planned),
+        "requests": requests,
+        "bytes": f"{size:,}",
+        "of 1 row, ms": round(1000 * (time.perf_counter() - started)),
+    }
 
 
 def main() -> None:
@@ -78,9 +81,14 @@ def main() -> None:
     wanted.data.mkdir(parents=True)
     found = list(measured(str(wanted.data / "table"), wanted.appends))
     shutil.rmtree(wanted.data)
-    note = "One row an append, with a bloom index; the median of the last tenth. Lookups have nothing in memory but the open table."
+    note = (
+        "One row an append, with a bloom index; the median of the last tenth. Lookups have nothing in "
+        "memory but the open table."
+    )
     table = report.grid([{name: each[name] for name in COLUMNS} for each in found])
-    report.page(wanted.results / "appends.md", ["# Tiny appends", "", report.made_by("benchmarks.appends"), note, "", *table])
+    report.page(
+        wanted.results / "appends.md", ["# Tiny appends", "", report.made_by("benchmarks.appends"), note, "", *table]
+    )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """What reclustering costs and gains: ``python -m benchmarks.clustering --rows 4000000``.
 
-In memory and with small blocks: how often rows are rewritten until blocks overlap no deeper than asked for, from several states, and
-how wide blocks along a curve are. On disk, with a bloom index: rows sorted and written a second, and the peak of memory. And how long a
-report takes over so many blocks. Results go to ``benchmarks/results/clustering.md``.
-"""
+In memory and with small blocks: how often rows are rewritten until blocks overlap no deeper than asked for, from
+several states, and how wide blocks along a curve are. On disk, with a bloom index: rows sorted and written a second,
+and the peak of memory. And how long a report takes over so many blocks. Results go to
+``benchmarks/results/clustering.md``."""
 
 from __future__ import annotations
 
@@ -43,11 +43,18 @@ def small(keys: list[np.ndarray], by: tuple[str, ...], method: str = "linear") -
 def states() -> Iterator[tuple[str, fuse.Table, int]]:
     """What is reclustered, and to which depth."""
     for blocks in (100, 400):
-        yield f"{blocks} blocks in random order", small([np.random.default_rng(1).permutation(blocks * BLOCK_ROWS)], ("k",)), 1
+        yield (
+            f"{blocks} blocks in random order",
+            small([np.random.default_rng(1).permutation(blocks * BLOCK_ROWS)], ("k",)),
+            1,
+        )
     runs = [np.sort(np.random.default_rng(run).integers(0, 10**6, 20 * BLOCK_ROWS)) for run in range(5)]
     yield "5 sorted runs of 20 blocks", small(runs, ("k",)), 1
     for depth in (2, 1):
-        old, new = np.arange(96 * BLOCK_ROWS) * 10, np.random.default_rng(3).integers(0, 960 * BLOCK_ROWS, 4 * BLOCK_ROWS)
+        old, new = (
+            np.arange(96 * BLOCK_ROWS) * 10,
+            np.random.default_rng(3).integers(0, 960 * BLOCK_ROWS, 4 * BLOCK_ROWS),
+        )
         yield "4 unsorted blocks after 96 sorted ones", small([old, new], ("k",)), depth
 
 
@@ -62,7 +69,10 @@ def linear() -> Iterator[str]:
 
 
 def curves() -> Iterator[str]:
-    yield "| curve through two columns | blocks | blocks that a value of one column is in, of √n | rows rewritten, times |"
+    yield (
+        "| curve through two columns | blocks | blocks that a value of one column is in, of √n "
+        "| rows rewritten, times |"
+    )
     yield "|---|---|---|---|"
     for method in ("hilbert", "zorder"):
         for blocks in (100, 200):
@@ -78,21 +88,33 @@ def rate(folder: Path, rows: int) -> str:
     random = np.random.default_rng(4)
     table = fuse.create_table(
         str(folder), "k BIGINT, a BIGINT, b DOUBLE, c STRING, d INT", properties={"block_rows": max(rows // 40, 1)}
-    )  # fmt: skip
+    )
     table.create_index("by_c", "bloom", ["c"])
     for start in range(0, rows, 500_000):
         count = min(500_000, rows - start)
         numbers = random.integers(0, 10**9, count)
-        table.append(pa.table({
-            "k": numbers, "a": np.arange(start, start + count), "b": random.random(count), "c": np.char.mod("user%d", numbers % 100_000),
-            "d": pa.array(numbers % 97, pa.int32()),
-        }))  # fmt: skip
+        table.append(
+            pa.table(
+                {
+                    "k": numbers,
+                    "a": np.arange(start, start + count),
+                    "b": random.random(count),
+                    "c": np.char.mod("user%d", numbers % 100_000),
+                    "d": pa.array(numbers % 97, pa.int32()),
+                }
+            )
+        )
     table.cluster_by(["k"])
     written, started = [0], time.perf_counter()
     table.recluster(depth=1, step_bytes=64 << 20, progress=lambda step: written.append(step.rows))
     seconds = time.perf_counter() - started
-    found = f"{sum(written) / seconds / 1e6:.2f} M rows a second sorted and written, each {sum(written) / rows:.1f} times"
-    return f"{rows:,} rows of five columns with a bloom index, steps of 64 MiB: {found}; {peak_memory() / 1e9:.2f} GB at the peak."
+    found = (
+        f"{sum(written) / seconds / 1e6:.2f} M rows a second sorted and written, each {sum(written) / rows:.1f} times"
+    )
+    return (
+        f"{rows:,} rows of five columns with a bloom index, steps of 64 MiB: {found}; "
+        f"{peak_memory() / 1e9:.2f} GB at the peak."
+    )
 
 
 def reported(blocks: int) -> str:
@@ -114,9 +136,15 @@ def main() -> None:
     shutil.rmtree(wanted.data, ignore_errors=True)
     speed = rate(wanted.data, wanted.rows)
     shutil.rmtree(wanted.data)
-    note = f"Small tables: blocks of {BLOCK_ROWS} rows, steps of {STEP} blocks. Blocks that only touch count as overlapping in a depth."
+    note = (
+        f"Small tables: blocks of {BLOCK_ROWS} rows, steps of {STEP} blocks. Blocks that only touch count "
+        f"as overlapping in a depth."
+    )
     parts = [*linear(), "", *curves(), "", speed, "", reported(wanted.blocks)]
-    report.page(wanted.results / "clustering.md", ["# Reclustering", "", report.made_by("benchmarks.clustering"), note, "", *parts])
+    report.page(
+        wanted.results / "clustering.md",
+        ["# Reclustering", "", report.made_by("benchmarks.clustering"), note, "", *parts],
+    )
 
 
 if __name__ == "__main__":

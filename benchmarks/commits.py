@@ -1,9 +1,8 @@
 """How many commits a second several writers make to one table, beside Delta Lake's: ``python -m benchmarks.commits``.
 
-Each writer is a process that appends a hundred rows again and again for some seconds, to the same table as the others; a commit that
-lost its race is made again, by either library's own means. The rows are counted in the end. Results go to
-``benchmarks/results/commits.md``.
-"""
+Each writer is a process that appends a hundred rows again and again for some seconds, to the same table as the others;
+a commit that lost its race is made again, by either library's own means. The rows are counted in the end. Results go to
+``benchmarks/results/commits.md``."""
 
 from __future__ import annotations
 
@@ -72,9 +71,21 @@ def write(library: str, url: str, number: int, seconds: float) -> None:
 def measured(library: str, data: Path, writers: int, seconds: float) -> Mapping[str, Any]:
     url = str(data / f"{library.replace(' ', '-')}-{writers}")
     _, count = LIBRARIES[library](url)
-    command = [sys.executable, "-m", "benchmarks.commits", "--library", library, "--url", url, "--seconds", str(seconds)]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.commits",
+        "--library",
+        library,
+        "--url",
+        url,
+        "--seconds",
+        str(seconds),
+    ]
     started = [
-        subprocess.Popen([*command, "--number", str(n)], cwd=HERE.parent, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [*command, "--number", str(n)], cwd=HERE.parent, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         for n in range(writers)
     ]
     for each in started:
@@ -91,9 +102,13 @@ def measured(library: str, data: Path, writers: int, seconds: float) -> Mapping[
     took = sorted(one for text in told for one in json.loads(text))
     assert count() == len(took) * ROWS, f"{library} lost or doubled rows: {count()} of {len(took) * ROWS}"
     return {
-        "library": library, "writers": writers, "commits": len(took), "commits a second": round(len(took) / elapsed, 1),
-        "median, ms": round(1000 * statistics.median(took), 1), "slowest of 100, ms": round(1000 * took[int(len(took) * 0.99)]),
-    }  # fmt: skip
+        "library": library,
+        "writers": writers,
+        "commits": len(took),
+        "commits a second": round(len(took) / elapsed, 1),
+        "median, ms": round(1000 * statistics.median(took), 1),
+        "slowest of 100, ms": round(1000 * took[int(len(took) * 0.99)]),
+    }
 
 
 def main() -> None:
@@ -117,7 +132,10 @@ def main() -> None:
             print(found[-1], file=sys.stderr)
             shutil.rmtree(wanted.data)
     note = f"deltalake {version('deltalake')}. A hundred rows a commit; no row was lost or doubled."
-    report.page(wanted.results / "commits.md", ["# Commits", "", report.made_by("benchmarks.commits"), note, "", *report.grid(found)])
+    report.page(
+        wanted.results / "commits.md",
+        ["# Commits", "", report.made_by("benchmarks.commits"), note, "", *report.grid(found)],
+    )
 
 
 if __name__ == "__main__":

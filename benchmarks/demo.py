@@ -34,8 +34,10 @@ WIDTH = 140
 """Of the tables, where the output is no terminal."""
 
 SCHEMA = """
-    year INT, month INT, day INT, dep_time INT, sched_dep_time INT, dep_delay INT, arr_time INT, sched_arr_time INT, arr_delay INT,
-    carrier STRING, flight INT, tailnum STRING, origin STRING, dest STRING, air_time INT, distance INT, hour INT, minute INT,
+    year INT, month INT, day INT, dep_time INT, sched_dep_time INT, dep_delay INT, arr_time INT, sched_arr_time INT,
+    arr_delay INT,
+    carrier STRING, flight INT, tailnum STRING, origin STRING, dest STRING, air_time INT, distance INT, hour INT,
+    minute INT,
     time_hour TIMESTAMP
 """
 
@@ -43,8 +45,13 @@ QUERIES = {
     "one aircraft": "SELECT * FROM flights WHERE tailnum = 'N14628'",
     "an aircraft that never flew": "SELECT * FROM flights WHERE tailnum = 'N00000'",
     "a list of aircraft": "SELECT origin, dest, time_hour FROM flights WHERE tailnum IN ('N14628', 'N395SW', 'N862DA')",
-    "rare destinations, OR": "SELECT carrier, count(*) AS n FROM flights WHERE dest = 'LEX' OR dest = 'LGA' GROUP BY carrier",
-    "the Fourth of July": "SELECT dest, count(*) n FROM flights WHERE time_hour >= '2013-07-04' AND time_hour < '2013-07-05' GROUP BY dest",
+    "rare destinations, OR": (
+        "SELECT carrier, count(*) AS n FROM flights WHERE dest = 'LEX' OR dest = 'LGA' GROUP BY carrier"
+    ),
+    "the Fourth of July": (
+        "SELECT dest, count(*) n FROM flights WHERE time_hour >= '2013-07-04' AND time_hour < "
+        "'2013-07-05' GROUP BY dest"
+    ),
     "very late, NOT": "SELECT carrier, flight, dep_delay FROM flights WHERE NOT (dep_delay <= 900)",
     "join": "SELECT f.flight, c.name FROM flights f JOIN carriers c USING (carrier) WHERE f.dest = 'ANC'",
 }
@@ -57,7 +64,8 @@ DOCUMENTS = {
 }
 """The same flights, each as a JSON document."""
 LINE = """
-    concat_ws(' ', time_hour, if(dep_time IS NULL, 'ERROR', if(dep_delay > 60, 'WARN', 'INFO')), origin, 'tower: flight',
+    concat_ws(' ', time_hour, if(dep_time IS NULL, 'ERROR', if(dep_delay > 60, 'WARN', 'INFO')), origin, 'tower:
+    flight',
       concat(carrier, flight), 'to', dest, 'by', tailnum,
       if(dep_time IS NULL, 'was cancelled', concat('left ', dep_delay, ' minutes late'))) AS line
 """
@@ -169,7 +177,9 @@ def write_documents(spark: SparkSession, flights: str, url: str) -> None:
 def write_log(spark: SparkSession, flights: str, url: str) -> None:
     table = fuse.create_table(url, "line STRING", properties={"block_rows": BLOCK_ROWS, "zone_rows": BLOCK_ROWS // 4})
     table.create_index("words", "full_text", ["line"])
-    fuse_spark.read(spark, flights).where("month IN (7, 8)").selectExpr(LINE).write.format("fuse").mode("append").save(url)
+    fuse_spark.read(spark, flights).where("month IN (7, 8)").selectExpr(LINE).write.format("fuse").mode("append").save(
+        url
+    )
 
 
 def compare(spark: SparkSession, url: str, view: str, name: str, sql: str) -> Outcome:
@@ -193,7 +203,14 @@ def compare(spark: SparkSession, url: str, view: str, name: str, sql: str) -> Ou
 
 def show(console: Console, outcomes: list[Outcome]) -> None:
     grid = Table(
-        "query", "rows", "blocks read", "bytes read", "time", "time, no indexes", title="Same rows, fewer blocks", title_justify="left"
+        "query",
+        "rows",
+        "blocks read",
+        "bytes read",
+        "time",
+        "time, no indexes",
+        title="Same rows, fewer blocks",
+        title_justify="left",
     )
     for column in grid.columns[1:]:
         column.justify = "right"
@@ -208,12 +225,30 @@ def show(console: Console, outcomes: list[Outcome]) -> None:
             f"{each.seconds_off * 1000:.0f} ms",
         )
     console.print(grid)
-    why = Table("query", "predicate", "index", "reason", "blocks removed", title="Why each block went, or stayed", title_justify="left")
+    why = Table(
+        "query",
+        "predicate",
+        "index",
+        "reason",
+        "blocks removed",
+        title="Why each block went, or stayed",
+        title_justify="left",
+    )
     why.columns[-1].justify = "right"
     for each in outcomes:
-        told_of = [vote for vote in each.explanation["predicates"] if vote["blocks_removed"] or not vote["reason"].startswith("USED")]
+        told_of = [
+            vote
+            for vote in each.explanation["predicates"]
+            if vote["blocks_removed"] or not vote["reason"].startswith("USED")
+        ]
         for number, vote in enumerate(told_of):
-            cells = (each.name if number == 0 else "", vote["leaf"], vote["index"] or "", vote["reason"], f"{vote['blocks_removed']}")
+            cells = (
+                each.name if number == 0 else "",
+                vote["leaf"],
+                vote["index"] or "",
+                vote["reason"],
+                f"{vote['blocks_removed']}",
+            )
             why.add_row(*(cell.replace("[", r"\[") for cell in cells))
     console.print(why)
 
@@ -232,9 +267,17 @@ def picture(outcomes: list[Outcome]) -> None:
     kept = [each.explanation["blocks"]["kept"] for each in outcomes]
     for panel, off, on, unit in (
         (blocks, total, kept, "blocks read"),
-        (times, [each.seconds_off * 1000 for each in outcomes], [each.seconds_on * 1000 for each in outcomes], "milliseconds, best of 3"),
+        (
+            times,
+            [each.seconds_off * 1000 for each in outcomes],
+            [each.seconds_on * 1000 for each in outcomes],
+            "milliseconds, best of 3",
+        ),
     ):
-        for shift, values, label, colour in ((-0.2, off, "without indexes", "#b0b7c3"), (0.2, on, "with indexes", "#2266cc")):
+        for shift, values, label, colour in (
+            (-0.2, off, "without indexes", "#b0b7c3"),
+            (0.2, on, "with indexes", "#2266cc"),
+        ):
             bars = panel.barh([place + shift for place in places], values, 0.4, label=label, color=colour)
             panel.bar_label(bars, [f"{value:.0f}" for value in values], padding=3, fontsize=8)
         panel.set_xlabel(unit)

@@ -1,4 +1,6 @@
-"""Who is measured: fuse-index locally and in Spark, and the peers. Each ingests the same files and answers the same queries."""
+"""Who is measured: fuse-index locally and in Spark, and the peers. Each ingests the same files and answers the same
+queries.
+"""
 
 from __future__ import annotations
 
@@ -180,7 +182,8 @@ class ClickHouse:
     def ingest(self, files: Sequence[Path]) -> None:
         self.session.query(
             "CREATE TABLE b.rows (id Int64, code Int64, ts DateTime64(6, 'UTC'), amount Float64, name String, "
-            "INDEX code code TYPE bloom_filter(0.01) GRANULARITY 8, INDEX name name TYPE bloom_filter(0.01) GRANULARITY 8) "
+            "INDEX code code TYPE bloom_filter(0.01) GRANULARITY 8, INDEX name name TYPE "
+            "bloom_filter(0.01) GRANULARITY 8) "
             "ENGINE = MergeTree ORDER BY id"
         )
         self.session.query(f"INSERT INTO b.rows SELECT * FROM file('{files[0].parent}/*.parquet', Parquet)")
@@ -215,7 +218,8 @@ class Databend:
         # A view of the files, not COPY: that wants its folder to be a stage
         self.context.register_parquet("source", f"{files[0].parent}/", pattern=r".*[.]parquet")
         self._run(
-            "CREATE TABLE lines (id BIGINT NOT NULL, code BIGINT NOT NULL, ts TIMESTAMP NOT NULL, amount DOUBLE NOT NULL, "
+            "CREATE TABLE lines (id BIGINT NOT NULL, code BIGINT NOT NULL, ts TIMESTAMP NOT NULL, "
+            "amount DOUBLE NOT NULL, "
             f"name VARCHAR NOT NULL) ROW_PER_BLOCK = {self.block_rows}"
         )
         self._run("INSERT INTO lines SELECT * FROM source")

@@ -1,8 +1,9 @@
-"""Full text: how fast lines are indexed, how large that is, and what one word costs: ``python -m benchmarks.full_text --rows N``.
+"""Full text: how fast lines are indexed, how large that is, and what one word costs: ``python -m benchmarks.full_text
+--rows N``.
 
-Beside it ClickHouse (chdb) with its own text index, and Spark's LIKE on the same rows as Parquet, where they are installed.
-Cold reads go through an S3 server on this machine (moto), whose requests and bytes are counted. Prints Markdown.
-"""
+Beside it ClickHouse (chdb) with its own text index, and Spark's LIKE on the same rows as Parquet, where they are
+installed. Cold reads go through an S3 server on this machine (moto), whose requests and bytes are counted. Prints
+Markdown."""
 
 from __future__ import annotations
 
@@ -30,18 +31,28 @@ PIECE = 100_000
 
 
 def lines(rows: int, first: int, seed: int = 7) -> pa.Array:
-    """Made-up lines of a log: five templates, random numbers, users by Zipf's law; a rare word in one line of 100,000."""
+    """Made-up lines of a log: five templates, random numbers, users by Zipf's law; a rare word in one line of
+    100,000.
+    """
     random = np.random.default_rng((seed, first))
     ids, sizes, times = (random.integers(10**5, high, rows).tolist() for high in (10**9, 10**6, 10**6))
-    users, kinds = (random.zipf(1.3, rows) % 50_000).tolist(), random.choice(5, rows, p=[0.4, 0.3, 0.15, 0.1, 0.05]).tolist()
+    users, kinds = (
+        (random.zipf(1.3, rows) % 50_000).tolist(),
+        random.choice(5, rows, p=[0.4, 0.3, 0.15, 0.1, 0.05]).tolist(),
+    )
     templates: list[Callable[[int], str]] = [
-        lambda i: f"INFO dfs.DataNode: Received block blk_{ids[i]} of size {sizes[i]} from /10.251.{ids[i] % 251}.{sizes[i] % 253}",
+        lambda i: (
+            f"INFO dfs.DataNode: Received block blk_{ids[i]} of size {sizes[i]} from "
+            f"/10.251.{ids[i] % 251}.{sizes[i] % 253}"
+        ),
         lambda i: f"INFO http.Server: GET /api/v1/users/{users[i]}/orders 200 in {times[i] % 5000} ms",
         lambda i: f"WARN scheduler.Queue: task {ids[i]} waited {times[i] % 5000} ms for worker-{ids[i] % 256}",
         lambda i: f"DEBUG cache.Store: miss for key user:{users[i]}",
         lambda i: f"ERROR payment.Gateway: refund for user {users[i]} failed: timeout after {times[i] % 5000} ms",
     ]
-    return pa.array([templates[kinds[i]](i) + (f" {RARE}" if (first + i) % 100_000 == 777 else "") for i in range(rows)])
+    return pa.array(
+        [templates[kinds[i]](i) + (f" {RARE}" if (first + i) % 100_000 == 777 else "") for i in range(rows)]
+    )
 
 
 def sentences(rows: int, seed: int = 7) -> pa.Array:
@@ -78,7 +89,9 @@ def build(rows: int) -> list[str]:
     for name, texts in (("lines of a log", lines(rows, 0)), ("sentences", sentences(rows))):
         body = pa.table([texts], names=["0"])
         column = pa.BufferOutputStream()
-        pq.write_table(body, column, compression="zstd", compression_level=1, use_dictionary=False, row_group_size=65_536)
+        pq.write_table(
+            body, column, compression="zstd", compression_level=1, use_dictionary=False, row_group_size=65_536
+        )
         for positions in (False, True):
             started = time.process_time()
             sidecar = FullText().build(body, np.array([0, rows]), FullTextOptions(positions=positions))
@@ -86,7 +99,9 @@ def build(rows: int) -> list[str]:
             assert sidecar.payload is not None
             what = "with positions" if positions else "without positions"
             size = len(sidecar.payload) / column.getvalue().size
-            said.append(f"| {rows:,} {name}, {what} | {rows / seconds:,.0f} a second of CPU | {size:.2f} x the column |")
+            said.append(
+                f"| {rows:,} {name}, {what} | {rows / seconds:,.0f} a second of CPU | {size:.2f} x the column |"
+            )
     return said
 
 
@@ -98,9 +113,14 @@ def ours(folder: Path, rows: int, runs: int) -> list[str]:
     said = [f"| fuse-index | ingest with the index | {rows / (time.perf_counter() - started):,.0f} rows/s | |"]
     for word in (RARE, COMMON):
         first, median, count = timed(lambda word=word: table.scan(f"match(body, '{word}')").count(), runs)  # type: ignore[misc]
-        said.append(f"| fuse-index | count of `{word}` ({count:,}) | {median * 1000:.1f} ms | first {first * 1000:.0f} ms |")
+        said.append(
+            f"| fuse-index | count of `{word}` ({count:,}) | {median * 1000:.1f} ms | first {first * 1000:.0f} ms |"
+        )
     first, median, _ = timed(lambda: table.search("body", f"{RARE} timeout", 10, select=["id"]), runs)
-    return [*said, f"| fuse-index | ten best of `{RARE} timeout` | {median * 1000:.1f} ms | first {first * 1000:.0f} ms |"]
+    return [
+        *said,
+        f"| fuse-index | ten best of `{RARE} timeout` | {median * 1000:.1f} ms | first {first * 1000:.0f} ms |",
+    ]
 
 
 def clickhouse(folder: Path, rows: int, runs: int) -> list[str]:
@@ -118,7 +138,9 @@ def clickhouse(folder: Path, rows: int, runs: int) -> list[str]:
     for word in (RARE, COMMON):
         ask = f"SELECT count() FROM b.t WHERE hasToken(body, '{word}')"
         first, median, answer = timed(lambda ask=ask: str(clicks.query(ask)).strip(), runs)  # type: ignore[misc]
-        said.append(f"| ClickHouse | count of `{word}` ({answer}) | {median * 1000:.1f} ms | first {first * 1000:.0f} ms |")
+        said.append(
+            f"| ClickHouse | count of `{word}` ({answer}) | {median * 1000:.1f} ms | first {first * 1000:.0f} ms |"
+        )
     return said
 
 
@@ -145,7 +167,9 @@ def spark(folder: Path, rows: int, runs: int) -> list[str]:
 
 
 def cold(rows: int) -> list[str]:
-    """A word that is there once in 100,000 lines, from S3, with nothing in memory: beside reading the column for LIKE."""
+    """A word that is there once in 100,000 lines, from S3, with nothing in memory: beside reading the column for
+    LIKE.
+    """
     import boto3
     from moto.server import ThreadedMotoServer
 
@@ -153,12 +177,24 @@ def cold(rows: int) -> list[str]:
     server.start()
     host, port = server.get_host_and_port()
     url = f"http://{host}:{port}"
-    client = boto3.client("s3", endpoint_url=url, aws_access_key_id="a", aws_secret_access_key="b", region_name="us-east-1")
+    client = boto3.client(
+        "s3", endpoint_url=url, aws_access_key_id="a", aws_secret_access_key="b", region_name="us-east-1"
+    )
     client.create_bucket(Bucket="cold")
-    options = {"endpoint": url, "access_key_id": "a", "secret_access_key": "b", "region": "us-east-1", "allow_http": "true"}
+    options = {
+        "endpoint": url,
+        "access_key_id": "a",
+        "secret_access_key": "b",
+        "region": "us-east-1",
+        "allow_http": "true",
+    }
     table = fuse.create_table("s3://cold/t", "id BIGINT, body STRING", options=options)
     table.create_index("words", "full_text", ["body"])
-    table.append(pa.RecordBatchReader.from_batches(next(pieces(1)).schema, (b for piece in pieces(rows) for b in piece.to_batches())))
+    table.append(
+        pa.RecordBatchReader.from_batches(
+            next(pieces(1)).schema, (b for piece in pieces(rows) for b in piece.to_batches())
+        )
+    )
     said = []
     for what, where in (("match()", f"match(body, '{RARE}')"), ("LIKE", f"body LIKE '%{RARE}%'")):
         store = metered(table.stored.store)

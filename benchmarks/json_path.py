@@ -1,9 +1,8 @@
 """What an index on JSON paths is worth: ``python -m benchmarks.json_path --documents 1000000``.
 
-Documents of 1 kB: how fast they are indexed at five paths; what Spark takes to find a few of them in plain Parquet, in a table of ours
-without its index, and with it; and what a first lookup reads from S3 (a local server), with and without. Answers are compared. Results
-go to ``benchmarks/results/json_path.md``.
-"""
+Documents of 1 kB: how fast they are indexed at five paths; what Spark takes to find a few of them in plain Parquet, in
+a table of ours without its index, and with it; and what a first lookup reads from S3 (a local server), with and
+without. Answers are compared. Results go to ``benchmarks/results/json_path.md``."""
 
 from __future__ import annotations
 
@@ -47,8 +46,10 @@ def batch(first: int, count: int) -> pa.Table:
         user = f'{{"id":"{scattered(number):010}","name":"user {number % 5000}","mail":"u{number}@example.org"}}'
         text = " ".join(f"{word:x}" for word in WORDS[words[row]])
         rows.append(
-            f'{{"id":{number},"at":"{at}","user":{user},"status":"{("ok", "late", "failed")[number % 3]}","amount":{number % 9973 / 4},'
-            f'"tags":["t{number % 1000}","all"],"address":{{"city":"c{number % 300}","zip":"{number % 99999:05}"}},"text":"{text}"}}'
+            f'{{"id":{number},"at":"{at}","user":{user},'
+            f'"status":"{("ok", "late", "failed")[number % 3]}","amount":{number % 9973 / 4},'
+            f'"tags":["t{number % 1000}","all"],'
+            f'"address":{{"city":"c{number % 300}","zip":"{number % 99999:05}"}},"text":"{text}"}}'
         )
     return pa.table({"body": rows}, SCHEMA)
 
@@ -86,7 +87,9 @@ def mean_length(rows: pa.Table) -> float:
     return rows.column(0).nbytes / len(rows)
 
 
-def fill(url: str, documents: int, block_rows: int, plain: Path | None = None, options: dict[str, str] | None = None) -> dict[str, Any]:
+def fill(
+    url: str, documents: int, block_rows: int, plain: Path | None = None, options: dict[str, str] | None = None
+) -> dict[str, Any]:
     """A table of so many documents with its index, and the same as plain Parquet files."""
     table = fuse.create_table(url, SCHEMA, properties={"block_rows": block_rows}, options=options)
     table.create_index("by_path", "json_path", ["body"], paths=PATHS)
@@ -102,15 +105,22 @@ def fill(url: str, documents: int, block_rows: int, plain: Path | None = None, o
     [found] = table.indexes().to_pylist()
     blocks = table.blocks()
     return {
-        "blocks": len(blocks), "append_seconds": round(seconds, 1), "bytes": table.snapshot.bytes,
-        "summary_bytes_a_block": round(found["summary_bytes"] / len(blocks)), "payload_bytes": found["payload_bytes"],
-    }  # fmt: skip
+        "blocks": len(blocks),
+        "append_seconds": round(seconds, 1),
+        "bytes": table.snapshot.bytes,
+        "summary_bytes_a_block": round(found["summary_bytes"] / len(blocks)),
+        "payload_bytes": found["payload_bytes"],
+    }
 
 
 def in_spark(url: str, plain: Path, documents: int, runs: int) -> Iterator[dict[str, Any]]:
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", False).config("spark.ui.showConsoleProgress", False)
+    builder = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", False)
+        .config("spark.ui.showConsoleProgress", False)
+    )
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     fuse_spark.install(spark)
@@ -153,9 +163,15 @@ def cold(documents: int, block_rows: int) -> Iterator[dict[str, Any]]:
                 seconds = time.perf_counter() - started
                 payloads = [size for _, key, size in store.reads if key.startswith("_i/")]
                 yield {
-                    "query": name, "index": indexes, "rows": len(found), "seconds": round(seconds, 3), "requests": store.requests,
-                    "bytes": store.bytes_read, "payload_requests": len(payloads), "payload_bytes": sum(payloads),
-                }  # fmt: skip
+                    "query": name,
+                    "index": indexes,
+                    "rows": len(found),
+                    "seconds": round(seconds, 3),
+                    "requests": store.requests,
+                    "bytes": store.bytes_read,
+                    "payload_requests": len(payloads),
+                    "payload_bytes": sum(payloads),
+                }
 
 
 @contextmanager
@@ -170,22 +186,37 @@ def s3() -> Iterator[dict[str, str]]:
     keys = {"region_name": "us-east-1", "aws_access_key_id": "test", "aws_secret_access_key": "test"}
     boto3.client("s3", endpoint_url=f"http://{host}:{port}", **keys).create_bucket(Bucket="tables")
     try:
-        yield {"endpoint": f"http://{host}:{port}", "access_key_id": "test", "secret_access_key": "test", "region": "us-east-1"}
+        yield {
+            "endpoint": f"http://{host}:{port}",
+            "access_key_id": "test",
+            "secret_access_key": "test",
+            "region": "us-east-1",
+        }
     finally:
         server.stop()
 
 
 def lines(
-    wanted: argparse.Namespace, built: dict[str, Any], table: dict[str, Any], spark: list[dict[str, Any]], first: list[dict[str, Any]]
+    wanted: argparse.Namespace,
+    built: dict[str, Any],
+    table: dict[str, Any],
+    spark: list[dict[str, Any]],
+    first: list[dict[str, Any]],
 ) -> Iterator[str]:
     facts = report.machine()
     yield "# Paths of JSON documents"
     yield ""
     yield f"Made by `python -m benchmarks.json_path {' '.join(sys.argv[1:])}` on {facts['date']}."
-    yield f"{facts['cpus']} CPUs, {facts['memory_gib']} GiB; load at the end {os.getloadavg()[0]:.1f}: above the CPUs, times are too long."
+    yield (
+        f"{facts['cpus']} CPUs, {facts['memory_gib']} GiB; load at the end {os.getloadavg()[0]:.1f}: above the "
+        f"CPUs, times are too long."
+    )
     yield ""
     yield f"**Indexing** documents of {built['bytes_a_document']:,} bytes at {', '.join(PATHS)}:"
-    yield f"{built['documents_a_second']:,} documents a second of one core; {built['payload_bytes_a_document']} bytes of filters each."
+    yield (
+        f"{built['documents_a_second']:,} documents a second of one core; "
+        f"{built['payload_bytes_a_document']} bytes of filters each."
+    )
     yield f"The summary of a block takes {table.get('summary_bytes_a_block', 0):,} bytes."
     yield ""
     size = table.get("bytes", 0) / 1e6
@@ -200,13 +231,23 @@ def lines(
         cells = [each["query"], *seconds, f"{seconds[0] / seconds[2]:.0f}", f"{blocks['kept']} of {blocks['total']}"]
         yield f"| {' | '.join(map(str, cells))} | {read['kept'] / 1e6:,.1f} of {read['total'] / 1e6:,.1f} |"
     yield ""
-    yield f"**First lookups on S3** (a server on this machine), {wanted.s3_documents:,} documents, by the local engine, nothing in memory:"
+    yield (
+        f"**First lookups on S3** (a server on this machine), {wanted.s3_documents:,} documents, by the local "
+        f"engine, nothing in memory:"
+    )
     yield ""
     yield "| condition | index | seconds | requests | bytes read | of them in filters |"
     yield "|---|---|---|---|---|---|"
     for each in first:
         filters = f"{each['payload_requests']} requests, {each['payload_bytes']:,} bytes"
-        cells = [each["query"], "yes" if each["index"] else "no", each["seconds"], each["requests"], f"{each['bytes']:,}", filters]
+        cells = [
+            each["query"],
+            "yes" if each["index"] else "no",
+            each["seconds"],
+            each["requests"],
+            f"{each['bytes']:,}",
+            filters,
+        ]
         yield f"| {' | '.join(map(str, cells))} |"
 
 

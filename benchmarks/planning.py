@@ -1,9 +1,9 @@
-"""What planning costs on tables with many blocks: ``python -m benchmarks.planning URL PREDICATE`` measures one, cold and warm.
+"""What planning costs on tables with many blocks: ``python -m benchmarks.planning URL PREDICATE`` measures one, cold
+and warm.
 
 The large tables are synthetic: segments as a writer makes them, over blocks that nobody will ever open. The one with
-payload indexes is real, of very small blocks. "Cold" is the first plan of a new process, opening the table included (the
-operating system's cache is warm); "warm" the median of the next ones.
-"""
+payload indexes is real, of very small blocks. "Cold" is the first plan of a new process, opening the table included
+(the operating system's cache is warm); "warm" the median of the next ones."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ def measure(blocks: int, data: Path) -> Iterator[dict[str, Any]]:
 
 def in_a_process(url: str, predicate: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "benchmarks.planning", url, predicate]
-    done = subprocess.run(command, cwd=HERE.parent, env=report.environment(), stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(
+        command, cwd=HERE.parent, env=report.environment(), stdout=subprocess.PIPE, text=True, check=True
+    )
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -72,7 +74,11 @@ def main(url: str, predicate: str) -> None:
         explanation = table.explain(predicate)
         times.append(time.perf_counter() - started)
     told = explanation.to_dict()
-    print(json.dumps({"cold": cold, "warm": statistics.median(times), "kept": told["blocks"]["kept"], "peak": peak_memory()}))
+    print(
+        json.dumps(
+            {"cold": cold, "warm": statistics.median(times), "kept": told["blocks"]["kept"], "peak": peak_memory()}
+        )
+    )
 
 
 def synthetic(url: str, blocks: int) -> None:
@@ -92,7 +98,9 @@ def synthetic(url: str, blocks: int) -> None:
         reference = created(table.store, segment.segment_path(id), metadata_table.encode(rows))
         row = segment.segment_row(id, reference, None, rows, schema)
         staged.append(
-            segment.StagedSegment(id, schema.id, len(ordinals) * BLOCK_ROWS, len(ordinals), datetime.now(UTC), segment.packed_row(row))
+            segment.StagedSegment(
+                id, schema.id, len(ordinals) * BLOCK_ROWS, len(ordinals), datetime.now(UTC), segment.packed_row(row)
+            )
         )
     table.transaction().append(staged).commit("append")
 
@@ -125,9 +133,15 @@ def _blocks(schema: Any, ordinals: np.ndarray, places: np.ndarray) -> pa.Table:
     for number, (_, field) in enumerate(schema.leaves()):
         low = (ordinals if number == 0 else places[number]) * BLOCK_ROWS
         found = ColumnStatistics(
-            min=pa.array(low), max=pa.array(low + BLOCK_ROWS - 1), min_cut=exact, max_cut=exact,
-            null_count=none, nan_count=none, distinct_count=whole, size=whole,
-        )  # fmt: skip
+            min=pa.array(low),
+            max=pa.array(low + BLOCK_ROWS - 1),
+            min_cut=exact,
+            max_cut=exact,
+            null_count=none,
+            nan_count=none,
+            distinct_count=whole,
+            size=whole,
+        )
         columns |= stored.encode(field.id, found)
     return pa.table(columns)
 
@@ -136,7 +150,9 @@ def indexed(url: str, blocks: int) -> None:
     """A real table of very small blocks, with three bloom indexes."""
     import fuse_index
 
-    table = fuse_index.create_table(url, datasets.SCHEMA, properties={"block_rows": SMALL_BLOCK_ROWS, "zone_rows": SMALL_BLOCK_ROWS})
+    table = fuse_index.create_table(
+        url, datasets.SCHEMA, properties={"block_rows": SMALL_BLOCK_ROWS, "zone_rows": SMALL_BLOCK_ROWS}
+    )
     for column in ("code", "name", "amount"):
         table.create_index(column, "bloom", [column])
     table.append(datasets.batch(0, blocks * SMALL_BLOCK_ROWS))

@@ -1,4 +1,6 @@
-"""Results as Markdown for people, JSON for programs, and a picture; each with the machine and the command that made it."""
+"""Results as Markdown for people, JSON for programs, and a picture; each with the machine and the command that made
+it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,11 @@ Measured = Mapping[str, Any]
 
 def environment() -> dict[str, str]:
     """For a process that measures: Spark's workers must be this Python."""
-    return os.environ | {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    return os.environ | {
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
 
 
 def machine() -> dict[str, Any]:
@@ -38,12 +44,19 @@ def machine() -> dict[str, Any]:
 def made_by(module: str) -> str:
     """By what command, when and on what a page was made."""
     facts = machine()
-    return f"Made by `{' '.join(['python -m', module, *sys.argv[1:]])}` on {facts['date']}; {facts['cpus']} CPUs, a local disk."
+    return (
+        f"Made by `{' '.join(['python -m', module, *sys.argv[1:]])}` on {facts['date']}; "
+        f"{facts['cpus']} CPUs, a local disk."
+    )
 
 
 def grid(rows: Sequence[Measured]) -> list[str]:
     """Rows of the same columns as a table in Markdown."""
-    return [_row(list(rows[0])), _row(["---"] * len(rows[0])), *(_row([str(cell) for cell in row.values()]) for row in rows)]
+    return [
+        _row(list(rows[0])),
+        _row(["---"] * len(rows[0])),
+        *(_row([str(cell) for cell in row.values()]) for row in rows),
+    ]
 
 
 def page(path: Path, lines: Iterable[str]) -> None:
@@ -55,7 +68,9 @@ def page(path: Path, lines: Iterable[str]) -> None:
 def write(folder: Path, name: str, measured: Sequence[Measured], planned: Sequence[Measured]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     facts = machine()
-    (folder / f"{name}.json").write_text(json.dumps({"machine": facts, "tables": measured, "planning": planned}, indent=1) + "\n")
+    (folder / f"{name}.json").write_text(
+        json.dumps({"machine": facts, "tables": measured, "planning": planned}, indent=1) + "\n"
+    )
     text = "\n".join([*_about(facts), *_tables(measured), *_planning(planned)]) + "\n"
     (folder / f"{name}.md").write_text(text)
     print(text)
@@ -73,7 +88,9 @@ def picture(path: Path, measured: Sequence[Measured]) -> None:
     sizes = sorted({each["rows"] for each in measured})
     engines = list(dict.fromkeys(each["engine"] for each in measured))
     workloads = list(dict.fromkeys(each["workload"] for each in measured if "seconds" in each))
-    figure, panels = pyplot.subplots(1, len(sizes), figsize=(7 * len(sizes), 1 + 0.16 * len(workloads) * (len(engines) + 1)), squeeze=False)
+    figure, panels = pyplot.subplots(
+        1, len(sizes), figsize=(7 * len(sizes), 1 + 0.16 * len(workloads) * (len(engines) + 1)), squeeze=False
+    )
     height = 0.8 / len(engines)
     for panel, rows in zip(panels[0], sizes, strict=True):
         for number, engine in enumerate(engines):
@@ -99,7 +116,8 @@ def _about(facts: Mapping[str, Any]) -> list[str]:
     return [
         "# Benchmark results",
         "",
-        f"{facts['date']}, {facts['cpus']} CPUs, {facts['memory_gib']} GiB, {facts['system']}, Python {facts['python']}, {versions}.",
+        f"{facts['date']}, {facts['cpus']} CPUs, {facts['memory_gib']} GiB, {facts['system']}, Python "
+        f"{facts['python']}, {versions}.",
         f"Made by `{facts['command']}`.",
         "",
     ]
@@ -117,8 +135,10 @@ def _tables(measured: Sequence[Measured]) -> list[str]:
         lines.append("")
     if lines:
         lines += [
-            "Queries: median of the warm runs (first run); then the bytes that the process and its children read (page cache",
-            "included), and the blocks read of all. Ingest: seconds, rows a second, bytes stored. Memory: sum of the processes'",
+            "Queries: median of the warm runs (first run); then the bytes that the process and its "
+            "children read (page cache",
+            "included), and the blocks read of all. Ingest: seconds, rows a second, bytes stored. "
+            "Memory: sum of the processes'",
             "high-water marks.",
             "",
         ]
@@ -128,7 +148,11 @@ def _tables(measured: Sequence[Measured]) -> list[str]:
 def _planning(planned: Sequence[Measured]) -> list[str]:
     if not planned:
         return []
-    lines = ["## Planning, synthetic segments", "", _row(["blocks", "predicate", "cold", "warm", "blocks kept", "peak memory"])]
+    lines = [
+        "## Planning, synthetic segments",
+        "",
+        _row(["blocks", "predicate", "cold", "warm", "blocks kept", "peak memory"]),
+    ]
     lines.append(_row(["---:", "---", "---:", "---:", "---:", "---:"]))
     for each in planned:
         cells = [f"{each['blocks']:,}", each["predicate"], _seconds(each["cold"]), _seconds(each["warm"])]

@@ -1,13 +1,14 @@
-"""What keeping a table costs: ``python -m benchmarks.upkeep``, or some of it: ``python -m benchmarks.upkeep --parts metadata compact``.
+"""What keeping a table costs: ``python -m benchmarks.upkeep``, or some of it: ``python -m benchmarks.upkeep --parts
+metadata compact``.
 
-- metadata: rename, tag, branch, clone and such, of tables of ten and of many blocks: milliseconds, requests, bytes written
+- metadata: rename, tag, branch, clone and such, of tables of ten and of many blocks: milliseconds, requests, bytes
+  written
 - append: a hundred rows to a table of many blocks, beside the same to one of ten, in turns
 - delete: one key of many rows: which blocks are read and written again
 - compact: many small blocks: rows a second, and the peak of memory
 
-Tables for the first two have segments as a writer makes them, over blocks that nobody opens. Each part runs in a process of its own.
-Results go to ``benchmarks/results/upkeep.md``.
-"""
+Tables for the first two have segments as a writer makes them, over blocks that nobody opens. Each part runs in a
+process of its own. Results go to ``benchmarks/results/upkeep.md``."""
 
 from __future__ import annotations
 
@@ -118,10 +119,14 @@ def delete(data: Path, wanted: argparse.Namespace) -> Iterator[Cells]:
     changed = opened.diff(before.id)
     assert before.row_count - opened.snapshot.row_count == 1
     yield {
-        "rows": f"{wanted.rows:,}", "blocks": before.block_count,
-        "blocks replaced": changed.removed.blocks, "blocks kept": changed.kept.blocks,
-        "bytes read": f"{store.bytes_read:,}", "bytes written": f"{store.bytes_written:,}", "s": round(seconds, 2),
-    }  # fmt: skip
+        "rows": f"{wanted.rows:,}",
+        "blocks": before.block_count,
+        "blocks replaced": changed.removed.blocks,
+        "blocks kept": changed.kept.blocks,
+        "bytes read": f"{store.bytes_read:,}",
+        "bytes written": f"{store.bytes_written:,}",
+        "s": round(seconds, 2),
+    }
 
 
 def compact(data: Path, wanted: argparse.Namespace) -> Iterator[Cells]:
@@ -140,23 +145,35 @@ def compact(data: Path, wanted: argparse.Namespace) -> Iterator[Cells]:
         seconds = timed(table.compact)
         assert table.snapshot.row_count == before.row_count == rows
         yield {
-            "rows": f"{rows:,}", "bloom indexes": len(indexes),
-            "blocks before": f"{before.block_count:,}", "after": table.snapshot.block_count,
-            "s": round(seconds, 1), "M rows a second": round(rows / seconds / 1e6, 2), "peak, GB": round(peak_memory() / 1e9, 2),
-        }  # fmt: skip
+            "rows": f"{rows:,}",
+            "bloom indexes": len(indexes),
+            "blocks before": f"{before.block_count:,}",
+            "after": table.snapshot.block_count,
+            "s": round(seconds, 1),
+            "M rows a second": round(rows / seconds / 1e6, 2),
+            "peak, GB": round(peak_memory() / 1e9, 2),
+        }
 
 
 PARTS: Mapping[str, Callable[[Path, argparse.Namespace], Iterator[Cells]]] = {
-    "metadata": metadata, "append": append, "delete": delete, "compact": compact,
-}  # fmt: skip
+    "metadata": metadata,
+    "append": append,
+    "delete": delete,
+    "compact": compact,
+}
 
 
 def alone(part: str, wanted: argparse.Namespace) -> list[Cells]:
     """A part in a process of its own, for its peak of memory."""
     print(part, file=sys.stderr)
-    sizes = [f"--{name.replace('_', '-')}={getattr(wanted, name)}" for name in ("rows", "blocks", "many_blocks", "small_rows", "data")]
+    sizes = [
+        f"--{name.replace('_', '-')}={getattr(wanted, name)}"
+        for name in ("rows", "blocks", "many_blocks", "small_rows", "data")
+    ]
     command = [sys.executable, "-m", "benchmarks.upkeep", "--as-json", "--parts", part, *sizes]
-    done = subprocess.run(command, cwd=HERE.parent, env=report.environment(), stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(
+        command, cwd=HERE.parent, env=report.environment(), stdout=subprocess.PIPE, text=True, check=True
+    )
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 

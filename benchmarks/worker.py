@@ -1,9 +1,8 @@
 """One engine in one process of its own: ``python -m benchmarks.worker ENGINE WORKDIR ROWS BLOCK_ROWS RUNS FILE...``.
 
 Prints one JSON object a line per measurement. Bytes are what the process and its children (Spark's JVM) asked the
-operating system for (``rchar`` of /proc, page cache included), so they are counted alike for every engine; peak memory is
-the sum of their high-water marks.
-"""
+operating system for (``rchar`` of /proc, page cache included), so they are counted alike for every engine; peak memory
+is the sum of their high-water marks."""
 
 from __future__ import annotations
 
@@ -46,9 +45,17 @@ def main(name: str, folder: Path, rows: int, block_rows: int, runs: int, files: 
             times.append(time.perf_counter() - started)
             bytes_read.append(bytes_asked() - before)
         tell(
-            engine=name, rows=rows, workload=query.name, seconds=statistics.median(times[1:]), first=times[0], best=min(times[1:]),
-            bytes_read=statistics.median(bytes_read[1:]), bytes_read_first=bytes_read[0], answer=answer, **engine.touched(query),
-        )  # fmt: skip
+            engine=name,
+            rows=rows,
+            workload=query.name,
+            seconds=statistics.median(times[1:]),
+            first=times[0],
+            best=min(times[1:]),
+            bytes_read=statistics.median(bytes_read[1:]),
+            bytes_read_first=bytes_read[0],
+            answer=answer,
+            **engine.touched(query),
+        )
     tell(engine=name, rows=rows, workload="memory", peak=peak_memory())
     engine.close()
 

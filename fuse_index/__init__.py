@@ -10,7 +10,15 @@
 For Spark: ``from fuse_index import spark``. For authors of index kinds: ``fuse_index.plugin``.
 """
 
-from fuse_index.errors import BuildError, DefinitionError, FuseIndexError, IndexFault, InputError, OpaqueError, WhereError
+from fuse_index.errors import (
+    BuildError,
+    DefinitionError,
+    FuseIndexError,
+    IndexFault,
+    InputError,
+    OpaqueError,
+    WhereError,
+)
 from fuse_index.indexes.registry import Host, PluginWarning
 from fuse_index.operations.verify_index import Verification
 from fuse_index.predicate import Context
@@ -32,11 +40,37 @@ from fuse_storage import (
     Snapshot,
     StorageError,
     Unsupported,
-)  # fmt: skip
+)
 
 __all__ = [
-    "AlreadyExists", "BuildError", "CommitUnknown", "Conflict", "Context", "Corrupt", "DefinitionError", "Expired", "Explanation",
-    "FormatError", "FuseIndexError", "Host", "IndexFault", "InputError", "InvalidArgument", "NotFound", "OpaqueError",
-    "PluginWarning", "ReadOnly", "Scan", "SchemaError", "Snapshot", "StorageError", "Table", "Unsupported", "Verification",
-    "WhereError", "create_table", "open_table", "recover_table",
-]  # fmt: skip
+    "AlreadyExists",
+    "BuildError",
+    "CommitUnknown",
+    "Conflict",
+    "Context",
+    "Corrupt",
+    "DefinitionError",
+    "Expired",
+    "Explanation",
+    "FormatError",
+    "FuseIndexError",
+    "Host",
+    "IndexFault",
+    "InputError",
+    "InvalidArgument",
+    "NotFound",
+    "OpaqueError",
+    "PluginWarning",
+    "ReadOnly",
+    "Scan",
+    "SchemaError",
+    "Snapshot",
+    "StorageError",
+    "Table",
+    "Unsupported",
+    "Verification",
+    "WhereError",
+    "create_table",
+    "open_table",
+    "recover_table",
+]

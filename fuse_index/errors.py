@@ -28,7 +28,9 @@ class DefinitionError(FuseIndexError, ValueError):
 
 
 class InputError(FuseIndexError, ValueError):
-    """What was handed over is not what is taken: rows, a schema, a predicate. The message names it, and what to give."""
+    """What was handed over is not what is taken: rows, a schema, a predicate. The message names it, and what to
+    give.
+    """
 
 
 class StreamError(FuseIndexError):

@@ -55,8 +55,8 @@ class JsonPath:
     """What ``get_json_object(term, path)`` gives: text, or NULL where the path or the document is missing.
 
     Or what another function of Spark finds at the path, as a value of ``type``: ``from_json(term, schema).a.b``, or
-    ``variant_get(parse_json(term), path, type)``. Of those only Spark knows the value, but an index may know what it cannot be.
-    """
+    ``variant_get(parse_json(term), path, type)``. Of those only Spark knows the value, but an index may know what it
+    cannot be."""
 
     term: Term
     path: str

@@ -28,7 +28,10 @@ def checked_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
         if name not in KNOWN and (near := difflib.get_close_matches(name, KNOWN, 1, 0.8)):
             raise InvalidArgument(f"no property {name!r} means anything: did you mean {near[0]!r}?")
     if KEY_PROPERTY in properties:
-        raise InvalidArgument(f"the property {KEY_PROPERTY} holds ids that the table gives: name the columns of its key instead, key=[...]")
+        raise InvalidArgument(
+            f"the property {KEY_PROPERTY} holds ids that the table gives: name the columns of "
+            f"its key instead, key=[...]"
+        )
     Limits.of(properties)
     level = properties.get("compression_level", 1)
     if not isinstance(level, int) or not 1 <= level <= 22:
@@ -49,9 +52,13 @@ def refuse_occupied(branch: Branch) -> None:
         raise AlreadyExists(f"{store.url} already is a table: open it, or choose another place")
     for found in store.list():
         if not found.key.startswith(OWN):
-            raise AlreadyExists(f"{store.url} holds other files, such as {found.key!r}: choose an empty place for a table")
+            raise AlreadyExists(
+                f"{store.url} holds other files, such as {found.key!r}: choose an empty place for a table"
+            )
         if found.key.startswith(("_sg/", "_b/")):
-            raise AlreadyExists(f"{store.url} holds rows of a table whose refs are lost, such as {found.key!r}: recover it")
+            raise AlreadyExists(
+                f"{store.url} holds rows of a table whose refs are lost, such as {found.key!r}: recover it"
+            )
     _refuse_file(store)
 
 
@@ -72,5 +79,7 @@ def not_a_table(chain: Branch, missing: NotFound) -> StorageError:
     if other is not None:
         return NotFound(f"{store.url} is no table of this kind: it holds other files, such as {other!r}")
     if next(iter(store.list("_ss")), None) is not None:
-        return NotFound(f"{store.url} is a table whose refs are lost: recover it from its snapshots (fuse-index recover)")
+        return NotFound(
+            f"{store.url} is a table whose refs are lost: recover it from its snapshots (fuse-index recover)"
+        )
     return NotFound(f"{store.url} is no table: there is nothing; create it first")

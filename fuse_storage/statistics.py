@@ -116,12 +116,16 @@ def reduce(statistics: ColumnStatistics, offsets: Offsets, row_counts: Counts) -
     ``row_counts`` are those of the smaller units: they tell a unit without a value from one of which nothing is known.
     How many distinct values a union has is unknown, unless it is of one unit.
     """
-    if len(offsets) == len(row_counts) + 1 and bool((np.diff(offsets) == 1).all()):  # each append of one block: a third of its time
+    if len(offsets) == len(row_counts) + 1 and bool(
+        (np.diff(offsets) == 1).all()
+    ):  # each append of one block: a third of its time
         return statistics
     empty = pc.fill_null(pc.equal(statistics.null_count, pa.array(row_counts, pa.int64())), False)
     low, low_cut = _reduce_bound(statistics.min, statistics.min_cut, empty, offsets, upper=False)
     high, high_cut = _reduce_bound(statistics.max, statistics.max_cut, empty, offsets, upper=True)
-    nulls, nans, size = (_sums(count, offsets) for count in (statistics.null_count, statistics.nan_count, statistics.size))
+    nulls, nans, size = (
+        _sums(count, offsets) for count in (statistics.null_count, statistics.nan_count, statistics.size)
+    )
     single = pa.array(np.diff(offsets) == 1)
     distinct = pc.if_else(single, statistics.distinct_count.take(pa.array(offsets[:-1])), pa.scalar(None, pa.int64()))
     return ColumnStatistics(low, high, low_cut, high_cut, nulls, nans, distinct, size)

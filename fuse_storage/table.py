@@ -60,9 +60,13 @@ class Table:
 
     @staticmethod
     def create(
-        store: Store | str | Path, schema: pa.Schema, cluster_by: Sequence[str] = (), properties: Mapping[str, Any] | None = None,
-        options: Mapping[str, str] | None = None, key: Sequence[str] = (),
-    ) -> Table:  # fmt: skip
+        store: Store | str | Path,
+        schema: pa.Schema,
+        cluster_by: Sequence[str] = (),
+        properties: Mapping[str, Any] | None = None,
+        options: Mapping[str, str] | None = None,
+        key: Sequence[str] = (),
+    ) -> Table:
         """A new table without rows. ``options``: those of the store. ``key``: columns that identify a row.
 
 
@@ -78,10 +82,20 @@ class Table:
         refuse_occupied(branch)
         columns = [part for field in made.fields for part in field.walk()]
         snapshot = Snapshot(
-            id=new_id(), sequence=1, branch=MAIN, commit_id=new_id(), parent=None, timestamp=next_timestamp(None), operation="create",
-            schema_id=made.id, schemas={made.id: made}, last_column_id=max((part.id for part in columns), default=0),
-            names={part.id: (part.name,) for part in columns}, cluster_ids=clustered, properties=properties,
-        )  # fmt: skip
+            id=new_id(),
+            sequence=1,
+            branch=MAIN,
+            commit_id=new_id(),
+            parent=None,
+            timestamp=next_timestamp(None),
+            operation="create",
+            schema_id=made.id,
+            schemas={made.id: made},
+            last_column_id=max((part.id for part in columns), default=0),
+            names={part.id: (part.name,) for part in columns},
+            cluster_ids=clustered,
+            properties=properties,
+        )
         snapshot = key_by(snapshot, key)
         entry = publish(store, snapshot, None)
         if not land(branch, entry, monotonic() + 60):
@@ -91,9 +105,13 @@ class Table:
 
     @staticmethod
     def open(
-        store: Store | str | Path, branch: str = MAIN, at: str | datetime | None = None, options: Mapping[str, str] | None = None
+        store: Store | str | Path,
+        branch: str = MAIN,
+        at: str | datetime | None = None,
+        options: Mapping[str, str] | None = None,
     ) -> Table:
-        """The head of a branch, or what it was ``at`` a snapshot id, a tag or a time (a datetime, or ISO text, with zone).
+        """The head of a branch, or what it was ``at`` a snapshot id, a tag or a time (a datetime, or ISO text, with
+        zone).
 
         Raises NotFound where there is no such table, branch, tag, snapshot or time; Unsupported for what is newer than
         this version; Corrupt for what is damaged.
@@ -116,7 +134,9 @@ class Table:
             when = datetime.fromisoformat(at)
         except ValueError:
             hint = near(at, [tag.name for tag in tags(store)])
-            raise NotFound(f"{store.url} has no tag {at!r}, and it is neither a snapshot id nor a time in ISO form{hint}") from None
+            raise NotFound(
+                f"{store.url} has no tag {at!r}, and it is neither a snapshot id nor a time in ISO form{hint}"
+            ) from None
         return _at_entry(chain, chain.at_time(_aware(when, at)))
 
     def at(self, snapshot_id: str) -> Table:
@@ -124,7 +144,9 @@ class Table:
         return _at_snapshot(self.store, snapshot_id)
 
     def number(self, sequence: int) -> Table:
-        """What the commit with this number made of the branch. Raises NotFound if it was collected, or is no snapshot's."""
+        """What the commit with this number made of the branch. Raises NotFound if it was collected, or is no
+        snapshot's.
+        """
         chain = Branch(self.store, self.branch)
         if (entry := chain.find(sequence)) is None:
             raise NotFound(f"{self.store.url}: branch {self.branch!r} has no commit number {sequence}")
@@ -147,7 +169,9 @@ class Table:
         return list(Branch(self.store, self.branch).walk(newest, oldest))
 
     def snapshots(self, limit: int | None = None) -> list[tuple[RefEntry, Snapshot | None]]:
-        """The history, newest first, each with its snapshot; None where that has been collected, or a branch was dropped."""
+        """The history, newest first, each with its snapshot; None where that has been collected, or a branch was
+        dropped.
+        """
 
         def found(entry: RefEntry) -> Snapshot | None:
             try:
@@ -178,7 +202,9 @@ class Table:
         return any(entry.commit_id == commit_id for entry in chain.walk(chain.head(known=self.entry).sequence))
 
     def tag(self, name: str, expires: datetime | None = None) -> Tag:
-        """Name this snapshot, for ever or until a time. Raises AlreadyExists if the name is taken, InvalidArgument if it is none."""
+        """Name this snapshot, for ever or until a time. Raises AlreadyExists if the name is taken, InvalidArgument if
+        it is none.
+        """
         assert self.entry.reference is not None
         until = None if expires is None else _aware(expires, str(expires))
         tag = Tag(name, datetime.now(UTC), self.snapshot.id, self.entry.reference, until)
@@ -194,8 +220,8 @@ class Table:
     def blocks(self, segments: Indices | Sequence[int] | None = None, statistics: Iterable[int] = ()) -> Blocks:
         """The blocks of these segments, by default of all.
 
-        ``statistics``: ids of columns whose statistics will be asked for; they are read in the same pass over the files.
-        """
+        ``statistics``: ids of columns whose statistics will be asked for; they are read in the same pass over the
+        files."""
         if self._blocks is None:
             self._blocks = Blocks.of(self.segments())
         first, counts = self.segments().first_block, self.segments().block_counts
@@ -212,7 +238,12 @@ class Table:
         return blocks.zones()
 
     def read(
-        self, blocks_of: Blocks, block: int, columns: Sequence[str], zones: Sequence[int] | None = None, rows: Mask | None = None
+        self,
+        blocks_of: Blocks,
+        block: int,
+        columns: Sequence[str],
+        zones: Sequence[int] | None = None,
+        rows: Mask | None = None,
     ) -> pa.Table:
         """These columns, under their logical names, of one block of the frame, or of some of its zones.
 
@@ -229,12 +260,13 @@ class Table:
         places = [located(self.store, location) for location in found.locations]
         return [store.path(key) or f"{store.url}/{key}" for store, key in places], found.sizes
 
-    def writer(self, sidecars: Sequence[SidecarBuilder] = (), schema: Schema | None = None, level: int = 0, **limits: int) -> SegmentWriter:
+    def writer(
+        self, sidecars: Sequence[SidecarBuilder] = (), schema: Schema | None = None, level: int = 0, **limits: int
+    ) -> SegmentWriter:
         """Takes rows, stages segments with what these indexes know of them. ``limits``: see ``writing.Limits``.
 
-        ``schema``: other columns, which the transaction that commits these rows is to bring. ``level``: how often these rows
-        have been rewritten to be clustered.
-        """
+        ``schema``: other columns, which the transaction that commits these rows is to bring. ``level``: how often these
+        rows have been rewritten to be clustered."""
         self.snapshot.refuse_writing()
         properties = self.snapshot.properties
         limited = Limits.of(properties, **limits)
@@ -249,7 +281,9 @@ class Table:
 
         ``commit_id``: of a commit that may have been made already; then it is not made again.
         """
-        return Transaction(self, {builder.key: builder for builder in sidecars}, commit_id or new_id(), commit_id is not None)
+        return Transaction(
+            self, {builder.key: builder for builder in sidecars}, commit_id or new_id(), commit_id is not None
+        )
 
 
 def _store(store: Store | str | Path, options: Mapping[str, str] | None) -> Store:
@@ -273,7 +307,9 @@ def _at_entry(chain: Branch, entry: RefEntry) -> Table:
 
 def _at_tag(store: Store, tag: Tag) -> Table:
     if tag.expires is not None and tag.expired():
-        raise NotFound(f"{store.url}: tag {tag.name!r} expired at {written(tag.expires)}; it named snapshot {tag.snapshot_id}")
+        raise NotFound(
+            f"{store.url}: tag {tag.name!r} expired at {written(tag.expires)}; it named snapshot {tag.snapshot_id}"
+        )
     return _at_snapshot(store, tag.snapshot_id)
 
 
@@ -286,7 +322,9 @@ def _at_snapshot(store: Store, id: str) -> Table:
     branch, sequence = place_of(data, f"{store.url}/{snapshot_path(id)}")
     entry = Branch(store, branch).find(sequence) if NAME.fullmatch(branch) else None
     if entry is None or entry.snapshot_id != id:
-        raise NotFound(f"{store.url}: no commit made snapshot {id}: a writer prepared it and gave up, or its file is damaged")
+        raise NotFound(
+            f"{store.url}: no commit made snapshot {id}: a writer prepared it and gave up, or its file is damaged"
+        )
     return _at_entry(Branch(store, branch), entry)
 
 

@@ -1,4 +1,6 @@
-"""Worlds are drawn from a fixed seed, so that a run today is a run tomorrow; ``--hypothesis-profile=explore`` draws others."""
+"""Worlds are drawn from a fixed seed, so that a run today is a run tomorrow; ``--hypothesis-profile=explore`` draws
+others.
+"""
 
 from hypothesis import settings
 

@@ -14,7 +14,9 @@ DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").
 
 def make(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     clean = {name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "MAKEFLAGS", "MAKELEVEL")}
-    return subprocess.run(["make", *arguments], cwd=ROOT, env=clean | environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        ["make", *arguments], cwd=ROOT, env=clean | environment, capture_output=True, text=True, check=False
+    )
 
 
 def java(folder: Path, version: str) -> str:
@@ -42,7 +44,8 @@ def test_another_java_is_refused_in_one_sentence_before_anything_is_installed(ve
 
     assert refused.returncode != 0
     assert said(refused) == [
-        f"Java 17 or 21 is needed for Spark, and '{tmp_path}/bin/java' is Java {major}: install one of these or set JAVA_HOME."
+        f"Java 17 or 21 is needed for Spark, and '{tmp_path}/bin/java' is Java {major}: install one "
+        f"of these or set JAVA_HOME."
     ]
 
 
@@ -79,7 +82,10 @@ def test_every_pin_is_exact_and_names_no_place_to_get_it_from():
 
 def test_all_that_the_package_asks_for_is_pinned():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = [*project["dependencies"], *(each for extra in project["optional-dependencies"].values() for each in extra)]
+    wanted = [
+        *project["dependencies"],
+        *(each for extra in project["optional-dependencies"].values() for each in extra),
+    ]
     pinned = {name(line) for line in (ROOT / "constraints.txt").read_text().splitlines()}
 
     assert sorted({name(each) for each in wanted} - pinned) == ["fuse-index"]

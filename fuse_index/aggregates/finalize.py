@@ -1,4 +1,6 @@
-"""From a merged state to the answer, as Spark finishes its aggregates: averages of sums and counts, sketches as it writes them."""
+"""From a merged state to the answer, as Spark finishes its aggregates: averages of sums and counts, sketches as it
+writes them.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ def finish(asked: Aggregation, merged: pa.Table) -> list[pa.ChunkedArray]:
 
 
 def comparable(asked: Aggregation, state: pa.Table) -> list[str]:
-    """The answer as text, equal for equal answers: in an order of its own, floats to nine digits and sketches by what is in
-    their registers, since sums and estimates depend on it."""
+    """The answer as text, equal for equal answers: in an order of its own, floats to nine digits and sketches by what
+    is in their registers, since sums and estimates depend on it."""
     columns = [column.to_pylist() for column in finish(asked, merge(asked, [state]))]
     for number, aggregate in enumerate(asked.aggregates, len(asked.groups)):
         if aggregate.function in SKETCHES:
@@ -38,7 +40,9 @@ def _finished(aggregate: Aggregate, parts: Mapping[Part, pa.ChunkedArray]) -> pa
     sums, counts = (parts[part] for part in aggregate.parts)
     if is_.is_decimal(aggregate.type):
         pairs = zip(sums.to_pylist(), counts.to_pylist(), strict=True)
-        return pa.chunked_array([pa.array([_quotient(total, count, aggregate.type.scale) for total, count in pairs], aggregate.type)])
+        return pa.chunked_array(
+            [pa.array([_quotient(total, count, aggregate.type.scale) for total, count in pairs], aggregate.type)]
+        )
     some = pc.if_else(pc.equal(counts, 0), pa.scalar(None, pa.int64()), counts)
     return pc.divide(sums, some.cast(pa.float64(), safe=False))
 

@@ -1,8 +1,9 @@
-"""Sketches of distinct values, as Spark's ``hll_sketch_agg`` makes them: the same bytes for the same values in the same order.
+"""Sketches of distinct values, as Spark's ``hll_sketch_agg`` makes them: the same bytes for the same values in the same
+order.
 
-A sketch is one of Apache DataSketches' HLL sketches with 2^``lg_k`` registers of 8 bits. What its registers hold depends on the
-values alone; what it estimates also on how they were divided before sketches were united, and in Spark just as here.
-"""
+A sketch is one of Apache DataSketches' HLL sketches with 2^``lg_k`` registers of 8 bits. What its registers hold
+depends on the values alone; what it estimates also on how they were divided before sketches were united, and in Spark
+just as here."""
 
 from __future__ import annotations
 
@@ -56,7 +57,9 @@ def united(sketches: Iterable[bytes | None], lg_k: int = 0) -> bytes | None:
 def as_spark_writes(found: pa.ChunkedArray) -> pa.ChunkedArray:
     """The sketches of a state, with the room that Spark leaves for further values; of none, the empty one."""
     read, empty = library().hll_sketch.deserialize, sketch_of((), DEFAULT_LG_K)
-    return pa.chunked_array([pa.array([read(sketch or empty).serialize_updatable() for sketch in found.to_pylist()], pa.binary())])
+    return pa.chunked_array(
+        [pa.array([read(sketch or empty).serialize_updatable() for sketch in found.to_pylist()], pa.binary())]
+    )
 
 
 def registers(sketch: bytes) -> bytes:

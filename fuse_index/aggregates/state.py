@@ -1,9 +1,9 @@
 """Aggregates as Spark has them: from rows to states, from states to larger states, and from those to an answer.
 
-A **state** is a table with one row a group: the group's values, and the **parts** of its aggregates that can be added up
-(an average is a sum and a count). States of any parts of a table, merged in any order, give the answer of the whole.
-Values go by Spark: NULL is a group, NaN is one value and the largest, -0.0 and 0.0 are one group. Knows no table and no index.
-"""
+A **state** is a table with one row a group: the group's values, and the **parts** of its aggregates that can be added
+up (an average is a sum and a count). States of any parts of a table, merged in any order, give the answer of the whole.
+Values go by Spark: NULL is a group, NaN is one value and the largest, -0.0 and 0.0 are one group. Knows no table and no
+index."""
 
 from __future__ import annotations
 
@@ -90,7 +90,9 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Aggregation:
-    """What is asked: these aggregates, for each combination of values of these terms; for all rows where there are none."""
+    """What is asked: these aggregates, for each combination of values of these terms; for all rows where there are
+    none.
+    """
 
     groups: tuple[Term, ...]
     aggregates: tuple[Aggregate, ...] = ()
@@ -104,7 +106,9 @@ class Aggregation:
     def schema(self) -> pa.Schema:
         """Of its states: groups first, then parts, both in their order."""
         groups = [pa.field(f"group{number}", term.type) for number, term in enumerate(self.groups)]
-        return pa.schema([*groups, *(pa.field(f"{part.function}{number}", part.type) for number, part in enumerate(self.parts))])
+        return pa.schema(
+            [*groups, *(pa.field(f"{part.function}{number}", part.type) for number, part in enumerate(self.parts))]
+        )
 
     def check(self) -> None:
         """Raises Unaggregatable if Spark, or this module, has no such aggregates."""
@@ -149,7 +153,9 @@ def _bounded(precision: int, scale: int) -> pa.DataType:
 
 
 def largest_sum(part: Part) -> int | None:
-    """The largest absolute value, in units of the last digit, that this part holds exactly; None: it never overflows."""
+    """The largest absolute value, in units of the last digit, that this part holds exactly; None: it never
+    overflows.
+    """
     if part.function != "sum" or is_.is_floating(part.type):
         return None
     return (1 << 63) - 1 if part.type == pa.int64() else int(10**part.type.precision - 1)
@@ -194,7 +200,9 @@ def damage(asked: Aggregation, state: pa.Table) -> str | None:
     return None
 
 
-def _reduced(asked: Aggregation, groups: Sequence[pa.ChunkedArray], inputs: Sequence[pa.ChunkedArray], counting: str) -> pa.Table:
+def _reduced(
+    asked: Aggregation, groups: Sequence[pa.ChunkedArray], inputs: Sequence[pa.ChunkedArray], counting: str
+) -> pa.Table:
     """One row a group. ``counting`` is what makes counts: "count" of rows, "sum" of states."""
     steps = [_steps(part, values, counting) for part, values in zip(asked.parts, inputs, strict=True)]
     columns = {f"group{number}": values for number, values in enumerate(groups)}
@@ -213,11 +221,15 @@ def _reduced(asked: Aggregation, groups: Sequence[pa.ChunkedArray], inputs: Sequ
         return made.column(f"{name}_{function}") if groups or function != "list" else _one_list(columns[name])
 
     parts = [
-        _read(part, [outcome(f"{number}.{place}", function) for place, (_, function) in enumerate(part_steps)], counting)
+        _read(
+            part, [outcome(f"{number}.{place}", function) for place, (_, function) in enumerate(part_steps)], counting
+        )
         for number, (part, part_steps) in enumerate(zip(asked.parts, steps, strict=True))
     ]
     arrays = [*(made.column(f"group{number}") for number in range(len(groups))), *parts]
-    return pa.table([array.cast(field.type) for array, field in zip(arrays, asked.schema, strict=True)], schema=asked.schema)
+    return pa.table(
+        [array.cast(field.type) for array, field in zip(arrays, asked.schema, strict=True)], schema=asked.schema
+    )
 
 
 def _steps(part: Part, values: pa.ChunkedArray, counting: str) -> list[tuple[pa.ChunkedArray, str]]:

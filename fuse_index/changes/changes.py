@@ -1,8 +1,8 @@
 """Rows that came and went between two snapshots: net, whatever happened in between.
 
-Only blocks that one of the two lacks are looked at. Where blocks came in the place of others, their rows are compared by
-fingerprints, as multisets: rows that were merely copied, by a compaction or an update of their neighbours, are no change.
-"""
+Only blocks that one of the two lacks are looked at. Where blocks came in the place of others, their rows are compared
+by fingerprints, as multisets: rows that were merely copied, by a compaction or an update of their neighbours, are no
+change."""
 
 from __future__ import annotations
 
@@ -46,19 +46,22 @@ class Changing:
         def _predicate(self, where: str | Predicate | None) -> Predicate | None: ...
 
     def changes(
-        self, since: str | datetime, until: str | datetime | None = None, columns: Sequence[str] | None = None,
-        where: str | Predicate | None = None, key: Sequence[str] | None = None,
-    ) -> Changes:  # fmt: skip
+        self,
+        since: str | datetime,
+        until: str | datetime | None = None,
+        columns: Sequence[str] | None = None,
+        where: str | Predicate | None = None,
+        key: Sequence[str] | None = None,
+    ) -> Changes:
         """The rows inserted and deleted from one snapshot to a later one, by default to the one that this handle reads.
 
-        Snapshots are named by id, tag or time. Rows have the columns of the later snapshot, ``columns`` of them or all, and
-        ``_change_type``: ``insert`` or ``delete``; with a ``key``, the columns that identify a row, what was deleted and inserted
-        under one key is a pair of ``update_preimage`` and ``update_postimage``: by default the table's own (see ``key_by``), [] for
-        no pairs. Changes are net: rows that were copied, or came and went, are none.
-        ``where``: only of the rows on which it is true, so that a row that comes to match is inserted.
-        Raises NotFound for a snapshot that was never there or was collected, InvalidArgument if the one did not lead to the
-        other, SchemaError, InputError, WhereError, OpaqueError.
-        """
+        Snapshots are named by id, tag or time. Rows have the columns of the later snapshot, ``columns`` of them or all,
+        and ``_change_type``: ``insert`` or ``delete``; with a ``key``, the columns that identify a row, what was
+        deleted and inserted under one key is a pair of ``update_preimage`` and ``update_postimage``: by default the
+        table's own (see ``key_by``), [] for no pairs. Changes are net: rows that were copied, or came and went, are
+        none. ``where``: only of the rows on which it is true, so that a row that comes to match is inserted. Raises
+        NotFound for a snapshot that was never there or was collected, InvalidArgument if the one did not lead to the
+        other, SchemaError, InputError, WhereError, OpaqueError."""
         before, after = self._at(since), self.stored if until is None else self._at(until)
         refuse_strangers(before, after)
         later = replace(self, stored=after)  # type: ignore[type-var]
@@ -71,7 +74,8 @@ def refuse_strangers(before: storage.Table, after: storage.Table) -> None:
     """Raise InvalidArgument unless the one snapshot led to the other."""
     if not storage.leads_to(before, after):
         raise storage.InvalidArgument(
-            f"snapshot {after.snapshot.id} did not come of {before.snapshot.id}: give an older snapshot of its branch as since"
+            f"snapshot {after.snapshot.id} did not come of {before.snapshot.id}: give an older "
+            f"snapshot of its branch as since"
         )
 
 
@@ -81,9 +85,8 @@ class Changes:
 
     ``shape``: the snapshot in whose columns rows come, and which ``columns``, ``key`` and ``predicate`` are about.
 
-    Where blocks were replaced by commits that may have changed rows, up to some 100 bytes are held for each of their rows, besides
-    the blocks at hand; otherwise the blocks at hand alone.
-    """
+    Where blocks were replaced by commits that may have changed rows, up to some 100 bytes are held for each of their
+    rows, besides the blocks at hand; otherwise the blocks at hand alone."""
 
     before: storage.Table
     after: storage.Table
@@ -97,10 +100,13 @@ class Changes:
     def checked(self) -> Changes:
         """Itself. Raises SchemaError, InputError or OpaqueError for what cannot be told."""
         if CHANGE_TYPE in self.shape.snapshot.schema.names:
-            raise storage.SchemaError(f"the table has a column {CHANGE_TYPE!r}, which is what changes are told by: rename it")
+            raise storage.SchemaError(
+                f"the table has a column {CHANGE_TYPE!r}, which is what changes are told by: rename it"
+            )
         if narrow := storage.narrowed(self.before.snapshot.schema, self.shape.snapshot.schema):
             raise storage.SchemaError(
-                f"column {narrow[0]!r} had a wider type at snapshot {self.before.snapshot.id}, so that its rows do not fit the columns of "
+                f"column {narrow[0]!r} had a wider type at snapshot {self.before.snapshot.id}, so that its rows "
+                f"do not fit the columns of "
                 f"{self.shape.snapshot.id}: ask for the changes until before it was restored, and since then"
             )
         for name in self.key:
@@ -117,7 +123,10 @@ class Changes:
         """Those of the later snapshot; what was deleted may be NULL where it no longer may."""
         was = self.before.snapshot.schema.arrow
         fields = [self.shape.snapshot.schema.arrow.field(name) for name in self.columns]
-        fields = [field.with_nullable(True) if field.name in was.names and was.field(field.name).nullable else field for field in fields]
+        fields = [
+            field.with_nullable(True) if field.name in was.names and was.field(field.name).nullable else field
+            for field in fields
+        ]
         return pa.schema([*fields, pa.field(CHANGE_TYPE, pa.string(), nullable=False)])
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
@@ -162,10 +171,11 @@ class Changes:
 
 
 def _added(before: storage.Table, after: storage.Table, most: int) -> list[Blocks] | None:
-    """What appends brought, commit by commit, where all others in between left rows as they were; None if that is not known.
+    """What appends brought, commit by commit, where all others in between left rows as they were; None if that is not
+    known.
 
-    No more than ``most`` commits are looked at. Where it is known, copied rows need not be compared with those that they are copies of.
-    """
+    No more than ``most`` commits are looked at. Where it is known, copied rows need not be compared with those that
+    they are copies of."""
     found: list[Blocks] = []
     here = after
     for _ in range(most):

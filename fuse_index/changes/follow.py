@@ -1,8 +1,8 @@
 """Following a table, commit by commit: where a reader stands, what comes next, and what it cannot tell.
 
-A reader begins with the rows that are there (the backfill), or after some snapshot, and goes on with what each commit adds.
-Its position is small and plain, so that a checkpoint can hold it, and between two positions there are always the same rows.
-"""
+A reader begins with the rows that are there (the backfill), or after some snapshot, and goes on with what each commit
+adds. Its position is small and plain, so that a checkpoint can hold it, and between two positions there are always the
+same rows."""
 
 from __future__ import annotations
 
@@ -73,20 +73,25 @@ class Limit:
         return (self.blocks is not None and self.blocks <= 0) or (self.rows is not None and self.rows <= 0)
 
     def less(self, blocks: int, rows: int) -> Limit:
-        return Limit(None if self.blocks is None else self.blocks - blocks, None if self.rows is None else self.rows - rows)
+        return Limit(
+            None if self.blocks is None else self.blocks - blocks, None if self.rows is None else self.rows - rows
+        )
 
     def fitting(self, rows: Sizes) -> int:
         """How many blocks with so many rows each."""
         count = len(rows) if self.blocks is None else min(len(rows), self.blocks)
-        return count if self.rows is None else min(count, int(np.searchsorted(np.cumsum(rows), self.rows, side="right")))
+        return (
+            count if self.rows is None else min(count, int(np.searchsorted(np.cumsum(rows), self.rows, side="right")))
+        )
 
 
 @dataclass(frozen=True)
 class Step:
-    """A commit, part of one, or several: ``came`` are the blocks that it added, from number ``first`` up to before ``last``.
+    """A commit, part of one, or several: ``came`` are the blocks that it added, from number ``first`` up to before
+    ``last``.
 
-    ``before`` is None for a backfill, of all rows. ``changed``: rows may have gone, so that only a comparison with ``before`` tells.
-    """
+    ``before`` is None for a backfill, of all rows. ``changed``: rows may have gone, so that only a comparison with
+    ``before`` tells."""
 
     before: storage.Table | None
     after: storage.Table
@@ -129,7 +134,9 @@ class Step:
 
 @dataclass
 class Follower:
-    """Follows the branch of ``shape``, in whose columns rows are to come: later commits that change columns are refused."""
+    """Follows the branch of ``shape``, in whose columns rows are to come: later commits that change columns are
+    refused.
+    """
 
     shape: storage.Table
     on_change: OnChange = OnChange.REFUSE
@@ -150,7 +157,9 @@ class Follower:
         """Before all rows of the head, or right after ``since``. Raises StreamError if that is on another branch."""
         if since is not None:
             if since.branch != self.shape.branch:
-                raise StreamError(f"snapshot {since.snapshot.id} is on branch {since.branch!r}, and {self.shape.branch!r} is followed")
+                raise StreamError(
+                    f"snapshot {since.snapshot.id} is on branch {since.branch!r}, and {self.shape.branch!r} is followed"
+                )
             return Step(None, since).position()
         self.head()
         start = Step(None, self._head)
@@ -159,10 +168,9 @@ class Follower:
     def latest(self, start: Position, limit: Limit, newest: int) -> Position:
         """Where a reader at ``start`` comes to within the limit, going no further than commit number ``newest``.
 
-        Commits that change no row are passed over; where there are only such, the reader stays where it is for up to an hour
-        of them, since to move costs it a batch without rows. Raises StreamError, once all before it was read, for a commit that
-        it cannot go past.
-        """
+        Commits that change no row are passed over; where there are only such, the reader stays where it is for up to an
+        hour of them, since to move costs it a batch without rows. Raises StreamError, once all before it was read, for
+        a commit that it cannot go past."""
         if self._idle == (start, newest):
             return start
         position, left, reading = start, limit, False
@@ -177,7 +185,11 @@ class Follower:
             taken = max(left.fitting(sizes), 0 if reading else 1)
             if taken < len(sizes):
                 return step.position(taken) if taken else position
-            position, left, reading = step.position(), left.less(len(sizes), int(sizes.sum())), reading or len(sizes) > 0
+            position, left, reading = (
+                step.position(),
+                left.less(len(sizes), int(sizes.sum())),
+                reading or len(sizes) > 0,
+            )
         if reading or self._time(position) - self._time(start) >= QUIET:
             return position
         self._idle = (start, newest)
@@ -187,7 +199,9 @@ class Follower:
         return self._commit(position.sequence, position).snapshot.timestamp
 
     def between(self, start: Position, end: Position) -> Iterator[Step]:
-        """What is to be read from one position to another; of commits that change rows, only where they are to be read."""
+        """What is to be read from one position to another; of commits that change rows, only where they are to be
+        read.
+        """
         for step in self._steps(start, end.sequence):
             if problem := self._problem(step):
                 raise StreamError(problem)
@@ -202,7 +216,9 @@ class Follower:
         """What follows, commit by commit. Raises StreamError for what is not there any more."""
         here = self._commit(start.sequence, start)
         if here.snapshot.id != start.snapshot:
-            raise StreamError(f"{here!r} has another commit number {start.sequence} than was read, snapshot {start.snapshot}: {AGAIN}")
+            raise StreamError(
+                f"{here!r} has another commit number {start.sequence} than was read, snapshot {start.snapshot}: {AGAIN}"
+            )
         if start.blocks is not None:
             before = None if start.filling else self._commit(start.sequence - 1, start)
             yield Step(before, here, start.blocks)
@@ -215,7 +231,8 @@ class Follower:
             return self.shape.number(sequence)
         except storage.NotFound as gone:
             raise StreamError(
-                f"rows were read up to commit number {start.sequence} (snapshot {start.snapshot}), and number {sequence} is gone: {gone}; "
+                f"rows were read up to commit number {start.sequence} (snapshot {start.snapshot}), and number "
+                f"{sequence} is gone: {gone}; "
                 f"{AGAIN}, and vacuum with a retention longer than a reader may stand still"
             ) from gone
 
@@ -223,10 +240,14 @@ class Follower:
         """Why a reader cannot go past a commit."""
         then, entry = step.after.snapshot, step.after.entry
         if then.sequence > self.shape.snapshot.sequence and then.schema != self.shape.snapshot.schema:
-            return f"columns were changed by {entry} since this reader began: restart it, and it goes on with the new columns"
+            return (
+                f"columns were changed by {entry} since this reader began: restart it, and it "
+                f"goes on with the new columns"
+            )
         if step.changed and self.on_change is OnChange.REFUSE:
             return (
-                f"rows were deleted or changed by {entry}, and only added rows are read here: set read_changes to be told what changed, "
+                f"rows were deleted or changed by {entry}, and only added rows are read here: set read_changes "
+                f"to be told what changed, "
                 f"skip_changes to pass over such commits, or {AGAIN}"
             )
         return None

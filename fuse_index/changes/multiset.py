@@ -1,4 +1,5 @@
-"""What two lists of arrays of values differ in as multisets: which values, and how many of each, the one has more than the other.
+"""What two lists of arrays of values differ in as multisets: which values, and how many of each, the one has more than
+the other.
 
 The arrays are of one type, such as fingerprints of rows, block by block; NULL takes no part.
 """
@@ -24,7 +25,9 @@ def surplus(gone: Sequence[pa.Array], came: Sequence[pa.Array]) -> tuple[list[Ma
 
 
 def paired(gone: Sequence[pa.Array], came: Sequence[pa.Array]) -> tuple[Indices, Indices]:
-    """Rows, counted through all blocks, that went and came under the same key, the first with the first; sorted by the latter."""
+    """Rows, counted through all blocks, that went and came under the same key, the first with the first; sorted by the
+    latter.
+    """
     was, now = _coded(gone, came)
     size = int(max(was.max(initial=-1), now.max(initial=-1))) + 1
     both = np.minimum(np.bincount(was[was >= 0], minlength=size), np.bincount(now[now >= 0], minlength=size))
@@ -55,7 +58,9 @@ def _ranks(codes: Indices) -> Indices:
     """How many of the same code come before each."""
     order = np.argsort(codes, kind="stable")
     sorted_ = codes[order]
-    fresh = np.flatnonzero(np.concatenate([[True], sorted_[1:] != sorted_[:-1]])) if len(codes) else np.zeros(0, np.int64)
+    fresh = (
+        np.flatnonzero(np.concatenate([[True], sorted_[1:] != sorted_[:-1]])) if len(codes) else np.zeros(0, np.int64)
+    )
     runs = np.diff(np.append(fresh, len(codes)))
     ranks = np.empty(len(codes), np.int64)
     ranks[order] = np.arange(len(codes)) - np.repeat(fresh, runs)

@@ -1,4 +1,6 @@
-"""Blocks that only one of two snapshots has, row by row: which of their rows are changes, and which of these belong together."""
+"""Blocks that only one of two snapshots has, row by row: which of their rows are changes, and which of these belong
+together.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,11 @@ class Side:
         """The rows that are changes, block after block."""
         columns = self.changes.columns
         for block in range(len(self.blocks)):
-            mask = self._true(self.read(block, self.changes.shape.snapshot.schema.names)) if self.chosen is None else self.chosen[block]
+            mask = (
+                self._true(self.read(block, self.changes.shape.snapshot.schema.names))
+                if self.chosen is None
+                else self.chosen[block]
+            )
             if mask is None or mask.any():
                 yield _marked(self.read(block, columns, mask), kind)
 
@@ -59,7 +65,9 @@ class Side:
         predicate, context, host = self.changes.predicate, self.changes.context, self.changes.host
         if predicate is None:
             return None
-        return np.asarray(evaluate(predicate, rows, context, host.functions).fill_null(False).to_numpy(zero_copy_only=False), np.bool_)
+        return np.asarray(
+            evaluate(predicate, rows, context, host.functions).fill_null(False).to_numpy(zero_copy_only=False), np.bool_
+        )
 
     def keys(self, names: Sequence[str]) -> list[pa.Array]:
         """Fingerprints of the keys of the rows that are changes; NULL of the others, and where a part of the key is."""
@@ -94,7 +102,9 @@ class Pairs:
         matched[was] = True
         assert self.gone.chosen is not None
         assert self.came.chosen is not None
-        self.gone.chosen = [mask & ~part for mask, part in zip(self.gone.chosen, np.split(matched, self.gone.starts[1:-1]), strict=True)]
+        self.gone.chosen = [
+            mask & ~part for mask, part in zip(self.gone.chosen, np.split(matched, self.gone.starts[1:-1]), strict=True)
+        ]
         yield from self.gone.tables(DELETE)
         for block, mask in enumerate(self.came.chosen):
             start = self.came.starts[block]
@@ -129,4 +139,8 @@ def _marked(rows: pa.Table, kind: str) -> pa.Table:
 
 def _spread(values: pa.Array, mask: Mask) -> pa.Array:
     """The values where the mask is set, in order, and NULL elsewhere."""
-    return values.take(pa.array(np.where(mask, np.cumsum(mask) - 1, 0), mask=~mask)) if len(values) else pa.nulls(len(mask), KIND)
+    return (
+        values.take(pa.array(np.where(mask, np.cumsum(mask) - 1, 0), mask=~mask))
+        if len(values)
+        else pa.nulls(len(mask), KIND)
+    )

@@ -1,8 +1,8 @@
 """Rows as 128 bits each, equal where rows are: how rows of many blocks are compared without being held in memory.
 
 A row's bytes are those of its columns in a layout of fixed width, texts and lists by digests of their own, and its
-fingerprint is the xxh3-128 of them. Two different rows share one with a probability of 2^-128; among 10^10 rows some two
-do with one of 10^-18. Equal is what has the same bits: -0.0 differs from 0.0, and NULL from everything but NULL.
+fingerprint is the xxh3-128 of them. Two different rows share one with a probability of 2^-128; among 10^10 rows some
+two do with one of 10^-18. Equal is what has the same bits: -0.0 differs from 0.0, and NULL from everything but NULL.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ KIND = pa.binary(SIZE)
 
 
 def fingerprints(rows: pa.Table) -> pa.Array:
-    """``binary(16)``, one for each row. Rows are comparable where their columns have the same types, in the same order."""
+    """``binary(16)``, one for each row. Rows are comparable where their columns have the same types, in the same
+    order.
+    """
     return _as_array(_digests(_joined([_cells(_whole(column)) for column in rows.columns], rows.num_rows)))
 
 

@@ -19,7 +19,9 @@ app = typer.Typer()
 @app.command(name="cluster-by")
 def cluster_by(
     table: TableArgument,
-    columns: Annotated[str | None, typer.Argument(metavar="[COLUMNS]", help="Columns, the first deciding, separated by commas.")] = None,
+    columns: Annotated[
+        str | None, typer.Argument(metavar="[COLUMNS]", help="Columns, the first deciding, separated by commas.")
+    ] = None,
     method: Annotated[str, typer.Option("--method", help="linear, or along a curve: zorder, hilbert.")] = "linear",
     none: Annotated[bool, typer.Option("--none", help="Keep no order from now on.")] = False,
     branch: Branch = "main",
@@ -29,16 +31,28 @@ def cluster_by(
     if none != (columns is None):
         raise typer.BadParameter("give columns, or --none", param_hint="COLUMNS")
     made = open_table(table, branch=branch).cluster_by(names(columns) or None, method)
-    told = f"clustered by {', '.join(made.cluster_by)} ({made.cluster_method})" if made.cluster_by else "clustered by nothing"
-    output.report({"snapshot": made.id, "cluster_by": list(made.cluster_by), "method": made.cluster_method}, told, as_json)
+    told = (
+        f"clustered by {', '.join(made.cluster_by)} ({made.cluster_method})"
+        if made.cluster_by
+        else "clustered by nothing"
+    )
+    output.report(
+        {"snapshot": made.id, "cluster_by": list(made.cluster_by), "method": made.cluster_method}, told, as_json
+    )
 
 
 @app.command()
 def clustering(
     table: TableArgument,
-    by: Annotated[str | None, typer.Option("--by", help="Columns to look at instead of the table's key, separated by commas.")] = None,
-    method: Annotated[str | None, typer.Option("--method", help="linear, zorder or hilbert: how --by orders rows.")] = None,
-    picture: Annotated[Path | None, typer.Option("--picture", metavar="FILE", help="Draw it too, into this .svg file.")] = None,
+    by: Annotated[
+        str | None, typer.Option("--by", help="Columns to look at instead of the table's key, separated by commas.")
+    ] = None,
+    method: Annotated[
+        str | None, typer.Option("--method", help="linear, zorder or hilbert: how --by orders rows.")
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", metavar="FILE", help="Draw it too, into this .svg file.")
+    ] = None,
     branch: Branch = "main",
     at: At = None,
     as_json: Json = False,
@@ -56,9 +70,15 @@ def clustering(
 @app.command()
 def recluster(
     table: TableArgument,
-    depth: Annotated[int, typer.Option("--depth", min=1, help="In how many blocks a value may be in the end (linear keys).")] = 2,
-    step_blocks: Annotated[int, typer.Option("--step-blocks", min=2, help="Blocks that a step reads at most.")] = STEP_BLOCKS,
-    step_bytes: Annotated[int, typer.Option("--step-bytes", min=1, help="Bytes of rows that a step sorts at most.")] = STEP_BYTES,
+    depth: Annotated[
+        int, typer.Option("--depth", min=1, help="In how many blocks a value may be in the end (linear keys).")
+    ] = 2,
+    step_blocks: Annotated[
+        int, typer.Option("--step-blocks", min=2, help="Blocks that a step reads at most.")
+    ] = STEP_BLOCKS,
+    step_bytes: Annotated[
+        int, typer.Option("--step-bytes", min=1, help="Bytes of rows that a step sorts at most.")
+    ] = STEP_BYTES,
     passes: Annotated[int, typer.Option("--passes", min=1, help="How often a row is sorted at most.")] = PASSES,
     spark: Spark = None,
     branch: Branch = "main",
@@ -82,12 +102,19 @@ def recluster(
                 jobs.recluster(running, table, depth, step_blocks, step_bytes, passes, told, branch=branch)
     after = target.refresh().clustering()
     record = {
-        "snapshot": target.snapshot.id, "steps": len(steps), "blocks_read": sum(step.read for step in steps),
-        "rows": sum(step.rows for step in steps), "blocks_before": before.blocks, "blocks": after.blocks,
-        "average_depth_before": before.average_depth, "average_depth": after.average_depth,
-    }  # fmt: skip
+        "snapshot": target.snapshot.id,
+        "steps": len(steps),
+        "blocks_read": sum(step.read for step in steps),
+        "rows": sum(step.rows for step in steps),
+        "blocks_before": before.blocks,
+        "blocks": after.blocks,
+        "average_depth_before": before.average_depth,
+        "average_depth": after.average_depth,
+    }
     depths = f"average depth {before.average_depth:.2f} is {after.average_depth:.2f} after {len(steps)} steps"
-    output.report(record, f"{depths}, {before.blocks:,} blocks are {after.blocks:,}, snapshot {target.snapshot.id}", as_json)
+    output.report(
+        record, f"{depths}, {before.blocks:,} blocks are {after.blocks:,}, snapshot {target.snapshot.id}", as_json
+    )
 
 
 @app.command()

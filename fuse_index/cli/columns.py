@@ -15,8 +15,15 @@ from fuse_storage import Snapshot
 
 app = typer.Typer()
 
-Path = Annotated[str, typer.Argument(metavar="COLUMN", help="A column, or with dots a field of a struct: place.lat, items.element.price.")]
-Type = Annotated[str, typer.Argument(metavar="TYPE", help="Spark SQL's name of a type: bigint, decimal(12,2), struct<a: int>.")]
+Path = Annotated[
+    str,
+    typer.Argument(
+        metavar="COLUMN", help="A column, or with dots a field of a struct: place.lat, items.element.price."
+    ),
+]
+Type = Annotated[
+    str, typer.Argument(metavar="TYPE", help="Spark SQL's name of a type: bigint, decimal(12,2), struct<a: int>.")
+]
 First = Annotated[bool, typer.Option("--first", help="Before all others.")]
 After = Annotated[str | None, typer.Option("--after", help="Right after this column.")]
 
@@ -37,7 +44,9 @@ def add_column(
     table: TableArgument,
     path: Path,
     type_: Type,
-    default: Annotated[str | None, typer.Option("--default", help="What rows hold that are there already; default: NULL.")] = None,
+    default: Annotated[
+        str | None, typer.Option("--default", help="What rows hold that are there already; default: NULL.")
+    ] = None,
     not_null: Annotated[bool, typer.Option("--not-null", help="Refuse NULL in it; needs a default.")] = False,
     first: First = False,
     after: After = None,
@@ -47,14 +56,18 @@ def add_column(
     """Add a column to a table."""
     target = open_table(table, branch=branch)
     value = None if default is None else value_of(default, type_)
-    _report(target.add_column(path, type_, value, not not_null, first=first, after=after), f"added {path} {type_}", as_json)
+    _report(
+        target.add_column(path, type_, value, not not_null, first=first, after=after), f"added {path} {type_}", as_json
+    )
 
 
 @app.command(name="drop-column")
 def drop_column(
     table: TableArgument,
     path: Path,
-    indexes: Annotated[Dropping, typer.Option("--indexes", help="What to do where indexes are on it.")] = Dropping.refuse,
+    indexes: Annotated[
+        Dropping, typer.Option("--indexes", help="What to do where indexes are on it.")
+    ] = Dropping.refuse,
     branch: Branch = "main",
     as_json: Json = False,
 ) -> None:
@@ -76,7 +89,12 @@ def rename_column(
 
 @app.command(name="move-column")
 def move_column(
-    table: TableArgument, path: Path, first: First = False, after: After = None, branch: Branch = "main", as_json: Json = False
+    table: TableArgument,
+    path: Path,
+    first: First = False,
+    after: After = None,
+    branch: Branch = "main",
+    as_json: Json = False,
 ) -> None:
     """Put a column elsewhere in the order."""
     _report(open_table(table, branch=branch).move_column(path, first=first, after=after), f"moved {path}", as_json)
@@ -87,7 +105,9 @@ def change_type(
     table: TableArgument,
     path: Path,
     type_: Type,
-    indexes: Annotated[Changing, typer.Option("--indexes", help="What to do where indexes are on it.")] = Changing.refuse,
+    indexes: Annotated[
+        Changing, typer.Option("--indexes", help="What to do where indexes are on it.")
+    ] = Changing.refuse,
     branch: Branch = "main",
     as_json: Json = False,
 ) -> None:

@@ -27,13 +27,17 @@ Until = Annotated[str | None, typer.Argument(metavar="[UNTIL]", help="The same; 
 def tag(
     table: TableArgument,
     name: Name,
-    expires: Annotated[str | None, typer.Option("--expires", help="After how long (30d, 12h), or when (2026-01-31T12:00:00Z).")] = None,
+    expires: Annotated[
+        str | None, typer.Option("--expires", help="After how long (30d, 12h), or when (2026-01-31T12:00:00Z).")
+    ] = None,
     branch: Branch = "main",
     at: At = None,
     as_json: Json = False,
 ) -> None:
     """Name a snapshot, by default the newest; readers take the name as --at."""
-    made = open_table(table, branch=branch, at=at).tag(name, None if expires is None else _read(expires, "expires", moment))
+    made = open_table(table, branch=branch, at=at).tag(
+        name, None if expires is None else _read(expires, "expires", moment)
+    )
     until = "" if made.expires is None else f" until {made.expires.isoformat()}"
     record = {"tag": name, "snapshot": made.snapshot_id, "expires": made.expires}
     output.report(record, f"tag {name} is snapshot {made.snapshot_id}{until}", as_json)
@@ -68,13 +72,17 @@ def branch(
 @app.command(name="fast-forward")
 def fast_forward(
     table: TableArgument,
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="The branch that holds all of this one's history, and more.")],
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="The branch that holds all of this one's history, and more.")
+    ],
     branch: Branch = "main",
     as_json: Json = False,
 ) -> None:
     """Bring a branch to where another is."""
     snapshot = open_table(table, branch=branch).fast_forward(source)
-    output.report({"branch": branch, "snapshot": snapshot.id}, f"{branch} is where {source} is, snapshot {snapshot.id}", as_json)
+    output.report(
+        {"branch": branch, "snapshot": snapshot.id}, f"{branch} is where {source} is, snapshot {snapshot.id}", as_json
+    )
 
 
 @app.command()
@@ -86,7 +94,9 @@ def restore(
 ) -> None:
     """Make a table what it was; what happened since stays in its log."""
     snapshot = open_table(table, branch=branch).restore(at)
-    output.report({"branch": branch, "snapshot": snapshot.id}, f"{branch} is as it was at {at}, snapshot {snapshot.id}", as_json)
+    output.report(
+        {"branch": branch, "snapshot": snapshot.id}, f"{branch} is as it was at {at}, snapshot {snapshot.id}", as_json
+    )
 
 
 @app.command()
@@ -114,16 +124,23 @@ def changes(
     table: TableArgument,
     since: Since,
     until: Until = None,
-    columns: Annotated[str | None, typer.Option("--columns", "-c", help="Columns to print, separated by commas.")] = None,
+    columns: Annotated[
+        str | None, typer.Option("--columns", "-c", help="Columns to print, separated by commas.")
+    ] = None,
     where: Where = None,
     key: Annotated[
-        str | None, typer.Option("--key", help="Columns that identify a row: an update is a pair of rows then. Default: the table's key.")
+        str | None,
+        typer.Option(
+            "--key", help="Columns that identify a row: an update is a pair of rows then. Default: the table's key."
+        ),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="Rows at most; 0 for all.")] = 20,
     branch: Branch = "main",
     as_json: Json = False,
 ) -> None:
-    """Print the rows that were inserted, deleted and updated between two snapshots; with --json one JSON object a line."""
+    """Print the rows that were inserted, deleted and updated between two snapshots; with --json one JSON object a
+    line.
+    """
     target = open_table(table, branch=branch)
     found = target.changes(since, until, names(columns) or None, where, None if key is None else names(key))
     shown = _limited(found.to_batches(), limit)
@@ -157,7 +174,9 @@ def refs(table: TableArgument, as_json: Json = False) -> None:
 @app.command()
 def clone(
     table: TableArgument,
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="Where the new table is to be: an empty path or URL.")],
+    target: Annotated[
+        str, typer.Argument(metavar="TARGET", help="Where the new table is to be: an empty path or URL.")
+    ],
     branch: Branch = "main",
     at: At = None,
     as_json: Json = False,
@@ -166,14 +185,17 @@ def clone(
     made = open_table(table, branch=branch, at=at).clone(target).snapshot
     held = made.summary["cloned_from"]["tag"]
     record = {"table": table, "target": target, "snapshot": made.id, "rows": made.row_count, "tag": held}
-    output.report(record, f"{target} has the {made.row_count:,} rows of {table}, whose tag {held} keeps what they share", as_json)
+    output.report(
+        record, f"{target} has the {made.row_count:,} rows of {table}, whose tag {held} keeps what they share", as_json
+    )
 
 
 @app.command()
 def recover(
     table: TableArgument,
     heads: Annotated[
-        list[str] | None, typer.Option("--head", help="The newest snapshot of a branch, where it is in doubt: main=<id>; repeatable.")
+        list[str] | None,
+        typer.Option("--head", help="The newest snapshot of a branch, where it is in doubt: main=<id>; repeatable."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")] = False,
     as_json: Json = False,
@@ -192,16 +214,22 @@ def recover(
         output.note("nothing was written" if found["later"] else "nothing is missing")
         return
     columns = ("branch", "entries", "lost", "newest", "timestamp", "operation")
-    output.print_rows(output.table_of(found["branches"], columns), title="written" if found["done"] else "would be written")
+    output.print_rows(
+        output.table_of(found["branches"], columns), title="written" if found["done"] else "would be written"
+    )
 
 
 @app.command()
 def vacuum(
     table: TableArgument,
-    retention: Annotated[str, typer.Option("--retention", help="What was the newest snapshot within it stays: 12h, 7d.")] = "7d",
+    retention: Annotated[
+        str, typer.Option("--retention", help="What was the newest snapshot within it stays: 12h, 7d.")
+    ] = "7d",
     keep: Annotated[int, typer.Option("--keep", min=1, help="Snapshots of each branch that stay in any case.")] = 1,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Count, and delete nothing.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Take a retention below an hour; readers may lose their files.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Take a retention below an hour; readers may lose their files.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Delete files that no snapshot leads to any more; tags and branches keep theirs."""
@@ -210,7 +238,9 @@ def vacuum(
         output.print_json(found.to_dict())
         return
     rows = [{"kind": kind, "files": count, "bytes": found.bytes[kind]} for kind, count in found.files.items()]
-    output.print_rows(output.table_of(rows, ("kind", "files", "bytes")), title="deleted" if found.deleted else "would be deleted")
+    output.print_rows(
+        output.table_of(rows, ("kind", "files", "bytes")), title="deleted" if found.deleted else "would be deleted"
+    )
 
 
 def _read(text: str, option: str, reader: Callable[[str, str], Read]) -> Read:

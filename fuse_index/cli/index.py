@@ -16,7 +16,17 @@ from fuse_index.cli.spark_session import session
 
 app = typer.Typer(no_args_is_help=True)
 
-COLUMNS = ["name", "kind", "columns", "options", "blocks_indexed", "blocks", "summary_bytes", "payload_bytes", "problem"]
+COLUMNS = [
+    "name",
+    "kind",
+    "columns",
+    "options",
+    "blocks_indexed",
+    "blocks",
+    "summary_bytes",
+    "payload_bytes",
+    "problem",
+]
 """What people see of an index in a list; JSON has all."""
 
 
@@ -25,8 +35,12 @@ def create(
     table: TableArgument,
     name: IndexArgument,
     kind: Annotated[str, typer.Option("--kind", "-k", help="One of `fuse-index plugins`, such as bloom.")],
-    columns: Annotated[str, typer.Option("--columns", "-c", help="Columns or terms such as lower(email), separated by commas.")],
-    options: Annotated[list[str] | None, typer.Option("--option", "-o", help="The kind's own, key=value; repeatable.")] = None,
+    columns: Annotated[
+        str, typer.Option("--columns", "-c", help="Columns or terms such as lower(email), separated by commas.")
+    ],
+    options: Annotated[
+        list[str] | None, typer.Option("--option", "-o", help="The kind's own, key=value; repeatable.")
+    ] = None,
     build: Annotated[bool, typer.Option("--build/--no-build", help="Index the blocks that are there already.")] = True,
     processes: Processes = 1,
     spark: Spark = None,
@@ -35,7 +49,9 @@ def create(
 ) -> None:
     """Define an index; new blocks are indexed as they are written."""
     started = time.perf_counter()
-    open_table(table, branch=branch).create_index(name, kind, terms(columns), build=False, **pairs(options or [], "--option"))
+    open_table(table, branch=branch).create_index(
+        name, kind, terms(columns), build=False, **pairs(options or [], "--option")
+    )
     if build:
         _build(table, branch, name, False, processes, spark)
     _report(table, branch, name, "created" if build else "defined", started, as_json)
@@ -45,11 +61,15 @@ def create(
 def list_(table: TableArgument, branch: Branch = "main", at: At = None, as_json: Json = False) -> None:
     """List the indexes of a table, and how many blocks each covers."""
     indexes = open_table(table, branch=branch, at=at).indexes()
-    output.print_json([opened(row) for row in indexes.to_pylist()]) if as_json else output.print_rows(indexes.select(COLUMNS))
+    output.print_json([opened(row) for row in indexes.to_pylist()]) if as_json else output.print_rows(
+        indexes.select(COLUMNS)
+    )
 
 
 @app.command()
-def show(table: TableArgument, name: IndexArgument, branch: Branch = "main", at: At = None, as_json: Json = False) -> None:
+def show(
+    table: TableArgument, name: IndexArgument, branch: Branch = "main", at: At = None, as_json: Json = False
+) -> None:
     """Show one index: what it is on, its options, coverage and size, and what its kind says of itself."""
     shown = open_table(table, branch=branch, at=at).inspect_index(name)
     output.print_json(opened(shown)) if as_json else output.print_record(shown)
@@ -58,7 +78,9 @@ def show(table: TableArgument, name: IndexArgument, branch: Branch = "main", at:
 @app.command()
 def refresh(
     table: TableArgument,
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Name of the index; without, all of them.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Name of the index; without, all of them.")
+    ] = None,
     processes: Processes = 1,
     spark: Spark = None,
     branch: Branch = "main",
@@ -79,7 +101,12 @@ def refresh(
 
 @app.command()
 def rebuild(
-    table: TableArgument, name: IndexArgument, processes: Processes = 1, spark: Spark = None, branch: Branch = "main", as_json: Json = False
+    table: TableArgument,
+    name: IndexArgument,
+    processes: Processes = 1,
+    spark: Spark = None,
+    branch: Branch = "main",
+    as_json: Json = False,
 ) -> None:
     """Index every block anew, whatever was there; rows are not rewritten."""
     started = time.perf_counter()
@@ -120,7 +147,9 @@ def _build(url: str, branch: str, name: str, rebuild: bool, processes: int, spar
 
 
 def opened(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of what there is to see, with JSON objects instead of their text: options of indexes, summaries of snapshots."""
+    """A row of what there is to see, with JSON objects instead of their text: options of indexes, summaries of
+    snapshots.
+    """
     texts = {name: record[name] for name in ("options", "summary") if isinstance(record.get(name), str)}
     return {**record, **{name: json.loads(text) for name, text in texts.items()}}
 

@@ -1,4 +1,6 @@
-"""Files that people bring: Parquet, CSV and JSON lines as one stream of Arrow batches, with progress. Knows no table."""
+"""Files that people bring: Parquet, CSV and JSON lines as one stream of Arrow batches, with progress. Knows no
+table.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,13 @@ class Format(StrEnum):
 
 
 SUFFIXES = {
-    ".parquet": Format.parquet, ".pq": Format.parquet, ".csv": Format.csv,
-    ".jsonl": Format.jsonl, ".ndjson": Format.jsonl, ".json": Format.jsonl,
-}  # fmt: skip
+    ".parquet": Format.parquet,
+    ".pq": Format.parquet,
+    ".csv": Format.csv,
+    ".jsonl": Format.jsonl,
+    ".ndjson": Format.jsonl,
+    ".json": Format.jsonl,
+}
 
 Advance = Callable[[int], None]
 """Told after each batch how many bytes of the sources were worked through since."""
@@ -75,7 +81,9 @@ def read(sources: Sequence[Source], schema: pa.Schema, advance: Advance) -> pa.R
     return pa.RecordBatchReader.from_batches(first, _batches(sources, streams, first, advance))
 
 
-def _batches(sources: Sequence[Source], streams: Sequence[Stream], schema: pa.Schema, advance: Advance) -> Iterator[pa.RecordBatch]:
+def _batches(
+    sources: Sequence[Source], streams: Sequence[Stream], schema: pa.Schema, advance: Advance
+) -> Iterator[pa.RecordBatch]:
     for source, stream in zip(sources, streams, strict=True):
         done = 0
         for _, batch, position in stream:
@@ -132,13 +140,15 @@ def _text(source: Source, opener: Callable[[pa.NativeFile], pa.csv.CSVStreamingR
 def _open_csv(file: pa.NativeFile, nulls: Sequence[str], schema: pa.Schema | None) -> pa.csv.CSVStreamingReader:
     options = pa.csv.ConvertOptions(
         column_types=schema, null_values=list(nulls), strings_can_be_null=True, quoted_strings_can_be_null=False
-    )  # fmt: skip
+    )
     return pa.csv.open_csv(file, convert_options=options)
 
 
 def _open_json(file: pa.NativeFile, schema: pa.Schema | None) -> pa.csv.CSVStreamingReader:
     # "infer" keeps fields that the table does not have, so that the writer can refuse them by name
-    return pa.json.open_json(file, parse_options=pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer"))
+    return pa.json.open_json(
+        file, parse_options=pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer")
+    )
 
 
 def _by_suffix(path: Path) -> Format:

@@ -12,14 +12,23 @@ import typer
 PART = re.compile(r"`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^`'\"(),]+|.", re.DOTALL)
 QUOTED = re.compile(r"\A`((?:[^`]|``)*)`\Z")
 
-TableArgument = Annotated[str, typer.Argument(metavar="TABLE", help="Path or URL of the table (/data/t, s3://bucket/t).")]
+TableArgument = Annotated[
+    str, typer.Argument(metavar="TABLE", help="Path or URL of the table (/data/t, s3://bucket/t).")
+]
 IndexArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the index.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Branch = Annotated[str, typer.Option("--branch", help="The branch to work on.")]
-At = Annotated[str | None, typer.Option("--at", help="An older state: snapshot id, tag, or time (2026-01-31T12:00:00Z).")]
-Where = Annotated[str | None, typer.Option("--where", "-w", help="Spark SQL condition, such as \"price < 10 AND city = 'Bonn'\".")]
+At = Annotated[
+    str | None, typer.Option("--at", help="An older state: snapshot id, tag, or time (2026-01-31T12:00:00Z).")
+]
+Where = Annotated[
+    str | None, typer.Option("--where", "-w", help="Spark SQL condition, such as \"price < 10 AND city = 'Bonn'\".")
+]
 Processes = Annotated[int, typer.Option("--processes", "-p", min=1, help="Processes that build at the same time.")]
-Spark = Annotated[str | None, typer.Option("--spark", metavar="MASTER", help="Run as a Spark job there (local[4], spark://host:7077).")]
+Spark = Annotated[
+    str | None,
+    typer.Option("--spark", metavar="MASTER", help="Run as a Spark job there (local[4], spark://host:7077)."),
+]
 
 
 def terms(text: str) -> list[str]:

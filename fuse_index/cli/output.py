@@ -83,9 +83,15 @@ def table_of(records: Sequence[Mapping[str, Any]], columns: Iterable[str]) -> pa
 def progress() -> Progress:
     """A bar with its count on standard error; silent where that is no terminal."""
     return Progress(
-        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        console=notes(), transient=True, disable=not sys.stderr.isatty(),
-    )  # fmt: skip
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=notes(),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )
 
 
 def size(count: int) -> str:
@@ -99,7 +105,9 @@ def size(count: int) -> str:
 
 
 def plain(value: Any) -> Any:
-    """The same value in JSON's own types: times as ISO text, decimals as text, binary as hex, NaN and infinities as text."""
+    """The same value in JSON's own types: times as ISO text, decimals as text, binary as hex, NaN and infinities as
+    text.
+    """
     match value:
         case None | bool() | int() | str():
             return value

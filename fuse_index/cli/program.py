@@ -31,7 +31,10 @@ from fuse_index.table.inspect import VIEWS
 from fuse_storage import StorageError
 
 app = typer.Typer(
-    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help="Tables on plain Parquet whose queries skip blocks."
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Tables on plain Parquet whose queries skip blocks.",
 )
 app.add_typer(history_app)
 app.add_typer(columns_app)
@@ -40,9 +43,15 @@ app.add_typer(clustering_app)
 app.add_typer(index_app, name="index", help="Build, look at and check the indexes of a table.")
 
 View = StrEnum("View", {name: name for name in VIEWS})  # type: ignore[misc]
-FileFormat = Annotated[input_files.Format | None, typer.Option("--format", help="What the files are, where their names do not say.")]
-Null = Annotated[list[str] | None, typer.Option("--null", help="Text that means NULL in CSV; repeatable. Default: empty.")]
-Columns = Annotated[str | None, typer.Option("--columns", "-c", help="Columns to print, separated by commas; odd names in back-quotes.")]
+FileFormat = Annotated[
+    input_files.Format | None, typer.Option("--format", help="What the files are, where their names do not say.")
+]
+Null = Annotated[
+    list[str] | None, typer.Option("--null", help="Text that means NULL in CSV; repeatable. Default: empty.")
+]
+Columns = Annotated[
+    str | None, typer.Option("--columns", "-c", help="Columns to print, separated by commas; odd names in back-quotes.")
+]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -64,13 +73,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
 @app.command()
 def create(
     table: TableArgument,
-    schema: Annotated[str | None, typer.Option("--schema", help='Columns as in SQL: "id BIGINT NOT NULL, name STRING".')] = None,
-    like: Annotated[Path | None, typer.Option("--like", help="Take the columns of this Parquet, CSV or JSON lines file.")] = None,
+    schema: Annotated[
+        str | None, typer.Option("--schema", help='Columns as in SQL: "id BIGINT NOT NULL, name STRING".')
+    ] = None,
+    like: Annotated[
+        Path | None, typer.Option("--like", help="Take the columns of this Parquet, CSV or JSON lines file.")
+    ] = None,
     format_: FileFormat = None,
     null: Null = None,
-    cluster_by: Annotated[str | None, typer.Option("--cluster-by", help="Columns that writers sort by, separated by commas.")] = None,
+    cluster_by: Annotated[
+        str | None, typer.Option("--cluster-by", help="Columns that writers sort by, separated by commas.")
+    ] = None,
     key: Annotated[str | None, typer.Option("--key", help="Columns that identify a row, separated by commas.")] = None,
-    properties: Annotated[list[str] | None, typer.Option("--property", help="Such as block_rows=100000; repeatable.")] = None,
+    properties: Annotated[
+        list[str] | None, typer.Option("--property", help="Such as block_rows=100000; repeatable.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Make an empty table."""
@@ -85,7 +102,9 @@ def create(
 @app.command()
 def ingest(
     table: TableArgument,
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Parquet, CSV or JSON lines files, or folders of them.")],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Parquet, CSV or JSON lines files, or folders of them.")
+    ],
     format_: FileFormat = None,
     null: Null = None,
     branch: Branch = "main",
@@ -113,8 +132,12 @@ def query(
     columns: Columns = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="Rows at most; 0 for all.")] = 20,
     count: Annotated[bool, typer.Option("--count", help="Print how many rows there are.")] = False,
-    group_by: Annotated[list[str] | None, typer.Option("--group-by", help="A column or term to group rows by; repeatable.")] = None,
-    aggregates: Annotated[list[str] | None, typer.Option("--aggregate", help='Such as "count(*)" or "sum(n)"; repeatable.')] = None,
+    group_by: Annotated[
+        list[str] | None, typer.Option("--group-by", help="A column or term to group rows by; repeatable.")
+    ] = None,
+    aggregates: Annotated[
+        list[str] | None, typer.Option("--aggregate", help='Such as "count(*)" or "sum(n)"; repeatable.')
+    ] = None,
     indexes: Annotated[bool, typer.Option("--indexes/--no-indexes", help="Without, every block is read.")] = True,
     branch: Branch = "main",
     at: At = None,
@@ -164,7 +187,9 @@ def search(
 
 
 @app.command()
-def explain(table: TableArgument, where: Where = None, branch: Branch = "main", at: At = None, as_json: Json = False) -> None:
+def explain(
+    table: TableArgument, where: Where = None, branch: Branch = "main", at: At = None, as_json: Json = False
+) -> None:
     """Say for each part of a condition which index was asked, and what it removed or why it could not."""
     explanation = open_table(table, branch=branch, at=at).explain(where)
     if as_json:
@@ -189,7 +214,9 @@ def log(
 @app.command()
 def show(
     table: TableArgument,
-    what: Annotated[View | None, typer.Argument(metavar="[WHAT]", help=f"List one of these instead: {', '.join(VIEWS)}.")] = None,
+    what: Annotated[
+        View | None, typer.Argument(metavar="[WHAT]", help=f"List one of these instead: {', '.join(VIEWS)}.")
+    ] = None,
     branch: Branch = "main",
     at: At = None,
     as_json: Json = False,

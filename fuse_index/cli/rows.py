@@ -18,15 +18,22 @@ from fuse_storage import Snapshot
 app = typer.Typer()
 
 Condition = Annotated[str, typer.Option("--where", "-w", help="Spark SQL condition: the rows on which it is true.")]
-Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Parquet, CSV or JSON lines files, or folders of them.")]
+Files = Annotated[
+    list[Path], typer.Argument(metavar="FILE...", help="Parquet, CSV or JSON lines files, or folders of them.")
+]
 
 
 ACTIONS = ("update", "delete", "keep")
-MATCHED = "What happens to rows whose key the files have: update, delete, keep, update=source.n > target.n; repeatable, the first counts."
+MATCHED = (
+    "What happens to rows whose key the files have: update, delete, keep, update=source.n > target.n; "
+    "repeatable, the first counts."
+)
 
 
 @app.command()
-def delete(table: TableArgument, where: Condition, spark: Spark = None, branch: Branch = "main", as_json: Json = False) -> None:
+def delete(
+    table: TableArgument, where: Condition, spark: Spark = None, branch: Branch = "main", as_json: Json = False
+) -> None:
     """Delete rows; blocks that hold none of them are not touched."""
     target = open_table(table, branch=branch)
     before = target.snapshot
@@ -41,7 +48,9 @@ def delete(table: TableArgument, where: Condition, spark: Spark = None, branch: 
 @app.command()
 def update(
     table: TableArgument,
-    set_: Annotated[list[str], typer.Option("--set", help="column=SQL, such as city='Bonn' or name=upper(name); repeatable.")],
+    set_: Annotated[
+        list[str], typer.Option("--set", help="column=SQL, such as city='Bonn' or name=upper(name); repeatable.")
+    ],
     where: Annotated[str | None, typer.Option("--where", "-w", help="Spark SQL condition; without, all rows.")] = None,
     spark: Spark = None,
     branch: Branch = "main",
@@ -66,7 +75,9 @@ def update(
 def overwrite(
     table: TableArgument,
     files: Files,
-    where: Annotated[str | None, typer.Option("--where", "-w", help="Replace the rows on which this is true; without, all.")] = None,
+    where: Annotated[
+        str | None, typer.Option("--where", "-w", help="Replace the rows on which this is true; without, all.")
+    ] = None,
     branch: Branch = "main",
     as_json: Json = False,
 ) -> None:
@@ -79,13 +90,20 @@ def overwrite(
 def merge(
     table: TableArgument,
     files: Files,
-    on: Annotated[str | None, typer.Option("--on", help="Columns to match by, separated by commas; by default the table's key.")] = None,
+    on: Annotated[
+        str | None, typer.Option("--on", help="Columns to match by, separated by commas; by default the table's key.")
+    ] = None,
     matched: Annotated[list[str] | None, typer.Option("--matched", metavar="ACTION[=SQL]", help=MATCHED)] = None,
     insert: Annotated[bool, typer.Option("--insert/--no-insert", help="Insert rows whose key the table lacks.")] = True,
-    insert_where: Annotated[str | None, typer.Option("--insert-where", help="Insert only where this is true: source.n > 0.")] = None,
-    delete_others: Annotated[bool, typer.Option("--delete-others", help="Delete rows whose key the files lack.")] = False,
+    insert_where: Annotated[
+        str | None, typer.Option("--insert-where", help="Insert only where this is true: source.n > 0.")
+    ] = None,
+    delete_others: Annotated[
+        bool, typer.Option("--delete-others", help="Delete rows whose key the files lack.")
+    ] = False,
     delete_others_where: Annotated[
-        str | None, typer.Option("--delete-others-where", help="Delete those of them on which this is true: target.n > 0.")
+        str | None,
+        typer.Option("--delete-others-where", help="Delete those of them on which this is true: target.n > 0."),
     ] = None,
     branch: Branch = "main",
     as_json: Json = False,
@@ -97,9 +115,12 @@ def merge(
         raise typer.BadParameter("--no-insert leaves no rows to insert", param_hint="--insert-where")
     others = {"delete": delete_others_where} if delete_others or delete_others_where is not None else None
     after = target.merge(
-        _rows(files, target), None if on is None else names(on), matched=_clauses(matched),
-        not_matched={"insert": insert_where} if insert else None, not_matched_by_source=others,
-    )  # fmt: skip
+        _rows(files, target),
+        None if on is None else names(on),
+        matched=_clauses(matched),
+        not_matched={"insert": insert_where} if insert else None,
+        not_matched_by_source=others,
+    )
     _report(before, after, as_json)
 
 
@@ -127,11 +148,16 @@ def compact(table: TableArgument, spark: Spark = None, branch: Branch = "main", 
             jobs.compact(running, table, branch=branch)
     after = target.refresh().snapshot
     record = {
-        "snapshot": after.id, "blocks_before": before.block_count, "blocks": after.block_count,
-        "segments_before": before.segment_count, "segments": after.segment_count,
-    }  # fmt: skip
+        "snapshot": after.id,
+        "blocks_before": before.block_count,
+        "blocks": after.block_count,
+        "segments_before": before.segment_count,
+        "segments": after.segment_count,
+    }
     blocks = f"{before.block_count:,} blocks are {after.block_count:,}"
-    output.report(record, f"{blocks}, {before.segment_count:,} segments are {after.segment_count:,}, snapshot {after.id}", as_json)
+    output.report(
+        record, f"{blocks}, {before.segment_count:,} segments are {after.segment_count:,}, snapshot {after.id}", as_json
+    )
 
 
 def _rows(files: list[Path], target: Table) -> pa.RecordBatchReader:
@@ -141,5 +167,8 @@ def _rows(files: list[Path], target: Table) -> pa.RecordBatchReader:
 def _report(before: Snapshot, after: Snapshot, as_json: bool) -> None:
     summary = after.summary if after.id != before.id else {}
     counts = {name: summary.get(name, 0) for name in ("deleted_rows", "updated_rows", "inserted_rows")}
-    told = ", ".join(f"{count:,} rows {name.removesuffix('_rows')}" for name, count in counts.items() if count) or "nothing to change"
+    told = (
+        ", ".join(f"{count:,} rows {name.removesuffix('_rows')}" for name, count in counts.items() if count)
+        or "nothing to change"
+    )
     output.report({"snapshot": after.id, **counts}, f"{told}, snapshot {after.id}", as_json)

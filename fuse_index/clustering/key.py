@@ -43,7 +43,9 @@ def _key(snapshot: Snapshot, ids: Sequence[int], method: str) -> ClusterKey:
 
 
 def order(rows: pa.Table, key: ClusterKey) -> Ranks:
-    """Where each row, in order, is to be taken from. Rows that are alike in the key stay as they are among each other."""
+    """Where each row, in order, is to be taken from. Rows that are alike in the key stay as they are among each
+    other.
+    """
     ranks = [value_ranks(column_values(rows, path)) for path in key.paths]
     if key.method == "linear" or len(ranks) < 2:
         return np.lexsort(ranks[::-1])

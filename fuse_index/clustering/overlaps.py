@@ -1,8 +1,8 @@
 """How blocks overlap in an order of their rows: from what statistics bound, by ranks, whatever the types.
 
-Each block is a closed interval of ranks. NULL is the least, as Spark sorts it; NaN the greatest; bounds that were cut bound,
-and a bound that is not known lies beyond all others. Knows no table and no clustering key; everything is O(n log n).
-"""
+Each block is a closed interval of ranks. NULL is the least, as Spark sorts it; NaN the greatest; bounds that were cut
+bound, and a bound that is not known lies beyond all others. Knows no table and no clustering key; everything is O(n log
+n)."""
 
 from __future__ import annotations
 
@@ -48,11 +48,10 @@ class Intervals:
 class Overlaps:
     """How blocks overlap in one order.
 
-    ``overlaps`` of a block: how many others have a value in common with it. ``depth``: the most blocks that any one value
-    within its bounds is found in, itself included. ``constant``: blocks that hold one value; ``unknown``: blocks without
-    known bounds, which overlap with all others. ``histogram``: how many blocks are as deep as the key, and deeper than the
-    key before.
-    """
+    ``overlaps`` of a block: how many others have a value in common with it. ``depth``: the most blocks that any one
+    value within its bounds is found in, itself included. ``constant``: blocks that hold one value; ``unknown``: blocks
+    without known bounds, which overlap with all others. ``histogram``: how many blocks are as deep as the key, and
+    deeper than the key before."""
 
     blocks: int
     constant: int
@@ -67,7 +66,9 @@ class Overlaps:
 def column(found: ColumnStatistics, row_counts: Ranks) -> Intervals:
     """Blocks in the order of one column."""
     count = len(found)
-    ranks = np.asarray(pc.rank(pa.concat_arrays([found.min, found.max]), tiebreaker="dense"), np.int64) + NULL  # NaN after numbers
+    ranks = (
+        np.asarray(pc.rank(pa.concat_arrays([found.min, found.max]), tiebreaker="dense"), np.int64) + NULL
+    )  # NaN after numbers
     bounded = [np.asarray(bound.is_valid(), np.bool_) for bound in (found.min, found.max)]
     above = int(ranks.max(initial=0)) + 1
     nulls = np.asarray(found.null_count.fill_null(-1), np.int64)
@@ -81,8 +82,8 @@ def lexicographic(columns: Sequence[Intervals], sure: bool = False) -> Intervals
     """Blocks in the order of several columns, the first one deciding.
 
     The rows of a block lie within the interval; ``sure``: within it without fail lies what is between its least and its
-    greatest row. The two differ where a block holds several values of one column, and of the next only bounds are known.
-    """
+    greatest row. The two differ where a block holds several values of one column, and of the next only bounds are
+    known."""
     if len(columns) == 1:
         return columns[0]
     lows, highs = [], []
@@ -100,7 +101,9 @@ def lexicographic(columns: Sequence[Intervals], sure: bool = False) -> Intervals
 
 
 def dense(parts: Sequence[Ranks]) -> Ranks:
-    """The rank, from 0, of each tuple of numbers among all different ones; ``parts``: the numbers by place in the tuple."""
+    """The rank, from 0, of each tuple of numbers among all different ones; ``parts``: the numbers by place in the
+    tuple.
+    """
     order = np.lexsort(parts[::-1])
     new = np.zeros(len(order), bool)
     for part in parts:
@@ -142,14 +145,21 @@ def measured(found: Intervals) -> Overlaps:
     blocks = len(found)
     overlaps, depths = counts(found)
     return Overlaps(
-        blocks, int(found.constant.sum()), int(found.unknown.sum()),
-        float(overlaps.mean()) if blocks else 0.0, int(overlaps.max(initial=0)),
-        float(depths.mean()) if blocks else 0.0, int(depths.max(initial=0)), histogram(depths),
-    )  # fmt: skip
+        blocks,
+        int(found.constant.sum()),
+        int(found.unknown.sum()),
+        float(overlaps.mean()) if blocks else 0.0,
+        int(overlaps.max(initial=0)),
+        float(depths.mean()) if blocks else 0.0,
+        int(depths.max(initial=0)),
+        histogram(depths),
+    )
 
 
 def histogram(depths: Ranks) -> dict[int, int]:
-    """How many blocks there are by depth: 1, 2, ..., 16, up to 32, up to 64 and so on; buckets without any are left out."""
+    """How many blocks there are by depth: 1, 2, ..., 16, up to 32, up to 64 and so on; buckets without any are left
+    out.
+    """
     above = 1 << np.frexp(np.maximum(depths - 1, 0))[1].astype(np.int64)
     buckets, found = np.unique(np.where(depths <= SINGLE, depths, above), return_counts=True)
     return dict(zip(buckets.tolist(), found.tolist(), strict=True))

@@ -1,9 +1,8 @@
 """Blocks that overlap are sorted together, a step at a time, until no value is in more of them than it has to be.
 
-Each step takes blocks that overlap, as many as memory allows, sorts their rows by the clustering key, and puts new blocks in
-their place, indexed, in one commit. What it does not improve it leaves alone, and no row is sorted more than a few times in a run,
-so a run comes to an end; what a killed run had committed need not be done again.
-"""
+Each step takes blocks that overlap, as many as memory allows, sorts their rows by the clustering key, and puts new
+blocks in their place, indexed, in one commit. What it does not improve it leaves alone, and no row is sorted more than
+a few times in a run, so a run comes to an end; what a killed run had committed need not be done again."""
 
 from __future__ import annotations
 
@@ -65,18 +64,22 @@ class Reclustering:
         def _move(self, stored: storage.Table) -> Snapshot: ...
 
     def recluster(
-        self, depth: int = 2, step_blocks: int = STEP_BLOCKS, step_bytes: int = STEP_BYTES, passes: int = PASSES,
+        self,
+        depth: int = 2,
+        step_blocks: int = STEP_BLOCKS,
+        step_bytes: int = STEP_BYTES,
+        passes: int = PASSES,
         progress: Progress | None = None,
-    ) -> Snapshot:  # fmt: skip
-        """Sort blocks that overlap by the clustering key, until no value lies within the bounds of more than ``depth`` of them.
+    ) -> Snapshot:
+        """Sort blocks that overlap by the clustering key, until no value lies within the bounds of more than ``depth``
+        of them.
 
-        Blocks of one value, and those that only touch, are not counted. Of a curve there is no such depth: there, blocks are
-        sorted as long as they become narrower. A step holds up to ``step_blocks`` blocks and ``step_bytes`` of rows in memory, twice
-        while it sorts, and is one commit; ``progress`` is told of each. No row is sorted more than ``passes`` times in a run.
-        Rows change their order and nothing else, and new blocks are indexed. Nothing is committed if nothing is to be done.
-        Raises InputError where there is no clustering key, Conflict if somebody replaced one of the blocks meanwhile: what was
-        committed before is kept.
-        """
+        Blocks of one value, and those that only touch, are not counted. Of a curve there is no such depth: there,
+        blocks are sorted as long as they become narrower. A step holds up to ``step_blocks`` blocks and ``step_bytes``
+        of rows in memory, twice while it sorts, and is one commit; ``progress`` is told of each. No row is sorted more
+        than ``passes`` times in a run. Rows change their order and nothing else, and new blocks are indexed. Nothing is
+        committed if nothing is to be done. Raises InputError where there is no clustering key, Conflict if somebody
+        replaced one of the blocks meanwhile: what was committed before is kept."""
         work, steps = self.reclustering(depth, step_blocks, step_bytes, passes), 0
         while portions := work.portions():
             done = [sort(portion) for portion in portions]
@@ -90,14 +93,21 @@ class Reclustering:
 
     def reclustering(
         self, depth: int = 2, step_blocks: int = STEP_BLOCKS, step_bytes: int = STEP_BYTES, passes: int = PASSES
-    ) -> Sorter:  # fmt: skip
+    ) -> Sorter:
         """What ``recluster`` does, as work of which portions may be done elsewhere."""
-        given = {"depth": (depth, 1), "step_blocks": (step_blocks, 2), "step_bytes": (step_bytes, 1), "passes": (passes, 1)}
+        given = {
+            "depth": (depth, 1),
+            "step_blocks": (step_blocks, 2),
+            "step_bytes": (step_bytes, 1),
+            "passes": (passes, 1),
+        }
         for name, (value, least) in given.items():
             if value < least:
                 raise InputError(f"{name}={value!r}: give a whole number, {least} or more")
         if step_bytes > MOST_BYTES:
-            raise InputError(f"step_bytes={step_bytes}: give {MOST_BYTES} at most, as a text column in memory holds no more")
+            raise InputError(
+                f"step_bytes={step_bytes}: give {MOST_BYTES} at most, as a text column in memory holds no more"
+            )
         self._writable()
         self.refresh()
         key = ClusterKey.of(self.snapshot)
@@ -121,9 +131,8 @@ class Portion:
 class Sorted:
     """What became of a portion; small and picklable.
 
-    ``blocks``: ids of those that were read, ``rows`` in number. ``swap``: None if sorting them improves nothing. ``level``: that of the
-    new ones. ``touched``: ids of the segments in which blocks are replaced.
-    """
+    ``blocks``: ids of those that were read, ``rows`` in number. ``swap``: None if sorting them improves nothing.
+    ``level``: that of the new ones. ``touched``: ids of the segments in which blocks are replaced."""
 
     blocks: tuple[str, ...]
     rows: int
@@ -135,8 +144,8 @@ class Sorted:
 
 @dataclass
 class Sorter:
-    """Chooses groups of blocks to be sorted. ``table``: as the last commit left it. ``sorted``: how often this run sorted the rows of
-    a block. Picklable.
+    """Chooses groups of blocks to be sorted. ``table``: as the last commit left it. ``sorted``: how often this run
+    sorted the rows of a block. Picklable.
 
     Blocks that others add meanwhile are not in it, and are left for the next run: else there might be no end.
     """
@@ -155,7 +164,9 @@ class Sorter:
         self.sorted = dict.fromkeys(self.table.blocks().ids, 0)
 
     def portions(self, pieces: int = 1) -> list[Portion]:
-        """What is to be done before the next commit, up to so many groups apart from each other; nothing is left if there is none."""
+        """What is to be done before the next commit, up to so many groups apart from each other; nothing is left if
+        there is none.
+        """
         self.commit_id = storage.new_id()
         blocks = self.table.blocks(statistics=[field.id for field in self.key.fields])
         found = columns(blocks, self.key)
@@ -174,25 +185,38 @@ class Sorter:
         return select_blocks.along_curve(found, able, self.step_blocks)
 
     def take(self, done: Sequence[Sorted]) -> None:
-        """Commit what the portions wrote, in their order. Raises Conflict, StorageError. A copy may do it a second time."""
+        """Commit what the portions wrote, in their order. Raises Conflict, StorageError. A copy may do it a second
+        time.
+        """
         self.sorted |= {id: self.passes for each in done if each.swap is None for id in each.blocks}
         better = [each for each in done if each.swap is not None]
         if not better:
             return
         transaction, known = self.table.transaction(self.building, self.commit_id), set(self.table.blocks().ids)
-        staged, touched = [segment for each in better for segment in each.staged], {id for each in better for id in each.touched}
-        transaction.rewrite([each.swap for each in better if each.swap], staged, touched, name="recluster", same_rows=True)
+        staged, touched = (
+            [segment for each in better for segment in each.staged],
+            {id for each in better for id in each.touched},
+        )
+        transaction.rewrite(
+            [each.swap for each in better if each.swap], staged, touched, name="recluster", same_rows=True
+        )
         self.table = transaction.commit("recluster")
         times: dict[int, int] = {}
         for each in better:
             times[each.level] = max(times.get(each.level, 0), *(self.sorted.pop(id) + 1 for id in each.blocks))
         now = self.table.blocks()
-        new = {id: times[level] for id, level in zip(now.ids, now.levels.tolist(), strict=True) if level in times and id not in known}
+        new = {
+            id: times[level]
+            for id, level in zip(now.ids, now.levels.tolist(), strict=True)
+            if level in times and id not in known
+        }
         self.sorted |= new
 
 
 def sort(portion: Portion) -> Sorted:
-    """Sort the rows of a portion's blocks, or of as many of the first as there is room for, and write them if that improves anything."""
+    """Sort the rows of a portion's blocks, or of as many of the first as there is room for, and write them if that
+    improves anything.
+    """
     table, limits = portion.table, Limits.of(portion.table.snapshot.properties)
     blocks = table.blocks(statistics=[field.id for field in portion.key.fields])
     read = _read(table, blocks, portion.group, portion.step_bytes)
@@ -213,7 +237,9 @@ def sort(portion: Portion) -> Sorted:
 def told(done: Sequence[Sorted], before: int) -> list[Step]:
     """The steps that were done, ``before`` of them earlier."""
     better = [(each, each.swap) for each in done if each.swap is not None]
-    return [Step(number, len(each.blocks), swap.made, each.rows) for number, (each, swap) in enumerate(better, before + 1)]
+    return [
+        Step(number, len(each.blocks), swap.made, each.rows) for number, (each, swap) in enumerate(better, before + 1)
+    ]
 
 
 def _better(blocks: Blocks, group: Numbers, run: Run, key: ClusterKey) -> bool:

@@ -1,8 +1,8 @@
 """How well the blocks of a table are clustered, from their statistics alone, and by what they are to be.
 
-A table has a clustering key: columns, and the order that they make. What is measured of a linear key is the overlap of blocks in
-that order; along a curve there is no order that statistics could tell of, and each column is measured for itself.
-"""
+A table has a clustering key: columns, and the order that they make. What is measured of a linear key is the overlap of
+blocks in that order; along a curve there is no order that statistics could tell of, and each column is measured for
+itself."""
 
 from __future__ import annotations
 
@@ -27,11 +27,20 @@ if TYPE_CHECKING:
 POINTS = 400
 """Places along an order at which a picture shows the depth."""
 
-CLUSTERING = pa.schema([
-    ("key", pa.string()), ("method", pa.string()), ("blocks", pa.int64()), ("constant_blocks", pa.int64()), ("unknown_blocks", pa.int64()),
-    ("average_overlaps", pa.float64()), ("maximum_overlaps", pa.int64()), ("average_depth", pa.float64()), ("maximum_depth", pa.int64()),
-    ("depth_histogram", pa.list_(pa.struct([("depth", pa.int64()), ("blocks", pa.int64())]))),
-])  # fmt: skip
+CLUSTERING = pa.schema(
+    [
+        ("key", pa.string()),
+        ("method", pa.string()),
+        ("blocks", pa.int64()),
+        ("constant_blocks", pa.int64()),
+        ("unknown_blocks", pa.int64()),
+        ("average_overlaps", pa.float64()),
+        ("maximum_overlaps", pa.int64()),
+        ("average_depth", pa.float64()),
+        ("maximum_depth", pa.int64()),
+        ("depth_histogram", pa.list_(pa.struct([("depth", pa.int64()), ("blocks", pa.int64())]))),
+    ]
+)
 """One row for each order that was measured. ``depth`` in a histogram: so deep, and deeper than the one before."""
 
 
@@ -86,7 +95,12 @@ class Clustering:
     def to_dict(self) -> dict[str, Any]:
         """Everything but the pictures, as JSON has it."""
         totals = {"blocks": self.blocks, "average_overlaps": self.average_overlaps, "average_depth": self.average_depth}
-        named = {"cluster_by": list(self.cluster_by), "method": self.method, **totals, "maximum_depth": self.maximum_depth}
+        named = {
+            "cluster_by": list(self.cluster_by),
+            "method": self.method,
+            **totals,
+            "maximum_depth": self.maximum_depth,
+        }
         return named | {"orders": self.to_arrow().to_pylist()}
 
     def to_arrow(self) -> pa.Table:
@@ -137,10 +151,10 @@ class ClusterKeys:
     def cluster_by(self, columns: Sequence[str] | None, method: str = "linear") -> Snapshot:
         """Choose by which columns rows are kept together, the first deciding; none for None. Only metadata changes.
 
-        ``append`` sorts by them from now on; what is there already is sorted by ``recluster``. A path with dots names a field
-        of a struct. ``method``: ``linear``, or along a curve through 2 to 8 columns, ``zorder`` or ``hilbert``, which keeps
-        rows together that are near in all of them. Raises InputError, SchemaError, InvalidArgument, Conflict.
-        """
+        ``append`` sorts by them from now on; what is there already is sorted by ``recluster``. A path with dots names a
+        field of a struct. ``method``: ``linear``, or along a curve through 2 to 8 columns, ``zorder`` or ``hilbert``,
+        which keeps rows together that are near in all of them. Raises InputError, SchemaError, InvalidArgument,
+        Conflict."""
         self._writable()
         self.refresh()
         storage.cluster_by(self.snapshot, tuple(columns or ()), method)  # refused before anything is written
@@ -148,10 +162,11 @@ class ClusterKeys:
         return self._move(self.stored.transaction().cluster_by(tuple(columns or ()), method).commit(summary=told))
 
     def clustering(self, by: Sequence[str] | None = None, method: str | None = None) -> Clustering:
-        """How well blocks are clustered by the table's key, or would be if ``by`` were its key. Reads statistics, no rows.
+        """How well blocks are clustered by the table's key, or would be if ``by`` were its key. Reads statistics, no
+        rows.
 
-        Raises InputError where there is no key and none is given, SchemaError, InvalidArgument for what cannot be a key.
-        """
+        Raises InputError where there is no key and none is given, SchemaError, InvalidArgument for what cannot be a
+        key."""
         return clustering(self.stored, key_of(self.snapshot, by, method))
 
 
@@ -161,7 +176,10 @@ def key_of(snapshot: Snapshot, by: Sequence[str] | None, method: str | None) -> 
         return ClusterKey.read(snapshot, tuple(by), method or "linear")
     own = ClusterKey.of(snapshot)  # by its ids: a name may have come to mean another column
     if by is not None or own is None:
-        raise InputError("the table has no clustering key: give it one with cluster_by([...]), or say which columns to look at: by=[...]")
+        raise InputError(
+            "the table has no clustering key: give it one with cluster_by([...]), or say which "
+            "columns to look at: by=[...]"
+        )
     return own if method in (None, own.method) else ClusterKey.read(snapshot, own.names, method)
 
 
@@ -198,5 +216,9 @@ def _sentence(order: Order) -> str:
     found = order.overlaps
     depth = f"depth {found.average_depth:.2f} on average, {found.maximum_depth:,} at most"
     others = f"overlaps with {found.average_overlaps:.2f} on average, {found.maximum_overlaps:,} at most"
-    rest = [f"{count:,} {what}" for count, what in ((found.constant, "constant"), (found.unknown, "without bounds")) if count]
+    rest = [
+        f"{count:,} {what}"
+        for count, what in ((found.constant, "constant"), (found.unknown, "without bounds"))
+        if count
+    ]
     return f"{order.name}: {'; '.join([depth, others, *rest])}"

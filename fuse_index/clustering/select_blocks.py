@@ -26,17 +26,18 @@ GAIN = 0.9
 def along_order(found: Intervals, levels: Ranks, able: Flags, depth: int, most: int) -> Numbers | None:
     """Blocks that overlap in a linear order, where more than ``depth`` of them do; None if nowhere.
 
-    ``found``: within which a block surely has rows (``lexicographic(..., sure=True)``); ``able``: blocks that may be chosen.
-    All that are chosen cover one interval without a gap, and the first ones a point in common. So when they are sorted, no point
-    is in more blocks than before, and that point is in fewer: it is where most blocks are met. As in a log-structured merge
-    tree with tiers (P. O'Neil et al., 1996; the depth is the number of runs that are put up with), blocks of low levels come first:
-    what was sorted often is sorted again only when it has to be.
-    """
+    ``found``: within which a block surely has rows (``lexicographic(..., sure=True)``); ``able``: blocks that may be
+    chosen. All that are chosen cover one interval without a gap, and the first ones a point in common. So when they are
+    sorted, no point is in more blocks than before, and that point is in fewer: it is where most blocks are met. As in a
+    log-structured merge tree with tiers (P. O'Neil et al., 1996; the depth is the number of runs that are put up with),
+    blocks of low levels come first: what was sorted often is sorted again only when it has to be."""
     worth = able & (found.low < found.high)
     if not worth.any():
         return None
     top = int(found.high[worth].max()) + 1
-    met = np.cumsum(np.bincount(found.low[worth], minlength=top) - np.bincount(found.high[worth], minlength=top))  # between ranks
+    met = np.cumsum(
+        np.bincount(found.low[worth], minlength=top) - np.bincount(found.high[worth], minlength=top)
+    )  # between ranks
     place = int(met.argmax())
     if met[place] <= depth:
         return None
@@ -45,7 +46,11 @@ def along_order(found: Intervals, levels: Ranks, able: Flags, depth: int, most: 
     needed = min(len(there), max(int(met[place]) - depth + 1, 2))
     chosen = there[levels[there] <= levels[there[needed - 1]]][:most]
     crowded = np.concatenate([[0], np.cumsum(met > depth)])  # up to each rank
-    wanted = worth & (levels <= levels[chosen].max()) & (crowded[np.minimum(found.high, top)] > crowded[np.minimum(found.low, top)])
+    wanted = (
+        worth
+        & (levels <= levels[chosen].max())
+        & (crowded[np.minimum(found.high, top)] > crowded[np.minimum(found.low, top)])
+    )
     return _widened(found, chosen, wanted, place, most)
 
 
@@ -66,9 +71,9 @@ def _widened(found: Intervals, chosen: Numbers, wanted: Flags, place: int, most:
 def along_curve(columns: Sequence[Intervals], able: Flags, most: int) -> Numbers | None:
     """Blocks that are near to each other and would be narrower if they were sorted along a curve; None if none would.
 
-    The width of a block in a column is the share of blocks that it overlaps with there: what a condition on that column reads.
-    Blocks that tile a space of k columns and are m in number are as wide as that space, divided by m^(1/k), in each.
-    """
+    The width of a block in a column is the share of blocks that it overlaps with there: what a condition on that column
+    reads. Blocks that tile a space of k columns and are m in number are as wide as that space, divided by m^(1/k), in
+    each."""
     numbers = np.flatnonzero(able)
     columns = [column.take(numbers) for column in columns]
     widths = np.mean([width(column) for column in columns], axis=0)

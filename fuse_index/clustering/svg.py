@@ -20,9 +20,17 @@ def clustering(found: Clustering) -> str:
     """Each order in a row: the depth along it, and how many blocks are how deep."""
     rows = [part for place, order in enumerate(found.orders) for part in _row(order, TOP + place * (HEIGHT + GAP))]
     size = (2 * (WIDTH + LEFT) + 30, TOP + len(found.orders) * (HEIGHT + GAP))
-    title = f"Overlaps by {', '.join(found.cluster_by)} ({found.method}), {found.blocks:,} blocks, average depth {found.average_depth:.2f}"
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[0]}" height="{size[1]}" font-family="sans-serif" fill="{INK}">'
-    return "\n".join([head, '<rect width="100%" height="100%" fill="white"/>', _text(LEFT, 26, title, size=15), *rows, "</svg>", ""])
+    title = (
+        f"Overlaps by {', '.join(found.cluster_by)} ({found.method}), {found.blocks:,} blocks, average depth "
+        f"{found.average_depth:.2f}"
+    )
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[0]}" height="{size[1]}" '
+        f'font-family="sans-serif" fill="{INK}">'
+    )
+    return "\n".join(
+        [head, '<rect width="100%" height="100%" fill="white"/>', _text(LEFT, 26, title, size=15), *rows, "</svg>", ""]
+    )
 
 
 def _row(order: Order, top: int) -> Iterator[str]:
@@ -44,7 +52,10 @@ def _frame(left: int, top: int, title: str, most: int) -> Iterator[str]:
 def _steps(values: Sequence[int], left: int, top: int) -> str:
     """An area with a level for each value."""
     most, wide = max(values, default=0) or 1, WIDTH / max(len(values), 1)
-    levels = [f"L{left + place * wide:.1f} {_high(value, most, top)}H{left + (place + 1) * wide:.1f}" for place, value in enumerate(values)]
+    levels = [
+        f"L{left + place * wide:.1f} {_high(value, most, top)}H{left + (place + 1) * wide:.1f}"
+        for place, value in enumerate(values)
+    ]
     bottom = top + HEIGHT
     return f'<path d="M{left} {bottom}{"".join(levels)}V{bottom}Z" fill="{BLUE}" fill-opacity="0.25" stroke="{BLUE}"/>'
 
@@ -55,7 +66,9 @@ def _bars(counted: Sequence[tuple[int, int]], left: int, top: int) -> Iterator[s
         high = _high(count, most, top)
         box = f'x="{left + place * wide + 2:.1f}" y="{high}" width="{wide - 4:.1f}" height="{top + HEIGHT - high:.1f}"'
         yield f'<rect {box} fill="{BLUE}"/>'
-        yield _text(left + (place + 0.5) * wide, top + HEIGHT + 16, f"{depth}" if depth <= SINGLE else f"≤{depth}", "middle")
+        yield _text(
+            left + (place + 0.5) * wide, top + HEIGHT + 16, f"{depth}" if depth <= SINGLE else f"≤{depth}", "middle"
+        )
 
 
 def _high(value: int, most: int, top: int) -> float:

@@ -1,7 +1,8 @@
-"""``+``, ``-``, ``*`` and ``/`` of integers and floats, and ``||``, as Spark has them: what ``update`` may set a column to.
+"""``+``, ``-``, ``*`` and ``/`` of integers and floats, and ``||``, as Spark has them: what ``update`` may set a column
+to.
 
-Conditions have none of it: there Spark may pass over an operand on which it would raise, and who evaluates whole columns cannot.
-"""
+Conditions have none of it: there Spark may pass over an operand on which it would raise, and who evaluates whole
+columns cannot."""
 
 from __future__ import annotations
 
@@ -18,7 +19,11 @@ from fuse_index.predicate import Call, Context, Term
 
 Values = Any
 
-CHECKED: Mapping[str, Callable[[Values, Values], Values]] = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
+CHECKED: Mapping[str, Callable[[Values, Values], Values]] = {
+    "+": pc.add_checked,
+    "-": pc.subtract_checked,
+    "*": pc.multiply_checked,
+}
 WRAPPING: Mapping[str, Callable[[Values, Values], Values]] = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
 OPERATORS = frozenset([*CHECKED, "/", "||"])
 
@@ -30,13 +35,19 @@ class Raises(ArithmeticError):
 def made(operator: str, left: Term, right: Term, context: Context) -> Call:
     """The term, with the casts that Spark adds. Raises Refused, or Unsure where Spark's type is not known here."""
     told = f"{name_of(left.type)} {operator} {name_of(right.type)}"
-    if left.type == right.type == pa.null() or (operator == "||" and any(_is_no_text(side.type) for side in (left, right))):
+    if left.type == right.type == pa.null() or (
+        operator == "||" and any(_is_no_text(side.type) for side in (left, right))
+    ):
         raise Refused(f"{told} is not known here; in Python, give a function of the rows")
     if operator == "||":
-        return Call(operator, (converted(left, pa.string(), context), converted(right, pa.string(), context)), pa.string())
+        return Call(
+            operator, (converted(left, pa.string(), context), converted(right, pa.string(), context)), pa.string()
+        )
     kind = common_type(left.type, right.type, context)
     if (kind not in INTEGERS and not is_.is_floating(kind)) or pa.string() in (left.type, right.type):
-        raise Refused(f"{told} is not known here, which reckons with integers and floats; in Python, give a function of the rows")
+        raise Refused(
+            f"{told} is not known here, which reckons with integers and floats; in Python, give a function of the rows"
+        )
     kind = pa.float64() if operator == "/" else kind
     return Call(operator, (converted(left, kind, context), converted(right, kind, context)), kind)
 

@@ -1,9 +1,8 @@
 """Casts that keep order, and what a comparison after such a cast says of the values before it.
 
-A **scale** lays the values of a type out as whole numbers, in order; the cast never decreases along it. So the values whose
-cast is below, at or above some value are found by halving, whatever the cast rounds: ``CAST(n AS DOUBLE) = 9007199254740992``
-holds for two longs, ``CAST(f AS DOUBLE) = 0.1`` for no float.
-"""
+A **scale** lays the values of a type out as whole numbers, in order; the cast never decreases along it. So the values
+whose cast is below, at or above some value are found by halving, whatever the cast rounds: ``CAST(n AS DOUBLE) =
+9007199254740992`` holds for two longs, ``CAST(f AS DOUBLE) = 0.1`` for no float."""
 
 from __future__ import annotations
 
@@ -120,15 +119,17 @@ def is_lossless(kind: pa.DataType, target: pa.DataType, context: Context) -> boo
     if is_.is_decimal(target) and (kind in BITS or is_.is_decimal(kind)):
         return _fits(as_decimal(kind), target) or (kind == pa.int64() and target.precision - target.scale >= 19)
     if is_.is_floating(target):
-        return bool(kind == pa.float32() != target or (kind in BITS and BITS[kind] < (24 if target == pa.float32() else 53)))
+        return bool(
+            kind == pa.float32() != target or (kind in BITS and BITS[kind] < (24 if target == pa.float32() else 53))
+        )
     if kind == DATE and target == NTZ:
         return True
     return bool(kind in TIMES and target in (NTZ, TIMESTAMP) and kind != target and _steady(context))
 
 
 def _steady(context: Context) -> bool:
-    """The session's clocks are never changed. Where they are, an hour is shown twice or not at all, on days that differ between the
-    zone tables of one machine and another: then no cast between instants and clocks is taken off."""
+    """The session's clocks are never changed. Where they are, an hour is shown twice or not at all, on days that differ
+    between the zone tables of one machine and another: then no cast between instants and clocks is taken off."""
     try:
         return datetimes.is_fixed(datetimes.zone(context.time_zone))
     except datetimes.Unsure:
@@ -136,7 +137,9 @@ def _steady(context: Context) -> bool:
 
 
 def implied(operator: Operator, inner: Term, value: Any, target: pa.DataType) -> list[Compare]:
-    """What a comparison of ``CAST(inner AS target)`` says of ``inner`` in every time zone: bounds, with two days to spare."""
+    """What a comparison of ``CAST(inner AS target)`` says of ``inner`` in every time zone: bounds, with two days to
+    spare.
+    """
     if inner.type not in TIMES or target not in TIMES or inner.type == target:
         return []
     bounds = []

@@ -1,8 +1,7 @@
 """``CAST`` of one value, as Spark does it: the definition that everything else here is measured by.
 
-Three modes: ``legacy`` wraps and gives NULL, ``try`` gives NULL, ``ansi`` raises an error in Spark and is NULL here (which rows
-come back is promised, which rows raise is not). What is not exactly known raises ``Unsure``.
-"""
+Three modes: ``legacy`` wraps and gives NULL, ``try`` gives NULL, ``ansi`` raises an error in Spark and is NULL here
+(which rows come back is promised, which rows raise is not). What is not exactly known raises ``Unsure``."""
 
 from __future__ import annotations
 
@@ -25,8 +24,15 @@ from fuse_index.predicate import CastMode, Context
 FLOAT = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[dDfF]?")
 INTEGER = re.compile(r"[+-]?\d+")
 INTEGER_AND_FRACTION = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?")
-WORDS = {"inf": math.inf, "+inf": math.inf, "infinity": math.inf, "+infinity": math.inf, "-inf": -math.inf, "-infinity": -math.inf,
-         "nan": math.nan}  # fmt: skip
+WORDS = {
+    "inf": math.inf,
+    "+inf": math.inf,
+    "infinity": math.inf,
+    "+infinity": math.inf,
+    "-inf": -math.inf,
+    "-infinity": -math.inf,
+    "nan": math.nan,
+}
 TRUTHS = {**dict.fromkeys(("t", "true", "y", "yes", "1"), True), **dict.fromkeys(("f", "false", "n", "no", "0"), False)}
 BITS = {pa.int8(): 8, pa.int16(): 16, pa.int32(): 32, pa.int64(): 64}
 
@@ -59,7 +65,12 @@ def to_float32(exact: Decimal) -> float:
         return float(first)
     near = [first, np.nextafter(first, np.float32(np.inf)), np.nextafter(first, np.float32(-np.inf))]
     with localcontext(prec=1200):
-        return float(min((n for n in near if np.isfinite(n)), key=lambda n: (abs(Decimal(float(n)) - exact), int(n.view(np.int32)) & 1)))
+        return float(
+            min(
+                (n for n in near if np.isfinite(n)),
+                key=lambda n: (abs(Decimal(float(n)) - exact), int(n.view(np.int32)) & 1),
+            )
+        )
 
 
 def _kind(kind: pa.DataType) -> str:
@@ -107,7 +118,9 @@ def _number_to_float(value: Any, target: pa.DataType, _: CastMode, __: Context) 
     if isinstance(value, float):
         with np.errstate(over="ignore"):
             return float(np.float32(value))
-    return to_float32(Decimal(value)) if isinstance(value, int) else float(np.float32(float(value)))  # decimals go by way of double
+    return (
+        to_float32(Decimal(value)) if isinstance(value, int) else float(np.float32(float(value)))
+    )  # decimals go by way of double
 
 
 def _number_to_decimal(value: Any, target: pa.DataType, _: CastMode, __: Context) -> Decimal | None:
@@ -172,7 +185,9 @@ def _to_text(value: Any, _: pa.DataType, mode: CastMode, context: Context) -> st
             return str(value) if mode == "legacy" else f"{value:f}"
         case datetime():
             shown = value if value.tzinfo is None else datetimes.wall_clock(value, datetimes.zone(context.time_zone))
-            return shown.isoformat(" ", "seconds") + (f".{shown.microsecond:06}".rstrip("0") if shown.microsecond else "")
+            return shown.isoformat(" ", "seconds") + (
+                f".{shown.microsecond:06}".rstrip("0") if shown.microsecond else ""
+            )
         case _:
             return str(value)
 

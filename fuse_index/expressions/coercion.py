@@ -29,7 +29,11 @@ class Refused(ValueError):
 
 def compared(operator: Operator, left: Term, right: Term, context: Context) -> tuple[Term, Term]:
     """Both sides of a comparison, as one type. Raises Refused, or Unsure where Spark's type is not known here."""
-    if pa.bool_() in (left.type, right.type) and operator in ("<", "<=", ">", ">=") and (is_number(left.type) or is_number(right.type)):
+    if (
+        pa.bool_() in (left.type, right.type)
+        and operator in ("<", "<=", ">", ">=")
+        and (is_number(left.type) or is_number(right.type))
+    ):
         raise Refused(f"Spark does not order {name_of(left.type)} and {name_of(right.type)}")
     kind = common_type(_told(left, right), _told(right, left), context)
     kind = pa.bool_() if kind == pa.null() else kind  # two bare NULLs

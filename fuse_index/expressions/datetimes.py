@@ -22,7 +22,9 @@ BLANK = "".join(map(chr, range(33))) + "\x7f"
 
 DAY = r"(?P<sign>[+-])?(?P<year>\d{4,7})(?:-(?P<month>\d{1,2})(?:-(?P<day>\d{1,2}))?)?"
 DATE = re.compile(rf"{DAY}(?(day)(?:[ T].*)?)", re.DOTALL)
-CLOCK = r"(?P<hour>\d{1,2})(?::(?P<minute>\d{1,2})(?::(?P<second>\d{1,2})(?:\.(?P<fraction>\d*))?(?P<zone>[^\d.].*)?)?)?"
+CLOCK = (
+    r"(?P<hour>\d{1,2})(?::(?P<minute>\d{1,2})(?::(?P<second>\d{1,2})(?:\.(?P<fraction>\d*))?(?P<zone>[^\d.].*)?)?)?"
+)
 MOMENT = re.compile(rf"{DAY}(?(day)(?:[ T]{CLOCK})?)", re.DOTALL)
 TIME_ALONE = re.compile(r"T\d|\d{1,2}:")
 OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?")
@@ -64,7 +66,8 @@ def wall_clock(moment: datetime, place: tzinfo) -> datetime:
 
 
 def wall_clocks(moments: npt.NDArray[np.int64], place: tzinfo) -> npt.NDArray[np.int64]:
-    """What clocks in that zone show at instants, both in microseconds since 1970. Raises OverflowError beyond Python's years.
+    """What clocks in that zone show at instants, both in microseconds since 1970. Raises OverflowError beyond Python's
+    years.
 
     Asked quarter hour by quarter hour; one in which the clocks are changed is asked instant by instant.
     """

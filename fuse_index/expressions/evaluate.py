@@ -47,7 +47,7 @@ from fuse_index.predicate import (
     Predicate,
     StartsWith,
     Term,
-)  # fmt: skip
+)
 
 if TYPE_CHECKING:
     from fuse_index.expressions.function import Function
@@ -59,7 +59,10 @@ UTC_CONTEXT = Context()
 
 
 def evaluate(
-    predicate: Predicate, rows: pa.Table, context: Context = UTC_CONTEXT, functions: Mapping[str, Function] | None = None
+    predicate: Predicate,
+    rows: pa.Table,
+    context: Context = UTC_CONTEXT,
+    functions: Mapping[str, Function] | None = None,
 ) -> pa.BooleanArray:
     """One value per row, null for NULL. ``rows`` has the columns under their logical names.
 
@@ -70,9 +73,15 @@ def evaluate(
 
 
 def evaluate_term(
-    term: Term, rows: pa.Table, context: Context = UTC_CONTEXT, functions: Mapping[str, Function] | None = None, strict: bool = False
+    term: Term,
+    rows: pa.Table,
+    context: Context = UTC_CONTEXT,
+    functions: Mapping[str, Function] | None = None,
+    strict: bool = False,
 ) -> pa.ChunkedArray:
-    """The values of a term, of type ``term.type``. Raises OpaqueError, if ``strict`` also for a cast on which Spark raises."""
+    """The values of a term, of type ``term.type``. Raises OpaqueError, if ``strict`` also for a cast on which Spark
+    raises.
+    """
     parts = [_Rows(batch, context, functions or {}, strict).whole(term) for batch in rows.to_batches()]
     return pa.chunked_array(parts, term.type)
 
@@ -87,8 +96,13 @@ def evaluate_constant(
 
 
 def spread(function: Function, arguments: Sequence[pa.Scalar], rows: int) -> list[Values]:
-    """For a call of constants alone: those that need not be constants as arrays, so that no function must do without one."""
-    return [argument if number in function.constants else pa.repeat(argument, rows) for number, argument in enumerate(arguments)]
+    """For a call of constants alone: those that need not be constants as arrays, so that no function must do without
+    one.
+    """
+    return [
+        argument if number in function.constants else pa.repeat(argument, rows)
+        for number, argument in enumerate(arguments)
+    ]
 
 
 @dataclass(frozen=True)
@@ -116,7 +130,9 @@ class _Rows:
                 return pc.invert(self._predicate(term))
             case Compare(operator, left, right):
                 if left.type != right.type:
-                    raise OpaqueError(f"cannot compare {name_of(left.type)} with {name_of(right.type)}: {sql(predicate)}")
+                    raise OpaqueError(
+                        f"cannot compare {name_of(left.type)} with {name_of(right.type)}: {sql(predicate)}"
+                    )
                 if left.type == pa.null():
                     left = right = Literal(None, pa.bool_())
                 return COMPARE[operator](self.term(left), self.term(right))
@@ -146,7 +162,9 @@ class _Rows:
             case Literal(value, kind):
                 return pa.scalar(value, kind)
             case Cast(JsonPath(inner, path, function="get_json_object") as found, kind, _) if kind == pa.float64():
-                texts = self._json(found, self.whole(inner), path, json_paths.SPELLING)  # a double is the same in all its spellings
+                texts = self._json(
+                    found, self.whole(inner), path, json_paths.SPELLING
+                )  # a double is the same in all its spellings
                 return self._cast(term, texts, found.type, kind)
             case Cast(inner, kind, _):
                 return self._cast(term, self.term(inner), inner.type, kind)
@@ -179,7 +197,9 @@ class _Rows:
         if len(doubtful):
             document = documents[int(doubtful[0])].as_py()
             shown = document if len(document) < 100 else f"{document[:100]}…"
-            raise OpaqueError(f"only Spark can evaluate {term_sql(term)} of {shown!r}: Java's versions write it in different ways")
+            raise OpaqueError(
+                f"only Spark can evaluate {term_sql(term)} of {shown!r}: Java's versions write it in different ways"
+            )
         return found.texts
 
     def _call(self, term: Term, name: str, arguments: list[Values]) -> Values:
@@ -210,7 +230,9 @@ class _Rows:
             raise OpaqueError(f"only Spark can evaluate {term_sql(term)}: {doubt}") from None
 
     def _cast(self, term: Cast, values: Values, source: pa.DataType, target: pa.DataType) -> Values:
-        if (source, target) in PLAIN or (is_.is_decimal(target) and source in INTEGERS and target.precision - target.scale >= 19):
+        if (source, target) in PLAIN or (
+            is_.is_decimal(target) and source in INTEGERS and target.precision - target.scale >= 19
+        ):
             return pc.cast(values, target)
         try:
             if source == TIMESTAMP and target in (NTZ, DATE) and isinstance(values, pa.Array):
@@ -231,7 +253,9 @@ class _Rows:
         if isinstance(text, Literal) and text.value is not None:
             return kernel(values, pattern=text.value)
         pairs = zip(self.whole(term).to_pylist(), self.whole(text).to_pylist(), strict=True)
-        return pa.array([None if value is None or part is None else each(value, part) for value, part in pairs], pa.bool_())
+        return pa.array(
+            [None if value is None or part is None else each(value, part) for value, part in pairs], pa.bool_()
+        )
 
 
 DATE, NTZ, TIMESTAMP = pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")

@@ -1,4 +1,6 @@
-"""What a plugin says of a function that it brings to conditions: what it means, and what Spark and indexes may know of it."""
+"""What a plugin says of a function that it brings to conditions: what it means, and what Spark and indexes may know of
+it.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +18,15 @@ from fuse_index.predicate import Call, Context, Leaf, Literal, Term
 class Function:
     """A boolean function for predicates and for Spark SQL.
 
-    ``evaluate`` is its oracle: from Arrow arrays (constants as scalars, but never all of them) to a bool array. The last
-    ``optional`` arguments may be left out, and are then not given to it. ``constants`` are the numbers of arguments that
-    must be constants other than NULL. ``check``, from the values of all arguments (None for what is no constant), raises
-    ValueError for what makes no sense: so that a mistake is said before a row is read.
+    ``evaluate`` is its oracle: from Arrow arrays (constants as scalars, but never all of them) to a bool array. The
+    last ``optional`` arguments may be left out, and are then not given to it. ``constants`` are the numbers of
+    arguments that must be constants other than NULL. ``check``, from the values of all arguments (None for what is no
+    constant), raises ValueError for what makes no sense: so that a mistake is said before a row is read.
 
     ``native``: from the arguments, each a ``Literal`` or the SQL text that stands for it, to Spark SQL text of the same
-    meaning, or None where Spark cannot say it; then ``narrows`` may give, likewise, a plainer condition that is true wherever
-    the function is and NULL where it is NULL, so that fewer rows go to Python. ``implies``: leaves that are true on every row on
-    which the call is true, so that other indexes can vote on them.
-    """
+    meaning, or None where Spark cannot say it; then ``narrows`` may give, likewise, a plainer condition that is true
+    wherever the function is and NULL where it is NULL, so that fewer rows go to Python. ``implies``: leaves that are
+    true on every row on which the call is true, so that other indexes can vote on them."""
 
     name: str
     argument_types: tuple[pa.DataType, ...]

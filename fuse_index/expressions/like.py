@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Texts and wildcards in turn: ``texts[0] wildcards[0] texts[1] … texts[-1]``, a wildcard being a run of % and _."""
+    """Texts and wildcards in turn: ``texts[0] wildcards[0] texts[1] … texts[-1]``, a wildcard being a run of % and
+    _.
+    """
 
     texts: tuple[str, ...]
     wildcards: tuple[str, ...]
@@ -22,7 +24,9 @@ class Pattern:
             if letter == escape:
                 escaped = next(letters, None)
                 if escaped is None or escaped not in ("%", "_", escape):
-                    raise ValueError(f"LIKE pattern {pattern!r}: the escape character {escape!r} must stand before %, _ or itself")
+                    raise ValueError(
+                        f"LIKE pattern {pattern!r}: the escape character {escape!r} must stand before %, _ or itself"
+                    )
                 texts[-1] += escaped
             elif letter not in ("%", "_"):
                 texts[-1] += letter

@@ -1,4 +1,6 @@
-"""Constants as Spark keeps them, written as text: days for a date, microseconds for a timestamp, ``{"hex": …}`` for bytes."""
+"""Constants as Spark keeps them, written as text: days for a date, microseconds for a timestamp, ``{"hex": …}`` for
+bytes.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from fuse_index.expressions.casts import to_float32
 
 
 def read(written: Any, kind: pa.DataType) -> Any:
-    """The value as Python has it. Raises ValueError, OverflowError or InvalidOperation for what Python has no value for."""
+    """The value as Python has it. Raises ValueError, OverflowError or InvalidOperation for what Python has no value
+    for.
+    """
     if written is None:
         return None
     if is_.is_binary(kind):

@@ -1,9 +1,8 @@
 """Predicates as indexes like them: the column on the left, and on the right a literal of exactly its type.
 
-Every step is an equivalence in three-valued logic. A cast of a column that loses nothing, or only rounds, is taken off by
-asking which values of the column's own type fall on which side; what no such rewriting reaches keeps its cast, which the
-oracle can evaluate and most indexes cannot.
-"""
+Every step is an equivalence in three-valued logic. A cast of a column that loses nothing, or only rounds, is taken off
+by asking which values of the column's own type fall on which side; what no such rewriting reaches keeps its cast, which
+the oracle can evaluate and most indexes cannot."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ from fuse_index.predicate import (
     Predicate,
     StartsWith,
     Term,
-)  # fmt: skip
+)
 from fuse_index.reasons import Reason
 
 MIRRORED: dict[Operator, Operator] = {"=": "=", "<=>": "<=>", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -62,17 +61,26 @@ def normalize(predicate: Predicate, context: Context) -> Predicate:
             return _in(predicate, context)
         case IsNull(Cast(inner, kind, _)) if is_lossless(inner.type, kind, context):
             return normalize(IsNull(inner), context)
-        case Like(term, Literal(None, kind)) | StartsWith(term, Literal(None, kind)) | EndsWith(term, Literal(None, kind)) | Contains(
-            term, Literal(None, kind)
+        case (
+            Like(term, Literal(None, kind))
+            | StartsWith(term, Literal(None, kind))
+            | EndsWith(term, Literal(None, kind))
+            | Contains(term, Literal(None, kind))
         ):
-            return Compare("=", term, Literal(None, kind))  # NULL on every row, said in the one way that everybody knows
+            return Compare(
+                "=", term, Literal(None, kind)
+            )  # NULL on every row, said in the one way that everybody knows
         case leaf:
             return leaf
 
 
 def _joined(kind: type[And] | type[Or], terms: Iterable[Predicate]) -> Predicate:
     """Nested ones opened, each term once."""
-    flat = [part for term in terms for part in (term.terms if isinstance(term, And | Or) and isinstance(term, kind) else (term,))]
+    flat = [
+        part
+        for term in terms
+        for part in (term.terms if isinstance(term, And | Or) and isinstance(term, kind) else (term,))
+    ]
     distinct = tuple(dict.fromkeys(flat))
     return distinct[0] if len(distinct) == 1 else kind(distinct)
 
@@ -99,7 +107,9 @@ def _plain(literal: Literal) -> Literal:
     """One spelling for equal floats: one NaN, no -0.0, and no more digits than a float has."""
     if not isinstance(literal.value, float):
         return literal
-    return Literal(math.nan if math.isnan(literal.value) else pa.scalar(literal.value, literal.type).as_py() + 0.0, literal.type)
+    return Literal(
+        math.nan if math.isnan(literal.value) else pa.scalar(literal.value, literal.type).as_py() + 0.0, literal.type
+    )
 
 
 def _uncast(leaf: Compare, inner: Term, literal: Literal, context: Context) -> Predicate:
@@ -116,7 +126,9 @@ def _uncast(leaf: Compare, inner: Term, literal: Literal, context: Context) -> P
 
 
 def _ranges(operator: Operator, inner: Term, scale: Scale, value: object) -> Predicate:
-    """The comparison, said by places on the scale: from ``first`` on nothing is below the value, from ``after`` on all is above it."""
+    """The comparison, said by places on the scale: from ``first`` on nothing is below the value, from ``after`` on all
+    is above it.
+    """
     first, after = scale.place(value)
     match operator:
         case "<":
@@ -139,11 +151,19 @@ def _ranges(operator: Operator, inner: Term, scale: Scale, value: object) -> Pre
 
 
 def _below(inner: Term, scale: Scale, end: int) -> Predicate:
-    return Compare("<", inner, scale.literal(end)) if end <= scale.highest else Compare("<=", inner, scale.literal(scale.highest))
+    return (
+        Compare("<", inner, scale.literal(end))
+        if end <= scale.highest
+        else Compare("<=", inner, scale.literal(scale.highest))
+    )
 
 
 def _from(inner: Term, scale: Scale, start: int) -> Predicate:
-    return Compare(">=", inner, scale.literal(start)) if start <= scale.highest else Compare(">", inner, scale.literal(scale.highest))
+    return (
+        Compare(">=", inner, scale.literal(start))
+        if start <= scale.highest
+        else Compare(">", inner, scale.literal(scale.highest))
+    )
 
 
 def _within(inner: Term, scale: Scale, first: int, end: int) -> Predicate:
@@ -200,4 +220,3 @@ def _in_uncast(leaf: In, inner: Term, context: Context) -> Predicate:
 
 def _mismatch(leaf: Compare | In) -> Opaque:
     return Opaque(sql(leaf, whole=False), Reason.TYPE_MISMATCH)
-

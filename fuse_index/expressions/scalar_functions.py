@@ -1,8 +1,8 @@
-"""The few functions of Spark that are known here, as terms: so that an index may be on ``lower(email)`` or ``year(day)``.
+"""The few functions of Spark that are known here, as terms: so that an index may be on ``lower(email)`` or
+``year(day)``.
 
-Each is NULL where its argument is; ``date_trunc`` also takes a unit. A value on which Spark may say something else raises
-Unsure: then only Spark evaluates the term, and a block that holds such a value is not indexed.
-"""
+Each is NULL where its argument is; ``date_trunc`` also takes a unit. A value on which Spark may say something else
+raises Unsure: then only Spark evaluates the term, and a block that holds such a value is not indexed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ def _cased(ascii: Callable[[pa.Array], pa.Array], each: Callable[[str], str]) ->
         if pc.all(pc.string_is_ascii(values), min_count=0).as_py():
             return ascii(values)
         distinct = values.dictionary_encode()
-        return pa.array([_sure(value) and each(value) for value in distinct.dictionary.to_pylist()], pa.string()).take(distinct.indices)
+        return pa.array([_sure(value) and each(value) for value in distinct.dictionary.to_pylist()], pa.string()).take(
+            distinct.indices
+        )
 
     return evaluate
 
@@ -76,13 +78,26 @@ BY_NODE: Mapping[str, str] = {scalar.node: name for name, scalar in SCALARS.item
 DATE_TRUNC = "date_trunc"
 """Of two arguments, and of the session's time zone."""
 UNITS: Mapping[str, str] = {
-    **dict.fromkeys(("YEAR", "YYYY", "YY"), "year"), "QUARTER": "quarter", **dict.fromkeys(("MONTH", "MM", "MON"), "month"),
-    "WEEK": "week", **dict.fromkeys(("DAY", "DD"), "day"), "HOUR": "hour", "MINUTE": "minute", "SECOND": "second",
-    "MILLISECOND": "millisecond", "MICROSECOND": "microsecond",
-}  # fmt: skip
+    **dict.fromkeys(("YEAR", "YYYY", "YY"), "year"),
+    "QUARTER": "quarter",
+    **dict.fromkeys(("MONTH", "MM", "MON"), "month"),
+    "WEEK": "week",
+    **dict.fromkeys(("DAY", "DD"), "day"),
+    "HOUR": "hour",
+    "MINUTE": "minute",
+    "SECOND": "second",
+    "MILLISECOND": "millisecond",
+    "MICROSECOND": "microsecond",
+}
 """What ``date_trunc`` cuts to: in Spark's words, in upper case, and as they are kept."""
-SYNONYMS: Mapping[str, str] = {"lcase": "lower", "ucase": "upper", "char_length": "length", "character_length": "length", "len": "length",
-                               "dayofmonth": "day"}  # fmt: skip
+SYNONYMS: Mapping[str, str] = {
+    "lcase": "lower",
+    "ucase": "upper",
+    "char_length": "length",
+    "character_length": "length",
+    "len": "length",
+    "dayofmonth": "day",
+}
 
 
 YEARS = tuple((datetime(year, 1, 1) - datetimes.EPOCH) // datetimes.MICROSECOND for year in (2, 9999))
@@ -95,7 +110,9 @@ def date_trunc(unit: str, values: pa.Array, place: tzinfo) -> pa.Array:
     Where an hour is shown twice, Spark cuts both to their own midnight, as its edition of the zone tables has it.
     """
     if not datetimes.is_fixed(place):
-        raise Unsure(f"date_trunc in {place}, where clocks are changed: use CAST(… AS DATE), or a zone such as UTC or +01:00")
+        raise Unsure(
+            f"date_trunc in {place}, where clocks are changed: use CAST(… AS DATE), or a zone such as UTC or +01:00"
+        )
     micros = values.cast(pa.int64())
     bounds = pc.min_max(micros)
     if bounds["min"].is_valid and not YEARS[0] <= bounds["min"].as_py() <= bounds["max"].as_py() <= YEARS[1]:

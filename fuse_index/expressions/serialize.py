@@ -56,7 +56,11 @@ def encode_term(term: Term, schema: Schema) -> dict[str, Any]:
                 raise TermError(f"values of {function} are known to Spark alone, and cannot be stored as a term")
             return {"json": encode_term(inner, schema), "path": path, "type": name_of(kind)}
         case Call(name, arguments, kind):
-            return {"call": name, "arguments": [encode_term(argument, schema) for argument in arguments], "type": name_of(kind)}
+            return {
+                "call": name,
+                "arguments": [encode_term(argument, schema) for argument in arguments],
+                "type": name_of(kind),
+            }
 
 
 def decode_term(found: Mapping[str, Any], schema: Schema) -> Term:
@@ -73,11 +77,16 @@ def decode_term(found: Mapping[str, Any], schema: Schema) -> Term:
         case {"call": str(called), "arguments": list(arguments), "type": str(name)}:
             return Call(called, tuple(decode_term(argument, schema) for argument in arguments), _type(name))
         case _:
-            raise TermError(f"a term {dict(found)!r} is not known to this version: upgrade fuse-index, or drop and create the index again")
+            raise TermError(
+                f"a term {dict(found)!r} is not known to this version: upgrade fuse-index, or drop "
+                f"and create the index again"
+            )
 
 
 def encode_predicate(predicate: Predicate, schema: Schema) -> dict[str, Any]:
-    """JSON-able. Raises SchemaError for a column that the schema does not have, TermError for what is not understood."""
+    """JSON-able. Raises SchemaError for a column that the schema does not have, TermError for what is not
+    understood.
+    """
     if isinstance(predicate, Call):
         return {"term": encode_term(predicate, schema)}
     if type(predicate).__name__ not in NODES:
@@ -90,7 +99,10 @@ def encode_predicate(predicate: Predicate, schema: Schema) -> dict[str, Any]:
             return value
         return {"term": encode_term(value, schema)} if isinstance(value, Term) else encode_predicate(value, schema)
 
-    return {"node": type(predicate).__name__, **{field.name: encoded(getattr(predicate, field.name)) for field in fields(predicate)}}
+    return {
+        "node": type(predicate).__name__,
+        **{field.name: encoded(getattr(predicate, field.name)) for field in fields(predicate)},
+    }
 
 
 def decode_predicate(found: Any, schema: Schema) -> Any:
@@ -105,7 +117,10 @@ def decode_predicate(found: Any, schema: Schema) -> Any:
         case {"term": term}:
             return decode_term(term, schema)
         case _:
-            raise TermError(f"a condition {found!r} is not known to this version: upgrade fuse-index, or drop and create the index again")
+            raise TermError(
+                f"a condition {found!r} is not known to this version: upgrade fuse-index, or drop "
+                f"and create the index again"
+            )
 
 
 def _column(id: int, schema: Schema) -> Column:

@@ -32,7 +32,7 @@ from fuse_index.predicate import (
     Predicate,
     StartsWith,
     Term,
-)  # fmt: skip
+)
 
 SHOWN = 8
 """Values of a long IN list that a person wants to see."""
@@ -79,7 +79,9 @@ def sql(predicate: Predicate | Box, whole: bool = False) -> str:
 def term(shown: Term) -> str:
     match shown:
         case Column(path, _):
-            return ".".join(name if PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`" for name in path)
+            return ".".join(
+                name if PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`" for name in path
+            )
         case Literal(value, kind):
             return literal(value, kind)
         case Cast(inner, kind, mode):

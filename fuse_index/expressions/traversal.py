@@ -25,7 +25,7 @@ from fuse_index.predicate import (
     Predicate,
     StartsWith,
     Term,
-)  # fmt: skip
+)
 
 
 def terms_of(predicate: Predicate | None) -> list[Term]:

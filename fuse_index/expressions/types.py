@@ -13,14 +13,31 @@ from typing import Any
 import pyarrow as pa
 
 NAMES: Mapping[str, pa.DataType] = {
-    "boolean": pa.bool_(), "tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64(), "float": pa.float32(),
-    "double": pa.float64(), "string": pa.string(), "binary": pa.binary(), "date": pa.date32(), "timestamp": pa.timestamp("us", "UTC"),
-    "timestamp_ntz": pa.timestamp("us"), "void": pa.null(),
-}  # fmt: skip
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "void": pa.null(),
+}
 JSON_NAMES: Mapping[str, str] = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 """Where ``DataType.json`` uses another word than SQL does."""
-SYNONYMS: Mapping[str, str] = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "real": "float",
-                               "timestamp_ltz": "timestamp", "bool": "boolean"}  # fmt: skip
+SYNONYMS: Mapping[str, str] = {
+    "byte": "tinyint",
+    "short": "smallint",
+    "integer": "int",
+    "long": "bigint",
+    "real": "float",
+    "timestamp_ltz": "timestamp",
+    "bool": "boolean",
+}
 
 DECIMAL = re.compile(r"(?:decimal|dec|numeric)(?:\((\d+)(?:,(-?\d+))?\))?")
 
@@ -29,7 +46,11 @@ def from_json(described: Any) -> pa.DataType | None:
     """The Arrow type of a parsed ``DataType.json``; None for what is not known here."""
     match described:
         case str():
-            return None if described in SYNONYMS.keys() - JSON_NAMES.keys() else from_name(JSON_NAMES.get(described, described))
+            return (
+                None
+                if described in SYNONYMS.keys() - JSON_NAMES.keys()
+                else from_name(JSON_NAMES.get(described, described))
+            )
         case {"type": "struct", "fields": fields}:
             parts = [(field["name"], field_type(field), field["nullable"]) for field in fields]
             if any(kind is None for _, kind, _ in parts):
@@ -46,7 +67,9 @@ def from_json(described: Any) -> pa.DataType | None:
 
 
 def field_type(field: Mapping[str, Any]) -> pa.DataType | None:
-    """The type of one field of a struct; None too for CHAR, VARCHAR and collated text, which compare in their own ways."""
+    """The type of one field of a struct; None too for CHAR, VARCHAR and collated text, which compare in their own
+    ways.
+    """
     metadata = field.get("metadata", {})
     return None if compares_specially(metadata) else from_json(field["type"])
 

@@ -40,7 +40,9 @@ class Interval:
 
     @property
     def is_point(self) -> bool:
-        return self.low_closed and self.high_closed and self.low is not None and sort_key(self.low) == sort_key(self.high)
+        return (
+            self.low_closed and self.high_closed and self.low is not None and sort_key(self.low) == sort_key(self.high)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,8 @@ class Domain:
 
     @classmethod
     def of(cls, leaf: Predicate) -> Domain | None:
-        """Exactly the non-NULL values on which the leaf is TRUE (on the others it is FALSE); None where that cannot be said.
+        """Exactly the non-NULL values on which the leaf is TRUE (on the others it is FALSE); None where that cannot be
+        said.
 
         For comparisons, IN without NULL, STARTS WITH, and LIKE with a plain prefix, of a term with non-NULL literals of
         its own type.
@@ -120,7 +123,9 @@ def sort_key(value: Any) -> Any:
     if isinstance(value, float):
         return (1, 0.0) if math.isnan(value) else (0, value)  # -0.0 == 0.0 in Python too, and hashes alike
     if isinstance(value, datetime) and value.tzinfo is not None:
-        return value.astimezone(UTC)  # two datetimes of one zone compare by the clock on the wall: wrong when it is put back
+        return value.astimezone(
+            UTC
+        )  # two datetimes of one zone compare by the clock on the wall: wrong when it is put back
     return value
 
 
@@ -211,12 +216,16 @@ def _intervals(cuts: Sequence[Cut], bounds: Iterable[Any]) -> tuple[Interval, ..
     values = {sort_key(value): _plain(value) for value in bounds if value is not None}
     return tuple(
         Interval(
-            None if low == BOTTOM else values[low[1]], None if high == TOP else values[high[1]], low != BOTTOM and low[2] == 0,
+            None if low == BOTTOM else values[low[1]],
+            None if high == TOP else values[high[1]],
+            low != BOTTOM and low[2] == 0,
             high != TOP and high[2] == 1,
-        ) if low != AT_NAN else Interval.point(math.nan)
+        )
+        if low != AT_NAN
+        else Interval.point(math.nan)
         for low, high in zip(cuts[::2], cuts[1::2], strict=True)
         if low < high and low != (*AT_NAN[:2], 1)  # nothing is above NaN
-    )  # fmt: skip
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -85,14 +85,18 @@ class Ballot:
         rows = {}
         for unit in self.rows.keys() | other.rows.keys():
             possible = other.rows.get(unit, other.bits[unit]) & TRUE
-            row = np.where(possible, self.rows.get(unit, self.bits[unit]), self.rows.get(unit, self.bits[unit]) & ~np.uint8(TRUE))
+            row = np.where(
+                possible, self.rows.get(unit, self.bits[unit]), self.rows.get(unit, self.bits[unit]) & ~np.uint8(TRUE)
+            )
             rows[unit] = np.where(row == 0, np.uint8(UNKNOWN), row).astype(np.uint8)
             bits[unit] = np.bitwise_or.reduce(rows[unit], initial=0)
         return Ballot(bits, rows)
 
     def take(self, units: npt.NDArray[np.int64]) -> Ballot:
         """The votes on these units, in this order; a unit may stand in it many times (a block, once for each zone)."""
-        return Ballot(self.bits[units], {i: self.rows[u] for i, u in enumerate(units) if u in self.rows} if self.rows else {})
+        return Ballot(
+            self.bits[units], {i: self.rows[u] for i, u in enumerate(units) if u in self.rows} if self.rows else {}
+        )
 
     @property
     def kept(self) -> npt.NDArray[np.bool_]:

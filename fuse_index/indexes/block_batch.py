@@ -43,7 +43,12 @@ class Batch:
 
     @classmethod
     def indexed(
-        cls, units: Units, fields: Sequence[int | None], zones: tuple[Indices, Indices], sidecars: SidecarRows, selected: Indices
+        cls,
+        units: Units,
+        fields: Sequence[int | None],
+        zones: tuple[Indices, Indices],
+        sidecars: SidecarRows,
+        selected: Indices,
     ) -> Batch:
         """Some blocks with their sidecars and zones: ``zones`` holds the offsets and the rows of all blocks' zones."""
         offsets, zone_rows = zones
@@ -51,9 +56,15 @@ class Batch:
         counts = (offsets[1:] - offsets[:-1])[selected]
         own = sidecars.take(selected)
         return cls(
-            units, tuple(fields), units.row_counts[selected], np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-            zone_rows[numbers], own.summaries, own, selected,
-        )  # fmt: skip
+            units,
+            tuple(fields),
+            units.row_counts[selected],
+            np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            zone_rows[numbers],
+            own.summaries,
+            own,
+            selected,
+        )
 
     def __len__(self) -> int:
         return len(self.row_counts)

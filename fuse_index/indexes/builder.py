@@ -71,10 +71,15 @@ class Builder:
         return self.summary_type if isinstance(self.kind, RollsUp) else pa.null()
 
     def build(self, rows: pa.Table, zones: npt.NDArray[np.int64], block: str = "") -> Sidecar | None:
-        """The sidecar of one block, None where the kind fails. ``rows`` has at least ``columns``; ``block`` is for people."""
+        """The sidecar of one block, None where the kind fails. ``rows`` has at least ``columns``; ``block`` is for
+        people.
+        """
         try:
             if self.kind.writes != self.version:
-                raise ValueError(f"it writes payload version {self.kind.writes} here, not {self.version}: install one version everywhere")
+                raise ValueError(
+                    f"it writes payload version {self.kind.writes} here, not {self.version}: "
+                    f"install one version everywhere"
+                )
             if self.definition.where is not None:
                 rows = rows.filter(evaluate(self.definition.where, rows, self._context, self._functions))
                 zones = np.array([0, rows.num_rows], np.int64)
@@ -86,10 +91,12 @@ class Builder:
     def inputs(self, rows: pa.Table) -> pa.Table:
         """One column per input, named by its number. Raises OpaqueError, or what a function of a plugin raises.
 
-        An index that answers stands for Spark's own reading of every row, so that it has no input on which Spark raises.
-        """
+        An index that answers stands for Spark's own reading of every row, so that it has no input on which Spark
+        raises."""
         strict = isinstance(self.kind, Answers)
-        columns = [evaluate_term(given.term, rows, self._context, self._functions, strict) for given in self.definition.inputs]
+        columns = [
+            evaluate_term(given.term, rows, self._context, self._functions, strict) for given in self.definition.inputs
+        ]
         return pa.table(columns, names=[str(number) for number in range(len(columns))])
 
     @property
@@ -131,8 +138,12 @@ class Builder:
         if not isinstance(pack, Pack):
             raise TypeError(f"pack() gave {type(pack).__name__}, not a Pack")
         if len(pack.summaries) != count or len(pack.spans) != count:
-            raise ValueError(f"pack() gave {len(pack.summaries)} summaries and {len(pack.spans)} spans for {count} sidecars")
-        if beyond := [span for span in pack.spans if span is not None and not 0 <= span[0] <= span[0] + span[1] <= len(pack.data)]:
+            raise ValueError(
+                f"pack() gave {len(pack.summaries)} summaries and {len(pack.spans)} spans for {count} sidecars"
+            )
+        if beyond := [
+            span for span in pack.spans if span is not None and not 0 <= span[0] <= span[0] + span[1] <= len(pack.data)
+        ]:
             raise ValueError(f"pack() put a payload at {beyond[0]}, outside of its {len(pack.data)} bytes")
         for summary in pack.summaries:
             pa.scalar(_python(summary), self.summary_type)

@@ -39,7 +39,9 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,127}")
 
 REMEMBERED = 64
 """Snapshots of which a host remembers what their definitions mean: every query asks."""
-_UNDERSTOOD: WeakKeyDictionary[Host, dict[tuple[str, Context | None], tuple[Definition | Unavailable, ...]]] = WeakKeyDictionary()
+_UNDERSTOOD: WeakKeyDictionary[Host, dict[tuple[str, Context | None], tuple[Definition | Unavailable, ...]]] = (
+    WeakKeyDictionary()
+)
 
 
 @dataclass(frozen=True)
@@ -87,15 +89,23 @@ def _columns(inputs: Sequence[Input]) -> list[str]:
 
 
 def define(
-    name: str, kind: str, terms: Sequence[str | Term], options: Mapping[str, Any], schema: Schema, host: Host, context: Context,
+    name: str,
+    kind: str,
+    terms: Sequence[str | Term],
+    options: Mapping[str, Any],
+    schema: Schema,
+    host: Host,
+    context: Context,
     renewing: Definition | Unavailable | None = None,
-) -> Definition:  # fmt: skip
+) -> Definition:
     """A new definition. ``renewing``: an old one, what of whose options was read then is not read again.
 
     Raises DefinitionError or WhereError, which say what is wrong with what was asked.
     """
     if not NAME.fullmatch(name):
-        raise DefinitionError(f"{name!r} cannot name an index: use up to 128 letters, digits, '_', '-' and '.', a letter or '_' first")
+        raise DefinitionError(
+            f"{name!r} cannot name an index: use up to 128 letters, digits, '_', '-' and '.', a letter or '_' first"
+        )
     chosen = host.kind(kind)
     if isinstance(terms, str) or not terms:
         raise DefinitionError(f"index {name!r} needs a list of columns, and was given {terms!r}")
@@ -111,7 +121,9 @@ def define(
         where = _stored_condition(renewing.content, schema)
     refusal = ask(lambda: chosen.accepts(inputs, understood), SECONDS)
     if isinstance(refusal, Failure):
-        raise DefinitionError(f"index kind {kind!r} failed to judge this definition: {refusal.detail}") from refusal.error
+        raise DefinitionError(
+            f"index kind {kind!r} failed to judge this definition: {refusal.detail}"
+        ) from refusal.error
     if refusal is not None:
         columns = ", ".join(_columns(inputs))
         raise DefinitionError(f"index kind {kind!r} cannot be on {columns}: {refusal.detail or refusal.reason.value}")
@@ -142,7 +154,9 @@ def load(snapshot: Snapshot, host: Host, context: Context | None = None) -> list
     if name not in known:
         if len(known) >= REMEMBERED:
             known.clear()
-        known[name] = tuple(_loaded(each, found, snapshot.schema, host, context) for each, found in snapshot.definitions.items())
+        known[name] = tuple(
+            _loaded(each, found, snapshot.schema, host, context) for each, found in snapshot.definitions.items()
+        )
     return list(known[name])
 
 
@@ -168,7 +182,9 @@ def _is_wall_clock(kind: pa.DataType) -> bool:
     return is_.is_string(kind) or is_.is_date(kind) or (is_.is_timestamp(kind) and kind.tz is None)
 
 
-def _loaded(name: str, found: Mapping[str, Any], schema: Schema, host: Host, context: Context | None) -> Definition | Unavailable:
+def _loaded(
+    name: str, found: Mapping[str, Any], schema: Schema, host: Host, context: Context | None
+) -> Definition | Unavailable:
     kind, key = str(found.get("kind")), str(found.get("key"))
     unavailable = partial(Unavailable, name, kind, key, content=found)
     try:
@@ -186,7 +202,9 @@ def _loaded(name: str, found: Mapping[str, Any], schema: Schema, host: Host, con
     try:
         stated = _context(found)
         options = parse_options(chosen, found.get("options", {}))
-        understood = _keyed(Definition(name, kind, inputs, options, chosen.writes, key, stated, where), chosen, schema, host).content
+        understood = _keyed(
+            Definition(name, kind, inputs, options, chosen.writes, key, stated, where), chosen, schema, host
+        ).content
     except (FuseIndexError, TypeError, ValueError) as problem:
         return unavailable(Refusal(Reason.OPTION_MISMATCH, str(problem)), inputs)
     if (refusal := _mismatch(found, understood, chosen.writes) or _elsewhere(stated, context)) is not None:
@@ -202,7 +220,10 @@ def _mismatch(found: Mapping[str, Any], understood: Mapping[str, Any], writes: i
 
     by = understood["by"]
     if differs("by"):
-        detail = f"it was defined with the {found['kind']!r} of {found['by']}, and here {by} brings that kind: rebuild the index"
+        detail = (
+            f"it was defined with the {found['kind']!r} of {found['by']}, and here {by} brings "
+            f"that kind: rebuild the index"
+        )
         return Refusal(Reason.PLUGIN_MISSING, detail)
     if int(found.get("version", 1)) > writes:
         detail = f"it is of payload version {found['version']}, and {by} here writes {writes}: upgrade {by}"
@@ -211,7 +232,9 @@ def _mismatch(found: Mapping[str, Any], understood: Mapping[str, Any], writes: i
         was, now = ", ".join(found["types"]), ", ".join(understood["types"])
         return Refusal(Reason.TYPE_MISMATCH, f"it was built on {was}, and its columns are {now} now: rebuild the index")
     if differs("summary"):
-        return Refusal(Reason.OPTION_MISMATCH, f"{by} now keeps other summaries than it was built with: rebuild the index")
+        return Refusal(
+            Reason.OPTION_MISMATCH, f"{by} now keeps other summaries than it was built with: rebuild the index"
+        )
     return None
 
 
@@ -227,7 +250,9 @@ def _keyed(definition: Definition, kind: IndexKind, schema: Schema, host: Host) 
     """The definition with its stored form, under the key that this has. Raises DefinitionError if the kind fails."""
     summary = ask(lambda: str(kind.summary_type(definition.inputs, definition.options)), SECONDS)
     if isinstance(summary, Failure):
-        raise DefinitionError(f"index kind {kind.name!r} failed to name its summary's type: {summary.detail}") from summary.error
+        raise DefinitionError(
+            f"index kind {kind.name!r} failed to name its summary's type: {summary.detail}"
+        ) from summary.error
     content: dict[str, Any] = {
         "kind": definition.kind,
         "by": host.sources[kind.name].distribution,
@@ -260,4 +285,6 @@ def _context(found: Mapping[str, Any]) -> Context | None:
 def _stored_condition(found: Mapping[str, Any], schema: Schema) -> Predicate | None:
     if "where" not in found:
         return None
-    return normalize(decode_predicate(found["where"], schema), _context(found) or Context())  # columns may have been widened
+    return normalize(
+        decode_predicate(found["where"], schema), _context(found) or Context()
+    )  # columns may have been widened

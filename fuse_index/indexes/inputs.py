@@ -1,4 +1,6 @@
-"""What an index is to be on, as people name it: columns, terms, aggregates and a condition, checked to be computable here."""
+"""What an index is to be on, as people name it: columns, terms, aggregates and a condition, checked to be computable
+here.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +34,15 @@ def input_of(given: str | Term, schema: Schema, host: Host, context: Context) ->
     return Input(term, term.type)
 
 
-def aggregates_of(name: str, kind: IndexKind, options: Any, schema: Schema, host: Host, context: Context) -> tuple[Input, ...]:
+def aggregates_of(
+    name: str, kind: IndexKind, options: Any, schema: Schema, host: Host, context: Context
+) -> tuple[Input, ...]:
     """An input for each aggregate that the options name. Raises DefinitionError, WhereError."""
     texts = ask(lambda: tuple(kind.aggregates(options)), SECONDS)
     if isinstance(texts, Failure):
-        raise DefinitionError(f"index kind {kind.name!r} failed to say what index {name!r} keeps: {texts.detail}") from texts.error
+        raise DefinitionError(
+            f"index kind {kind.name!r} failed to say what index {name!r} keeps: {texts.detail}"
+        ) from texts.error
     if not texts:
         return ()
     from fuse_index.sql.parser import parse_aggregate  # the SQL parser takes a while to import
@@ -48,15 +54,21 @@ def aggregates_of(name: str, kind: IndexKind, options: Any, schema: Schema, host
     return tuple(Input(each.argument, each.argument.type, each.function, each.lg_k) for each in found)
 
 
-def condition_of(name: str, kind: IndexKind, options: Any, schema: Schema, host: Host, context: Context) -> Predicate | None:
+def condition_of(
+    name: str, kind: IndexKind, options: Any, schema: Schema, host: Host, context: Context
+) -> Predicate | None:
     """The condition that the options name. Raises DefinitionError, WhereError."""
     text = ask(lambda: kind.condition(options), SECONDS)
     if isinstance(text, Failure):
-        raise DefinitionError(f"index kind {kind.name!r} failed to say which rows index {name!r} is on: {text.detail}") from text.error
+        raise DefinitionError(
+            f"index kind {kind.name!r} failed to say which rows index {name!r} is on: {text.detail}"
+        ) from text.error
     if text is None:
         return None
     if isinstance(kind, Votes | Ranks):
-        raise DefinitionError(f"index {name!r} cannot be on some rows only: its kind {kind.name!r} would speak of rows it has not seen")
+        raise DefinitionError(
+            f"index {name!r} cannot be on some rows only: its kind {kind.name!r} would speak of rows it has not seen"
+        )
     from fuse_index.sql.parser import parse  # the SQL parser takes a while to import
 
     where = parse(text, schema, context, host.functions)

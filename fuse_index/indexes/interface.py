@@ -32,11 +32,38 @@ from fuse_index.reasons import Reason
 from fuse_storage import ColumnStatistics, Pack, Sidecar
 
 __all__ = [
-    "ALL", "API", "DEFAULT_LG_K", "NONE", "SOME", "Aggregate", "Aggregation", "Answers", "Ballot", "BlockBatch", "Box", "ColumnStatistics",
-    "Domain", "Function", "Highlights", "IndexKind", "Input", "Interval", "NoOptions", "Pack", "Part", "Payload", "Probe", "Ranks",
-    "Reason", "Refusal", "Sidecar", "Votes", "hookimpl",
-    "state_of", "together",
-]  # fmt: skip
+    "ALL",
+    "API",
+    "DEFAULT_LG_K",
+    "NONE",
+    "SOME",
+    "Aggregate",
+    "Aggregation",
+    "Answers",
+    "Ballot",
+    "BlockBatch",
+    "Box",
+    "ColumnStatistics",
+    "Domain",
+    "Function",
+    "Highlights",
+    "IndexKind",
+    "Input",
+    "Interval",
+    "NoOptions",
+    "Pack",
+    "Part",
+    "Payload",
+    "Probe",
+    "Ranks",
+    "Reason",
+    "Refusal",
+    "Sidecar",
+    "Votes",
+    "hookimpl",
+    "state_of",
+    "together",
+]
 
 API = 1
 """The version of this module's interface; a kind that was written for another one is refused by name."""
@@ -71,9 +98,8 @@ class Refusal:
 class Input:
     """One term that an index is on, and the Arrow type of its values.
 
-    ``function``: the aggregate function that is kept of it ("sum"); empty for what the index is on itself. Of ``count(*)``
-    the term is a literal. ``lg_k`` is the size of a sketch.
-    """
+    ``function``: the aggregate function that is kept of it ("sum"); empty for what the index is on itself. Of
+    ``count(*)`` the term is a literal. ``lg_k`` is the size of a sketch."""
 
     term: Term
     type: pa.DataType
@@ -118,7 +144,9 @@ class Payload(Protocol):
         """The bytes of each (offset, length); near ranges are fetched together. Raises StorageError."""
         ...
 
-    def decoded(self, span: tuple[int, int], decode: Callable[[bytes], Decoded], size: Callable[[Decoded], int]) -> Decoded:
+    def decoded(
+        self, span: tuple[int, int], decode: Callable[[bytes], Decoded], size: Callable[[Decoded], int]
+    ) -> Decoded:
         """What ``decode`` makes of the bytes of one (offset, length), kept in memory as long as there is room.
 
         ``decode``: the same function each time, since what it made is kept under it. ``size``: bytes of what it made.
@@ -145,7 +173,9 @@ class BlockBatch(Protocol):
 
     @property
     def summaries(self) -> pa.Array | None:
-        """One value per unit, of the kind's ``summary_type``; null where the unit is not indexed. None: no index at all."""
+        """One value per unit, of the kind's ``summary_type``; null where the unit is not indexed. None: no index at
+        all.
+        """
         ...
 
     def __len__(self) -> int: ...
@@ -178,15 +208,16 @@ class IndexKind:
     """Asked about every column without a definition, because all it needs are the statistics each block has."""
 
     def aggregates(self, options: Any) -> Sequence[str]:
-        """Aggregates that the options name ("sum(amount)"): the engine reads them, and puts an input for each behind the columns."""
+        """Aggregates that the options name ("sum(amount)"): the engine reads them, and puts an input for each behind
+        the columns.
+        """
         return ()
 
     def condition(self, options: Any) -> str | None:
         """A condition that the options name: then ``build`` is shown only the rows on which it is TRUE, as one zone.
 
-        For kinds that answer. Of one that votes or ranks, ``create_index`` raises DefinitionError: it would speak of rows that it
-        has not seen.
-        """
+        For kinds that answer. Of one that votes or ranks, ``create_index`` raises DefinitionError: it would speak of
+        rows that it has not seen."""
         return None
 
     def accepts(self, inputs: Sequence[Input], options: Any) -> Refusal | None:
@@ -212,7 +243,7 @@ class IndexKind:
 
 @runtime_checkable
 class Votes(Protocol):
-    """"Which rows can this leaf be true on": for skipping."""
+    """ "Which rows can this leaf be true on": for skipping."""
 
     def compile(self, what: Leaf | Box, inputs: Sequence[Input], options: Any, context: Context) -> Probe | Refusal:
         """Understand the leaf, once per query.
@@ -241,12 +272,16 @@ class RollsUp(Protocol):
 
 @runtime_checkable
 class Ranks(Protocol):
-    """"Which rows are best": for top-k searches."""
+    """ "Which rows are best": for top-k searches."""
 
     searches: ClassVar[str]
-    """The function by a call of which rows are ranked, such as ``match``: its arguments are a term, a query and options."""
+    """The function by a call of which rows are ranked, such as ``match``: its arguments are a term, a query and
+    options.
+    """
 
-    def compile_ranking(self, what: Call, inputs: Sequence[Input], options: Any, context: Context) -> Probe | Refusal: ...
+    def compile_ranking(
+        self, what: Call, inputs: Sequence[Input], options: Any, context: Context
+    ) -> Probe | Refusal: ...
 
     def gather(self, probe: Probe, batch: BlockBatch) -> Any:
         """Statistics of these blocks that a score depends on; picklable."""
@@ -276,18 +311,20 @@ class Highlights(Protocol):
 
 @runtime_checkable
 class Answers(Protocol):
-    """"What is the aggregate": answers without rows.
+    """ "What is the aggregate": answers without rows.
 
     The engine knows which blocks are wanted as a whole, computes the states of all others from their rows, and merges.
     """
 
     def match(self, request: Aggregation, inputs: Sequence[Input], options: Any, context: Context) -> Probe | Refusal:
-        """Whether states of this request can be given, of any block that is indexed. Conditions are not the author's concern."""
+        """Whether states of this request can be given, of any block that is indexed. Conditions are not the author's
+        concern.
+        """
         ...
 
     def state(self, probe: Probe, batch: BlockBatch, unit: int) -> pa.Table | Refusal | None:
         """The state of all rows of one block, of the schema ``request.schema``; None, or why not, where none is kept.
 
-        It may have several rows of one group: what ``state_of`` gives of the block's rows, or anything that merges to the same.
-        """
+        It may have several rows of one group: what ``state_of`` gives of the block's rows, or anything that merges to
+        the same."""
         ...

@@ -17,14 +17,18 @@ from fuse_index.indexes.interface import IndexKind
 
 
 def parse_options(kind: IndexKind, given: Mapping[str, Any]) -> Any:
-    """An instance of ``kind.Options``; what is not given keeps its default. Raises DefinitionError naming option and value."""
+    """An instance of ``kind.Options``; what is not given keeps its default. Raises DefinitionError naming option and
+    value.
+    """
     wanted = _types(kind)
     values = {}
     for name, value in given.items():
         if name not in wanted:
             raise DefinitionError(f"index kind {kind.name!r} has no option {name!r}: {_known(name, wanted)}")
         if not _fits(value, wanted[name]):
-            raise DefinitionError(f"option {name!r} of index kind {kind.name!r} is to be {_called(wanted[name])}, and is {value!r}")
+            raise DefinitionError(
+                f"option {name!r} of index kind {kind.name!r} is to be {_called(wanted[name])}, and is {value!r}"
+            )
         values[name] = _converted(value, wanted[name])
     try:
         return kind.Options(**values)
@@ -59,7 +63,9 @@ def _fits(value: Any, wanted: Any) -> bool:
         return any(_fits(value, argument) for argument in arguments)
     if origin in (tuple, list, set, frozenset):
         items = [argument for argument in arguments if argument is not Ellipsis]
-        return isinstance(value, list | tuple) and all(not items or any(_fits(one, item) for item in items) for one in value)
+        return isinstance(value, list | tuple) and all(
+            not items or any(_fits(one, item) for item in items) for one in value
+        )
     if origin is not None:
         return isinstance(value, origin)
     if wanted is float:

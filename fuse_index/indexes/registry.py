@@ -75,7 +75,10 @@ def loaded(reference: str, distribution: str, version: str = "") -> Plugin:
     except KeyboardInterrupt:
         raise
     except ModuleNotFoundError as missing:
-        problem = f"plugin {reference!r} of {plugin.source} cannot be loaded: it needs {missing.name!r}, which is not installed ({missing})"
+        problem = (
+            f"plugin {reference!r} of {plugin.source} cannot be loaded: it needs {missing.name!r}, which is "
+            f"not installed ({missing})"
+        )
         return Plugin(None, distribution, version, reference, problem)
     except BaseException as error:  # an import may raise anything, SystemExit included
         problem = f"plugin {reference!r} of {plugin.source} cannot be loaded: {type(error).__name__}: {error}"
@@ -86,10 +89,9 @@ def loaded(reference: str, distribution: str, version: str = "") -> Plugin:
 class Host:
     """Kinds and functions by name.
 
-    ``plugins``: modules or objects with hooks, or index kinds themselves; ``Host.discover()`` has all that is installed.
-    Picklable: where a host arrives, its plugins are imported anew, and one that is missing or of another payload
-    version there is a problem, not an error.
-    """
+    ``plugins``: modules or objects with hooks, or index kinds themselves; ``Host.discover()`` has all that is
+    installed. Picklable: where a host arrives, its plugins are imported anew, and one that is missing or of another
+    payload version there is a problem, not an error."""
 
     kinds: Mapping[str, IndexKind]
     functions: Mapping[str, Function]
@@ -132,7 +134,10 @@ class Host:
         near = difflib.get_close_matches(name, self.kinds, 3)
         hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "install the plugin that brings it"
         unloaded = [plugin.problem for plugin in self.plugins if plugin.problem]
-        return f"no index kind {name!r}: {'; '.join([hint, *unloaded])}; installed are {', '.join(sorted(self.kinds)) or 'none'}"
+        return (
+            f"no index kind {name!r}: {'; '.join([hint, *unloaded])}; installed are "
+            f"{', '.join(sorted(self.kinds)) or 'none'}"
+        )
 
 
 def _arrived(plugins: Sequence[Plugin], writes: Mapping[str, int]) -> Host:
@@ -140,7 +145,9 @@ def _arrived(plugins: Sequence[Plugin], writes: Mapping[str, int]) -> Host:
 
 
 def _installed() -> list[tuple[str, str, str]]:
-    """Each plugin as (reference, distribution, version), ours first. A distribution may be found twice on ``sys.path``."""
+    """Each plugin as (reference, distribution, version), ours first. A distribution may be found twice on
+    ``sys.path``.
+    """
     found = {
         (entry.value, entry.dist.name, entry.dist.version) if entry.dist else (entry.value, entry.value, "")
         for entry in importlib.metadata.entry_points(group=GROUP)
@@ -150,7 +157,9 @@ def _installed() -> list[tuple[str, str, str]]:
 
 @dataclass
 class _Found:
-    """What plugins bring, while they are looked at one after the other. ``expected``: versions that kinds must write."""
+    """What plugins bring, while they are looked at one after the other. ``expected``: versions that kinds must
+    write.
+    """
 
     expected: Mapping[str, int]
     kinds: dict[str, IndexKind] = field(default_factory=dict)
@@ -165,7 +174,11 @@ class _Found:
         try:
             kinds, functions = _offered(plugin)
         except Exception as error:
-            said = str(error) if isinstance(error, _Refused | pluggy.PluginValidationError) else f"{type(error).__name__}: {error}"
+            said = (
+                str(error)
+                if isinstance(error, _Refused | pluggy.PluginValidationError)
+                else f"{type(error).__name__}: {error}"
+            )
             self.problems.append(f"the plugin of {plugin.source} is not used: {said}")
             return
         for kind in kinds:
@@ -179,7 +192,9 @@ class _Found:
         except _Refused as refusal:
             self.problems.append(str(refusal))
         except Exception as error:
-            self.problems.append(f"the plugin of {plugin.source} brings something broken: {type(error).__name__}: {error}")
+            self.problems.append(
+                f"the plugin of {plugin.source} brings something broken: {type(error).__name__}: {error}"
+            )
 
     def _add_kind(self, plugin: Plugin, given: Any) -> None:
         kind = _checked(given, plugin)
@@ -188,17 +203,24 @@ class _Found:
             if type(self.kinds[name]) is type(kind):
                 return
             other = self.sources[name].source
-            raise _Refused(f"index kind {name!r} of {plugin.source} is not used: {other} brings one of that name; uninstall one of them")
+            raise _Refused(
+                f"index kind {name!r} of {plugin.source} is not used: {other} brings one of that "
+                f"name; uninstall one of them"
+            )
         if (expected := self.expected.get(name, kind.writes)) != kind.writes:
             versions = f"it writes payload version {kind.writes} here, and {expected} where the query was planned"
-            raise _Refused(f"index kind {name!r} of {plugin.source} is not used: {versions}; install one version everywhere")
+            raise _Refused(
+                f"index kind {name!r} of {plugin.source} is not used: {versions}; install one version everywhere"
+            )
         self.kinds[name], self.sources[name] = kind, plugin
 
     def _add_function(self, plugin: Plugin, function: Any) -> None:
         if not isinstance(function, Function):
             raise _Refused(f"the plugin of {plugin.source} brings {function!r} as a function: give Function objects")
         if self.functions.setdefault(function.name, function) is not function:
-            raise _Refused(f"function {function.name!r} of {plugin.source} is not used: another plugin brings one of that name")
+            raise _Refused(
+                f"function {function.name!r} of {plugin.source} is not used: another plugin brings one of that name"
+            )
 
 
 def _offered(plugin: Plugin) -> tuple[list[Any], list[Any]]:
@@ -218,7 +240,10 @@ def _offered(plugin: Plugin) -> tuple[list[Any], list[Any]]:
 def _checked(kind: Any, plugin: Plugin) -> IndexKind:
     """An instance of the kind. Raises _Refused if it does not keep to the interface."""
     if not (isinstance(kind, type) and issubclass(kind, IndexKind)):
-        raise _Refused(f"the plugin of {plugin.source} brings {kind!r} as an index kind: fuse_index_kinds() gives subclasses of IndexKind")
+        raise _Refused(
+            f"the plugin of {plugin.source} brings {kind!r} as an index kind: fuse_index_kinds() "
+            f"gives subclasses of IndexKind"
+        )
     name = getattr(kind, "name", None)
     if not isinstance(name, str) or not name:
         raise _Refused(f"index kind {kind.__qualname__} of {plugin.source} is not used: it has no name")
@@ -226,7 +251,9 @@ def _checked(kind: Any, plugin: Plugin) -> IndexKind:
     if kind.api != API:
         older = kind.api < API if isinstance(kind.api, int) else True
         advice = f"upgrade {plugin.distribution}" if older else f"upgrade {OURS}"
-        raise _Refused(f"{about} it is written for version {kind.api} of the plugin interface, and this is {API}; {advice}")
+        raise _Refused(
+            f"{about} it is written for version {kind.api} of the plugin interface, and this is {API}; {advice}"
+        )
     if kind.writes not in kind.reads:
         raise _Refused(f"{about} it writes payload version {kind.writes} and reads only {sorted(kind.reads)}")
     if not (is_dataclass(kind.Options) and kind.Options.__dataclass_params__.frozen):  # type: ignore[attr-defined]

@@ -28,15 +28,24 @@ FEWEST_BLOCKS = 8
 NARROW = 0.1
 """An equality that reads no more than this share of the blocks needs no help."""
 FEW_VALUES = 64
-"""Of so few different values per block each is likely to be in every block: no index can skip those, but sorting can."""
+"""Of so few different values per block each is likely to be in every block: no index can skip those, but sorting
+can.
+"""
 
-SUGGESTIONS = pa.schema([
-    ("column", pa.string()), ("reads", pa.float64()), ("distinct_per_block", pa.int64()), ("nulls", pa.float64()),
-    ("advice", pa.string()), ("kinds", pa.list_(pa.string())), ("why", pa.string()),
-])  # fmt: skip
-"""``reads``: the share of blocks within whose bounds a value lies, on average; ``distinct_per_block``: the median, NULL where it is
-not known, as for values that hardly repeat; ``nulls``: the share of rows, NULL where it is not known. ``advice``: ``none``,
-``cluster`` or ``index``; ``kinds``: those installed that vote on equality."""
+SUGGESTIONS = pa.schema(
+    [
+        ("column", pa.string()),
+        ("reads", pa.float64()),
+        ("distinct_per_block", pa.int64()),
+        ("nulls", pa.float64()),
+        ("advice", pa.string()),
+        ("kinds", pa.list_(pa.string())),
+        ("why", pa.string()),
+    ]
+)
+"""``reads``: the share of blocks within whose bounds a value lies, on average; ``distinct_per_block``: the median, NULL
+where it is not known, as for values that hardly repeat; ``nulls``: the share of rows, NULL where it is not known.
+``advice``: ``none``, ``cluster`` or ``index``; ``kinds``: those installed that vote on equality."""
 
 
 class Suggestions:
@@ -51,7 +60,9 @@ class Suggestions:
         def snapshot(self) -> Snapshot: ...
 
     def suggest(self) -> pa.Table:
-        """One row per column that has statistics, with what might help a condition ``column = value``; see ``SUGGESTIONS``."""
+        """One row per column that has statistics, with what might help a condition ``column = value``; see
+        ``SUGGESTIONS``.
+        """
         blocks = self.stored.blocks(statistics=[field.id for _, field in self.snapshot.schema.leaves()])
         rows = []
         for path, field in self.snapshot.schema.leaves():
@@ -59,13 +70,19 @@ class Suggestions:
             found = overlaps.measured(overlaps.column(kept, blocks.row_counts))
             total = int(blocks.row_counts.sum())
             row = {
-                "column": ".".join(path), "reads": found.average_depth / max(found.blocks, 1), "distinct_per_block": _distinct(field, kept),
-                "nulls": None if kept.null_count.null_count or not total else int(np.sum(kept.null_count.to_numpy())) / total,
-            }  # fmt: skip
+                "column": ".".join(path),
+                "reads": found.average_depth / max(found.blocks, 1),
+                "distinct_per_block": _distinct(field, kept),
+                "nulls": None
+                if kept.null_count.null_count or not total
+                else int(np.sum(kept.null_count.to_numpy())) / total,
+            }
             rows.append(row | self._advice(path, field, kept, found.blocks, row))
         return pa.Table.from_pylist(rows, SUGGESTIONS)
 
-    def _advice(self, path: tuple[str, ...], field: Field, kept: ColumnStatistics, blocks: int, row: dict[str, Any]) -> dict[str, Any]:
+    def _advice(
+        self, path: tuple[str, ...], field: Field, kept: ColumnStatistics, blocks: int, row: dict[str, Any]
+    ) -> dict[str, Any]:
         reads = f"an equality reads {row['reads']:.0%} of the blocks by their bounds"
         if blocks < FEWEST_BLOCKS:
             return _told("none", f"there are only {blocks} blocks to skip")
@@ -82,7 +99,9 @@ class Suggestions:
         kinds = sorted(self._voting(column, kept))
         if not kinds:
             return _told("cluster", f"{reads}, and no kind of index that is installed votes on equality")
-        return _told("index", f"{reads}; an index skips blocks that lack a value, and clustering helps ranges too", kinds)
+        return _told(
+            "index", f"{reads}; an index skips blocks that lack a value, and clustering helps ranges too", kinds
+        )
 
     def _on(self, column: Column) -> list[str]:
         """The indexes on this column alone that vote."""
@@ -103,7 +122,9 @@ class Suggestions:
             options = kind.Options()
             leaf = Compare("=", given[0].term, Literal(value, given[0].type))
             assert isinstance(kind, Votes)
-            return kind.accepts(given, options) is None and isinstance(kind.compile(leaf, given, options, self.context), Probe)
+            return kind.accepts(given, options) is None and isinstance(
+                kind.compile(leaf, given, options, self.context), Probe
+            )
 
         return ask(asked, SECONDS) is True  # whatever it raises: then it is no suggestion
 

@@ -43,7 +43,8 @@ def batches(data: Any, schema: pa.Schema | None = None) -> Iterator[pa.RecordBat
             yield from pa.RecordBatchReader.from_stream(data)
         case _:
             raise InputError(
-                f"rows cannot be read from {type(data).__name__}: give a pa.Table, a RecordBatchReader, a pandas DataFrame or Parquet paths"
+                f"rows cannot be read from {type(data).__name__}: give a pa.Table, a RecordBatchReader, a pandas "
+                f"DataFrame or Parquet paths"
             )
 
 
@@ -56,7 +57,9 @@ def _of_pandas(data: Any, schema: pa.Schema) -> pa.Table:
     if odd := [name for name in data.columns if not isinstance(name, str)]:
         raise InputError(f"the DataFrame has a column {odd[0]!r}, whose name is no text: rename it")
     if not data.columns.is_unique:
-        raise InputError(f"the DataFrame has more than one column {data.columns[data.columns.duplicated()][0]!r}: rename one")
+        raise InputError(
+            f"the DataFrame has more than one column {data.columns[data.columns.duplicated()][0]!r}: rename one"
+        )
     return pa.table({name: _array(data[name], name, schema, pa.Array.from_pandas) for name in data.columns})
 
 
@@ -66,7 +69,9 @@ def _array(values: Any, name: str, schema: pa.Schema, make: Callable[..., pa.Arr
     try:
         return make(values, type=kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as refusal:
-        raise InputError(f"column {name!r} holds values that are no {kind or 'values of one type'}: {refusal}") from refusal
+        raise InputError(
+            f"column {name!r} holds values that are no {kind or 'values of one type'}: {refusal}"
+        ) from refusal
 
 
 def _parquet(paths: Sequence[str | PathLike[str]]) -> Iterator[pa.RecordBatch]:
@@ -100,7 +105,9 @@ def schema_of(schema: Any) -> pa.Schema:
         case _ if hasattr(schema, "fieldNames") and hasattr(schema, "json"):
             return _of_spark(json.loads(schema.json()))
         case _:
-            raise InputError(f"a schema cannot be read from {type(schema).__name__}: give a pa.Schema, a StructType or DDL text")
+            raise InputError(
+                f"a schema cannot be read from {type(schema).__name__}: give a pa.Schema, a StructType or DDL text"
+            )
 
 
 def _of_spark(described: dict[str, Any]) -> pa.Schema:
@@ -108,6 +115,8 @@ def _of_spark(described: dict[str, Any]) -> pa.Schema:
     for field in described["fields"]:
         kind = types.from_json(field["type"])
         if kind is None:
-            raise InputError(f"column {field['name']!r} has Spark type {field['type']!r}, which a table cannot hold: cast it first")
+            raise InputError(
+                f"column {field['name']!r} has Spark type {field['type']!r}, which a table cannot hold: cast it first"
+            )
         fields.append(pa.field(field["name"], kind, field["nullable"]))
     return pa.schema(fields)

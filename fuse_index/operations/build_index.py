@@ -1,7 +1,7 @@
 """Building what an index lacks: which blocks, in which portions, in how many processes, committed as it goes.
 
-A build reads blocks and writes sidecars; rows are never touched. Each portion is a picklable task that a process pool, or
-a Spark job, runs as it is. What is done is committed every few seconds, so an interrupted build only has to go on.
+A build reads blocks and writes sidecars; rows are never touched. Each portion is a picklable task that a process pool,
+or a Spark job, runs as it is. What is done is committed every few seconds, so an interrupted build only has to go on.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Task:
-    """Some blocks of a snapshot to be indexed. ``parts``: numbers of segments, each with the numbers of blocks in it."""
+    """Some blocks of a snapshot to be indexed. ``parts``: numbers of segments, each with the numbers of blocks in
+    it.
+    """
 
     table: Table
     builder: Builder
@@ -49,7 +51,9 @@ class Task:
 
 @dataclass(frozen=True)
 class Built:
-    """What a task wrote: sidecars that nobody sees yet, of how many blocks, and what went wrong. Picklable and small."""
+    """What a task wrote: sidecars that nobody sees yet, of how many blocks, and what went wrong. Picklable and
+    small.
+    """
 
     staged: tuple[StagedSidecars, ...]
     blocks: int
@@ -57,9 +61,15 @@ class Built:
 
 
 def refresh(
-    table: Table, definition: Definition, host: Host, processes: int = 1, progress: Progress | None = None, *,
-    strict: bool = False, commit_seconds: float = COMMIT_SECONDS,
-) -> Table:  # fmt: skip
+    table: Table,
+    definition: Definition,
+    host: Host,
+    processes: int = 1,
+    progress: Progress | None = None,
+    *,
+    strict: bool = False,
+    commit_seconds: float = COMMIT_SECONDS,
+) -> Table:
     """Index the blocks that the index lacks, and only those; the table as that left it.
 
     A block that its kind cannot index stays as it is, with a PluginWarning that names it; ``strict`` raises IndexFault
@@ -69,9 +79,15 @@ def refresh(
 
 
 def rebuild(
-    table: Table, found: Definition | Unavailable, host: Host, processes: int = 1, progress: Progress | None = None, *,
-    strict: bool = False, commit_seconds: float = COMMIT_SECONDS,
-) -> Table:  # fmt: skip
+    table: Table,
+    found: Definition | Unavailable,
+    host: Host,
+    processes: int = 1,
+    progress: Progress | None = None,
+    *,
+    strict: bool = False,
+    commit_seconds: float = COMMIT_SECONDS,
+) -> Table:
     """Index every block anew, as the index would be defined today; the old sidecars serve until the new ones are there.
 
     Raises as ``refresh`` and ``rebuilding`` do.
@@ -80,13 +96,17 @@ def rebuild(
     return _build(work[0].table if work else table.refresh(), work, processes, progress, commit_seconds)
 
 
-def refreshing(table: Table, definition: Definition, host: Host, processes: int = 1, strict: bool = False) -> list[Task]:
+def refreshing(
+    table: Table, definition: Definition, host: Host, processes: int = 1, strict: bool = False
+) -> list[Task]:
     """The work of indexing the blocks that the index lacks."""
     builder = Builder.of(definition, host, strict)
     return tasks(table, builder, missing(table, builder), processes)
 
 
-def rebuilding(table: Table, found: Definition | Unavailable, host: Host, processes: int = 1, strict: bool = False) -> list[Task]:
+def rebuilding(
+    table: Table, found: Definition | Unavailable, host: Host, processes: int = 1, strict: bool = False
+) -> list[Task]:
     """The work of indexing every block anew, for the table as it is in each task.
 
     Where the kind's payload version or a column's type has changed, the old sidecars are of no use, and the index gets
@@ -100,7 +120,9 @@ def rebuilding(table: Table, found: Definition | Unavailable, host: Host, proces
 
 
 def missing(table: Table, builder: Builder) -> Numbers:
-    """Numbers of the blocks that are not indexed, in a version that cannot be read, or whose pack is gone or cut short."""
+    """Numbers of the blocks that are not indexed, in a version that cannot be read, or whose pack is gone or cut
+    short.
+    """
     sidecars = table.blocks().sidecars(builder.key)
     if sidecars is None:
         return np.arange(table.segments().total_blocks)
@@ -163,7 +185,11 @@ def _sidecar(task: Task, blocks: Blocks, place: int) -> Sidecar | None:
         if task.builder.strict:
             raise
         name = task.builder.definition.name
-        warnings.warn(f"index {name!r} leaves out block {blocks.ids[place]}, which cannot be read: {damage}", PluginWarning, stacklevel=2)
+        warnings.warn(
+            f"index {name!r} leaves out block {blocks.ids[place]}, which cannot be read: {damage}",
+            PluginWarning,
+            stacklevel=2,
+        )
         return None
     return task.builder.build(rows, zones, f"block {blocks.ids[place]}")
 
@@ -178,7 +204,9 @@ def commit(builder: Builder, table: Table, done: Iterable[Built]) -> Table:
     return transaction.commit("build index", summary={"index": builder.definition.name, "indexed_blocks": count})
 
 
-def _build(table: Table, work: Sequence[Task], processes: int, progress: Progress | None, commit_seconds: float) -> Table:
+def _build(
+    table: Table, work: Sequence[Task], processes: int, progress: Progress | None, commit_seconds: float
+) -> Table:
     """Run the tasks, committing now and then, and whatever ends them."""
     if not work:
         return table
@@ -258,4 +286,6 @@ def run_elsewhere(task: Task) -> Built:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         built = run(task)
-    return replace(built, problems=tuple(str(warning.message) for warning in caught if issubclass(warning.category, PluginWarning)))
+    return replace(
+        built, problems=tuple(str(warning.message) for warning in caught if issubclass(warning.category, PluginWarning))
+    )

@@ -1,8 +1,7 @@
 """Small blocks become larger ones, in their order, a group at a time; what is done is committed as it goes.
 
-Only neighbours are joined, so rows stay where they are among the others, and what a killed run had committed need not be done
-again. Memory holds two blocks that are being written and a few that are read ahead.
-"""
+Only neighbours are joined, so rows stay where they are among the others, and what a killed run had committed need not
+be done again. Memory holds two blocks that are being written and a few that are read ahead."""
 
 from __future__ import annotations
 
@@ -45,10 +44,9 @@ class Compaction:
     def compact(self, progress: Progress | None = None) -> Snapshot:
         """Join neighbouring blocks of less than half the rows that a block may have, and segments that fit into one.
 
-        Order is kept, and the new blocks are indexed. ``progress`` is told how many small blocks are done, and of how many.
-        Nothing is committed if there is nothing to join. Raises Conflict if somebody replaced one of the blocks meanwhile:
-        what was committed before is kept.
-        """
+        Order is kept, and the new blocks are indexed. ``progress`` is told how many small blocks are done, and of how
+        many. Nothing is committed if there is nothing to join. Raises Conflict if somebody replaced one of the blocks
+        meanwhile: what was committed before is kept."""
         work = self.compacting()
         total = sum(end - start for start, end in work.left())
         done = count(1)
@@ -101,7 +99,9 @@ class Joined:
 
 @dataclass
 class Joiner:
-    """Which groups are left. ``table``: as the last commit left it; ``fruitless``: blocks that do not become fewer. Picklable."""
+    """Which groups are left. ``table``: as the last commit left it; ``fruitless``: blocks that do not become fewer.
+    Picklable.
+    """
 
     table: storage.Table
     building: tuple[Builder, ...]
@@ -121,16 +121,25 @@ class Joiner:
     def left(self) -> list[Span]:
         """Groups to be joined; not those that byte limits cut into as many blocks again."""
         blocks, limit = self.table.blocks(), storage.Limits.of(self.table.snapshot.properties).block_rows
-        return [(start, end) for start, end in groups(blocks.row_counts.tolist(), limit) if blocks.ids[start] not in self.fruitless]
+        return [
+            (start, end)
+            for start, end in groups(blocks.row_counts.tolist(), limit)
+            if blocks.ids[start] not in self.fruitless
+        ]
 
     def take(self, done: Sequence[Joined]) -> None:
-        """Commit what the portions wrote, in their order. Raises Conflict, StorageError. A copy may do it a second time."""
+        """Commit what the portions wrote, in their order. Raises Conflict, StorageError. A copy may do it a second
+        time.
+        """
         swaps = [swap for each in done for swap in each.swaps]
         if sum(swap.made for swap in swaps) >= sum(len(swap.removed) for swap in swaps):
             self.fruitless |= {swap.removed[0] for swap in swaps}
             return
         transaction = self.table.transaction(self.building, self.commit_id)
-        staged, touched = [segment for each in done for segment in each.staged], {id for each in done for id in each.touched}
+        staged, touched = (
+            [segment for each in done for segment in each.staged],
+            {id for each in done for id in each.touched},
+        )
         transaction.rewrite(swaps, staged, touched, name="compact", same_rows=True)
         self.table = transaction.commit("compact")
 
@@ -140,7 +149,9 @@ class Joiner:
 
 
 def join(portion: Portion, tick: Callable[[], None] = lambda: None) -> Joined:
-    """Write the groups of a portion as one block each, or as few as byte limits allow; ``tick`` is told after each block."""
+    """Write the groups of a portion as one block each, or as few as byte limits allow; ``tick`` is told after each
+    block.
+    """
     table, places = portion.table, [place for start, end in portion.spans for place in range(start, end)]
     blocks = table.blocks().take(np.array(places, np.int64))
     ids, coming = iter(blocks.ids), read_ahead(table, blocks, range(len(blocks)))

@@ -1,8 +1,8 @@
-"""Rows that go or change: blocks that cannot hold one stay, blocks full of them go unread, and only the rest is rewritten.
+"""Rows that go or change: blocks that cannot hold one stay, blocks full of them go unread, and only the rest is
+rewritten.
 
-Each change is one commit. It is refused with a Conflict where somebody else replaced a block that it read, or added rows
-that it should have seen: indexes and statistics are asked about those alone.
-"""
+Each change is one commit. It is refused with a Conflict where somebody else replaced a block that it read, or added
+rows that it should have seen: indexes and statistics are asked about those alone."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ class Mutations:
     def update(self, where: str | Predicate | None, set: Mapping[str, Any]) -> Snapshot:
         """Give columns other values in the rows that the condition is true on, in all rows if it is None.
 
-        ``set``: by column, Spark SQL text such as ``"upper(name)"`` or ``"'Bonn'"``; another Python value; or a function from
-        the matching rows, a pa.Table, to their values. Raises as ``delete``, and SchemaError for values that do not fit.
-        """
+        ``set``: by column, Spark SQL text such as ``"upper(name)"`` or ``"'Bonn'"``; another Python value; or a
+        function from the matching rows, a pa.Table, to their values. Raises as ``delete``, and SchemaError for values
+        that do not fit."""
         return self._done(self.updating(where, set))
 
     def overwrite(self, data: Any, where: str | Predicate | None = None) -> Snapshot:
@@ -66,27 +66,33 @@ class Mutations:
         Raises InputError for a row on which it is not, and as ``append`` and ``delete`` do.
         """
         work = self.overwriting(where)
-        work.adopt(stage(self.stored, work.building, arrow_input.batches(data, self.snapshot.schema.arrow), work.condition))
+        work.adopt(
+            stage(self.stored, work.building, arrow_input.batches(data, self.snapshot.schema.arrow), work.condition)
+        )
         return self._done(work)
 
     def merge(
-        self, source: Any, on: Sequence[str] | None = None, matched: Given = "update", not_matched: Given = "insert",
+        self,
+        source: Any,
+        on: Sequence[str] | None = None,
+        matched: Given = "update",
+        not_matched: Given = "insert",
         not_matched_by_source: Given = None,
-    ) -> Snapshot:  # fmt: skip
-        """Bring in rows by their keys, the columns ``on``, by default the table's key (see ``key_by``): NULL equals nothing.
+    ) -> Snapshot:
+        """Bring in rows by their keys, the columns ``on``, by default the table's key (see ``key_by``): NULL equals
+        nothing.
 
-        Rows of the table whose key the source has get the source's columns, or go; rows of the source whose key the table
-        lacks come, with defaults or NULL in columns that the source lacks; ``not_matched_by_source`` deletes the rows whose
-        key the source lacks. ``source`` is held in memory.
+        Rows of the table whose key the source has get the source's columns, or go; rows of the source whose key the
+        table lacks come, with defaults or NULL in columns that the source lacks; ``not_matched_by_source`` deletes the
+        rows whose key the source lacks. ``source`` is held in memory.
 
-        ``matched``: ``update`` or ``delete``; ``not_matched``: ``insert``; ``not_matched_by_source``: ``delete``; each None for nothing, or
-        a dict that says on which condition: ``{"delete": "source.gone", "update": "source.at > target.at"}``. The first whose condition
-        is true on a row counts, None is always true, and rows of no clause stay, or do not come. Columns of the source that the table
-        lacks may be named there, and nowhere else.
+        ``matched``: ``update`` or ``delete``; ``not_matched``: ``insert``; ``not_matched_by_source``: ``delete``; each
+        None for nothing, or a dict that says on which condition: ``{"delete": "source.gone", "update": "source.at >
+        target.at"}``. The first whose condition is true on a row counts, None is always true, and rows of no clause
+        stay, or do not come. Columns of the source that the table lacks may be named there, and nowhere else.
 
-        Raises InputError if several rows of the source match one, SchemaError for columns that do not fit, WhereError, OpaqueError,
-        Conflict.
-        """
+        Raises InputError if several rows of the source match one, SchemaError for columns that do not fit, WhereError,
+        OpaqueError, Conflict."""
         return self._done(self.merging(source, on, matched, not_matched, not_matched_by_source))
 
     # --- the same as work, which may be done elsewhere ----------------------------------------------------------
@@ -113,9 +119,14 @@ class Mutations:
         return work
 
     def merging(
-        self, source: Any, on: Sequence[str] | None = None, matched: Given = "update", not_matched: Given = "insert",
-        not_matched_by_source: Given = None, pieces: int = 1,
-    ) -> Work:  # fmt: skip
+        self,
+        source: Any,
+        on: Sequence[str] | None = None,
+        matched: Given = "update",
+        not_matched: Given = "insert",
+        not_matched_by_source: Given = None,
+        pieces: int = 1,
+    ) -> Work:
         """What ``merge`` does, in about so many portions."""
         self._writable()
         self.refresh()
@@ -123,7 +134,10 @@ class Mutations:
         batches = list(arrow_input.batches(source, schema.arrow))
         coming = _together(batches) if batches else schema.arrow.empty_table()
         if on is None and not (on := self.snapshot.key):
-            raise InputError("the table has no key: say by which columns rows are matched, on=['id'], or give it a key with key_by(['id'])")
+            raise InputError(
+                "the table has no key: say by which columns rows are matched, on=['id'], or give it "
+                "a key with key_by(['id'])"
+            )
         sides = source_schema(coming, schema), schema
         clauses = Clauses.read(matched, not_matched, not_matched_by_source, *sides, self.host, self.context)
         match = Match.of(coming, on, schema, clauses)
@@ -171,6 +185,8 @@ class Mutations:
 def _together(batches: Sequence[pa.RecordBatch]) -> pa.Table:
     """Raises InputError for batches whose columns differ."""
     if odd := next((batch for batch in batches if not batch.schema.equals(batches[0].schema)), None):
-        first, other = (", ".join(f"{field.name} {field.type}" for field in batch.schema) for batch in (batches[0], odd))
+        first, other = (
+            ", ".join(f"{field.name} {field.type}" for field in batch.schema) for batch in (batches[0], odd)
+        )
         raise InputError(f"parts of the source differ in their columns: {first}; and {other}: make them alike")
     return pa.Table.from_batches(batches)

@@ -1,7 +1,7 @@
 """The clauses of a merge: what becomes of rows that match and of those that do not, and on which conditions.
 
-A condition names columns as ``source.x`` and ``target.x``. Of several clauses, the first whose condition is true on a row counts.
-"""
+A condition names columns as ``source.x`` and ``target.x``. Of several clauses, the first whose condition is true on a
+row counts."""
 
 from __future__ import annotations
 
@@ -56,15 +56,23 @@ class Clauses:
 
     @staticmethod
     def read(
-        matched: Given, not_matched: Given, by_source: Given, source: Schema, target: Schema, host: Host, context: Context
-    ) -> Clauses:  # fmt: skip
+        matched: Given,
+        not_matched: Given,
+        by_source: Given,
+        source: Schema,
+        target: Schema,
+        host: Host,
+        context: Context,
+    ) -> Clauses:
         """Raises InputError, WhereError, and OpaqueError for what only Spark can evaluate."""
         whole = {SOURCE: source, TARGET: target}
 
         def read(name: str, given: Given, known: Sequence[str], *sides: str) -> tuple[Clause, ...]:
             schema = Schema.create(pa.schema([(side, pa.struct(list(whole[side].arrow))) for side in sides]))
             texts = _checked(name, given, known)
-            return tuple(Clause(action, _predicate(text, schema, host, context), host, context) for action, text in texts.items())
+            return tuple(
+                Clause(action, _predicate(text, schema, host, context), host, context) for action, text in texts.items()
+            )
 
         return Clauses(
             read("matched", matched, ("update", "delete"), SOURCE, TARGET),
@@ -85,19 +93,25 @@ class Clauses:
         for clause in self.by_source:
             if clause.predicate is None:
                 return None
-            found.append(located(clause.predicate, {column: Column(column.path[1:], column.type) for column in clause.columns}))
+            found.append(
+                located(clause.predicate, {column: Column(column.path[1:], column.type) for column in clause.columns})
+            )
         return found
 
 
 def decided(clauses: Sequence[Clause], count: int, sides: Mapping[str, tuple[pa.Table, Numbers]]) -> dict[str, Mask]:
-    """For each action, on which of so many rows it is taken. ``sides``: rows, and which of them these are on that side."""
+    """For each action, on which of so many rows it is taken. ``sides``: rows, and which of them these are on that
+    side.
+    """
     left, found = np.ones(count, np.bool_), {}
     needed = {column.path[:2] for clause in clauses for column in clause.columns}
     columns: dict[str, Any] = {ROW: pa.nulls(count)}
     for side, (rows, places) in sides.items():
         if names := sorted(name for where, name in needed if where == side):
             chosen = rows.select(names).take(pa.array(places)).combine_chunks()
-            columns[side] = pa.StructArray.from_arrays([column.chunk(0) for column in chosen.columns], names) if count else []
+            columns[side] = (
+                pa.StructArray.from_arrays([column.chunk(0) for column in chosen.columns], names) if count else []
+            )
     for clause in clauses if count else ():
         found[clause.action] = left & clause.true(pa.table(columns))
         left &= ~found[clause.action]
@@ -108,10 +122,15 @@ def _checked(name: str, given: Given, known: Sequence[str]) -> Mapping[str, str 
     found = {} if given is None else {given: None} if isinstance(given, str) else given
     if not isinstance(found, Mapping) or not set(found) <= set(known):
         known_ = " or ".join(map(repr, known))
-        raise InputError(f"{name}={given!r}: give {known_}, a dict that says on which condition, such as {{{known[0]!r}: '…'}}, or None")
+        raise InputError(
+            f"{name}={given!r}: give {known_}, a dict that says on which condition, such as "
+            f"{{{known[0]!r}: '…'}}, or None"
+        )
     for action, text in found.items():
         if text is not None and not isinstance(text, str):
-            raise InputError(f"{name}={given!r}: the condition of {action!r} is Spark SQL text on source.… and target.…, or None")
+            raise InputError(
+                f"{name}={given!r}: the condition of {action!r} is Spark SQL text on source.… and target.…, or None"
+            )
     return found
 
 

@@ -31,8 +31,8 @@ def source_schema(source: pa.Table, schema: Schema) -> Schema:
 class Match:
     """Which rows of the source match which of the table, block by block.
 
-    ``source`` has columns of the table, in its types, and such as conditions look at; ``seen``: which of its rows matched so far.
-    """
+    ``source`` has columns of the table, in its types, and such as conditions look at; ``seen``: which of its rows
+    matched so far."""
 
     source: pa.Table
     on: tuple[str, ...]
@@ -51,10 +51,16 @@ class Match:
         for name in on:
             kind = schema.find([name]).type
             if not exact(kind):
-                raise InputError(f"column {name!r} is {kind}, and rows cannot be matched by it: choose columns of exact, plain types")
+                raise InputError(
+                    f"column {name!r} is {kind}, and rows cannot be matched by it: choose columns of exact, plain types"
+                )
             if name not in source.column_names:
-                raise InputError(f"the source lacks column {name!r}, by which rows are to be matched: it has {source.column_names}")
-        if unknown := [name for name in source.column_names if name not in schema.names and name not in clauses.of_source]:
+                raise InputError(
+                    f"the source lacks column {name!r}, by which rows are to be matched: it has {source.column_names}"
+                )
+        if unknown := [
+            name for name in source.column_names if name not in schema.names and name not in clauses.of_source
+        ]:
             has = f"it has {schema.names}, and no condition names it"
             raise SchemaError(f"the source has a column {unknown[0]!r} that the table lacks: {has}")
         fitted = conformed(source, source_schema(source, schema))
@@ -109,7 +115,9 @@ class Match:
     def left(self) -> list[pa.Table]:
         """The rows of the source that matched none and are to be inserted, with every column of the table."""
         left = np.flatnonzero(~self.seen)
-        chosen = decided(self.clauses.not_matched, len(left), {SOURCE: (self.source, left)}).get("insert", np.zeros(len(left), np.bool_))
+        chosen = decided(self.clauses.not_matched, len(left), {SOURCE: (self.source, left)}).get(
+            "insert", np.zeros(len(left), np.bool_)
+        )
         rest = self.source.select(self._own).take(pa.array(left[chosen]))
         if not rest.num_rows:
             return []
@@ -142,5 +150,7 @@ class Match:
         chosen = self.source.take(pa.array(sources))
         for name in self._own:
             both = pa.chunked_array([*block.column(name).chunks, *chosen.column(name).chunks], block.column(name).type)
-            block = block.set_column(block.column_names.index(name), block.schema.field(name), both.take(pa.array(from_source)))
+            block = block.set_column(
+                block.column_names.index(name), block.schema.field(name), both.take(pa.array(from_source))
+            )
         return block

@@ -1,4 +1,6 @@
-"""One change of rows: planned, done in portions, and committed. Each step may be done in another process than the one before."""
+"""One change of rows: planned, done in portions, and committed. Each step may be done in another process than the one
+before.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,8 @@ from fuse_storage import StagedSegment, Swap
 class Work:
     """What goes, what is to be rewritten and what is added. Picklable if its edits are.
 
-    ``condition``: which rows it is about. ``portions``: what is to be rewritten. ``match``: a source of which the rows that
-    match none are to be added at the end. ``touched``: ids of the segments in which blocks are replaced.
-    """
+    ``condition``: which rows it is about. ``portions``: what is to be rewritten. ``match``: a source of which the rows
+    that match none are to be added at the end. ``touched``: ids of the segments in which blocks are replaced."""
 
     operation: str
     stored: storage.Table

@@ -1,7 +1,7 @@
 """What is to be of the rows of a block, and rewriting blocks by it: portions that run here, or wherever they are sent.
 
-A portion writes new blocks in place of some of a snapshot's, with all indexes; nothing of it is visible until it is committed.
-"""
+A portion writes new blocks in place of some of a snapshot's, with all indexes; nothing of it is visible until it is
+committed."""
 
 from __future__ import annotations
 
@@ -55,7 +55,10 @@ class Condition:
         outside = found.filter(pc.invert(self.true(found)))
         if outside.num_rows:
             one = outside.slice(0, 1).to_pylist()[0]
-            raise InputError(f"the condition is not true on {outside.num_rows} of the rows to be written, such as {one}: leave them out")
+            raise InputError(
+                f"the condition is not true on {outside.num_rows} of the rows to be written, such "
+                f"as {one}: leave them out"
+            )
         return found
 
 
@@ -117,8 +120,8 @@ class Portion:
 class Rewritten:
     """What a portion wrote; small and picklable.
 
-    ``touched``: ids of the segments in which blocks are replaced. ``seen``: which rows of a source matched, if there is one.
-    """
+    ``touched``: ids of the segments in which blocks are replaced. ``seen``: which rows of a source matched, if there is
+    one."""
 
     swaps: tuple[Swap, ...]
     staged: tuple[StagedSegment, ...]
@@ -142,18 +145,27 @@ def rewrite(portion: Portion) -> Rewritten:
             swaps.append(Swap((found.ids[number],), writer.block_count - before))
             changed.append(portion.blocks[number])
         staged = writer.finish()
-    return Rewritten(tuple(swaps), tuple(staged), table.segments().holding(changed), dict(edit.counts), getattr(edit, "seen", None))
+    return Rewritten(
+        tuple(swaps), tuple(staged), table.segments().holding(changed), dict(edit.counts), getattr(edit, "seen", None)
+    )
 
 
 def stage(
-    table: Table, building: tuple[Builder, ...], batches: Iterable[pa.RecordBatch | pa.Table], condition: Condition | None = None
+    table: Table,
+    building: tuple[Builder, ...],
+    batches: Iterable[pa.RecordBatch | pa.Table],
+    condition: Condition | None = None,
 ) -> list[StagedSegment]:
     """Write rows that are to be added, sorted by the table's key; the condition must be true on all of them.
 
     Raises InputError if it is not, and as ``SegmentWriter.write``; then nothing of it stays.
     """
     schema = table.snapshot.schema
-    coming = batches if condition is None or condition.predicate is None else (condition.all_true(batch, schema) for batch in batches)
+    coming = (
+        batches
+        if condition is None or condition.predicate is None
+        else (condition.all_true(batch, schema) for batch in batches)
+    )
     with table.writer(building) as writer:
         write_runs(writer, coming, ClusterKey.of(table.snapshot))
         return writer.finish()

@@ -20,13 +20,29 @@ import pyarrow.types as is_
 from fuse_index.expressions.conjunction import Box
 from fuse_index.expressions.function import Function
 from fuse_index.indexes.interface import Input
-from fuse_index.predicate import And, Call, Compare, Contains, EndsWith, In, IsNull, JsonPath, Leaf, Like, Literal, StartsWith, Term
+from fuse_index.predicate import (
+    And,
+    Call,
+    Compare,
+    Contains,
+    EndsWith,
+    In,
+    IsNull,
+    JsonPath,
+    Leaf,
+    Like,
+    Literal,
+    StartsWith,
+    Term,
+)
 
 VALUES = 5
 """Values of each input that leaves are made of; as many beside them, and lists of all."""
 
 
-def leaves(inputs: Sequence[Input], values: pa.Table, functions: Mapping[str, Function], pick: random.Random) -> Iterator[Leaf | Box]:
+def leaves(
+    inputs: Sequence[Input], values: pa.Table, functions: Mapping[str, Function], pick: random.Random
+) -> Iterator[Leaf | Box]:
     """Predicates about these inputs. ``values``: one column of rows for each of them."""
     drawn = [_drawn(column, pick) for column in values.columns]
     for given, found in zip(inputs, drawn, strict=True):
@@ -48,7 +64,9 @@ def _drawn(column: pa.ChunkedArray, pick: random.Random) -> list[Any]:
 
 
 def _same(one: Any, other: Any) -> bool:
-    return bool(one == other) or (isinstance(one, float) and isinstance(other, float) and math.isnan(one) and math.isnan(other))
+    return bool(one == other) or (
+        isinstance(one, float) and isinstance(other, float) and math.isnan(one) and math.isnan(other)
+    )
 
 
 def beside(value: Any, kind: pa.DataType) -> list[Any]:
@@ -120,7 +138,9 @@ def _members(text: str) -> list[tuple[str, str]]:
     except ValueError:
         return []
     members = found.items() if isinstance(found, dict) else ()
-    return [(f"$.{name}", str(value)) for name, value in members if name.isidentifier() and isinstance(value, int | str)][:VALUES]
+    return [
+        (f"$.{name}", str(value)) for name, value in members if name.isidentifier() and isinstance(value, int | str)
+    ][:VALUES]
 
 
 def _calls(term: Term, value: Literal, functions: Mapping[str, Function]) -> Iterator[Leaf]:
@@ -132,7 +152,9 @@ def _calls(term: Term, value: Literal, functions: Mapping[str, Function]) -> Ite
                 yield Call(function.name, (term, Literal(text, pa.string())))
 
 
-def _on_all(inputs: Sequence[Input], drawn: Sequence[Sequence[Any]], values: pa.Table, pick: random.Random) -> Iterator[Box]:
+def _on_all(
+    inputs: Sequence[Input], drawn: Sequence[Sequence[Any]], values: pa.Table, pick: random.Random
+) -> Iterator[Box]:
     """What AND groups say of all inputs together: rows that are there, and ranges."""
     for row in pick.sample(range(len(values)), min(VALUES, len(values))):
         held = [column[row].as_py() for column in values.columns]
@@ -144,6 +166,8 @@ def _on_all(inputs: Sequence[Input], drawn: Sequence[Sequence[Any]], values: pa.
 
 def _box(inputs: Sequence[Input], values: Sequence[Any], operator: Any) -> Iterator[Box]:
     literals = [Literal(value, given.type) for given, value in zip(inputs, values, strict=True)]
-    box = Box.of(And(tuple(Compare(operator, given.term, literal) for given, literal in zip(inputs, literals, strict=True))))
+    box = Box.of(
+        And(tuple(Compare(operator, given.term, literal) for given, literal in zip(inputs, literals, strict=True)))
+    )
     if box is not None:
         yield box

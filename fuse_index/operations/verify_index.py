@@ -1,4 +1,5 @@
-"""Judging an index by the rows it is on: is every row what its vote called possible, and is every byte as it was written?
+"""Judging an index by the rows it is on: is every row what its vote called possible, and is every byte as it was
+written?
 
 Votes are asked for and made whole as the planner does it, but only of the blocks that are judged.
 """
@@ -64,15 +65,21 @@ class Verification:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "index": self.index, "sound": self.sound, "blocks": self.blocks, "payloads": self.payloads, "leaves": self.leaves,
+            "index": self.index,
+            "sound": self.sound,
+            "blocks": self.blocks,
+            "payloads": self.payloads,
+            "leaves": self.leaves,
             "problems": list(self.problems),
-        }  # fmt: skip
+        }
 
     def __str__(self) -> str:
         looked = f"{self.leaves} predicates on {self.blocks} blocks, {self.payloads} payloads by checksum"
         if self.sound:
             return f"{self.index} is sound: {looked}"
-        return "\n".join([f"{self.index} is not sound ({looked}); rebuild it:", *(f"  {problem}" for problem in self.problems)])
+        return "\n".join(
+            [f"{self.index} is not sound ({looked}); rebuild it:", *(f"  {problem}" for problem in self.problems)]
+        )
 
 
 def verify(table: Table, definition: Definition, host: Host, blocks: int = 16, seed: int = 0) -> Verification:
@@ -90,7 +97,9 @@ def verify(table: Table, definition: Definition, host: Host, blocks: int = 16, s
         payloads += len(members)
         if (problem := _unreadable(pack)) is not None:
             names = ", ".join(frame.ids[member] for member in members[:3].tolist())
-            problems.append(f"the payload of {len(members)} blocks ({names}{', …' if len(members) > 3 else ''}): {problem}")
+            problems.append(
+                f"the payload of {len(members)} blocks ({names}{', …' if len(members) > 3 else ''}): {problem}"
+            )
     usable = np.flatnonzero(sidecars.indexed & np.isin(sidecars.versions, list(host.kinds[definition.kind].reads)))
     pick = random.Random(seed)
     chosen = np.array(sorted(pick.sample(usable.tolist(), min(blocks, len(usable)))), np.int64)
@@ -162,7 +171,9 @@ class _Judge:
         self.asked += 1
         if self.definition.where is not None:
             rows = rows.filter(evaluate(self.definition.where, rows, self.context, self.host.functions))
-        right = state_of(asked, lambda term: evaluate_term(term, rows, self.context, self.host.functions), rows.num_rows)
+        right = state_of(
+            asked, lambda term: evaluate_term(term, rows, self.context, self.host.functions), rows.num_rows
+        )
         if comparable(asked, found) != comparable(asked, right):
             yield f"block {name}: its rows come to other aggregates than are kept of it"
 
@@ -182,16 +193,27 @@ class _Judge:
     def _wrong(self, place: int, leaf: Leaf | Box, voter: Voter, truth: Bits, inputs: pa.Table) -> Iterator[str]:
         number = int(self.chosen[place])
         zones = slice(int(self._batch.zone_offsets[place]), int(self._batch.zone_offsets[place + 1]))
-        yield from self._judged(voter, leaf, self._batch, (place, zones), truth, inputs, f"block {self.frame.ids[number]}")
+        yield from self._judged(
+            voter, leaf, self._batch, (place, zones), truth, inputs, f"block {self.frame.ids[number]}"
+        )
         if (segments := self._segments) is not None and voter.probe.cost == 0:
             first = self.table.segments().first_block
             owner = int(np.searchsorted(first, self.frame.ordinals[number], side="right")) - 1
             if segments.summaries is not None and segments.summaries[owner].is_valid:
                 unit = (owner, slice(owner, owner + 1))
-                yield from self._judged(voter, leaf, segments, unit, truth, inputs, f"segment {self.table.segments().ids[owner]}")
+                yield from self._judged(
+                    voter, leaf, segments, unit, truth, inputs, f"segment {self.table.segments().ids[owner]}"
+                )
 
     def _judged(
-        self, voter: Voter, leaf: Leaf | Box, batch: Batch, unit: tuple[int, slice], truth: Bits, inputs: pa.Table, where: str
+        self,
+        voter: Voter,
+        leaf: Leaf | Box,
+        batch: Batch,
+        unit: tuple[int, slice],
+        truth: Bits,
+        inputs: pa.Table,
+        where: str,
     ) -> Iterator[str]:
         """Compare the votes on one unit of a batch with the truth about rows that are in it."""
         kind: Any = voter.kind
@@ -204,7 +226,11 @@ class _Judge:
         fine = len(answer) == len(batch.zone_rows)
         number, zones = unit
         own = answer.take(np.arange(zones.start, zones.stop) if fine else np.array([number], np.int64))
-        sizes = batch.zone_rows[zones] if fine and int(batch.zone_rows[zones].sum()) == len(truth) else np.array([len(truth)])
+        sizes = (
+            batch.zone_rows[zones]
+            if fine and int(batch.zone_rows[zones].sum()) == len(truth)
+            else np.array([len(truth)])
+        )
         offsets = np.append(0, np.cumsum(sizes))
         whole = settled(leaf, voter, own, _nulls(inputs, offsets), self.strict)
         possible = np.repeat(whole.bits, sizes)
@@ -213,12 +239,18 @@ class _Judge:
         wrong = np.flatnonzero(truth & ~possible)
         if len(wrong):
             outcomes = ", ".join(sorted({NAMES[int(truth[row])] for row in wrong}))
-            yield f"{sql(leaf)} is {outcomes} on {len(wrong)} rows of {where}, such as row {int(wrong[0])}, and the vote rules that out"
+            yield (
+                f"{sql(leaf)} is {outcomes} on {len(wrong)} rows of {where}, such as row {int(wrong[0])}, "
+                f"and the vote rules that out"
+            )
 
     @cached_property
     def _fields(self) -> list[int | None]:
         schema = self.table.snapshot.schema
-        return [schema.find(given.term.path).id if isinstance(given.term, Column) else None for given in self.definition.inputs]
+        return [
+            schema.find(given.term.path).id if isinstance(given.term, Column) else None
+            for given in self.definition.inputs
+        ]
 
     @cached_property
     def _batch(self) -> Batch:

@@ -1,9 +1,8 @@
 """From what indexes say of leaves to what a predicate may be: the engine's own part of voting.
 
-Authors judge one leaf on the rows whose inputs are not NULL. Here the NULLs are added (``settle``), the leaves that only
-need null counts are judged (``own_vote``), and the boolean tree is decided from the ballots on its leaves
-(``decide``). Pure functions over vectors of units; nothing here reads.
-"""
+Authors judge one leaf on the rows whose inputs are not NULL. Here the NULLs are added (``settle``), the leaves that
+only need null counts are judged (``own_vote``), and the boolean tree is decided from the ballots on its leaves
+(``decide``). Pure functions over vectors of units; nothing here reads."""
 
 from __future__ import annotations
 
@@ -39,7 +38,9 @@ class Nulls:
         return Nulls(self.possible[units], self.everywhere[units])
 
 
-def settle(ballot: Ballot, leaf: Leaf | Box, nulls: Nulls, judged: int = TRUE | FALSE, on_null: int = UNKNOWN) -> Ballot:
+def settle(
+    ballot: Ballot, leaf: Leaf | Box, nulls: Nulls, judged: int = TRUE | FALSE, on_null: int = UNKNOWN
+) -> Ballot:
     """An author's ballot, made whole: the outcomes on rows with a NULL input are added.
 
     ``judged``: the outcomes that the author answers for; others are possible anyway. ``on_null``: the outcomes on a row
@@ -91,7 +92,9 @@ def is_null_literal(term: object) -> bool:
     return isinstance(term, Literal) and term.value is None
 
 
-def decide(predicate: Predicate, ballots: Ballots, boxes: Mapping[And, Sequence[Box]], implied: Mapping[Leaf, Sequence[Leaf]]) -> Ballot:
+def decide(
+    predicate: Predicate, ballots: Ballots, boxes: Mapping[And, Sequence[Box]], implied: Mapping[Leaf, Sequence[Leaf]]
+) -> Ballot:
     """What the tree may be on each unit, given ballots on all its leaves.
 
     A Box is a second opinion on the And that it was made of; a leaf may be TRUE only where all it implies may be.
@@ -107,8 +110,6 @@ def decide(predicate: Predicate, ballots: Ballots, boxes: Mapping[And, Sequence[
         case leaf:
             consequences = (ballots[other] for other in implied.get(leaf, ()))
             return reduce(Ballot.implying, consequences, ballots[leaf])
-
-
 
 
 def groups(predicate: Predicate) -> list[And]:
@@ -139,4 +140,6 @@ def wishes(predicate: Predicate, positive: bool = True) -> dict[Leaf, int]:
 
 
 def is_null_test(leaf: Leaf | Box) -> bool:
-    return isinstance(leaf, IsNull) or (isinstance(leaf, Compare) and leaf.operator == "<=>" and is_null_literal(leaf.right))
+    return isinstance(leaf, IsNull) or (
+        isinstance(leaf, Compare) and leaf.operator == "<=>" and is_null_literal(leaf.right)
+    )

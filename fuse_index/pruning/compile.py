@@ -1,4 +1,6 @@
-"""Which index can say something about which part of a predicate: compiled once per query, before any block is looked at."""
+"""Which index can say something about which part of a predicate: compiled once per query, before any block is looked
+at.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ from fuse_index.predicate import (
     Leaf,
     Opaque,
     Predicate,
-)  # fmt: skip
+)
 from fuse_index.pruning.combine import groups, has_null, is_null_literal, is_null_test
 from fuse_index.reasons import Reason
 
@@ -132,10 +134,14 @@ class Panel:
         columns = {column for term in terms for column in columns_of(term)}
         for definition in self.definitions:
             if isinstance(definition, Unavailable):
-                if not definition.inputs or columns & {c for given in definition.inputs for c in columns_of(given.term)}:
+                if not definition.inputs or columns & {
+                    c for given in definition.inputs for c in columns_of(given.term)
+                }:
                     yield Silence(definition.name, definition.kind, definition.refusal)
             elif columns & {column for given in definition.inputs for column in columns_of(given.term)}:
-                yield self._opinion(subject, definition.name, self.host.kinds[definition.kind], definition.inputs, definition)
+                yield self._opinion(
+                    subject, definition.name, self.host.kinds[definition.kind], definition.inputs, definition
+                )
 
     def _opinion(
         self, subject: Leaf | Box, name: str, kind: IndexKind, inputs: tuple[Input, ...], definition: Definition | None
@@ -158,7 +164,9 @@ class Panel:
 
 
 def for_author(subject: Leaf | Box) -> Leaf | Box:
-    """The leaf as authors are promised it: no NULL among the values, and ``<=>`` as ``=`` (they differ on NULLs only)."""
+    """The leaf as authors are promised it: no NULL among the values, and ``<=>`` as ``=`` (they differ on NULLs
+    only).
+    """
     if isinstance(subject, In) and has_null(subject):
         return replace(subject, values=tuple(value for value in subject.values if value.value is not None))
     if isinstance(subject, Compare) and subject.operator == "<=>":
@@ -180,4 +188,6 @@ def decided_by_engine(subject: Leaf | Box) -> bool:
         case In(_, values) if all(value.value is None for value in values):
             return True
         case _:
-            return not is_null_test(subject) and not any(True for term in subject_terms(subject) for _ in columns_of(term))
+            return not is_null_test(subject) and not any(
+                True for term in subject_terms(subject) for _ in columns_of(term)
+            )

@@ -42,9 +42,14 @@ class Vote:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "leaf": self.leaf, "index": self.index, "kind": self.kind, "blocks_removed": self.blocks_removed,
-            "zones_removed": self.zones_removed, "reason": self.reason.value, "detail": self.detail,
-        }  # fmt: skip
+            "leaf": self.leaf,
+            "index": self.index,
+            "kind": self.kind,
+            "blocks_removed": self.blocks_removed,
+            "zones_removed": self.zones_removed,
+            "reason": self.reason.value,
+            "detail": self.detail,
+        }
 
 
 @dataclass(frozen=True)
@@ -80,10 +85,19 @@ class Explanation:
         return any(vote.reason in FAULTS for vote in self.votes)
 
     def _levels(self) -> list[tuple[str, Totals]]:
-        return [("segments", self.segments), ("blocks", self.blocks), ("zones", self.zones), ("rows", self.rows), ("bytes", self.bytes)]
+        return [
+            ("segments", self.segments),
+            ("blocks", self.blocks),
+            ("zones", self.zones),
+            ("rows", self.rows),
+            ("bytes", self.bytes),
+        ]
 
     def __str__(self) -> str:
-        lines = [f"snapshot {self.snapshot}", f"where    {sql(self.predicate) if self.predicate is not None else '(everything)'}"]
+        lines = [
+            f"snapshot {self.snapshot}",
+            f"where    {sql(self.predicate) if self.predicate is not None else '(everything)'}",
+        ]
         lines += [f"{level:8} {totals.kept:,} of {totals.total:,} to read" for level, totals in self._levels()]
         rows = self._rows()
         widths = [max((len(row[i]) for row in rows), default=0) for i in range(3)]
@@ -110,14 +124,21 @@ class Explanation:
         return Group(f"snapshot {self.snapshot}", reading, why)
 
     def _repr_html_(self) -> str:
-        reading = "".join(f"<tr><td>{level}</td><td>{t.kept:,}</td><td>{t.total:,}</td></tr>" for level, t in self._levels())
+        reading = "".join(
+            f"<tr><td>{level}</td><td>{t.kept:,}</td><td>{t.total:,}</td></tr>" for level, t in self._levels()
+        )
         why = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self._rows())
         return (
-            f"<p>snapshot <code>{escape(self.snapshot)}</code></p><table><tr><th></th><th>to read</th><th>of</th></tr>{reading}</table>"
+            f"<p>snapshot <code>{escape(self.snapshot)}</code></p><table><tr><th></th><th>to "
+            f"read</th><th>of</th></tr>{reading}</table>"
             f"<table><tr><th>predicate</th><th>index</th><th>reason</th><th>effect</th></tr>{why}</table>"
         )
 
 
 def _effect(vote: Vote) -> str:
-    removed = [f"{count:,} {what} removed" for count, what in ((vote.blocks_removed, "blocks"), (vote.zones_removed, "zones")) if count]
+    removed = [
+        f"{count:,} {what} removed"
+        for count, what in ((vote.blocks_removed, "blocks"), (vote.zones_removed, "zones"))
+        if count
+    ]
     return "; ".join([*removed, *([vote.detail] if vote.detail else [])])

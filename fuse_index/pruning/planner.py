@@ -71,30 +71,42 @@ class Plan:
         """The same, of these blocks only; ``explanation`` stays that of the whole."""
         zones = zone_numbers(self.blocks.zone_offsets, chosen)
         rows = {place: self.rows[zone] for place, zone in enumerate(zones.tolist()) if zone in self.rows}
-        return replace(self, blocks=self.blocks.take(chosen), zones=self.zones[zones], certain=self.certain[zones], rows=rows)
+        return replace(
+            self, blocks=self.blocks.take(chosen), zones=self.zones[zones], certain=self.certain[zones], rows=rows
+        )
 
 
 def plan(
-    table: Table, predicate: Predicate | None, host: Host, context: Context | None = None, *,
-    indexes: bool = True, zones: bool = True, budget: float = 10.0, strict: bool = False,
+    table: Table,
+    predicate: Predicate | None,
+    host: Host,
+    context: Context | None = None,
+    *,
+    indexes: bool = True,
+    zones: bool = True,
+    budget: float = 10.0,
+    strict: bool = False,
     only: Sequence[Definition] | None = None,
-) -> Plan:  # fmt: skip
+) -> Plan:
     """Decide what ``predicate`` has to read of ``table``.
 
-    ``indexes=False`` reads everything, ``zones=False`` stops at whole blocks, ``budget`` is the seconds that all indexes
-    together may take, ``strict`` raises what an index did wrong instead of going on without it, ``only`` asks these
-    indexes and no other. Raises StorageError if the table itself cannot be read.
-    """
+    ``indexes=False`` reads everything, ``zones=False`` stops at whole blocks, ``budget`` is the seconds that all
+    indexes together may take, ``strict`` raises what an index did wrong instead of going on without it, ``only`` asks
+    these indexes and no other. Raises StorageError if the table itself cannot be read."""
     context = context or Context()
     started = perf_counter()
     if predicate is None or not indexes:
         return unvoted(table, predicate, context)
-    panel = Panel(host, load(table.snapshot, host, context) if only is None else only, context, budget, implicit=only is None)
+    panel = Panel(
+        host, load(table.snapshot, host, context) if only is None else only, context, budget, implicit=only is None
+    )
     return _Planner(table, panel.about(predicate), Ledger(strict), started + budget, zones).run(context)
 
 
 def unvoted(table: Table, predicate: Predicate | None, context: Context, blocks: Blocks | None = None) -> Plan:
-    """Reads all of these blocks, by default of the whole snapshot; they may be another's, in the columns of this one."""
+    """Reads all of these blocks, by default of the whole snapshot; they may be another's, in the columns of this
+    one.
+    """
     blocks = table.blocks() if blocks is None else blocks
     zones = np.ones(len(blocks.zone_rows), np.bool_)
     ledger = Ledger()
@@ -115,7 +127,9 @@ class _Planner:
 
     def run(self, context: Context) -> Plan:
         segments = self.table.segments()
-        ballots = self._free(Poll.of_segments(self._poll_basis(), segments), self._unknown(len(segments)), segments.block_counts)
+        ballots = self._free(
+            Poll.of_segments(self._poll_basis(), segments), self._unknown(len(segments)), segments.block_counts
+        )
         living = np.flatnonzero(self._decide(ballots).kept)
 
         blocks = self.table.blocks(living, self._columns())
@@ -139,7 +153,9 @@ class _Planner:
     def _columns(self) -> set[int]:
         """Ids of the plain columns that the predicate names: their statistics are read along with the blocks."""
         schema = self.table.snapshot.schema
-        named = (column for subject in self.questions.asked for term in subject_terms(subject) for column in columns_of(term))
+        named = (
+            column for subject in self.questions.asked for term in subject_terms(subject) for column in columns_of(term)
+        )
         return {schema.find(column.path).id for column in named}
 
     def _unknown(self, units: int) -> dict[Leaf | Box, Ballot]:
@@ -163,7 +179,12 @@ class _Planner:
     def _payloads(self, poll: Poll, ballots: dict[Leaf | Box, Ballot]) -> dict[Leaf | Box, Ballot]:
         """Votes that must read, the cheapest first."""
         pending = sorted(
-            ((voter, question) for question in self.questions.asked.values() for voter in question.voters if voter.probe.cost > 0),
+            (
+                (voter, question)
+                for question in self.questions.asked.values()
+                for voter in question.voters
+                if voter.probe.cost > 0
+            ),
             key=lambda pair: pair[0].probe.cost,
         )
         while pending:
@@ -205,7 +226,9 @@ class _Planner:
         seconds = perf_counter() - self.started
         segments = len(np.unique(np.searchsorted(self.table.segments().first_block, blocks.ordinals, side="right")))
         self.ledger.unanswered(self.questions)
-        explanation = _explain(self.table, self.questions.predicate, segments, blocks, final.kept, rows, self.ledger, seconds)
+        explanation = _explain(
+            self.table, self.questions.predicate, segments, blocks, final.kept, rows, self.ledger, seconds
+        )
         return Plan(self.table, self.questions.predicate, context, blocks, final.kept, certain, rows, explanation)
 
 
@@ -218,9 +241,15 @@ def _weigher(weights: Indices) -> Callable[[Mask, Mask], dict[str, int]]:
 
 
 def _explain(
-    table: Table, predicate: Predicate | None, segments: int, blocks: Blocks, zones: Mask, rows: Mapping[int, Mask],
-    ledger: Ledger, seconds: float,
-) -> Explanation:  # fmt: skip
+    table: Table,
+    predicate: Predicate | None,
+    segments: int,
+    blocks: Blocks,
+    zones: Mask,
+    rows: Mapping[int, Mask],
+    ledger: Ledger,
+    seconds: float,
+) -> Explanation:
     listed = table.segments()
     zone_rows = np.where(zones, blocks.zone_rows, 0)
     for zone, mask in rows.items():

@@ -54,7 +54,9 @@ class Poll:
 
     @classmethod
     def of_zones(cls, basis: Basis, table: Table, blocks: Blocks, fine: bool) -> Poll:
-        return cls(basis, "zone", blocks.zone_rows, table.zones(blocks) if fine and len(blocks) else None, blocks=blocks)
+        return cls(
+            basis, "zone", blocks.zone_rows, table.zones(blocks) if fine and len(blocks) else None, blocks=blocks
+        )
 
     @property
     def fine(self) -> bool:
@@ -109,7 +111,11 @@ class Poll:
     def blocks_of(self, zones: npt.NDArray[np.bool_]) -> Indices:
         """The blocks that own any of these zones."""
         assert self.blocks is not None
-        return np.flatnonzero(np.add.reduceat(zones, self.blocks.zone_offsets[:-1])) if len(zones) else np.zeros(0, np.int64)
+        return (
+            np.flatnonzero(np.add.reduceat(zones, self.blocks.zone_offsets[:-1]))
+            if len(zones)
+            else np.zeros(0, np.int64)
+        )
 
     def payload(self, question: Question, voter: Voter, chosen: Indices) -> Ballot | None:
         """A vote on the zones of the chosen blocks; on all others nothing is known. None: no vote at all."""
@@ -141,7 +147,9 @@ class Poll:
     def _in_parts(
         self, question: Question, voter: Voter, batch: Batch, sidecars: SidecarRows, chosen: Indices
     ) -> Iterator[tuple[Indices, Ballot]]:
-        """One vote on all; if bytes turn out bad, one for each pack, so that one bad pack does not silence the others."""
+        """One vote on all; if bytes turn out bad, one for each pack, so that one bad pack does not silence the
+        others.
+        """
         packs = batch.packs()
         if (ballot := self._ask(question, voter, batch)) is not None:
             yield chosen, ballot
@@ -209,7 +217,11 @@ class Poll:
 
     def _spread(self, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """From blocks to their zones, where there are no statistics of zones."""
-        return mask if self.units is not None or self.blocks is None else np.repeat(mask, np.diff(self.blocks.zone_offsets))
+        return (
+            mask
+            if self.units is not None or self.blocks is None
+            else np.repeat(mask, np.diff(self.blocks.zone_offsets))
+        )
 
     def _statistics(self, term: Term) -> ColumnStatistics | None:
         field = self._fields((Input(term, term.type),))[0]
@@ -281,9 +293,14 @@ def malformed(answer: object, batch: Batch) -> Failure | None:
     if not isinstance(answer, Ballot) or answer.bits.dtype != np.uint8 or answer.bits.ndim != 1:
         return Failure(Reason.PLUGIN_ERROR, f"probe() gave {type(answer).__name__}, not a Ballot of uint8 bits")
     if len(answer) not in (len(batch), len(batch.zone_rows)):
-        return Failure(Reason.PLUGIN_ERROR, f"probe() gave {len(answer)} votes for {len(batch)} units with {len(batch.zone_rows)} zones")
+        return Failure(
+            Reason.PLUGIN_ERROR,
+            f"probe() gave {len(answer)} votes for {len(batch)} units with {len(batch.zone_rows)} zones",
+        )
     for unit, rows in answer.rows.items():
         expected = batch.zone_rows[unit] if len(answer) == len(batch.zone_rows) else batch.row_counts[unit]
         if not 0 <= unit < len(answer) or len(rows) != expected:
-            return Failure(Reason.PLUGIN_ERROR, f"probe() gave {len(rows)} row votes for unit {unit}, which has {expected} rows")
+            return Failure(
+                Reason.PLUGIN_ERROR, f"probe() gave {len(rows)} row votes for unit {unit}, which has {expected} rows"
+            )
     return None

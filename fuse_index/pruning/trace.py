@@ -117,9 +117,14 @@ class Ledger:
             reason = line.reason if line.reason and not (gain and line.reason is Reason.NOT_NEEDED) else None
             plain = Reason.USED if gain else Reason.USED_NO_GAIN
             yield Vote(
-                leaf=sql(line.leaf), index=line.index, kind=line.kind, reason=reason or plain, detail=line.detail if reason else "",
-                blocks_removed=line.removed.get("blocks", 0), zones_removed=line.removed.get("zones", 0),
-            )  # fmt: skip
+                leaf=sql(line.leaf),
+                index=line.index,
+                kind=line.kind,
+                reason=reason or plain,
+                detail=line.detail if reason else "",
+                blocks_removed=line.removed.get("blocks", 0),
+                zones_removed=line.removed.get("zones", 0),
+            )
 
 
 def _why_nobody(leaf: Leaf) -> tuple[Reason, str]:

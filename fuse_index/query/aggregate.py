@@ -1,9 +1,8 @@
-"""Aggregates of a snapshot, read as little of as possible: a block of which every row is wanted gives a stored state, one of
-which none is gives nothing, and the others are scanned.
+"""Aggregates of a snapshot, read as little of as possible: a block of which every row is wanted gives a stored state,
+one of which none is gives nothing, and the others are scanned.
 
-What stored states are worth is decided here, whoever keeps them: only blocks whose rows are all live and all wanted give one,
-and only where no sum can overflow on the way, since Spark's would then depend on the order of rows.
-"""
+What stored states are worth is decided here, whoever keeps them: only blocks whose rows are all live and all wanted
+give one, and only where no sum can overflow on the way, since Spark's would then depend on the order of rows."""
 
 from __future__ import annotations
 
@@ -45,7 +44,9 @@ PENDING = 32
 
 @dataclass(frozen=True)
 class Answer:
-    """``states``: merged, of all blocks that need no scan. ``left``: the blocks to scan, whose matching rows are the rest."""
+    """``states``: merged, of all blocks that need no scan. ``left``: the blocks to scan, whose matching rows are the
+    rest.
+    """
 
     asked: Aggregation
     states: pa.Table
@@ -71,7 +72,9 @@ class Answer:
         columns = tuple(dict.fromkeys(column.path[0] for term in terms for column in columns_of(term)))
         scan = Scan(self.left, columns, functions)
         if not columns:
-            yield pa.table([[scan.count() if part.argument == ROW else 0] for part in self.asked.parts], schema=self.asked.schema)
+            yield pa.table(
+                [[scan.count() if part.argument == ROW else 0] for part in self.asked.parts], schema=self.asked.schema
+            )
             return
         for rows in scan.tables():
 
@@ -87,14 +90,20 @@ class Answer:
 
 
 def answer(
-    table: Table, asked: Aggregation, predicate: Predicate | None, host: Host, context: Context | None = None, *,
-    indexes: bool = True, strict: bool = False, budget: float = 10.0,
-) -> Answer:  # fmt: skip
+    table: Table,
+    asked: Aggregation,
+    predicate: Predicate | None,
+    host: Host,
+    context: Context | None = None,
+    *,
+    indexes: bool = True,
+    strict: bool = False,
+    budget: float = 10.0,
+) -> Answer:
     """Who gives which part of the answer. ``indexes=False`` scans every block that may hold a matching row, and more.
 
-    ``budget`` and ``strict`` as of ``plan``. Raises Unaggregatable for what is no aggregate, OpaqueError where a sum may
-    overflow: what is then answered, or raised, is Spark's own affair. Raises StorageError.
-    """
+    ``budget`` and ``strict`` as of ``plan``. Raises Unaggregatable for what is no aggregate, OpaqueError where a sum
+    may overflow: what is then answered, or raised, is Spark's own affair. Raises StorageError."""
     asked.check()
     context = context or Context()
     whole = plan(table, predicate, host, context, indexes=indexes, budget=budget, strict=strict)
@@ -170,13 +179,23 @@ class _Work:
         for definition in load(self.table.snapshot, self.host, self.context):
             if isinstance(definition, Unavailable):
                 if isinstance(self.host.kinds.get(definition.kind), Answers):
-                    yield Vote(self._title, definition.name, definition.kind, definition.refusal.reason, definition.refusal.detail)
+                    yield Vote(
+                        self._title,
+                        definition.name,
+                        definition.kind,
+                        definition.refusal.reason,
+                        definition.refusal.detail,
+                    )
                 continue
             kind = self.host.kinds[definition.kind]
             if isinstance(kind, Answers):
                 seconds = self.deadline - perf_counter()
                 made = Index.of(self.asked, self.whole.predicate, definition, kind, self.context, seconds)
-                yield Vote(self._title, definition.name, kind.name, made.reason, made.detail) if isinstance(made, Refusal) else made
+                yield (
+                    Vote(self._title, definition.name, kind.name, made.reason, made.detail)
+                    if isinstance(made, Refusal)
+                    else made
+                )
 
     def _wanted(self, keeper: Keeper) -> Mask:
         """The blocks, all rows of which are live and wanted by what the keeper does not decide itself."""
@@ -222,10 +241,14 @@ class _Work:
         segments = np.unique(np.searchsorted(self.table.segments().first_block, left.blocks.ordinals, side="right"))
         nobody = Vote(self._title, "", "", Reason.NO_INDEX, "no index keeps such aggregates")
         return replace(
-            was, segments=Totals(was.segments.total, len(segments)), blocks=Totals(was.blocks.total, len(left.blocks)),
-            zones=Totals(was.zones.total, int(left.zones.sum())), rows=Totals(was.rows.total, rows),
-            bytes=Totals(was.bytes.total, int(left.blocks.sizes.sum())), votes=(*was.votes, *(self.votes or [nobody])),
-        )  # fmt: skip
+            was,
+            segments=Totals(was.segments.total, len(segments)),
+            blocks=Totals(was.blocks.total, len(left.blocks)),
+            zones=Totals(was.zones.total, int(left.zones.sum())),
+            rows=Totals(was.rows.total, rows),
+            bytes=Totals(was.bytes.total, int(left.blocks.sizes.sum())),
+            votes=(*was.votes, *(self.votes or [nobody])),
+        )
 
 
 def titled(asked: Aggregation) -> str:
@@ -242,5 +265,3 @@ def _shown_aggregate(each: Aggregate) -> str:
 
 def _shown_part(part: Part) -> str:
     return f"{part.function}({shown(part.argument)})"
-
-

@@ -1,8 +1,7 @@
 """Who can give the state of a block without reading its rows: its statistics, or an index that keeps states.
 
-Sits below ``answer``, which decides whom to ask about which blocks. Whatever goes wrong here leaves a block to be scanned,
-with a reason.
-"""
+Sits below ``answer``, which decides whom to ask about which blocks. Whatever goes wrong here leaves a block to be
+scanned, with a reason."""
 
 from __future__ import annotations
 
@@ -59,7 +58,9 @@ class Keeper(Protocol):
     def decided(self) -> tuple[Predicate, ...]: ...
 
     def give(self, blocks: Blocks, chosen: Indices, seconds: float) -> Given:
-        """The states of as many of the chosen blocks as it has; all their rows are wanted, as far as that is not ``decided``."""
+        """The states of as many of the chosen blocks as it has; all their rows are wanted, as far as that is not
+        ``decided``.
+        """
         ...
 
 
@@ -75,7 +76,10 @@ class Statistics:
     @staticmethod
     def of(asked: Aggregation) -> Statistics | None:
         """None if they cannot have what is asked for."""
-        known = all(part.function in ("count", "min", "max") and isinstance(part.argument, Column | Literal) for part in asked.parts)
+        known = all(
+            part.function in ("count", "min", "max") and isinstance(part.argument, Column | Literal)
+            for part in asked.parts
+        )
         return Statistics(asked) if known and asked.parts and not asked.groups else None
 
     def give(self, blocks: Blocks, chosen: Indices, seconds: float) -> Given:
@@ -83,7 +87,11 @@ class Statistics:
         columns = [_known(part, taken) for part in self.asked.parts]
         whole = np.logical_and.reduce([known for _, known in columns])
         held = pa.table([values for values, _ in columns], schema=self.asked.schema).filter(pa.array(whole))
-        cut = None if whole.all() else Refusal(Reason.TRUNCATED_STATS, f"bounds of {int((~whole).sum())} blocks are cut, or not known")
+        cut = (
+            None
+            if whole.all()
+            else Refusal(Reason.TRUNCATED_STATS, f"bounds of {int((~whole).sum())} blocks are cut, or not known")
+        )
         return Given(chosen[whole], merge(self.asked, [held]), cut)
 
 
@@ -99,7 +107,9 @@ def _known(part: Part, blocks: Blocks) -> tuple[pa.Array, Mask]:
     nulls = np.asarray(pc.fill_null(statistics.null_count, -1))
     if part.function == "count":
         return pa.array(rows - nulls, pa.int64()), nulls >= 0
-    bound, cut = (statistics.min, statistics.min_cut) if part.function == "min" else (statistics.max, statistics.max_cut)
+    bound, cut = (
+        (statistics.min, statistics.min_cut) if part.function == "min" else (statistics.max, statistics.max_cut)
+    )
     sure = (np.asarray(bound.is_valid()) & ~np.asarray(cut)) | (nulls == rows)
     if is_.is_floating(part.type):  # of a zero, the sign is not kept
         sure &= ~np.asarray(pc.fill_null(pc.equal(bound, pa.scalar(0.0, part.type)), False))
@@ -133,18 +143,25 @@ class Index:
 
     @staticmethod
     def of(
-        asked: Aggregation, predicate: Predicate | None, definition: Definition, kind: IndexKind, context: Context, seconds: float
+        asked: Aggregation,
+        predicate: Predicate | None,
+        definition: Definition,
+        kind: IndexKind,
+        context: Context,
+        seconds: float,
     ) -> Index | Refusal:
         """The index as one to be asked for this, or why it cannot be."""
         if not isinstance(kind, Answers):
             return Refusal(Reason.LEAF_UNSUPPORTED, f"index kind {kind.name!r} does not answer aggregates")
         asked_for = conjuncts(predicate)
         if any(part not in asked_for for part in conjuncts(definition.where)):
-            return Refusal(Reason.LEAF_UNSUPPORTED, f"it is only on rows where {sql(definition.where)}")  # type: ignore[arg-type]
+            return Refusal(Reason.LEAF_UNSUPPORTED, (f"it is only on rows where {sql(definition.where)}"))  # type: ignore[arg-type]
         implied = tuple(part for part in asked_for if implied_by(part, conjuncts(definition.where)))
         keys = Keys(tuple(given.term for given in definition.inputs if not given.function), context)
         on_groups = conjunction([part for part in asked_for if part not in implied and keys.decide(part)])
-        groups = [group for group in asked.groups if group in keys.terms or not keys.tell(group)]  # of what is unknown, the kind says so
+        groups = [
+            group for group in asked.groups if group in keys.terms or not keys.tell(group)
+        ]  # of what is unknown, the kind says so
         made = keys.expressed((*(group for group in asked.groups if group not in groups), *conjuncts(on_groups)))
         further = [key for key in keys.terms if key not in groups and mentions(made, key)]
         wider = Aggregation((*groups, *further), asked.aggregates)
@@ -160,7 +177,14 @@ class Index:
                 return Refusal(Reason.PLUGIN_ERROR, f"match() gave {type(probe).__name__}, not a Probe or a Refusal")
 
     def give(self, blocks: Blocks, chosen: Indices, seconds: float) -> Given:
-        name = ("states", blocks.segments.store.url, blocks.segments.snapshot.id, self.definition.key, self.wider, chosen.tobytes())
+        name = (
+            "states",
+            blocks.segments.store.url,
+            blocks.segments.snapshot.id,
+            self.definition.key,
+            self.wider,
+            chosen.tobytes(),
+        )
         if (kept := shared.find(name)) is not None:
             return kept  # type: ignore[no-any-return]
         found = self._given(blocks, chosen, seconds)
@@ -218,17 +242,23 @@ class Index:
         return Refusal(Reason.PLUGIN_ERROR, f"state() gave {gave}, not {self.wider.schema.to_string()}")
 
     def fitted(self, states: pa.Table, context: Context, functions: Mapping[str, Function]) -> pa.Table:
-        """States of ``wider`` as those of what is asked: without groups that are not wanted, by what is made of the keys.
+        """States of ``wider`` as those of what is asked: without groups that are not wanted, by what is made of the
+        keys.
 
         Raises OpaqueError where only Spark can tell what that is.
         """
         if self.on_groups is not None and states.num_rows:
             states = states.filter(evaluate(self._located(self.on_groups, context), states, context, functions))
-        made = [evaluate_term(self._located(group, context), states, context, functions, strict=True) for group in self.asked.groups]
+        made = [
+            evaluate_term(self._located(group, context), states, context, functions, strict=True)
+            for group in self.asked.groups
+        ]
         groups = map(one_spelling, made)
         return pa.table([*groups, *states.columns[len(self.wider.groups) :]], schema=self.asked.schema)
 
     def _located(self, node: Any, context: Context) -> Any:
         """A condition on groups, or a group, on the columns of a state of ``wider``."""
-        names: dict[Term, Term] = {term: Column((f"group{number}",), term.type) for number, term in enumerate(self.wider.groups)}
+        names: dict[Term, Term] = {
+            term: Column((f"group{number}",), term.type) for number, term in enumerate(self.wider.groups)
+        }
         return located(Keys(self.wider.groups, context).expressed(node), names)

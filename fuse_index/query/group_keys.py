@@ -1,7 +1,7 @@
 """What can be told from the keys of stored states alone: conditions that decide a whole group, and terms made of keys.
 
-``GROUP BY upper(city)`` is answered by states by city, ``date_trunc('month', at)`` by states by day. Pure functions of structure.
-"""
+``GROUP BY upper(city)`` is answered by states by city, ``date_trunc('month', at)`` by states by day. Pure functions of
+structure."""
 
 from __future__ import annotations
 
@@ -61,7 +61,11 @@ def implied_by(part: Predicate, known: Sequence[Predicate]) -> bool:
     if part in known or not isinstance(part, Not) or not isinstance(part.term, IsNull):
         return part in known
     tested = part.term.term
-    strict = [leaf for leaf in known if isinstance(leaf, Compare | In | StartsWith) and getattr(leaf, "operator", "=") != "<=>"]
+    strict = [
+        leaf
+        for leaf in known
+        if isinstance(leaf, Compare | In | StartsWith) and getattr(leaf, "operator", "=") != "<=>"
+    ]
     return any(tested in subject_terms(leaf) for leaf in strict)
 
 
@@ -87,7 +91,9 @@ class Keys:
         return not any(made != key and mentions(made, key) for key in self.terms if is_.is_floating(key.type))
 
     def expressed(self, node: Any) -> Any:
-        """The same predicate or term, made of keys where they are finer: months of days, dates of hours, and times by whole days."""
+        """The same predicate or term, made of keys where they are finer: months of days, dates of hours, and times by
+        whole days.
+        """
         if node in self.terms or isinstance(node, Literal):
             return node
         if isinstance(node, tuple):
@@ -95,11 +101,15 @@ class Keys:
         if not is_dataclass(node) or isinstance(node, type):
             return node
         match node:
-            case Call(name, (Literal(unit) as cut, instant)) if name == DATE_TRUNC and (finer := self._finer(unit, instant)) is not None:
+            case Call(name, (Literal(unit) as cut, instant)) if (
+                name == DATE_TRUNC and (finer := self._finer(unit, instant)) is not None
+            ):
                 return replace(node, arguments=(cut, finer))
             case Cast(instant, kind) if kind == pa.date32() and (finer := self._finer("day", instant)) is not None:
                 return replace(node, term=finer)
-            case Compare(">=" | "<" | ">" | "<=", instant, Literal(datetime())) if (bound := self._bound(node)) is not None:
+            case Compare(">=" | "<" | ">" | "<=", instant, Literal(datetime())) if (
+                bound := self._bound(node)
+            ) is not None:
                 return bound
             case IsNull(instant) if cuts := [key for key in self.terms if _cut(key, instant)]:
                 return IsNull(cuts[0])
@@ -121,7 +131,11 @@ class Keys:
         for key in self.terms:
             if (unit := _cut(key, node.left)) is not None and self._begins(unit, first):
                 place = datetimes.zone(self.context.time_zone)
-                return Compare(operator, key, Literal(first.astimezone(place).date() if key.type == pa.date32() else first, key.type))
+                return Compare(
+                    operator,
+                    key,
+                    Literal(first.astimezone(place).date() if key.type == pa.date32() else first, key.type),
+                )
         return None
 
     def _begins(self, unit: str, moment: datetime) -> bool:

@@ -19,7 +19,9 @@ AHEAD = 4
 
 
 def ahead(read: Callable[[int], Read], places: Sequence[int], count: int) -> Iterator[Read]:
-    """What ``read`` makes of each place, in this order; ``count`` are under way while one is used. Raises as ``read``."""
+    """What ``read`` makes of each place, in this order; ``count`` are under way while one is used. Raises as
+    ``read``.
+    """
     if len(places) == 1:  # no other thread would be any sooner
         yield read(places[0])
         return

@@ -85,7 +85,9 @@ class Scan:
         blocks = [block for block in range(len(self.plan.blocks)) if wanted[self._zones_of(block)].any()]
         if self.limit is not None and found >= self.limit:
             return
-        for rows in ahead(lambda block: self._block(block, columns, wanted), blocks, AHEAD if self.limit is None else 1):
+        for rows in ahead(
+            lambda block: self._block(block, columns, wanted), blocks, AHEAD if self.limit is None else 1
+        ):
             found += len(rows)
             yield rows
             if self.limit is not None and found >= self.limit:
@@ -103,7 +105,9 @@ class Scan:
             return self._read(block, columns, zones, known)
         return self._filtered(block, columns, zones, known)
 
-    def _filtered(self, block: int, columns: Sequence[str], zones: npt.NDArray[np.int64], known: Mask | None) -> pa.Table:
+    def _filtered(
+        self, block: int, columns: Sequence[str], zones: npt.NDArray[np.int64], known: Mask | None
+    ) -> pa.Table:
         """Rows that the oracle finds TRUE. What it looks at is read first, the rest only for the rows that it found."""
         seen = self._filtered_on()
         rows = self._read(block, seen, zones, known)

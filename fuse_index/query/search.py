@@ -1,14 +1,15 @@
 """Ranked search: the best rows of a snapshot, from indexes that rank.
 
-Scores depend on statistics of all blocks, whatever ``where`` leaves of them, so that a row scores the same in every search of a
-snapshot. Blocks are read in the order of the best that they can hold, until no other can hold better. A block that an index
-does not know, or whose index is damaged, is indexed in memory for the occasion: it is never left out.
-"""
+Scores depend on statistics of all blocks, whatever ``where`` leaves of them, so that a row scores the same in every
+search of a snapshot. Blocks are read in the order of the best that they can hold, until no other can hold better. A
+block that an index does not know, or whose index is damaged, is indexed in memory for the occasion: it is never left
+out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,16 @@ from fuse_index.expressions.traversal import columns_of, leaves, subject_terms
 from fuse_index.indexes.block_batch import Batch
 from fuse_index.indexes.builder import Builder
 from fuse_index.indexes.definition import Definition, load
-from fuse_index.indexes.interface import BlockBatch, ColumnStatistics, Decoded, Highlights, Payload, Probe, Ranks, Refusal
+from fuse_index.indexes.interface import (
+    BlockBatch,
+    ColumnStatistics,
+    Decoded,
+    Highlights,
+    Payload,
+    Probe,
+    Ranks,
+    Refusal,
+)
 from fuse_index.indexes.registry import Host
 from fuse_index.indexes.sandbox import Failure, ask, together
 from fuse_index.predicate import Call, Column, Context, Literal, Predicate, Term
@@ -49,10 +59,20 @@ class Ranking:
 
 
 def search(
-    table: Table, host: Host, context: Context, columns: Sequence[Column], query: str, options: str | None, limit: int,
-    where: Predicate | None, names: Sequence[str], highlight: tuple[str, str] | None,
-) -> pa.Table:  # fmt: skip
-    """The ``limit`` best rows, best first, with ``_score``; of several columns the scores are added. Raises DefinitionError."""
+    table: Table,
+    host: Host,
+    context: Context,
+    columns: Sequence[Column],
+    query: str,
+    options: str | None,
+    limit: int,
+    where: Predicate | None,
+    names: Sequence[str],
+    highlight: tuple[str, str] | None,
+) -> pa.Table:
+    """The ``limit`` best rows, best first, with ``_score``; of several columns the scores are added. Raises
+    DefinitionError.
+    """
     rankings = [_ranking(table, host, context, column, query, options) for column in columns]
     found = _Search(table, host, context, rankings, where).best(limit)
     rows = _rows(table, found, list(dict.fromkeys([*names, *([columns[0].path[0]] if highlight else [])])))
@@ -77,9 +97,13 @@ def _ranking(table: Table, host: Host, context: Context, column: Column, query: 
         kind = host.kinds[definition.kind]
         if not isinstance(kind, Ranks) or column not in [given.term for given in definition.inputs]:
             continue
-        arguments: tuple[Term, ...] = (column, *(Literal(text, pa.string()) for text in (query, options) if text is not None))
+        arguments: tuple[Term, ...] = (
+            column,
+            *(Literal(text, pa.string()) for text in (query, options) if text is not None),
+        )
         what = Call(kind.searches, arguments)
-        answer = ask(lambda kind=kind, what=what, of=definition: kind.compile_ranking(what, of.inputs, of.options, context), SECONDS)  # type: ignore[misc]
+        compile_ranking = partial(kind.compile_ranking, what, definition.inputs, definition.options, context)
+        answer = ask(compile_ranking, SECONDS)
         match answer:
             case Probe():
                 return Ranking(definition, kind, answer)
@@ -133,7 +157,9 @@ class _Search:
             self._open(number, blocks)
         statistics = [self._gathered(number, blocks) for number in range(len(self.rankings))]
         kept = np.ones(len(blocks), np.bool_) if self.where is None else self._planned()
-        bounds = sum(np.maximum(self._bounds(n, s, blocks), 0) for n, s in enumerate(statistics)) + np.where(kept, 0.0, -np.inf)
+        bounds = sum(np.maximum(self._bounds(n, s, blocks), 0) for n, s in enumerate(statistics)) + np.where(
+            kept, 0.0, -np.inf
+        )
         found: list[tuple[int, int, float]] = []
         for block in np.argsort(-bounds, kind="stable").tolist():
             if bounds[block] <= 0 or (len(found) == limit and found[-1][2] > bounds[block]):
@@ -177,7 +203,9 @@ class _Search:
 
     def _bounds(self, number: int, statistics: Any, blocks: Blocks) -> Scores:
         kind, probe = self.rankings[number].kind, self.rankings[number].probe
-        return np.array(self._each(number, blocks, lambda view: float(kind.bound(probe, statistics, view)[0])), np.float64)
+        return np.array(
+            self._each(number, blocks, lambda view: float(kind.bound(probe, statistics, view)[0])), np.float64
+        )
 
     def _top(self, block: int, statistics: Sequence[Any], limit: int, among: Mask | None) -> tuple[Numbers, Scores]:
         if len(self.rankings) == 1:
@@ -191,11 +219,15 @@ class _Search:
         rows = rows[total[rows] > -np.inf]
         return rows, total[rows]
 
-    def _ranked(self, number: int, block: int, statistics: Any, limit: int, among: Mask | None) -> tuple[Numbers, Scores]:
+    def _ranked(
+        self, number: int, block: int, statistics: Any, limit: int, among: Mask | None
+    ) -> tuple[Numbers, Scores]:
         ranking = self.rankings[number]
 
         def work() -> tuple[Numbers, Scores]:
-            found: tuple[Numbers, Scores] = ranking.kind.top(ranking.probe, statistics, self.views[number, block], 0, limit, among)
+            found: tuple[Numbers, Scores] = ranking.kind.top(
+                ranking.probe, statistics, self.views[number, block], 0, limit, among
+            )
             return found
 
         answer = ask(work, SECONDS)
@@ -212,7 +244,12 @@ class _Search:
         sidecar = builder.build(self.table.read(blocks, block, builder.columns), offsets)
         pack = None if sidecar is None else builder.pack([sidecar])
         if pack is None:
-            raise IndexFault(ranking.definition.name, ranking.kind.name, Reason.PLUGIN_ERROR, "a block cannot be indexed to be searched")
+            raise IndexFault(
+                ranking.definition.name,
+                ranking.kind.name,
+                Reason.PLUGIN_ERROR,
+                "a block cannot be indexed to be searched",
+            )
         summaries = pa.array(pack.summaries, builder.summary_type)
         span = pack.spans[0] or (0, 0)
         return _Built(summaries, pack.data[span[0] : span[0] + span[1]], zones.astype(np.int64))
@@ -223,8 +260,14 @@ class _Search:
             return None
         terms = (term for leaf in leaves(self.where) for term in subject_terms(leaf))
         names = list(dict.fromkeys(column.path[0] for term in terms for column in columns_of(term)))
-        rows = self.table.read(blocks, block, names or self.table.snapshot.schema.names[:1])  # a condition may name no column
-        mask: Mask = evaluate(self.where, rows, self.context, self.host.functions).fill_null(False).to_numpy(zero_copy_only=False)
+        rows = self.table.read(
+            blocks, block, names or self.table.snapshot.schema.names[:1]
+        )  # a condition may name no column
+        mask: Mask = (
+            evaluate(self.where, rows, self.context, self.host.functions)
+            .fill_null(False)
+            .to_numpy(zero_copy_only=False)
+        )
         return mask
 
 
@@ -268,7 +311,9 @@ class _Bytes:
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         return [self.data[start : start + length] for start, length in ranges]
 
-    def decoded(self, span: tuple[int, int], decode: Callable[[bytes], Decoded], size: Callable[[Decoded], int]) -> Decoded:
+    def decoded(
+        self, span: tuple[int, int], decode: Callable[[bytes], Decoded], size: Callable[[Decoded], int]
+    ) -> Decoded:
         found: Decoded = self.kept[span, decode] if (span, decode) in self.kept else decode(self.read([span])[0])
         self.kept[span, decode] = found
         return found

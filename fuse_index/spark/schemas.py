@@ -53,7 +53,9 @@ def to_arrow(schema: spark.StructType) -> pa.Schema:
 
     CHAR and VARCHAR are text here; a void column stays one.
     """
-    return pa.schema([pa.field(field.name, _arrow_type(field.dataType, field.name), field.nullable) for field in schema])
+    return pa.schema(
+        [pa.field(field.name, _arrow_type(field.dataType, field.name), field.nullable) for field in schema]
+    )
 
 
 def _arrow_type(type: spark.DataType, where: str) -> pa.DataType:
@@ -73,7 +75,9 @@ def _arrow_type(type: spark.DataType, where: str) -> pa.DataType:
             return pa.null()
         case spark.StringType() if not type.isUTF8BinaryCollation():
             # Stored as plain text, it would compare by bytes when read back.
-            raise SchemaError(f"column {where!r} is {type.simpleString()}: cast it to string first, tables keep no collations")
+            raise SchemaError(
+                f"column {where!r} is {type.simpleString()}: cast it to string first, tables keep no collations"
+            )
     for arrow, found in PLAIN:
         if found == type:
             return arrow

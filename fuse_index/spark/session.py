@@ -62,7 +62,8 @@ _sessions: dict[str, _Session] = {}
 
 
 def connect(master: str) -> SparkSession:
-    """A session of a program's own, with this Python for its workers, installed. ``master``: such as ``local[4]`` or ``sc://host``.
+    """A session of a program's own, with this Python for its workers, installed. ``master``: such as ``local[4]`` or
+    ``sc://host``.
 
     Raises InputError where Spark cannot be had.
     """
@@ -82,9 +83,8 @@ def connect(master: str) -> SparkSession:
 def install(spark: SparkSession, host: Host | None = None) -> None:
     """Make a session know ``format("fuse")`` and, if it is a classic one, let its optimizer ask indexes.
 
-    ``host`` has the index kinds to use; by default all that are installed. Safe to call twice: a host given later replaces
-    the former, also for DataFrames that are there already.
-    """
+    ``host`` has the index kinds to use; by default all that are installed. Safe to call twice: a host given later
+    replaces the former, also for DataFrames that are there already."""
     data_source.register(spark, host)
     functions.register(spark, host or Host.discover())
     if not is_connect(spark):
@@ -93,15 +93,20 @@ def install(spark: SparkSession, host: Host | None = None) -> None:
 
 @checked
 def read(
-    spark: SparkSession, url: str | Path, branch: str = "main", at: str | datetime | None = None, *, indexes: bool = True,
+    spark: SparkSession,
+    url: str | Path,
+    branch: str = "main",
+    at: str | datetime | None = None,
+    *,
+    indexes: bool = True,
     options: Mapping[str, str] | None = None,
-) -> DataFrame:  # fmt: skip
-    """A DataFrame over a table, for Spark SQL and DataFrames alike: each query reads only blocks that may hold an answer.
+) -> DataFrame:
+    """A DataFrame over a table, for Spark SQL and DataFrames alike: each query reads only blocks that may hold an
+    answer.
 
-    It reads the head of ``branch`` as it is now; ``REFRESH TABLE`` on a view of it moves to the head of then. ``at`` is a
-    snapshot id, a tag or a time: then it stays. ``indexes=False`` reads everything, to compare with. ``options`` are those of
-    the object store for us; Spark has its own. Raises StorageError.
-    """
+    It reads the head of ``branch`` as it is now; ``REFRESH TABLE`` on a view of it moves to the head of then. ``at`` is
+    a snapshot id, a tag or a time: then it stays. ``indexes=False`` reads everything, to compare with. ``options`` are
+    those of the object store for us; Spark has its own. Raises StorageError."""
     if is_connect(spark):
         place = Place(str(url), branch, _text(at), _pairs(options))
         return _through_source(spark, place, "Spark Connect has no JVM here to ask indexes from")
@@ -115,17 +120,34 @@ def read(
         return _through_source(spark, pinned, why)
     session = _session(spark)
     return relation.frame(
-        spark, session.key, table.store.url, branch if at is None else "", INDEXES if indexes else "everything", table.snapshot.id,
-        session.tables.keep(table, scheme, dict(options or {})), table.snapshot.schema, older,
-    )  # fmt: skip
+        spark,
+        session.key,
+        table.store.url,
+        branch if at is None else "",
+        INDEXES if indexes else "everything",
+        table.snapshot.id,
+        session.tables.keep(table, scheme, dict(options or {})),
+        table.snapshot.schema,
+        older,
+    )
 
 
 def search(
-    spark: SparkSession, url: str, columns: str | Sequence[str], query: str, limit: int = 10, where: str | None = None,
-    select: Sequence[str] | None = None, options: str | None = None, highlight: tuple[str, str] | None = None, branch: str = "main",
+    spark: SparkSession,
+    url: str,
+    columns: str | Sequence[str],
+    query: str,
+    limit: int = 10,
+    where: str | None = None,
+    select: Sequence[str] | None = None,
+    options: str | None = None,
+    highlight: tuple[str, str] | None = None,
+    branch: str = "main",
     at: str | datetime | None = None,
-) -> DataFrame:  # fmt: skip
-    """The best rows for a query, best first, as a DataFrame with ``_score``: what ``Table.search`` gives, and raises."""
+) -> DataFrame:
+    """The best rows for a query, best first, as a DataFrame with ``_score``: what ``Table.search`` gives, and
+    raises.
+    """
 
     def found() -> pa.Table:
         return open_table(url, branch=branch, at=at).search(columns, query, limit, where, select, options, highlight)
@@ -150,11 +172,12 @@ class Explanations(tuple[Explanation, ...]):
 def explain(df: DataFrame) -> Explanation | Explanations:
     """What indexes removed from the scans of ``df``, in the plan that ran last or else would run now.
 
-    So too of its aggregates, answered or not. A condition that Spark evaluates without having asked about it is listed as
-    NOT_PUSHED. Raises ValueError if nothing in the plan is of a table that was read natively.
-    """
+    So too of its aggregates, answered or not. A condition that Spark evaluates without having asked about it is listed
+    as NOT_PUSHED. Raises ValueError if nothing in the plan is of a table that was read natively."""
     if is_connect(df.sparkSession):
-        raise ValueError("a Spark Connect session has no plan to look into: use fuse_index.open_table(url).explain(where)")
+        raise ValueError(
+            "a Spark Connect session has no plan to look into: use fuse_index.open_table(url).explain(where)"
+        )
     jvm, execution = bridge(df.sparkSession), df._jdf.queryExecution()
     answers, scans = json.loads(jvm.answers(execution)), json.loads(jvm.scans(execution))
     found = Explanations(_explained(each) for each in answers if each.get("answered"))
@@ -170,7 +193,9 @@ def _explained(scan: dict[str, Any]) -> Explanation:
     if session is None:
         raise ValueError("this DataFrame was made by another Python process: read the table again here")
     explanation = session.voter.explain(scan["request"])
-    unpushed = tuple(Vote(text, "", "", Reason.NOT_PUSHED, "Spark kept it to itself") for text in scan.get("unpushed", ()))
+    unpushed = tuple(
+        Vote(text, "", "", Reason.NOT_PUSHED, "Spark kept it to itself") for text in scan.get("unpushed", ())
+    )
     return replace(explanation, votes=(*explanation.votes, *unpushed))
 
 
@@ -206,7 +231,9 @@ def _scheme(spark: SparkSession, url: str) -> str | None:
     own, rest = url.split(":", 1) if "://" in url else ("", url)
     for scheme in SCHEMES.get(own, (own,)):
         try:
-            jvm.org.apache.hadoop.fs.FileSystem.get(jvm.org.apache.hadoop.fs.Path(f"{scheme}:{rest}").toUri(), configuration)
+            jvm.org.apache.hadoop.fs.FileSystem.get(
+                jvm.org.apache.hadoop.fs.Path(f"{scheme}:{rest}").toUri(), configuration
+            )
         except Py4JJavaError:
             continue
         return scheme
@@ -215,8 +242,16 @@ def _scheme(spark: SparkSession, url: str) -> str | None:
 
 def _through_source(spark: SparkSession, place: Place, why: str) -> DataFrame:
     data_source.register(spark)
-    warnings.warn(f"{place.url} is read through format('fuse'), which skips less and copies more: {why}", FallbackWarning, stacklevel=3)
-    reader = spark.read.format("fuse").option("branch", place.branch).options(**{f"{STORE}{key}": value for key, value in place.store})
+    warnings.warn(
+        f"{place.url} is read through format('fuse'), which skips less and copies more: {why}",
+        FallbackWarning,
+        stacklevel=3,
+    )
+    reader = (
+        spark.read.format("fuse")
+        .option("branch", place.branch)
+        .options(**{f"{STORE}{key}": value for key, value in place.store})
+    )
     return (reader.option("at", place.at) if place.at else reader).load(place.url)
 
 

@@ -1,8 +1,9 @@
 """Calls of plugins' functions, as marks that Spark carries into the filters of a scan.
 
 What a function means, Spark evaluates its own way, often in Python, where no scan can see it. So a call is written as
-``meaning AND mark``. The mark is TRUE on every row (NULL where the call is), cheap, opaque to Spark's optimizer, has the
-call's columns as its operands, and its name and constants as a text: ``(body = 'fuse_index call {…}') IN (true, false)``.
+``meaning AND mark``. The mark is TRUE on every row (NULL where the call is), cheap, opaque to Spark's optimizer, has
+the call's columns as its operands, and its name and constants as a text: ``(body = 'fuse_index call {…}') IN (true,
+false)``.
 
 It may be read as the call itself, anywhere in a tree of AND, OR and NOT, because ``call AND call`` is the call: no such
 tree becomes TRUE on other rows by it.
@@ -24,10 +25,18 @@ Tree = Mapping[str, Any]
 
 
 def mark(call: Call, operands: Sequence[str], null_on_null: bool) -> str:
-    """Spark SQL text. ``operands``: for each argument that is no constant, the SQL text that stands for it; at least one."""
+    """Spark SQL text. ``operands``: for each argument that is no constant, the SQL text that stands for it; at least
+    one.
+    """
     columns = [argument for argument in call.arguments if not isinstance(argument, Literal)]
-    texts = [sql if column.type == pa.string() else f"CAST({sql} AS STRING)" for sql, column in zip(operands, columns, strict=True)]
-    signs = [SIGN + json.dumps({"call": call.name, "arguments": list(_written(call))}), *(f"{SIGN}{n}" for n in range(1, len(texts)))]
+    texts = [
+        sql if column.type == pa.string() else f"CAST({sql} AS STRING)"
+        for sql, column in zip(operands, columns, strict=True)
+    ]
+    signs = [
+        SIGN + json.dumps({"call": call.name, "arguments": list(_written(call))}),
+        *(f"{SIGN}{n}" for n in range(1, len(texts))),
+    ]
     compared = " OR ".join(f"{text} = {text_literal(sign)}" for text, sign in zip(texts, signs, strict=True))
     return f"({compared}) IN (true, false)" if null_on_null else f"coalesce({compared}, false) IN (true, false)"
 
@@ -68,7 +77,9 @@ def _operands(tree: Tree) -> Iterator[tuple[str, Tree]]:
         case {"node": "Or", "children": children}:
             for child in children:
                 yield from _operands(child)
-        case {"node": "EqualTo", "children": [operand, {"node": "Literal", "value": str(text)}]} if text.startswith(SIGN):
+        case {"node": "EqualTo", "children": [operand, {"node": "Literal", "value": str(text)}]} if text.startswith(
+            SIGN
+        ):
             yield text.removeprefix(SIGN), operand
 
 

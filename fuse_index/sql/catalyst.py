@@ -1,10 +1,10 @@
 """Spark's own filters, as predicates: from the typed JSON trees that its planner sends (``spark/java/Trees.java``).
 
 A node says its class, its type, and its parameters: ``value`` of a Literal as text (days for a date, microseconds for a
-timestamp, ``{"hex": …}`` for bytes, null for NULL), ``name``, ``metadata`` and ``ours`` of a column, ``ordinal`` of a struct's
-field, ``evalMode`` and ``zone`` of a cast, ``values`` of an InSet, ``escape`` of a LIKE. A class, a type or a column that is not known
-here makes the smallest condition around it Opaque, which never prunes. Knows no Spark, and no SQL.
-"""
+timestamp, ``{"hex": …}`` for bytes, null for NULL), ``name``, ``metadata`` and ``ours`` of a column, ``ordinal`` of a
+struct's field, ``evalMode`` and ``zone`` of a cast, ``values`` of an InSet, ``escape`` of a LIKE. A class, a type or a
+column that is not known here makes the smallest condition around it Opaque, which never prunes. Knows no Spark, and no
+SQL."""
 
 from __future__ import annotations
 
@@ -45,33 +45,52 @@ from fuse_storage import Schema
 
 TRUE = Literal(True, pa.bool_())
 FUNCTIONS: tuple[tuple[str, AggregateFunction], ...] = (
-    ("Count", "count"), ("Sum", "sum"), ("Min", "min"), ("Max", "max"), ("Average", "avg"), ("HllSketchAgg", "hll_sketch_agg"),
+    ("Count", "count"),
+    ("Sum", "sum"),
+    ("Min", "min"),
+    ("Max", "max"),
+    ("Average", "avg"),
+    ("HllSketchAgg", "hll_sketch_agg"),
     ("HllUnionAgg", "hll_union_agg"),
-)  # fmt: skip
+)
 AGGREGATES: Mapping[str, AggregateFunction] = {
-    f"org.apache.spark.sql.catalyst.expressions.aggregate.{node}": function
-    for node, function in FUNCTIONS
+    f"org.apache.spark.sql.catalyst.expressions.aggregate.{node}": function for node, function in FUNCTIONS
 }
 COMPARISONS: Mapping[str, Operator] = {
-    "EqualTo": "=", "EqualNullSafe": "<=>", "LessThan": "<", "LessThanOrEqual": "<=", "GreaterThan": ">", "GreaterThanOrEqual": ">=",
-}  # fmt: skip
+    "EqualTo": "=",
+    "EqualNullSafe": "<=>",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+}
 TEXTS: Mapping[str, type[StartsWith] | type[EndsWith] | type[Contains]] = {
-    "StartsWith": StartsWith, "EndsWith": EndsWith, "Contains": Contains,
-}  # fmt: skip
+    "StartsWith": StartsWith,
+    "EndsWith": EndsWith,
+    "Contains": Contains,
+}
 
 
-def decode(tree: Tree | Sequence[Tree], schema: Schema, context: Context, names: Mapping[str, str] | None = None) -> Predicate:
-    """The filter, or the conjunction of a list of filters, normalised. Not understood is Opaque; malformed is a KeyError.
+def decode(
+    tree: Tree | Sequence[Tree], schema: Schema, context: Context, names: Mapping[str, str] | None = None
+) -> Predicate:
+    """The filter, or the conjunction of a list of filters, normalised. Not understood is Opaque; malformed is a
+    KeyError.
 
-    Columns are found by their physical names, or by ``names``, from what Spark calls a top-level column to its logical name.
-    """
+    Columns are found by their physical names, or by ``names``, from what Spark calls a top-level column to its logical
+    name."""
     reader = _Reader(schema, context, names)
     trees = [tree] if isinstance(tree, Mapping) else tree
-    return normalize(And(tuple(reader.predicate(each) for each in trees)), context) if trees else Compare("=", TRUE, TRUE)
+    return (
+        normalize(And(tuple(reader.predicate(each) for each in trees)), context) if trees else Compare("=", TRUE, TRUE)
+    )
 
 
-def decode_aggregation(question: Mapping[str, Any], schema: Schema, context: Context) -> tuple[Aggregation, tuple[bool, ...]]:
-    """The ``groups`` and ``aggregates`` of a question, columns by their physical names; and which aggregates are *unscaled*.
+def decode_aggregation(
+    question: Mapping[str, Any], schema: Schema, context: Context
+) -> tuple[Aggregation, tuple[bool, ...]]:
+    """The ``groups`` and ``aggregates`` of a question, columns by their physical names; and which aggregates are
+    *unscaled*.
 
     Those Spark computes of decimals' digits, as integers. Raises Unaggregatable, which says why.
     """
@@ -183,6 +202,7 @@ class _Reader(TermReader):
             raise Unknown from None  # Spark raises too, but only when it comes to a row
         return Like(value, pattern, tree["escape"])
 
+
 CONDITIONS: dict[str, Callable[[_Reader, Tree], Predicate]] = {
     **dict.fromkeys(COMPARISONS, _Reader._compare),
     **dict.fromkeys(("In", "InSet"), _Reader._in),
@@ -191,6 +211,8 @@ CONDITIONS: dict[str, Callable[[_Reader, Tree], Predicate]] = {
     "IsNaN": _Reader._is_nan,
     "Like": _Reader._like,
 }
+
+
 def shown(tree: Tree) -> str:
     """The tree for people, in the manner of Spark's plans."""
     match tree:

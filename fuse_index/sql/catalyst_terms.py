@@ -1,4 +1,5 @@
-"""Terms in the typed trees that Spark's planner sends: columns, literals, casts, JSON paths and the functions known here.
+"""Terms in the typed trees that Spark's planner sends: columns, literals, casts, JSON paths and the functions known
+here.
 
 ``catalyst.py`` says what a tree is, and reads the conditions around them.
 """
@@ -112,8 +113,18 @@ class TermReader:
     def _of_variant(self, tree: Tree, kind: pa.DataType | None) -> JsonPath:
         """A value of a VARIANT that is made of text on the spot."""
         parsed, path = tree["children"]
-        made = parsed["node"] == "StaticInvoke" and str(parsed["object"]).endswith(".VariantExpressionEvalUtils$") and parsed["function"]
-        if made != "parseJson" or kind is None or is_.is_nested(kind) or path["node"] != "Literal" or not isinstance(path["value"], str):
+        made = (
+            parsed["node"] == "StaticInvoke"
+            and str(parsed["object"]).endswith(".VariantExpressionEvalUtils$")
+            and parsed["function"]
+        )
+        if (
+            made != "parseJson"
+            or kind is None
+            or is_.is_nested(kind)
+            or path["node"] != "Literal"
+            or not isinstance(path["value"], str)
+        ):
             raise Unknown
         if not VARIANT_PATH.fullmatch(path["value"]) or tree["zone"] != self.context.time_zone:
             raise Unknown

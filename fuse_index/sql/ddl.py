@@ -15,7 +15,9 @@ TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|('(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\
 
 
 def parse_schema(ddl: str) -> pa.Schema:
-    """``name type [NOT NULL] [COMMENT 'text'], …``, with STRUCT<name: type, …>, ARRAY<…>, MAP<…, …>. Raises WhereError with the place."""
+    """``name type [NOT NULL] [COMMENT 'text'], …``, with STRUCT<name: type, …>, ARRAY<…>, MAP<…, …>. Raises WhereError
+    with the place.
+    """
     reader = _Reader(ddl)
     fields = reader.fields(colon=False)
     reader.expect("")

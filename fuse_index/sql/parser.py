@@ -1,8 +1,7 @@
 """The Spark SQL that people type, as predicates.
 
-What is well-formed but not understood becomes Opaque, which never prunes; a column that does not exist, a literal that is
-none, a comparison that Spark refuses, and bad syntax raise WhereError, which shows the place.
-"""
+What is well-formed but not understood becomes Opaque, which never prunes; a column that does not exist, a literal that
+is none, a comparison that Spark refuses, and bad syntax raise WhereError, which shows the place."""
 
 from __future__ import annotations
 
@@ -41,7 +40,7 @@ from fuse_index.predicate import (
     Predicate,
     StartsWith,
     Term,
-)  # fmt: skip
+)
 from fuse_index.reasons import Reason
 from fuse_index.sql.ddl import parse_schema
 from fuse_index.sql.parser_terms import OPERATORS, Node, TermReader, Unknown, says_more
@@ -118,7 +117,11 @@ class _Reader(TermReader):
 
     def tree(self, what: str = "a predicate") -> Node:
         if not self.tokens.safe.strip():
-            empty = "an empty predicate: leave it out to have every row" if what == "a predicate" else f"an empty text is not {what}"
+            empty = (
+                "an empty predicate: leave it out to have every row"
+                if what == "a predicate"
+                else f"an empty text is not {what}"
+            )
             raise self.tokens.error(empty, 0, 1)
         try:
             trees = sqlglot.parse(self.tokens.safe, dialect="spark")
@@ -129,7 +132,9 @@ class _Reader(TermReader):
         tree = trees[0] if len(trees) == 1 else None
         if not isinstance(tree, exp.Condition) or isinstance(tree, exp.Query):
             where = "WHERE" if what == "a predicate" else "SELECT, without a name"
-            raise self.tokens.error(f"{what} is one expression, as it stands after {where}{self._beyond()}", *self.tokens.whole)
+            raise self.tokens.error(
+                f"{what} is one expression, as it stands after {where}{self._beyond()}", *self.tokens.whole
+            )
         return tree
 
     def _syntax(self, refusal: sqlglot.errors.ParseError) -> WhereError:
@@ -138,7 +143,9 @@ class _Reader(TermReader):
         above = sum(len(line) + 1 for line in lines[: (place.get("line") or 1) - 1])
         end = above + (place.get("col") or len(lines[0]))
         start, stop = self.tokens.span(end - len(place.get("highlight") or " "))
-        return self.tokens.error(f"cannot be read near {self.tokens.original[start:stop]!r}{self._beyond()}", start, stop)
+        return self.tokens.error(
+            f"cannot be read near {self.tokens.original[start:stop]!r}{self._beyond()}", start, stop
+        )
 
     def _beyond(self) -> str:
         """What the text may be about that no expression here is."""
@@ -219,7 +226,11 @@ class _Reader(TermReader):
         values = [self.term(value) for value in node.expressions]
         if not values or not all(isinstance(value, Literal) for value in values):
             raise Unknown("IN with anything but literals")
-        return In(*coercion.listed(self.term(node.this), [value for value in values if isinstance(value, Literal)], self.context))
+        return In(
+            *coercion.listed(
+                self.term(node.this), [value for value in values if isinstance(value, Literal)], self.context
+            )
+        )
 
     def _like(self, node: Node, escape: str) -> Predicate:
         text, pattern = self.text(node.this), self.text(node.expression)

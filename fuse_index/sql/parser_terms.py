@@ -32,18 +32,31 @@ Node = Any
 """A node of the parser's tree; its versions differ in what they call the class."""
 
 TIMESTAMP = pa.timestamp("us", "UTC")
-KEPT = "known are count(*), and count, sum, min, max, avg, hll_sketch_agg and hll_union_agg of a term, without DISTINCT, FILTER or OVER"
+KEPT = (
+    "known are count(*), and count, sum, min, max, avg, hll_sketch_agg and hll_union_agg of a term, without "
+    "DISTINCT, FILTER or OVER"
+)
 
 OPERATORS: Mapping[type[Any], Operator] = {
-    exp.EQ: "=", exp.NullSafeEQ: "<=>", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
-}  # fmt: skip
+    exp.EQ: "=",
+    exp.NullSafeEQ: "<=>",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
 ARITHMETIC: Mapping[type[Any], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.DPipe: "||"}
 KNOWN: Mapping[type[Any], frozenset[str]] = {
-    **dict.fromkeys((exp.And, exp.Or, exp.Is, exp.Escape, exp.Dot, exp.NullSafeNEQ, *OPERATORS), frozenset(["this", "expression"])),
+    **dict.fromkeys(
+        (exp.And, exp.Or, exp.Is, exp.Escape, exp.Dot, exp.NullSafeNEQ, *OPERATORS), frozenset(["this", "expression"])
+    ),
     **dict.fromkeys((exp.Not, exp.Paren, exp.Neg, exp.Boolean, exp.DataTypeParam), frozenset(["this"])),
     **dict.fromkeys((exp.In, exp.Anonymous), frozenset(["this", "expressions"])),
     **dict.fromkeys((exp.Cast, exp.TryCast), frozenset(["this", "to", "safe"])),
-    **dict.fromkeys(ARITHMETIC, frozenset(["this", "expression", "typed", "safe"])),  # the latter say how Spark divides and joins
+    **dict.fromkeys(
+        ARITHMETIC, frozenset(["this", "expression", "typed", "safe"])
+    ),  # the latter say how Spark divides and joins
     exp.Like: frozenset(["this", "expression", "negate"]),
     exp.Between: frozenset(["this", "low", "high"]),
     exp.Column: frozenset(["this", "table", "db", "catalog"]),
@@ -52,8 +65,12 @@ KNOWN: Mapping[type[Any], frozenset[str]] = {
     exp.Null: frozenset(),
 }
 """The nodes that are understood, with all that is understood of them: a node that says more is not."""
-TYPED = {"date": pa.date32(), "timestamp": pa.timestamp("us", "UTC"), "timestamp_ltz": pa.timestamp("us", "UTC"),
-         "timestamp_ntz": pa.timestamp("us")}  # fmt: skip
+TYPED = {
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ltz": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
 SPECIAL = frozenset(["epoch", "now", "today", "tomorrow", "yesterday"])
 """Words that Spark takes for a date."""
 CASTING = frozenset(types.NAMES.keys() | {"decimal"}) - {"void"}
@@ -171,7 +188,11 @@ class TermReader:
                 raise Unknown(self.original(node))
             if mark.kind:
                 return self._typed(mark.literal, TYPED[mark.kind], mark.kind.upper())
-            if not sign and mark.literal.type in coercion.INTEGERS and mark.literal.value == 1 << mark.literal.type.bit_width - 1:
+            if (
+                not sign
+                and mark.literal.type in coercion.INTEGERS
+                and mark.literal.value == 1 << mark.literal.type.bit_width - 1
+            ):
                 raise coercion.Refused(f"{mark.literal.value} is too large for its suffix")
             if not sign:
                 return mark.literal
@@ -224,7 +245,9 @@ class TermReader:
         found = UNITS.get(unit.upper())
         if found is None:
             raise Unknown(f"date_trunc knows no unit {unit!r}: use one of {', '.join(sorted(set(UNITS.values())))}")
-        return Call(DATE_TRUNC, (Literal(found, pa.string()), coercion.converted(argument, TIMESTAMP, self.context)), TIMESTAMP)
+        return Call(
+            DATE_TRUNC, (Literal(found, pa.string()), coercion.converted(argument, TIMESTAMP, self.context)), TIMESTAMP
+        )
 
     # --- places -----------------------------------------------------------------------------------------------
 

@@ -1,9 +1,8 @@
 """Spark SQL text, made safe for a general SQL parser: what only Spark reads its way is read here, before it.
 
-String, binary, date and suffixed number literals leave the text as numbered marks (``'fuse__0'`` …), because their escapes,
-their adjacency and their types are Spark's own; function names get a prefix, so that a parser does not take them for
-functions it believes to know. Knows no grammar.
-"""
+String, binary, date and suffixed number literals leave the text as numbered marks (``'fuse__0'`` …), because their
+escapes, their adjacency and their types are Spark's own; function names get a prefix, so that a parser does not take
+them for functions it believes to know. Knows no grammar."""
 
 from __future__ import annotations
 
@@ -26,14 +25,19 @@ FUNCTION = "fuse__"
 """Stands before the name of every function in the made-safe text."""
 
 GRAMMAR = """
-all and any array as asymmetric at between by case cast char collate dec decimal distinct div else end escape except exists extract false
-from group having ilike in interval intersect is like map not null numeric on or over regexp rlike select some struct symmetric table then
+all and any array as asymmetric at between by case cast char collate dec decimal distinct div else end escape except
+exists extract false
+from group having ilike in interval intersect is like map not null numeric on or over regexp rlike select some struct
+symmetric table then
 time true try_cast union unknown using values varchar when where with zone
 """
 ALSO_TYPES_AND_UNITS = """
-bigint binary boolean byte date day days double float hour hours int integer interval long microsecond microseconds millisecond
-milliseconds minute minutes month months quarter real second seconds short smallint string timestamp timestamp_ltz timestamp_ntz tinyint
-variant week weeks year years current_catalog current_database current_date current_time current_timestamp current_user localtimestamp
+bigint binary boolean byte date day days double float hour hours int integer interval long microsecond microseconds
+millisecond
+milliseconds minute minutes month months quarter real second seconds short smallint string timestamp timestamp_ltz
+timestamp_ntz tinyint
+variant week weeks year years current_catalog current_database current_date current_time current_timestamp
+current_user localtimestamp
 """
 BEFORE_PARENTHESES = frozenset(GRAMMAR.split())
 PLAIN_WORDS = BEFORE_PARENTHESES | frozenset(ALSO_TYPES_AND_UNITS.split())
@@ -144,7 +148,9 @@ class _Reader:
                 self._string(found, adjacent)
             case "binary":
                 digits = text[2:-1]
-                self._mark(Literal(bytes.fromhex(digits.rjust(len(digits) + len(digits) % 2, "0")), pa.binary()), "", found)
+                self._mark(
+                    Literal(bytes.fromhex(digits.rjust(len(digits) + len(digits) % 2, "0")), pa.binary()), "", found
+                )
             case "suffixed":
                 self._mark(self._checked(suffixed_number, text.lower(), found), "", found)
             case "sized":
@@ -185,17 +191,26 @@ class _Reader:
 
     def _refusal(self, text: str, start: int) -> WhereError:
         what = {";": "a predicate is one expression: no ';'", "?": "parameters are not supported: write the value"}
-        return Tokens(self.text, "", (), ()).error(what.get(text, f"the text after {text} never ends"), start, start + 1)
+        return Tokens(self.text, "", (), ()).error(
+            what.get(text, f"the text after {text} never ends"), start, start + 1
+        )
 
 
 def unescape(quoted: str) -> str:
-    """The value of a quoted string literal, as Spark reads it: backslashes, and a doubled quote for one. Raises ValueError."""
+    """The value of a quoted string literal, as Spark reads it: backslashes, and a doubled quote for one. Raises
+    ValueError.
+    """
     quote = quoted[0]
     text = re.sub(
-        rf"{quote}{quote}|{ESCAPE.pattern}", lambda found: quote if found[1] is None else _escaped(found[1]), quoted[1:-1], flags=re.DOTALL
+        rf"{quote}{quote}|{ESCAPE.pattern}",
+        lambda found: quote if found[1] is None else _escaped(found[1]),
+        quoted[1:-1],
+        flags=re.DOTALL,
     )
     try:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")  # one character may be written as its two halves
+        return text.encode("utf-16-le", "surrogatepass").decode(
+            "utf-16-le"
+        )  # one character may be written as its two halves
     except UnicodeDecodeError:
         raise ValueError(f"{quoted} holds half a character") from None
 
@@ -209,7 +224,9 @@ def _escaped(letters: str) -> str:
 
 
 def number_literal(text: str) -> Literal:
-    """A number without a suffix: the narrowest of INT, BIGINT and DECIMAL, DOUBLE with an exponent. Raises ValueError."""
+    """A number without a suffix: the narrowest of INT, BIGINT and DECIMAL, DOUBLE with an exponent. Raises
+    ValueError.
+    """
     if "e" in text.lower():
         return Literal(float(text), pa.float64())
     if "." not in text:
@@ -230,7 +247,9 @@ def suffixed_number(text: str) -> Literal:
     if not digits.isdigit():
         raise ValueError(f"{text!r} is no number: the suffix {suffix!r} is for whole numbers")
     kind = TYPES[suffix]
-    if int(digits) > 1 << kind.bit_width - 1:  # the very least number is written as the minus of what is too large by one
+    if (
+        int(digits) > 1 << kind.bit_width - 1
+    ):  # the very least number is written as the minus of what is too large by one
         raise ValueError(f"{text!r} is too large for its suffix")
     return Literal(int(digits), kind)
 

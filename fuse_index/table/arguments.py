@@ -68,8 +68,12 @@ KINDS: Mapping[str, _Kind] = {
     "int": _Kind(lambda given: isinstance(given, Integral) and not isinstance(given, bool), "a whole number"),
     "bool": _Kind(lambda given: isinstance(given, bool | np.bool_), "True or False"),
     "Sequence[str]": _Kind(lambda given: _listed(given, str), "a list of texts such as ['id']"),
-    "Mapping[str, Any]": _Kind(lambda given: isinstance(given, Mapping) and _listed(list(given), str), "a dict by name"),
-    "Mapping[str, str]": _Kind(lambda given: isinstance(given, Mapping) and _listed([*given, *given.values()], str), "a dict of texts"),
+    "Mapping[str, Any]": _Kind(
+        lambda given: isinstance(given, Mapping) and _listed(list(given), str), "a dict by name"
+    ),
+    "Mapping[str, str]": _Kind(
+        lambda given: isinstance(given, Mapping) and _listed([*given, *given.values()], str), "a dict of texts"
+    ),
     "datetime": _Kind(lambda given: isinstance(given, datetime), "a datetime"),
     "timedelta": _Kind(lambda given: isinstance(given, timedelta), "a timedelta"),
     "Predicate": _Kind(lambda given: isinstance(given, Predicate), "a predicate"),
@@ -77,8 +81,12 @@ KINDS: Mapping[str, _Kind] = {
     "Progress": _Kind(callable, "a function"),
     "SparkSession": _Kind(lambda given: hasattr(given, "createDataFrame"), "a SparkSession"),
     "DataFrame": _Kind(lambda given: hasattr(given, "mapInArrow"), "a DataFrame"),
-    "tuple[str, int]": _Kind(lambda given: isinstance(given, tuple) and list(map(type, given)) == [str, int], "a text and a whole number"),
-    "tuple[str, str]": _Kind(lambda given: isinstance(given, tuple) and list(map(type, given)) == [str, str], "two texts"),
+    "tuple[str, int]": _Kind(
+        lambda given: isinstance(given, tuple) and list(map(type, given)) == [str, int], "a text and a whole number"
+    ),
+    "tuple[str, str]": _Kind(
+        lambda given: isinstance(given, tuple) and list(map(type, given)) == [str, str], "two texts"
+    ),
 }
 """By annotation; what has another one is not checked."""
 

@@ -29,26 +29,61 @@ from fuse_storage import Blocks, ColumnStatistics, Field, SidecarRows, Snapshot,
 if TYPE_CHECKING:
     from fuse_index.table.table import Table
 
-SNAPSHOTS = pa.schema([
-    ("snapshot", pa.string()), ("sequence", pa.int64()), ("timestamp", pa.timestamp("us", "UTC")), ("operation", pa.string()),
-    ("parent", pa.string()), ("rows", pa.int64()), ("blocks", pa.int64()), ("segments", pa.int64()), ("bytes", pa.int64()),
-    ("schema", pa.int64()), ("cluster_by", pa.list_(pa.string())), ("indexes", pa.list_(pa.string())), ("summary", pa.string()),
-])  # fmt: skip
-"""``bytes``: of the blocks' files. ``summary``: JSON. Of snapshots that have been collected only the entry of the log is known."""
+SNAPSHOTS = pa.schema(
+    [
+        ("snapshot", pa.string()),
+        ("sequence", pa.int64()),
+        ("timestamp", pa.timestamp("us", "UTC")),
+        ("operation", pa.string()),
+        ("parent", pa.string()),
+        ("rows", pa.int64()),
+        ("blocks", pa.int64()),
+        ("segments", pa.int64()),
+        ("bytes", pa.int64()),
+        ("schema", pa.int64()),
+        ("cluster_by", pa.list_(pa.string())),
+        ("indexes", pa.list_(pa.string())),
+        ("summary", pa.string()),
+    ]
+)
+"""``bytes``: of the blocks' files. ``summary``: JSON. Of snapshots that have been collected only the entry of the log
+is known.
+"""
 
-COLUMNS = pa.schema([
-    ("name", pa.string()), ("id", pa.int64()), ("type", pa.string()), ("nullable", pa.bool_()), ("default", pa.string()),
-    ("stored_as", pa.string()), ("nulls", pa.int64()), ("nans", pa.int64()), ("min", pa.string()), ("max", pa.string()),
-    ("bounds_exact", pa.bool_()), ("bytes", pa.int64()),
-])  # fmt: skip
+COLUMNS = pa.schema(
+    [
+        ("name", pa.string()),
+        ("id", pa.int64()),
+        ("type", pa.string()),
+        ("nullable", pa.bool_()),
+        ("default", pa.string()),
+        ("stored_as", pa.string()),
+        ("nulls", pa.int64()),
+        ("nans", pa.int64()),
+        ("min", pa.string()),
+        ("max", pa.string()),
+        ("bounds_exact", pa.bool_()),
+        ("bytes", pa.int64()),
+    ]
+)
 """``name``: with dots for fields of structs. ``default``: what rows hold that were written before the column was there.
 ``stored_as``: its name in files. Statistics are null where they are unknown, as they are of nested columns as a whole.
 ``bounds_exact``: whether ``min`` and ``max`` are values, and not bounds that were cut. ``bytes``: as stored."""
 
-STATISTICS = pa.schema([
-    ("block", pa.string()), ("column", pa.string()), ("rows", pa.int64()), ("nulls", pa.int64()), ("nans", pa.int64()),
-    ("distinct", pa.int64()), ("min", pa.string()), ("max", pa.string()), ("bounds_exact", pa.bool_()), ("bytes", pa.int64()),
-])  # fmt: skip
+STATISTICS = pa.schema(
+    [
+        ("block", pa.string()),
+        ("column", pa.string()),
+        ("rows", pa.int64()),
+        ("nulls", pa.int64()),
+        ("nans", pa.int64()),
+        ("distinct", pa.int64()),
+        ("min", pa.string()),
+        ("max", pa.string()),
+        ("bounds_exact", pa.bool_()),
+        ("bytes", pa.int64()),
+    ]
+)
 """One row per block and column that has statistics. Null where unknown."""
 
 
@@ -67,7 +102,8 @@ class Looking:
         return _history(self.stored)
 
     def snapshots(self, limit: int | None = None) -> pa.Table:
-        """One row per commit of this branch up to this snapshot, newest first, with what the table was then; see ``SNAPSHOTS``.
+        """One row per commit of this branch up to this snapshot, newest first, with what the table was then; see
+        ``SNAPSHOTS``.
 
         Raises InputError for a limit that is none.
         """
@@ -79,30 +115,45 @@ class Looking:
     def segments(self) -> pa.Table:
         """One row per segment. ``bytes``: of its blocks' files."""
         listed = self.stored.segments()
-        counts = {"rows": listed.row_counts, "blocks": listed.block_counts, "zones": listed.zone_counts, "bytes": listed.sizes}
+        counts = {
+            "rows": listed.row_counts,
+            "blocks": listed.block_counts,
+            "zones": listed.zone_counts,
+            "bytes": listed.sizes,
+        }
         return pa.table({"segment": pa.array(listed.ids, pa.string()), **counts, "added_by": listed.added_by})
 
     def blocks(self) -> pa.Table:
         """One row per block, in order.
 
         ``level``: how often its rows were sorted by ``recluster``. ``schema``: the id of the one it was written with.
-        ``added_by``: the sequence of the commit. ``indexes``: names of those that cover it. ``location``: key of its file.
-        """
+        ``added_by``: the sequence of the commit. ``indexes``: names of those that cover it. ``location``: key of its
+        file."""
         listed, found = self.stored.segments(), self.stored.blocks()
         owners = np.repeat(np.arange(len(listed)), listed.block_counts)
-        return pa.table({
-            "block": pa.array(found.ids, pa.string()), "segment": pa.array(listed.ids, pa.string()).take(pa.array(owners)),
-            "rows": found.row_counts, "zones": np.diff(found.zone_offsets), "bytes": found.sizes, "level": found.levels,
-            "schema": found.schema_ids, "added_by": found.added_by, "indexes": self._covering(),
-            "location": pa.array(found.locations, pa.string()),
-        })  # fmt: skip
+        return pa.table(
+            {
+                "block": pa.array(found.ids, pa.string()),
+                "segment": pa.array(listed.ids, pa.string()).take(pa.array(owners)),
+                "rows": found.row_counts,
+                "zones": np.diff(found.zone_offsets),
+                "bytes": found.sizes,
+                "level": found.levels,
+                "schema": found.schema_ids,
+                "added_by": found.added_by,
+                "indexes": self._covering(),
+                "location": pa.array(found.locations, pa.string()),
+            }
+        )
 
     def columns(self) -> pa.Table:
         """One row per column, and per field of a struct, with what is known of it over all blocks; see ``COLUMNS``."""
         segments = self.stored.segments()
         leaves = {field.id: path for path, field in self.snapshot.schema.leaves()}
         fields = [one for field in self.snapshot.schema.fields for one in _paths(field, "")]
-        return pa.Table.from_pylist([_column(name, field, segments if field.id in leaves else None) for name, field in fields], COLUMNS)
+        return pa.Table.from_pylist(
+            [_column(name, field, segments if field.id in leaves else None) for name, field in fields], COLUMNS
+        )
 
     def statistics(self, columns: Sequence[str] | None = None) -> pa.Table:
         """One row per block and column (of ``columns``, by default of all that have statistics); see ``STATISTICS``.
@@ -110,8 +161,14 @@ class Looking:
         Raises SchemaError for unknown columns, InputError for such as have none.
         """
         leaves = {field.id: (".".join(path), field) for path, field in self.snapshot.schema.leaves()}
-        chosen = leaves if columns is None else {field.id: leaves.get(field.id) for field in map(self.snapshot.schema.find, columns)}
-        if columns is not None and (without := [name for name, found in zip(columns, chosen.values(), strict=False) if found is None]):
+        chosen = (
+            leaves
+            if columns is None
+            else {field.id: leaves.get(field.id) for field in map(self.snapshot.schema.find, columns)}
+        )
+        if columns is not None and (
+            without := [name for name, found in zip(columns, chosen.values(), strict=False) if found is None]
+        ):
             raise InputError(f"column {without[0]!r} has no statistics: it is nested; name a field of it")
         blocks = self.stored.blocks(statistics=list(chosen))
         tables = []
@@ -127,7 +184,10 @@ class Looking:
         blocks = self.stored.blocks()
         kept = {found.name: blocks.sidecars(found.key) for found in load(self.snapshot, self.host)}
         masks = {name: sidecars.indexed for name, sidecars in kept.items() if sidecars is not None}
-        return pa.array([[name for name, mask in masks.items() if mask[place]] for place in range(len(blocks))], pa.list_(pa.string()))
+        return pa.array(
+            [[name for name, mask in masks.items() if mask[place]] for place in range(len(blocks))],
+            pa.list_(pa.string()),
+        )
 
 
 def _clustering(table: Table) -> pa.Table:
@@ -153,10 +213,16 @@ def _snapshot(entry: storage.RefEntry, found: Snapshot | None) -> dict[str, Any]
     if found is None:
         return known
     return known | {
-        "parent": found.parent, "rows": found.row_count, "blocks": found.block_count, "segments": found.segment_count, "bytes": found.bytes,
-        "schema": found.schema_id, "cluster_by": found.cluster_by, "indexes": list(found.definitions),
+        "parent": found.parent,
+        "rows": found.row_count,
+        "blocks": found.block_count,
+        "segments": found.segment_count,
+        "bytes": found.bytes,
+        "schema": found.schema_id,
+        "cluster_by": found.cluster_by,
+        "indexes": list(found.definitions),
         "summary": json.dumps(dict(found.summary), ensure_ascii=False),
-    }  # fmt: skip
+    }
 
 
 def _paths(field: Field, above: str) -> list[tuple[str, Field]]:
@@ -168,9 +234,15 @@ def _paths(field: Field, above: str) -> list[tuple[str, Field]]:
 
 def _column(name: str, field: Field, units: Units | None) -> dict[str, Any]:
     row = {
-        "name": name, "id": field.id, "type": str(field.type), "nullable": field.nullable, "stored_as": field.physical,
-        "default": None if field.default is None else texts(pa.array([field.default_scalar.as_py()], field.type))[0].as_py(),
-    }  # fmt: skip
+        "name": name,
+        "id": field.id,
+        "type": str(field.type),
+        "nullable": field.nullable,
+        "stored_as": field.physical,
+        "default": None
+        if field.default is None
+        else texts(pa.array([field.default_scalar.as_py()], field.type))[0].as_py(),
+    }
     kept = None if units is None else units.statistics(field.id)
     if kept is None or not len(kept) or units is None:
         return row
@@ -182,9 +254,17 @@ def _column(name: str, field: Field, units: Units | None) -> dict[str, Any]:
 def _of_blocks(ids: Sequence[str], name: str, row_counts: Any, kept: ColumnStatistics) -> pa.Table:
     exact = pc.and_(pc.and_(kept.min.is_valid(), kept.max.is_valid()), pc.invert(pc.or_(kept.min_cut, kept.max_cut)))
     found = [
-        pa.array(ids, pa.string()), pa.repeat(name, len(ids)), pa.array(row_counts, pa.int64()), kept.null_count, kept.nan_count,
-        kept.distinct_count, texts(kept.min), texts(kept.max), exact, kept.size,
-    ]  # fmt: skip
+        pa.array(ids, pa.string()),
+        pa.repeat(name, len(ids)),
+        pa.array(row_counts, pa.int64()),
+        kept.null_count,
+        kept.nan_count,
+        kept.distinct_count,
+        texts(kept.min),
+        texts(kept.max),
+        exact,
+        kept.size,
+    ]
     return pa.table(found, schema=STATISTICS)
 
 
@@ -198,17 +278,35 @@ def texts(values: pa.Array) -> pa.Array:
 SECONDS = 60.0
 """How long a kind may look at its own sidecars."""
 
-INDEXES = pa.schema([
-    ("name", pa.string()), ("kind", pa.string()), ("columns", pa.list_(pa.string())), ("options", pa.string()),
-    ("blocks_indexed", pa.int64()), ("blocks", pa.int64()), ("rows_indexed", pa.int64()), ("rows", pa.int64()),
-    ("summary_bytes", pa.int64()), ("payload_bytes", pa.int64()), ("version", pa.int64()), ("key", pa.string()), ("problem", pa.string()),
-])  # fmt: skip
+INDEXES = pa.schema(
+    [
+        ("name", pa.string()),
+        ("kind", pa.string()),
+        ("columns", pa.list_(pa.string())),
+        ("options", pa.string()),
+        ("blocks_indexed", pa.int64()),
+        ("blocks", pa.int64()),
+        ("rows_indexed", pa.int64()),
+        ("rows", pa.int64()),
+        ("summary_bytes", pa.int64()),
+        ("payload_bytes", pa.int64()),
+        ("version", pa.int64()),
+        ("key", pa.string()),
+        ("problem", pa.string()),
+    ]
+)
 """``summary_bytes`` as they are in memory while planning, ``payload_bytes`` as they lie in files."""
 
-HISTORY = pa.schema([
-    ("sequence", pa.int64()), ("timestamp", pa.timestamp("us", "UTC")), ("operation", pa.string()), ("snapshot", pa.string()),
-    ("commit", pa.string()), ("parent", pa.string()),
-])  # fmt: skip
+HISTORY = pa.schema(
+    [
+        ("sequence", pa.int64()),
+        ("timestamp", pa.timestamp("us", "UTC")),
+        ("operation", pa.string()),
+        ("snapshot", pa.string()),
+        ("commit", pa.string()),
+        ("parent", pa.string()),
+    ]
+)
 
 
 def indexes(table: storage.Table, host: Host) -> pa.Table:
@@ -220,14 +318,27 @@ def indexes(table: storage.Table, host: Host) -> pa.Table:
 def _described(found: Definition | Unavailable, blocks: Blocks, host: Host) -> dict[str, Any]:
     sidecars = blocks.sidecars(found.key)
     row = {
-        "name": found.name, "kind": found.kind, "columns": found.columns, "options": json.dumps(dict(found.content.get("options", {}))),
-        "blocks_indexed": 0, "blocks": len(blocks), "rows_indexed": 0, "rows": int(blocks.row_counts.sum()), "summary_bytes": 0,
-        "payload_bytes": 0, "version": found.content.get("version"), "key": found.key, "problem": _problem(found, sidecars, host),
-    }  # fmt: skip
+        "name": found.name,
+        "kind": found.kind,
+        "columns": found.columns,
+        "options": json.dumps(dict(found.content.get("options", {}))),
+        "blocks_indexed": 0,
+        "blocks": len(blocks),
+        "rows_indexed": 0,
+        "rows": int(blocks.row_counts.sum()),
+        "summary_bytes": 0,
+        "payload_bytes": 0,
+        "version": found.content.get("version"),
+        "key": found.key,
+        "problem": _problem(found, sidecars, host),
+    }
     if sidecars is not None:
         usable = sidecars.indexed if isinstance(found, Unavailable) else _usable(found, sidecars, host)
         row |= {"blocks_indexed": int(usable.sum()), "rows_indexed": int(blocks.row_counts[usable].sum())}
-        row |= {"summary_bytes": sidecars.summaries.nbytes, "payload_bytes": sum(pack.length for pack, _ in sidecars.packs())}
+        row |= {
+            "summary_bytes": sidecars.summaries.nbytes,
+            "payload_bytes": sum(pack.length for pack, _ in sidecars.packs()),
+        }
     return row
 
 
@@ -243,7 +354,10 @@ def _problem(found: Definition | Unavailable, sidecars: SidecarRows | None, host
     if sidecars is not None and sidecars.error is not None:
         return f"{Reason.CORRUPT}: {sidecars.error}; refresh the index"
     if sidecars is not None and (other := int((sidecars.indexed & ~_usable(found, sidecars, host)).sum())):
-        return f"{Reason.PAYLOAD_TOO_NEW}: {other} blocks are indexed in a version that cannot be read here; refresh the index"
+        return (
+            f"{Reason.PAYLOAD_TOO_NEW}: {other} blocks are indexed in a version that cannot be "
+            f"read here; refresh the index"
+        )
     return None
 
 
@@ -262,7 +376,9 @@ def _contents(table: storage.Table, host: Host, definition: Definition) -> Any:
     kind = host.kinds[definition.kind]
     chosen = np.flatnonzero(_usable(definition, sidecars, host))
     schema = table.snapshot.schema
-    fields = [schema.find(given.term.path).id if isinstance(given.term, Column) else None for given in definition.inputs]
+    fields = [
+        schema.find(given.term.path).id if isinstance(given.term, Column) else None for given in definition.inputs
+    ]
     batch = Batch.indexed(blocks, fields, (blocks.zone_offsets, blocks.zone_rows), sidecars, chosen)
     told = ask(lambda: dict(kind.inspect(batch, definition.options)), SECONDS)
     return {"problem": told.detail} if isinstance(told, Failure) else told
@@ -272,9 +388,13 @@ def _history(table: storage.Table) -> pa.Table:
     """Commits of the table's branch, newest first."""
     rows = [
         {
-            "sequence": entry.sequence, "timestamp": entry.timestamp, "operation": entry.operation, "snapshot": entry.snapshot_id,
-            "commit": entry.commit_id, "parent": entry.parent,
+            "sequence": entry.sequence,
+            "timestamp": entry.timestamp,
+            "operation": entry.operation,
+            "snapshot": entry.snapshot_id,
+            "commit": entry.commit_id,
+            "parent": entry.parent,
         }
         for entry in table.history()
-    ]  # fmt: skip
+    ]
     return pa.Table.from_pylist(rows, HISTORY)

@@ -19,17 +19,25 @@ from fuse_storage import Recovery
 
 @checked
 def create_table(
-    url: Any, schema: Any, cluster_by: Sequence[str] = (), properties: Mapping[str, Any] | None = None, *,
-    key: Sequence[str] = (), options: Mapping[str, str] | None = None, host: Host | None = None, context: Context | None = None,
-) -> Table:  # fmt: skip
+    url: Any,
+    schema: Any,
+    cluster_by: Sequence[str] = (),
+    properties: Mapping[str, Any] | None = None,
+    *,
+    key: Sequence[str] = (),
+    options: Mapping[str, str] | None = None,
+    host: Host | None = None,
+    context: Context | None = None,
+) -> Table:
     """A new, empty table at a path or URL (``s3://…``, ``memory://…``).
 
     ``schema``: pa.Schema, Spark's StructType or DDL text. ``cluster_by``: columns by which writers sort (see
-    ``Table.cluster_by``), with the property ``cluster_method`` along a curve. ``properties``: such as ``block_rows``. ``key``:
-    columns that identify a row (see ``Table.key_by``). ``options``: of the object store. Raises AlreadyExists, InputError, SchemaError,
-    InvalidArgument.
-    """
-    made = storage.Table.create(_place(url), arrow_input.schema_of(schema), tuple(cluster_by), dict(properties or {}), options, tuple(key))
+    ``Table.cluster_by``), with the property ``cluster_method`` along a curve. ``properties``: such as ``block_rows``.
+    ``key``: columns that identify a row (see ``Table.key_by``). ``options``: of the object store. Raises AlreadyExists,
+    InputError, SchemaError, InvalidArgument."""
+    made = storage.Table.create(
+        _place(url), arrow_input.schema_of(schema), tuple(cluster_by), dict(properties or {}), options, tuple(key)
+    )
     return Table(made, host or Host.discover(), context or Context())
 
 
@@ -37,19 +45,26 @@ def create_table(
 def recover_table(
     url: Any, heads: Mapping[str, str] | None = None, *, dry_run: bool = False, options: Mapping[str, str] | None = None
 ) -> Recovery:
-    """Make the lost refs of a table anew from its snapshots: of whole branches, and what is missing in the midst of one.
+    """Make the lost refs of a table anew from its snapshots: of whole branches, and what is missing in the midst of
+    one.
 
-    ``heads``: the id of the newest snapshot of a branch by its name, where the files leave a doubt. Tags, and that branches were
-    dropped, stay lost. ``dry_run`` writes nothing. Raises InvalidArgument for a doubt, naming the ids; NotFound, StorageError.
-    """
+    ``heads``: the id of the newest snapshot of a branch by its name, where the files leave a doubt. Tags, and that
+    branches were dropped, stay lost. ``dry_run`` writes nothing. Raises InvalidArgument for a doubt, naming the ids;
+    NotFound, StorageError."""
     return storage.recover(storage.open_store(_place(url), options), heads, dry_run)
 
 
 @checked
 def open_table(
-    url: Any, branch: str = "main", at: str | datetime | None = None, *, read_only: bool = False,
-    options: Mapping[str, str] | None = None, host: Host | None = None, context: Context | None = None,
-) -> Table:  # fmt: skip
+    url: Any,
+    branch: str = "main",
+    at: str | datetime | None = None,
+    *,
+    read_only: bool = False,
+    options: Mapping[str, str] | None = None,
+    host: Host | None = None,
+    context: Context | None = None,
+) -> Table:
     """The table at a path or URL, as it is now or as it was ``at`` a snapshot id, tag or time. Raises NotFound.
 
     ``read_only``: whatever would write or delete anything through this handle, a tag too, raises ReadOnly.

@@ -16,10 +16,16 @@ from fuse_storage import Difference, Litter, Snapshot, Tag
 if TYPE_CHECKING:
     from fuse_index.table.table import Table
 
-REFS = pa.schema([
-    ("name", pa.string()), ("kind", pa.string()), ("snapshot", pa.string()), ("timestamp", pa.timestamp("us", "UTC")),
-    ("expires", pa.timestamp("us", "UTC")), ("holder", pa.string()),
-])  # fmt: skip
+REFS = pa.schema(
+    [
+        ("name", pa.string()),
+        ("kind", pa.string()),
+        ("snapshot", pa.string()),
+        ("timestamp", pa.timestamp("us", "UTC")),
+        ("expires", pa.timestamp("us", "UTC")),
+        ("holder", pa.string()),
+    ]
+)
 
 
 class History:
@@ -36,7 +42,8 @@ class History:
         def _move(self, stored: storage.Table) -> Snapshot: ...
 
     def tag(self, name: str, expires: datetime | timedelta | str | None = None) -> Tag:
-        """Name the snapshot that this handle reads, for ever, or until a time (with zone) or for so long (a timedelta, or ``"30d"``).
+        """Name the snapshot that this handle reads, for ever, or until a time (with zone) or for so long (a timedelta,
+        or ``"30d"``).
 
         Raises AlreadyExists if the name is taken, ValueError if it could be taken for a time or a snapshot id.
         """
@@ -58,10 +65,10 @@ class History:
     def clone(self, url: str, options: Mapping[str, str] | None = None) -> Table:
         """A new table at ``url`` that begins as the snapshot that this handle reads, indexes included; a handle of it.
 
-        Rows and index payloads are shared and stay where they are: a tag ``clone-…`` in this table keeps them from its vacuum,
-        until ``untag`` says that the clone is gone. ``options``: of the new table's store, with which this table's files must be
-        readable too. Raises AlreadyExists where there is anything, Conflict or NotFound beside a vacuum, StorageError.
-        """
+        Rows and index payloads are shared and stay where they are: a tag ``clone-…`` in this table keeps them from its
+        vacuum, until ``untag`` says that the clone is gone. ``options``: of the new table's store, with which this
+        table's files must be readable too. Raises AlreadyExists where there is anything, Conflict or NotFound beside a
+        vacuum, StorageError."""
         made = storage.clone(self.stored, storage.open_store(url, options))
         return replace(self, stored=made, pinned=False)  # type: ignore[type-var, return-value]
 
@@ -70,7 +77,9 @@ class History:
         storage.drop_branch(self.stored.store, name)
 
     def fast_forward(self, source: str) -> Snapshot:
-        """Bring this branch to the head of ``source``, which must hold all of this branch's history. Raises Conflict."""
+        """Bring this branch to the head of ``source``, which must hold all of this branch's history. Raises
+        Conflict.
+        """
         self._writable()
         self.refresh()
         return self._move(storage.fast_forward(self.stored, self._at(None, branch=source)))
@@ -78,8 +87,8 @@ class History:
     def restore(self, at: str | datetime) -> Snapshot:
         """Make the table what it was ``at`` a snapshot id, tag or time, as a new snapshot: the history stays.
 
-        Rows, columns, indexes and properties are those of then. Raises NotFound, Conflict if somebody just changed the table.
-        """
+        Rows, columns, indexes and properties are those of then. Raises NotFound, Conflict if somebody just changed the
+        table."""
         self._writable()
         self.refresh()
         old = self._at(at)
@@ -93,15 +102,19 @@ class History:
         return storage.difference(self._at(since), self.stored if until is None else self._at(until))
 
     def vacuum(
-        self, retention: timedelta | str = timedelta(days=7), keep: int = 1, *, dry_run: bool = False, force: bool = False
-    ) -> Litter:  # fmt: skip
+        self,
+        retention: timedelta | str = timedelta(days=7),
+        keep: int = 1,
+        *,
+        dry_run: bool = False,
+        force: bool = False,
+    ) -> Litter:
         """Delete the files that nothing leads to: neither tags, nor what was the head of a branch within the retention,
         a timedelta or text such as ``"12h"``, ``"7d"``.
 
         ``keep`` snapshots of each branch stay in any case. Files younger than the longest allowed write (the property
-        ``max_write_seconds``, a day by default) stay too, so writers may be running. ``dry_run`` counts and deletes nothing.
-        Raises InvalidArgument for a retention below an hour unless ``force``, StorageError.
-        """
+        ``max_write_seconds``, a day by default) stay too, so writers may be running. ``dry_run`` counts and deletes
+        nothing. Raises InvalidArgument for a retention below an hour unless ``force``, StorageError."""
         span = duration(retention, "retention") if isinstance(retention, str) else retention
         return storage.collect(self.stored.store, span, keep, dry_run, force)
 
@@ -114,7 +127,11 @@ class History:
         ]
         rows += [
             {
-                "name": tag.name, "kind": "tag", "snapshot": tag.snapshot_id, "timestamp": tag.timestamp, "expires": tag.expires,
+                "name": tag.name,
+                "kind": "tag",
+                "snapshot": tag.snapshot_id,
+                "timestamp": tag.timestamp,
+                "expires": tag.expires,
                 "holder": tag.holder,
             }
             for tag in storage.tags(store)

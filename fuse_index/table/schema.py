@@ -22,8 +22,8 @@ FIRST = ""
 class Columns:
     """The part of ``fuse_index.Table`` that changes columns.
 
-    A path with dots names a field of a struct, also of one within arrays and maps: ``items.element.price``, ``prices.value.net``.
-    """
+    A path with dots names a field of a struct, also of one within arrays and maps: ``items.element.price``,
+    ``prices.value.net``."""
 
     if TYPE_CHECKING:
         stored: storage.Table
@@ -36,19 +36,27 @@ class Columns:
         def _move(self, stored: storage.Table) -> Snapshot: ...
 
     def add_column(
-        self, path: str, type: Any, default: Any = None, nullable: bool = True, *, first: bool = False, after: str | None = None
-    ) -> Snapshot:  # fmt: skip
+        self,
+        path: str,
+        type: Any,
+        default: Any = None,
+        nullable: bool = True,
+        *,
+        first: bool = False,
+        after: str | None = None,
+    ) -> Snapshot:
         """A new column, last unless told otherwise. ``type``: Spark SQL's name of it, or a pa.DataType.
 
-        ``default`` is what rows hold that are there already; blocks full of it are skipped like any other. Raises SchemaError.
-        """
+        ``default`` is what rows hold that are there already; blocks full of it are skipped like any other. Raises
+        SchemaError."""
         kind = _type(type)
         place = _place(first, after)
         step = partial(storage.add_column, path=path, type=kind, default=default, nullable=nullable, after=place)
         return self._evolve(step, "add column", path)
 
     def drop_column(self, path: str, indexes: Literal["refuse", "drop"] = "refuse") -> Snapshot:
-        """Forget a column; older snapshots keep it. Raises DefinitionError for indexes on it, unless these are to be dropped.
+        """Forget a column; older snapshots keep it. Raises DefinitionError for indexes on it, unless these are to be
+        dropped.
 
         Raises SchemaError for a column that rows are clustered by, and for the last one.
         """
@@ -66,19 +74,19 @@ class Columns:
         return self._evolve(partial(storage.move_column, path=path, after=place), "move column", path)
 
     def change_type(self, path: str, type: Any, indexes: Literal["refuse", "drop", "rebuild"] = "refuse") -> Snapshot:
-        """Widen a column's type; old blocks are widened as they are read. Raises SchemaError saying to which types it can be.
+        """Widen a column's type; old blocks are widened as they are read. Raises SchemaError saying to which types it
+        can be.
 
-        What indexes know of the old type is of no use: they are refused with DefinitionError, dropped, or rebuilt at once.
-        """
+        What indexes know of the old type is of no use: they are refused with DefinitionError, dropped, or rebuilt at
+        once."""
         step = partial(storage.change_type, path=path, type=_type(type))
         return self._evolve(step, "change type", path, indexes)
 
     def key_by(self, columns: Sequence[str] | None) -> Snapshot:
         """Say which columns identify a row, or none for None; nothing sees to it that they do. Only metadata changes.
 
-        ``changes`` tells updates as pairs by them, and ``merge`` matches rows by them, unless told otherwise. They may be renamed, and
-        are not dropped before another key is chosen. Raises InputError, SchemaError, Conflict.
-        """
+        ``changes`` tells updates as pairs by them, and ``merge`` matches rows by them, unless told otherwise. They may
+        be renamed, and are not dropped before another key is chosen. Raises InputError, SchemaError, Conflict."""
         chosen = tuple(columns or ())
         self._writable()
         self.refresh()
@@ -86,7 +94,9 @@ class Columns:
         return self._move(self.stored.transaction().key_by(chosen).commit(summary={"columns": list(chosen)}))
 
     def _evolve(self, step: Step, operation: str, path: str, indexes: str | None = None) -> Snapshot:
-        """Commit a step; ``indexes``: what is to become of those on this column, where the step is none of their kind."""
+        """Commit a step; ``indexes``: what is to become of those on this column, where the step is none of their
+        kind.
+        """
         self._writable()
         self.refresh()
         if step(self.snapshot) is self.snapshot:

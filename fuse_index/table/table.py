@@ -81,7 +81,7 @@ class Table(History, Columns, Mutations, Compaction, Changing, ClusterKeys, Recl
 
     def append(
         self, data: Any, application: tuple[str, int] | None = None, *, strict: bool = False, evolve: bool = False
-    ) -> Snapshot:  # fmt: skip
+    ) -> Snapshot:
         """Add rows, indexed as they are written, in one commit; nothing happens if there are none.
 
         By a clustering key they are sorted, as many at a time as the property ``sort_bytes`` (256 MiB) allows.
@@ -89,9 +89,8 @@ class Table(History, Columns, Mutations, Compaction, Changing, ClusterKeys, Recl
         ``data``: a pa.Table, RecordBatchReader, pandas DataFrame or Parquet path(s), with the table's columns by name.
         ``application``: (id, version) of a writer that wants each version written once. ``strict``: an index that fails
         on a block raises IndexFault, instead of leaving it out with a PluginWarning. ``evolve``: columns that the table
-        lacks are added, NULL in all older rows. Raises InputError, SchemaError naming the column that does not fit, Conflict,
-        CommitUnknown and other StorageErrors.
-        """
+        lacks are added, NULL in all older rows. Raises InputError, SchemaError naming the column that does not fit,
+        Conflict, CommitUnknown and other StorageErrors."""
         self._writable()
         building = builders(self.snapshot, self.host, strict)
         coming = arrow_input.batches(data, self.schema)
@@ -108,9 +107,13 @@ class Table(History, Columns, Mutations, Compaction, Changing, ClusterKeys, Recl
         return self._move(transaction.append(staged).commit("append", application=application))
 
     def scan(
-        self, where: str | Predicate | None = None, columns: Sequence[str] | None = None, limit: int | None = None, indexes: bool = True,
+        self,
+        where: str | Predicate | None = None,
+        columns: Sequence[str] | None = None,
+        limit: int | None = None,
+        indexes: bool = True,
         strict: bool = False,
-    ) -> Scan:  # fmt: skip
+    ) -> Scan:
         """Matching rows, read when asked for. ``where``: Spark SQL; ``indexes=False`` reads every block.
 
         Raises WhereError showing the place, SchemaError naming near columns; ``strict`` raises IndexFault for an index
@@ -122,15 +125,21 @@ class Table(History, Columns, Mutations, Compaction, Changing, ClusterKeys, Recl
         return Scan(self._plan(where, indexes, strict), names, self.host.functions, limit)
 
     def search(
-        self, columns: str | Sequence[str], query: str, limit: int = 10, where: str | Predicate | None = None,
-        select: Sequence[str] | None = None, options: str | None = None, highlight: tuple[str, str] | None = None,
-    ) -> pa.Table:  # fmt: skip
+        self,
+        columns: str | Sequence[str],
+        query: str,
+        limit: int = 10,
+        where: str | Predicate | None = None,
+        select: Sequence[str] | None = None,
+        options: str | None = None,
+        highlight: tuple[str, str] | None = None,
+    ) -> pa.Table:
         """The best rows for a query, best first, with their ``_score``: from indexes that rank, such as ``full_text``.
 
-        Of several ``columns`` the scores are added. ``where`` leaves rows out and changes no score; ``select``: the columns
-        wanted, by default all; ``options``: of the index's function; ``highlight``: signs before and after what matches, in a
-        column ``_highlight`` of the first column's text. Raises DefinitionError where no index ranks, and as ``scan`` does.
-        """
+        Of several ``columns`` the scores are added. ``where`` leaves rows out and changes no score; ``select``: the
+        columns wanted, by default all; ``options``: of the index's function; ``highlight``: signs before and after what
+        matches, in a column ``_highlight`` of the first column's text. Raises DefinitionError where no index ranks, and
+        as ``scan`` does."""
         if limit < 0:
             raise InputError(f"limit={limit!r}: give a number of rows")
         names = tuple(self.schema.names) if select is None else self._columns(select)
@@ -139,18 +148,23 @@ class Table(History, Columns, Mutations, Compaction, Changing, ClusterKeys, Recl
         terms = [Column((field.name,), field.type) for field in found]
         return search(
             self.stored, self.host, self.context, terms, query, options, limit, self._predicate(where), names, highlight
-        )  # fmt: skip
+        )
 
     def aggregate(
-        self, group_by: Sequence[str], aggregates: Sequence[str], where: str | Predicate | None = None, indexes: bool = True,
+        self,
+        group_by: Sequence[str],
+        aggregates: Sequence[str],
+        where: str | Predicate | None = None,
+        indexes: bool = True,
         strict: bool = False,
-    ) -> pa.Table:  # fmt: skip
-        """One row for each combination of values of ``group_by``, without any of those for all rows, as Spark would have it.
+    ) -> pa.Table:
+        """One row for each combination of values of ``group_by``, without any of those for all rows, as Spark would
+        have it.
 
-        ``group_by``: columns, or terms such as ``date_trunc('day', ts)``; ``aggregates``: ``count(*)``, or count, sum, min, max,
-        avg, hll_sketch_agg or hll_union_agg of a term. Columns are named as they are asked for. Statistics and indexes that keep aggregates
-        answer what they can, other rows are read. Raises WhereError, OpaqueError for what only Spark can evaluate, and as ``scan`` does.
-        """
+        ``group_by``: columns, or terms such as ``date_trunc('day', ts)``; ``aggregates``: ``count(*)``, or count, sum,
+        min, max, avg, hll_sketch_agg or hll_union_agg of a term. Columns are named as they are asked for. Statistics
+        and indexes that keep aggregates answer what they can, other rows are read. Raises WhereError, OpaqueError for
+        what only Spark can evaluate, and as ``scan`` does."""
         found = self._answer(group_by, aggregates, where, indexes, strict)
         try:
             return found.table([*group_by, *aggregates], self.host.functions)
@@ -159,24 +173,37 @@ class Table(History, Columns, Mutations, Compaction, Changing, ClusterKeys, Recl
 
     def explain(
         self, where: str | Predicate | None = None, group_by: Sequence[str] = (), aggregates: Sequence[str] = ()
-    ) -> Explanation:  # fmt: skip
-        """What a scan would read, or with ``aggregates`` what ``aggregate`` would; which index removed how much, and why no other could."""
+    ) -> Explanation:
+        """What a scan would read, or with ``aggregates`` what ``aggregate`` would; which index removed how much, and
+        why no other could.
+        """
         if aggregates or group_by:
             return self._answer(group_by, aggregates, where, True, False).explanation
         return self._plan(where, True, False).explanation
 
     def _answer(
-        self, group_by: Sequence[str], aggregates: Sequence[str], where: str | Predicate | None, indexes: bool, strict: bool
-    ) -> Answer:  # fmt: skip
-        if twice := [text for place, text in enumerate([*group_by, *aggregates]) if text in [*group_by, *aggregates][:place]]:
+        self,
+        group_by: Sequence[str],
+        aggregates: Sequence[str],
+        where: str | Predicate | None,
+        indexes: bool,
+        strict: bool,
+    ) -> Answer:
+        if twice := [
+            text for place, text in enumerate([*group_by, *aggregates]) if text in [*group_by, *aggregates][:place]
+        ]:
             raise InputError(f"{twice[0]!r} is asked for twice: name it once")
         from fuse_index.sql.parser import parse_aggregate  # the SQL parser takes a while to import
 
         schema, functions = self.snapshot.schema, self.host.functions
         groups = tuple(read_term(text, schema, self.host, self.context) for text in group_by)
-        asked = Aggregation(groups, tuple(parse_aggregate(text, schema, self.context, functions) for text in aggregates))
+        asked = Aggregation(
+            groups, tuple(parse_aggregate(text, schema, self.context, functions) for text in aggregates)
+        )
         try:
-            return answer(self.stored, asked, self._predicate(where), self.host, self.context, indexes=indexes, strict=strict)
+            return answer(
+                self.stored, asked, self._predicate(where), self.host, self.context, indexes=indexes, strict=strict
+            )
         except Unaggregatable as refusal:
             raise InputError(f"{titled(asked)}: {refusal}") from refusal
 
@@ -200,7 +227,9 @@ class Table(History, Columns, Mutations, Compaction, Changing, ClusterKeys, Recl
 
     # --- indexes ----------------------------------------------------------------------------------------------
 
-    def create_index(self, name: str, kind: str, columns: Sequence[str], build: bool = True, **options: Any) -> Snapshot:
+    def create_index(
+        self, name: str, kind: str, columns: Sequence[str], build: bool = True, **options: Any
+    ) -> Snapshot:
         """Define an index, and with ``build`` index the blocks that are there. New blocks are indexed as they come.
 
         ``columns``: names, or terms such as ``lower(email)``. Raises DefinitionError or WhereError for what cannot be,
@@ -220,20 +249,25 @@ class Table(History, Columns, Mutations, Compaction, Changing, ClusterKeys, Recl
     ) -> Snapshot:
         """Index the blocks that an index lacks, and only those; without a name, of every index that can be used here.
 
-        ``progress`` is told how many blocks are done, and of how many. ``strict`` as in ``append``. Raises DefinitionError,
-        BuildError, StorageError.
-        """
+        ``progress`` is told how many blocks are done, and of how many. ``strict`` as in ``append``. Raises
+        DefinitionError, BuildError, StorageError."""
         self._writable()
         self.refresh()
         for definition in [self._definition(name)] if name is not None else self._definitions():
             self._move(build_index.refresh(self.stored, definition, self.host, processes, progress, strict=strict))
         return self.snapshot
 
-    def rebuild_index(self, name: str, processes: int = 1, progress: Progress | None = None, *, strict: bool = False) -> Snapshot:
-        """Index every block anew, with the kind as it is installed; no row is rewritten. Raises as ``refresh_index``."""
+    def rebuild_index(
+        self, name: str, processes: int = 1, progress: Progress | None = None, *, strict: bool = False
+    ) -> Snapshot:
+        """Index every block anew, with the kind as it is installed; no row is rewritten. Raises as
+        ``refresh_index``.
+        """
         self._writable()
         self.refresh()
-        return self._move(build_index.rebuild(self.stored, self._found(name), self.host, processes, progress, strict=strict))
+        return self._move(
+            build_index.rebuild(self.stored, self._found(name), self.host, processes, progress, strict=strict)
+        )
 
     def index_tasks(self, name: str, rebuild: bool = False, processes: int = 1) -> list[build_index.Task]:
         """What ``refresh_index`` or ``rebuild_index`` would do, for others to run and commit. Raises as they do."""
@@ -251,7 +285,9 @@ class Table(History, Columns, Mutations, Compaction, Changing, ClusterKeys, Recl
         return self._move(self.stored.transaction().undefine(name).commit("drop index", summary={"index": name}))
 
     def verify_index(self, name: str, blocks: int = 16, seed: int = 0) -> Verification:
-        """Judge an index anew, by the oracle, on up to so many blocks; and every byte of its payloads by its checksum."""
+        """Judge an index anew, by the oracle, on up to so many blocks; and every byte of its payloads by its
+        checksum.
+        """
         return verify(self.stored, self._definition(name), self.host, blocks, seed)
 
     def indexes(self) -> pa.Table:
@@ -281,14 +317,20 @@ class Table(History, Columns, Mutations, Compaction, Changing, ClusterKeys, Recl
             if found.name == name:
                 return found
         near = difflib.get_close_matches(name, self.snapshot.definitions, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"the table has {', '.join(self.snapshot.definitions) or 'none'}"
+        hint = (
+            f"did you mean {near[0]!r}?" if near else f"the table has {', '.join(self.snapshot.definitions) or 'none'}"
+        )
         raise DefinitionError(f"no index {name!r}: {hint}")
 
     def _writable(self) -> None:
         if self.pinned:
-            raise ReadOnly(f"this handle reads snapshot {self.snapshot.id} as it was: open the table without at= to change it")
+            raise ReadOnly(
+                f"this handle reads snapshot {self.snapshot.id} as it was: open the table without at= to change it"
+            )
         if isinstance(self.stored.store, storage.ReadOnlyStore):
-            raise ReadOnly(f"{self.stored.store.url} was opened to be read only: open it without read_only to change it")
+            raise ReadOnly(
+                f"{self.stored.store.url} was opened to be read only: open it without read_only to change it"
+            )
 
     def _move(self, stored: storage.Table) -> Snapshot:
         self.stored = stored

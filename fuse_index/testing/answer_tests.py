@@ -58,7 +58,11 @@ class AnswerTests(KindTests):
     def asked(self) -> Iterator[_Trial]:
         assert self.requests, f"{type(self).__name__} must give requests to test"
         for subject in self.subjects():
-            small = [(row,) for row in (*self.rows(self.columns(subject)[0]), None)] if len(self.columns(subject)) == 1 else []
+            small = (
+                [(row,) for row in (*self.rows(self.columns(subject)[0]), None)]
+                if len(self.columns(subject)) == 1
+                else []
+            )
             blocks = [[self.many_rows(subject, 30, 10 * block + zone) for zone in range(2)] for block in range(3)]
             if small:
                 blocks.append([self.table(subject, small)])
@@ -89,7 +93,9 @@ class _Trial:
 
     def rows_state(self, rows: pa.Table) -> pa.Table:
         subject = self.shelf.subject
-        return state_of(self.request, lambda term: evaluate_term(term, rows, subject.context, subject.functions), rows.num_rows)
+        return state_of(
+            self.request, lambda term: evaluate_term(term, rows, subject.context, subject.functions), rows.num_rows
+        )
 
     def check(self, states: Sequence[pa.Table]) -> None:
         assert comparable(self.request, merge(self.request, states)) == comparable(self.request, self.expected)

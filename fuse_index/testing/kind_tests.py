@@ -64,7 +64,9 @@ class KindTests:
     def columns(self, subject: Subject) -> list[Column]:
         """The columns that the inputs are made of."""
         found = list(dict.fromkeys(column for given in subject.inputs for column in columns_of(given.term)))
-        assert all(len(column.path) == 1 for column in found), "put the kind on top-level columns: to it, a nested field is no different"
+        assert all(len(column.path) == 1 for column in found), (
+            "put the kind on top-level columns: to it, a nested field is no different"
+        )
         return found
 
     def table(self, subject: Subject, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
@@ -127,7 +129,9 @@ class KindTests:
             shelf = Shelf.of(subject, blocks)
 
             assert shelf.summaries is not None
-            assert shelf.summaries.nbytes <= self.summary_bytes, f"the summary of a block takes {shelf.summaries.nbytes} bytes"
+            assert shelf.summaries.nbytes <= self.summary_bytes, (
+                f"the summary of a block takes {shelf.summaries.nbytes} bytes"
+            )
             stored = sum(len(data) for data in shelf.files.data.values())
             assert stored <= self.payload_bytes * shelf.rows.num_rows, f"{stored} bytes for {shelf.rows.num_rows} rows"
 

@@ -1,4 +1,5 @@
-"""An index of a few blocks, in memory, made as the engine makes it: built, packed, sealed, and read with every byte checked.
+"""An index of a few blocks, in memory, made as the engine makes it: built, packed, sealed, and read with every byte
+checked.
 
 Sits where the planner's batches sit, between a kind and what it keeps. Judges nothing.
 """
@@ -60,7 +61,9 @@ class Files:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a payload lies: which file, how long that was when written, bytes between checksums, and which part of it."""
+    """Where a payload lies: which file, how long that was when written, bytes between checksums, and which part of
+    it.
+    """
 
     key: str
     length: int
@@ -95,7 +98,9 @@ class Shelf:
         bounds = np.linspace(0, len(blocks), min(packs, len(blocks)) + 1).astype(int)
         for number, (start, end) in enumerate(pairwise(bounds.tolist())):
             pack = subject.kind.pack(sidecars[start:end])
-            assert len(pack.summaries) == len(pack.spans) == end - start, "pack() must keep one summary and one span for each sidecar"
+            assert len(pack.summaries) == len(pack.spans) == end - start, (
+                "pack() must keep one summary and one span for each sidecar"
+            )
             key = f"pack-{number}"
             files[key] = seal(pack.data, pack.chunk)
             places += [None if span is None else Place(key, len(files[key]), pack.chunk, span) for span in pack.spans]
@@ -194,7 +199,11 @@ class Shelf:
         kind: Any = self.subject.kind
         made = [kind.roll_up(self.summaries.slice(group[0], len(group))) for group in groups]
         values = [None if one is None else one.as_py() for one in made]
-        type = self.summaries.type if all(one is None for one in made) else next(one.type for one in made if one is not None)
+        type = (
+            self.summaries.type
+            if all(one is None for one in made)
+            else next(one.type for one in made if one is not None)
+        )
         blocks = tuple([zone for unit in group for zone in self.blocks[unit]] for group in groups)
         return replace(self, blocks=blocks, summaries=pa.array(values, type), places=(None,) * len(groups), whole=True)
 
@@ -205,5 +214,7 @@ def build(subject: Subject, zones: Zones) -> Sidecar:
     offsets = np.append(0, np.cumsum([zone.num_rows for zone in zones])).astype(np.int64)
     sidecar = subject.kind.build(rows, offsets, subject.options)
     assert isinstance(sidecar, Sidecar), f"build() gave {type(sidecar).__name__}, not a Sidecar"
-    assert sidecar.payload is None or isinstance(sidecar.payload, bytes), f"the payload is {type(sidecar.payload).__name__}, not bytes"
+    assert sidecar.payload is None or isinstance(sidecar.payload, bytes), (
+        f"the payload is {type(sidecar.payload).__name__}, not bytes"
+    )
     return cast(Sidecar, pickle.loads(pickle.dumps(sidecar)))  # it may have been built in another process

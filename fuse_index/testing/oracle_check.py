@@ -64,7 +64,9 @@ class Trial:
         return ballot
 
     def judge(self, shelf: Shelf) -> Ballot | None:
-        """Put the leaf to the kind; AssertionError if any row is what the vote called impossible. None if it did not vote."""
+        """Put the leaf to the kind; AssertionError if any row is what the vote called impossible. None if it did not
+        vote.
+        """
         probe = self.compile()
         return self.verdict(shelf, self.vote(probe, shelf), probe) if isinstance(probe, Probe) else None
 

@@ -33,7 +33,7 @@ from fuse_index.predicate import (
     Predicate,
     StartsWith,
     Term,
-)  # fmt: skip
+)
 
 EXACT = Precision(prec=60)
 """Python rounds decimals to 28 digits, unless told."""
@@ -89,13 +89,33 @@ BYTES = Samples(
 )
 DATES = Samples(
     (date(1582, 10, 4), date(1970, 1, 1), date(1970, 1, 2), date(9999, 12, 31)),
-    (date(1, 1, 1), date(1582, 10, 4), date(1582, 10, 15), date(1969, 12, 31), date(1970, 1, 1), date(1970, 1, 2), date(9999, 12, 31)),
+    (
+        date(1, 1, 1),
+        date(1582, 10, 4),
+        date(1582, 10, 15),
+        date(1969, 12, 31),
+        date(1970, 1, 1),
+        date(1970, 1, 2),
+        date(9999, 12, 31),
+    ),
 )
 
 TYPES: tuple[pa.DataType, ...] = (
-    pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.decimal128(9, 2), pa.decimal128(38, 10),
-    pa.string(), pa.binary(), pa.date32(), pa.timestamp("us", "UTC"), pa.timestamp("us"),
-)  # fmt: skip
+    pa.bool_(),
+    pa.int8(),
+    pa.int16(),
+    pa.int32(),
+    pa.int64(),
+    pa.float32(),
+    pa.float64(),
+    pa.decimal128(9, 2),
+    pa.decimal128(38, 10),
+    pa.string(),
+    pa.binary(),
+    pa.date32(),
+    pa.timestamp("us", "UTC"),
+    pa.timestamp("us"),
+)
 """Every type that a column of a table may have, nested ones apart."""
 
 
@@ -120,7 +140,11 @@ def samples(type: pa.DataType) -> Samples:
 def blocks(rows: Sequence[tuple[Any, ...]]) -> list[list[list[tuple[Any, ...]]]]:
     """Every block of one row, of two rows in one zone, and of two zones of a row each."""
     pairs = list(product(rows, repeat=2))
-    return [[[row]] for row in rows] + [[[one, other]] for one, other in pairs] + [[[one], [other]] for one, other in pairs]
+    return (
+        [[[row]] for row in rows]
+        + [[[one, other]] for one, other in pairs]
+        + [[[one], [other]] for one, other in pairs]
+    )
 
 
 def leaves(term: Term, literals: Sequence[Any]) -> Iterator[Leaf]:
@@ -145,7 +169,9 @@ def _text_tests(term: Term, text: str) -> Iterator[Leaf]:
 
 
 def boxes(terms: Sequence[Term], literals: Sequence[Sequence[Any]]) -> Iterator[Box]:
-    """What AND groups say of one term, and of two together. ``literals[i]`` are values for ``terms[i]``; the middle ones are used."""
+    """What AND groups say of one term, and of two together. ``literals[i]`` are values for ``terms[i]``; the middle
+    ones are used.
+    """
     literals = [_middle(values) for values in literals]
     for term, values in zip(terms, literals, strict=True):
         for one, other in combinations([Literal(value, term.type) for value in values], 2):
@@ -153,7 +179,10 @@ def boxes(terms: Sequence[Term], literals: Sequence[Sequence[Any]]) -> Iterator[
                 yield from _boxed(group)
     for (first, ones), (second, others) in combinations(list(zip(terms, literals, strict=True)), 2):
         for left, right, operator in product(ones, others, PAIRED):
-            both = (Compare("=", first, Literal(left, first.type)), Compare(operator, second, Literal(right, second.type)))
+            both = (
+                Compare("=", first, Literal(left, first.type)),
+                Compare(operator, second, Literal(right, second.type)),
+            )
             yield from _boxed(And(both))
 
 

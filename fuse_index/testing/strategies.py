@@ -40,7 +40,10 @@ def _any(type: pa.DataType) -> Strategy:
         return st.dates()
     if is_.is_binary(type):
         return st.one_of(st.binary(max_size=5), st.binary(min_size=30, max_size=40))
-    return st.one_of(st.text(max_size=5), st.builds(lambda prefix, rest: prefix * 16 + rest, st.text(max_size=3), st.text(max_size=3)))
+    return st.one_of(
+        st.text(max_size=5),
+        st.builds(lambda prefix, rest: prefix * 16 + rest, st.text(max_size=3), st.text(max_size=3)),
+    )
 
 
 def blocks(rows: Strategy) -> Strategy:

@@ -15,12 +15,11 @@ SUITES = {Votes: VoteTests, Ranks: RankTests, Answers: AnswerTests}
 class IndexTests(VoteTests, RankTests, AnswerTests):
     """Inherit, name your kind, and it is tested.
 
-    ``index``: the kind. ``inputs``: what it is put on; by default a column of each type that it accepts. ``options``: an
-    instance of its Options, or their values by name. ``functions``: the boolean functions that its leaves call.
-    What rows hold (``rows``, ``drawn``), what they are compared with (``literals``) and which leaves are asked
-    (``leaves``) may be overridden: a kind on documents brings documents. A kind that ranks gives ``rankings`` and
-    ``scores``, one that answers gives ``requests`` and ``answer``.
-    """
+    ``index``: the kind. ``inputs``: what it is put on; by default a column of each type that it accepts. ``options``:
+    an instance of its Options, or their values by name. ``functions``: the boolean functions that its leaves call. What
+    rows hold (``rows``, ``drawn``), what they are compared with (``literals``) and which leaves are asked (``leaves``)
+    may be overridden: a kind on documents brings documents. A kind that ranks gives ``rankings`` and ``scores``, one
+    that answers gives ``requests`` and ``answer``."""
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         """Tests of protocols that the kind does not have are none of it."""

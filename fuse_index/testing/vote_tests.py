@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import islice, product
 from typing import Any
 
@@ -52,16 +53,25 @@ class VoteTests(KindTests):
     def test_no_vote_is_wrong_in_a_small_world(self) -> None:
         for subject in self.subjects():
             shelves = list(self.levels(Shelf.of(subject, self.zones(subject, self.small_world(subject)), packs=3)))
-            ballots = [ballot for trial in self.questions(subject) for shelf in shelves if (ballot := trial.judge(shelf)) is not None]
+            ballots = [
+                ballot
+                for trial in self.questions(subject)
+                for shelf in shelves
+                if (ballot := trial.judge(shelf)) is not None
+            ]
 
-            assert ballots, f"{subject.kind.name} refuses every question about {[str(one.type) for one in subject.inputs]}"
+            assert ballots, (
+                f"{subject.kind.name} refuses every question about {[str(one.type) for one in subject.inputs]}"
+            )
             if self.prunes:
                 assert any(rules_out(ballot) for ballot in ballots), f"{subject.kind.name} never rules anything out"
 
     def test_no_vote_is_wrong_in_a_wide_world(self) -> None:
         for subject in self.subjects():
             rows = st.tuples(*[st.none() | self.drawn(column) for column in self.columns(subject)])
-            repeated = st.lists(rows, min_size=1, max_size=6).flatmap(lambda pool: strategies.blocks(st.sampled_from(pool)))
+            repeated = st.lists(rows, min_size=1, max_size=6).flatmap(
+                lambda pool: strategies.blocks(st.sampled_from(pool))
+            )
             many_times(self.drawn_check(subject), repeated)
 
     def drawn_check(self, subject: Subject) -> Callable[[Any, st.DataObject], None]:
@@ -75,7 +85,9 @@ class VoteTests(KindTests):
 
     def test_no_vote_is_wrong_on_larger_blocks(self) -> None:
         for subject in self.subjects():
-            blocks = [[self.many_rows(subject, 700 + zone, 10 * block + zone) for zone in range(3)] for block in range(2)]
+            blocks = [
+                [self.many_rows(subject, 700 + zone, 10 * block + zone) for zone in range(3)] for block in range(2)
+            ]
             shelf = Shelf.of(subject, blocks)
             for trial in self.about(shelf, 40):
                 for level in self.levels(shelf):
@@ -108,7 +120,10 @@ class VoteTests(KindTests):
     def test_a_damaged_payload_is_an_error_or_does_no_harm(self) -> None:
         for subject in self.subjects():
             shelf = Shelf.of(subject, [[self.many_rows(subject, 60, seed)] for seed in range(3)])
-            damaged = [shelf.damaged(change) for change in damages(max((len(data) for data in shelf.files.data.values()), default=0))]
+            damaged = [
+                shelf.damaged(change)
+                for change in damages(max((len(data) for data in shelf.files.data.values()), default=0))
+            ]
             for trial in self.about(shelf, 6):
                 for broken in [*damaged, shelf.without_files()] if shelf.files.data else []:
                     self.judge_damaged(trial, broken)
@@ -135,21 +150,29 @@ class VoteTests(KindTests):
     # --- worlds -----------------------------------------------------------------------------------------------------
 
     def levels(self, shelf: Shelf) -> Iterator[Shelf]:
-        """The units that the kind is asked about: blocks; and, where it lives on statistics alone, zones and segments too."""
+        """The units that the kind is asked about: blocks; and, where it lives on statistics alone, zones and segments
+        too.
+        """
         yield shelf
         if shelf.subject.kind.implicit:
             yield Shelf.of(shelf.subject, [[zone] for zones in shelf.blocks for zone in zones])
-            yield Shelf.of(shelf.subject, [[zone for zones in shelf.blocks[i : i + 3] for zone in zones] for i in range(0, len(shelf), 3)])
+            yield Shelf.of(
+                shelf.subject,
+                [[zone for zones in shelf.blocks[i : i + 3] for zone in zones] for i in range(0, len(shelf), 3)],
+            )
 
     def drawn_trial(self, shelf: Shelf) -> st.SearchStrategy[Trial]:
         """A leaf or a box about values that are in the rows, or near them."""
         subject = shelf.subject
         near = [
-            st.lists(st.sampled_from(self.near(shelf, number)), min_size=2, max_size=3) for number in range(len(subject.inputs))
+            st.lists(st.sampled_from(self.near(shelf, number)), min_size=2, max_size=3)
+            for number in range(len(subject.inputs))
         ]
 
         def trials(literals: Sequence[Sequence[Any]]) -> list[Trial]:
-            asked: list[Leaf | Box] = [leaf for one, some in zip(subject.inputs, literals, strict=True) for leaf in self.leaves(one, some)]
+            asked: list[Leaf | Box] = [
+                leaf for one, some in zip(subject.inputs, literals, strict=True) for leaf in self.leaves(one, some)
+            ]
             asked += small_worlds.boxes([one.term for one in subject.inputs], literals)
             return [Trial(subject, leaf) for leaf in asked]
 
@@ -211,5 +234,12 @@ def damages(length: int) -> Iterator[Callable[[bytes], bytes]]:
     yield lambda data: data[:-1]
     yield lambda data: b""
     yield lambda data: bytes(len(data))
-    for place in np.unique(np.linspace(0, max(length - 1, 0), 24).astype(int)).tolist():
-        yield lambda data, place=place: data[:place] + bytes([data[place] ^ 0x10]) + data[place + 1 :] if place < len(data) else data  # type: ignore[misc]
+    for position in np.unique(np.linspace(0, max(length - 1, 0), 24).astype(int)).tolist():
+        yield partial(_flipped, position)
+
+
+def _flipped(position: int, data: bytes) -> bytes:
+    """The bytes with one bit flipped at ``position``; as they are if they are shorter."""
+    if position >= len(data):
+        return data
+    return data[:position] + bytes([data[position] ^ 0x10]) + data[position + 1 :]

@@ -57,7 +57,10 @@ class Overwrite:
         refuse_other_columns(self.staged, draft)
         winner = None if self.force else draft.since(lambda before, after: after.next_row_id > before.next_row_id)
         if winner is not None:
-            raise Conflict(f"rows that this overwrite has not seen were added by {winner}: read again, and decide again", str(winner))
+            raise Conflict(
+                f"rows that this overwrite has not seen were added by {winner}: read again, and decide again",
+                str(winner),
+            )
         removed = int(pc.sum(draft.rows.column("row_count")).as_py() or 0)
         if not removed and not self.staged:
             return
@@ -79,7 +82,9 @@ class Define:
     def apply(self, draft: Draft) -> None:
         if self.called in draft.definitions:
             if self.called in draft.base.definitions:
-                raise AlreadyExists(f"{draft.store.url} already has a definition {self.called!r}: drop it first, or choose another name")
+                raise AlreadyExists(
+                    f"{draft.store.url} already has a definition {self.called!r}: drop it first, or choose another name"
+                )
             winner = draft.since(lambda before, after: self.called in after.definitions)
             raise Conflict(f"a definition {self.called!r} was made by {winner}: choose another name", str(winner))
         draft.definitions[self.called] = dict(self.definition)
@@ -96,13 +101,19 @@ class Undefine:
     def apply(self, draft: Draft) -> None:
         was = draft.base.definitions.get(self.called)
         if was is None:
-            raise NotFound(f"{draft.store.url} has no definition {self.called!r}: it has {sorted(draft.base.definitions)}")
+            raise NotFound(
+                f"{draft.store.url} has no definition {self.called!r}: it has {sorted(draft.base.definitions)}"
+            )
         now = draft.definitions.get(self.called)
         if now is None:
             return  # somebody else did
         if now != was:
-            winner = draft.since(lambda before, after: after.definitions.get(self.called) != before.definitions.get(self.called))
-            raise Conflict(f"definition {self.called!r} was replaced by {winner}: look at it again before dropping it", str(winner))
+            winner = draft.since(
+                lambda before, after: after.definitions.get(self.called) != before.definitions.get(self.called)
+            )
+            raise Conflict(
+                f"definition {self.called!r} was replaced by {winner}: look at it again before dropping it", str(winner)
+            )
         del draft.definitions[self.called]
         draft.changed = True
 
@@ -123,11 +134,19 @@ class Restore:
             return
         if (winner := draft.since(lambda before, after: not _same_but_for_indexed(before, after))) is not None:
             raise Conflict(f"the table was changed by {winner}: look at it again before it is replaced", str(winner))
-        names = {id: tuple(dict.fromkeys([*head.names.get(id, ()), *old.names.get(id, ())])) for id in {*head.names, *old.names}}
+        names = {
+            id: tuple(dict.fromkeys([*head.names.get(id, ()), *old.names.get(id, ())]))
+            for id in {*head.names, *old.names}
+        }
         draft.shape = replace(
-            head, schema_id=old.schema_id, schemas={**head.schemas, **old.schemas}, names=names, cluster_ids=old.cluster_ids,
-            last_column_id=max(head.last_column_id, old.last_column_id), properties=old.properties,
-        )  # fmt: skip
+            head,
+            schema_id=old.schema_id,
+            schemas={**head.schemas, **old.schemas},
+            names=names,
+            cluster_ids=old.cluster_ids,
+            last_column_id=max(head.last_column_id, old.last_column_id),
+            properties=old.properties,
+        )
         draft.rows, draft.definitions = read_list(draft.store, old), dict(old.definitions)
         draft.next_row_id = max(head.next_row_id, old.next_row_id)
         draft.summary["restored"] = old.id
@@ -137,7 +156,16 @@ class Restore:
 
 def _same_but_for_indexed(before: Snapshot, after: Snapshot) -> bool:
     """Whether a commit changed nothing but what indexes know."""
-    parts = ("row_count", "next_row_id", "block_count", "schema_id", "schemas", "definitions", "properties", "cluster_ids")
+    parts = (
+        "row_count",
+        "next_row_id",
+        "block_count",
+        "schema_id",
+        "schemas",
+        "definitions",
+        "properties",
+        "cluster_ids",
+    )
     return all(getattr(before, part) == getattr(after, part) for part in parts)
 
 
@@ -162,11 +190,15 @@ class Evolve:
     name: str = "evolve"
 
     def apply(self, draft: Draft) -> None:
-        winner = draft.since(lambda before, after: before.schemas != after.schemas or before.schema_id != after.schema_id)
+        winner = draft.since(
+            lambda before, after: before.schemas != after.schemas or before.schema_id != after.schema_id
+        )
         if winner is None and self.indexed:
             winner = draft.since(lambda before, after: before.definitions != after.definitions)
         if winner is not None:
-            raise Conflict(f"columns or indexes were changed by {winner}: look at them again before changing more", str(winner))
+            raise Conflict(
+                f"columns or indexes were changed by {winner}: look at them again before changing more", str(winner)
+            )
         evolved = self.step(draft.shape)
         draft.changed = draft.changed or evolved is not draft.shape
         draft.shape = evolved
@@ -189,7 +221,9 @@ class Choose:
             return [getattr(found, part) for part in ("schema_id", "schemas", *self.parts)]
 
         if winner := draft.since(lambda before, after: seen(before) != seen(after)):
-            raise Conflict(f"columns or the {self.told} were changed by {winner}: look at them again before choosing", str(winner))
+            raise Conflict(
+                f"columns or the {self.told} were changed by {winner}: look at them again before choosing", str(winner)
+            )
         made = self.step(draft.shape)
         draft.changed = draft.changed or made is not draft.shape
         draft.shape = made

@@ -1,7 +1,7 @@
 """What an index knows of blocks, brought to where these are by now.
 
-An index is built beside writers, who merge segments and replace blocks meanwhile. Knows nothing of how sidecars are built.
-"""
+An index is built beside writers, who merge segments and replace blocks meanwhile. Knows nothing of how sidecars are
+built."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ class Attach:
             return
         known = set(draft.base_rows.column("id").to_pylist())
         if strange := sorted(set(self.staged) - known):
-            raise NotFound(f"{draft.store.url}: segment {strange[0]} is not in snapshot {draft.base.id}, which this transaction began at")
+            raise NotFound(
+                f"{draft.store.url}: segment {strange[0]} is not in snapshot {draft.base.id}, which "
+                f"this transaction began at"
+            )
         rows = [draft.rows.slice(number, 1) for number in range(len(draft.rows))]
         present = {row.column("id")[0].as_py(): number for number, row in enumerate(rows)}
         stayed = [id for id in self.staged if id in present]

@@ -31,9 +31,8 @@ class Draft:
     """The next snapshot in the making: that of ``head``, and what the changes make of it.
 
     ``base``: the snapshot that the changes were decided on. ``shape``: as the head, but for what changes made of its
-    columns, cluster key and properties. ``rows``: rows of the list of segments, in order. ``same_rows``: whether the changes
-    leave the table's rows what they were.
-    """
+    columns, cluster key and properties. ``rows``: rows of the list of segments, in order. ``same_rows``: whether the
+    changes leave the table's rows what they were."""
 
     store: Store
     base: Snapshot
@@ -61,7 +60,9 @@ class Draft:
 
     @property
     def same_columns(self) -> bool:
-        """Whether a column id means the same at the head as at the base; not where another branch's history took over."""
+        """Whether a column id means the same at the head as at the base; not where another branch's history took
+        over.
+        """
         now = self.head.schemas
         return all(now.get(id, schema) == schema for id, schema in self.base.schemas.items())
 
@@ -96,7 +97,10 @@ class Draft:
             row = _with(unpacked_row(segment.row), "first_row_id", self.next_row_id)
             rows.append(_with(row, "added_by", self.head.sequence + 1))
             self.next_row_id += segment.row_count
-        for name, counts in (("added_rows", [one.row_count for one in staged]), ("added_blocks", [one.block_count for one in staged])):
+        for name, counts in (
+            ("added_rows", [one.row_count for one in staged]),
+            ("added_blocks", [one.block_count for one in staged]),
+        ):
             self.summary[name] = self.summary.get(name, 0) + sum(counts)
         return rows
 
@@ -104,7 +108,9 @@ class Draft:
         known = set(self.rows.column("id").to_pylist())
         for segment in staged:
             if segment.id in known:
-                raise AlreadyExists(f"segment {segment.id} is in {self.store.url} already: its rows would be there twice")
+                raise AlreadyExists(
+                    f"segment {segment.id} is in {self.store.url} already: its rows would be there twice"
+                )
             known.add(segment.id)
 
     def merge_small(self) -> None:

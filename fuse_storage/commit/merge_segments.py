@@ -144,7 +144,9 @@ class Merger:
         segment = created(self.store, segment_path(id), metadata_table.encode(blocks))
         added_by = pc.max(blocks.column("added_by")).as_py()
         zone_counts = np.asarray(pc.list_value_length(metadata_table.flat(every, "zone_rows")).to_numpy(), np.int64)
-        merged = segment_row(id, segment, self._zones(id, rows, _spread(zone_counts, chosen)), blocks, self.schema, added_by)
+        merged = segment_row(
+            id, segment, self._zones(id, rows, _spread(zone_counts, chosen)), blocks, self.schema, added_by
+        )
         for key in self.keys:
             joined = self.joined(rows, key)
             kept = None if joined is None else joined.take(pa.array(chosen)).combine_chunks()
@@ -158,7 +160,10 @@ class Merger:
         counts = metadata_table.numbers(table, "row_count")
         first = pc.add(row.column("first_row_id")[0], pa.array(np.cumsum(counts) - counts))
         told = {"first_row_id": first, "added_by": row.column("added_by")[0]}
-        columns = {name: pc.coalesce(table.column(name), told[name]) if name in told else table.column(name) for name in BLOCK.names}
+        columns = {
+            name: pc.coalesce(table.column(name), told[name]) if name in told else table.column(name)
+            for name in BLOCK.names
+        }
         return pa.table(columns | statistics_columns(self.schema, table))
 
     def _zones(self, id: str, rows: pa.Table, chosen: Indices) -> Reference | None:
@@ -168,7 +173,11 @@ class Merger:
             if table is None:
                 return None  # zones only help to skip
             found.append(pa.table({"row_count": table.column("row_count")} | statistics_columns(self.schema, table)))
-        return created(self.store, zones_path(id), metadata_table.encode(pa.concat_tables(found).take(pa.array(chosen)).combine_chunks()))
+        return created(
+            self.store,
+            zones_path(id),
+            metadata_table.encode(pa.concat_tables(found).take(pa.array(chosen)).combine_chunks()),
+        )
 
     def joined(self, rows: pa.Table, key: str) -> pa.Table | None:
         """The ``_x`` rows of all these segments, one after the other; None if no block is indexed."""

@@ -1,8 +1,7 @@
 """Blocks that are replaced by others: what deletes, updates, merges and compactions come down to.
 
-A block goes and what was made of it comes into its place, so the order of rows is kept. Only segments that hold such blocks
-are written anew; what indexes know of the blocks that stay goes along with them.
-"""
+A block goes and what was made of it comes into its place, so the order of rows is kept. Only segments that hold such
+blocks are written anew; what indexes know of the blocks that stay goes along with them."""
 
 from __future__ import annotations
 
@@ -22,7 +21,9 @@ from fuse_storage.metadata.segment import MAX_BLOCKS, StagedSegment, listed, par
 from fuse_storage.metadata.snapshot import Snapshot
 
 Unseen = Callable[[str], Collection[str]]
-"""Told the id of a snapshot, says which of its blocks (by their ids) may hold rows that the change would have had to see."""
+"""Told the id of a snapshot, says which of its blocks (by their ids) may hold rows that the change would have had to
+see.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +38,9 @@ class Swap:
 class Rewrite:
     """Some blocks in place of others. ``staged`` hold the blocks that come, in the order of the swaps.
 
-    ``touched``: ids of the segments that the blocks were found in. ``unseen``: where rows were chosen by a condition; then
-    a later change of columns is a Conflict too, for the condition may mean something else. ``same_rows``: those that come are
-    those that go, in whatever order; the snapshot says so, and who follows the table passes over it.
-    """
+    ``touched``: ids of the segments that the blocks were found in. ``unseen``: where rows were chosen by a condition;
+    then a later change of columns is a Conflict too, for the condition may mean something else. ``same_rows``: those
+    that come are those that go, in whatever order; the snapshot says so, and who follows the table passes over it."""
 
     swaps: Sequence[Swap]
     staged: Sequence[StagedSegment]
@@ -64,9 +64,13 @@ class Rewrite:
         draft.rows = edits.rows()
         made = sum(segment.row_count for segment in self.staged)
         draft.summary["removed_blocks"] = sum(len(swap.removed) for swap in self.swaps)
-        removed = draft.summary["removed_rows"] = int(before + made - sum(metadata_table.numbers(draft.rows, "row_count")))
+        removed = draft.summary["removed_rows"] = int(
+            before + made - sum(metadata_table.numbers(draft.rows, "row_count"))
+        )
         if self.same_rows and made != removed:
-            raise StorageError(f"this {self.name} would put {made} rows in the place of {removed}: it was to keep them all")
+            raise StorageError(
+                f"this {self.name} would put {made} rows in the place of {removed}: it was to keep them all"
+            )
         draft.same_rows = draft.same_rows and self.same_rows
         draft.changed = True
         draft.merge_small()
@@ -82,7 +86,10 @@ class Rewrite:
                 return not gone <= _blocks(draft, read_list(draft.store, after), known).keys()
 
             winner = draft.since(lost)
-            raise Conflict(f"rows that this {self.name} read were replaced by {winner}: read them again, and decide again", str(winner))
+            raise Conflict(
+                f"rows that this {self.name} read were replaced by {winner}: read them again, and decide again",
+                str(winner),
+            )
         return places
 
     def _refuse_unseen(self, draft: Draft) -> None:
@@ -93,8 +100,13 @@ class Rewrite:
         new = set(_blocks(draft, draft.rows, known))
         new -= set(_blocks(draft, draft.base_rows, ())) if new else set()
         if new and (matter := new & set(self.unseen(draft.head.id))):
-            winner = draft.since(lambda _, after: bool(matter & _blocks(draft, read_list(draft.store, after), known).keys()))
-            raise Conflict(f"rows that this {self.name} has not seen were added by {winner}: read again, and decide again", str(winner))
+            winner = draft.since(
+                lambda _, after: bool(matter & _blocks(draft, read_list(draft.store, after), known).keys())
+            )
+            raise Conflict(
+                f"rows that this {self.name} has not seen were added by {winner}: read again, and decide again",
+                str(winner),
+            )
 
 
 def _blocks(draft: Draft, rows: pa.Table, known: Collection[str]) -> dict[str, tuple[int, int]]:
@@ -137,17 +149,27 @@ class _Edits:
         """The rows in place of a segment's, none if no block is left."""
         row = self.draft.rows.slice(number, 1)
         count = row.column("block_count")[0].as_py()
-        wanted: list[tuple[int, int]] = []  # 0 and the block's place in the segment, or 1 and its number among the staged
+        wanted: list[
+            tuple[int, int]
+        ] = []  # 0 and the block's place in the segment, or 1 and its number among the staged
         for place in range(count):
             wanted += [(1, block) for block in self.coming.get((number, place), ())]
             wanted += [] if place in self.gone[number] else [(0, place)]
         owners = np.searchsorted(starts, [block for kind, block in wanted if kind], side="right") - 1
         used = np.unique(owners).tolist()
         first = dict(
-            zip(used, count + metadata_table.offsets(np.array([self.staged[one].block_count for one in used], np.int64)), strict=False)
+            zip(
+                used,
+                count + metadata_table.offsets(np.array([self.staged[one].block_count for one in used], np.int64)),
+                strict=False,
+            )
         )
         coming = iter(owners.tolist())
-        blocks = [place if not kind else int(first[owner := next(coming)] + place - starts[owner]) for kind, place in wanted]
+        blocks = [
+            place if not kind else int(first[owner := next(coming)] + place - starts[owner]) for kind, place in wanted
+        ]
         rows = listed([row, *(new[one] for one in used)], self.draft.schema, self.draft.keys)
         merger = Merger(self.draft.store, self.draft.schema, self.draft.keys, self.draft.builders)
-        return [merger.rearranged(rows, np.array(blocks[at : at + MAX_BLOCKS])) for at in range(0, len(blocks), MAX_BLOCKS)]
+        return [
+            merger.rearranged(rows, np.array(blocks[at : at + MAX_BLOCKS])) for at in range(0, len(blocks), MAX_BLOCKS)
+        ]

@@ -1,9 +1,8 @@
 """Other columns for the same blocks: each step is a snapshot's columns as they would be, or a refusal that says why.
 
-No block is rewritten: a block keeps the schema it was written with, and readers fit its rows to the present one. So only
-what they can do is allowed: names and order at will, new columns with one value in all old rows, and types that hold every
-value of the old one, in the reading of Spark too.
-"""
+No block is rewritten: a block keeps the schema it was written with, and readers fit its rows to the present one. So
+only what they can do is allowed: names and order at will, new columns with one value in all old rows, and types that
+hold every value of the old one, in the reading of Spark too."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ MOST_ON_CURVE = 8
 
 def add_column(
     shape: Snapshot, path: str, type: pa.DataType, default: Any = None, nullable: bool = True, after: str | None = None
-) -> Snapshot:  # fmt: skip
+) -> Snapshot:
     """A new column, or with dots in ``path`` a new field of a struct; last, or ``after`` a sibling ("" is first).
 
     As for all steps, structs may be within arrays and maps: ``items.element.price``, ``prices.value.net``.
@@ -49,9 +48,13 @@ def add_column(
     """
     above, name = _split(shape.schema, path)
     if above and default is not None:
-        raise SchemaError(f"field {path!r} cannot have a default: Spark's reader fills only whole columns; leave it NULL")
+        raise SchemaError(
+            f"field {path!r} cannot have a default: Spark's reader fills only whole columns; leave it NULL"
+        )
     if not nullable and (default is None or above):
-        raise SchemaError(f"column {path!r} cannot be NOT NULL: the rows that are there have no value of it; give a default")
+        raise SchemaError(
+            f"column {path!r} cannot be NOT NULL: the rows that are there have no value of it; give a default"
+        )
     ids = iter(range(shape.last_column_id + 1, 1 << 31))
     (made,) = number([pa.field(name, type, nullable)], ids, _names_used(shape))
     if default is not None:
@@ -71,15 +74,26 @@ def drop_column(shape: Snapshot, path: str) -> Snapshot:
     """Without this column or field; blocks keep what they hold of it. Raises SchemaError."""
     field, (above, name) = shape.schema.find(path, inside=True), _split(shape.schema, path)
     if keys := [id for id in shape.cluster_ids if id in {part.id for part in field.walk()}]:
-        raise SchemaError(f"column {path!r} cannot be dropped: the table is clustered by {shape.schema.by_id(keys[0]).name!r}")
-    if any(name == "key" and is_.is_map(shape.schema.find(above[:at], inside=True).type) for at, name in enumerate(above) if at):
+        raise SchemaError(
+            f"column {path!r} cannot be dropped: the table is clustered by {shape.schema.by_id(keys[0]).name!r}"
+        )
+    if any(
+        name == "key" and is_.is_map(shape.schema.find(above[:at], inside=True).type)
+        for at, name in enumerate(above)
+        if at
+    ):
         raise SchemaError(f"{path!r} cannot be dropped: keys of a map that differ in it alone would become equal")
     if field.id in shape.key_ids:
-        raise SchemaError(f"column {path!r} cannot be dropped: it is of the table's key {list(shape.key)}; choose another key first")
+        raise SchemaError(
+            f"column {path!r} cannot be dropped: it is of the table's key {list(shape.key)}; choose another key first"
+        )
 
     def edit(siblings: Siblings) -> Siblings:
         if len(siblings) == 1:
-            raise SchemaError(f"{path!r} cannot be dropped: it is the last {'field of its struct' if above else 'column of the table'}")
+            raise SchemaError(
+                f"{path!r} cannot be dropped: it is the last "
+                f"{'field of its struct' if above else 'column of the table'}"
+            )
         return tuple(field for field in siblings if field.name != name)
 
     return _edited(shape, above, edit)
@@ -109,7 +123,9 @@ def move_column(shape: Snapshot, path: str, after: str) -> Snapshot:
 
 
 def change_type(shape: Snapshot, path: str, type: pa.DataType) -> Snapshot:
-    """Of a type that holds every value of the present one. Raises SchemaError saying to which types it can be changed."""
+    """Of a type that holds every value of the present one. Raises SchemaError saying to which types it can be
+    changed.
+    """
     field, above = shape.schema.find(path, inside=True), _above(shape.schema, path)
     wanted = types.stored(type, path)
     if wanted == field.type:
@@ -117,16 +133,23 @@ def change_type(shape: Snapshot, path: str, type: pa.DataType) -> Snapshot:
     if not widens(field.type, wanted):
         others = [types.name_of(one) for one in WIDER.get(field.type, ())] + _decimals(field.type)
         known = f"it can become {', '.join(others)}" if others else "types like it cannot be widened"
-        raise SchemaError(f"column {path!r} is {_called(field.type)} and cannot become {_called(wanted)} without rewriting it: {known}")
+        raise SchemaError(
+            f"column {path!r} is {_called(field.type)} and cannot become {_called(wanted)} "
+            f"without rewriting it: {known}"
+        )
     if field.id in shape.key_ids and not exact(wanted):
-        raise SchemaError(f"column {path!r} is of the table's key, and cannot become {_called(wanted)}: choose a type of exact values")
+        raise SchemaError(
+            f"column {path!r} is of the table's key, and cannot become {_called(wanted)}: choose a type of exact values"
+        )
     default = None if field.default is None else _default(field.default_scalar.cast(wanted).as_py(), field, wanted)
     changed = replace(field, type=wanted, type_changed=True, default=default)
     return _edited(shape, above, lambda siblings: tuple(changed if one.id == field.id else one for one in siblings))
 
 
 def cluster_by(shape: Snapshot, names: Sequence[str], method: str = "linear") -> Snapshot:
-    """With another clustering key, or without one; what is written already stays as it is. Raises SchemaError, InvalidArgument."""
+    """With another clustering key, or without one; what is written already stays as it is. Raises SchemaError,
+    InvalidArgument.
+    """
     ids = cluster_ids(shape.schema, names, method)
     told = {"cluster_method": method} if ids and method != CLUSTER_METHODS[0] else {}
     properties = {name: value for name, value in shape.properties.items() if name != "cluster_method"} | told
@@ -136,18 +159,24 @@ def cluster_by(shape: Snapshot, names: Sequence[str], method: str = "linear") ->
 
 
 def cluster_ids(schema: Schema, names: Sequence[str], method: str = "linear") -> tuple[int, ...]:
-    """The ids of the columns of a clustering key. Raises SchemaError for what cannot be in one, InvalidArgument for the method."""
+    """The ids of the columns of a clustering key. Raises SchemaError for what cannot be in one, InvalidArgument for the
+    method.
+    """
     if method not in CLUSTER_METHODS:
         raise InvalidArgument(f"rows cannot be clustered by method {method!r}: there are {', '.join(CLUSTER_METHODS)}")
     leaves = {leaf.id for _, leaf in schema.leaves()}
     fields = [schema.find(name) for name in names]
     for place, (name, field) in enumerate(zip(names, fields, strict=True)):
         if field.id not in leaves:
-            raise SchemaError(f"a table cannot be clustered by {name!r}, which is {field.type}: choose columns of plain types")
+            raise SchemaError(
+                f"a table cannot be clustered by {name!r}, which is {field.type}: choose columns of plain types"
+            )
         if field in fields[:place]:
             raise SchemaError(f"a table cannot be clustered by {name!r} twice: name it once")
     if method != CLUSTER_METHODS[0] and names and not 2 <= len(names) <= MOST_ON_CURVE:
-        raise InvalidArgument(f"a {method} curve goes through 2 to {MOST_ON_CURVE} columns, and there are {len(names)}: choose linear")
+        raise InvalidArgument(
+            f"a {method} curve goes through 2 to {MOST_ON_CURVE} columns, and there are {len(names)}: choose linear"
+        )
     return tuple(field.id for field in fields)
 
 
@@ -165,7 +194,9 @@ def key_ids(schema: Schema, names: Sequence[str]) -> tuple[int, ...]:
     fields = [schema.find([name]) for name in names]
     for place, field in enumerate(fields):
         if not exact(field.type):
-            raise SchemaError(f"column {field.name!r} is {_called(field.type)}, and no key: choose columns of exact, plain types")
+            raise SchemaError(
+                f"column {field.name!r} is {_called(field.type)}, and no key: choose columns of exact, plain types"
+            )
         if field in fields[:place]:
             raise SchemaError(f"a key cannot have column {field.name!r} twice: name it once")
     return tuple(field.id for field in fields)
@@ -188,7 +219,9 @@ def _edited(shape: Snapshot, above: Sequence[str], edit: Callable[[Siblings], Si
 def _within(fields: Siblings, above: Sequence[str], edit: Callable[[Siblings], Siblings]) -> Siblings:
     if not above:
         return edit(fields)
-    return tuple(_reassembled(one, _within(one.children, above[1:], edit)) if one.name == above[0] else one for one in fields)
+    return tuple(
+        _reassembled(one, _within(one.children, above[1:], edit)) if one.name == above[0] else one for one in fields
+    )
 
 
 def _reassembled(field: Field, children: Siblings) -> Field:
@@ -196,7 +229,9 @@ def _reassembled(field: Field, children: Siblings) -> Field:
 
 
 def _split(schema: Schema, path: str) -> tuple[tuple[str, ...], str]:
-    """The path of the struct that a field is in, empty for a column; and its name. Raises SchemaError for what is no struct."""
+    """The path of the struct that a field is in, empty for a column; and its name. Raises SchemaError for what is no
+    struct.
+    """
     above = _above(schema, path)
     if above and not is_.is_struct((parent := schema.find(above, inside=True)).type):
         parts = [".".join((*above, part.name)) for part in parent.children]
@@ -236,11 +271,15 @@ def _default(value: Any, field: Field, type: pa.DataType | None = None) -> Any:
     try:
         return types.encode_default(pa.scalar(value, kind).as_py())
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as problem:
-        raise SchemaError(f"{value!r} cannot be the default of column {field.name!r}, which is {_called(kind)}: {problem}") from problem
+        raise SchemaError(
+            f"{value!r} cannot be the default of column {field.name!r}, which is {_called(kind)}: {problem}"
+        ) from problem
 
 
 def widens(old: pa.DataType, new: pa.DataType) -> bool:
-    """Whether every value of the old type is one of the new type, for all readers; the same type does not widen itself."""
+    """Whether every value of the old type is one of the new type, for all readers; the same type does not widen
+    itself.
+    """
     if is_.is_decimal(new) and is_.is_decimal(old):
         return bool(new.scale >= old.scale and new.precision - new.scale >= old.precision - old.scale)
     if is_.is_decimal(new):

@@ -177,7 +177,9 @@ class SegmentWriter:
         if self._threads is None:
             self._threads = ThreadPoolExecutor(2, "fuse-write")
         id = new_id()
-        sidecars = [self._threads.submit(builder.build, rows.select(list(builder.columns)), zones) for builder in self.builders]
+        sidecars = [
+            self._threads.submit(builder.build, rows.select(list(builder.columns)), zones) for builder in self.builders
+        ]
         return _Job(id, self._threads.submit(self._store_block, id, rows), sidecars)
 
     def _store_block(self, id: str, rows: pa.Table) -> Layout:
@@ -201,7 +203,10 @@ class SegmentWriter:
         if not self._layouts:
             return
         id = new_id()
-        table, zones = block_rows(self._layouts, self.schema, self.level), zone_rows([layout for _, layout in self._layouts], self.schema)
+        table, zones = (
+            block_rows(self._layouts, self.schema, self.level),
+            zone_rows([layout for _, layout in self._layouts], self.schema),
+        )
         references = []
         for path, rows in ((segment_path(id), table), (zones_path(id), zones)):
             self._written.append(path)
@@ -209,7 +214,9 @@ class SegmentWriter:
         for writer in self._writers:
             writer.end_segment(id)
         rows_staged = sum(layout.row_count for _, layout in self._layouts)
-        self._staged.append((id, segment_row(id, references[0], references[1], table, self.schema), rows_staged, len(self._layouts)))
+        self._staged.append(
+            (id, segment_row(id, references[0], references[1], table, self.schema), rows_staged, len(self._layouts))
+        )
         self._layouts = []
 
     def _close(self) -> None:

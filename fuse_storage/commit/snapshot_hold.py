@@ -1,8 +1,7 @@
 """Old snapshots held while they are made reachable again, and the notice that a vacuum is running.
 
-A vacuum first leaves a notice, then reads what leads to files, then deletes. Whoever holds a snapshot first tags it, then
-looks for notices. So one of the two always sees the other, and the one that holds gives way.
-"""
+A vacuum first leaves a notice, then reads what leads to files, then deletes. Whoever holds a snapshot first tags it,
+then looks for notices. So one of the two always sees the other, and the one that holds gives way."""
 
 from __future__ import annotations
 
@@ -36,7 +35,8 @@ def was_head(branch: Branch, entry: RefEntry, cutoff: datetime) -> bool:
 
 
 def hold(store: Store, branch: str, entry: RefEntry, tag: Tag) -> None:
-    """Make a tag of the snapshot that this entry made. Raises Conflict, without the tag, if a vacuum may be deleting it.
+    """Make a tag of the snapshot that this entry made. Raises Conflict, without the tag, if a vacuum may be deleting
+    it.
 
     Raises NotFound if one has, and as ``create_tag`` does.
     """
@@ -50,7 +50,9 @@ def hold(store: Store, branch: str, entry: RefEntry, tag: Tag) -> None:
 
 @contextmanager
 def held(store: Store, branch: str, entry: RefEntry) -> Iterator[None]:
-    """The snapshot that this entry made stays until the end of the block. Raises Conflict or NotFound as ``hold`` does."""
+    """The snapshot that this entry made stays until the end of the block. Raises Conflict or NotFound as ``hold``
+    does.
+    """
     assert entry.reference is not None
     assert entry.snapshot_id is not None
     now = datetime.now(UTC)
@@ -67,7 +69,10 @@ def _refuse_vacuumed(store: Store, branch: Branch, entry: RefEntry, tag: Tag) ->
         made = next(found.modified for found in store.list(FOLDER) if found.key == f"{FOLDER}/{tag.name}.json")
         for notice in notices:
             if made - notice.modified < 2 * LASTING and not was_head(branch, entry, _cutoff(store, notice)):
-                raise Conflict(f"a vacuum of {store.url} is running, and snapshot {tag.snapshot_id} is older than what it keeps: try later")
+                raise Conflict(
+                    f"a vacuum of {store.url} is running, and snapshot {tag.snapshot_id} is older than "
+                    f"what it keeps: try later"
+                )
     reference: Reference = tag.reference
     try:
         store.read(reference.path)

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from fuse_storage.table import Table
 
 MAX_WRITE_SECONDS = 24 * 3600
-"""How long a writer may take, unless the table's property ``max_write_seconds`` says otherwise: what is staged and older
-than that may be collected."""
+"""How long a writer may take, unless the table's property ``max_write_seconds`` says otherwise: what is staged and
+older than that may be collected."""
 KEY = re.compile(r"[0-9A-Za-z_]{1,64}")
 SHORTEST_WAIT, LONGEST_WAIT = 0.005, 1.0
 """Seconds between attempts: doubled each time, and drawn at random below that, so that writers do not march in step."""
@@ -51,8 +51,8 @@ SHORTEST_WAIT, LONGEST_WAIT = 0.005, 1.0
 class Transaction:
     """Changes to one table, to be committed together. ``table`` is what they were decided on. Used by one thread.
 
-    ``again``: the commit of this id may have been made already, by a task that died before it could tell; then it stays one.
-    """
+    ``again``: the commit of this id may have been made already, by a task that died before it could tell; then it stays
+    one."""
 
     table: Table
     builders: Mapping[str, SidecarBuilder] = field(default_factory=dict)
@@ -74,9 +74,14 @@ class Transaction:
         return self._stage(Overwrite(tuple(staged), force), staged)
 
     def rewrite(
-        self, swaps: Sequence[Swap], staged: Sequence[StagedSegment], touched: Iterable[str], unseen: Unseen | None = None,
-        name: str = "rewrite", same_rows: bool = False,
-    ) -> Transaction:  # fmt: skip
+        self,
+        swaps: Sequence[Swap],
+        staged: Sequence[StagedSegment],
+        touched: Iterable[str],
+        unseen: Unseen | None = None,
+        name: str = "rewrite",
+        same_rows: bool = False,
+    ) -> Transaction:
         """Replace blocks by what a writer staged for them; see ``rewriting.Rewrite``."""
         return self._stage(Rewrite(tuple(swaps), tuple(staged), frozenset(touched), unseen, name, same_rows), staged)
 
@@ -87,7 +92,9 @@ class Transaction:
     def define(self, name: str, definition: Mapping[str, Any]) -> Transaction:
         """Add a definition: JSON-able, with a "key". Conflict if somebody else just made one of this name."""
         if not KEY.fullmatch(str(definition.get("key", ""))):
-            raise ValueError(f"the definition of {name!r} needs a 'key' of letters and digits, under which its sidecars are kept")
+            raise ValueError(
+                f"the definition of {name!r} needs a 'key' of letters and digits, under which its sidecars are kept"
+            )
         return self._stage(Define(name, json.loads(json.dumps(dict(definition)))))
 
     def undefine(self, name: str) -> Transaction:
@@ -109,16 +116,23 @@ class Transaction:
 
     def key_by(self, columns: Sequence[str]) -> Transaction:
         """Say which columns identify a row; none do, without columns."""
-        return self._stage(Choose(partial(schema_evolution.key_by, names=tuple(columns)), "key", ("key_ids",), "key by"))
+        return self._stage(
+            Choose(partial(schema_evolution.key_by, names=tuple(columns)), "key", ("key_ids",), "key by")
+        )
 
     def restore(self, old: Snapshot) -> Transaction:
-        """Make the table what it was at ``old``: rows, columns, indexes. Conflict if somebody changed it since it was read."""
+        """Make the table what it was at ``old``: rows, columns, indexes. Conflict if somebody changed it since it was
+        read.
+        """
         return self._stage(Restore(old))
 
     def commit(
-        self, operation: str | None = None, application: tuple[str, int] | None = None, timeout: float = 60.0,
+        self,
+        operation: str | None = None,
+        application: tuple[str, int] | None = None,
+        timeout: float = 60.0,
         summary: Mapping[str, Any] | None = None,
-    ) -> Table:  # fmt: skip
+    ) -> Table:
         """Make the changes visible; the table as they left it. If they change nothing, nothing is committed.
 
         ``application`` (id, version): commits only if this application has not committed this version or a later one.
@@ -150,7 +164,9 @@ class Transaction:
                 return head.moved(entry, snapshot)
             head = head.refresh()
             if time.monotonic() > deadline:
-                raise Conflict(f"others were faster for {timeout:g} s, the last of them {head.entry}: try again", str(head.entry))
+                raise Conflict(
+                    f"others were faster for {timeout:g} s, the last of them {head.entry}: try again", str(head.entry)
+                )
             time.sleep(random.uniform(0, wait))
             wait = min(wait * 2, LONGEST_WAIT)
 
@@ -162,7 +178,9 @@ class Transaction:
     def _refuse_late(self, head: Snapshot) -> None:
         limit = timedelta(seconds=float(head.properties.get("max_write_seconds", MAX_WRITE_SECONDS)))
         if self._started and (took := datetime.now(UTC) - min(self._started)) > limit:
-            raise Expired(f"writing took {took}, and the property max_write_seconds allows {limit}: write the rows again")
+            raise Expired(
+                f"writing took {took}, and the property max_write_seconds allows {limit}: write the rows again"
+            )
 
     def _land(self, branch: Branch, entry: RefEntry, deadline: float) -> bool:
         """Whether the entry is the branch's now. Raises CommitUnknown if the store cannot tell."""
@@ -186,7 +204,10 @@ class _Attempt:
         """Write list and snapshot for the next entry after this head; None if there is nothing to change."""
         now, base = head.snapshot, self.transaction.table.snapshot
         now.refuse_writing()
-        if self.application is not None and now.applications.get(self.application[0], self.application[1] - 1) >= self.application[1]:
+        if (
+            self.application is not None
+            and now.applications.get(self.application[0], self.application[1] - 1) >= self.application[1]
+        ):
             return None
         draft = Draft(head.store, base, now, head.since(base), self.transaction.builders, self.transaction._merges)
         for change in self.transaction._changes:
@@ -204,15 +225,32 @@ class _Attempt:
         applications = dict(now.applications) | (dict([self.application]) if self.application else {})
         timestamp = next_timestamp(head.entry.timestamp)
         snapshot = Snapshot(
-            id=id, sequence=now.sequence + 1, branch=head.branch, commit_id=self.transaction.commit_id, parent=now.id,
-            timestamp=timestamp, operation=self.operation, schema_id=made.schema_id, schemas=made.schemas,
-            last_column_id=made.last_column_id, names=made.names, cluster_ids=made.cluster_ids, properties=made.properties,
-            definitions=draft.definitions, applications=applications, summary={**draft.summary, **self.summary},
-            row_count=_total(rows, "row_count"), block_count=_total(rows, "block_count"), segment_count=len(rows),
-            bytes=_total(rows, "size"), next_row_id=draft.next_row_id,
-            same_rows=draft.same_rows, segments=Reference.of(path, data) if data else None,
-            reader_features=now.reader_features, writer_features=now.writer_features,
-        )  # fmt: skip
+            id=id,
+            sequence=now.sequence + 1,
+            branch=head.branch,
+            commit_id=self.transaction.commit_id,
+            parent=now.id,
+            timestamp=timestamp,
+            operation=self.operation,
+            schema_id=made.schema_id,
+            schemas=made.schemas,
+            last_column_id=made.last_column_id,
+            names=made.names,
+            cluster_ids=made.cluster_ids,
+            properties=made.properties,
+            definitions=draft.definitions,
+            applications=applications,
+            summary={**draft.summary, **self.summary},
+            row_count=_total(rows, "row_count"),
+            block_count=_total(rows, "block_count"),
+            segment_count=len(rows),
+            bytes=_total(rows, "size"),
+            next_row_id=draft.next_row_id,
+            same_rows=draft.same_rows,
+            segments=Reference.of(path, data) if data else None,
+            reader_features=now.reader_features,
+            writer_features=now.writer_features,
+        )
         with ThreadPoolExecutor(1, "fuse-commit") as thread:  # neither waits for the other: nobody sees them yet
             listed = thread.submit(store.create, path, data) if data else None
             entry = publish(store, snapshot, head.entry)
@@ -229,7 +267,9 @@ def publish(store: Any, snapshot: Snapshot, parent: RefEntry | None) -> RefEntry
     """Write the snapshot; the entry that would make it visible."""
     reference: Reference = created(store, snapshot.path, snapshot.encode())
     before, made = None if parent is None else parent.commit_id, snapshot
-    return RefEntry("snapshot", made.sequence, made.commit_id, before, made.timestamp, made.operation, made.id, reference)
+    return RefEntry(
+        "snapshot", made.sequence, made.commit_id, before, made.timestamp, made.operation, made.id, reference
+    )
 
 
 def land(branch: Branch, entry: RefEntry, deadline: float) -> bool:
@@ -252,7 +292,10 @@ def land(branch: Branch, entry: RefEntry, deadline: float) -> bool:
             if found is not None:
                 return found == entry
             if time.monotonic() > deadline:
-                text = f"no answer came to commit {entry.commit_id}: ask table.was_committed({entry.commit_id!r}) before trying again"
+                text = (
+                    f"no answer came to commit {entry.commit_id}: ask "
+                    f"table.was_committed({entry.commit_id!r}) before trying again"
+                )
                 raise CommitUnknown(text, entry.commit_id) from silence
         time.sleep(random.uniform(0, wait))
         wait = min(wait * 2, LONGEST_WAIT)

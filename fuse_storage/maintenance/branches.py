@@ -28,17 +28,25 @@ SECONDS = 60.0
 
 
 def create_branch(table: Table, name: str) -> Table:
-    """A branch that begins at the table's snapshot, whichever branch that is on. Raises AlreadyExists, InvalidArgument."""
+    """A branch that begins at the table's snapshot, whichever branch that is on. Raises AlreadyExists,
+    InvalidArgument.
+    """
     chain = Branch(table.store, name)
     before = chain.newest()
     if before is not None and before.kind != "tombstone":
         raise AlreadyExists(f"{table.store.url} already has a branch {name!r}: choose another name, or drop it first")
     latest = table.entry if before is None else max(table.entry, before, key=lambda entry: entry.timestamp)
     snapshot = replace(
-        table.snapshot, id=new_id(), sequence=1 if before is None else before.sequence + 1, branch=name, commit_id=new_id(),
-        parent=table.snapshot.id, timestamp=next_timestamp(latest.timestamp), operation="branch",
+        table.snapshot,
+        id=new_id(),
+        sequence=1 if before is None else before.sequence + 1,
+        branch=name,
+        commit_id=new_id(),
+        parent=table.snapshot.id,
+        timestamp=next_timestamp(latest.timestamp),
+        operation="branch",
         summary={COPY: table.snapshot.id, "from": table.branch},
-    )  # fmt: skip
+    )
     with held(table.store, table.branch, table.entry):
         entry = publish(table.store, snapshot, before)
         if not land(chain, entry, monotonic() + SECONDS):
@@ -48,7 +56,9 @@ def create_branch(table: Table, name: str) -> Table:
 
 
 def drop_branch(store: Store, name: str) -> RefEntry:
-    """End a branch with a tombstone; what others hold of its history stays. Raises NotFound, InvalidArgument for ``main``."""
+    """End a branch with a tombstone; what others hold of its history stays. Raises NotFound, InvalidArgument for
+    ``main``.
+    """
     if name == MAIN:
         raise InvalidArgument(f"{MAIN!r} is the table's own branch and cannot be dropped")
     chain = Branch(store, name)
@@ -57,7 +67,11 @@ def drop_branch(store: Store, name: str) -> RefEntry:
         if head is None or head.kind == "tombstone":
             raise NotFound(f"{store.url} has no branch {name!r}{near(name, list(branches(store)))}")
         time = next_timestamp(head.timestamp)
-        if land(chain, RefEntry("tombstone", head.sequence + 1, new_id(), head.commit_id, time, "drop branch"), monotonic() + SECONDS):
+        if land(
+            chain,
+            RefEntry("tombstone", head.sequence + 1, new_id(), head.commit_id, time, "drop branch"),
+            monotonic() + SECONDS,
+        ):
             chain.note(head.sequence + 1)
             return head
 
@@ -72,8 +86,8 @@ def branches(store: Store) -> dict[str, RefEntry]:
 def fast_forward(table: Table, source: Table) -> Table:
     """Bring the table's branch to the snapshot of another that holds all of its history; the table as it is then.
 
-    Raises Conflict if it does not: then both have changes that the other lacks. Changes nothing if there is nothing new.
-    """
+    Raises Conflict if it does not: then both have changes that the other lacks. Changes nothing if there is nothing
+    new."""
     if source.store.url != table.store.url:
         raise StorageError(f"{source.store.url} is another table than {table.store.url}")
     newest = source.snapshot
@@ -82,9 +96,15 @@ def fast_forward(table: Table, source: Table) -> Table:
         return table
     if any(id in here for id in _lineage(source)):
         with held(source.store, source.branch, source.entry):
-            return table.transaction().restore(newest).commit(FAST_FORWARD, summary={COPY: newest.id, "from": source.branch})
+            return (
+                table.transaction()
+                .restore(newest)
+                .commit(FAST_FORWARD, summary={COPY: newest.id, "from": source.branch})
+            )
     head = f"snapshot {table.snapshot.id} of branch {table.branch!r}"
-    raise Conflict(f"branch {source.branch!r} does not hold {head}: both went on since they parted; append what is missing instead")
+    raise Conflict(
+        f"branch {source.branch!r} does not hold {head}: both went on since they parted; append what is missing instead"
+    )
 
 
 def restore(table: Table, old: Table) -> Table:
@@ -96,7 +116,11 @@ def restore(table: Table, old: Table) -> Table:
 def leads_to(old: Table, new: Table) -> bool:
     """Whether ``new`` came of ``old``: along its branch, or over the branches that it came by."""
     if old.branch == new.branch and old.snapshot.sequence <= new.snapshot.sequence:
-        begun = [entry.kind for entry in new.history(new.snapshot.sequence - old.snapshot.sequence)] if new.branch != MAIN else []
+        begun = (
+            [entry.kind for entry in new.history(new.snapshot.sequence - old.snapshot.sequence)]
+            if new.branch != MAIN
+            else []
+        )
         return "tombstone" not in begun
     return old.snapshot.id in _lineage(new)
 

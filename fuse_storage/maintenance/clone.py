@@ -1,8 +1,8 @@
 """A table made from another without copying a row: blocks and packs are shared, metadata is the clone's own.
 
-Each table has its own history from then on, and writes and deletes in its own folder alone. What they share stays, because a
-tag in the source, made before anything else, holds the snapshot that was cloned; a vacuum of the clone does not look there.
-"""
+Each table has its own history from then on, and writes and deletes in its own folder alone. What they share stays,
+because a tag in the source, made before anything else, holds the snapshot that was cloned; a vacuum of the clone does
+not look there."""
 
 from __future__ import annotations
 
@@ -20,7 +20,15 @@ from fuse_storage.location import refuse_occupied
 from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.file_ref import Reference, created, new_id, read_verified
 from fuse_storage.metadata.refs import MAIN, Branch, next_timestamp
-from fuse_storage.metadata.segment import block_path, list_path, parts, read_list, sidecar_columns, sidecar_parts, zone_parts
+from fuse_storage.metadata.segment import (
+    block_path,
+    list_path,
+    parts,
+    read_list,
+    sidecar_columns,
+    sidecar_parts,
+    zone_parts,
+)
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.metadata.tags import Tag, drop_tag
 from fuse_storage.store.cache import Cache
@@ -36,10 +44,9 @@ def clone(table: Table, store: Store) -> Table:
     """A new table at ``store`` with the rows, columns, indexes and properties of this snapshot.
 
     Writes metadata only, about as much as the source has. The source gets a tag ``clone-<id>``, named in the clone's
-    summary, which is dropped by hand when the clone is gone. Raises AlreadyExists where there is anything, Conflict or NotFound if
-    a vacuum may be deleting the snapshot, and StorageError. Where a clone was given up before it could be there, nothing holds
-    the source; one that was interrupted later can be recovered, and the tag stays.
-    """
+    summary, which is dropped by hand when the clone is gone. Raises AlreadyExists where there is anything, Conflict or
+    NotFound if a vacuum may be deleting the snapshot, and StorageError. Where a clone was given up before it could be
+    there, nothing holds the source; one that was interrupted later can be recovered, and the tag stays."""
     branch = Branch(store, MAIN)
     refuse_occupied(branch)
     assert table.entry.reference is not None
@@ -71,9 +78,19 @@ def _copied(table: Table, store: Store, tag: Tag) -> Snapshot:
         reference = created(store, list_path(id), metadata_table.encode(rows, any_types=True))
     features = tuple(sorted({*old.reader_features, FEATURE}))
     return replace(
-        old, id=id, sequence=1, branch=MAIN, commit_id=new_id(), parent=None, timestamp=next_timestamp(table.entry.timestamp),
-        operation="clone", summary={"cloned_from": source}, same_rows=False, segments=reference, reader_features=features,
-    )  # fmt: skip
+        old,
+        id=id,
+        sequence=1,
+        branch=MAIN,
+        commit_id=new_id(),
+        parent=None,
+        timestamp=next_timestamp(table.entry.timestamp),
+        operation="clone",
+        summary={"cloned_from": source},
+        same_rows=False,
+        segments=reference,
+        reader_features=features,
+    )
 
 
 class _Copier:
@@ -87,7 +104,9 @@ class _Copier:
         (segment,), (zones,) = parts(row), zone_parts(row)
         blocks = metadata_table.read_whole(self.source, segment, Cache(0))
         own = [everywhere(self.source, block_path(id)) for id in blocks.column("id").to_pylist()]
-        located = pa.array([where or here for where, here in zip(blocks.column("location").to_pylist(), own, strict=True)], pa.string())
+        located = pa.array(
+            [where or here for where, here in zip(blocks.column("location").to_pylist(), own, strict=True)], pa.string()
+        )
         made = self._written(segment.reference.path, _with(blocks, "location", located))
         changed = {"length": made.length, "hash": made.hash}
         if zones is not None and not self._same(zones.reference):

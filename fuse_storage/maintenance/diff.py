@@ -1,4 +1,6 @@
-"""What two snapshots differ in: told by segments and blocks that only one of them has, so shared ones are never opened."""
+"""What two snapshots differ in: told by segments and blocks that only one of them has, so shared ones are never
+opened.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ class Difference:
 def difference(before: Table, after: Table) -> Difference:
     """From ``before`` to ``after``, two snapshots of one table in any order. Raises StorageError."""
     if before.store.url != after.store.url:
-        raise StorageError(f"{before.store.url} and {after.store.url} are two tables: only snapshots of one can be compared")
+        raise StorageError(
+            f"{before.store.url} and {after.store.url} are two tables: only snapshots of one can be compared"
+        )
     gone, came = exchanged(before, after)
     added, removed = _extent(came), _extent(gone)
     old = before.snapshot
@@ -88,7 +92,11 @@ def narrowed(before: Schema, after: Schema) -> list[str]:
     """Columns, by their names in ``after``, whose values of ``before`` need not fit their type in ``after``."""
     old = _named(before)
     both = [(path, old[id][1], field) for id, (path, field) in _named(after).items() if id in old]
-    return [path for path, was, now in both if was.is_leaf and now.is_leaf and was.type != now.type and not widens(was.type, now.type)]
+    return [
+        path
+        for path, was, now in both
+        if was.is_leaf and now.is_leaf and was.type != now.type and not widens(was.type, now.type)
+    ]
 
 
 def _columns(before: Schema, after: Schema) -> Iterator[str]:
@@ -110,7 +118,9 @@ def _columns(before: Schema, after: Schema) -> Iterator[str]:
 
 
 def _named(schema: Schema) -> Mapping[tuple[int, str], tuple[str, Field]]:
-    """Fields and their dotted paths. By id and physical name: two branches may each have given an id to a new column."""
+    """Fields and their dotted paths. By id and physical name: two branches may each have given an id to a new
+    column.
+    """
     return {(field.id, field.physical): (path, field) for top in schema.fields for path, field in _paths(top, "")}
 
 

@@ -1,9 +1,10 @@
-"""The refs of a table made anew from its snapshots, for whoever has lost ``_refs/``: all else of a table is still there.
+"""The refs of a table made anew from its snapshots, for whoever has lost ``_refs/``: all else of a table is still
+there.
 
-Every snapshot says which entry of which branch made it visible, so that entry can be written again. What no file tells stays
-lost: tags, and that a branch was dropped. A writer that lost a race leaves a snapshot that was never committed; it is told
-apart, because what came after it names another parent. At the end of a branch, only who asks can say which is right.
-"""
+Every snapshot says which entry of which branch made it visible, so that entry can be written again. What no file tells
+stays lost: tags, and that a branch was dropped. A writer that lost a race leaves a snapshot that was never committed;
+it is told apart, because what came after it names another parent. At the end of a branch, only who asks can say which
+is right."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ LOST = "lost"
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """What a recovery wrote, or would write: entries by branch, newest first; and which snapshots cannot be read, and why.
+    """What a recovery wrote, or would write: entries by branch, newest first; and which snapshots cannot be read, and
+    why.
 
     ``later``: by branch, ids of snapshots that came after the newest entry that is left, the oldest first. They are not
     committed unless ``heads`` says so: no file tells whether their entries were lost too, or their writers gave up.
@@ -41,11 +43,15 @@ class Recovery:
         """JSON-able."""
         branches = [
             {
-                "branch": name, "entries": len(entries), "lost": sum(entry.operation == LOST for entry in entries),
-                "newest": entries[0].snapshot_id, "timestamp": written(entries[0].timestamp), "operation": entries[0].operation,
+                "branch": name,
+                "entries": len(entries),
+                "lost": sum(entry.operation == LOST for entry in entries),
+                "newest": entries[0].snapshot_id,
+                "timestamp": written(entries[0].timestamp),
+                "operation": entries[0].operation,
             }
             for name, entries in self.entries.items()
-        ]  # fmt: skip
+        ]
         later = {name: list(ids) for name, ids in self.later.items()}
         return {"branches": branches, "later": later, "unreadable": dict(self.unreadable), "done": self.done}
 
@@ -59,15 +65,17 @@ class _Found:
     def entry(self) -> RefEntry:
         """All but the parent, which the entry before tells."""
         made = self.snapshot
-        return RefEntry("snapshot", made.sequence, made.commit_id, None, made.timestamp, made.operation, made.id, self.reference)
+        return RefEntry(
+            "snapshot", made.sequence, made.commit_id, None, made.timestamp, made.operation, made.id, self.reference
+        )
 
 
 def recover(store: Store, heads: Mapping[str, str] | None = None, dry_run: bool = False) -> Recovery:
-    """Write the entries that are missing, of branches without any and in the midst of others; none that is there changes.
+    """Write the entries that are missing, of branches without any and in the midst of others; none that is there
+    changes.
 
-    ``heads``: for a branch, the id of the snapshot that is its newest. Raises InvalidArgument where that is needed or wrong,
-    NotFound where there are no snapshots, and StorageError. A recovery that dies is done by the next one.
-    """
+    ``heads``: for a branch, the id of the snapshot that is its newest. Raises InvalidArgument where that is needed or
+    wrong, NotFound where there are no snapshots, and StorageError. A recovery that dies is done by the next one."""
     found, unreadable = _snapshots(store)
     if not found:
         why = next(iter(unreadable.values()), "there is nothing to recover a table from")
@@ -110,7 +118,11 @@ def _snapshots(store: Store) -> tuple[list[_Found], dict[str, str]]:
 
 def _after(newest: int, found: Sequence[_Found]) -> list[str]:
     """The snapshots with greater numbers, in order."""
-    return [one.snapshot.id for one in sorted(found, key=lambda one: one.snapshot.sequence) if one.snapshot.sequence > newest]
+    return [
+        one.snapshot.id
+        for one in sorted(found, key=lambda one: one.snapshot.sequence)
+        if one.snapshot.sequence > newest
+    ]
 
 
 def _missing(branch: Branch, left: Mapping[int, RefEntry], found: Sequence[_Found], head: str | None) -> list[RefEntry]:
@@ -124,9 +136,14 @@ def _missing(branch: Branch, left: Mapping[int, RefEntry], found: Sequence[_Foun
         following = left.get(sequence) or _chosen(numbered[sequence], following, head)
         if following is None and not whole:
             ids = ", ".join(one.snapshot.id for one in numbered[sequence])
-            raise InvalidArgument(f"{branch.store.url}: one of {ids} is the newest snapshot of branch {branch.name!r}: say which")
+            raise InvalidArgument(
+                f"{branch.store.url}: one of {ids} is the newest snapshot of branch {branch.name!r}: say which"
+            )
         whole.append(_entry(following, sequence, whole[-1] if whole else None))
-    linked = [replace(entry, parent=before.commit_id) if entry.sequence not in left else entry for entry, before in pairwise(whole)]
+    linked = [
+        replace(entry, parent=before.commit_id) if entry.sequence not in left else entry
+        for entry, before in pairwise(whole)
+    ]
     return [entry for entry in [*linked, *whole[-1:]] if entry.sequence not in left]
 
 

@@ -1,9 +1,9 @@
 """Files that nothing leads to any more are deleted, beside running writers and readers; nothing reachable ever is.
 
-What leads to files: snapshots that were the head of a branch not longer ago than the retention, the newest few of each branch,
-and tags. A file younger than the longest allowed write is left alone, by the store's own clock: its writer may be about to
-commit it. Entries of branches are never deleted; of a snapshot that is gone they still say when it was and who made it.
-"""
+What leads to files: snapshots that were the head of a branch not longer ago than the retention, the newest few of each
+branch, and tags. A file younger than the longest allowed write is left alone, by the store's own clock: its writer may
+be about to commit it. Entries of branches are never deleted; of a snapshot that is gone they still say when it was and
+who made it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class Litter:
-    """What a vacuum deletes, or would: files and their bytes, by kind; ``kept``: files that are reachable, or too young."""
+    """What a vacuum deletes, or would: files and their bytes, by kind; ``kept``: files that are reachable, or too
+    young.
+    """
 
     files: dict[str, int]
     bytes: dict[str, int]
@@ -55,11 +57,13 @@ class Litter:
 def vacuum(store: Store, retention: timedelta, keep: int = 1, dry_run: bool = False, force: bool = False) -> Litter:
     """Delete what nothing leads to. ``keep``: so many snapshots of each branch stay however old they are, at least one.
 
-    Raises InvalidArgument for a retention below an hour, unless ``force``; Expired if deleting takes longer than it may, and
-    what is left is for the next; StorageError, before anything is deleted, if anything that leads to files cannot be read.
-    """
+    Raises InvalidArgument for a retention below an hour, unless ``force``; Expired if deleting takes longer than it
+    may, and what is left is for the next; StorageError, before anything is deleted, if anything that leads to files
+    cannot be read."""
     if retention < SHORTEST and not force:
-        raise InvalidArgument(f"retention={retention}: readers may still need what was replaced in the last hour; say force to risk it")
+        raise InvalidArgument(
+            f"retention={retention}: readers may still need what was replaced in the last hour; say force to risk it"
+        )
     if keep < 1 or retention < timedelta(0):
         raise InvalidArgument(f"keep={keep}, retention={retention}: the newest snapshot of each branch always stays")
     cutoff = datetime.now(UTC) - retention
@@ -124,7 +128,9 @@ class _Found:
         self.seen = 0
 
     def add(self, reference: Reference, needed: bool) -> None:
-        """Raises StorageError for anything that leads to rows and cannot be read; but a snapshot that is not needed may be gone."""
+        """Raises StorageError for anything that leads to rows and cannot be read; but a snapshot that is not needed may
+        be gone.
+        """
         if reference.path in self.keys:
             return
         try:
@@ -136,7 +142,9 @@ class _Found:
         self._add(Snapshot.decode(data, reference.path))
 
     def add_young(self, oldest: datetime) -> None:
-        """A snapshot that is too young to go holds what it leads to, some of which is older: where one is, all of it is."""
+        """A snapshot that is too young to go holds what it leads to, some of which is older: where one is, all of it
+        is.
+        """
         for found in self.store.list("_ss"):
             if found.key.endswith(".json") and found.modified >= oldest and found.key not in self.keys:
                 with suppress(NotFound, FormatError):  # nothing leads to it, so nobody needs what it lacks

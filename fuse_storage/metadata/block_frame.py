@@ -36,9 +36,14 @@ class Blocks:
     """Some blocks of a snapshot. ``ordinals``: their numbers among all of them."""
 
     def __init__(
-        self, segments: SegmentList, rows: Rows, ordinals: Indices, listed: Indices,
-        parent: tuple[Blocks, Indices] | None = None, whole: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        segments: SegmentList,
+        rows: Rows,
+        ordinals: Indices,
+        listed: Indices,
+        parent: tuple[Blocks, Indices] | None = None,
+        whole: bool = False,
+    ) -> None:
         self.segments, self.ordinals = segments, ordinals
         self._rows, self._listed, self._parent, self._whole = rows, listed, parent, whole
         self._kept: dict[Any, Any] = {}
@@ -56,7 +61,9 @@ class Blocks:
         """The blocks at these positions, in this order."""
         indices = np.asarray(indices, np.int64)
         used = np.unique(self._rows.files[indices])
-        return Blocks(self.segments, self._rows.take(indices), self.ordinals[indices], self._listed[used], (self, indices))
+        return Blocks(
+            self.segments, self._rows.take(indices), self.ordinals[indices], self._listed[used], (self, indices)
+        )
 
     def prefetch(self, column_ids: Iterable[int]) -> Blocks:
         """Read the statistics of these columns, and what every plan needs, in one pass over the files."""
@@ -72,7 +79,9 @@ class Blocks:
 
     @cached_property
     def intact(self) -> npt.NDArray[np.bool_]:
-        """Blocks of which every row is live and every bound that is not cut is a value: what is kept of them is an answer."""
+        """Blocks of which every row is live and every bound that is not cut is a value: what is kept of them is an
+        answer.
+        """
         found = self._columns(LIVE)
         exact = np.asarray(pc.fill_null(found.column("stats_exact"), False).to_numpy(), np.bool_)
         return np.asarray(exact & (numbers(found, "live_rows", -1) == self.row_counts))
@@ -146,7 +155,11 @@ class Blocks:
 
     def sidecars(self, key: str) -> SidecarRows | None:
         """What the definition with this key knows of each block; None if of none. Never raises for damaged files."""
-        listed = self.segments.table.take(pa.array(self._listed)) if len(self._listed) < len(self.segments) else self.segments.table
+        listed = (
+            self.segments.table.take(pa.array(self._listed))
+            if len(self._listed) < len(self.segments)
+            else self.segments.table
+        )
         found = sidecar_parts(listed, key)
         if all(part is None for part in found):
             return None
@@ -178,14 +191,18 @@ class Blocks:
         if (kept := self._recall(group)) is not None:
             return kept
         rows, places = self._stacked(group), self._rows.indices
-        return self._keep(group, rows.combine_chunks() if places is None else rows.take(pa.array(places)), lambda rows: rows.nbytes)
+        return self._keep(
+            group, rows.combine_chunks() if places is None else rows.take(pa.array(places)), lambda rows: rows.nbytes
+        )
 
     def _stacked(self, group: Group) -> pa.Table:
         """These columns of all blocks of the files in which these blocks are."""
         return pa.concat_tables([_empty(group), *(tables[0] for tables in self._read([group]))])
 
     def _read(self, groups: Sequence[Group]) -> list[list[pa.Table]]:
-        """The tables of these groups of each file. Raises StorageError: a segment that is damaged cannot be left out."""
+        """The tables of these groups of each file. Raises StorageError: a segment that is damaged cannot be left
+        out.
+        """
         if len(self._rows.parts) <= FEW:
             groups = list(dict.fromkeys([*groups, HOT, PLACES]))
         tables = []

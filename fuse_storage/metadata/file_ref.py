@@ -45,9 +45,13 @@ def read_verified(store: Store, reference: Reference) -> bytes:
     try:
         data = store.read(reference.path)
     except NotFound as missing:
-        raise NotFound(f"{missing}, although the table refers to it: an old snapshot may have been collected") from missing
+        raise NotFound(
+            f"{missing}, although the table refers to it: an old snapshot may have been collected"
+        ) from missing
     if len(data) != reference.length:
-        raise Corrupt(f"{store.url}/{reference.path} has {len(data)} bytes instead of {reference.length}: restore it from a copy")
+        raise Corrupt(
+            f"{store.url}/{reference.path} has {len(data)} bytes instead of {reference.length}: restore it from a copy"
+        )
     if xxhash.xxh3_128_hexdigest(data) != reference.hash:
         raise Corrupt(f"{store.url}/{reference.path} fails its checksum: restore it from a copy")
     return data

@@ -43,9 +43,15 @@ def encode(table: pa.Table, any_types: bool = False) -> bytes:
     """The file that holds these rows. ``any_types``: also types that Parquet itself does not tell apart."""
     sink = pa.BufferOutputStream()
     pq.write_table(
-        table, sink, row_group_size=max(table.num_rows, 1), compression="zstd", use_dictionary=False, write_statistics=False,
-        write_page_checksum=True, store_schema=any_types,
-    )  # fmt: skip
+        table,
+        sink,
+        row_group_size=max(table.num_rows, 1),
+        compression="zstd",
+        use_dictionary=False,
+        write_statistics=False,
+        write_page_checksum=True,
+        store_schema=any_types,
+    )
     return bytes(sink.getvalue())
 
 
@@ -80,7 +86,11 @@ def _name(store: Store, part: Part, group: Group | None) -> tuple[Any, ...]:
 
 def read_whole(store: Store, part: Part, cache: Cache = shared) -> pa.Table:
     """All columns. Raises as ``read`` does."""
-    return cache.get(_name(store, part, None), lambda: _columns(store, part, None).combine_chunks(), lambda rows: rows.nbytes + 20_000)
+    return cache.get(
+        _name(store, part, None),
+        lambda: _columns(store, part, None).combine_chunks(),
+        lambda rows: rows.nbytes + 20_000,
+    )
 
 
 def _columns(store: Store, part: Part, names: list[str] | None) -> pa.Table:

@@ -104,7 +104,9 @@ class PackPayload:
         self.store, self.key, self.chunk, self.length, self.cache = store, key, chunk, length, cache
         self.offset, self.size = (0, whole) if span is None else span
         if whole < 0 or self.offset < 0 or self.size < 0 or self.offset + self.size > whole:
-            raise Corrupt(f"{store.url}/{key}: bytes {self.offset} to {self.offset + self.size} do not lie in its {length}")
+            raise Corrupt(
+                f"{store.url}/{key}: bytes {self.offset} to {self.offset + self.size} do not lie in its {length}"
+            )
 
     def read(self, ranges: Sequence[Range]) -> list[bytes]:
         """The bytes of each (offset, length), verified. Raises ValueError, NotFound, Corrupt or StorageError."""
@@ -116,7 +118,8 @@ class PackPayload:
         return [self._cut(r, chunks) for r in absolute]
 
     def decoded(self, span: Range, decode: Callable[[bytes], Decoded], size: Callable[[Decoded], int]) -> Decoded:
-        """What ``decode`` makes of the bytes of one (offset, length), kept in memory as long as there is room. Raises as ``read``.
+        """What ``decode`` makes of the bytes of one (offset, length), kept in memory as long as there is room. Raises
+        as ``read``.
 
         ``decode``: the same function each time, since what it made is kept under it. ``size``: bytes of what it made.
         """
@@ -160,5 +163,7 @@ class PackPayload:
     def _verified(self, number: int, sealed: bytes) -> bytes:
         piece, checksum = sealed[: -SUM.size], sealed[-SUM.size :]
         if len(sealed) != self._place(number)[1] or checksum != SUM.pack(_checksum(piece, number)):
-            raise Corrupt(f"{self.store.url}/{self.key}: chunk {number} fails its checksum; rebuild the index it belongs to")
+            raise Corrupt(
+                f"{self.store.url}/{self.key}: chunk {number} fails its checksum; rebuild the index it belongs to"
+            )
         return piece

@@ -53,9 +53,13 @@ class RefEntry:
     def encode(self) -> bytes:
         """Bytes unique to this commit: JSON for people, with a checksum for machines."""
         found: dict[str, Any] = {
-            "kind": self.kind, "sequence": self.sequence, "commit": self.commit_id, "parent": self.parent,
-            "timestamp": written(self.timestamp), "operation": self.operation,
-        }  # fmt: skip
+            "kind": self.kind,
+            "sequence": self.sequence,
+            "commit": self.commit_id,
+            "parent": self.parent,
+            "timestamp": written(self.timestamp),
+            "operation": self.operation,
+        }
         if self.reference is not None:
             found["snapshot"] = {"id": self.snapshot_id, **self.reference.to_json()}
         return sealed(found)
@@ -65,7 +69,9 @@ class RefEntry:
         """Raises Unsupported for a kind of a newer version, Corrupt for bytes that are not as they were written."""
         found = opened(data, where)
         if (kind := found.get("kind")) not in ("snapshot", "tombstone"):
-            raise Unsupported(f"{where} is an entry of kind {kind!r}, which this version does not know: upgrade fuse-index")
+            raise Unsupported(
+                f"{where} is an entry of kind {kind!r}, which this version does not know: upgrade fuse-index"
+            )
         try:
             timestamp = datetime.fromisoformat(found["timestamp"])
             entry = RefEntry(kind, found["sequence"], found["commit"], found["parent"], timestamp, found["operation"])
@@ -73,7 +79,14 @@ class RefEntry:
                 return entry
             held = found["snapshot"]
             return RefEntry(
-                kind, entry.sequence, entry.commit_id, entry.parent, timestamp, entry.operation, held["id"], Reference.from_json(held)
+                kind,
+                entry.sequence,
+                entry.commit_id,
+                entry.parent,
+                timestamp,
+                entry.operation,
+                held["id"],
+                Reference.from_json(held),
             )
         except (LookupError, TypeError, ValueError) as problem:
             raise FormatError(f"{where} is no entry of a branch: {problem!r}") from problem
@@ -100,7 +113,9 @@ class Branch:
     def entry(self, sequence: int) -> RefEntry:
         found = self.find(sequence)
         if found is None:
-            raise Corrupt(f"{self.store.url}/{self.key(sequence)} is missing from the midst of its branch: restore it from a copy")
+            raise Corrupt(
+                f"{self.store.url}/{self.key(sequence)} is missing from the midst of its branch: restore it from a copy"
+            )
         return found
 
     def head(self, known: RefEntry | None = None) -> RefEntry:
@@ -202,7 +217,10 @@ def is_time(text: str) -> bool:
 def check_name(name: str, what: str) -> None:
     """Raises InvalidArgument for what cannot name a branch or a tag."""
     if NAME.fullmatch(name) is None:
-        raise InvalidArgument(f"{name!r} is no name for a {what}: use up to 100 letters, digits and . _ - and begin with a letter or digit")
+        raise InvalidArgument(
+            f"{name!r} is no name for a {what}: use up to 100 letters, digits and . _ - and "
+            f"begin with a letter or digit"
+        )
 
 
 def written(time: datetime) -> str:

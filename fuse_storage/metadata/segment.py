@@ -1,7 +1,7 @@
 """What is in a segment, and in a list of segments: columns of metadata, one row for each block, zone or segment.
 
-Statistics of a column are kept under its id, ``c.<id>.min`` and so on; what an index definition knows of a segment under
-its key, ``x.<key>.path`` and so on. Rows of a segment that is not committed yet travel as a ``StagedSegment``.
+Statistics of a column are kept under its id, ``c.<id>.min`` and so on; what an index definition knows of a segment
+under its key, ``x.<key>.path`` and so on. Rows of a segment that is not committed yet travel as a ``StagedSegment``.
 """
 
 from __future__ import annotations
@@ -31,46 +31,50 @@ from fuse_storage.store.store import Store
 MAX_BLOCKS = 1000
 """Blocks of a segment: enough that a million of them are a thousand files, few enough that one file is read quickly."""
 
-BLOCK = pa.schema([
-    ("id", pa.string()),
-    ("location", pa.string()),  # null: where blocks of this table are; else the URL of a clone's block
-    ("format", pa.string()),
-    ("row_count", pa.int64()),
-    ("live_rows", pa.int64()),  # fewer than row_count once rows can be deleted without rewriting
-    ("stats_exact", pa.bool_()),
-    ("size", pa.int64()),
-    ("hash", pa.string()),
-    ("footer_offset", pa.int64()),
-    ("footer_length", pa.int64()),
-    ("zone_rows", pa.list_(pa.field("element", pa.int64()))),
-    ("schema_id", pa.int32()),
-    ("first_row_id", pa.int64()),  # null: to be counted from the segment's
-    ("added_by", pa.int64()),  # null: the segment's
-    ("level", pa.int32()),
-    # reserved: null in this version
-    ("bucket", pa.int32()),
-    ("partition", pa.string()),
-    ("deletion_vector", pa.string()),
-    ("key_metadata", pa.binary()),
-    ("log_offsets", pa.string()),
-])  # fmt: skip
+BLOCK = pa.schema(
+    [
+        ("id", pa.string()),
+        ("location", pa.string()),  # null: where blocks of this table are; else the URL of a clone's block
+        ("format", pa.string()),
+        ("row_count", pa.int64()),
+        ("live_rows", pa.int64()),  # fewer than row_count once rows can be deleted without rewriting
+        ("stats_exact", pa.bool_()),
+        ("size", pa.int64()),
+        ("hash", pa.string()),
+        ("footer_offset", pa.int64()),
+        ("footer_length", pa.int64()),
+        ("zone_rows", pa.list_(pa.field("element", pa.int64()))),
+        ("schema_id", pa.int32()),
+        ("first_row_id", pa.int64()),  # null: to be counted from the segment's
+        ("added_by", pa.int64()),  # null: the segment's
+        ("level", pa.int32()),
+        # reserved: null in this version
+        ("bucket", pa.int32()),
+        ("partition", pa.string()),
+        ("deletion_vector", pa.string()),
+        ("key_metadata", pa.binary()),
+        ("log_offsets", pa.string()),
+    ]
+)
 """A block's row, besides statistics."""
 
-SEGMENT = pa.schema([
-    ("id", pa.string()),
-    ("length", pa.int64()),
-    ("hash", pa.string()),
-    ("zones_length", pa.int64()),  # null: there is no zones file
-    ("zones_hash", pa.string()),
-    ("row_count", pa.int64()),
-    ("live_rows", pa.int64()),
-    ("block_count", pa.int64()),
-    ("zone_count", pa.int64()),
-    ("size", pa.int64()),  # of the blocks' files
-    ("schema_ids", pa.list_(pa.field("element", pa.int32()))),  # that its blocks were written with
-    ("first_row_id", pa.int64()),
-    ("added_by", pa.int64()),
-])  # fmt: skip
+SEGMENT = pa.schema(
+    [
+        ("id", pa.string()),
+        ("length", pa.int64()),
+        ("hash", pa.string()),
+        ("zones_length", pa.int64()),  # null: there is no zones file
+        ("zones_hash", pa.string()),
+        ("row_count", pa.int64()),
+        ("live_rows", pa.int64()),
+        ("block_count", pa.int64()),
+        ("zone_count", pa.int64()),
+        ("size", pa.int64()),  # of the blocks' files
+        ("schema_ids", pa.list_(pa.field("element", pa.int32()))),  # that its blocks were written with
+        ("first_row_id", pa.int64()),
+        ("added_by", pa.int64()),
+    ]
+)
 """A segment's row in the list, besides statistics and sidecars."""
 
 HOT: metadata_table.Group = ("row_count", "schema_id")
@@ -109,9 +113,13 @@ class StagedSegment:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "id": self.id, "schema_id": self.schema_id, "row_count": self.row_count, "block_count": self.block_count,
-            "started": written(self.started), "row": base64.b64encode(self.row).decode(),
-        }  # fmt: skip
+            "id": self.id,
+            "schema_id": self.schema_id,
+            "row_count": self.row_count,
+            "block_count": self.block_count,
+            "started": written(self.started),
+            "row": base64.b64encode(self.row).decode(),
+        }
 
     @staticmethod
     def from_json(found: Mapping[str, Any]) -> StagedSegment:
@@ -124,7 +132,9 @@ def packed_row(row: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, row.schema) as stream:
         stream.write_table(row)
-    return zlib.compress(bytes(sink.getvalue()), 1)  # as a whole: a hundred small buffers one by one take 50 times as long
+    return zlib.compress(
+        bytes(sink.getvalue()), 1
+    )  # as a whole: a hundred small buffers one by one take 50 times as long
 
 
 def unpacked_row(data: bytes) -> pa.Table:
@@ -146,12 +156,20 @@ def segment_row(
     """The row in the list of a segment with these blocks: sums, and the union of their statistics."""
     counts = blocks.column("row_count").to_numpy()
     columns: dict[str, pa.Array] = {
-        "id": [id], "length": [segment.length], "hash": [segment.hash],
-        "zones_length": [None if zones is None else zones.length], "zones_hash": [None if zones is None else zones.hash],
-        "row_count": [int(counts.sum())], "live_rows": [pc.sum(blocks.column("live_rows")).as_py()], "block_count": [len(blocks)],
-        "zone_count": [pc.sum(pc.list_value_length(blocks.column("zone_rows"))).as_py()], "size": [pc.sum(blocks.column("size")).as_py()],
-        "schema_ids": [sorted(pc.unique(blocks.column("schema_id")).to_pylist())], "first_row_id": [None], "added_by": [added_by],
-    }  # fmt: skip
+        "id": [id],
+        "length": [segment.length],
+        "hash": [segment.hash],
+        "zones_length": [None if zones is None else zones.length],
+        "zones_hash": [None if zones is None else zones.hash],
+        "row_count": [int(counts.sum())],
+        "live_rows": [pc.sum(blocks.column("live_rows")).as_py()],
+        "block_count": [len(blocks)],
+        "zone_count": [pc.sum(pc.list_value_length(blocks.column("zone_rows"))).as_py()],
+        "size": [pc.sum(blocks.column("size")).as_py()],
+        "schema_ids": [sorted(pc.unique(blocks.column("schema_id")).to_pylist())],
+        "first_row_id": [None],
+        "added_by": [added_by],
+    }
     columns = {field.name: pa.array(columns[field.name], field.type) for field in SEGMENT}
     whole = np.array([0, len(blocks)])
     for _, field in schema.leaves():
@@ -219,7 +237,10 @@ def read_list(store: Store, snapshot: Snapshot, cache: Cache = shared) -> pa.Tab
 def parts(rows: pa.Table) -> list[metadata_table.Part]:
     """The segment files that rows of a list refer to."""
     columns = (rows.column(name).to_pylist() for name in ("id", "length", "hash", "block_count"))
-    return [metadata_table.Part(Reference(segment_path(id), length, hash), count) for id, length, hash, count in zip(*columns, strict=True)]
+    return [
+        metadata_table.Part(Reference(segment_path(id), length, hash), count)
+        for id, length, hash, count in zip(*columns, strict=True)
+    ]
 
 
 def zone_parts(rows: pa.Table) -> list[metadata_table.Part | None]:

@@ -78,7 +78,9 @@ class SegmentList:
 
     def holding(self, blocks: Sequence[int] | Indices) -> frozenset[str]:
         """The ids of the segments in which these blocks are, by their numbers in the snapshot."""
-        return frozenset(self.ids[number] for number in np.unique(np.searchsorted(self.first_block, blocks, side="right") - 1))
+        return frozenset(
+            self.ids[number] for number in np.unique(np.searchsorted(self.first_block, blocks, side="right") - 1)
+        )
 
     @property
     def total_rows(self) -> int:
@@ -99,7 +101,9 @@ class SegmentList:
         return filled(found, np.array(absent, bool), field, self.row_counts)
 
     def roll_ups(self, key: str) -> pa.Array | None:
-        """What the definition with this key knows of whole segments, null where nothing; None if it is of no segment."""
+        """What the definition with this key knows of whole segments, null where nothing; None if it is of no
+        segment.
+        """
         name = sidecar_columns(key)[-1]
         return flat(self.table, name) if has(self.table, name) else None
 
@@ -131,10 +135,15 @@ def merged(tables: Sequence[Sequence[pa.Table | None]], field: Field, counts: In
     if not first:
         return ColumnStatistics.unknown(field.type, 0)
     same = first[0] is not None and all(table is not None and table.schema.equals(first[0].schema) for table in first)
-    if same and (found := statistics.decode(pa.concat_tables(first).combine_chunks(), field.id, field.type)) is not None:
+    if (
+        same
+        and (found := statistics.decode(pa.concat_tables(first).combine_chunks(), field.id, field.type)) is not None
+    ):
         return found
     decoded = [None if table is None else statistics.decode(table, field.id, field.type) for table in first]
-    units = [found or ColumnStatistics.unknown(field.type, int(count)) for found, count in zip(decoded, counts, strict=True)]
+    units = [
+        found or ColumnStatistics.unknown(field.type, int(count)) for found, count in zip(decoded, counts, strict=True)
+    ]
     return ColumnStatistics.concat(units)
 
 
@@ -147,7 +156,9 @@ def _has(schema: Schema, id: int) -> bool:
     return any(field.id == id for _, field in schema.leaves())
 
 
-def filled(found: ColumnStatistics, absent: npt.NDArray[np.bool_], field: Field, row_counts: Indices) -> ColumnStatistics:
+def filled(
+    found: ColumnStatistics, absent: npt.NDArray[np.bool_], field: Field, row_counts: Indices
+) -> ColumnStatistics:
     """The same, with the default's own statistics where the column is absent."""
     if not absent.any():
         return found

@@ -145,7 +145,9 @@ def _read(rows: Rows, group: Group) -> tuple[pa.Table, str | None]:
     tables = [tables[0] if isinstance(tables, list) else None for tables in found]
     kinds = {name: type for name, type in FIXED.items() if name in group}
     if "summary" in group:
-        kinds["summary"] = next((table.schema.field("summary").type for table in tables if table is not None), pa.null())
+        kinds["summary"] = next(
+            (table.schema.field("summary").type for table in tables if table is not None), pa.null()
+        )
     whole = []
     for number, (table, count) in enumerate(zip(tables, rows.counts.tolist(), strict=True)):
         if table is not None and {field.name: field.type for field in table.schema} == kinds:
@@ -164,4 +166,3 @@ def _summed_up(problems: Sequence[str]) -> str | None:
     if len(problems) < 2:
         return problems[0] if problems else None
     return f"{problems[0]}; and {len(problems) - 1} more such files"
-

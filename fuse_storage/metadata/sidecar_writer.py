@@ -125,9 +125,18 @@ class SidecarWriter:
         if data:
             self._create(path, data)
         for row, summary, span in zip(rows, pack.summaries, pack.spans, strict=True):
-            row |= {"version": self.builder.version, "summary": summary.as_py() if isinstance(summary, pa.Scalar) else summary}
+            row |= {
+                "version": self.builder.version,
+                "summary": summary.as_py() if isinstance(summary, pa.Scalar) else summary,
+            }
             if span is not None and data:
-                row |= {"pack": path, "offset": span[0], "length": span[1], "chunk": pack.chunk, "pack_length": len(data)}
+                row |= {
+                    "pack": path,
+                    "offset": span[0],
+                    "length": span[1],
+                    "chunk": pack.chunk,
+                    "pack_length": len(data),
+                }
 
     def _write_rows(self, segment: str, rows: Sequence[dict[str, Any]]) -> StagedSidecars:
         kinds = {**FIXED, "summary": self.builder.summary_type}
@@ -149,8 +158,12 @@ def stage(store: Store, segment: str, key: str, rows: pa.Table, builder: Sidecar
     indexed = int(pc.sum(rows.column("indexed")).as_py() or 0)
     size = reference.length + int(metadata_table.numbers(rows, "length").sum())
     values = [
-        pa.array([reference.path]), pa.array([reference.length]), pa.array([reference.hash]), pa.array([indexed]), pa.array([size]),
+        pa.array([reference.path]),
+        pa.array([reference.length]),
+        pa.array([reference.hash]),
+        pa.array([indexed]),
+        pa.array([size]),
         pa.array([None if roll_up is None else roll_up.as_py()], kind),
-    ]  # fmt: skip
+    ]
     row = pa.table(dict(zip(sidecar_columns(key), values, strict=True)))
     return StagedSidecars(segment, key, reference, indexed, packed_row(row))

@@ -90,7 +90,9 @@ class Snapshot:
 
     @property
     def key_ids(self) -> tuple[int, ...]:
-        """The ids of the columns that identify a row; none if the table says nothing of it, or nothing that holds any more."""
+        """The ids of the columns that identify a row; none if the table says nothing of it, or nothing that holds any
+        more.
+        """
         found, known = self.properties.get(KEY_PROPERTY, ()), {field.id for field in self.schema.fields}
         return tuple(found) if isinstance(found, list) and known.issuperset(found) else ()
 
@@ -111,25 +113,45 @@ class Snapshot:
     def refuse_writing(self) -> None:
         """Raise Unsupported if a write by this version could break what a newer one relies on."""
         if unknown := sorted(set(self.writer_features) - WRITER_FEATURES):
-            raise Unsupported(f"writing to this table needs {_listed(unknown)}, unknown to this version: it is read-only until you upgrade")
+            raise Unsupported(
+                f"writing to this table needs {_listed(unknown)}, unknown to this version: it is "
+                f"read-only until you upgrade"
+            )
 
     def encode(self) -> builtins.bytes:
         """JSON, the most asked-for things first."""
         names = {str(id): list(names) for id, names in self.names.items()}
         found = {
-            "format": FORMAT, "format_version": FORMAT_VERSION,
-            "reader_features": list(self.reader_features), "writer_features": list(self.writer_features),
-            "id": self.id, "parent": self.parent, "branch": self.branch, "sequence": self.sequence, "commit": self.commit_id,
-            "timestamp": written(self.timestamp), "operation": self.operation, "summary": dict(self.summary),
-            "rows": self.row_count, "blocks": self.block_count, "bytes": self.bytes, "next_row_id": self.next_row_id,
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "reader_features": list(self.reader_features),
+            "writer_features": list(self.writer_features),
+            "id": self.id,
+            "parent": self.parent,
+            "branch": self.branch,
+            "sequence": self.sequence,
+            "commit": self.commit_id,
+            "timestamp": written(self.timestamp),
+            "operation": self.operation,
+            "summary": dict(self.summary),
+            "rows": self.row_count,
+            "blocks": self.block_count,
+            "bytes": self.bytes,
+            "next_row_id": self.next_row_id,
             "same_rows": self.same_rows,
-            "segments": {"count": self.segment_count, "list": None if self.segments is None else self.segments.to_json()},
-            "cluster_by": list(self.cluster_ids), "properties": dict(self.properties),
+            "segments": {
+                "count": self.segment_count,
+                "list": None if self.segments is None else self.segments.to_json(),
+            },
+            "cluster_by": list(self.cluster_ids),
+            "properties": dict(self.properties),
             "definitions": {name: dict(definition) for name, definition in self.definitions.items()},
             "applications": dict(self.applications),
-            "schema": self.schema_id, "schemas": [schema.to_json() for schema in self.schemas.values()],
-            "last_column_id": self.last_column_id, "names": names,
-        }  # fmt: skip
+            "schema": self.schema_id,
+            "schemas": [schema.to_json() for schema in self.schemas.values()],
+            "last_column_id": self.last_column_id,
+            "names": names,
+        }
         return json.dumps(found, indent=2, ensure_ascii=False).encode() + b"\n"
 
     @staticmethod
@@ -153,17 +175,32 @@ def _decoded(found: Mapping[str, Any]) -> Snapshot:
     schemas = {schema["id"]: Schema.from_json(schema) for schema in found["schemas"]}
     listed = found["segments"]["list"]
     return Snapshot(
-        id=found["id"], sequence=found["sequence"], branch=found["branch"], commit_id=found["commit"], parent=found["parent"],
-        timestamp=datetime.fromisoformat(found["timestamp"]), operation=found["operation"], summary=_frozen(found["summary"]),
-        row_count=found["rows"], block_count=found["blocks"], bytes=found["bytes"], next_row_id=found["next_row_id"],
+        id=found["id"],
+        sequence=found["sequence"],
+        branch=found["branch"],
+        commit_id=found["commit"],
+        parent=found["parent"],
+        timestamp=datetime.fromisoformat(found["timestamp"]),
+        operation=found["operation"],
+        summary=_frozen(found["summary"]),
+        row_count=found["rows"],
+        block_count=found["blocks"],
+        bytes=found["bytes"],
+        next_row_id=found["next_row_id"],
         same_rows=found.get("same_rows") is True,
-        segment_count=found["segments"]["count"], segments=None if listed is None else Reference.from_json(listed),
-        schema_id=found["schema"], schemas=_frozen(schemas), last_column_id=found["last_column_id"],
+        segment_count=found["segments"]["count"],
+        segments=None if listed is None else Reference.from_json(listed),
+        schema_id=found["schema"],
+        schemas=_frozen(schemas),
+        last_column_id=found["last_column_id"],
         names=_frozen({int(id): tuple(names) for id, names in found["names"].items()}),
-        cluster_ids=tuple(found["cluster_by"]), properties=_frozen(found["properties"]),
-        definitions=_frozen(found["definitions"]), applications=_frozen(found["applications"]),
-        reader_features=tuple(found["reader_features"]), writer_features=tuple(found["writer_features"]),
-    )  # fmt: skip
+        cluster_ids=tuple(found["cluster_by"]),
+        properties=_frozen(found["properties"]),
+        definitions=_frozen(found["definitions"]),
+        applications=_frozen(found["applications"]),
+        reader_features=tuple(found["reader_features"]),
+        writer_features=tuple(found["writer_features"]),
+    )
 
 
 def _frozen(found: Mapping[Any, Any]) -> Mapping[Any, Any]:
@@ -184,7 +221,9 @@ def _refuse_newer(found: Mapping[str, Any]) -> None:
         raise FormatError(f"it is of format {found['format']!r}, not {FORMAT!r}")
     if found["format_version"] > FORMAT_VERSION:
         version = found["format_version"]
-        raise Unsupported(f"it is of format version {version}, and this version knows {FORMAT_VERSION}: upgrade fuse-index to read it")
+        raise Unsupported(
+            f"it is of format version {version}, and this version knows {FORMAT_VERSION}: upgrade fuse-index to read it"
+        )
     if unknown := sorted(set(found["reader_features"]) - READER_FEATURES):
         raise Unsupported(f"reading this table needs {_listed(unknown)}, unknown to this version: upgrade fuse-index")
 

@@ -1,4 +1,6 @@
-"""Tags: names for snapshots, for ever or until a time. What a tag names is kept; an expired tag names nothing any more."""
+"""Tags: names for snapshots, for ever or until a time. What a tag names is kept; an expired tag names nothing any
+more.
+"""
 
 from __future__ import annotations
 
@@ -44,24 +46,38 @@ class Tag:
         try:
             held, until = found["snapshot"], found.get("expires")
             reference, expires = Reference.from_json(held), None if until is None else datetime.fromisoformat(until)
-            return Tag(found["name"], datetime.fromisoformat(found["timestamp"]), held["id"], reference, expires, found.get("holder"))
+            return Tag(
+                found["name"],
+                datetime.fromisoformat(found["timestamp"]),
+                held["id"],
+                reference,
+                expires,
+                found.get("holder"),
+            )
         except (LookupError, TypeError, ValueError) as problem:
             raise FormatError(f"{where} is no tag: {problem!r}") from problem
 
 
 def create_tag(store: Store, tag: Tag) -> None:
-    """Raises AlreadyExists if the name is taken by a tag that has not expired, InvalidArgument if it is no name for a tag."""
+    """Raises AlreadyExists if the name is taken by a tag that has not expired, InvalidArgument if it is no name for a
+    tag.
+    """
     check_name(tag.name, "tag")
     if is_id(tag.name) or is_time(tag.name):
         raise InvalidArgument(f"{tag.name!r} is no name for a tag: it could be taken for a time or a snapshot id")
     if tag.expired(tag.timestamp):
-        raise InvalidArgument(f"tag {tag.name!r} would expire at {written(tag.expires or tag.timestamp)}, which is past: give a later time")
+        raise InvalidArgument(
+            f"tag {tag.name!r} would expire at {written(tag.expires or tag.timestamp)}, which "
+            f"is past: give a later time"
+        )
     if (before := find_tag(store, tag.name)) is not None and before.expired():
         store.delete([_key(tag.name)])
     try:
         store.create(_key(tag.name), tag.encode())
     except AlreadyExists as taken:
-        raise AlreadyExists(f"{store.url} already has a tag {tag.name!r}: choose another name, or untag it first") from taken
+        raise AlreadyExists(
+            f"{store.url} already has a tag {tag.name!r}: choose another name, or untag it first"
+        ) from taken
 
 
 def find_tag(store: Store, name: str) -> Tag | None:
@@ -85,7 +101,11 @@ def drop_tag(store: Store, name: str) -> None:
 def tags(store: Store) -> list[Tag]:
     """All tags by name, expired ones too. Lists the folder of tags."""
     keys = sorted(found.key for found in store.list(FOLDER))
-    return [found for key in keys if (found := find_tag(store, key.removeprefix(f"{FOLDER}/").removesuffix(".json"))) is not None]
+    return [
+        found
+        for key in keys
+        if (found := find_tag(store, key.removeprefix(f"{FOLDER}/").removesuffix(".json"))) is not None
+    ]
 
 
 def near(name: str, names: list[str]) -> str:

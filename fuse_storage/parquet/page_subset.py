@@ -1,8 +1,8 @@
-"""A Parquet file made in memory of some pages of another one, so that Parquet's own reader decodes them and nothing else.
+"""A Parquet file made in memory of some pages of another one, so that Parquet's own reader decodes them and nothing
+else.
 
-Each excerpt has one row group for each zone, and of each column the pages that were chosen, all for the same rows. Source
-of the structures: Parquet's ``parquet.thrift``. Knows no store and no schema.
-"""
+Each excerpt has one row group for each zone, and of each column the pages that were chosen, all for the same rows.
+Source of the structures: Parquet's ``parquet.thrift``. Knows no store and no schema."""
 
 from __future__ import annotations
 
@@ -14,7 +14,16 @@ import pyarrow.parquet as pq
 
 from fuse_storage.parquet.thrift import BINARY, I32, I64, LIST, STRUCT, binary, fields, integer, items, struct
 
-PHYSICAL = {"BOOLEAN": 0, "INT32": 1, "INT64": 2, "INT96": 3, "FLOAT": 4, "DOUBLE": 5, "BYTE_ARRAY": 6, "FIXED_LEN_BYTE_ARRAY": 7}
+PHYSICAL = {
+    "BOOLEAN": 0,
+    "INT32": 1,
+    "INT64": 2,
+    "INT96": 3,
+    "FLOAT": 4,
+    "DOUBLE": 5,
+    "BYTE_ARRAY": 6,
+    "FIXED_LEN_BYTE_ARRAY": 7,
+}
 CODEC = {"UNCOMPRESSED": 0, "SNAPPY": 1, "GZIP": 2, "BROTLI": 4, "ZSTD": 6, "LZ4": 7}
 PLAIN, RLE, RLE_DICTIONARY = 0, 3, 8
 

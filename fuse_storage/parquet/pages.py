@@ -1,8 +1,8 @@
 """The pages of a block's column chunks: where they lie, which rows they hold, and their checksums.
 
-A **page** is the smallest part of a column that can be decoded, and the smallest that is read: some thousand values behind a
-header of their own. Parquet's footer does not tell where pages are; our seal does. Knows no store and no schema.
-"""
+A **page** is the smallest part of a column that can be decoded, and the smallest that is read: some thousand values
+behind a header of their own. Parquet's footer does not tell where pages are; our seal does. Knows no store and no
+schema."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ Bytes = bytes | memoryview
 DATA_PAGE = 0
 KIND, SIZE, DATA_HEADER = 1, 3, 5
 VALUES = 1
-"""Fields of Parquet's PageHeader: its type, its compressed size, its DataPageHeader; and of that, the number of values."""
+"""Fields of Parquet's PageHeader: its type, its compressed size, its DataPageHeader; and of that, the number of
+values.
+"""
 
 
 def page_sum(page: Bytes, number: int) -> int:
@@ -58,8 +60,12 @@ class Pages:
         return cls(first, offsets, lengths, rows, np.array(sums, np.int64))
 
     def packed(self) -> bytes:
-        """As in the seal: pages of each chunk, then lengths, rows and checksums of all pages, little-endian, 4 bytes each."""
-        return b"".join(part.astype("<u4").tobytes() for part in (np.diff(self.first), self.lengths, self.rows, self.sums))
+        """As in the seal: pages of each chunk, then lengths, rows and checksums of all pages, little-endian, 4 bytes
+        each.
+        """
+        return b"".join(
+            part.astype("<u4").tobytes() for part in (np.diff(self.first), self.lengths, self.rows, self.sums)
+        )
 
     @classmethod
     def unpacked(cls, packed: Bytes, chunks: Sequence[Range]) -> Self:

@@ -20,7 +20,9 @@ def column(found: pa.ChunkedArray | None, field: Field, rows: int) -> pa.Chunked
 
 
 def _fitted(values: pa.Array, field: Field) -> pa.Array:
-    """Values of a file's type as values of the field's: parts by physical name, those it lacks NULL, narrower ones widened."""
+    """Values of a file's type as values of the field's: parts by physical name, those it lacks NULL, narrower ones
+    widened.
+    """
     if field.is_leaf:
         return values if values.type == field.type else pc.cast(values, field.type)
     if values.type == field.stored.type:

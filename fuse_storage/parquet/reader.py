@@ -135,8 +135,12 @@ def read(
 
 
 def _chosen(field: Field, paths: Sequence[str]) -> list[int]:
-    """The Parquet columns of a field; of a struct without any that is left, one, which knows where the struct is NULL."""
-    below = [number for number, path in enumerate(paths) if path == field.physical or path.startswith(field.physical + ".")]
+    """The Parquet columns of a field; of a struct without any that is left, one, which knows where the struct is
+    NULL.
+    """
+    below = [
+        number for number, path in enumerate(paths) if path == field.physical or path.startswith(field.physical + ".")
+    ]
     if field.is_leaf or not is_.is_struct(field.type):
         return below
     chosen = [number for child in field.children for number in _below(child, f"{field.physical}.", below, paths)]
@@ -171,7 +175,9 @@ class _Part:
         file = self._fetched([self.opened.chunks[chunk] for chunk in chunks], pages)
         names = [self.opened.metadata.schema.column(number).path for number in columns]
         with pq.ParquetFile(pa.PythonFile(file, "r"), metadata=self.opened.metadata, pre_buffer=False) as parquet:
-            found = parquet.read_row_groups(self.zones, columns=names, use_threads=sum(self.sizes) * len(columns) > MANY)
+            found = parquet.read_row_groups(
+                self.zones, columns=names, use_threads=sum(self.sizes) * len(columns) > MANY
+            )
         return dict(zip(found.column_names, found.columns, strict=True))
 
     def rows(self, fields: Sequence[Sequence[int]], wanted: Mask) -> dict[str, pa.ChunkedArray]:
@@ -190,7 +196,9 @@ class _Part:
     def _covered(self, field: Sequence[int], wanted: Mask) -> Mask:
         """The rows that are decoded for the wanted ones: those of the pages they are in."""
         covers = [
-            np.concatenate([self.opened.pages.holding(self._chunk(zone, column), rows)[1] for zone, rows in self._split(wanted)])
+            np.concatenate(
+                [self.opened.pages.holding(self._chunk(zone, column), rows)[1] for zone, rows in self._split(wanted)]
+            )
             for column in field
         ]
         same = all(np.array_equal(cover, covers[0]) for cover in covers)
@@ -217,7 +225,10 @@ class _Part:
     def _split(self, rows: Mask) -> Iterator[tuple[int, Mask]]:
         """Each zone, and what the mask says of its rows."""
         starts = accumulate(self.sizes, initial=0)
-        return ((zone, rows[start : start + size]) for zone, start, size in zip(self.zones, starts, self.sizes, strict=False))
+        return (
+            (zone, rows[start : start + size])
+            for zone, start, size in zip(self.zones, starts, self.sizes, strict=False)
+        )
 
     def _chunk(self, zone: int, column: int) -> int:
         return zone * self.opened.columns + column
@@ -228,7 +239,9 @@ class _Part:
         file = Sparse(spans, self.store.read_ranges(self.block.key, spans))
         for page, where in zip(pages.tolist(), self.opened.pages.ranges(pages), strict=True):
             if self.opened.pages.damaged(page, file.view(*where)):
-                zone, column = divmod(int(np.searchsorted(self.opened.pages.first, page, side="right")) - 1, self.opened.columns)
+                zone, column = divmod(
+                    int(np.searchsorted(self.opened.pages.first, page, side="right")) - 1, self.opened.columns
+                )
                 name = self.opened.metadata.schema.column(column).path
                 raise Corrupt(
                     f"{self.store.url}/{self.block.key}: column {name!r} of zone {zone} fails its checksum; {RESTORE}"

@@ -35,7 +35,13 @@ class Sparse(io.RawIOBase):
         return self.position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self.position = offset if whence == io.SEEK_SET else self.position + offset if whence == io.SEEK_CUR else self.size() + offset
+        self.position = (
+            offset
+            if whence == io.SEEK_SET
+            else self.position + offset
+            if whence == io.SEEK_CUR
+            else self.size() + offset
+        )
         return self.position
 
     def size(self) -> int:

@@ -117,4 +117,3 @@ def fields(*parts: tuple[int, int, bytes]) -> bytes:
         found += value
         last = id
     return bytes(found) + b"\0"
-

@@ -48,7 +48,9 @@ LONG_TEXT = 128
 """Text that is longer than this on average gets no Parquet statistics: they would outgrow what they can skip."""
 
 CALENDAR = {"org.apache.spark.version": "4.0.0"}
-"""Tells Spark that days before 1582 are of the proleptic Gregorian calendar, or its settings might shift what it reads."""
+"""Tells Spark that days before 1582 are of the proleptic Gregorian calendar, or its settings might shift what it
+reads.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +78,8 @@ class Layout:
 def write(rows: pa.Table, schema: Schema, properties: Mapping[str, Any] | None = None) -> tuple[bytes, Layout]:
     """The file that holds these rows, at least one, and what is to be remembered of it.
 
-    ``properties``: ``zone_rows``, ``page_rows`` and ``compression_level``. Raises SchemaError if the rows do not fit the schema.
-    """
+    ``properties``: ``zone_rows``, ``page_rows`` and ``compression_level``. Raises SchemaError if the rows do not fit
+    the schema."""
     if not rows.num_rows:
         raise SchemaError("a block holds at least one row")
     properties = properties or {}
@@ -90,9 +92,14 @@ def write(rows: pa.Table, schema: Schema, properties: Mapping[str, Any] | None =
     start = len(data) - footer.length
     counted = _statistics(table, schema, zones, {kind.id: kind for kind in kinds}, footer)
     layout = Layout(
-        tuple(np.diff(zones).tolist()), len(data), xxhash.xxh3_128_hexdigest(data), start, footer.length,
-        {id: both[0] for id, both in counted.items()}, {id: both[1] for id, both in counted.items()},
-    )  # fmt: skip
+        tuple(np.diff(zones).tolist()),
+        len(data),
+        xxhash.xxh3_128_hexdigest(data),
+        start,
+        footer.length,
+        {id: both[0] for id, both in counted.items()},
+        {id: both[1] for id, both in counted.items()},
+    )
     return data, layout
 
 
@@ -126,13 +133,17 @@ def _word(field: Field) -> str:
 
 
 def _is_repetitive(values: pa.Array) -> bool:
-    """Whether a dictionary pays, judged by the first zone. Never for floats, whose dictionaries Spark filters wrongly."""
+    """Whether a dictionary pays, judged by the first zone. Never for floats, whose dictionaries Spark filters
+    wrongly.
+    """
     if is_.is_floating(values.type) or is_.is_boolean(values.type):
         return False
     zone = values[:ZONE_ROWS]
     limit = DISTINCT * len(zone)
     # a few rows show that most columns are not, at a tenth of the cost
-    return bool(pc.count_distinct(zone[: 1 << 13]).as_py() <= max(limit, 1) and pc.count_distinct(zone).as_py() <= max(limit, 1))
+    return bool(
+        pc.count_distinct(zone[: 1 << 13]).as_py() <= max(limit, 1) and pc.count_distinct(zone).as_py() <= max(limit, 1)
+    )
 
 
 def _is_brief(values: pa.Array) -> bool:
@@ -143,21 +154,27 @@ def _is_brief(values: pa.Array) -> bool:
     return not long
 
 
-def _parquet(table: pa.Table, schema: Schema, zones: npt.NDArray[np.int64], kinds: list[_Leaf], properties: Mapping[str, Any]) -> pa.Buffer:
+def _parquet(
+    table: pa.Table, schema: Schema, zones: npt.NDArray[np.int64], kinds: list[_Leaf], properties: Mapping[str, Any]
+) -> pa.Buffer:
     page_rows = int(properties.get("page_rows", PAGE_ROWS))
     sink = pa.BufferOutputStream()
     stored = renamed(table, schema.physical)
     writer = pq.ParquetWriter(
-        sink, schema.physical,
-        version="2.6", data_page_version="1.0",  # what every reader of Spark 4 reads fastest
-        max_rows_per_page=page_rows, write_batch_size=min(page_rows, PAGE_BATCH),
-        compression="zstd", compression_level=int(properties.get("compression_level", 1)),
+        sink,
+        schema.physical,
+        version="2.6",
+        data_page_version="1.0",  # what every reader of Spark 4 reads fastest
+        max_rows_per_page=page_rows,
+        write_batch_size=min(page_rows, PAGE_BATCH),
+        compression="zstd",
+        compression_level=int(properties.get("compression_level", 1)),
         use_dictionary=[kind.path for kind in kinds if kind.dictionary] or False,
         write_statistics=[kind.path for kind in kinds if kind.statistics] or False,
         write_page_checksum=True,
         store_schema=False,  # our own schema is in the snapshot
         store_decimal_as_integer=True,  # as Spark does
-    )  # fmt: skip
+    )
     with writer:
         writer.add_key_value_metadata(CALENDAR)
         for start, end in pairwise(zones.tolist()):
@@ -176,7 +193,9 @@ def _sealed(stored: pa.Buffer) -> tuple[bytes, Footer]:
     pages = Pages.of(body, chunks, flat * metadata.num_row_groups)
     packed = pages.packed()
     seal = packed + footer_sum(packed + tail)
-    return b"".join((body, seal, tail)), Footer(metadata, chunks, pages, page_subset.schema_of(memoryview(tail)), len(seal) + len(tail))
+    return b"".join((body, seal, tail)), Footer(
+        metadata, chunks, pages, page_subset.schema_of(memoryview(tail)), len(seal) + len(tail)
+    )
 
 
 def _statistics(
@@ -191,6 +210,8 @@ def _statistics(
         per_zone = replace(statistics.compute(values, zones), size=pa.array(sizes, pa.int64()))
         whole = statistics.reduce(per_zone, np.array([0, len(sizes)]), np.diff(zones))
         if kinds[field.id].dictionary:  # few values: then an exact count is cheap
-            whole = replace(whole, distinct_count=pa.array([pc.count_distinct(values, mode="only_valid").as_py()], pa.int64()))
+            whole = replace(
+                whole, distinct_count=pa.array([pc.count_distinct(values, mode="only_valid").as_py()], pa.int64())
+            )
         found[field.id] = (per_zone, whole)
     return found

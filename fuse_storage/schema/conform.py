@@ -23,7 +23,9 @@ def conform(rows: pa.Table | pa.RecordBatch, schema: Schema) -> pa.Table:
         twice = next(name for name in table.column_names if table.column_names.count(name) > 1)
         raise SchemaError(f"the rows have more than one column called {twice!r}: rename one")
     if missing := [name for name in schema.names if name not in table.column_names]:
-        raise SchemaError(f"the rows lack column {missing[0]!r}: they have {table.column_names}; add it, of nulls if need be")
+        raise SchemaError(
+            f"the rows lack column {missing[0]!r}: they have {table.column_names}; add it, of nulls if need be"
+        )
     if unknown := [name for name in table.column_names if name not in schema.names]:
         raise SchemaError(f"the rows have a column {unknown[0]!r} that the table lacks: it has {schema.names}")
     columns = [_conformed(table.column(field.name), field) for field in schema.fields]
@@ -39,7 +41,9 @@ def _conformed(column: pa.ChunkedArray, field: Field) -> pa.ChunkedArray:
         try:
             column = _cast(column, field.type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as refusal:
-            raise SchemaError(f"column {field.name!r} is {field.type}, and not all of its {column.type} values fit: {refusal}") from refusal
+            raise SchemaError(
+                f"column {field.name!r} is {field.type}, and not all of its {column.type} values fit: {refusal}"
+            ) from refusal
     return column
 
 

@@ -69,7 +69,12 @@ class Field:
 
     def to_json(self) -> dict[str, Any]:
         """Readable, and stable; what is at its default is left out."""
-        found: dict[str, Any] = {"id": self.id, "name": self.name, "type": types.name_of(self.type), "nullable": self.nullable}
+        found: dict[str, Any] = {
+            "id": self.id,
+            "name": self.name,
+            "type": types.name_of(self.type),
+            "nullable": self.nullable,
+        }
         if self.physical != self.name:
             found["physical"] = self.physical
         if self.default is not None:
@@ -88,9 +93,16 @@ class Field:
         children = tuple(Field.from_json(child) for child in found.get("fields", ()))
         type = _nested(found["type"], children) if children else types.named(found["type"])
         return Field(
-            found["id"], found["name"], found.get("physical", found["name"]), type, found["nullable"], found.get("default"),
-            children, found.get("type_changed", False), found.get("comment"),
-        )  # fmt: skip
+            found["id"],
+            found["name"],
+            found.get("physical", found["name"]),
+            type,
+            found["nullable"],
+            found.get("default"),
+            children,
+            found.get("type_changed", False),
+            found.get("comment"),
+        )
 
 
 @dataclass(frozen=True)
@@ -121,7 +133,8 @@ class Schema:
         return [field.name for field in self.fields]
 
     def find(self, path: Sequence[str] | str, case_sensitive: bool = True, inside: bool = False) -> Field:
-        """The field at a path; a text is a column's whole name or else a dotted path. Raises SchemaError naming near names.
+        """The field at a path; a text is a column's whole name or else a dotted path. Raises SchemaError naming near
+        names.
 
         ``inside``: paths may lead into arrays and maps, over ``element``, ``key`` and ``value``.
         """
@@ -162,7 +175,9 @@ class Schema:
 
 
 def number(fields: Iterable[pa.Field], ids: Iterator[int], taken: Iterable[str] = ()) -> list[Field]:
-    """New fields, with the next ids, parents before children; ``taken`` are names that Parquet files already use here."""
+    """New fields, with the next ids, parents before children; ``taken`` are names that Parquet files already use
+    here.
+    """
     used = {name.lower() for name in taken}
     numbered: list[Field] = []
     for field in fields:
@@ -176,7 +191,9 @@ def number(fields: Iterable[pa.Field], ids: Iterator[int], taken: Iterable[str] 
         children = tuple(number(parts, ids))
         comment = (field.metadata or {}).get(b"comment")
         type = assemble(type, [child.arrow for child in children])
-        numbered.append(Field(id, field.name, physical, type, field.nullable, None, children, False, comment and comment.decode()))
+        numbered.append(
+            Field(id, field.name, physical, type, field.nullable, None, children, False, comment and comment.decode())
+        )
     return numbered
 
 

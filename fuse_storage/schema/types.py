@@ -1,8 +1,8 @@
 """The types a column may have, and how they and their values are written in JSON.
 
 They are Spark's types, held as Arrow's; a type that Spark lacks is replaced by the narrowest one that holds all its
-values, or refused. Names are Spark SQL's own ("bigint", "decimal(10,2)", "timestamp_ntz"), so that a person can read them.
-"""
+values, or refused. Names are Spark SQL's own ("bigint", "decimal(10,2)", "timestamp_ntz"), so that a person can read
+them."""
 
 from __future__ import annotations
 
@@ -83,7 +83,9 @@ def stored(type: pa.DataType, where: str) -> pa.DataType:
     if is_.is_struct(type) and type.num_fields:
         return pa.struct([f.with_type(stored(f.type, f"{where}.{f.name}")) for f in type])
     if is_.is_map(type):
-        return pa.map_(stored(type.key_type, f"{where}.key"), type.item_field.with_type(stored(type.item_type, f"{where}.value")))
+        return pa.map_(
+            stored(type.key_type, f"{where}.key"), type.item_field.with_type(stored(type.item_type, f"{where}.value"))
+        )
     if is_list(type):
         return pa.list_(type.value_field.with_name("element").with_type(stored(type.value_type, f"{where}.element")))
     if type in TYPES or type in REPLACED:

@@ -150,7 +150,9 @@ class LocalStore:
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as refusal:
             if missing is NotFound:
                 raise missing(f"{self.url}/{key}: there is no such file") from refusal
-            raise missing(f"{self.url}/{key} cannot be written: {refusal.strerror}; choose a place where folders can be made") from refusal
+            raise missing(
+                f"{self.url}/{key} cannot be written: {refusal.strerror}; choose a place where folders can be made"
+            ) from refusal
         except OSError as refusal:
             raise StorageError(f"{self.url}/{key}: {refusal.strerror}") from refusal
 
@@ -172,7 +174,9 @@ def _sync(folder: str) -> None:
 
 
 class MemoryStore:
-    """The memory of this process: all stores of one name are one. Picklable by name, so of no use to other processes."""
+    """The memory of this process: all stores of one name are one. Picklable by name, so of no use to other
+    processes.
+    """
 
     gap = 4 << 10
     _named: dict[str, dict[str, tuple[bytes, datetime]]] = {}  # noqa: RUF012 - one for the process is the point

@@ -29,7 +29,9 @@ def checked(key: str) -> str:
     """The key itself. Raises StorageError for one that could leave the store's folder, whoever wrote it."""
     parts = key.split("/")
     if parts[0] == STAGING or "\\" in key or "\0" in key or any(part in ("", ".", "..") for part in parts):
-        raise StorageError(f"{key!r} is no key: it must be a relative path without '.', '..' and empty parts, outside {STAGING}/")
+        raise StorageError(
+            f"{key!r} is no key: it must be a relative path without '.', '..' and empty parts, outside {STAGING}/"
+        )
     return key
 
 
@@ -45,10 +47,15 @@ def coalesced(ranges: Sequence[Range], gap: int) -> list[Range]:
 
 
 def carved(ranges: Sequence[Range], spans: Sequence[Range], fetched: Sequence[bytes], where: str) -> list[bytes]:
-    """The bytes of each range, from those of the spans that ``coalesced`` made of them. Raises Corrupt if bytes lack."""
+    """The bytes of each range, from those of the spans that ``coalesced`` made of them. Raises Corrupt if bytes
+    lack.
+    """
     for (offset, length), data in zip(spans, fetched, strict=True):
         if len(data) != length:
-            raise Corrupt(f"{where} ends at byte {offset + len(data)}, and should go on to {offset + length}: it was truncated; {RESTORE}")
+            raise Corrupt(
+                f"{where} ends at byte {offset + len(data)}, and should go on to {offset + length}: it "
+                f"was truncated; {RESTORE}"
+            )
     if list(ranges) == list(spans):
         return list(fetched)
     starts = [offset for offset, _ in spans]

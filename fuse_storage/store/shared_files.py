@@ -1,8 +1,7 @@
 """Files of other tables: a key that names another table's folder is read there, and nothing is ever written there.
 
-A clone refers to the blocks and packs of the table that it was made from by their whole URL. Everything else of a table lies
-in its own store. Knows no table.
-"""
+A clone refers to the blocks and packs of the table that it was made from by their whole URL. Everything else of a table
+lies in its own store. Knows no table."""
 
 from __future__ import annotations
 
@@ -28,7 +27,8 @@ def is_elsewhere(key: str) -> bool:
 
 
 def located(store: Store, key: str) -> tuple[Store, str]:
-    """The store in which a file of a table lies, and its key there. Raises StorageError for what is neither key nor URL of one.
+    """The store in which a file of a table lies, and its key there. Raises StorageError for what is neither key nor URL
+    of one.
 
     Another table's store is asked with the options of this one, the same credentials among them.
     """

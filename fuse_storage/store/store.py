@@ -47,7 +47,9 @@ class Store(Protocol):
         ...
 
     def read_ranges(self, key: str, ranges: Sequence[Range]) -> list[bytes]:
-        """The bytes of each (offset, length), in order; near ranges are fetched together. Raises Corrupt past the end."""
+        """The bytes of each (offset, length), in order; near ranges are fetched together. Raises Corrupt past the
+        end.
+        """
         ...
 
     def list(self, prefix: str = "") -> Iterator[Object]:
@@ -76,7 +78,8 @@ REMOTE = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "azure":
 
 
 def open_store(url: str | Path, options: Mapping[str, str] | None = None) -> Store:
-    """The store at a folder, ``file://``, ``memory://name`` (shared within the process), ``s3://``, ``gs://`` or ``az://``.
+    """The store at a folder, ``file://``, ``memory://name`` (shared within the process), ``s3://``, ``gs://`` or
+    ``az://``.
 
     ``options`` are obstore's configuration keys (``endpoint``, ``access_key_id``, ``region``, ``allow_http``, …); what
     they lack is taken from the environment (``AWS_*``, ``GOOGLE_*``, ``AZURE_*``). Raises StorageError for other URLs.
@@ -94,7 +97,9 @@ def open_store(url: str | Path, options: Mapping[str, str] | None = None) -> Sto
         return MemoryStore(rest.strip("/"))
     if scheme in REMOTE:
         return RemoteStore(f"{REMOTE[scheme]}://{rest.rstrip('/')}", options)
-    raise StorageError(f"{text!r}: no store speaks {scheme!r}; use a folder, file://, memory://, {'://, '.join(REMOTE)}://")
+    raise StorageError(
+        f"{text!r}: no store speaks {scheme!r}; use a folder, file://, memory://, {'://, '.join(REMOTE)}://"
+    )
 
 
 CLIENT = ("allow_http", "allow_invalid_certificates", "connect_timeout", "proxy_url", "timeout", "user_agent")
@@ -141,7 +146,9 @@ class RemoteStore:
     def _read_range(self, key: str, span: Range) -> bytes:
         import obstore  # one by one: its get_ranges panics past the end
 
-        return self._asked(key, lambda: bytes(obstore.get_range(self._store, checked(key), start=span[0], length=span[1])))
+        return self._asked(
+            key, lambda: bytes(obstore.get_range(self._store, checked(key), start=span[0], length=span[1]))
+        )
 
     @cached_property
     def _threads(self) -> ThreadPoolExecutor:
@@ -203,7 +210,9 @@ class RemoteStore:
             raise AlreadyExists(f"{self.url}/{key} already holds other bytes") from there
         except (BaseError, OSError) as refusal:
             if "416 Range Not Satisfiable" in str(refusal):
-                raise Corrupt(f"{self.url}/{key} ends before the bytes that were asked for: it was truncated; {RESTORE}") from refusal
+                raise Corrupt(
+                    f"{self.url}/{key} ends before the bytes that were asked for: it was truncated; {RESTORE}"
+                ) from refusal
             raise StorageError(f"{self.url}/{key}: {_brief(refusal)}") from refusal
 
 
@@ -215,7 +224,12 @@ def _client_options(options: Mapping[str, str]) -> dict[str, Any]:
     """What the HTTP client is told; plain HTTP is allowed where somebody names such an endpoint, or says so."""
     found: dict[str, Any] = {_client_key(key): value for key, value in options.items() if _client_key(key) in CLIENT}
     given = {_client_key(key): value for key, value in options.items()}
-    named = (given.get("endpoint"), given.get("endpoint_url"), os.environ.get("AWS_ENDPOINT_URL"), os.environ.get("AWS_ENDPOINT"))
+    named = (
+        given.get("endpoint"),
+        given.get("endpoint_url"),
+        os.environ.get("AWS_ENDPOINT_URL"),
+        os.environ.get("AWS_ENDPOINT"),
+    )
     endpoint = next(filter(None, named), "")
     allowed = str(found.get("allow_http", os.environ.get("AWS_ALLOW_HTTP", endpoint.startswith("http://"))))
     return {**found, "allow_http": allowed.lower() == "true"}

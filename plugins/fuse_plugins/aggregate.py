@@ -1,9 +1,8 @@
 """Aggregates of each block, by group: a GROUP BY is answered from what was added up when rows were written.
 
-On columns, or on terms such as ``date_trunc('day', ts)``, by whose values rows are grouped. The payload of a block is a small Parquet
-file with a row for each group: the group's values, then counts, sums and bounds, under names that say what they are. An average
-is a sum and a count. The summary is how many groups there are.
-"""
+On columns, or on terms such as ``date_trunc('day', ts)``, by whose values rows are grouped. The payload of a block is a
+small Parquet file with a row for each group: the group's values, then counts, sums and bounds, under names that say
+what they are. An average is a sum and a count. The summary is how many groups there are."""
 
 from __future__ import annotations
 
@@ -105,7 +104,9 @@ class AggregateIndex(IndexKind):
         names += [f"{part.function}_{part.argument.path[0]}" for part in kept.parts]  # type: ignore[union-attr]
         return Sidecar(state.num_rows, _parquet(state.rename_columns(names)))
 
-    def match(self, request: Aggregation, inputs: Sequence[Input], options: AggregateOptions, context: Context) -> Probe | Refusal:
+    def match(
+        self, request: Aggregation, inputs: Sequence[Input], options: AggregateOptions, context: Context
+    ) -> Probe | Refusal:
         keys = {given.term: f"group_{place}" for place, given in enumerate(inputs) if not given.function}
         parts: dict[Part, str] = {}
         for given, place in zip(inputs[len(keys) :], _places(len(keys), options), strict=True):
@@ -123,12 +124,18 @@ class AggregateIndex(IndexKind):
         payload = batch.payload(unit)
         if payload is None:
             groups = batch.summaries[unit].as_py() if batch.summaries is not None else None
-            many = f"a block has {groups:,} groups, more than most_groups, so that no state of it is kept" if groups else ""
+            many = (
+                f"a block has {groups:,} groups, more than most_groups, so that no state of it is kept"
+                if groups
+                else ""
+            )
             return Refusal(Reason.BLOCK_NOT_INDEXED, many) if many else None
         [data] = payload.read([(0, payload.size)])
         wanted: Wanted = probe.what
         found = pq.ParquetFile(pa.BufferReader(data)).read(list(dict.fromkeys(wanted.columns)))
-        arrays = [found.column(name).cast(field.type) for name, field in zip(wanted.columns, wanted.schema, strict=True)]
+        arrays = [
+            found.column(name).cast(field.type) for name, field in zip(wanted.columns, wanted.schema, strict=True)
+        ]
         return pa.table(arrays, schema=wanted.schema)
 
     def inspect(self, sidecars: BlockBatch, options: AggregateOptions) -> Mapping[str, Any]:
@@ -143,7 +150,10 @@ class AggregateIndex(IndexKind):
 def _places(keys: int, options: AggregateOptions) -> list[int]:
     """For each aggregate the number of the input that it is of: where two name the same argument, the first one's."""
     first: dict[str, int] = {}
-    return [first.setdefault(text.partition("(")[2].strip(), keys + number) for number, text in enumerate(options.aggregates)]
+    return [
+        first.setdefault(text.partition("(")[2].strip(), keys + number)
+        for number, text in enumerate(options.aggregates)
+    ]
 
 
 def _aggregate(text: str, term: Term) -> Aggregate:

@@ -17,7 +17,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as is_
 
-from fuse_index.plugin import ALL, NONE, SOME, Ballot, BlockBatch, Box, Domain, IndexKind, Input, Probe, Reason, Refusal, hookimpl
+from fuse_index.plugin import (
+    ALL,
+    NONE,
+    SOME,
+    Ballot,
+    BlockBatch,
+    Box,
+    Domain,
+    IndexKind,
+    Input,
+    Probe,
+    Reason,
+    Refusal,
+    hookimpl,
+)
 from fuse_index.predicate import Compare, Context, In, Leaf, Like, Literal, StartsWith, Term
 
 Keys = npt.NDArray[np.int64]
@@ -39,7 +53,9 @@ class MinMax(IndexKind):
 
     def compile(self, what: Leaf | Box, inputs: Sequence[Input], options: Any, context: Context) -> Probe | Refusal:
         if len(inputs) != 1 or not is_ordered(inputs[0].type):
-            return Refusal(Reason.LEAF_UNSUPPORTED, f"{[str(given.type) for given in inputs]} is not one column of an ordered type")
+            return Refusal(
+                Reason.LEAF_UNSUPPORTED, f"{[str(given.type) for given in inputs]} is not one column of an ordered type"
+            )
         found = domain_of(what, inputs[0].term)
         if found is None:
             return Refusal(Reason.LEAF_UNSUPPORTED, "no range of values says the same")
@@ -94,9 +110,9 @@ def _float_keys(values: npt.NDArray[np.float64]) -> Keys:
 class Wanted:
     """Ranges of values, sorted and apart; picklable.
 
-    ``lows`` and ``highs`` are closed keys where the type has keys. Else they are None, and ``bounds`` holds Arrow arrays
-    with null for unbounded, and which bounds are closed. ``exact``: a value within is one on which the leaf is TRUE.
-    """
+    ``lows`` and ``highs`` are closed keys where the type has keys. Else they are None, and ``bounds`` holds Arrow
+    arrays with null for unbounded, and which bounds are closed. ``exact``: a value within is one on which the leaf is
+    TRUE."""
 
     exact: bool
     lows: Keys | None = None
@@ -115,7 +131,9 @@ class Wanted:
         return cls(exact, *_closed(low, high, low_closed, high_closed))
 
     def compare(self, least: pa.Array, greatest: pa.Array) -> tuple[Mask, Mask]:
-        """Of units with these bounds (null: not known), which may hold a value that is wanted, and which hold no other."""
+        """Of units with these bounds (null: not known), which may hold a value that is wanted, and which hold no
+        other.
+        """
         if self.lows is None or self.highs is None:
             meets, within = _compare_values(self.bounds[0], self.bounds[1], least, greatest)
         else:
@@ -147,7 +165,9 @@ def _prefix_of(leaf: Leaf) -> tuple[Domain, bool] | None:
     """``LIKE 'ab%c'`` is TRUE only on what starts with ``ab``."""
     match leaf:
         case Like(term, Literal(str() as pattern, type), escape):
-            plain = pattern[: min((pattern.index(letter) for letter in ("%", "_", escape) if letter in pattern), default=0)]
+            plain = pattern[
+                : min((pattern.index(letter) for letter in ("%", "_", escape) if letter in pattern), default=0)
+            ]
             domain = Domain.of(StartsWith(term, Literal(plain, type))) if plain else None
             return None if domain is None else (domain, False)
         case _:
@@ -155,7 +175,9 @@ def _prefix_of(leaf: Leaf) -> tuple[Domain, bool] | None:
 
 
 def _closed(low: pa.Array, high: pa.Array, low_closed: Mask, high_closed: Mask) -> tuple[Keys, Keys]:
-    """The ranges as closed ranges of keys: a neighbour is one away, ranges that touch are joined, empty ones left out."""
+    """The ranges as closed ranges of keys: a neighbour is one away, ranges that touch are joined, empty ones left
+    out.
+    """
     open_low, open_high = low.is_null().to_numpy(zero_copy_only=False), high.is_null().to_numpy(zero_copy_only=False)
     low_keys, high_keys = keys(low), keys(high)
     excluded_low, excluded_high = ~low_closed & ~open_low, ~high_closed & ~open_high
@@ -196,13 +218,17 @@ def _compare_values(low: Bound, high: Bound, least: pa.Array, greatest: pa.Array
         width = max(_width(least), _width(greatest))
         tags = (np.where(low.closed, BELOW_VALUE, ABOVE_VALUE), np.where(high.closed, ABOVE_VALUE, BELOW_VALUE))
         lows, highs = _byte_keys(low.values, width, tags[0], LOWEST), _byte_keys(high.values, width, tags[1], HIGHEST)
-        return _compare_byte_keys(lows, highs, _byte_keys(least, width, VALUE, LOWEST), _byte_keys(greatest, width, VALUE, HIGHEST))
+        return _compare_byte_keys(
+            lows, highs, _byte_keys(least, width, VALUE, LOWEST), _byte_keys(greatest, width, VALUE, HIGHEST)
+        )
     meets, within = np.zeros(len(least), np.bool_), np.zeros(len(least), np.bool_)
     for i in range(len(low.values)):
         starts, ends = low.values[i], high.values[i]
         above, below = (pc.less_equal if low.closed[i] else pc.less), (pc.less_equal if high.closed[i] else pc.less)
         meets |= _holds(above, starts, greatest, unknown=True) & _holds(below, least, ends, unknown=True)
-        within |= _holds(above, starts, least, unknown=not starts.is_valid) & _holds(below, greatest, ends, unknown=not ends.is_valid)
+        within |= _holds(above, starts, least, unknown=not starts.is_valid) & _holds(
+            below, greatest, ends, unknown=not ends.is_valid
+        )
     return meets, within
 
 
@@ -214,7 +240,8 @@ def _holds(compare: Any, left: Any, right: Any, unknown: bool) -> Mask:
     return np.asarray(held.fill_null(unknown).to_numpy(zero_copy_only=False), np.bool_)
 
 
-# --- keys of bytes: numpy compares fixed-width bytes, but takes trailing zeros for padding ------------------------------
+# --- keys of bytes: numpy compares fixed-width bytes, but takes trailing zeros for padding
+# ------------------------------
 
 BELOW_VALUE, VALUE, ABOVE_VALUE = 1, 2, 3
 LOWEST, HIGHEST = 0, 255
@@ -248,7 +275,9 @@ def _byte_keys(values: pa.Array, width: int, tag: Any, null: int) -> Bytes:
 
 def _fill(table: npt.NDArray[np.uint8], values: pa.Array, width: int) -> npt.NDArray[np.int64]:
     """Each value's first bytes into its row; its length, or one more than the width if it is longer."""
-    offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset : values.offset + len(values) + 1].astype(np.int64)
+    offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset : values.offset + len(values) + 1].astype(
+        np.int64
+    )
     data = np.frombuffer(values.buffers()[2] or b"", np.uint8)
     lengths = np.diff(offsets)
     for column in range(int(min(width, lengths.max(initial=0)))):

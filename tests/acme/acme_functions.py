@@ -1,4 +1,6 @@
-"""A stranger's functions, and an index that votes on them: ``divides`` needs Python, ``even`` Spark can say, ``alike`` has two columns."""
+"""A stranger's functions, and an index that votes on them: ``divides`` needs Python, ``even`` Spark can say, ``alike``
+has two columns.
+"""
 
 import numpy as np
 import pyarrow as pa
@@ -52,7 +54,9 @@ class Remainders(IndexKind):
 
     def probe(self, probe, batch):
         held = batch.summaries.to_pylist()
-        return Ballot(np.array([SOME if one is None or any(r % probe.what == 0 for r in one) else NONE for one in held], np.uint8))
+        return Ballot(
+            np.array([SOME if one is None or any(r % probe.what == 0 for r in one) else NONE for one in held], np.uint8)
+        )
 
 
 @hookimpl
@@ -64,6 +68,11 @@ def fuse_index_kinds():
 def fuse_index_functions():
     return [
         Function("divides", (pa.int64(), pa.int64()), divides, constants=frozenset([1]), check=not_zero),
-        Function("even", (pa.int64(),), lambda numbers: divides(numbers, pa.scalar(2)), native=lambda number: f"({number} % 2 = 0)"),
+        Function(
+            "even",
+            (pa.int64(),),
+            lambda numbers: divides(numbers, pa.scalar(2)),
+            native=lambda number: f"({number} % 2 = 0)",
+        ),
         Function("alike", (pa.string(), pa.string(), pa.int64()), alike, optional=1, constants=frozenset([2])),
     ]

@@ -8,7 +8,11 @@ def test_overlaps_are_told_and_drawn(run, people, tmp_path):
 
     found = run("clustering", people, "--by", "city", "--picture", picture, "--json")
     assert found.code == 0
-    assert (found.json["cluster_by"], found.json["blocks"], found.json["orders"][0]["constant_blocks"]) == (["city"], 10, 10)
+    assert (found.json["cluster_by"], found.json["blocks"], found.json["orders"][0]["constant_blocks"]) == (
+        ["city"],
+        10,
+        10,
+    )
     assert found.json["orders"][0]["depth_histogram"] == [{"depth": 2, "blocks": 10}]
     drawn = ElementTree.fromstring(picture.read_text())
     texts = [part.text for part in drawn.iter("{http://www.w3.org/2000/svg}text")]

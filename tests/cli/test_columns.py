@@ -6,7 +6,10 @@ def names(run, table):
 
 
 def test_columns_come_go_and_change(run, people):
-    assert run("add-column", people, "height", "decimal(5,2)", "--default", "1.75", "--not-null", "--after", "id").code == 0
+    assert (
+        run("add-column", people, "height", "decimal(5,2)", "--default", "1.75", "--not-null", "--after", "id").code
+        == 0
+    )
     assert run("change-type", people, "height", "decimal(7,2)").code == 0
     assert run("rename-column", people, "name", "called").out == "name is now called\n"
     assert run("drop-column", people, "city", "--json").code == 0

@@ -60,7 +60,9 @@ def test_a_clone_is_made_and_named(run, people, tmp_path):
     told = run("clone", people, tmp_path / "copy", "--json").json
     assert told["rows"] == 30
     assert run("query", tmp_path / "copy", "--count").out == "30\n"
-    assert [row["holder"] for row in run("refs", people, "--json").json if row["name"] == told["tag"]] == [str(tmp_path / "copy")]
+    assert [row["holder"] for row in run("refs", people, "--json").json if row["name"] == told["tag"]] == [
+        str(tmp_path / "copy")
+    ]
     again = run("clone", people, tmp_path / "copy")
     assert (again.code, "already is a table" in again.err) == (1, True)
 

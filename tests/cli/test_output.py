@@ -31,7 +31,9 @@ def test_every_value_has_a_form_in_json(value, expected):
     assert output.plain(value) == expected
 
 
-@pytest.mark.parametrize(("count", "text"), [(0, "0 B"), (999, "999 B"), (1_000, "1.0 kB"), (2_500_000, "2.5 MB"), (5e15, "5000.0 TB")])
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 B"), (999, "999 B"), (1_000, "1.0 kB"), (2_500_000, "2.5 MB"), (5e15, "5000.0 TB")]
+)
 def test_sizes_read_as_people_say_them(count, text):
     assert output.size(int(count)) == text
 
@@ -39,7 +41,10 @@ def test_sizes_read_as_people_say_them(count, text):
 def test_rows_as_json_lines_are_one_object_each(capsys):
     output.print_json_lines(pa.table({"a": [1, None], "b": ["ü", "x"]}))
 
-    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == [{"a": 1, "b": "ü"}, {"a": None, "b": "x"}]
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == [
+        {"a": 1, "b": "ü"},
+        {"a": None, "b": "x"},
+    ]
 
 
 def test_text_that_looks_like_markup_is_printed_as_it_is(capsys):

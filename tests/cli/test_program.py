@@ -25,9 +25,29 @@ def test_a_query_prints_a_grid_for_people_and_says_that_there_may_be_more(run, p
 
 def test_rows_are_grouped_and_added_up(run, people):
     built = run(
-        "index", "create", people, "by_city", "--kind", "aggregate", "-c", "city, lower(city)", "-o", 'aggregates=["count(*)", "max(id)"]'
+        "index",
+        "create",
+        people,
+        "by_city",
+        "--kind",
+        "aggregate",
+        "-c",
+        "city, lower(city)",
+        "-o",
+        'aggregates=["count(*)", "max(id)"]',
     )
-    arguments = ("query", people, "--group-by", "lower(city)", "--aggregate", "count(*)", "--aggregate", "max(id)", "--where", "city > 'O'")
+    arguments = (
+        "query",
+        people,
+        "--group-by",
+        "lower(city)",
+        "--aggregate",
+        "count(*)",
+        "--aggregate",
+        "max(id)",
+        "--where",
+        "city > 'O'",
+    )
 
     assert built.code == 0
     found = run(*arguments, "--json").json_lines
@@ -75,10 +95,16 @@ def test_show_tells_columns_sizes_and_indexes(run, people):
 @pytest.mark.parametrize(
     ("what", "count", "word"),
     [
-        ("snapshots", 4, "operation"), ("segments", 1, "added_by"), ("blocks", 10, "level"), ("columns", 3, "stored_as"),
-        ("statistics", 30, "distinct"), ("indexes", 1, "by_name"), ("clustering", 0, "average_depth"), ("refs", 1, "main"),
+        ("snapshots", 4, "operation"),
+        ("segments", 1, "added_by"),
+        ("blocks", 10, "level"),
+        ("columns", 3, "stored_as"),
+        ("statistics", 30, "distinct"),
+        ("indexes", 1, "by_name"),
+        ("clustering", 0, "average_depth"),
+        ("refs", 1, "main"),
     ],
-)  # fmt: skip
+)
 def test_show_lists_all_there_is_of_one_thing(run, people, what, count, word):
     assert len(run("show", people, what, "--json").json) == count
     assert word in run("show", people, what).out
@@ -86,7 +112,10 @@ def test_show_lists_all_there_is_of_one_thing(run, people, what, count, word):
 
 def test_show_knows_what_it_can_list(run, people):
     assert run("show", people, "bloks").code == 2
-    assert run("show", people, "indexes", "--json").json[0]["options"] == run("index", "list", people, "--json").json[0]["options"]
+    assert (
+        run("show", people, "indexes", "--json").json[0]["options"]
+        == run("index", "list", people, "--json").json[0]["options"]
+    )
 
 
 def test_an_older_state_can_be_queried_by_snapshot_id(run, people):
@@ -99,7 +128,9 @@ def test_plugins_lists_kinds_with_the_distribution_they_are_from(run):
     listed = run("plugins", "--json").json
 
     assert {"min_max", "bloom"} <= {kind["kind"] for kind in listed["kinds"]}
-    assert all(kind["from"].startswith("fuse-index ") for kind in listed["kinds"] if kind["module"].startswith("fuse_plugins"))
+    assert all(
+        kind["from"].startswith("fuse-index ") for kind in listed["kinds"] if kind["module"].startswith("fuse_plugins")
+    )
     assert "bloom" in run("plugins").out
 
 
@@ -155,7 +186,10 @@ def test_the_place_of_a_mistake_is_pointed_at(run, people):
 
 def test_columns_with_odd_names_are_back_quoted(run, tmp_path):
     table = tmp_path / "odd"
-    pq.write_table(pa.table({"a,b": ["x"], "c`d": [1], "e.f": [2], "at": pa.array([0], pa.timestamp("us", "UTC"))}), tmp_path / "o.parquet")
+    pq.write_table(
+        pa.table({"a,b": ["x"], "c`d": [1], "e.f": [2], "at": pa.array([0], pa.timestamp("us", "UTC"))}),
+        tmp_path / "o.parquet",
+    )
     assert run("create", table, "--like", tmp_path / "o.parquet", "--cluster-by", "`a,b`, e.f").code == 0
     assert run("ingest", table, tmp_path / "o.parquet").code == 0
 
@@ -171,7 +205,9 @@ def test_columns_of_a_text_file_are_guessed_past_what_means_null(run, tmp_path):
     assert run("create", tmp_path / "t", "--like", tmp_path / "delays.txt", *reading).code == 0
     assert run("ingest", tmp_path / "t", tmp_path / "delays.txt", *reading).code == 0
 
-    assert fuse_index.open_table(str(tmp_path / "t")).scan("delay >= 7").to_arrow().to_pylist() == [{"dest": None, "delay": 7}]
+    assert fuse_index.open_table(str(tmp_path / "t")).scan("delay >= 7").to_arrow().to_pylist() == [
+        {"dest": None, "delay": 7}
+    ]
 
 
 @pytest.mark.parametrize(
@@ -189,7 +225,16 @@ def test_wrong_usage_is_exit_code_2(run, arguments):
 
 
 def test_the_installed_script_runs_and_ends_quietly_when_its_reader_does(people):
-    command = [sys.executable, "-c", "from fuse_index.cli.program import main; main()", "query", people, "--json", "--limit", "0"]
+    command = [
+        sys.executable,
+        "-c",
+        "from fuse_index.cli.program import main; main()",
+        "query",
+        people,
+        "--json",
+        "--limit",
+        "0",
+    ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert json.loads(process.stdout.readline())["id"] == 0
     process.stdout.close()

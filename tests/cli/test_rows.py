@@ -3,9 +3,13 @@
 
 def test_rows_are_deleted_updated_overwritten_and_merged(run, people, tmp_path):
     assert run("delete", people, "--where", "city = 'Bonn'").out.startswith("6 rows deleted")
-    updated = run("update", people, "--set", "city='Kyiv'", "--set", "name=upper(name)", "--where", "id = 7", "--json").json
+    updated = run(
+        "update", people, "--set", "city='Kyiv'", "--set", "name=upper(name)", "--where", "id = 7", "--json"
+    ).json
     assert updated["updated_rows"] == 1
-    assert run("query", people, "--where", "city = 'Kyiv'", "--json").json_lines == [{"id": 7, "name": "NAME 7", "city": "Kyiv"}]
+    assert run("query", people, "--where", "city = 'Kyiv'", "--json").json_lines == [
+        {"id": 7, "name": "NAME 7", "city": "Kyiv"}
+    ]
     new = tmp_path / "new.csv"
     new.write_text("id,name,city\n7,name 7,Oslo\n40,name 40,Rome\n")
 
@@ -16,7 +20,9 @@ def test_rows_are_deleted_updated_overwritten_and_merged(run, people, tmp_path):
     run("key-by", people, "id")
     assert run("show", people, "--json").json["key"] == ["id"]
     assert run("merge", people, new, "--json").json["updated_rows"] == 2
-    assert run("merge", people, new, "--on", "id", "--matched", "delete", "--no-insert").out.startswith("2 rows deleted")
+    assert run("merge", people, new, "--on", "id", "--matched", "delete", "--no-insert").out.startswith(
+        "2 rows deleted"
+    )
     new.write_text("id,name,city,gone\n8,name 8,Oslo,true\n9,new,Oslo,false\n50,new,Oslo,false\n51,new,Oslo,true\n")
     conditions = ("--matched", "delete=source.gone", "--matched", "update", "--insert-where", "NOT source.gone")
     told = run("merge", people, new, *conditions, "--delete-others-where", "target.id = 20", "--json").json

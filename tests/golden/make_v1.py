@@ -19,25 +19,27 @@ from tests.storage.small import Totals, build_missing
 
 FOLDER = Path(__file__).parent / "v1"
 
-COLUMNS = pa.schema([
-    pa.field("id", pa.int64(), nullable=False),
-    ("flag", pa.bool_()),
-    ("tiny", pa.int8()),
-    ("small", pa.int16()),
-    ("whole", pa.int32()),
-    ("single", pa.float32()),
-    ("real", pa.float64()),
-    ("price", pa.decimal128(12, 2)),
-    ("huge", pa.decimal128(38, 6)),
-    ("name", pa.string()),
-    ("code", pa.binary()),
-    ("day", pa.date32()),
-    ("at", pa.timestamp("us", "UTC")),
-    ("local", pa.timestamp("us")),
-    ("place", pa.struct([("lat", pa.float64()), ("Name", pa.string()), ("name", pa.string())])),
-    ("tags", pa.list_(pa.string())),
-    ("scores", pa.map_(pa.string(), pa.int64())),
-])  # fmt: skip
+COLUMNS = pa.schema(
+    [
+        pa.field("id", pa.int64(), nullable=False),
+        ("flag", pa.bool_()),
+        ("tiny", pa.int8()),
+        ("small", pa.int16()),
+        ("whole", pa.int32()),
+        ("single", pa.float32()),
+        ("real", pa.float64()),
+        ("price", pa.decimal128(12, 2)),
+        ("huge", pa.decimal128(38, 6)),
+        ("name", pa.string()),
+        ("code", pa.binary()),
+        ("day", pa.date32()),
+        ("at", pa.timestamp("us", "UTC")),
+        ("local", pa.timestamp("us")),
+        ("place", pa.struct([("lat", pa.float64()), ("Name", pa.string()), ("name", pa.string())])),
+        ("tags", pa.list_(pa.string())),
+        ("scores", pa.map_(pa.string(), pa.int64())),
+    ]
+)
 
 NAN, INFINITE = float("nan"), float("inf")
 CYCLES: dict[str, list[Any]] = {

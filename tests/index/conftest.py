@@ -21,9 +21,18 @@ from fuse_storage import Schema
 ANALYSIS = ("DATATYPE_MISMATCH", "PARSE_SYNTAX_ERROR", "UNRESOLVED_COLUMN", "INVALID_FORMAT")
 
 REWRITTEN = [
-    (r"i(32|64) (<|<=|>|>=) (99999999999999999999|9223372036854775808)$", "a decimal beyond every long makes TRUE or FALSE, on NULL too"),
-    (r"(TRY_)?CAST\(i32 AS FLOAT\) = 16777216$", "a cast to FLOAT and on to DOUBLE becomes one to DOUBLE, and rounds no more"),
-    (r"(ntz|(TRY_)?CAST\(ntz AS TIMESTAMP\)) (=|<=>|<>|<|>=) TIMESTAMP'2024-03-10 03:(15|30):00'$", "a skipped hour is compared as it is"),
+    (
+        r"i(32|64) (<|<=|>|>=) (99999999999999999999|9223372036854775808)$",
+        "a decimal beyond every long makes TRUE or FALSE, on NULL too",
+    ),
+    (
+        r"(TRY_)?CAST\(i32 AS FLOAT\) = 16777216$",
+        "a cast to FLOAT and on to DOUBLE becomes one to DOUBLE, and rounds no more",
+    ),
+    (
+        r"(ntz|(TRY_)?CAST\(ntz AS TIMESTAMP\)) (=|<=>|<>|<|>=) TIMESTAMP'2024-03-10 03:(15|30):00'$",
+        "a skipped hour is compared as it is",
+    ),
 ]
 """Where Spark's optimizer gives an expression another meaning than the expression has; here it keeps its own."""
 

@@ -1,8 +1,8 @@
-"""One of many processes that change a table at the same time, and say what they committed: ``python -m tests.index.crowd``.
+"""One of many processes that change a table at the same time, and say what they committed: ``python -m
+tests.index.crowd``.
 
-Prints a JSON line for each commit, with its number on the branch. Replayed in the order of these numbers, the commits give the
-table's rows, or something was lost, doubled, or decided on rows that were not there.
-"""
+Prints a JSON line for each commit, with its number on the branch. Replayed in the order of these numbers, the commits
+give the table's rows, or something was lost, doubled, or decided on rows that were not there."""
 
 from __future__ import annotations
 
@@ -23,14 +23,18 @@ import fuse_storage.maintenance.vacuum
 COLUMNS = pa.schema([("id", pa.int64()), ("grp", pa.int64()), ("value", pa.int64())])
 GROUPS = 8
 PATIENCE = 6.0
-"""Seconds that a write may take, and that a snapshot stays after it was replaced: short, so that a vacuum finds work."""
+"""Seconds that a write may take, and that a snapshot stays after it was replaced: short, so that a vacuum finds
+work.
+"""
 SLACK = 20.0
 """Seconds that a commit may take on top, on a busy machine."""
 Rows = dict[int, tuple[int, int]]
 
 
 def created(url: str) -> fuse.Table:
-    table = fuse.create_table(url, COLUMNS, cluster_by=["grp"], properties={"block_rows": 40, "max_write_seconds": PATIENCE})
+    table = fuse.create_table(
+        url, COLUMNS, cluster_by=["grp"], properties={"block_rows": 40, "max_write_seconds": PATIENCE}
+    )
     table.create_index("by_id", "bloom", ["id"])
     table.create_index("by_grp", "aggregate", ["grp"], aggregates=["count(*)", "sum(value)"])
     return table
@@ -103,9 +107,17 @@ def read(table: fuse.Table, chance: random.Random, number: int) -> dict[str, Any
 
 
 ROLES: dict[str, Callable[[fuse.Table, random.Random, int], dict[str, Any]]] = {
-    "append": append, "merge": merge, "delete": delete, "update": update, "compact": compact, "recluster": recluster,
-    "index": index, "evolve": evolve, "vacuum": vacuum, "read": read,
-}  # fmt: skip
+    "append": append,
+    "merge": merge,
+    "delete": delete,
+    "update": update,
+    "compact": compact,
+    "recluster": recluster,
+    "index": index,
+    "evolve": evolve,
+    "vacuum": vacuum,
+    "read": read,
+}
 
 
 def work(role: str, url: str, seconds: float, seed: int) -> Counter[str]:

@@ -39,7 +39,12 @@ class Values(IndexKind):
         return Sidecar(len(values), bytes(sink.getvalue()))
 
     def compile(self, what: Any, inputs: Any, options: Any, context: Any) -> Probe | Refusal:
-        if isinstance(what, Compare) and what.operator == "=" and what.left == inputs[0].term and isinstance(what.right, Literal):
+        if (
+            isinstance(what, Compare)
+            and what.operator == "="
+            and what.left == inputs[0].term
+            and isinstance(what.right, Literal)
+        ):
             return Probe(what.right.value, cost=10.0)
         return Refusal(Reason.LEAF_UNSUPPORTED, "values answers =")
 
@@ -73,7 +78,11 @@ class Greatest(IndexKind):
         return Refusal(Reason.LEAF_UNSUPPORTED, "greatest answers >")
 
     def probe(self, probe: Probe, batch: Any) -> Ballot:
-        return Ballot(np.array([SOME if one is None or one > probe.what else NONE for one in batch.summaries.to_pylist()], np.uint8))
+        return Ballot(
+            np.array(
+                [SOME if one is None or one > probe.what else NONE for one in batch.summaries.to_pylist()], np.uint8
+            )
+        )
 
 
 class Raises(Values):

@@ -1,4 +1,6 @@
-"""Running a program that has strangers' plugins installed: in a process of its own, with a folder of distributions on its path."""
+"""Running a program that has strangers' plugins installed: in a process of its own, with a folder of distributions on
+its path.
+"""
 
 import json
 import os
@@ -16,7 +18,12 @@ def run(program: str, *folders: Path, arguments: tuple[str, ...] = ()) -> Any:
     path = os.pathsep.join([*map(str, folders), *(entry for entry in sys.path if entry)])
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": "default"}
     done = subprocess.run(
-        [sys.executable, "-c", program, *arguments], env=environment, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", program, *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.strip().splitlines()[-1])

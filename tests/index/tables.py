@@ -21,7 +21,9 @@ def numbers(start: int = 0, count: int = 40) -> pa.Table:
 
 def created(url: str | None = None, *kinds: object) -> fuse.Table:
     host = Host([min_max, bloom, *(kinds or (Values,))])
-    return fuse.create_table(url or f"memory://life-{uuid4().hex}", "n BIGINT, text STRING", properties=SMALL, host=host)
+    return fuse.create_table(
+        url or f"memory://life-{uuid4().hex}", "n BIGINT, text STRING", properties=SMALL, host=host
+    )
 
 
 def coverage(table: fuse.Table, name: str = "x") -> tuple[int, int]:
@@ -41,7 +43,9 @@ def counted(table: fuse.Table) -> tuple[fuse.Table, Metered]:
 
 
 def files(table: fuse.Table, folder: str) -> list[Path]:
-    return sorted(path for path in Path(table.stored.store.url.removeprefix("file://"), folder).rglob("*") if path.is_file())
+    return sorted(
+        path for path in Path(table.stored.store.url.removeprefix("file://"), folder).rglob("*") if path.is_file()
+    )
 
 
 def damaged(path: Path, how: str) -> None:

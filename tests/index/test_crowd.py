@@ -1,4 +1,5 @@
-"""Processes that append, merge, delete, update, compact, recluster, build, evolve, vacuum and read one table at the same time.
+"""Processes that append, merge, delete, update, compact, recluster, build, evolve, vacuum and read one table at the
+same time.
 
 For seconds here; for minutes with ``make soak``.
 """
@@ -27,8 +28,14 @@ def test_a_crowd_loses_and_doubles_nothing(tmp_path):
     commits = [{"sequence": 4, "put": [[0, 0, 0]]}]
 
     roles = ["append", *ROLES]
-    started = [(sys.executable, "-m", "tests.index.crowd", role, url, str(SECONDS), str(seed + 1)) for seed, role in enumerate(roles)]
-    crowd = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT) for command in started]
+    started = [
+        (sys.executable, "-m", "tests.index.crowd", role, url, str(SECONDS), str(seed + 1))
+        for seed, role in enumerate(roles)
+    ]
+    crowd = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+        for command in started
+    ]
     counts = {}
     for role, process in zip(roles, crowd, strict=True):
         printed, problems = process.communicate()
@@ -39,7 +46,10 @@ def test_a_crowd_loses_and_doubles_nothing(tmp_path):
 
     shared.clear()
     table = fuse.open_table(url)
-    found = {row["id"]: (row["grp"], row["value"]) for row in table.scan(columns=["id", "grp", "value"]).to_arrow().to_pylist()}
+    found = {
+        row["id"]: (row["grp"], row["value"])
+        for row in table.scan(columns=["id", "grp", "value"]).to_arrow().to_pylist()
+    }
     assert found == replayed(commits)
     assert table.scan().count() == len(found)
     assert len({commit["sequence"] for commit in commits}) == len(commits)
@@ -48,7 +58,10 @@ def test_a_crowd_loses_and_doubles_nothing(tmp_path):
         table.refresh_index(name)
         assert table.verify_index(name).sound
     readable = sum(is_readable(url, entry) for entry in table.stored.history())
-    print(f"{len(commits)} commits that changed rows, {table.snapshot.sequence} in all, {readable} snapshots readable; {counts}")
+    print(
+        f"{len(commits)} commits that changed rows, {table.snapshot.sequence} in all, {readable} "
+        f"snapshots readable; {counts}"
+    )
     assert counts["append"].get("done"), counts
     assert SECONDS < 60 or all(counts[role].get("done") for role in roles), counts
 

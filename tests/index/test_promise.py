@@ -18,7 +18,9 @@ from fuse_index.expressions.evaluate import evaluate
 from fuse_index.predicate import And, Column, Compare, In, IsNull, Literal, Not, Or, StartsWith
 from fuse_storage import StorageError, open_store
 
-SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int32()), ("d", pa.float64()), ("s", pa.string()), ("t", pa.timestamp("us", "UTC"))])
+SCHEMA = pa.schema(
+    [("id", pa.int64()), ("n", pa.int32()), ("d", pa.float64()), ("s", pa.string()), ("t", pa.timestamp("us", "UTC"))]
+)
 VALUES = {
     "id": st.integers(0, 40),
     "n": st.sampled_from([None, -1, 0, 1, 2, 7]),
@@ -34,7 +36,11 @@ rows = st.lists(st.fixed_dictionaries(VALUES), min_size=1, max_size=12)
 
 def literal(name: str):
     field = SCHEMA.field(name)
-    return VALUES[name].filter(lambda value: value is not None).map(lambda value: Literal(pa.scalar(value, field.type).as_py(), field.type))
+    return (
+        VALUES[name]
+        .filter(lambda value: value is not None)
+        .map(lambda value: Literal(pa.scalar(value, field.type).as_py(), field.type))
+    )
 
 
 def leaves_on(name: str):
@@ -42,7 +48,10 @@ def leaves_on(name: str):
     found = [
         st.builds(Compare, st.sampled_from(["=", "<=>", "<>", "<", "<=", ">", ">="]), st.just(column), literal(name)),
         st.builds(lambda values: In(column, tuple(values)), st.lists(literal(name), min_size=1, max_size=3)),
-        st.builds(lambda values: In(column, (*values, Literal(None, column.type))), st.lists(literal(name), min_size=1, max_size=2)),
+        st.builds(
+            lambda values: In(column, (*values, Literal(None, column.type))),
+            st.lists(literal(name), min_size=1, max_size=2),
+        ),
         st.just(IsNull(column)),
     ]
     if name == "s":
@@ -129,7 +138,9 @@ def folder_of(key: str) -> str:
     return key.split("/", 1)[0]
 
 
-DAMAGES = [(folder, damage) for folder in ("_ss", "_sg", "_x", "_b", "_i", "_refs") for damage in ("flip", "cut", "gone")]
+DAMAGES = [
+    (folder, damage) for folder in ("_ss", "_sg", "_x", "_b", "_i", "_refs") for damage in ("flip", "cut", "gone")
+]
 DAMAGES.remove(("_refs", "gone"))  # without its newest entry a branch is what it was before that commit
 
 
@@ -162,7 +173,9 @@ def test_damage_gives_the_right_rows_or_an_error_and_never_wrong_rows(tmp_path, 
                 answered += found is not None
 
     if folder in ("_x", "_i"):
-        assert answered == sum(len(QUESTIONS) * (1 if damage == "gone" else 6) for key in contents if folder_of(key) == folder)
+        assert answered == sum(
+            len(QUESTIONS) * (1 if damage == "gone" else 6) for key in contents if folder_of(key) == folder
+        )
 
 
 def damaged(data: bytes, damage: str, pick: random.Random, case: int) -> bytes:

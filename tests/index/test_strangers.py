@@ -1,4 +1,6 @@
-"""Strangers' kinds that load, and then do everything wrong that a kind can: queries go on, and say why they were not faster."""
+"""Strangers' kinds that load, and then do everything wrong that a kind can: queries go on, and say why they were not
+faster.
+"""
 
 import pytest
 
@@ -42,7 +44,10 @@ def test_a_kind_that_does_wrong_makes_a_query_slower_with_a_reason(tmp_path, kin
 def test_a_failing_build_is_warned_of_with_the_distribution(tmp_path):
     found = strangers.run(QUERY, strangers.BROKEN, arguments=("raises_at_build", str(tmp_path / "t")))
 
-    assert "index 'x' (kind 'raises_at_build' of broken-kinds 1.0) failed in build() on a block of 10 rows" in found["stderr"]
+    assert (
+        "index 'x' (kind 'raises_at_build' of broken-kinds 1.0) failed in build() on a block of 10 rows"
+        in found["stderr"]
+    )
     assert "ValueError: cannot build this" in found["stderr"]
 
 

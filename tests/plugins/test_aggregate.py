@@ -21,8 +21,18 @@ from fuse_plugins.aggregate import AggregateIndex, AggregateOptions
 
 CITY, AMOUNT, COUNT = Column(("city",), pa.string()), Column(("amount",), pa.float64()), Column(("n",), pa.int32())
 ROW = Literal(1, pa.int32())
-KEPT = ("count(*)", "sum(amount)", "min(amount)", "max(amount)", "avg(amount)", "avg(n)", "count(n)", "max(city)",
-        "hll_sketch_agg(n)", "hll_sketch_agg(city, 4)")  # fmt: skip
+KEPT = (
+    "count(*)",
+    "sum(amount)",
+    "min(amount)",
+    "max(amount)",
+    "avg(amount)",
+    "avg(n)",
+    "count(n)",
+    "max(city)",
+    "hll_sketch_agg(n)",
+    "hll_sketch_agg(city, 4)",
+)
 TEXTS = {"amount": AMOUNT, "n": COUNT, "city": CITY, "*": ROW}
 
 
@@ -50,9 +60,12 @@ class TestAggregates(IndexTests):
         asked((CITY,)),
     )
     refused = (
-        asked((COUNT,), "count(*)"), asked((CITY,), "sum(n)"), asked((), "min(city)"),
-        asked((CITY,), "hll_sketch_agg(city)"), asked((CITY,), "hll_sketch_agg(n, 4)"),
-    )  # fmt: skip
+        asked((COUNT,), "count(*)"),
+        asked((CITY,), "sum(n)"),
+        asked((), "min(city)"),
+        asked((CITY,), "hll_sketch_agg(city)"),
+        asked((CITY,), "hll_sketch_agg(n, 4)"),
+    )
 
     def rows(self, column):
         samples = {"city": ("a", "b", ""), "amount": (math.nan, -0.0, 0.0, 1.5, -math.inf), "n": (1, -7, 2**31 - 1)}
@@ -60,9 +73,13 @@ class TestAggregates(IndexTests):
 
 
 TYPES = {
-    "city": pa.string(), "amount": pa.float64(), "n": pa.int32(), "at": pa.timestamp("us", "UTC"), "tags": pa.list_(pa.int32()),
+    "city": pa.string(),
+    "amount": pa.float64(),
+    "n": pa.int32(),
+    "at": pa.timestamp("us", "UTC"),
+    "tags": pa.list_(pa.int32()),
     "sketch": pa.binary(),
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -85,7 +102,12 @@ def rows(**given):
         (["city"], ["sum(n) OVER (PARTITION BY city)"], WhereError, "OVER"),
         (["city"], ["sum(n) FILTER (WHERE n > 1)"], WhereError, "a FILTER are known to Spark alone"),
         (["city"], ["(SELECT 1)"], WhereError, "subqueries are known to Spark alone"),
-        (["city"], ["count(*) AS c"], WhereError, "an aggregate is one expression, as it stands after SELECT, without a name"),
+        (
+            ["city"],
+            ["count(*) AS c"],
+            WhereError,
+            "an aggregate is one expression, as it stands after SELECT, without a name",
+        ),
         (["city"], [""], WhereError, "an empty text is not an aggregate"),
         (["city"], "count(*)", DefinitionError, "is to be a list of texts"),
         (["row_number() OVER (ORDER BY n)"], ["count(*)"], WhereError, "windows are known to Spark alone"),
@@ -169,9 +191,18 @@ def test_sketches_that_a_table_holds_are_united_and_those_of_other_sizes_refused
         sales.append(rows(city=["a", "a", "b", "c"], sketch=made))
 
     assert sales.explain(None, ["city"], ["hll_union_agg(sketch)"]).blocks.kept == 0
-    found = {row["city"]: row["hll_union_agg(sketch)"] for row in sales.aggregate(["city"], ["hll_union_agg(sketch)"]).to_pylist()}
-    expected = {"a": sketches.sketch_of(range(150), 10), "b": sketches.sketch_of(range(300), 10), "c": sketches.sketch_of((), 12)}
-    assert {city: sketches.registers(one) for city, one in found.items()} == {c: sketches.registers(one) for c, one in expected.items()}
+    found = {
+        row["city"]: row["hll_union_agg(sketch)"]
+        for row in sales.aggregate(["city"], ["hll_union_agg(sketch)"]).to_pylist()
+    }
+    expected = {
+        "a": sketches.sketch_of(range(150), 10),
+        "b": sketches.sketch_of(range(300), 10),
+        "c": sketches.sketch_of((), 12),
+    }
+    assert {city: sketches.registers(one) for city, one in found.items()} == {
+        c: sketches.registers(one) for c, one in expected.items()
+    }
 
     sales.append(rows(city=["a"], sketch=[sketches.sketch_of([1], 12)]))
     with pytest.raises(InputError, match=r"2\^12 registers, not 2\^10"):
@@ -181,7 +212,11 @@ def test_sketches_that_a_table_holds_are_united_and_those_of_other_sizes_refused
 
 
 def test_the_guide_runs_as_it_is_printed(tmp_path, capsys):
-    text = (Path(fuse.__file__).parent.parent / "docs" / "aggregate.md").read_text().replace("/tmp/sales", str(tmp_path / "sales"))
+    text = (
+        (Path(fuse.__file__).parent.parent / "docs" / "aggregate.md")
+        .read_text()
+        .replace("/tmp/sales", str(tmp_path / "sales"))
+    )
     exec("\n".join(re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)), {})
 
     printed = capsys.readouterr().out

@@ -50,7 +50,8 @@ class TestBloomOnATerm(IndexTests):
         return ["", "-1", "0", "1", "2147483647", "00"]
 
 
-# --- hashing ------------------------------------------------------------------------------------------------------------
+# --- hashing
+# ------------------------------------------------------------------------------------------------------------
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1)))
@@ -94,7 +95,9 @@ def test_wide_decimals_and_narrow_ones_may_stand_together(unscaled):
     values = pa.array([Decimal(number) for number in unscaled], pa.decimal128(38, 0))
     sizes = [8 if -(2**63) <= number < 2**63 else 16 for number in unscaled]
 
-    assert canonical(values) == [n.to_bytes(size, "little", signed=True) for n, size in zip(unscaled, sizes, strict=True)]
+    assert canonical(values) == [
+        n.to_bytes(size, "little", signed=True) for n, size in zip(unscaled, sizes, strict=True)
+    ]
     assert hashes(values).tolist() == [xxhash.xxh3_64_intdigest(found) for found in canonical(values)]
 
 
@@ -105,7 +108,8 @@ def test_nulls_have_no_hash_and_slices_none_of_their_neighbours():
     assert hashes(pa.array(["a", "b", None, "c"]).slice(1)).tolist() == hashes(pa.array(["b", "c"])).tolist()
 
 
-# --- the filter ---------------------------------------------------------------------------------------------------------
+# --- the filter
+# ---------------------------------------------------------------------------------------------------------
 
 
 @given(st.lists(st.binary(), unique=True), st.sampled_from([0.3, 0.01, 0.001]))
@@ -155,7 +159,8 @@ def test_sizes_are_few_and_never_too_small(distinct):
     assert capacity <= max(16, 2 * distinct) if distinct <= 4096 else capacity <= distinct * 17 / 16
 
 
-# --- the matrix ---------------------------------------------------------------------------------------------------------
+# --- the matrix
+# ---------------------------------------------------------------------------------------------------------
 
 
 class Bytes:
@@ -214,7 +219,8 @@ def asked(matrix, keys, payload):
     return matrix.holding(keys, payload, np.zeros(matrix.columns, np.int64), np.full(matrix.columns, len(keys)))
 
 
-# --- what is kept -------------------------------------------------------------------------------------------------------
+# --- what is kept
+# -------------------------------------------------------------------------------------------------------
 
 COLUMN = Column(("c",), pa.int64())
 INPUTS = (Input(COLUMN, pa.int64()),)
@@ -224,7 +230,9 @@ SUBJECT = Subject(Bloom(), INPUTS, COARSE)
 
 def on(values, column=COLUMN, options=None):
     subject = Subject(Bloom(), (Input(column, column.type),), options or COARSE)
-    return Shelf.of(subject, [[pa.table({"c": pa.array(zone, column.type)}) for zone in block] for block in values], packs=1)
+    return Shelf.of(
+        subject, [[pa.table({"c": pa.array(zone, column.type)}) for zone in block] for block in values], packs=1
+    )
 
 
 def of_type(shelf, column_type):
@@ -344,10 +352,14 @@ def test_a_timestamp_is_found_in_whatever_zone_it_was_asked_for():
     column = Column(("c",), pa.timestamp("us", "UTC"))
     noon = datetime(2024, 1, 1, 12, tzinfo=UTC)
 
-    assert votes(on([[[noon, None]], [[datetime(2024, 1, 2, tzinfo=UTC)]]], column), equals(noon, column)) == [ALL, NONE]
+    assert votes(on([[[noon, None]], [[datetime(2024, 1, 2, tzinfo=UTC)]]], column), equals(noon, column)) == [
+        ALL,
+        NONE,
+    ]
 
 
-# --- what is read -------------------------------------------------------------------------------------------------------
+# --- what is read
+# -------------------------------------------------------------------------------------------------------
 
 
 class Counted(Files):

@@ -24,9 +24,13 @@ def installed(tmp_path_factory):
     project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
     metadata = folder / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
     metadata.mkdir()
-    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    (metadata / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+    )
     for group, points in project["entry-points"].items():
-        (metadata / "entry_points.txt").write_text(f"[{group}]\n" + "".join(f"{name} = {to}\n" for name, to in points.items()))
+        (metadata / "entry_points.txt").write_text(
+            f"[{group}]\n" + "".join(f"{name} = {to}\n" for name, to in points.items())
+        )
     return folder
 
 
@@ -38,7 +42,9 @@ def python(folder, *arguments):
     paths = [str(folder), *[path for path in sys.path if path]]
     environment = {"PYTHONPATH": ":".join(paths), "PATH": "/usr/bin:/bin"}
     command = [sys.executable, *arguments]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240, check=False)
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240, check=False
+    )
 
 
 def test_every_block_has_a_language_and_every_program_a_name():

@@ -1,5 +1,4 @@
 """JSON paths: votes on what Spark finds in documents, whatever is in them and however odd the path."""
-# ruff: noqa: E501  -- tables of cases are easier to read wide
 
 import json
 import re
@@ -33,14 +32,50 @@ DOCUMENT = Column(("document",), pa.string())
 DOUBLE, LONG, INT, FLOAT, DECIMAL = pa.float64(), pa.int64(), pa.int32(), pa.float32(), pa.decimal128(10, 2)
 TYPES = {
     pa.string(): ("", "1", "1.0", "x", "true", "[1]", '{"b":1}', "2024-03-10", "null"),
-    DOUBLE: (0.0, 1.0, 1.5, 1e10, float("nan"), 9007199254740993.0), LONG: (0, 1, 2, 9007199254740993), INT: (0, 1, 2), FLOAT: (1.0, 1.5),
-    DECIMAL: (Decimal("1.00"), Decimal("1.50")), pa.bool_(): (True, False), pa.date32(): (date(2024, 3, 9), date(2024, 3, 10)),
-    pa.timestamp("us"): (datetime(2024, 3, 10), datetime(2024, 3, 12)), pa.timestamp("us", "UTC"): (datetime(2024, 3, 10, tzinfo=UTC),),
-}  # fmt: skip
+    DOUBLE: (0.0, 1.0, 1.5, 1e10, float("nan"), 9007199254740993.0),
+    LONG: (0, 1, 2, 9007199254740993),
+    INT: (0, 1, 2),
+    FLOAT: (1.0, 1.5),
+    DECIMAL: (Decimal("1.00"), Decimal("1.50")),
+    pa.bool_(): (True, False),
+    pa.date32(): (date(2024, 3, 9), date(2024, 3, 10)),
+    pa.timestamp("us"): (datetime(2024, 3, 10), datetime(2024, 3, 12)),
+    pa.timestamp("us", "UTC"): (datetime(2024, 3, 10, tzinfo=UTC),),
+}
 VALUES = [
-    "1", "1.0", '"1"', '" 1 "', '"+1"', '"1d"', "2", "1.5", '"1.5"', "1e10", "9007199254740993", "123456789012345678901", "true", '"yes"', "null", '"null"', '"x"',
-    '""', '"2024-03-10"', '"2024-3-10"', '"2024-03-10T12:00:00Z"', '"12:30"', "[1]", '{"b":1}', '["x"]', "[]", '"nan"', '"."', '"\\u0031"', '"x', "01", "2024",
-]  # fmt: skip
+    "1",
+    "1.0",
+    '"1"',
+    '" 1 "',
+    '"+1"',
+    '"1d"',
+    "2",
+    "1.5",
+    '"1.5"',
+    "1e10",
+    "9007199254740993",
+    "123456789012345678901",
+    "true",
+    '"yes"',
+    "null",
+    '"null"',
+    '"x"',
+    '""',
+    '"2024-03-10"',
+    '"2024-3-10"',
+    '"2024-03-10T12:00:00Z"',
+    '"12:30"',
+    "[1]",
+    '{"b":1}',
+    '["x"]',
+    "[]",
+    '"nan"',
+    '"."',
+    '"\\u0031"',
+    '"x',
+    "01",
+    "2024",
+]
 
 
 def leaves_at(path, mode="try"):
@@ -51,9 +86,17 @@ def leaves_at(path, mode="try"):
         yield from (Compare(operator, term, literal) for literal in literals for operator in ("=", "<", ">="))
         yield from (Compare(operator, term, literals[0]) for operator in ("<=>", "<>"))
         yield from (In(term, tuple(literals)), In(term, (literals[0], Literal(None, kind))))
-        yield from (box for one in literals[1:3] if (box := Box.of(And((Compare(">=", term, literals[0]), Compare("<", term, one))))))
+        yield from (
+            box
+            for one in literals[1:3]
+            if (box := Box.of(And((Compare(">=", term, literals[0]), Compare("<", term, one)))))
+        )
     path = JsonPath(DOCUMENT, path)
-    yield from (IsNull(path), StartsWith(path, Literal("2024", pa.string())), StartsWith(path, Literal("[", pa.string())))
+    yield from (
+        IsNull(path),
+        StartsWith(path, Literal("2024", pa.string())),
+        StartsWith(path, Literal("[", pa.string())),
+    )
     yield from (Like(path, Literal(pattern, pa.string())) for pattern in ("x%", "1", "{%", "2024-%-10", "%x"))
 
 
@@ -81,7 +124,10 @@ class TestTextAndCasts(PathTests):
         return ('{"a":1}', '{"a":"x"}', '{"a":1.5}', '{"a":"2024-03-10"}', '{"a":null}', '{"a":1e10}', "{}", "no json")
 
     def drawn(self, column):
-        return st.sampled_from([f'{{"a":{value}}}' for value in VALUES] + ['{"a":1,"a":"x"}', "{'a':'x'}", '{"\\u0061":2}', '{"a":"x"} and more'])
+        return st.sampled_from(
+            [f'{{"a":{value}}}' for value in VALUES]
+            + ['{"a":1,"a":"x"}', "{'a':'x'}", '{"\\u0061":2}', '{"a":"x"} and more']
+        )
 
     def leaves(self, given, literals):
         yield from leaves_at("$.a")
@@ -99,13 +145,26 @@ class TestElements(PathTests):
     options = {"paths": ("$.a[*]", "$.a[0]", "$..b", "$.a[?(@ > 1)]", "$")}  # noqa: RUF012
 
     def rows(self, column):
-        return ('{"a":["x","y"]}', '{"a":[1,2.5]}', '{"a":[]}', '{"a":"x"}', '{"a":{"b":"x"}}', '{"a":[null,{"b":["x"]}]}', "[1", '{"a":[123456789012345678901]}', "null")
+        return (
+            '{"a":["x","y"]}',
+            '{"a":[1,2.5]}',
+            '{"a":[]}',
+            '{"a":"x"}',
+            '{"a":{"b":"x"}}',
+            '{"a":[null,{"b":["x"]}]}',
+            "[1",
+            '{"a":[123456789012345678901]}',
+            "null",
+        )
 
     def leaves(self, given, literals):
         for path, value in product(self.options["paths"], ("x", "1", "2.5", "123456789012345678901", "null", "zzz")):
             yield Call("json_contains", (DOCUMENT, Literal(path, pa.string()), Literal(value, pa.string())))
         for path in ("$.a[0]", "$", "$.a[1]", "$.a[*]"):
-            yield from (Compare("=", JsonPath(DOCUMENT, path), Literal(value, pa.string())) for value in ("x", "1", "null", '{"b":["x"]}'))
+            yield from (
+                Compare("=", JsonPath(DOCUMENT, path), Literal(value, pa.string()))
+                for value in ("x", "1", "null", '{"b":["x"]}')
+            )
             yield IsNull(JsonPath(DOCUMENT, path))
 
 
@@ -113,19 +172,35 @@ class TestDiscovered(PathTests):
     options = {"paths": "auto"}  # noqa: RUF012
 
     def rows(self, column):
-        return ('{"a":1,"user":{"name":"x"}}', '{"a":"x","b":[1]}', '{"user":{"name":"y","a":{"b":{"c":1}}}}', "no json")
+        return (
+            '{"a":1,"user":{"name":"x"}}',
+            '{"a":"x","b":[1]}',
+            '{"user":{"name":"y","a":{"b":{"c":1}}}}',
+            "no json",
+        )
 
     def leaves(self, given, literals):
         for path in ("$.a", "$.user.name", "$.user", "$.b", "$.user.a.b.c"):
-            yield from (Compare(operator, JsonPath(DOCUMENT, path), Literal(value, pa.string())) for value in ("1", "x", "zz") for operator in ("=", "<"))
+            yield from (
+                Compare(operator, JsonPath(DOCUMENT, path), Literal(value, pa.string()))
+                for value in ("1", "x", "zz")
+                for operator in ("=", "<")
+            )
             yield IsNull(JsonPath(DOCUMENT, path))
 
 
-# --- any path, any document -------------------------------------------------------------------------------------------------
+# --- any path, any document
+# -------------------------------------------------------------------------------------------------
 
 NAMES = st.sampled_from(["a", "b", "a b", "é", "a.b", "", "*", "$", "a'b", "😀", "0", "A", "a-b", '"', "\\", "a/b"])
 SCALARS = st.sampled_from([None, True, 0, -1, 1.5, 2e23, 10**25, "x", "1", "", "é", "😀", '"', "2024-03-10"])
-TREES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.lists(st.tuples(NAMES, inner), max_size=3).map(json_documents.Members), max_leaves=6)
+TREES = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.lists(st.tuples(NAMES, inner), max_size=3).map(json_documents.Members)
+    ),
+    max_leaves=6,
+)
 
 
 @st.composite
@@ -143,7 +218,9 @@ def documents(draw):
 def write(tree):
     match tree:
         case json_documents.Members():
-            return "{" + ", ".join(f"{json.dumps(name, ensure_ascii=False)}: {write(value)}" for name, value in tree) + "}"
+            return (
+                "{" + ", ".join(f"{json.dumps(name, ensure_ascii=False)}: {write(value)}" for name, value in tree) + "}"
+            )
         case list():
             return "[" + ",".join(map(write, tree)) + "]"
         case _:
@@ -151,11 +228,39 @@ def write(tree):
 
 
 STEPS = st.one_of(
-    NAMES.map(lambda name: f".{name}"), NAMES.map(lambda name: f"['{name}']"), NAMES.map(lambda name: f'["{name}"]'), st.integers(-1, 2).map(lambda n: f"[{n}]"),
-    st.sampled_from(["[*]", ".*", "['*']", "..a", "..*", "[0:1]", "[0,1]", "['a','b']", ".a,b", "[?(@.a)]", "[?(@.a == 'x')]", "[?(@ > 0)]", ".`parent`", ".`len`", " ", ".", "[", "$", "[ 0]", ". a"]),
-)  # fmt: skip
+    NAMES.map(lambda name: f".{name}"),
+    NAMES.map(lambda name: f"['{name}']"),
+    NAMES.map(lambda name: f'["{name}"]'),
+    st.integers(-1, 2).map(lambda n: f"[{n}]"),
+    st.sampled_from(
+        [
+            "[*]",
+            ".*",
+            "['*']",
+            "..a",
+            "..*",
+            "[0:1]",
+            "[0,1]",
+            "['a','b']",
+            ".a,b",
+            "[?(@.a)]",
+            "[?(@.a == 'x')]",
+            "[?(@ > 0)]",
+            ".`parent`",
+            ".`len`",
+            " ",
+            ".",
+            "[",
+            "$",
+            "[ 0]",
+            ". a",
+        ]
+    ),
+)
 PATHS = st.lists(STEPS, max_size=3).map(lambda steps: "$" + "".join(steps))
-WANTED = st.sampled_from(["x", "1", "", "true", "1.5", "10000000000000000000000000", "é", "[]", "null", "zzz", "2.0E23", "0"])
+WANTED = st.sampled_from(
+    ["x", "1", "", "true", "1.5", "10000000000000000000000000", "é", "[]", "null", "zzz", "2.0E23", "0"]
+)
 
 
 @settings(max_examples=200, deadline=None)
@@ -172,7 +277,11 @@ def test_no_path_prunes_a_block_that_holds_a_match(rows, indexed, asked, wanted)
     shelf = Shelf.of(subject, [[pa.table({"document": [row]}) for row in rows], [pa.table({"document": rows})]])
     value = Literal(wanted, pa.string())
     for path in {indexed, asked}:
-        paths = [Compare("=", JsonPath(DOCUMENT, path), value), Compare(">", JsonPath(DOCUMENT, path), value), IsNull(JsonPath(DOCUMENT, path))]
+        paths = [
+            Compare("=", JsonPath(DOCUMENT, path), value),
+            Compare(">", JsonPath(DOCUMENT, path), value),
+            IsNull(JsonPath(DOCUMENT, path)),
+        ]
         calls = [Call("json_contains", (DOCUMENT, Literal(path, pa.string()), value))] if is_path(path) else []
         for leaf in paths + calls:
             probe = Trial(subject, leaf).compile()
@@ -206,7 +315,15 @@ def test_paths_walked_here_find_what_jsonpath_ng_finds(tree, path):
 
 @pytest.mark.parametrize(
     ("path", "text"),
-    [("$.a.b", "$.a.b"), ("a.b", "$.a.b"), ("$['a']['b c']", "$.a['b c']"), ("$.a[*]", "$.a[*]"), ("$.a[0]", "$.a[0]"), ("$", "$"), ("$['a','b']", "$['a','b']")],
+    [
+        ("$.a.b", "$.a.b"),
+        ("a.b", "$.a.b"),
+        ("$['a']['b c']", "$.a['b c']"),
+        ("$.a[*]", "$.a[*]"),
+        ("$.a[0]", "$.a[0]"),
+        ("$", "$"),
+        ("$['a','b']", "$['a','b']"),
+    ],
 )
 def test_a_path_has_one_spelling(path, text):
     assert understood(path).text == text
@@ -219,26 +336,38 @@ def test_documents_on_which_readers_differ_are_read_exactly():
     assert parsed('{"a":123456789012345678901}', exact=True) == {"a": 123456789012345678901}
 
 
-# --- json_contains ----------------------------------------------------------------------------------------------------------
+# --- json_contains
+# ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("document", "path", "value", "answer"),
     [
-        ('{"tags":["x","y"]}', "$.tags[*]", "y", True), ('{"tags":["x","y"]}', "$.tags[*]", "z", False), ('{"tags":"x"}', "$.tags[*]", "x", False),
-        ('{"n":[1,2.0]}', "$.n[*]", "1", True), ('{"n":[1,2.0]}', "$.n[*]", "2.0", True), ('{"n":[1,2.0]}', "$.n[*]", "2", False),
-        ('{"n":[true,null]}', "$.n[*]", "true", True), ('{"n":[null]}', "$.n[*]", "null", False), ('{"a":{"b":1}}', "$.a", '{"b":1}', False),
-        ('{"a":{"b":"x"}}', "$..b", "x", True), ('{"a":[{"b":1},{"b":2}]}', "$.a[?(@.b > 1)].b", "2", True), ("no json", "$.a", "x", False),
-        ('{"a":12345678901234567890123}', "$.a", "12345678901234567890123", True), (None, "$.a", "x", None), ('{"a":1}', "$.a", None, None),
+        ('{"tags":["x","y"]}', "$.tags[*]", "y", True),
+        ('{"tags":["x","y"]}', "$.tags[*]", "z", False),
+        ('{"tags":"x"}', "$.tags[*]", "x", False),
+        ('{"n":[1,2.0]}', "$.n[*]", "1", True),
+        ('{"n":[1,2.0]}', "$.n[*]", "2.0", True),
+        ('{"n":[1,2.0]}', "$.n[*]", "2", False),
+        ('{"n":[true,null]}', "$.n[*]", "true", True),
+        ('{"n":[null]}', "$.n[*]", "null", False),
+        ('{"a":{"b":1}}', "$.a", '{"b":1}', False),
+        ('{"a":{"b":"x"}}', "$..b", "x", True),
+        ('{"a":[{"b":1},{"b":2}]}', "$.a[?(@.b > 1)].b", "2", True),
+        ("no json", "$.a", "x", False),
+        ('{"a":12345678901234567890123}', "$.a", "12345678901234567890123", True),
+        (None, "$.a", "x", None),
+        ('{"a":1}', "$.a", None, None),
     ],
-)  # fmt: skip
+)
 def test_some_value_at_the_path_has_this_text(document, path, value, answer):
     found = json_contains(pa.array([document]), pa.scalar(path), pa.scalar(value, pa.string()))
 
     assert found.to_pylist() == [answer]
 
 
-# --- what is kept, and what is asked ------------------------------------------------------------------------------------------
+# --- what is kept, and what is asked
+# ------------------------------------------------------------------------------------------
 
 
 def subject_of(*paths, **options):
@@ -250,7 +379,9 @@ def test_a_number_in_a_block_of_numbers_is_looked_up_in_the_filter():
     blocks = [[pa.table({"document": [f'{{"id":{i}}}' for i in range(start, 2000, 2)]})] for start in (0, 1)]
     shelf = Shelf.of(subject, blocks)
 
-    ballot = Trial(subject, Compare("=", Cast(JsonPath(DOCUMENT, "$.id"), LONG, "ansi"), Literal(501, LONG))).judge(shelf)
+    ballot = Trial(subject, Compare("=", Cast(JsonPath(DOCUMENT, "$.id"), LONG, "ansi"), Literal(501, LONG))).judge(
+        shelf
+    )
 
     assert ((ballot.bits & TRUE) > 0).tolist() == [False, True]
 
@@ -258,7 +389,9 @@ def test_a_number_in_a_block_of_numbers_is_looked_up_in_the_filter():
 def test_ranges_need_no_payload():
     subject = subject_of("$.id", "$.at")
     rows = [f'{{"id":{i},"at":"2024-03-{i:02}T10:00:00Z"}}' for i in range(1, 30)]
-    shelf = Shelf.of(subject, [[pa.table({"document": rows[:15]})], [pa.table({"document": rows[15:]})]]).without_files()
+    shelf = Shelf.of(
+        subject, [[pa.table({"document": rows[:15]})], [pa.table({"document": rows[15:]})]]
+    ).without_files()
     at = Cast(JsonPath(DOCUMENT, "$.at"), pa.timestamp("us", "UTC"))
 
     for leaf, kept in [
@@ -278,14 +411,19 @@ def test_bounds_of_long_texts_are_cut_and_hold_all_the_same(tail):
 
     for text in (long, long[:-1], long + "a", long[:32], "x"):
         for operator in ("=", "<", "<=", ">", ">=", "<>"):
-            assert Trial(subject, Compare(operator, JsonPath(DOCUMENT, "$.a"), Literal(text, pa.string()))).judge(shelf) is not None
+            assert (
+                Trial(subject, Compare(operator, JsonPath(DOCUMENT, "$.a"), Literal(text, pa.string()))).judge(shelf)
+                is not None
+            )
 
 
 def test_rows_of_which_only_spark_can_say_accuse_no_vote_and_others_do():
     rows = ['{"a":"12:30"}', '{"a":"2024-03-10"}', None, '{"a":"2024-03-11"}']
     subject, at = subject_of("$.a"), pa.timestamp("us")
     shelf = Shelf.of(subject, [[pa.table({"document": rows})]])
-    trial = Trial(subject, Compare("=", Cast(JsonPath(DOCUMENT, "$.a"), at, "legacy"), Literal(datetime(2024, 3, 10), at)))
+    trial = Trial(
+        subject, Compare("=", Cast(JsonPath(DOCUMENT, "$.a"), at, "legacy"), Literal(datetime(2024, 3, 10), at))
+    )
 
     assert trial.truth(shelf).tolist() == [0, TRUE, NULL, FALSE]
     trial.judge(shelf)
@@ -294,14 +432,21 @@ def test_rows_of_which_only_spark_can_say_accuse_no_vote_and_others_do():
 
 
 def test_a_path_that_is_not_indexed_is_named_with_those_that_are():
-    refusal = Trial(subject_of("$.id", "$.at"), Compare("=", JsonPath(DOCUMENT, "$.other"), Literal("x", pa.string()))).compile()
+    refusal = Trial(
+        subject_of("$.id", "$.at"), Compare("=", JsonPath(DOCUMENT, "$.other"), Literal("x", pa.string()))
+    ).compile()
 
     assert refusal.detail == "path $.other is not indexed; these are: $.id, $.at"
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"paths": ()}, "name at least one"), ({"paths": ("$.a[",)}, "is no JSON path"), ({"presence": 2.0}, "presence=2.0"), ({"depth": 0}, "depth=0")],
+    [
+        ({"paths": ()}, "name at least one"),
+        ({"paths": ("$.a[",)}, "is no JSON path"),
+        ({"presence": 2.0}, "presence=2.0"),
+        ({"depth": 0}, "depth=0"),
+    ],
 )
 def test_options_that_make_no_sense_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
@@ -311,12 +456,28 @@ def test_options_that_make_no_sense_are_refused(options, message):
 def test_five_paths_of_a_block_with_sixteen_zones_take_little_room():
     paths = ["$.id", "$.user.name", "$.user.email", "$.status", "$.at"]
     subject = subject_of(*paths)
-    rows = [json.dumps({"id": i, "user": {"name": f"user{i}", "email": f"{i}@example.org"}, "status": "ok", "at": f"2024-03-10T10:{i % 60:02}:00Z"}) for i in range(320)]
+    rows = [
+        json.dumps(
+            {
+                "id": i,
+                "user": {"name": f"user{i}", "email": f"{i}@example.org"},
+                "status": "ok",
+                "at": f"2024-03-10T10:{i % 60:02}:00Z",
+            }
+        )
+        for i in range(320)
+    ]
     shelf = Shelf.of(subject, [[pa.table({"document": rows[i::16]}) for i in range(16)]])
 
     assert shelf.summaries.nbytes < 1400
     shown = subject.kind.inspect(shelf, subject.options)
-    assert shown["paths"]["$.id"] == {"types": ["integer"], "blocks": 1, "presence": 1.0, "text": ["0", "99"], "numbers": ["0.0", "319.0"]}
+    assert shown["paths"]["$.id"] == {
+        "types": ["integer"],
+        "blocks": 1,
+        "presence": 1.0,
+        "text": ["0", "99"],
+        "numbers": ["0.0", "319.0"],
+    }
     assert shown["paths"]["$.at"]["days"] == ["20240310", "20240310"]
     assert np.isfinite(shown["filter_bytes"])
 
@@ -330,7 +491,8 @@ def test_the_programs_of_the_guide_run_as_they_are_printed(tmp_path, monkeypatch
         exec(program, {})
 
 
-# --- in a table -----------------------------------------------------------------------------------------------------------------
+# --- in a table
+# -----------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -142,7 +142,11 @@ def test_a_bound_that_is_not_known_is_no_bound():
     assert votes(compare(">", 4, pa.int64()), pa.int64(), *bounds) == [SOME, ALL, SOME]
     assert votes(compare("<", 5, pa.int64()), pa.int64(), *bounds) == [SOME, NONE, SOME]
     assert votes(compare("<=", 5, pa.int64()), pa.int64(), *bounds) == [SOME, SOME, ALL]
-    assert votes(compare(">", "b", pa.string()), pa.string(), (None, None), ("c", None), (None, "a")) == [SOME, ALL, NONE]
+    assert votes(compare(">", "b", pa.string()), pa.string(), (None, None), ("c", None), (None, "a")) == [
+        SOME,
+        ALL,
+        NONE,
+    ]
 
 
 def test_a_list_of_neighbours_holds_what_lies_between():
@@ -193,7 +197,9 @@ def test_what_has_no_range_is_refused_with_a_reason():
 short_text = st.text(st.sampled_from("ab\x00￿😀"), max_size=3)
 
 
-@given(st.lists(short_text, min_size=min_max.FEW + 1, unique=True), st.lists(st.tuples(short_text, short_text), min_size=1))
+@given(
+    st.lists(short_text, min_size=min_max.FEW + 1, unique=True), st.lists(st.tuples(short_text, short_text), min_size=1)
+)
 def test_many_texts_are_judged_like_few(wanted, pairs):
     bounds = [tuple(sorted(pair)) for pair in pairs]
     long = votes(within(wanted, pa.string()), pa.string(), *bounds)
@@ -228,7 +234,11 @@ def test_keys_of_floats_keep_their_order(values, literal, operator):
 def test_a_long_literal_lies_between_short_bounds():
     texts = ["x" * 50 + str(i) for i in range(min_max.FEW + 1)]
 
-    assert votes(within(texts, pa.string()), pa.string(), ("x", "xy"), ("y", "z"), ("x" * 32, "x" * 32)) == [SOME, NONE, NONE]
+    assert votes(within(texts, pa.string()), pa.string(), ("x", "xy"), ("y", "z"), ("x" * 32, "x" * 32)) == [
+        SOME,
+        NONE,
+        NONE,
+    ]
 
 
 def test_what_is_wanted_may_be_nothing():

@@ -1,4 +1,6 @@
-"""IndexTests is worth what it finds: kinds that are wrong on purpose, each in a way that some engine was, must all fail it."""
+"""IndexTests is worth what it finds: kinds that are wrong on purpose, each in a way that some engine was, must all fail
+it.
+"""
 
 from dataclasses import replace
 
@@ -69,7 +71,12 @@ class KnowsMinusZero(MinMax):
 
     def compile(self, what, inputs, options, context):
         made = super().compile(what, inputs, options, context)
-        zero = isinstance(what, Compare) and what.right.value == 0.0 and np.signbit(what.right.value) and what.operator == "="
+        zero = (
+            isinstance(what, Compare)
+            and what.right.value == 0.0
+            and np.signbit(what.right.value)
+            and what.operator == "="
+        )
         below = keys(pa.array([-5e-324]))
         return Probe(Wanted(True, below, below)) if zero else made
 
@@ -94,7 +101,9 @@ class OrdersByUtf16(MinMax):
         if known is None or not probe.what.bounds:
             return super().probe(probe, batch)
         low, high = probe.what.bounds
-        wanted = Wanted(probe.what.exact, bounds=tuple(Bound(_as_utf16(bound.values), bound.closed) for bound in (low, high)))
+        wanted = Wanted(
+            probe.what.exact, bounds=tuple(Bound(_as_utf16(bound.values), bound.closed) for bound in (low, high))
+        )
         return _voted(wanted.compare(_as_utf16(known.min), _as_utf16(known.max)))
 
 
@@ -189,7 +198,10 @@ class ComparesTheFirstLetter(Bloom):
 
     def build(self, rows, zones, options):
         made = super().build(rows, zones, options)
-        short = [{**zone, "constant": zone["constant"][:1]} if zone.get("constant") else zone for zone in made.summary["zones"]]
+        short = [
+            {**zone, "constant": zone["constant"][:1]} if zone.get("constant") else zone
+            for zone in made.summary["zones"]
+        ]
         return Sidecar({**made.summary, "zones": short}, made.payload, made.details)
 
     def compile(self, what, inputs, options, context):
@@ -282,7 +294,9 @@ def test_a_kind_that_is_right_is_not(kind, column):
 def test_what_a_mutant_gets_wrong_is_said_in_full():
     tests = suite(ExcludesItsBound, pa.int32())
 
-    with pytest.raises(AssertionError, match=r"min_max: c <= -1 is TRUE on \[\{'c': -1\}\], but the vote was NONE on \[\{'c': -1\}\]"):
+    with pytest.raises(
+        AssertionError, match=r"min_max: c <= -1 is TRUE on \[\{'c': -1\}\], but the vote was NONE on \[\{'c': -1\}\]"
+    ):
         tests.test_no_vote_is_wrong_in_a_small_world()
 
 

@@ -1,6 +1,5 @@
 """Small kinds, each for one protocol: what the interface allows is proven by IndexTests, and what is wrong is found."""
 
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,7 +20,7 @@ from fuse_index.plugin import (
     Reason,
     Refusal,
     Sidecar,
-)  # fmt: skip
+)
 from fuse_index.predicate import Call, Column, Compare, In, JsonPath, Literal
 from fuse_index.testing import IndexTests
 
@@ -106,7 +105,11 @@ class Corners(IndexKind):
         return pa.list_(pa.int64())
 
     def accepts(self, inputs, options):
-        return None if [given.type for given in inputs] == [pa.int64()] * 2 else Refusal(Reason.TYPE_MISMATCH, "needs two bigints")
+        return (
+            None
+            if [given.type for given in inputs] == [pa.int64()] * 2
+            else Refusal(Reason.TYPE_MISMATCH, "needs two bigints")
+        )
 
     def build(self, rows, zones, options):
         bounds = [pc.min_max(column).as_py() for column in rows.columns]
@@ -141,7 +144,9 @@ class Corners(IndexKind):
 def near(*columns):
     """Both numbers within one of where they should be; NULL where either is."""
     count = len(columns[0])
-    rows = zip(*[[one.as_py()] * count if isinstance(one, pa.Scalar) else one.to_pylist() for one in columns], strict=True)
+    rows = zip(
+        *[[one.as_py()] * count if isinstance(one, pa.Scalar) else one.to_pylist() for one in columns], strict=True
+    )
     found = [None if x is None or y is None else abs(x - to_x) <= 1 and abs(y - to_y) <= 1 for x, y, to_x, to_y in rows]
     return pa.array(found, pa.bool_())
 
@@ -211,7 +216,12 @@ class Closest(IndexKind):
         return Probe(what.arguments[1].value) if what.name == "closest" else NO
 
     def gather(self, probe, batch):
-        ends = [end for summary in batch.summaries.to_pylist() for end in (summary["low"], summary["high"]) if end is not None]
+        ends = [
+            end
+            for summary in batch.summaries.to_pylist()
+            for end in (summary["low"], summary["high"])
+            if end is not None
+        ]
         return (min(ends), max(ends)) if ends else None
 
     def merge_statistics(self, parts):
@@ -220,7 +230,9 @@ class Closest(IndexKind):
 
     def bound(self, probe, statistics, batch):
         bounds = batch.summaries.to_pylist()
-        nearest = [np.nan if one["low"] is None else float(np.clip(probe.what, one["low"], one["high"])) for one in bounds]
+        nearest = [
+            np.nan if one["low"] is None else float(np.clip(probe.what, one["low"], one["high"])) for one in bounds
+        ]
         return score(np.array(nearest), probe.what, statistics)
 
     def top(self, probe, statistics, batch, unit, k, among):
@@ -240,7 +252,10 @@ def score(values, to, statistics):
 
 class RankingOfNumbers(IndexTests):
     inputs = (Input(NUMBER, pa.int64()),)
-    rankings = (Call("closest", (NUMBER, Literal(0, pa.int64()))), Call("closest", (NUMBER, Literal(10**7, pa.int64()))))
+    rankings = (
+        Call("closest", (NUMBER, Literal(0, pa.int64()))),
+        Call("closest", (NUMBER, Literal(10**7, pa.int64()))),
+    )
 
     def scores(self, ranking, rows):
         values = rows.column("n").cast(pa.float64()).fill_null(np.nan).to_numpy()

@@ -21,7 +21,13 @@ def scans(plan: Any) -> Iterator[Any]:
     name = plan.getClass().getSimpleName()
     if name == "FileSourceScanExec":
         yield plan
-    inner = plan.executedPlan() if name == "AdaptiveSparkPlanExec" else plan.plan() if name.endswith("QueryStageExec") else None
+    inner = (
+        plan.executedPlan()
+        if name == "AdaptiveSparkPlanExec"
+        else plan.plan()
+        if name.endswith("QueryStageExec")
+        else None
+    )
     children = plan.children()
     for child in [inner] if inner else [children.apply(i) for i in range(children.length())]:
         yield from scans(child)

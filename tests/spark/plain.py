@@ -58,7 +58,9 @@ def listing(files: Sequence[Path]) -> bytes:
     return packed([f"file:{file}" for file in files], np.array([file.stat().st_size for file in files], np.int64))
 
 
-def read(spark: SparkSession, files: Sequence[Path], schema: Schema, judge: Judge, url: str = "/plain", mode: str = "indexes") -> DataFrame:
+def read(
+    spark: SparkSession, files: Sequence[Path], schema: Schema, judge: Judge, url: str = "/plain", mode: str = "indexes"
+) -> DataFrame:
     """A DataFrame whose votes ``judge`` casts."""
     voter = uuid4().hex
     bridge(spark).register(voter, Voter(judge))

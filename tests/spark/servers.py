@@ -43,7 +43,9 @@ def process(command: Sequence[str], log: Path) -> Iterator[subprocess.Popen[byte
     """A running process that writes to ``log``; ended, with all it started, on the way out."""
     with log.open("wb") as output:
         # A session of its own, so that a worker's executors can be ended with it.
-        running = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment(), start_new_session=True)
+        running = subprocess.Popen(
+            command, stdout=output, stderr=subprocess.STDOUT, env=environment(), start_new_session=True
+        )
     try:
         yield running
     finally:
@@ -72,7 +74,9 @@ def said(running: subprocess.Popen[bytes], log: Path, pattern: str) -> re.Match[
         if running.poll() is not None:
             break
         time.sleep(0.1)
-    raise RuntimeError(f"{running.args} did not say {pattern!r}; its log ends in:\n{log.read_text(errors='replace')[-3000:]}")
+    raise RuntimeError(
+        f"{running.args} did not say {pattern!r}; its log ends in:\n{log.read_text(errors='replace')[-3000:]}"
+    )
 
 
 @contextmanager
@@ -81,7 +85,16 @@ def cluster(logs: Path, workers: int = 2) -> Iterator[str]:
     start = str(SPARK_HOME / "bin" / "spark-class")
     with ExitStack() as stack:
         log = logs / "master.log"
-        master = [start, "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
+        master = [
+            start,
+            "org.apache.spark.deploy.master.Master",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            "0",
+            "--webui-port",
+            "0",
+        ]
         url = said(stack.enter_context(process(master, log)), log, r"Starting Spark master at (spark://\S+)")[1]
         for number in range(workers):
             log = logs / f"worker{number}.log"

@@ -1,4 +1,6 @@
-"""Sums, differences, products and quotients are what Spark says they are, of every two types of number, in either kind of session."""
+"""Sums, differences, products and quotients are what Spark says they are, of every two types of number, in either kind
+of session.
+"""
 
 from collections.abc import Iterator
 from itertools import product
@@ -21,7 +23,8 @@ SMALL = [None, 1, -1, 2, -3, 11]
 FLOATS = [None, 0.0, -0.0, 0.1, float("nan"), float("-inf")]
 WHOLE = [None, 0, -1, 3]
 EXTREME = {
-    name: FLOATS if name in "fd" else [*WHOLE, (1 << kind.bit_width - 1) - 1, -(1 << kind.bit_width - 1)] for name, kind in TYPES.items()
+    name: FLOATS if name in "fd" else [*WHOLE, (1 << kind.bit_width - 1) - 1, -(1 << kind.bit_width - 1)]
+    for name, kind in TYPES.items()
 }
 TEXTS = [f"{a}1 {sign} {b}2" for a, b, sign in product(TYPES, TYPES, "+-*/")]
 MIXED = ["l1 + 1", "d1 * 0.1", "1 - f1 / 2", "(i1 + s2) * t1 - 7L", "d1 + NULL", "t1 / 3 + 1.5D", "i1 - (i2 - 1)"]
@@ -54,7 +57,9 @@ def test_numbers_of_all_types(spark: SparkSession, ansi: bool) -> None:
         assert str(ours.to_pylist()) == str(column.to_pylist()), text
 
 
-@pytest.mark.parametrize("text", ["t1 + t2", "s1 * s2", "i1 - i2", "l1 + 1L", "l1 * l2", "i1 / i2", "d1 / 0", "f1 / f2"])
+@pytest.mark.parametrize(
+    "text", ["t1 + t2", "s1 * s2", "i1 - i2", "l1 + 1L", "l1 * l2", "i1 / i2", "d1 / 0", "f1 / f2"]
+)
 def test_what_spark_raises_on_is_refused(spark: SparkSession, text: str) -> None:
     rows = pairs(EXTREME)
     context = Context("UTC", True)

@@ -12,7 +12,9 @@ import fuse_index
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     program = "from fuse_index.cli.program import main; main()"
-    return subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=200, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=200, check=False
+    )
 
 
 @pytest.fixture

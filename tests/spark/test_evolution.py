@@ -1,4 +1,6 @@
-"""Blocks written before and after their columns changed are read together: natively, through the data source, and locally."""
+"""Blocks written before and after their columns changed are read together: natively, through the data source, and
+locally.
+"""
 
 from datetime import date
 from decimal import Decimal
@@ -13,29 +15,70 @@ from fuse_index import spark as fuse_spark
 from tests.spark.executed import files_read
 
 STRUCT = pa.struct([("a", pa.int32()), ("b", pa.string())])
-SCHEMA = pa.schema([
-    ("id", pa.int64()), ("tiny", pa.int8()), ("small", pa.int16()), ("whole", pa.int32()), ("count", pa.int32()), ("price", pa.int32()),
-    ("ratio", pa.float32()), ("sum", pa.decimal128(10, 2)), ("day", pa.date32()), ("left", pa.string()), ("right", pa.string()),
-    ("gone", pa.string()), ("s", STRUCT), ("items", pa.list_(STRUCT)), ("more", pa.list_(pa.list_(STRUCT))),
-    ("named", pa.map_(pa.string(), STRUCT)), ("keyed", pa.map_(pa.int32(), pa.int32())),
-    ("t", STRUCT), ("list", pa.list_(STRUCT)),
-])  # fmt: skip
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("tiny", pa.int8()),
+        ("small", pa.int16()),
+        ("whole", pa.int32()),
+        ("count", pa.int32()),
+        ("price", pa.int32()),
+        ("ratio", pa.float32()),
+        ("sum", pa.decimal128(10, 2)),
+        ("day", pa.date32()),
+        ("left", pa.string()),
+        ("right", pa.string()),
+        ("gone", pa.string()),
+        ("s", STRUCT),
+        ("items", pa.list_(STRUCT)),
+        ("more", pa.list_(pa.list_(STRUCT))),
+        ("named", pa.map_(pa.string(), STRUCT)),
+        ("keyed", pa.map_(pa.int32(), pa.int32())),
+        ("t", STRUCT),
+        ("list", pa.list_(STRUCT)),
+    ]
+)
 WIDER = {
-    "tiny": "smallint", "small": "int", "whole": "bigint", "count": "double", "price": "decimal(12,2)", "ratio": "double",
-    "sum": "decimal(20,4)", "day": "timestamp_ntz", "s.a": "bigint", "items.element.a": "bigint", "named.value.a": "double",
-    "keyed.key": "bigint", "keyed.value": "decimal(12,2)",
-}  # fmt: skip
+    "tiny": "smallint",
+    "small": "int",
+    "whole": "bigint",
+    "count": "double",
+    "price": "decimal(12,2)",
+    "ratio": "double",
+    "sum": "decimal(20,4)",
+    "day": "timestamp_ntz",
+    "s.a": "bigint",
+    "items.element.a": "bigint",
+    "named.value.a": "double",
+    "keyed.key": "bigint",
+    "keyed.value": "decimal(12,2)",
+}
 
 
 def old(n: int) -> dict:
     struct = {"a": n, "b": f"b{n}"}
     items = [[struct, None, struct], [], None, [struct]][n - 1]
     return {
-        "id": n, "tiny": n, "small": n, "whole": n, "count": n, "price": n, "ratio": n / 2, "sum": Decimal(n).scaleb(-2),
-        "day": date(2026, 1, n), "left": f"l{n}", "right": f"r{n}", "gone": "old", "s": struct if n % 2 else None,
-        "items": items, "more": [items, None], "named": {"x": struct, "y": None} if n < 4 else None, "keyed": {n: n},
-        "t": struct, "list": items,
-    }  # fmt: skip
+        "id": n,
+        "tiny": n,
+        "small": n,
+        "whole": n,
+        "count": n,
+        "price": n,
+        "ratio": n / 2,
+        "sum": Decimal(n).scaleb(-2),
+        "day": date(2026, 1, n),
+        "left": f"l{n}",
+        "right": f"r{n}",
+        "gone": "old",
+        "s": struct if n % 2 else None,
+        "items": items,
+        "more": [items, None],
+        "named": {"x": struct, "y": None} if n < 4 else None,
+        "keyed": {n: n},
+        "t": struct,
+        "list": items,
+    }
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +108,11 @@ def evolved(tmp_path_factory: pytest.TempPathFactory) -> fuse.Table:
     struct = {"a": 1 << 40, "text": "t5", "c": 0.5}
     more = {"id": 5, "whole": 1 << 40, "city": "Oslo", "gone": "new", "s": struct, "height": Decimal("1.80")}
     inner = [struct, {"a": None, "text": None, "c": None}, None]
-    more |= {"items": inner, "more": [[{"a": 1, "b": "b", "c": 0.5}]], "named": [("z", {"b": {"d": 1}, "a": 0.5, "c": 0.5})]}
+    more |= {
+        "items": inner,
+        "more": [[{"a": 1, "b": "b", "c": 0.5}]],
+        "named": [("z", {"b": {"d": 1}, "a": 0.5, "c": 0.5})],
+    }
     table.append(pa.Table.from_pylist([wide | more], table.schema))
     return table
 
@@ -100,19 +147,43 @@ def test_all_ways_of_reading_give_the_same_rows(spark: SparkSession, evolved: fu
     then = fuse_spark.read(spark, url, at="before").orderBy("id").collect()
     assert [row.asDict(recursive=True) for row in then] == [old(n) for n in (1, 2, 3, 4)]
     assert local[0]["items"] == [{"a": 1, "text": "b1", "c": None}, None, {"a": 1, "text": "b1", "c": None}]
-    assert (local[0]["named"][0], local[0]["more"][0][0]) == (("x", {"b": None, "a": 1.0, "c": None}), {"a": 1, "b": "b1", "c": None})
+    assert (local[0]["named"][0], local[0]["more"][0][0]) == (
+        ("x", {"b": None, "a": 1.0, "c": None}),
+        {"a": 1, "b": "b1", "c": None},
+    )
 
 
 @pytest.mark.parametrize(
     "where",
     [
-        "tiny = 2", "small > 3", "whole = 1099511627776 OR whole = 1", "count >= 2.5", "price = 3.00", "ratio = 1.5", "sum < 0.02",
-        "day = TIMESTAMP_NTZ '2026-01-03 00:00:00'", "left = 'r2'", "right = 'l2'", "gone IS NULL", "gone = 'old'", "gone = 'new'",
-        "city = 'Bonn'", "city <> 'Bonn'", "height > 1.75", "since = DATE '2020-02-29'", "s.a = 3", "s.a > 4", "s.text = 'b2'",
-        "s.c IS NULL", "s.c = 0.5", "s IS NOT NULL AND s.c IS NULL",
+        "tiny = 2",
+        "small > 3",
+        "whole = 1099511627776 OR whole = 1",
+        "count >= 2.5",
+        "price = 3.00",
+        "ratio = 1.5",
+        "sum < 0.02",
+        "day = TIMESTAMP_NTZ '2026-01-03 00:00:00'",
+        "left = 'r2'",
+        "right = 'l2'",
+        "gone IS NULL",
+        "gone = 'old'",
+        "gone = 'new'",
+        "city = 'Bonn'",
+        "city <> 'Bonn'",
+        "height > 1.75",
+        "since = DATE '2020-02-29'",
+        "s.a = 3",
+        "s.a > 4",
+        "s.text = 'b2'",
+        "s.c IS NULL",
+        "s.c = 0.5",
+        "s IS NOT NULL AND s.c IS NULL",
     ],
-)  # fmt: skip
-def test_filters_find_rows_of_old_and_new_blocks(both: tuple[DataFrame, DataFrame], evolved: fuse.Table, where: str) -> None:
+)
+def test_filters_find_rows_of_old_and_new_blocks(
+    both: tuple[DataFrame, DataFrame], evolved: fuse.Table, where: str
+) -> None:
     native, plain = both
 
     found = sorted(row.id for row in native.where(where).select("id").collect())
@@ -123,13 +194,22 @@ def test_filters_find_rows_of_old_and_new_blocks(both: tuple[DataFrame, DataFram
 @pytest.mark.parametrize(
     ("columns", "where"),
     [
-        ("t.late", "t IS NOT NULL"), ("size(list.later)", "id > 0"), ("s.c", "s IS NOT NULL"), ("items.c", "id > 0"),
-        ("size(more[0].c)", "id > 0"), ("map_values(named).b.d", "id > 0"),
-        ("explode(more[0]) AS e", "id > 0"), ("inline_outer(items)", "id > 0"), ("map_values(keyed)", "map_contains_key(keyed, 3L)"),
-        ("id", "exists(more[0], i -> i.c IS NULL)"), ("id", "named['x'].c IS NULL AND named IS NOT NULL"),
+        ("t.late", "t IS NOT NULL"),
+        ("size(list.later)", "id > 0"),
+        ("s.c", "s IS NOT NULL"),
+        ("items.c", "id > 0"),
+        ("size(more[0].c)", "id > 0"),
+        ("map_values(named).b.d", "id > 0"),
+        ("explode(more[0]) AS e", "id > 0"),
+        ("inline_outer(items)", "id > 0"),
+        ("map_values(keyed)", "map_contains_key(keyed, 3L)"),
+        ("id", "exists(more[0], i -> i.c IS NULL)"),
+        ("id", "named['x'].c IS NULL AND named IS NOT NULL"),
     ],
-)  # fmt: skip
-def test_what_old_rows_hold_is_there_where_little_is_asked_for(both: tuple[DataFrame, DataFrame], columns: str, where: str) -> None:
+)
+def test_what_old_rows_hold_is_there_where_little_is_asked_for(
+    both: tuple[DataFrame, DataFrame], columns: str, where: str
+) -> None:
     """Spark reads no more of a struct than it is asked for, and of what is asked for old blocks may have nothing."""
     here, there = (df.where(where).selectExpr("id", columns).orderBy("id").collect() for df in both)
     assert here == there
@@ -137,8 +217,12 @@ def test_what_old_rows_hold_is_there_where_little_is_asked_for(both: tuple[DataF
 
 @pytest.mark.filterwarnings("ignore::fuse_index.spark.FallbackWarning")  # of Spark 4.0
 def test_structs_of_which_old_blocks_have_no_field_any_more_are_not_null(spark: SparkSession, tmp_path: Path) -> None:
-    table = fuse.create_table(str(tmp_path / "t"), pa.schema([("id", pa.int64()), ("s", STRUCT), ("list", pa.list_(STRUCT))]))
-    table.append([{"id": 1, "s": {"a": 1, "b": "b"}, "list": [{"a": 1, "b": "b"}, None]}, {"id": 2, "s": None, "list": None}])
+    table = fuse.create_table(
+        str(tmp_path / "t"), pa.schema([("id", pa.int64()), ("s", STRUCT), ("list", pa.list_(STRUCT))])
+    )
+    table.append(
+        [{"id": 1, "s": {"a": 1, "b": "b"}, "list": [{"a": 1, "b": "b"}, None]}, {"id": 2, "s": None, "list": None}]
+    )
     for path in ("s", "list.element"):
         table.add_column(f"{path}.c", "int")
         table.drop_column(f"{path}.a")
@@ -156,7 +240,9 @@ def test_a_clone_is_read_from_the_files_of_its_source(spark: SparkSession, evolv
     fuse_spark.install(spark)
 
     native, source = fuse_spark.read(spark, url), spark.read.format("fuse").load(url)
-    assert sorted(row.id for row in native.collect()) == sorted(row.id for row in source.collect()) == [1, 2, 3, 4, 5, 5]
+    assert (
+        sorted(row.id for row in native.collect()) == sorted(row.id for row in source.collect()) == [1, 2, 3, 4, 5, 5]
+    )
     found = native.where("id = 5")
     assert len(found.collect()) == 2
     assert files_read(found) == 2

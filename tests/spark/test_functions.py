@@ -1,4 +1,6 @@
-"""Functions of plugins in Spark: right with and without an index, seen by the scan, and refused while a query is analysed."""
+"""Functions of plugins in Spark: right with and without an index, seen by the scan, and refused while a query is
+analysed.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -90,7 +92,9 @@ SAME = [
 
 @pytest.mark.parametrize(("where", "same"), SAME)
 def test_a_function_means_the_same_on_tables_of_ours_and_of_others(spark: SparkSession, where: str, same: str) -> None:
-    ours, others = (spark.sql(f"SELECT '{on}' AS place, n, maybe FROM {on} WHERE {where}") for on in ("numbers", "plain"))
+    ours, others = (
+        spark.sql(f"SELECT '{on}' AS place, n, maybe FROM {on} WHERE {where}") for on in ("numbers", "plain")
+    )
     expected = sorted(map(repr, spark.sql(f"SELECT n, maybe FROM plain WHERE {same}").collect()))
 
     found = ours.union(others).collect()
@@ -123,7 +127,9 @@ def test_the_scan_learns_of_a_call_however_it_is_evaluated(spark: SparkSession, 
 def test_explain_names_the_call_as_it_was_written(spark: SparkSession) -> None:
     explained = fuse_spark.explain(spark.sql("SELECT n FROM numbers WHERE divides(n, 7)"))
 
-    assert ("divides(n, 7)", "by_remainder", Reason.USED) in {(vote.leaf, vote.index, vote.reason) for vote in explained.votes}
+    assert ("divides(n, 7)", "by_remainder", Reason.USED) in {
+        (vote.leaf, vote.index, vote.reason) for vote in explained.votes
+    }
 
 
 def test_functions_of_columns(spark: SparkSession, url: str) -> None:
@@ -142,7 +148,8 @@ def test_functions_of_installed_plugins_are_imported_by_name() -> None:
 
 def test_a_call_may_stand_wherever_a_condition_may(spark: SparkSession) -> None:
     found = spark.sql(
-        "SELECT divides(n, 7) AS seventh, count(*) c, count_if(divides(n, 2)) even FROM numbers GROUP BY divides(n, 7) ORDER BY seventh"
+        "SELECT divides(n, 7) AS seventh, count(*) c, count_if(divides(n, 2)) even FROM numbers GROUP BY "
+        "divides(n, 7) ORDER BY seventh"
     )
 
     assert [tuple(row) for row in found.collect()] == [(False, 150, 50), (True, 50, 25)]

@@ -1,5 +1,6 @@
-"""JSON in plain Spark SQL: what Spark finds is what Spark finds without an index, and blocks that hold nothing of it are not opened."""
-# ruff: noqa: E501  -- tables of cases are easier to read wide
+"""JSON in plain Spark SQL: what Spark finds is what Spark finds without an index, and blocks that hold nothing of it
+are not opened.
+"""
 
 import json
 import random
@@ -23,12 +24,19 @@ ODD = [None, "no json", '{"id":1,"id":2}', "{'id':7}", '{"id":null}', '{"id":"7"
 
 def documents(block: int) -> list[str | None]:
     plain: list[str | None] = [
-        json.dumps({
-            "id": i, "user": {"name": f"u{i}", "tier": f"t{block}"}, "at": f"2024-03-{block + 1:02}T10:{i % 60:02}:00Z", "ok": block < 2,
-            "price": i / 4, "tags": [f"x{i}", "all"], **({"error": "timeout"} if i == 120 else {}),
-        })
+        json.dumps(
+            {
+                "id": i,
+                "user": {"name": f"u{i}", "tier": f"t{block}"},
+                "at": f"2024-03-{block + 1:02}T10:{i % 60:02}:00Z",
+                "ok": block < 2,
+                "price": i / 4,
+                "tags": [f"x{i}", "all"],
+                **({"error": "timeout"} if i == 120 else {}),
+            }
+        )
         for i in range(block * ROWS, (block + 1) * ROWS)
-    ]  # fmt: skip
+    ]
     return plain + (ODD if block == BLOCKS - 1 else [])
 
 
@@ -92,7 +100,9 @@ QUESTIONS = {
 
 
 @pytest.mark.parametrize("where", QUESTIONS)
-def test_rows_are_those_of_spark_and_blocks_are_skipped(spark: SparkSession, view: str, plain: DataFrame, where: str) -> None:
+def test_rows_are_those_of_spark_and_blocks_are_skipped(
+    spark: SparkSession, view: str, plain: DataFrame, where: str
+) -> None:
     found = spark.sql(f"SELECT c FROM {view} WHERE {where}")
 
     key = str
@@ -113,7 +123,9 @@ def test_in_an_ansi_session_a_number_is_looked_for_in_the_filters(spark: SparkSe
     assert files_read(found) == 1
 
 
-def test_columns_may_be_asked_for_a_member_and_a_bad_path_is_named(spark: SparkSession, view: str, plain: DataFrame) -> None:
+def test_columns_may_be_asked_for_a_member_and_a_bad_path_is_named(
+    spark: SparkSession, view: str, plain: DataFrame
+) -> None:
     from fuse_index.spark.functions import json_contains
 
     found = spark.table(view).filter(json_contains("c", "$.tags[*]", "x207"))
@@ -138,7 +150,20 @@ def test_a_bloom_index_on_a_path_is_used(spark: SparkSession, tmp_path: Path) ->
 def test_paths_find_in_drawn_documents_what_spark_finds(spark: SparkSession) -> None:
     pick = random.Random(7)
     texts = [drawn(pick) for _ in range(2000)]
-    paths = ["$", "$.a", "$.a.b", "$['b']", "$.a[0]", "$.a[*]", "$.a[*].b", "$[0]", "$[*]", "$[*].a", "$.a[*][*]", "$.a[1][*].b"]
+    paths = [
+        "$",
+        "$.a",
+        "$.a.b",
+        "$['b']",
+        "$.a[0]",
+        "$.a[*]",
+        "$.a[*].b",
+        "$[0]",
+        "$[*]",
+        "$[*].a",
+        "$.a[*][*]",
+        "$.a[1][*].b",
+    ]
     columns = [f"""get_json_object(c, "{path}") AS p{number}""" for number, path in enumerate(paths)]
     rows = spark.createDataFrame(pa.table({"c": texts})).selectExpr("c", *columns).collect()
 
@@ -154,27 +179,68 @@ def test_paths_find_in_drawn_documents_what_spark_finds(spark: SparkSession) -> 
 
 
 ASKED = [
-    *(f"from_json(c, 'a {kind}').a {rest}" for kind, rest in [
-        ("BIGINT", "= 1"), ("INT", "> 1"), ("TINYINT", "IN (0, 1)"), ("DOUBLE", "= 1.5D"), ("FLOAT", "= 1"), ("STRING", "= 'x'"), ("STRING", "= '1'"),
-        ("BOOLEAN", ""), ("DOUBLE", ">= 1000D"), ("STRUCT<b: BIGINT>", ".b = 1"), ("STRUCT<b: STRING>", ".b >= 'q'"), ("DOUBLE", "= double('nan')"),
-    ]),
-    *(f"try_variant_get(try_parse_json(c), '{path}', '{kind}') {rest}" for path, kind, rest in [
-        ("$.a", "int", "= 1"), ("$.a", "bigint", "> 1"), ("$.a", "double", "= 1.5D"), ("$.a", "string", "= '1'"), ("$.a", "string", "= 'x'"), ("$.a", "boolean", ""),
-        ("$.a.b", "int", "= 1"), ("$.a[0]", "int", "<= 1"), ("$.a", "decimal(10,2)", "= 1.5"), ("$.a", "date", "= DATE'2024-03-10'"), ("$.a", "timestamp", "> TIMESTAMP'1970-01-01 00:00:00Z'"),
-    ]),
-    *(f"try_cast(get_json_object(c, '$.a') AS {kind}) {rest}" for kind, rest in [("INT", "= 1"), ("DOUBLE", "= 1.5D"), ("BOOLEAN", ""), ("DATE", "= DATE'2024-03-10'"), ("DECIMAL(10,2)", "= 1.5")]),
-    "get_json_object(c, '$.a') = '1'", "get_json_object(c, '$.a.b') IS NULL", "get_json_object(c, '$.a') >= 'q'", "json_contains(c, '$.a', '1')",
-]  # fmt: skip
+    *(
+        f"from_json(c, 'a {kind}').a {rest}"
+        for kind, rest in [
+            ("BIGINT", "= 1"),
+            ("INT", "> 1"),
+            ("TINYINT", "IN (0, 1)"),
+            ("DOUBLE", "= 1.5D"),
+            ("FLOAT", "= 1"),
+            ("STRING", "= 'x'"),
+            ("STRING", "= '1'"),
+            ("BOOLEAN", ""),
+            ("DOUBLE", ">= 1000D"),
+            ("STRUCT<b: BIGINT>", ".b = 1"),
+            ("STRUCT<b: STRING>", ".b >= 'q'"),
+            ("DOUBLE", "= double('nan')"),
+        ]
+    ),
+    *(
+        f"try_variant_get(try_parse_json(c), '{path}', '{kind}') {rest}"
+        for path, kind, rest in [
+            ("$.a", "int", "= 1"),
+            ("$.a", "bigint", "> 1"),
+            ("$.a", "double", "= 1.5D"),
+            ("$.a", "string", "= '1'"),
+            ("$.a", "string", "= 'x'"),
+            ("$.a", "boolean", ""),
+            ("$.a.b", "int", "= 1"),
+            ("$.a[0]", "int", "<= 1"),
+            ("$.a", "decimal(10,2)", "= 1.5"),
+            ("$.a", "date", "= DATE'2024-03-10'"),
+            ("$.a", "timestamp", "> TIMESTAMP'1970-01-01 00:00:00Z'"),
+        ]
+    ),
+    *(
+        f"try_cast(get_json_object(c, '$.a') AS {kind}) {rest}"
+        for kind, rest in [
+            ("INT", "= 1"),
+            ("DOUBLE", "= 1.5D"),
+            ("BOOLEAN", ""),
+            ("DATE", "= DATE'2024-03-10'"),
+            ("DECIMAL(10,2)", "= 1.5"),
+        ]
+    ),
+    "get_json_object(c, '$.a') = '1'",
+    "get_json_object(c, '$.a.b') IS NULL",
+    "get_json_object(c, '$.a') >= 'q'",
+    "json_contains(c, '$.a', '1')",
+]
 
 
 def test_whatever_documents_hold_no_function_of_spark_loses_a_row(spark: SparkSession, tmp_path: Path) -> None:
     fuse_spark.install(spark)
     pick = random.Random(3)
-    table = fuse.create_table(str(tmp_path / "t"), pa.schema([("row", pa.int32()), ("c", pa.string())]), properties={"block_rows": 3})
+    table = fuse.create_table(
+        str(tmp_path / "t"), pa.schema([("row", pa.int32()), ("c", pa.string())]), properties={"block_rows": 3}
+    )
     table.create_index("by_path", "json_path", ["c"], paths=["$.a", "$.a.b", "$.a[0]"])
     table.append(pa.table({"row": pa.array(range(450), pa.int32()), "c": [member(pick) for _ in range(450)]}))
     with_index, without = (fuse_spark.read(spark, str(tmp_path / "t"), indexes=indexes) for indexes in (True, False))
-    expected = without.selectExpr("row", *(f"coalesce({where}, false) AS q{number}" for number, where in enumerate(ASKED))).collect()
+    expected = without.selectExpr(
+        "row", *(f"coalesce({where}, false) AS q{number}" for number, where in enumerate(ASKED))
+    ).collect()
     opened = 0
     for number, where in enumerate(ASKED):
         found = with_index.filter(where).select("row")
@@ -186,16 +252,53 @@ def test_whatever_documents_hold_no_function_of_spark_loses_a_row(spark: SparkSe
 
 def member(pick: random.Random) -> str:
     """A document with something at ``a``, mostly plain."""
-    value = pick.choice(["1", "1", "1.5", "1.0", "2", "1e3", "300", "true", "false", "null", '"x"', '"1"', '"1.5"', '"NaN"', '"yes"', '"2024-03-10"', "99999999999",
-                         '{"b":1}', '{"b":"x"}', '{"b":"1","b":1}', "[1]", '[null,"x"]', "-0", "1.50", '"1,5"', "86400"])  # fmt: skip
-    return f'{{"a":{value}}}' if pick.random() < 0.9 else pick.choice([f'{{"a":{value},"a":1}}', f"{{'a':{value}}}", f'[{{"a":{value}}}]', f'{{"a":{value}}} x', f'{{"a":{value}'])
+    value = pick.choice(
+        [
+            "1",
+            "1",
+            "1.5",
+            "1.0",
+            "2",
+            "1e3",
+            "300",
+            "true",
+            "false",
+            "null",
+            '"x"',
+            '"1"',
+            '"1.5"',
+            '"NaN"',
+            '"yes"',
+            '"2024-03-10"',
+            "99999999999",
+            '{"b":1}',
+            '{"b":"x"}',
+            '{"b":"1","b":1}',
+            "[1]",
+            '[null,"x"]',
+            "-0",
+            "1.50",
+            '"1,5"',
+            "86400",
+        ]
+    )
+    return (
+        f'{{"a":{value}}}'
+        if pick.random() < 0.9
+        else pick.choice(
+            [f'{{"a":{value},"a":1}}', f"{{'a':{value}}}", f'[{{"a":{value}}}]', f'{{"a":{value}}} x', f'{{"a":{value}']
+        )
+    )
 
 
 def drawn(pick: random.Random, depth: int = 0) -> str:
     """Some JSON, now and then with a slip of the pen."""
     kind = pick.random()
     if kind < 0.35 and depth < 4:
-        members = (f'"{pick.choice("aabbc")}"{pick.choice(["", " "])}:{drawn(pick, depth + 1)}' for _ in range(pick.randrange(4)))
+        members = (
+            f'"{pick.choice("aabbc")}"{pick.choice(["", " "])}:{drawn(pick, depth + 1)}'
+            for _ in range(pick.randrange(4))
+        )
         text = "{" + ",".join(members) + "}"
     elif kind < 0.65 and depth < 4:
         text = "[" + ", ".join(drawn(pick, depth + 1) for _ in range(pick.randrange(4))) + "]"
@@ -205,4 +308,6 @@ def drawn(pick: random.Random, depth: int = 0) -> str:
     slip = pick.random()
     if slip > 0.02:
         return text
-    return pick.choice([text + pick.choice("}],x "), text[:-1], text.replace('"', "'"), text.replace(":", "="), " " + text])
+    return pick.choice(
+        [text + pick.choice("}],x "), text[:-1], text.replace('"', "'"), text.replace(":", "="), " " + text]
+    )

@@ -17,7 +17,9 @@ BLOCKS, ROWS = 4, 50
 
 
 def rows(block: int) -> pa.Table:
-    bodies: list[str | None] = [f"line {i} of block{block}, {'Late-refund' if i == 7 else 'ünremarkable İ'}" for i in range(ROWS)]
+    bodies: list[str | None] = [
+        f"line {i} of block{block}, {'Late-refund' if i == 7 else 'ünremarkable İ'}" for i in range(ROWS)
+    ]
     bodies[3] = None
     bodies[4] = ""
     return pa.table({"id": [block * ROWS + i for i in range(ROWS)], "body": bodies})
@@ -76,7 +78,9 @@ def test_a_term_longer_than_tantivy_keeps_has_no_beginning(spark: SparkSession, 
         if index:
             table.create_index(index, "full_text", ["body"], tokenizer="raw")
         found = fuse_spark.read(spark, url).where(where).collect()
-        assert sorted(row.body for row in found) == sorted(table.scan(where, indexes=False).to_arrow().column("body").to_pylist())
+        assert sorted(row.body for row in found) == sorted(
+            table.scan(where, indexes=False).to_arrow().column("body").to_pylist()
+        )
         assert found
 
 
@@ -88,7 +92,9 @@ def test_on_rows_of_others_and_of_columns(spark: SparkSession, view: str) -> Non
     assert df.select(match("body", "late").alias("m")).where("m IS NULL").count() == 1
 
 
-def test_a_query_that_cannot_be_read_is_an_error_of_analysis_that_shows_the_place(spark: SparkSession, view: str) -> None:
+def test_a_query_that_cannot_be_read_is_an_error_of_analysis_that_shows_the_place(
+    spark: SparkSession, view: str
+) -> None:
     with pytest.raises(AnalysisException, match=r"'\(late' cannot be read at 6: a '\)' is missing at the end"):
         spark.sql(f"SELECT * FROM {view} WHERE match(body, '(late')")
 

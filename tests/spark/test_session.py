@@ -60,14 +60,42 @@ def plain(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Data
 
 
 QUESTIONS = [
-    "id = 1234", "id <> 1234", "id > 100 AND id < 130", "id IN (3, 700, 2999, -5)", "NOT (id > 100)", "id = 5.0", "id = '5'",
-    "cast(id AS string) = '77'", "abs(id) = 4", "id % 99 = 7 AND code > 'c5'", "id > 9 AND false", "true", "false", "CAST(NULL AS BOOLEAN)",
-    "code = 'c7919'", "code IN ('c1', 'c2')", "code <=> 'c7919'", "code LIKE 'c79%'", "code LIKE '%919'", "length(code) > 20",
-    "value > 400", "value = double('NaN')", "NOT (value <= 400)", "value <> value", "place.zip = 77", "place.city = 'city3'",
-    "at = timestamp'1970-02-01 00:00:00+00:00'", "at < timestamp'1970-01-02 00:00:00'", "hour(at) = 3 AND id < 50",
-    "place IS NULL", "maybe IS NULL", "NOT (maybe > 3)", "maybe IS NOT NULL AND id < 10", "maybe > 45 OR id = 3",
+    "id = 1234",
+    "id <> 1234",
+    "id > 100 AND id < 130",
+    "id IN (3, 700, 2999, -5)",
+    "NOT (id > 100)",
+    "id = 5.0",
+    "id = '5'",
+    "cast(id AS string) = '77'",
+    "abs(id) = 4",
+    "id % 99 = 7 AND code > 'c5'",
+    "id > 9 AND false",
+    "true",
+    "false",
+    "CAST(NULL AS BOOLEAN)",
+    "code = 'c7919'",
+    "code IN ('c1', 'c2')",
+    "code <=> 'c7919'",
+    "code LIKE 'c79%'",
+    "code LIKE '%919'",
+    "length(code) > 20",
+    "value > 400",
+    "value = double('NaN')",
+    "NOT (value <= 400)",
+    "value <> value",
+    "place.zip = 77",
+    "place.city = 'city3'",
+    "at = timestamp'1970-02-01 00:00:00+00:00'",
+    "at < timestamp'1970-01-02 00:00:00'",
+    "hour(at) = 3 AND id < 50",
+    "place IS NULL",
+    "maybe IS NULL",
+    "NOT (maybe > 3)",
+    "maybe IS NOT NULL AND id < 10",
+    "maybe > 45 OR id = 3",
     "maybe NOT IN (1, 2, NULL)",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("where", QUESTIONS)
@@ -77,7 +105,9 @@ def test_answers_are_those_of_plain_rows(spark: SparkSession, view: str, plain: 
     assert sorted(found) == sorted(plain.filter(where).select("id").collect())
 
 
-@pytest.mark.parametrize(("where", "blocks"), [("id = 1234", 1), ("code = 'c7919'", 1), ("id BETWEEN 990 AND 1010", 2), ("id < 0", 0)])
+@pytest.mark.parametrize(
+    ("where", "blocks"), [("id = 1234", 1), ("code = 'c7919'", 1), ("id BETWEEN 990 AND 1010", 2), ("id < 0", 0)]
+)
 def test_only_blocks_that_may_hold_an_answer_are_read(spark: SparkSession, view: str, where: str, blocks: int) -> None:
     found = spark.sql(f"SELECT * FROM {view} WHERE {where}")
     found.collect()
@@ -103,7 +133,9 @@ def test_explain_gives_what_the_table_gives(spark: SparkSession, url: str, view:
 
 
 def test_explain_after_adaptive_execution_lists_every_scan(spark: SparkSession, view: str) -> None:
-    found = spark.sql(f"SELECT a.id, count(*) FROM {view} a JOIN {view} b ON a.id = b.maybe WHERE b.code = 'c7919' GROUP BY a.id")
+    found = spark.sql(
+        f"SELECT a.id, count(*) FROM {view} a JOIN {view} b ON a.id = b.maybe WHERE b.code = 'c7919' GROUP BY a.id"
+    )
     found.collect()
     explained = fuse_spark.explain(found)
 
@@ -229,11 +261,18 @@ def s3() -> Iterator[dict[str, str]]:
     client = boto3.client("s3", endpoint_url=f"http://{host}:{port}", **keys)
     client.create_bucket(Bucket="tables")
     client.close()
-    yield {"endpoint": f"http://{host}:{port}", "access_key_id": "test", "secret_access_key": "test", "region": "us-east-1"}
+    yield {
+        "endpoint": f"http://{host}:{port}",
+        "access_key_id": "test",
+        "secret_access_key": "test",
+        "region": "us-east-1",
+    }
     server.stop()
 
 
-def test_where_spark_has_no_file_system_the_python_source_reads_and_says_so(spark: SparkSession, s3: dict[str, str]) -> None:
+def test_where_spark_has_no_file_system_the_python_source_reads_and_says_so(
+    spark: SparkSession, s3: dict[str, str]
+) -> None:
     table = fuse.create_table("s3://tables/t", "id BIGINT", options=s3)
     table.append(pa.table({"id": [1, 2, 3]}))
 

@@ -62,7 +62,9 @@ def rows(ids: Sequence[int]) -> pa.Table:
     return pa.table({"id": pa.array(ids, pa.int64()), "name": pa.array([f"n{id}" for id in ids], pa.string())})
 
 
-def staged(table: Table, ids: Sequence[int], builders: Sequence[SidecarBuilder] = (), **limits: int) -> list[StagedSegment]:
+def staged(
+    table: Table, ids: Sequence[int], builders: Sequence[SidecarBuilder] = (), **limits: int
+) -> list[StagedSegment]:
     with table.writer(builders, **limits) as writer:
         writer.write(rows(ids))
         return writer.finish()

@@ -22,7 +22,12 @@ SAMPLES = 24
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sound") / "table"
-    table = Table.create(folder, COLUMNS, properties={"zone_rows": 2}).transaction().define("totals", {"key": "70a1"}).commit()
+    table = (
+        Table.create(folder, COLUMNS, properties={"zone_rows": 2})
+        .transaction()
+        .define("totals", {"key": "70a1"})
+        .commit()
+    )
     for first in range(0, 27, 3):
         table = append(table, first, first + 1, first + 2, builders=[Totals()])
     table.tag("v1")
@@ -39,10 +44,13 @@ def files(folder: Path, kind: str) -> list[Path]:
     prefix, _, form = kind.partition("/")
     found = sorted(path for path in (folder / prefix).rglob("*") if path.is_file() and path.name != "_hint")
     tests: dict[str, Callable[[Path], bool]] = {
-        "branch": lambda path: "branch" in path.parts, "tag": lambda path: "tag" in path.parts,
-        "zones": lambda path: ".zones." in path.name, "segment": lambda path: ".zones." not in path.name,
-        "json": lambda path: path.suffix == ".json", "parquet": lambda path: path.suffix == ".parquet",
-    }  # fmt: skip
+        "branch": lambda path: "branch" in path.parts,
+        "tag": lambda path: "tag" in path.parts,
+        "zones": lambda path: ".zones." in path.name,
+        "segment": lambda path: ".zones." not in path.name,
+        "json": lambda path: path.suffix == ".json",
+        "parquet": lambda path: path.suffix == ".parquet",
+    }
     return [path for path in found if not form or tests[form](path)]
 
 

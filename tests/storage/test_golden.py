@@ -115,7 +115,11 @@ class Document:
         entry = self.head()
         found = self.json(entry["snapshot"])
         assert (found["format"], found["format_version"], found["reader_features"]) == ("fuse-index table", 1, [])
-        assert (found["id"], found["sequence"], found["commit"]) == (entry["snapshot"]["id"], entry["sequence"], entry["commit"])
+        assert (found["id"], found["sequence"], found["commit"]) == (
+            entry["snapshot"]["id"],
+            entry["sequence"],
+            entry["commit"],
+        )
         return found
 
     def segments(self) -> list[dict[str, Any]]:
@@ -173,7 +177,10 @@ def test_the_document_is_enough_to_read_all_rows() -> None:
     assert rows.schema.field("place").type.field(2).name == "name_18"
     plain = [name for name in rows.column_names if name != "place"]
     names = [field["name"] for field in fields]
-    kept = [{name: value for name, value in json.loads(text).items() if name != "place"} for text in expected(golden)["rows"]]
+    kept = [
+        {name: value for name, value in json.loads(text).items() if name != "place"}
+        for text in expected(golden)["rows"]
+    ]
     assert told(rows.select(plain)) == [json.dumps(row) for row in kept]
     assert [name for name in names if name != "place"] == plain
 

@@ -1,4 +1,5 @@
-"""Whatever is done to a table, in whatever order, from whatever old handle, and wherever it breaks: it holds the right rows.
+"""Whatever is done to a table, in whatever order, from whatever old handle, and wherever it breaks: it holds the right
+rows.
 
 The model is a list of rows. Every commit may break at any write: crash before it, crash after it, or lose its answer.
 """
@@ -13,7 +14,18 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
-from fuse_storage import AlreadyExists, Conflict, NotFound, StorageError, Swap, Table, Transaction, clone, open_store, recover
+from fuse_storage import (
+    AlreadyExists,
+    Conflict,
+    NotFound,
+    StorageError,
+    Swap,
+    Table,
+    Transaction,
+    clone,
+    open_store,
+    recover,
+)
 from fuse_storage.testing import Crash, FaultyStore, invariants
 from tests.storage.small import COLUMNS, Totals, blocks_of, build_missing, ids_of, known_by, rows, staged, truth
 
@@ -60,7 +72,14 @@ class Tables(RuleBasedStateMachine):
 
         return self.commit(base, change, made, fault, refused=Conflict if unseen and not force else None)
 
-    @rule(target=handles, base=handles, remainder=st.integers(0, 2), keep=st.booleans(), indexes=st.booleans(), fault=FAULTS)
+    @rule(
+        target=handles,
+        base=handles,
+        remainder=st.integers(0, 2),
+        keep=st.booleans(),
+        indexes=st.booleans(),
+        fault=FAULTS,
+    )
     def rewrite(self, base: Table, remainder: int, keep: bool, indexes: bool, fault: tuple[int, Any] | None) -> Table:
         """Every block with an id of this remainder goes, and of its rows all others, or all, come again."""
         builders = [Totals(key) for key in KEYS.values()] if indexes else []
@@ -95,9 +114,13 @@ class Tables(RuleBasedStateMachine):
         passed = [entry.operation for entry in self.head.history() if entry.sequence > base.snapshot.sequence]
         matters = old.snapshot.id != self.head.snapshot.id and any(operation != "attach" for operation in passed)
         return self.commit(
-            base, lambda table: table.transaction().restore(old.snapshot), self.model[old.snapshot.id], fault, definitions,
+            base,
+            lambda table: table.transaction().restore(old.snapshot),
+            self.model[old.snapshot.id],
+            fault,
+            definitions,
             refused=Conflict if matters else None,
-        )  # fmt: skip
+        )
 
     @rule(target=handles, base=handles, name=NAMES, fault=FAULTS)
     def define(self, base: Table, name: str, fault: tuple[int, Any] | None) -> Table:
@@ -106,16 +129,22 @@ class Tables(RuleBasedStateMachine):
         taken = AlreadyExists if name in base.snapshot.definitions else Conflict
         after = {**self.definitions, name: definition["by"]}
         return self.commit(
-            base, lambda table: table.transaction().define(name, definition), self.rows, fault, after,
+            base,
+            lambda table: table.transaction().define(name, definition),
+            self.rows,
+            fault,
+            after,
             refused=taken if name in self.definitions else None,
-        )  # fmt: skip
+        )
 
     @rule(target=handles, base=handles, name=NAMES, fault=FAULTS)
     def undefine(self, base: Table, name: str, fault: tuple[int, Any] | None) -> Table:
         was = base.snapshot.definitions.get(name, {}).get("by")
         refused = NotFound if was is None else Conflict if self.definitions.get(name, was) != was else None
         after = {kept: by for kept, by in self.definitions.items() if kept != name}
-        return self.commit(base, lambda table: table.transaction().undefine(name), self.rows, fault, after, refused=refused)
+        return self.commit(
+            base, lambda table: table.transaction().undefine(name), self.rows, fault, after, refused=refused
+        )
 
     @rule(target=handles, base=handles, name=NAMES, unable=st.frozensets(st.integers(0, 40), max_size=5), fault=FAULTS)
     def index(self, base: Table, name: str, unable: frozenset[int], fault: tuple[int, Any] | None) -> Table:
@@ -152,10 +181,17 @@ class Tables(RuleBasedStateMachine):
         return self.model[self.head.snapshot.id]
 
     def commit(
-        self, base: Table, change: Callable[[Table], Transaction], after: list[int], fault: tuple[int, Any] | None,
-        definitions: dict[str, Any] | None = None, refused: type[StorageError] | None = None,
-    ) -> Table:  # fmt: skip
-        """Commit, break, and see that the table is as it was or as it should be, and which of both if anybody was told."""
+        self,
+        base: Table,
+        change: Callable[[Table], Transaction],
+        after: list[int],
+        fault: tuple[int, Any] | None,
+        definitions: dict[str, Any] | None = None,
+        refused: type[StorageError] | None = None,
+    ) -> Table:
+        """Commit, break, and see that the table is as it was or as it should be, and which of both if anybody was
+        told.
+        """
         store = open_store(self.url) if fault is None else FaultyStore(open_store(self.url), *fault)
         table = Table(store, base.branch, base.entry, base.snapshot)
         told: bool | None = None
@@ -204,5 +240,6 @@ class Tables(RuleBasedStateMachine):
 
 
 TestTables = Tables.TestCase
-TestTables.settings = settings(max_examples=25, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck))
-
+TestTables.settings = settings(
+    max_examples=25, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
+)

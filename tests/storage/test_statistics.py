@@ -59,7 +59,9 @@ def filled(values: list[Any], type: pa.DataType) -> pa.Array:
 
 
 columns = st.sampled_from(list(VALUES)).flatmap(
-    lambda type: st.tuples(st.just(type), st.lists(st.lists(st.none() | VALUES[type], min_size=1, max_size=6), min_size=1, max_size=5))
+    lambda type: st.tuples(
+        st.just(type), st.lists(st.lists(st.none() | VALUES[type], min_size=1, max_size=6), min_size=1, max_size=5)
+    )
 )
 
 
@@ -70,7 +72,9 @@ def check(found: ColumnStatistics, units: list[list[Any]]) -> None:
     for place, unit in enumerate(units):
         present = [value for value in unit if value is not None]
         assert found.null_count[place].as_py() == len(unit) - len(present)
-        assert found.nan_count[place].as_py() == sum(isinstance(value, float) and math.isnan(value) for value in present)
+        assert found.nan_count[place].as_py() == sum(
+            isinstance(value, float) and math.isnan(value) for value in present
+        )
         low_cut, high_cut = found.min_cut[place].as_py(), found.max_cut[place].as_py()
         if not present:
             assert (lows[place], highs[place], low_cut, high_cut) == (None, None, False, False)
@@ -107,13 +111,17 @@ def test_statistics_of_zones_are_those_of_their_values(column: tuple[pa.DataType
 
 
 @given(columns, st.data())
-def test_reduced_statistics_are_those_of_all_values(column: tuple[pa.DataType, list[list[Any]]], draw: st.DataObject) -> None:
+def test_reduced_statistics_are_those_of_all_values(
+    column: tuple[pa.DataType, list[list[Any]]], draw: st.DataObject
+) -> None:
     type, units = column
     values = filled([value for unit in units for value in unit], type)
     ends = sorted({*draw.draw(st.sets(st.integers(1, len(units)))), len(units)})
     groups = np.array([0, *ends])
 
-    found = statistics.reduce(statistics.compute(values, offsets(units)), groups, np.array([len(unit) for unit in units]))
+    found = statistics.reduce(
+        statistics.compute(values, offsets(units)), groups, np.array([len(unit) for unit in units])
+    )
 
     joined = [[value for unit in units[start:end] for value in unit] for start, end in pairwise(groups)]
     check(found, joined)
@@ -284,7 +292,9 @@ def test_chunks_make_no_difference() -> None:
     assert str(pa.table(parts[0])) == str(pa.table(parts[1]))
 
 
-@pytest.mark.parametrize("values", [pa.array([], pa.int64()), pa.chunked_array([], pa.string())], ids=["array", "chunks"])
+@pytest.mark.parametrize(
+    "values", [pa.array([], pa.int64()), pa.chunked_array([], pa.string())], ids=["array", "chunks"]
+)
 def test_no_rows_have_no_bounds(values: pa.Array | pa.ChunkedArray) -> None:
     found = statistics.compute(values)
 

@@ -105,10 +105,20 @@ def test_what_a_crashed_creation_left_behind_is_no_hindrance(url: str) -> None:
     assert ids_of(append(Table.create(url, COLUMNS), 1)) == [1]
 
 
-@pytest.mark.parametrize("properties", [
-    {"block_rows": 0}, {"zone_rows": "many"}, {"block_bytes": True}, {"max_write_seconds": "an hour"}, {"max_write_seconds": 0},
-    {"page_rows": "few"}, {"compression_level": 99}, {"block_row": 10}, {"max_writeseconds": 5},
-])
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"block_rows": 0},
+        {"zone_rows": "many"},
+        {"block_bytes": True},
+        {"max_write_seconds": "an hour"},
+        {"max_write_seconds": 0},
+        {"page_rows": "few"},
+        {"compression_level": 99},
+        {"block_row": 10},
+        {"max_writeseconds": 5},
+    ],
+)
 def test_properties_that_cannot_be_are_refused(url: str, properties: dict[str, object]) -> None:
     with pytest.raises(InvalidArgument, match=next(iter(properties))):
         Table.create(url, COLUMNS, properties=properties)

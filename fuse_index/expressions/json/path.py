@@ -1,9 +1,8 @@
 """``get_json_object``: paths in Spark's own small language, and what they find in a document.
 
-``$``, then any of ``.name``, ``['name']``, ``[3]``, ``[*]``, ``.*`` and ``['*']``; any other text is no path, and finds NULL everywhere,
-as the last two do. A member that is null is passed over, one name twice is looked at twice, and several matches are written as an
-array, flattened here and there as Hive did.
-"""
+``$``, then any of ``.name``, ``['name']``, ``[3]``, ``[*]``, ``.*`` and ``['*']``; any other text is no path, and finds
+NULL everywhere, as the last two do. A member that is null is passed over, one name twice is looked at twice, and
+several matches are written as an array, flattened here and there as Hive did."""
 
 from __future__ import annotations
 
@@ -79,7 +78,9 @@ def _step(found: re.Match[str]) -> Step:
 
 
 SURE, SPELLING, ANYTHING = 0, 1, 2
-"""What may be wrong with a text that was found: nothing; its spelling, in digits or escapes; everything, its being NULL too."""
+"""What may be wrong with a text that was found: nothing; its spelling, in digits or escapes; everything, its being NULL
+too.
+"""
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,9 @@ def _walk(node: Any, steps: Sequence[Step], style: str, out: list[str], sure: bo
 
 def _leaf(node: Any, style: str, out: list[str], sure: bool) -> bool:
     if style == FLAT and isinstance(node, list) and not isinstance(node, Members):
-        return sum(_walk(element, (), FLAT, out, sure) for element in node) > 0  # all are written, whatever the first one gave
+        return (
+            sum(_walk(element, (), FLAT, out, sure) for element in node) > 0
+        )  # all are written, whatever the first one gave
     out.append(node if style == RAW and isinstance(node, str) and not isinstance(node, Float) else write(node, sure))
     return True
 

@@ -1,9 +1,8 @@
 """JSON text to a tree and back, as Spark reads and writes it in ``get_json_object``: the way of Jackson.
 
 An object keeps all its members, in order and with every duplicate; a number with a point or an exponent keeps its text.
-Beyond the standard Jackson takes single quotes, ``\\'`` and raw control characters, and whatever follows the first value; it has limits
-on depth, on digits and on the length of names. What is not exactly known raises ``Unsure``.
-"""
+Beyond the standard Jackson takes single quotes, ``\\'`` and raw control characters, and whatever follows the first
+value; it has limits on depth, on digits and on the length of names. What is not exactly known raises ``Unsure``."""
 
 from __future__ import annotations
 
@@ -57,13 +56,19 @@ def read(text: str) -> Any:
         value, _ = PLAIN.raw_decode(text, BLANK.match(text).end())  # type: ignore[union-attr]
     except (ValueError, RecursionError):
         return _Reader(text).document()
-    if isinstance(value, str | list) and not isinstance(value, Float) and (len(text) < DIGITS or not _may_be_limited(text)):
+    if (
+        isinstance(value, str | list)
+        and not isinstance(value, Float)
+        and (len(text) < DIGITS or not _may_be_limited(text))
+    ):
         return value
     return _Reader(text).document()
 
 
 def write(value: Any, sure: bool = True) -> str:
-    """A value as Jackson writes it. Raises Unsure for what has two spellings, unless it need not be ``sure``: some floats, and emojis."""
+    """A value as Jackson writes it. Raises Unsure for what has two spellings, unless it need not be ``sure``: some
+    floats, and emojis.
+    """
     match value:
         case Float():
             return double_text(float(value), sure)
@@ -111,7 +116,9 @@ def double_text(number: float, sure: bool = True) -> str:
 
 
 def is_plain(number: float) -> bool:
-    """Whether every Java writes it with the fewest digits: until Java 19, some very large and very small numbers have more."""
+    """Whether every Java writes it with the fewest digits: until Java 19, some very large and very small numbers have
+    more.
+    """
     return not number or 1e-3 <= abs(number) < 1e15
 
 
@@ -139,7 +146,9 @@ def _may_be_limited(text: str) -> bool:
 
 
 class _Reader:
-    """Reads what Python's own reader refuses, and documents near a limit. Without recursion: Jackson goes a thousand levels deep."""
+    """Reads what Python's own reader refuses, and documents near a limit. Without recursion: Jackson goes a thousand
+    levels deep.
+    """
 
     def __init__(self, text: str) -> None:
         self.text, self.place = text, 0
@@ -293,4 +302,6 @@ def _unescaped(text: str) -> str:
     if "\\" not in text:
         return text
     plain = ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else LETTERS.get(found[2], found[2]), text)
-    return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")  # two surrogates are one letter
+    return plain.encode("utf-16-le", "surrogatepass").decode(
+        "utf-16-le", "surrogatepass"
+    )  # two surrogates are one letter

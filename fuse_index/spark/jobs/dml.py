@@ -1,7 +1,8 @@
-"""Rows deleted, updated, merged and overwritten, blocks compacted and reclustered, by all executors, as ``fuse_index.Table`` does it.
+"""Rows deleted, updated, merged and overwritten, blocks compacted and reclustered, by all executors, as
+``fuse_index.Table`` does it.
 
-The blocks in question are found where the table is planned, rewritten in tasks, and committed at once. On classic sessions and on
-Connect. Conditions mean what they mean in the session: its time zone, ANSI mode and case sensitivity.
+The blocks in question are found where the table is planned, rewritten in tasks, and committed at once. On classic
+sessions and on Connect. Conditions mean what they mean in the session: its time zone, ANSI mode and case sensitivity.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ class Target:
 
 
 @checked
-def delete(spark: SparkSession, url: str, where: str, *, branch: str = "main", host: Host | None = None, **store: str) -> None:
+def delete(
+    spark: SparkSession, url: str, where: str, *, branch: str = "main", host: Host | None = None, **store: str
+) -> None:
     """Delete the rows that the condition is true on; see ``Table.delete``."""
     to = Target.of(spark, url, branch, host, store)
     _done(spark, near_table(spark, lambda: to.open().deleting(where, to.pieces)))
@@ -61,9 +64,15 @@ def delete(spark: SparkSession, url: str, where: str, *, branch: str = "main", h
 
 @checked
 def update(
-    spark: SparkSession, url: str, where: str | None, set: Mapping[str, Any], *,
-    branch: str = "main", host: Host | None = None, **store: str,
-) -> None:  # fmt: skip
+    spark: SparkSession,
+    url: str,
+    where: str | None,
+    set: Mapping[str, Any],
+    *,
+    branch: str = "main",
+    host: Host | None = None,
+    **store: str,
+) -> None:
     """Give columns other values in the rows that the condition is true on; see ``Table.update``."""
     to = Target.of(spark, url, branch, host, store)
     _done(spark, near_table(spark, lambda: to.open().updating(where, set, to.pieces)))
@@ -71,24 +80,45 @@ def update(
 
 @checked
 def merge(
-    spark: SparkSession, url: str, source: DataFrame, on: Sequence[str] | None = None,
-    matched: Given = "update", not_matched: Given = "insert", not_matched_by_source: Given = None, *,
-    branch: str = "main", host: Host | None = None, **store: str,
-) -> None:  # fmt: skip
-    """Bring in the rows of ``source`` by their keys; see ``Table.merge``. Each task holds all of ``source`` in memory."""
+    spark: SparkSession,
+    url: str,
+    source: DataFrame,
+    on: Sequence[str] | None = None,
+    matched: Given = "update",
+    not_matched: Given = "insert",
+    not_matched_by_source: Given = None,
+    *,
+    branch: str = "main",
+    host: Host | None = None,
+    **store: str,
+) -> None:
+    """Bring in the rows of ``source`` by their keys; see ``Table.merge``. Each task holds all of ``source`` in
+    memory.
+    """
     to, rows = Target.of(spark, url, branch, host, store), source.toArrow()
-    _done(spark, near_table(spark, lambda: to.open().merging(rows, on, matched, not_matched, not_matched_by_source, to.pieces)))
+    _done(
+        spark,
+        near_table(spark, lambda: to.open().merging(rows, on, matched, not_matched, not_matched_by_source, to.pieces)),
+    )
 
 
 @checked
 def overwrite(
-    spark: SparkSession, url: str, rows: DataFrame, where: str | None = None, *,
-    branch: str = "main", host: Host | None = None, **store: str,
-) -> None:  # fmt: skip
+    spark: SparkSession,
+    url: str,
+    rows: DataFrame,
+    where: str | None = None,
+    *,
+    branch: str = "main",
+    host: Host | None = None,
+    **store: str,
+) -> None:
     """Replace the rows that the condition is true on, by default all, with ``rows``; see ``Table.overwrite``."""
     to = Target.of(spark, url, branch, host, store)
     work = near_table(spark, lambda: to.open().overwriting(where, to.pieces))
-    numbered = rows.toDF(*map(str, range(len(rows.columns))))  # mapInArrow reads names as paths: dots and back-quotes mislead it
+    numbered = rows.toDF(
+        *map(str, range(len(rows.columns)))
+    )  # mapInArrow reads names as paths: dots and back-quotes mislead it
     for staged in answers(numbered.mapInArrow(_staging(work, rows.columns), ANSWER)):
         work.adopt(staged)
     _done(spark, work)
@@ -109,14 +139,22 @@ def compact(spark: SparkSession, url: str, *, branch: str = "main", host: Host |
 
 @checked
 def recluster(
-    spark: SparkSession, url: str, depth: int = 2, step_blocks: int = STEP_BLOCKS, step_bytes: int = STEP_BYTES, passes: int = PASSES,
-    progress: Progress | None = None, *, branch: str = "main", host: Host | None = None, **store: str,
-) -> None:  # fmt: skip
+    spark: SparkSession,
+    url: str,
+    depth: int = 2,
+    step_blocks: int = STEP_BLOCKS,
+    step_bytes: int = STEP_BYTES,
+    passes: int = PASSES,
+    progress: Progress | None = None,
+    *,
+    branch: str = "main",
+    host: Host | None = None,
+    **store: str,
+) -> None:
     """Sort blocks that overlap by the clustering key; see ``Table.recluster``.
 
-    Each task sorts a group of blocks that has none in common with another's, and the groups of a round are one commit. So executors need
-    the memory of a step for each task that they run at a time.
-    """
+    Each task sorts a group of blocks that has none in common with another's, and the groups of a round are one commit.
+    So executors need the memory of a step for each task that they run at a time."""
     to, steps = Target.of(spark, url, branch, host, store), 0
     work = near_table(spark, lambda: to.open().reclustering(depth, step_blocks, step_bytes, passes))
     while True:

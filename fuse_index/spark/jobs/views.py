@@ -17,22 +17,34 @@ from fuse_index.table.open import open_table
 
 
 def introspect(
-    spark: SparkSession, url: str, prefix: str, views: Sequence[str] | None = None, branch: str = "main", at: str | datetime | None = None,
-    *, options: Mapping[str, str] | None = None,
-) -> list[str]:  # fmt: skip
-    """Make temporary views ``<prefix>_snapshots``, ``<prefix>_blocks`` and so on, one for each of ``fuse_index.looking.VIEWS``.
+    spark: SparkSession,
+    url: str,
+    prefix: str,
+    views: Sequence[str] | None = None,
+    branch: str = "main",
+    at: str | datetime | None = None,
+    *,
+    options: Mapping[str, str] | None = None,
+) -> list[str]:
+    """Make temporary views ``<prefix>_snapshots``, ``<prefix>_blocks`` and so on, one for each of
+    ``fuse_index.looking.VIEWS``.
 
-    Their names are returned. They hold what there is to see of the table now, or ``at`` an older state, and stay so: call this
-    again to see what came since. ``views``: which of them, by default all; ``statistics`` has a row for each column of each
-    block. ``options``: of the object store. Raises InputError for a view that there is not, StorageError.
-    """
+    Their names are returned. They hold what there is to see of the table now, or ``at`` an older state, and stay so:
+    call this again to see what came since. ``views``: which of them, by default all; ``statistics`` has a row for each
+    column of each block. ``options``: of the object store. Raises InputError for a view that there is not,
+    StorageError."""
     wanted = list(VIEWS) if views is None else list(views)
     for name in wanted:
         if name not in VIEWS:
             near = difflib.get_close_matches(name, VIEWS, 1)
-            raise InputError(f"there is no view {name!r}: {f'did you mean {near[0]!r}?' if near else 'there are ' + ', '.join(VIEWS)}")
+            raise InputError(
+                f"there is no view {name!r}: "
+                f"{f'did you mean {near[0]!r}?' if near else 'there are ' + ', '.join(VIEWS)}"
+            )
     if not prefix.isidentifier():
-        raise InputError(f"prefix={prefix!r}: give a word of letters, digits and underscores, which names of views can begin with")
+        raise InputError(
+            f"prefix={prefix!r}: give a word of letters, digits and underscores, which names of views can begin with"
+        )
 
     def look() -> list[pa.Table]:
         table = open_table(url, branch=branch, at=at, options=options)

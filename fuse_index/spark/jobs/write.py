@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 BLOCK_ROWS = 1_000_000
 FILL = 0.85
-"""Of a block, so much is planned for: ranges are sampled, and one that came out larger would leave a crumb of a block."""
+"""Of a block, so much is planned for: ranges are sampled, and one that came out larger would leave a crumb of a
+block.
+"""
 
 
 CONNECT_SLOTS = 16
@@ -47,13 +49,15 @@ class Layout:
 
 
 @checked
-def write(df: DataFrame, url: str, mode: str = "append", *, branch: str = "main", rows: int | None = None, **store: str) -> None:
+def write(
+    df: DataFrame, url: str, mode: str = "append", *, branch: str = "main", rows: int | None = None, **store: str
+) -> None:
     """Write like ``df.write.format("fuse").mode(mode).save(url)``, with rows kept together and blocks filled.
 
-    With a linear cluster key, rows are partitioned by ranges of it and sorted within; without one, partitions are only merged
-    until they fill blocks, and along a curve tasks sort their own rows. ``rows`` spares counting them first. ``store`` are
-    options of the object store. Raises as ``save`` does; ``install`` must have been called for this session.
-    """
+    With a linear cluster key, rows are partitioned by ranges of it and sorted within; without one, partitions are only
+    merged until they fill blocks, and along a curve tasks sort their own rows. ``rows`` spares counting them first.
+    ``store`` are options of the object store. Raises as ``save`` does; ``install`` must have been called for this
+    session."""
     options = _options(branch, store)
     layout = near_table(df.sparkSession, partial(layout_of, place({"path": url, **options}, WRITING)))
     count = df.count() if rows is None else rows
@@ -77,7 +81,9 @@ def _arranged(df: DataFrame, layout: Layout, rows: int) -> DataFrame:
     if not layout.cluster_by:
         return df.coalesce(max(1, math.ceil(rows / layout.block_rows)))
     keys = [_column(path) for path in layout.cluster_by]
-    return df.repartitionByRange(max(1, math.ceil(rows / (FILL * layout.block_rows))), *keys).sortWithinPartitions(*keys)
+    return df.repartitionByRange(max(1, math.ceil(rows / (FILL * layout.block_rows))), *keys).sortWithinPartitions(
+        *keys
+    )
 
 
 def _column(path: tuple[str, ...]) -> Column:
@@ -86,8 +92,15 @@ def _column(path: tuple[str, ...]) -> Column:
 
 @checked
 def build_index(
-    spark: SparkSession, url: str, name: str, rebuild: bool = False, *, branch: str = "main", host: Host | None = None, **store: str
-) -> None:  # fmt: skip
+    spark: SparkSession,
+    url: str,
+    name: str,
+    rebuild: bool = False,
+    *,
+    branch: str = "main",
+    host: Host | None = None,
+    **store: str,
+) -> None:
     """Index, by all executors, the blocks that index ``name`` lacks; with ``rebuild`` all blocks, anew.
 
     Rows are never touched; what is done is committed every few dozen tasks, so an interrupted build only has to go on.

@@ -24,7 +24,9 @@ def packed(paths: Sequence[str], sizes: npt.NDArray[np.int64]) -> bytes:
     names = [path[same:].encode() for path in paths]
     ends = np.cumsum([len(name) for name in names])
     counts = np.array([len(paths), len(prefix)])
-    return b"".join([counts.astype(">i4").tobytes(), prefix, sizes.astype(">i8").tobytes(), ends.astype(">i4").tobytes(), *names])
+    return b"".join(
+        [counts.astype(">i4").tobytes(), prefix, sizes.astype(">i8").tobytes(), ends.astype(">i4").tobytes(), *names]
+    )
 
 
 def sql_default(field: Field) -> str:

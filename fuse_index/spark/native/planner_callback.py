@@ -75,7 +75,8 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """``left`` has one bool per block of the snapshot: which are to be scanned. ``states``: an Arrow stream of those of all others.
+    """``left`` has one bool per block of the snapshot: which are to be scanned. ``states``: an Arrow stream of those of
+    all others.
 
     The states' columns are the groups, then the parts of each aggregate in turn. None: nothing is answered.
     """
@@ -93,7 +94,9 @@ class Judge(Protocol):
         ...
 
     def answer(self, question: Mapping[str, Any]) -> Answered:
-        """``question`` also has ``groups`` and ``aggregates``: typed trees, as the filters are. Raises nothing for what is not known."""
+        """``question`` also has ``groups`` and ``aggregates``: typed trees, as the filters are. Raises nothing for what
+        is not known.
+        """
         ...
 
     def move(self, url: str, branch: str, snapshot: str) -> Moved | None:
@@ -102,7 +105,9 @@ class Judge(Protocol):
 
 
 class Voter:
-    """The session's one callback. Answers bytes: 1, their number and a bit for each block, or 0 and why there is no vote."""
+    """The session's one callback. Answers bytes: 1, their number and a bit for each block, or 0 and why there is no
+    vote.
+    """
 
     MEMORY: ClassVar[int] = 256
     ANSWERS: ClassVar[int] = 32

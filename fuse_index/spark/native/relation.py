@@ -1,4 +1,5 @@
-"""A snapshot as Spark's own Parquet relation: its files are chosen by votes, its rows read by Spark's vectorised reader.
+"""A snapshot as Spark's own Parquet relation: its files are chosen by votes, its rows read by Spark's vectorised
+reader.
 
 Files hold physical names, which are never reused, so the relation has those, and a projection puts the logical ones on
 top. Knows Spark and the storage schema; what votes are made of, it does not.
@@ -21,18 +22,26 @@ from fuse_index.spark.schemas import to_spark
 from fuse_storage import Field, Schema
 
 NULL_STRUCTS = "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing"
-"""Before 4.1 Spark has no such setting, and its reader takes a struct for NULL where a file has none of the fields asked for."""
+"""Before 4.1 Spark has no such setting, and its reader takes a struct for NULL where a file has none of the fields
+asked for.
+"""
 
 
 def frame(
-    spark: SparkSession, voter: str, url: str, branch: str, mode: str, snapshot: str, files: bytes, schema: Schema,
+    spark: SparkSession,
+    voter: str,
+    url: str,
+    branch: str,
+    mode: str,
+    snapshot: str,
+    files: bytes,
+    schema: Schema,
     older: Sequence[Schema] = (),
-) -> DataFrame:  # fmt: skip
+) -> DataFrame:
     """A DataFrame over one snapshot of the table at ``url``.
 
-    ``voter`` is the key under which the session's voter is registered; ``branch`` is empty where a refresh must not move
-    the DataFrame; ``files`` is what ``listing.packed`` gives. ``older``: what ``misread`` gives.
-    """
+    ``voter`` is the key under which the session's voter is registered; ``branch`` is empty where a refresh must not
+    move the DataFrame; ``files`` is what ``listing.packed`` gives. ``older``: what ``misread`` gives."""
     described = StructType([_stored(field) for field in schema.fields]).json()
     session = spark._jsparkSession
     kept = [list(path) for path in unpushed(schema)]
@@ -45,7 +54,9 @@ def frame(
 
 
 def misread(spark: SparkSession, schemas: Iterable[Schema]) -> tuple[Schema, ...]:
-    """The schemas of blocks in which this Spark takes structs for NULL whose fields it is asked for they lack: none from 4.1 on."""
+    """The schemas of blocks in which this Spark takes structs for NULL whose fields it is asked for they lack: none
+    from 4.1 on.
+    """
     try:
         fixed = spark.conf.get(NULL_STRUCTS) == "false"
     except PySparkException:
@@ -57,7 +68,10 @@ def obstacle(schema: Schema, older: Sequence[Schema] = ()) -> str | None:
     """Why Spark's reader cannot read such a table, if it cannot. ``older``: as in ``frame``."""
     for field in schema.fields:
         if any(_emptied(field, one) for one in older):
-            return f"this Spark's Parquet reader takes structs of column {field.name!r} for NULL in blocks that have none of their fields"
+            return (
+                f"this Spark's Parquet reader takes structs of column {field.name!r} for NULL in blocks that "
+                f"have none of their fields"
+            )
         if pa.types.is_binary(field.type) and field.default is not None:
             return f"Spark's Parquet reader cannot fill in the default of column {field.name!r}, which is binary"
     return None

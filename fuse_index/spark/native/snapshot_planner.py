@@ -29,7 +29,9 @@ INDEXES = "indexes"
 
 
 MOST_GROUPS = 100_000
-"""States with more groups stay where they are: they travel inside of Spark's plan, which with more is no faster than its own way."""
+"""States with more groups stay where they are: they travel inside of Spark's plan, which with more is no faster than
+its own way.
+"""
 MOST_BYTES = 64 << 20
 """Likewise of what their Arrow stream takes: sketches are 4 kB each."""
 
@@ -53,7 +55,9 @@ class Tables:
         self._places: dict[str, _Place] = {}
 
     def keep(self, table: Table, scheme: str, options: Mapping[str, str]) -> bytes:
-        """Remember an open table, that Spark reads its files as ``scheme``, and our store's options. Gives its files, packed."""
+        """Remember an open table, that Spark reads its files as ``scheme``, and our store's options. Gives its files,
+        packed.
+        """
         self._places[table.store.url] = _Place(scheme, options)
         self._open.put((table.store.url, table.snapshot.id), table)
         return self._listing(table)
@@ -81,9 +85,14 @@ class Tables:
         states = _stream(found, unscaled) if found.answered and found.states.num_rows <= MOST_GROUPS else None
         if found.states.num_rows > MOST_GROUPS or len(states or b"") > MOST_BYTES:
             size = f"{found.states.num_rows:,} groups" if states is None else f"{len(states) >> 20} MiB of states"
-            many = f"{size} are more than go into a plan ({MOST_GROUPS:,} groups, {MOST_BYTES >> 20} MiB): Spark adds up the rows"
+            many = (
+                f"{size} are more than go into a plan ({MOST_GROUPS:,} groups, {MOST_BYTES >> 20} "
+                f"MiB): Spark adds up the rows"
+            )
             vote = Vote(titled(asked), "", "", Reason.USED_NO_GAIN, many)
-            return Answered(found.left.block_mask, None, replace(found.explanation, votes=(*found.explanation.votes, vote)))
+            return Answered(
+                found.left.block_mask, None, replace(found.explanation, votes=(*found.explanation.votes, vote))
+            )
         return Answered(found.left.block_mask, states, found.explanation)
 
     def move(self, url: str, branch: str, snapshot: str) -> Moved | None:

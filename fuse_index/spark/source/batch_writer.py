@@ -39,8 +39,8 @@ class Writer(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """In a task: cut blocks, build sidecars, all in one pass. A few blocks' worth of memory, however many rows.
 
-        Where the clustering key is a curve, of which Spark knows nothing, rows are sorted in runs as a local append's are.
-        """
+        Where the clustering key is a curve, of which Spark knows nothing, rows are sorted in runs as a local append's
+        are."""
         key = ClusterKey.of(self.table.snapshot)
         writing = self.table.writer(self.builders)
         try:
@@ -69,7 +69,10 @@ class Writer(DataSourceArrowWriter):
 def accepted(message: WriterCommitMessage | None) -> tuple[StagedSegment, ...]:
     """What a task that Spark wants to commit wrote. Raises StorageError if it does not say."""
     if not isinstance(message, Written):
-        raise StorageError(f"Spark wants to commit, but the answer of a task is {message!r}: rows would be lost, so nothing was committed")
+        raise StorageError(
+            f"Spark wants to commit, but the answer of a task is {message!r}: rows would be lost, "
+            f"so nothing was committed"
+        )
     return message.staged
 
 
@@ -80,7 +83,9 @@ def writer(place: Place, schema: StructType, overwrite: bool, host: Host) -> Wri
 
 
 def target(place: Place, schema: StructType) -> tuple[Table, list[str]]:
-    """The table to be written to, made if there is none, and its columns in the order of a DataFrame with this schema."""
+    """The table to be written to, made if there is none, and its columns in the order of a DataFrame with this
+    schema.
+    """
     if place.at is not None:
         raise OptionError("writing goes to the head of a branch: leave out the option 'at'")
     given = schemas.to_arrow(schema)

@@ -1,4 +1,6 @@
-"""What a table's commits add and change, as Spark's tasks read it: cut into pieces, with or without telling of changes."""
+"""What a table's commits add and change, as Spark's tasks read it: cut into pieces, with or without telling of
+changes.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,13 @@ from fuse_storage import SchemaError, Table
 BATCH_ROWS = 65_536
 """At most so many rows are handed to Spark at once."""
 
-TOLD = pa.schema([
-    pa.field(CHANGE_TYPE, pa.string(), nullable=False),
-    pa.field("_commit_version", pa.int64(), nullable=False),
-    pa.field("_commit_timestamp", pa.timestamp("us", "UTC"), nullable=False),
-])  # fmt: skip
+TOLD = pa.schema(
+    [
+        pa.field(CHANGE_TYPE, pa.string(), nullable=False),
+        pa.field("_commit_version", pa.int64(), nullable=False),
+        pa.field("_commit_timestamp", pa.timestamp("us", "UTC"), nullable=False),
+    ]
+)
 """What is told of a change besides its row: its kind, and the commit that made it, by its number and time."""
 
 
@@ -70,7 +74,9 @@ class Asked:
         stamp = (step.after.snapshot.sequence, step.after.snapshot.timestamp)
         if step.changed:
             assert step.before is not None
-            found = Changes(step.before, step.after, self.shape, self.columns, self._key(step), self.where, self.host, self.context)
+            found = Changes(
+                step.before, step.after, self.shape, self.columns, self._key(step), self.where, self.host, self.context
+            )
             yield Part(found.checked(), int(step.sizes.sum()), *stamp)
             return
         if step.before is None and self.where is not None and step.after.snapshot.schema == self.shape.snapshot.schema:
@@ -90,7 +96,11 @@ class Asked:
     def read(self, piece: Piece) -> Iterator[pa.RecordBatch]:
         """The rows of a task, in the types and order that Spark was promised."""
         for part in piece.value:
-            told = {CHANGE_TYPE: INSERT, "_commit_version": part.number, "_commit_timestamp": part.time} if self.telling else {}
+            told = (
+                {CHANGE_TYPE: INSERT, "_commit_version": part.number, "_commit_timestamp": part.time}
+                if self.telling
+                else {}
+            )
             for batch in part.value.to_batches():
                 rows = pa.Table.from_batches([batch])
                 for name, value in told.items():
@@ -134,5 +144,8 @@ def telling(schema: pa.Schema) -> pa.Schema:
     """These columns and those of ``TOLD``. Raises SchemaError where a name is taken."""
     for name in TOLD.names:
         if name in schema.names:
-            raise SchemaError(f"the table has a column {name!r}, which is what changes are told by: rename it, or leave it out of columns")
+            raise SchemaError(
+                f"the table has a column {name!r}, which is what changes are told by: rename it, "
+                f"or leave it out of columns"
+            )
     return pa.schema([*(field.with_nullable(True) for field in schema), *TOLD])

@@ -1,10 +1,10 @@
 """``format("fuse")``: a table as a Python data source, for reading and writing, Spark Connect included.
 
-Planning, reading and committing run in Python workers that are neither the driver nor each other, and no plugin needs to
-be discoverable there. So the class that is registered carries what they need: index kinds (by reference), and what
-depends on the session. Blocks are skipped for the ``where`` option alone. Filters that Spark pushes are not taken: Spark
-keeps one plan for all scans of a relation, the last one made, so that a filter of one query removes rows from the next.
-"""
+Planning, reading and committing run in Python workers that are neither the driver nor each other, and no plugin needs
+to be discoverable there. So the class that is registered carries what they need: index kinds (by reference), and what
+depends on the session. Blocks are skipped for the ``where`` option alone. Filters that Spark pushes are not taken:
+Spark keeps one plan for all scans of a relation, the last one made, so that a filter of one query removes rows from the
+next."""
 
 from __future__ import annotations
 
@@ -40,8 +40,9 @@ if TYPE_CHECKING:
 
 
 class FuseSource(DataSource):
-    """Options: ``path``, ``branch``, ``at``, ``where``, ``columns``, ``timezone`` and ``store.*``; of changes and streams ``since``,
-    ``read_changes``, ``skip_changes``, ``key``, ``max_blocks_per_trigger`` and ``max_rows_per_trigger``.
+    """Options: ``path``, ``branch``, ``at``, ``where``, ``columns``, ``timezone`` and ``store.*``; of changes and
+    streams ``since``, ``read_changes``, ``skip_changes``, ``key``, ``max_blocks_per_trigger`` and
+    ``max_rows_per_trigger``.
 
     A DataFrame reads the snapshot that was the head when it was loaded; a stream has its columns.
     """
@@ -57,7 +58,9 @@ class FuseSource(DataSource):
         return "fuse"
 
     def schema(self) -> StructType:
-        """Also checks ``where`` and ``columns``, so that a mistake shows at ``load``. Raises OptionError, StorageError, WhereError."""
+        """Also checks ``where`` and ``columns``, so that a mistake shows at ``load``. Raises OptionError, StorageError,
+        WhereError.
+        """
         table, names = self._table((*options.READING, *options.STREAMING))
         self._where(table)
         self.pinned, self.seen = table.snapshot.id, table
@@ -68,7 +71,9 @@ class FuseSource(DataSource):
         table, names = self._table(options.READING)
         since = self._since(table)
         if (since is not None) != options.flag(self.options, "read_changes"):
-            raise OptionError("read_changes and since go together in a batch: the changes since a snapshot, to that which is read")
+            raise OptionError(
+                "read_changes and since go together in a batch: the changes since a snapshot, to that which is read"
+            )
         if since is not None:
             refuse_strangers(since, table)
             return ChangesReader(self._asked(table, names, schema), Step(since, table))
@@ -84,7 +89,9 @@ class FuseSource(DataSource):
             raise OptionError("skip_changes and read_changes contradict each other: set one of them")
         on_change = OnChange.SKIP if skipping else OnChange.READ if reading else OnChange.REFUSE
         limit = Limit(*(options.count(self.options, f"max_{what}_per_trigger") for what in ("blocks", "rows")))
-        return StreamReader(self._asked(table, names, schema), Follower(table, on_change), limit, self.options.get("since"))
+        return StreamReader(
+            self._asked(table, names, schema), Follower(table, on_change), limit, self.options.get("since")
+        )
 
     def writer(self, schema: StructType, overwrite: bool) -> Writer:
         """Checks the schema at once; creates the table if there is none. Raises OptionError, StorageError."""
@@ -116,7 +123,9 @@ class FuseSource(DataSource):
         if text and not tells:
             raise OptionError(f"option key={text!r} makes pairs of changes: set read_changes too")
         key = options.columns(text, table.snapshot.schema, self.context.case_sensitive) if text else ()
-        return Asked(table, wanted, None if text is None else key, self._where(table), self.host, self._context(), tells)
+        return Asked(
+            table, wanted, None if text is None else key, self._where(table), self.host, self._context(), tells
+        )
 
     def _context(self) -> Context:
         return replace(self.context, time_zone=self.options.get("timezone") or self.context.time_zone)
@@ -130,7 +139,9 @@ class FuseSource(DataSource):
         found = parse(text, table.snapshot.schema, self._context(), self.host.functions)
         for leaf in leaves(found):
             if isinstance(leaf, Opaque):
-                raise OpaqueError(f"option where={text!r}: {leaf.sql} cannot be evaluated here; use DataFrame.where for it")
+                raise OpaqueError(
+                    f"option where={text!r}: {leaf.sql} cannot be evaluated here; use DataFrame.where for it"
+                )
         return found
 
 
@@ -141,7 +152,9 @@ class Reader(DataSourceReader):
         self.table, self.schema, self.where, self.host, self.context = table, schema, where, host, context
 
     def partitions(self) -> list[InputPartition]:
-        """Blocks that may hold an answer, about a million rows to a partition; if there are none, Spark runs one empty task."""
+        """Blocks that may hold an answer, about a million rows to a partition; if there are none, Spark runs one empty
+        task.
+        """
         made = plan(self.table, self.where, self.host, self.context)
         return [Part(Scan(piece, tuple(self.schema.names), self.host.functions)) for piece in cut(made)]
 
@@ -158,7 +171,8 @@ class Part(InputPartition):
 
 
 def register(spark: SparkSession, host: Host | None = None) -> type[FuseSource]:
-    """Make ``format("fuse")`` known to this session, with the index kinds of ``host`` (default: all that are installed).
+    """Make ``format("fuse")`` known to this session, with the index kinds of ``host`` (default: all that are
+    installed).
 
     What ``where`` depends on is read now: the session's time zone, ANSI mode and case sensitivity. Registering again
     replaces the former.
@@ -192,9 +206,13 @@ def _picked(table: Table, names: tuple[str, ...]) -> pa.Schema:
 def _check_asked(asked: pa.Schema, offered: pa.Schema) -> None:
     for field in asked:
         if field.name not in offered.names:
-            raise SchemaError(f"the schema given to load() has a column {field.name!r} that the table lacks: it has {offered.names}")
+            raise SchemaError(
+                f"the schema given to load() has a column {field.name!r} that the table lacks: it has {offered.names}"
+            )
         held = offered.field(field.name)
         if held.type != field.type:
-            raise SchemaError(f"column {field.name!r} is {held.type}, and the schema given to load() says {field.type}: leave it out")
+            raise SchemaError(
+                f"column {field.name!r} is {held.type}, and the schema given to load() says {field.type}: leave it out"
+            )
         if held.nullable and not field.nullable:
             raise SchemaError(f"column {field.name!r} may be NULL, and the schema given to load() says NOT NULL")

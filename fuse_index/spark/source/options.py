@@ -13,7 +13,12 @@ from dataclasses import dataclass
 from fuse_storage import Schema, Table
 
 READING = ("path", "branch", "at", "where", "columns", "timezone", "read_changes", "since", "key")
-STREAMING = (*(name for name in READING if name != "at"), "skip_changes", "max_blocks_per_trigger", "max_rows_per_trigger")
+STREAMING = (
+    *(name for name in READING if name != "at"),
+    "skip_changes",
+    "max_blocks_per_trigger",
+    "max_rows_per_trigger",
+)
 WRITING = ("path", "branch")
 STREAM_WRITING = (*WRITING, "checkpointlocation")
 STORE = "store."
@@ -51,10 +56,13 @@ def place(options: Mapping[str, str], known: tuple[str, ...]) -> Place:
     if not url:
         raise OptionError(
             "format('fuse') needs the table's URL: load(url), save(url) or OPTIONS (path 'url'). "
-            "CREATE TABLE ... USING fuse drops its options: use CREATE TEMPORARY VIEW ... USING fuse OPTIONS (path 'url')"
+            "CREATE TABLE ... USING fuse drops its options: use CREATE TEMPORARY VIEW ... USING "
+            "fuse OPTIONS (path 'url')"
         )
     if url.startswith("memory:"):
-        raise OptionError(f"{url!r} lives in one process, and Spark's tasks are others: use a folder or an object store")
+        raise OptionError(
+            f"{url!r} lives in one process, and Spark's tasks are others: use a folder or an object store"
+        )
     if url.startswith("file:/") and not url.startswith("file://"):
         url = url.removeprefix("file:")  # as Hadoop prints local paths
     store = tuple((key.removeprefix(STORE), value) for key, value in options.items() if key.startswith(STORE))
@@ -62,7 +70,8 @@ def place(options: Mapping[str, str], known: tuple[str, ...]) -> Place:
 
 
 def columns(text: str | None, schema: Schema, case_sensitive: bool) -> tuple[str, ...]:
-    """The columns that ``text`` lists, in the schema's spelling; all if there is no text. Raises OptionError, SchemaError.
+    """The columns that ``text`` lists, in the schema's spelling; all if there is no text. Raises OptionError,
+    SchemaError.
 
     Separated by commas; a name with a comma or a back-quote in it stands in back-quotes, doubled within.
     """
@@ -98,7 +107,9 @@ def _split(text: str) -> list[str]:
     while start < len(text):
         part = NAME.match(text, start)
         if part is None:
-            raise OptionError(f"option columns={text!r} cannot be read at {text[start:]!r}: write names separated by commas")
+            raise OptionError(
+                f"option columns={text!r} cannot be read at {text[start:]!r}: write names separated by commas"
+            )
         names.append(part[1].replace("``", "`") if part[1] else part[2])
         start = part.end()
     if not names:

@@ -18,7 +18,9 @@ TASK_ROWS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """What a scan asks of ``Blocks``, of some of them. Small and picklable, where those hold on to the whole snapshot."""
+    """What a scan asks of ``Blocks``, of some of them. Small and picklable, where those hold on to the whole
+    snapshot.
+    """
 
     files: tuple[Any, ...]
     zone_offsets: npt.NDArray[np.int64]

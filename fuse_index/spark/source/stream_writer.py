@@ -1,9 +1,8 @@
 """``writeStream.format("fuse")``: each micro-batch is one commit, made once, whoever is killed and whenever.
 
-A query keeps its id over restarts from one checkpoint, and numbers its batches; the table keeps, for each application, the last
-version that it committed. So a batch that was committed before Spark noted it down, and comes again, is known and not committed
-twice. What it wrote again is named nowhere, and stays for vacuum to collect.
-"""
+A query keeps its id over restarts from one checkpoint, and numbers its batches; the table keeps, for each application,
+the last version that it committed. So a batch that was committed before Spark noted it down, and comes again, is known
+and not committed twice. What it wrote again is named nowhere, and stays for vacuum to collect."""
 
 from __future__ import annotations
 
@@ -49,7 +48,9 @@ class StreamWriter(DataSourceStreamArrowWriter):
         context = TaskContext.get()
         query = context.getLocalProperty(QUERY) if context is not None else None
         if query is None:
-            raise StorageError("Spark does not say which query this task is of: a batch could be committed twice, so none is written")
+            raise StorageError(
+                "Spark does not say which query this task is of: a batch could be committed twice, so none is written"
+            )
         table = self.table.refresh()
         with table.writer(builders(table.snapshot, self.host)) as writing:
             for batch in iterator:
@@ -57,19 +58,27 @@ class StreamWriter(DataSourceStreamArrowWriter):
             return WrittenInQuery(tuple(writing.finish()), query)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """One commit, unless this batch was committed before. Raises Conflict, CommitUnknown and other StorageErrors."""
+        """One commit, unless this batch was committed before. Raises Conflict, CommitUnknown and other
+        StorageErrors.
+        """
         staged = [segment for message in messages for segment in accepted(message)]
         queries = {message.query for message in messages if isinstance(message, WrittenInQuery)}
         if not queries:
             return
         if len(queries) > 1:
-            raise StorageError(f"the tasks of batch {batchId} are of several queries, {sorted(queries)}: nothing was committed")
+            raise StorageError(
+                f"the tasks of batch {batchId} are of several queries, {sorted(queries)}: nothing was committed"
+            )
         transaction = self.table.transaction(builders(self.table.snapshot, self.host))
         if self.complete:
             transaction.overwrite(staged, force=True)
         else:
             transaction.append(staged)
-        transaction.commit("overwrite" if self.complete else "append", application=(f"spark-query-{queries.pop()}", batchId))
+        transaction.commit(
+            "overwrite" if self.complete else "append", application=(f"spark-query-{queries.pop()}", batchId)
+        )
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Nothing to undo, for the reasons that a batch has: the commit may have happened, and what is not named is collected."""
+        """Nothing to undo, for the reasons that a batch has: the commit may have happened, and what is not named is
+        collected.
+        """

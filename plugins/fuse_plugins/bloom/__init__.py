@@ -1,8 +1,8 @@
 """Bloom filters: which zones may hold a value, for =, <=> and IN of any length.
 
-One filter a zone, as large as the zone's distinct values ask for; zones of one value or none need no filter. The filters of
-all blocks that one task writes are stored bit-sliced, so that a needle in many zones costs a few short reads.
-"""
+One filter a zone, as large as the zone's distinct values ask for; zones of one value or none need no filter. The
+filters of all blocks that one task writes are stored bit-sliced, so that a needle in many zones costs a few short
+reads."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from fuse_index.plugin import (
     Sidecar,
     hookimpl,
     together,
-)  # fmt: skip
+)
 from fuse_index.predicate import Compare, Context, In, Leaf, Literal, Term
 from fuse_plugins.bloom.bit_matrix import turn
 from fuse_plugins.bloom.hashing import family
@@ -43,8 +43,8 @@ from fuse_plugins.bloom.zone_index import SUMMARY, Needles, Zones, shape
 
 @dataclass(frozen=True)
 class BloomOptions:
-    """``fpp``: the share of zones without a value that are read for it all the same. ``long_text``: also on text that is
-    longer than 256 bytes on average."""
+    """``fpp``: the share of zones without a value that are read for it all the same. ``long_text``: also on text that
+    is longer than 256 bytes on average."""
 
     fpp: float = 0.001
     long_text: bool = False
@@ -62,7 +62,9 @@ class Bloom(IndexKind):
 
     def accepts(self, inputs: Sequence[Input], options: BloomOptions) -> Refusal | None:
         if len(inputs) != 1:
-            return Refusal(Reason.LEAF_UNSUPPORTED, f"bloom is on one column, not {len(inputs)}: make an index for each")
+            return Refusal(
+                Reason.LEAF_UNSUPPORTED, f"bloom is on one column, not {len(inputs)}: make an index for each"
+            )
         if family(inputs[0].type) is None:
             return Refusal(Reason.TYPE_MISMATCH, f"cannot hash values of type {inputs[0].type}")
         return None
@@ -84,7 +86,9 @@ class Bloom(IndexKind):
         )
 
     def pack(self, sidecars: Sequence[Sidecar]) -> Pack:
-        """All filters of one size as one matrix, one matrix after the other; a sidecar's span is its share of the bytes."""
+        """All filters of one size as one matrix, one matrix after the other; a sidecar's span is its share of the
+        bytes.
+        """
         sidecars = [replace(sidecar, summary=deepcopy(sidecar.summary)) for sidecar in sidecars]
         sizes: dict[int, list[tuple[dict[str, Any], npt.NDArray[np.uint8]]]] = {}
         for sidecar in sidecars:
@@ -99,7 +103,9 @@ class Bloom(IndexKind):
             start += len(matrices[-1])
         return Pack(b"".join(matrices), chunk(start), [sidecar.summary for sidecar in sidecars], _shares(sidecars))
 
-    def compile(self, what: Leaf | Box, inputs: Sequence[Input], options: BloomOptions, context: Context) -> Probe | Refusal:
+    def compile(
+        self, what: Leaf | Box, inputs: Sequence[Input], options: BloomOptions, context: Context
+    ) -> Probe | Refusal:
         if len(inputs) != 1:
             return Refusal(Reason.LEAF_UNSUPPORTED, "bloom is on one column")
         wanted = _values(what, inputs[0].term)
@@ -115,7 +121,9 @@ class Bloom(IndexKind):
             return Ballot(votes)
         zones = Zones.of(batch, needles.family)
         free = zones.capacity == 0
-        equal = pc.is_in(zones.constant.filter(pa.array(free)), needles.bytes, skip_nulls=True).to_numpy(zero_copy_only=False)
+        equal = pc.is_in(zones.constant.filter(pa.array(free)), needles.bytes, skip_nulls=True).to_numpy(
+            zero_copy_only=False
+        )
         votes[zones.number[free]] = np.where(equal, ALL, NONE)
         wanted = zones.of_units(*needles.within(batch.statistics(0), len(batch)))
         packs = [(payload, chosen) for payload, units in batch.packs() if len(chosen := zones.filtered(units))]
@@ -149,9 +157,13 @@ def fuse_index_kinds() -> list[type[IndexKind]]:
 
 
 def _shares(sidecars: Sequence[Sidecar]) -> list[tuple[int, int] | None]:
-    """Spans that say how much of the pack is whose. A block's bits lie all over it, so only the pack as a whole is read."""
+    """Spans that say how much of the pack is whose. A block's bits lie all over it, so only the pack as a whole is
+    read.
+    """
     lengths = [len(sidecar.payload or b"") for sidecar in sidecars]
-    return [(end - length, length) if length else None for end, length in zip(accumulate(lengths), lengths, strict=True)]
+    return [
+        (end - length, length) if length else None for end, length in zip(accumulate(lengths), lengths, strict=True)
+    ]
 
 
 def _values(what: Leaf | Box, term: Term) -> list[Any] | None:
@@ -166,4 +178,3 @@ def _values(what: Leaf | Box, term: Term) -> list[Any] | None:
             return None if points is None else list(points)
         case _:
             return None
-

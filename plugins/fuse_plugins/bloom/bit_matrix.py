@@ -68,11 +68,15 @@ class Matrix:
         every = np.arange(self.columns)
         for first in range(start, end, step):
             some = hashes[first : min(first + step, end)]
-            found = [i * self.bits_per_slice + place for i, place in enumerate(slots(some, self.slices, self.bits_per_slice))]
+            found = [
+                i * self.bits_per_slice + place for i, place in enumerate(slots(some, self.slices, self.bits_per_slice))
+            ]
             rows = np.bitwise_and.reduce(read(np.stack(found)), axis=0)  # a key is held where all its bits are set
             held = np.zeros((len(some) + 1, self.columns), np.int32)
             np.cumsum(np.unpackbits(rows, axis=1, count=self.columns, bitorder="little"), axis=0, out=held[1:])
-            hit |= held[np.clip(lasts - first, 0, len(some)), every] > held[np.clip(firsts - first, 0, len(some)), every]
+            hit |= (
+                held[np.clip(lasts - first, 0, len(some)), every] > held[np.clip(firsts - first, 0, len(some)), every]
+            )
         return hit
 
     @property

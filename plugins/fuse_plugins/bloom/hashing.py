@@ -1,10 +1,9 @@
 """From values to 64 bits each: XXH3-64 of bytes that are equal exactly where Spark calls the values equal.
 
-The bytes of a value: whole numbers, dates, timestamps and decimals that fit (by their unscaled value) as 8 bytes, little-endian, so that a
-column may be widened from int to bigint and keep its hashes; wider decimals as 16; floats and doubles as those of the double,
--0.0 as 0.0, and one NaN; text in UTF-8. Any implementation of XXH3 gives the same numbers; here 8-byte values are hashed by
-numpy, a whole array at a time.
-"""
+The bytes of a value: whole numbers, dates, timestamps and decimals that fit (by their unscaled value) as 8 bytes,
+little-endian, so that a column may be widened from int to bigint and keep its hashes; wider decimals as 16; floats and
+doubles as those of the double, -0.0 as 0.0, and one NaN; text in UTF-8. Any implementation of XXH3 gives the same
+numbers; here 8-byte values are hashed by numpy, a whole array at a time."""
 
 from __future__ import annotations
 
@@ -35,7 +34,12 @@ def family(type: pa.DataType) -> str | None:
         return f"decimal:{type.scale}"
     if is_.is_timestamp(type) and type.unit == "us":
         return "timestamp_ntz" if type.tz is None else "timestamp"
-    for name, belongs in (("boolean", is_.is_boolean), ("date", is_.is_date32), ("string", is_.is_string), ("binary", is_.is_binary)):
+    for name, belongs in (
+        ("boolean", is_.is_boolean),
+        ("date", is_.is_date32),
+        ("string", is_.is_string),
+        ("binary", is_.is_binary),
+    ):
         if belongs(type):
             return name
     return None

@@ -47,11 +47,15 @@ def filters(sidecar: Sidecar) -> Iterator[tuple[dict[str, Any], npt.NDArray[np.u
     if sidecar.payload is None or sidecar.details is None:
         return
     end = 0
-    for zone, length in zip((zone for zone in sidecar.summary["zones"] if zone.get("capacity")), sidecar.details["lengths"], strict=True):
+    for zone, length in zip(
+        (zone for zone in sidecar.summary["zones"] if zone.get("capacity")), sidecar.details["lengths"], strict=True
+    ):
         yield zone, np.frombuffer(sidecar.payload, np.uint8, length, end)
         end += length
 
 
 def chunk(size: int) -> int:
-    """Bytes between checksums: a needle reads at least so many a row, a long list reads all of them: some 2,000 to a pack."""
+    """Bytes between checksums: a needle reads at least so many a row, a long list reads all of them: some 2,000 to a
+    pack.
+    """
     return min(4096, max(256, 1 << (size // 2048).bit_length()))

@@ -21,7 +21,9 @@ Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 MISTAKES = 12
-"""Mistakes to expect of a filter beyond which asking is vain: that there is none has a chance of one in a thousand at most."""
+"""Mistakes to expect of a filter beyond which asking is vain: that there is none has a chance of one in a thousand at
+most.
+"""
 
 ZONE = pa.struct(
     [
@@ -103,7 +105,12 @@ class Zones:
             for name in ("capacity", "matrix", "columns", "column")
         }
         starts = np.append(0, np.cumsum(counts))
-        return cls(_runs(batch.zone_offsets[:-1], counts), constant=pc.struct_field(all_zones, "constant"), starts=starts, **numbers)
+        return cls(
+            _runs(batch.zone_offsets[:-1], counts),
+            constant=pc.struct_field(all_zones, "constant"),
+            starts=starts,
+            **numbers,
+        )
 
     def of_units(self, *values: Numbers) -> tuple[Numbers, ...]:
         """For each zone, what its unit has."""

@@ -1,8 +1,7 @@
 """Full text: which rows match words, phrases and prefixes, and which match best.
 
-One inverted index for each block and column, read by range; tantivy's analysers say what a word is, and its scores what is
-best. A vote names rows, so that a local scan decodes only where there are hits.
-"""
+One inverted index for each block and column, read by range; tantivy's analysers say what a word is, and its scores what
+is best. A vote names rows, so that a local scan decodes only where there are hits."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ from fuse_index.plugin import (
     Sidecar,
     hookimpl,
     together,
-)  # fmt: skip
+)
 from fuse_index.predicate import Call, Context, Leaf
 from fuse_plugins.full_text import ranking
 from fuse_plugins.full_text.analysis import Analyzer
@@ -49,8 +48,9 @@ NO_LIBRARY = "full text needs tantivy: pip install 'fuse-index[fulltext]'"
 
 @dataclass(frozen=True)
 class FullTextOptions:
-    """``tokenizer``: default, raw, whitespace, en_stem and other languages' stemmers, ngram(min,max). ``stop_words``: words
-    separated by commas, or a language. ``positions``: needed for phrases; they make the index about half as large again."""
+    """``tokenizer``: default, raw, whitespace, en_stem and other languages' stemmers, ngram(min,max). ``stop_words``:
+    words separated by commas, or a language. ``positions``: needed for phrases; they make the index about half as large
+    again."""
 
     tokenizer: str = "default"
     stop_words: str = ""
@@ -102,7 +102,9 @@ class FullText(IndexKind):
             payload.append(data)
         return Sidecar(summaries, b"".join(payload))
 
-    def compile(self, what: Leaf | Box, inputs: Sequence[Input], options: FullTextOptions, context: Context) -> Probe | Refusal:
+    def compile(
+        self, what: Leaf | Box, inputs: Sequence[Input], options: FullTextOptions, context: Context
+    ) -> Probe | Refusal:
         asked = _asked(what, inputs, options)
         if isinstance(asked, Refusal):
             return asked
@@ -142,7 +144,9 @@ class FullText(IndexKind):
 
     # --- ranking --------------------------------------------------------------------------------------------------
 
-    def compile_ranking(self, what: Call, inputs: Sequence[Input], options: FullTextOptions, context: Context) -> Probe | Refusal:
+    def compile_ranking(
+        self, what: Call, inputs: Sequence[Input], options: FullTextOptions, context: Context
+    ) -> Probe | Refusal:
         asked = _asked(what, inputs, options)
         if isinstance(asked, Refusal):
             return asked
@@ -174,10 +178,21 @@ class FullText(IndexKind):
         return np.array(together(best, range(len(batch))), np.float64)
 
     def top(
-        self, probe: Probe, statistics: ranking.Statistics, batch: BlockBatch, unit: int, k: int, among: npt.NDArray[np.bool_] | None
+        self,
+        probe: Probe,
+        statistics: ranking.Statistics,
+        batch: BlockBatch,
+        unit: int,
+        k: int,
+        among: npt.NDArray[np.bool_] | None,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
         asked: Asked = probe.what
-        stored = _stored(batch, batch.summaries.to_pylist() if batch.summaries is not None else [None] * len(batch), unit, asked.column)
+        stored = _stored(
+            batch,
+            batch.summaries.to_pylist() if batch.summaries is not None else [None] * len(batch),
+            unit,
+            asked.column,
+        )
         if stored is None:
             return np.zeros(0, np.int64), np.zeros(0)
         stored.wants_counts, stored.wants_positions = True, has_phrase(asked.query)
@@ -197,7 +212,9 @@ def _asked(what: Leaf | Box | Call, inputs: Sequence[Input], options: FullTextOp
         return Refusal(Reason.LEAF_UNSUPPORTED, "match() is on another term than this index")
     query, chosen = found
     if chosen.analyzer != options.analyzer:
-        theirs, ours = (f"tokenizer={one.tokenizer} stop_words={one.stop_words!r}" for one in (chosen.analyzer, options.analyzer))
+        theirs, ours = (
+            f"tokenizer={one.tokenizer} stop_words={one.stop_words!r}" for one in (chosen.analyzer, options.analyzer)
+        )
         return Refusal(Reason.LEAF_UNSUPPORTED, f"match() is with {theirs}, and this index with {ours}")
     return Asked(columns[0], query, chosen.analyzer)
 

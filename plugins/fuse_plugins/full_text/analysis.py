@@ -1,9 +1,8 @@
 """From text to terms, as tantivy's analysers have it: what is a word, and as what it is kept.
 
-Two steps. A tokenizer splits a text, and numbers what it finds; then filters see one token at a time, so each distinct token
-is filtered once. Texts of ASCII letters alone are split by Arrow, ten times faster than by tantivy and the same way; what
-only Unicode's tables can tell is left to tantivy. Knows no queries and no files.
-"""
+Two steps. A tokenizer splits a text, and numbers what it finds; then filters see one token at a time, so each distinct
+token is filtered once. Texts of ASCII letters alone are split by Arrow, ten times faster than by tantivy and the same
+way; what only Unicode's tables can tell is left to tantivy. Knows no queries and no files."""
 
 from __future__ import annotations
 
@@ -26,10 +25,25 @@ SLICE = 1 << 13
 LONGEST_TERM = 65_530
 """No term of tantivy's is longer, in bytes."""
 STEMMERS = {
-    "ar": "arabic", "da": "danish", "nl": "dutch", "en": "english", "fi": "finnish", "fr": "french", "de": "german", "el": "greek",
-    "hu": "hungarian", "it": "italian", "no": "norwegian", "pt": "portuguese", "ro": "romanian", "ru": "russian", "es": "spanish",
-    "sv": "swedish", "ta": "tamil", "tr": "turkish",
-}  # fmt: skip
+    "ar": "arabic",
+    "da": "danish",
+    "nl": "dutch",
+    "en": "english",
+    "fi": "finnish",
+    "fr": "french",
+    "de": "german",
+    "el": "greek",
+    "hu": "hungarian",
+    "it": "italian",
+    "no": "norwegian",
+    "pt": "portuguese",
+    "ro": "romanian",
+    "ru": "russian",
+    "es": "spanish",
+    "sv": "swedish",
+    "ta": "tamil",
+    "tr": "turkish",
+}
 NGRAM = re.compile(r"ngram\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 WORDS = bytes.maketrans(
     bytes(range(128)), bytes(ord(chr(code).lower()) if chr(code).isalnum() else 32 for code in range(128))
@@ -53,8 +67,9 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Analyzer:
-    """``tokenizer``: default, raw, whitespace, en_stem and other languages' stemmers, ngram(min,max). ``stop_words``: words to
-    leave out, separated by commas, or a language by its name (``english``). Raises ValueError for what there is not."""
+    """``tokenizer``: default, raw, whitespace, en_stem and other languages' stemmers, ngram(min,max). ``stop_words``:
+    words to leave out, separated by commas, or a language by its name (``english``). Raises ValueError for what there
+    is not."""
 
     tokenizer: str = "default"
     stop_words: str = ""
@@ -106,7 +121,9 @@ class Analyzer:
         if self.grams or self.tokenizer == "raw":
             ascii = pc.and_(ascii, False)
         plain = ascii.to_numpy(zero_copy_only=False)
-        split, rows, places = self._fast(texts if plain.all() else pc.if_else(ascii, texts, pa.scalar("", pa.large_string())))
+        split, rows, places = self._fast(
+            texts if plain.all() else pc.if_else(ascii, texts, pa.scalar("", pa.large_string()))
+        )
         if not plain.all():
             other = np.flatnonzero(~plain & pc.is_valid(texts).to_numpy(zero_copy_only=False))
             slow, slow_rows, slow_places = self._slow(texts.take(pa.array(other)), other)
@@ -119,7 +136,9 @@ class Analyzer:
     # --- splitting ------------------------------------------------------------------------------------------------
 
     def _fast(self, texts: pa.LargeStringArray) -> tuple[pa.LargeStringArray, Numbers, Numbers]:
-        """Tokens of ASCII texts. A few texts at a time, which stay in the processor's cache: a fifth of the time less."""
+        """Tokens of ASCII texts. A few texts at a time, which stay in the processor's cache: a fifth of the time
+        less.
+        """
         parts = [self._split(texts.slice(start, SLICE)) for start in range(0, len(texts), SLICE)]
         counts = np.concatenate([np.zeros(0, np.int64), *(counts for _, counts in parts)])
         places = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -168,7 +187,11 @@ class Analyzer:
         short = pc.less(pc.binary_length(tokens), longest)
         tokens = pc.if_else(short, tokens, pa.scalar(None, tokens.type))
         as_is = self.tokenizer in ("raw", "whitespace")
-        if not self.stop_words and self.language is None and (as_is or pc.all(pc.string_is_ascii(tokens), min_count=0).as_py()):
+        if (
+            not self.stop_words
+            and self.language is None
+            and (as_is or pc.all(pc.string_is_ascii(tokens), min_count=0).as_py())
+        ):
             return tokens if as_is else pc.ascii_lower(tokens)
         through = _filters(self.tokenizer, self.stop_words).analyze
         made = [None if token is None else next(iter(through(token)), None) for token in tokens.to_pylist()]
@@ -194,7 +217,9 @@ def splitter(tokenizer: str) -> Any:
     if grams := NGRAM.fullmatch(tokenizer):
         made = kinds.ngram(int(grams[1]), int(grams[2]))
     else:
-        made = kinds.raw() if tokenizer == "raw" else kinds.whitespace() if tokenizer == "whitespace" else kinds.simple()
+        made = (
+            kinds.raw() if tokenizer == "raw" else kinds.whitespace() if tokenizer == "whitespace" else kinds.simple()
+        )
     return tantivy().TextAnalyzerBuilder(made).build()
 
 

@@ -163,7 +163,9 @@ def has_phrase(query: Query) -> bool:
 
 
 def needles(query: Query) -> list[str] | None:
-    """Texts of which a row that matches has at least one, letters of either case taken for equal; None if nobody can tell."""
+    """Texts of which a row that matches has at least one, letters of either case taken for equal; None if nobody can
+    tell.
+    """
     match query:
         case Word(term) | Prefix(term):
             return [term]
@@ -176,6 +178,10 @@ def needles(query: Query) -> list[str] | None:
             if must or not may:
                 return None
             each = [needles(part) for part in may]
-            return None if any(found is None for found in each) else [text for found in each if found is not None for text in found]
+            return (
+                None
+                if any(found is None for found in each)
+                else [text for found in each if found is not None for text in found]
+            )
         case _:
             return None

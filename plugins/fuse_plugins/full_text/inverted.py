@@ -1,7 +1,8 @@
-"""Which rows have which terms: from tokens to sorted terms with their rows, and the reading side of it that queries need.
+"""Which rows have which terms: from tokens to sorted terms with their rows, and the reading side of it that queries
+need.
 
-``Postings`` are what ``judging`` and ``ranking`` see, whether of a batch in memory (``Inverted``) or of an index (``layout``).
-"""
+``Postings`` are what ``judging`` and ``ranking`` see, whether of a batch in memory (``Inverted``) or of an index
+(``layout``)."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """The rows of one term, ascending, and how often each has it; ``positions`` row after row, None if they are not kept."""
+    """The rows of one term, ascending, and how often each has it; ``positions`` row after row, None if they are not
+    kept.
+    """
 
     rows: Numbers
     counts: Numbers
@@ -38,7 +41,9 @@ class Postings(Protocol):
     def hits(self, term: str) -> Hits | None: ...
 
     def matching(self, low: bytes, high: bytes | None, wanted: Callable[[pa.Array], pa.Array] | None) -> list[Hits]:
-        """Of all terms from ``low`` to before ``high`` (as bytes; None: to the end) that ``wanted`` picks from an array of them."""
+        """Of all terms from ``low`` to before ``high`` (as bytes; None: to the end) that ``wanted`` picks from an array
+        of them.
+        """
         ...
 
 
@@ -65,7 +70,9 @@ class Inverted:
 
     @cached_property
     def postings(self) -> tuple[Numbers, Numbers, Numbers]:
-        """Each (term, row) once: where it begins among the occurrences, how many there are, and for each term its first."""
+        """Each (term, row) once: where it begins among the occurrences, how many there are, and for each term its
+        first.
+        """
         count = len(self.row)
         first = np.ones(count, np.bool_)
         first[1:] = self.row[1:] != self.row[:-1]
@@ -103,8 +110,8 @@ def chosen(terms: pa.Array, low: bytes, high: bytes | None, wanted: Callable[[pa
 def _by_term(term: Numbers, row: Numbers, position: Numbers) -> tuple[Numbers, Numbers]:
     """Rows and positions, which ascend, put together by their terms.
 
-    All three in one number are sorted by value, of which numpy is 8 times as fast as of finding the order and taking it.
-    """
+    All three in one number are sorted by value, of which numpy is 8 times as fast as of finding the order and taking
+    it."""
     high, middle, low = (int(numbers.max(initial=0)).bit_length() for numbers in (term, row, position))
     if high + middle + low > 63:
         order = np.argsort(term, kind="stable")

@@ -1,11 +1,10 @@
 """The payload of one column of one block: dictionaries of terms, and after each its postings, all read by range.
 
-Terms are cut into at most ``CHUNKS`` dictionaries, of which the summary has the first terms, so that a term that is not there
-costs one short read. A dictionary says of each term in how many rows it is, and where its postings lie: those of terms
-that are about as frequent together, in parts of about ``PART`` occurrences: gaps between rows, then counts, then positions,
-each compressed on its own. Numbers are split into planes of bytes before zstd sees them: of the gaps of like terms it makes
-nearly as few bits as there can be. Knows no queries.
-"""
+Terms are cut into at most ``CHUNKS`` dictionaries, of which the summary has the first terms, so that a term that is not
+there costs one short read. A dictionary says of each term in how many rows it is, and where its postings lie: those of
+terms that are about as frequent together, in parts of about ``PART`` occurrences: gaps between rows, then counts, then
+positions, each compressed on its own. Numbers are split into planes of bytes before zstd sees them: of the gaps of like
+terms it makes nearly as few bits as there can be. Knows no queries."""
 
 from __future__ import annotations
 
@@ -52,26 +51,42 @@ def write(made: Inverted, positions: bool, begin: int) -> tuple[dict[str, Any], 
     """The summary of a column, and its bytes, which will lie at ``begin`` of the payload."""
     at, counts, firsts = made.postings
     raw = made.terms.cast(pa.binary())
-    offsets = np.frombuffer(raw.buffers()[1], np.int32)[: len(raw) + 1].astype(np.int64) if len(raw) else np.zeros(1, np.int64)
+    offsets = (
+        np.frombuffer(raw.buffers()[1], np.int32)[: len(raw) + 1].astype(np.int64)
+        if len(raw)
+        else np.zeros(1, np.int64)
+    )
     cuts = _cuts(offsets - offsets[0], max(CHUNK_BYTES, -(-int(offsets[-1] - offsets[0]) // CHUNKS)))
     kept = _Kept()
     starts, sizes = [], []
     for low, high in pairwise(cuts):
         rows = np.diff(firsts[low : high + 1])
         order, ends = _grouped(rows)
-        blobs = [_part(made, counts, at, firsts, low + order[first:last], positions) for first, last in pairwise([0, *ends.tolist()])]
+        blobs = [
+            _part(made, counts, at, firsts, low + order[first:last], positions)
+            for first, last in pairwise([0, *ends.tolist()])
+        ]
         places = np.array([kept.add(blob) for part in blobs for blob in part], np.int64).reshape(-1, 2)
-        head = squeeze(np.diff(offsets[low : high + 1]), rows, *places.T, b"".join(raw.slice(low, high - low).to_pylist()))
+        head = squeeze(
+            np.diff(offsets[low : high + 1]), rows, *places.T, b"".join(raw.slice(low, high - low).to_pylist())
+        )
         starts.append(begin + kept.size)
         sizes.append(len(head))
         kept.append(head)
     lengths_of_texts = np.bincount(made.row, minlength=made.rows)
     norms = squeeze(lengths_of_texts)
     summary = {
-        "terms": len(raw), "rows": int(np.count_nonzero(lengths_of_texts)), "tokens": len(made.row), "positions": positions,
-        "firsts": [raw[low].as_py()[:FIRST] for low in cuts[:-1]], "last": _after(raw[-1].as_py()) if len(raw) else b"",
-        "begin": begin, "starts": [*starts, begin + kept.size], "sizes": sizes, "end": begin + kept.size + len(norms),
-    }  # fmt: skip
+        "terms": len(raw),
+        "rows": int(np.count_nonzero(lengths_of_texts)),
+        "tokens": len(made.row),
+        "positions": positions,
+        "firsts": [raw[low].as_py()[:FIRST] for low in cuts[:-1]],
+        "last": _after(raw[-1].as_py()) if len(raw) else b"",
+        "begin": begin,
+        "starts": [*starts, begin + kept.size],
+        "sizes": sizes,
+        "end": begin + kept.size + len(norms),
+    }
     return summary, b"".join([*kept.blobs, norms])
 
 
@@ -107,16 +122,22 @@ def _grouped(rows: Numbers) -> tuple[Numbers, Numbers]:
 
     ``rows``: in how many rows each term is. Whoever reads a dictionary finds the same.
     """
-    kinds = (np.log2(np.maximum(rows, 1)).astype(np.int8) // 3).astype(np.int8)  # of one byte, which numpy sorts by radix
+    kinds = (np.log2(np.maximum(rows, 1)).astype(np.int8) // 3).astype(
+        np.int8
+    )  # of one byte, which numpy sorts by radix
     order = np.argsort(kinds, kind="stable")
     # A part ends where another kind begins, and where it would grow beyond its size.
     before = np.cumsum(rows[order]) - rows[order]
     base = np.maximum.accumulate(np.where(np.diff(kinds[order], prepend=np.int8(-1)) != 0, before, 0))
-    number = kinds[order].astype(np.int64) << 32 | np.where(rows[order] < LARGE, (before - base) // PART, np.arange(len(order)))
+    number = kinds[order].astype(np.int64) << 32 | np.where(
+        rows[order] < LARGE, (before - base) // PART, np.arange(len(order))
+    )
     return order, np.append(np.flatnonzero(np.diff(number)) + 1, len(order))
 
 
-def _part(made: Inverted, counts: Numbers, at: Numbers, firsts: Numbers, terms: Numbers, positions: bool) -> tuple[bytes, ...]:
+def _part(
+    made: Inverted, counts: Numbers, at: Numbers, firsts: Numbers, terms: Numbers, positions: bool
+) -> tuple[bytes, ...]:
     here = _runs(firsts[terms], firsts[terms + 1] - firsts[terms])
     sizes = firsts[terms + 1] - firsts[terms]
     rows = made.row[at[here]]
@@ -131,7 +152,9 @@ def _part(made: Inverted, counts: Numbers, at: Numbers, firsts: Numbers, terms: 
 def _runs(starts: Numbers, sizes: Numbers) -> Numbers:
     """``sizes[i]`` numbers that begin with ``starts[i]``, for each i."""
     ends = np.cumsum(sizes)
-    return np.asarray(np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(starts - (ends - sizes), sizes), np.int64)
+    return np.asarray(
+        np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(starts - (ends - sizes), sizes), np.int64
+    )
 
 
 def _after(term: bytes) -> bytes:
@@ -177,7 +200,8 @@ def _planes(values: npt.NDArray[Any]) -> bytes:
 
 @dataclass(frozen=True, eq=False)
 class _Dictionary:
-    """``rank``: of each term its place in the order of parts; ``before``: of each place, the rows of all terms before it.
+    """``rank``: of each term its place in the order of parts; ``before``: of each place, the rows of all terms before
+    it.
 
     ``places`` and ``lengths`` of the bytes of each part, from where the column begins in the payload.
     """
@@ -199,7 +223,9 @@ class _Dictionary:
     def read(cls, data: bytes) -> _Dictionary:
         sizes, rows, places, lengths, text = expand(data, texts=1)
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-        terms = pa.Array.from_buffers(pa.string(), len(sizes), [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(text)])
+        terms = pa.Array.from_buffers(
+            pa.string(), len(sizes), [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(text)]
+        )
         order, ends = _grouped(rows)
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
@@ -278,7 +304,8 @@ class Stored:
             number
             for number, first in enumerate(firsts)
             # The first terms are cut, so a dictionary may begin after what stands here.
-            if (high is None or first < high) and (number + 1 == len(firsts) or not firsts[number + 1] + b"\xff" * 8 < low)
+            if (high is None or first < high)
+            and (number + 1 == len(firsts) or not firsts[number + 1] + b"\xff" * 8 < low)
         ]
 
     def _dictionary(self, chunk: int) -> _Dictionary:
@@ -303,9 +330,15 @@ class Stored:
 
     def _part(self, chunk: int, dictionary: _Dictionary, part: int) -> tuple[Numbers, Numbers | None, Numbers | None]:
         if (chunk, part) not in self._parts:
-            wanted = [0, *([1] if self.wants_counts or self.wants_positions else []), *([2] if self.wants_positions else [])]
+            wanted = [
+                0,
+                *([1] if self.wants_counts or self.wants_positions else []),
+                *([2] if self.wants_positions else []),
+            ]
             begin = self.summary["begin"]
-            ranges = [(begin + int(dictionary.places[3 * part + i]), int(dictionary.lengths[3 * part + i])) for i in wanted]
+            ranges = [
+                (begin + int(dictionary.places[3 * part + i]), int(dictionary.lengths[3 * part + i])) for i in wanted
+            ]
             read = [expand(data)[0] for data in self.payload.read(ranges)]
             counts = read[1] + 1 if len(read) > 1 else None
             self._parts[chunk, part] = read[0], counts, read[2] if len(read) > 2 else None

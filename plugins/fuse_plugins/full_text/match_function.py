@@ -39,7 +39,9 @@ def of_call(call: Call) -> Asked | None:
 
 
 def match(texts: pa.Array, query: pa.Scalar, options: pa.Scalar | None = None) -> pa.Array:
-    """Whether a text has what a query asks: ``match("body", "late refund", "operator=and")``. NULL of a text that is NULL."""
+    """Whether a text has what a query asks: ``match("body", "late refund", "operator=and")``. NULL of a text that is
+    NULL.
+    """
     wanted, chosen = asked(query.as_py(), "" if options is None else options.as_py())
     possible = pc.fill_null(_possible(texts, wanted, chosen), False)
     some = texts.filter(possible)
@@ -94,7 +96,9 @@ def _native(query: Query, over: Any) -> str | None:
             return str(over(lambda word: f"{word} = {_text(term)}"))
         case Prefix(start):
             # a longer term is none to tantivy, and only here could Spark take it for one: queries have none as long
-            return str(over(lambda word: f"(startswith({word}, {_text(start)}) AND octet_length({word}) <= {LONGEST_TERM})"))
+            return str(
+                over(lambda word: f"(startswith({word}, {_text(start)}) AND octet_length({word}) <= {LONGEST_TERM})")
+            )
         case Clauses(must, may, never) if must or may:
             parts = [_native(part, over) for part in (must or may)]
             kept = [_native(part, over) for part in never]
@@ -111,6 +115,12 @@ def _text(text: str) -> str:
 
 
 MATCH = Function(
-    NAME, (pa.string(), pa.string(), pa.string()), match, native=native, optional=1, constants=frozenset([1, 2]), check=check,
+    NAME,
+    (pa.string(), pa.string(), pa.string()),
+    match,
+    native=native,
+    optional=1,
+    constants=frozenset([1, 2]),
+    check=check,
     narrows=narrows,
-)  # fmt: skip
+)

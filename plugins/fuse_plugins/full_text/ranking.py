@@ -1,8 +1,7 @@
 """BM25 as tantivy computes it: k1 = 1.2, b = 0.75, lengths of texts rounded to one byte.
 
-Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009). Statistics may be merged over blocks:
-then a word is as rare as it is in all of them. Prefixes, fuzzy words and ranges score 1, as tantivy has it.
-"""
+Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009). Statistics may be merged over
+blocks: then a word is as rare as it is in all of them. Prefixes, fuzzy words and ranges score 1, as tantivy has it."""
 
 from __future__ import annotations
 
@@ -36,7 +35,9 @@ def _rounded() -> Numbers:
 
 @dataclass(frozen=True)
 class Statistics:
-    """Of blocks: their rows (those without any term too), their tokens, and in how many rows each term of the query is."""
+    """Of blocks: their rows (those without any term too), their tokens, and in how many rows each term of the query
+    is.
+    """
 
     rows: int = 0
     tokens: int = 0
@@ -66,7 +67,10 @@ def merged(parts: Sequence[Statistics]) -> Statistics:
 
 def bound(query: Query, stored: Stored, statistics: Statistics) -> float:
     """No row of the block scores more: each term that the block has, as if nothing but it stood in a text."""
-    return sum((weight for term, weight in _weights(query, statistics) if term is None or stored.frequency(term)), 0.0) or -np.inf
+    return (
+        sum((weight for term, weight in _weights(query, statistics) if term is None or stored.frequency(term)), 0.0)
+        or -np.inf
+    )
 
 
 def _weights(query: Query, statistics: Statistics) -> Iterator[tuple[str | None, float]]:

@@ -1,9 +1,8 @@
 """The query language: words, "phrases", prefix*, fuzzy~1, [a TO b], +must, -must_not, AND, OR, NOT and parentheses.
 
-A query is read once, with the analyser that the text is read with. Words side by side are alternatives, or all wanted with
-``operator=and``. What is wrong is a ``QueryError`` that shows the place; a lenient reading takes signs it cannot use for
-blanks. Knows no index.
-"""
+A query is read once, with the analyser that the text is read with. Words side by side are alternatives, or all wanted
+with ``operator=and``. What is wrong is a ``QueryError`` that shows the place; a lenient reading takes signs it cannot
+use for blanks. Knows no index."""
 
 from __future__ import annotations
 
@@ -93,8 +92,10 @@ class Options:
                     made = replace(made, operator=operator)
                 case "lenient", ("true" | "false") as answer:
                     made = replace(made, lenient=answer == "true")
-                case ("operator" | "lenient"), _:
-                    raise ValueError(f"option {name}={value!r}: operator is 'and' or 'or', lenient is 'true' or 'false'")
+                case (("operator" | "lenient"), _):
+                    raise ValueError(
+                        f"option {name}={value!r}: operator is 'and' or 'or', lenient is 'true' or 'false'"
+                    )
                 case _:
                     raise ValueError(f"no option {name!r}: there are tokenizer, stop_words, operator and lenient")
         return made

@@ -1,9 +1,8 @@
 """JSON paths: which blocks, and which zones, hold a value at a path of a text column with documents.
 
-Of each path a block's summary says what kinds of values there are, how many documents have one, and ranges: of texts, of what casts
-make of them. The values themselves are bloomed, all paths in one filter a zone. So it votes on what ``get_json_object`` finds,
-compared as text or through a cast, on its being NULL, and on ``json_contains``.
-"""
+Of each path a block's summary says what kinds of values there are, how many documents have one, and ranges: of texts,
+of what casts make of them. The values themselves are bloomed, all paths in one filter a zone. So it votes on what
+``get_json_object`` finds, compared as text or through a cast, on its being NULL, and on ``json_contains``."""
 
 from __future__ import annotations
 
@@ -15,7 +14,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fuse_index.plugin import Ballot, BlockBatch, Box, Function, IndexKind, Input, Pack, Probe, Reason, Refusal, Sidecar, hookimpl
+from fuse_index.plugin import (
+    Ballot,
+    BlockBatch,
+    Box,
+    Function,
+    IndexKind,
+    Input,
+    Pack,
+    Probe,
+    Reason,
+    Refusal,
+    Sidecar,
+    hookimpl,
+)
 from fuse_index.predicate import Context, Leaf
 from fuse_plugins.bloom import BloomOptions
 from fuse_plugins.json_path.contains import JSON_CONTAINS
@@ -33,9 +45,9 @@ COUNTS = ("documents", "unusual", "doubtful")
 
 @dataclass(frozen=True)
 class JsonPathOptions:
-    """``paths``: those to index, in the language of jsonpath-ng, or ``auto`` to find them in each block: at most ``count`` paths to
-    scalars, not deeper than ``depth`` names, that so large a share of documents as ``presence`` has. ``fpp``: the share of zones without
-    a value that are read for it all the same."""
+    """``paths``: those to index, in the language of jsonpath-ng, or ``auto`` to find them in each block: at most
+    ``count`` paths to scalars, not deeper than ``depth`` names, that so large a share of documents as ``presence`` has.
+    ``fpp``: the share of zones without a value that are read for it all the same."""
 
     paths: tuple[str, ...] | str = AUTO
     presence: float = 0.1
@@ -74,7 +86,9 @@ class JsonPaths(IndexKind):
             return None
         given = ", ".join(str(one.type) for one in inputs)
         wanted = "json_path is on one column of text that holds JSON documents"
-        return Refusal(Reason.TYPE_MISMATCH, f"{wanted}, not on {given}; fields of a struct need no JSON: index them directly")
+        return Refusal(
+            Reason.TYPE_MISMATCH, f"{wanted}, not on {given}; fields of a struct need no JSON: index them directly"
+        )
 
     def summary_type(self, inputs: Sequence[Input], options: JsonPathOptions) -> pa.DataType:
         values = BLOOM.summary_type(inputs, BloomOptions(options.fpp))
@@ -96,19 +110,29 @@ class JsonPaths(IndexKind):
             counts = {name: count + getattr(zone, name) for name, count in counts.items()}
         paths = [_of_block(pattern, [part[number] for part in parts]) for number, pattern in enumerate(patterns)]
         offsets = np.append(0, np.cumsum([len(found) for found in keys])).astype(np.int64)
-        filters = BLOOM.build(pa.table([pa.concat_arrays(keys)], ["0"]), offsets, BloomOptions(options.fpp, long_text=True))
+        filters = BLOOM.build(
+            pa.table([pa.concat_arrays(keys)], ["0"]), offsets, BloomOptions(options.fpp, long_text=True)
+        )
         return replace(filters, summary=counts | {"paths": paths, "values": filters.summary})
 
     def pack(self, sidecars: Sequence[Sidecar]) -> Pack:
         pack = BLOOM.pack([replace(sidecar, summary=sidecar.summary["values"]) for sidecar in sidecars])
-        summaries = [sidecar.summary | {"values": values} for sidecar, values in zip(sidecars, pack.summaries, strict=True)]
+        summaries = [
+            sidecar.summary | {"values": values} for sidecar, values in zip(sidecars, pack.summaries, strict=True)
+        ]
         return replace(pack, summaries=summaries)
 
-    def compile(self, what: Leaf | Box, inputs: Sequence[Input], options: JsonPathOptions, context: Context) -> Probe | Refusal:
+    def compile(
+        self, what: Leaf | Box, inputs: Sequence[Input], options: JsonPathOptions, context: Context
+    ) -> Probe | Refusal:
         found = question_of(what, inputs[0].term, options.fpp)
         if isinstance(found, Refusal):
             return found
-        if found.reading != "nothing" and options.paths != AUTO and found.path not in {understood(path).text for path in options.paths}:
+        if (
+            found.reading != "nothing"
+            and options.paths != AUTO
+            and found.path not in {understood(path).text for path in options.paths}
+        ):
             return Refusal(Reason.NO_INDEX, f"path {found.path} is not indexed; these are: {', '.join(options.paths)}")
         return Probe(found, cost=200.0 if found.needles is not None else 0.0, judges_null=True)
 
@@ -121,7 +145,10 @@ class JsonPaths(IndexKind):
             return None
         parts = [{path["path"]: path for path in block["paths"]} for block in blocks]
         shared = [path for path in parts[0] if all(path in part for part in parts)]
-        paths = [merged(found := [part[path] for part in parts]) | {"path": path, "present": _total(found)} for path in shared]
+        paths = [
+            merged(found := [part[path] for part in parts]) | {"path": path, "present": _total(found)}
+            for path in shared
+        ]
         counts = {name: sum(block[name] for block in blocks) for name in COUNTS}
         return pa.scalar(counts | {"paths": paths, "values": None}, summaries.type)
 
@@ -158,7 +185,10 @@ def _total(parts: Sequence[Mapping[str, Any]]) -> int | None:
 def _shown(parts: Sequence[Mapping[str, Any]], documents: int) -> dict[str, Any]:
     """What a person learns of a path."""
     whole = merged(parts)
-    shown: dict[str, Any] = {"types": [name for bit, name in NAMES.items() if whole["kinds"] & bit], "blocks": len(parts)}
+    shown: dict[str, Any] = {
+        "types": [name for bit, name in NAMES.items() if whole["kinds"] & bit],
+        "blocks": len(parts),
+    }
     if (present := _total(parts)) is not None and documents:
         shown["presence"] = round(present / documents, 3)
     for name, low, high in (("text", "low", "high"), ("numbers", "least", "greatest"), ("days", "first", "last")):

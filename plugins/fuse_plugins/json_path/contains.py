@@ -1,8 +1,8 @@
-"""``json_contains(document, path, value)``: whether some value at the path has this text. Exact on any rows, indexed or not.
+"""``json_contains(document, path, value)``: whether some value at the path has this text. Exact on any rows, indexed or
+not.
 
-The path is jsonpath-ng's, the text as ``get_json_object`` spells scalars; null, objects and arrays are no text. FALSE for a document that
-is malformed, NULL for NULL.
-"""
+The path is jsonpath-ng's, the text as ``get_json_object`` spells scalars; null, objects and arrays are no text. FALSE
+for a document that is malformed, NULL for NULL."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from fuse_plugins.json_path.paths import scalar_text, understood
 def json_contains(documents: pa.Array, paths: pa.Array | pa.Scalar, wanted: pa.Array | pa.Scalar) -> pa.BooleanArray:
     """Raises ValueError for what is no path to jsonpath-ng."""
     count = max((len(one) for one in (documents, paths, wanted) if not isinstance(one, pa.Scalar)), default=1)
-    columns = [[one.as_py()] * count if isinstance(one, pa.Scalar) else one.to_pylist() for one in (documents, paths, wanted)]
+    columns = [
+        [one.as_py()] * count if isinstance(one, pa.Scalar) else one.to_pylist() for one in (documents, paths, wanted)
+    ]
     return pa.array([None if None in row else _contains(*row) for row in zip(*columns, strict=True)], pa.bool_())
 
 
@@ -29,4 +31,6 @@ def check(document: str | None, path: str, wanted: str) -> None:
     understood(path)
 
 
-JSON_CONTAINS = Function("json_contains", (pa.string(), pa.string(), pa.string()), json_contains, constants=frozenset({1, 2}), check=check)
+JSON_CONTAINS = Function(
+    "json_contains", (pa.string(), pa.string(), pa.string()), json_contains, constants=frozenset({1, 2}), check=check
+)

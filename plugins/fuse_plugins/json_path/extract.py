@@ -1,8 +1,8 @@
 """From the documents of a zone to the values at each path, each document parsed once.
 
-orjson reads what Jackson reads alike, and fast. It is not asked about documents on which the two differ: those that it refuses, that
-say a name twice in one object, or that are near one of Jackson's limits; the engine's own reader is, which is exact.
-"""
+orjson reads what Jackson reads alike, and fast. It is not asked about documents on which the two differ: those that it
+refuses, that say a name twice in one object, or that are near one of Jackson's limits; the engine's own reader is,
+which is exact."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from fuse_plugins.json_path.paths import MISSING, Pattern, parsed, scalar_text
 Path = tuple[str | int, ...]
 
 CHUNK = 96
-"""Documents that are held parsed at once: so few fit in a processor's cache, and are parsed three times as fast as two thousand."""
+"""Documents that are held parsed at once: so few fit in a processor's cache, and are parsed three times as fast as two
+thousand.
+"""
 LONG, DEEP, DIGITS = 50_000, 1000, 1000
 """Characters, signs that open a level, digits in a row: documents with as many may be beyond a limit of Jackson's."""
 STRIDE = DIGITS // 2
@@ -82,7 +84,9 @@ class Zone:
     def _found(
         self, pattern: Pattern, trees: list[Any], nodes: dict[Path, list[Any]], exactly: set[int]
     ) -> tuple[Sequence[int], list[Any]]:
-        """The values at a path, MISSING among them, and of which document each is. Documents with large numbers are to be read exactly."""
+        """The values at a path, MISSING among them, and of which document each is. Documents with large numbers are to
+        be read exactly.
+        """
         rows: Sequence[int] = range(len(trees))
         if pattern.single is not None:
             column = nodes[pattern.single]
@@ -90,7 +94,9 @@ class Zone:
             pairs = [(row, value) for row in rows if row not in exactly for value in pattern.matches(trees[row])]
             rows, column = [row for row, _ in pairs], [value for _, value in pairs]
         if float in set(map(type, column)):
-            exactly |= {row for row, value in zip(rows, column, strict=True) if type(value) is float and abs(value) >= LARGE}
+            exactly |= {
+                row for row, value in zip(rows, column, strict=True) if type(value) is float and abs(value) >= LARGE
+            }
         return rows, column
 
     def _walked(self, trees: list[Any]) -> dict[Path, list[Any]]:
@@ -104,11 +110,15 @@ class Zone:
                 if isinstance(step, str):
                     nodes[here] = [node.get(step, MISSING) if type(node) is dict else MISSING for node in nodes[above]]
                 else:
-                    nodes[here] = [node[step] if type(node) is list and step < len(node) else MISSING for node in nodes[above]]
+                    nodes[here] = [
+                        node[step] if type(node) is list and step < len(node) else MISSING for node in nodes[above]
+                    ]
         return nodes
 
     def _add(self, values: Values, column: list[Any], single: Path | None) -> None:
-        """One value of each document, MISSING where there is none; null is no member, but as an element, or alone, it is a text."""
+        """One value of each document, MISSING where there is none; null is no member, but as an element, or alone, it
+        is a text.
+        """
         if single is not None:
             null_is_text = not single or not isinstance(single[-1], str)
             nulls = column.count(None)
@@ -169,11 +179,19 @@ def read_all(texts: list[str]) -> tuple[list[Any], set[int]]:
 
 
 def repeating(documents: pa.StringArray, texts: list[str], trees: list[Any], unread: set[int]) -> set[int]:
-    """Documents that may say a name twice: written again from their trees, which keep the last of each, they have fewer quotes."""
-    if quotes(_bytes(documents)) - sum(quotes(texts[row].encode()) for row in unread) == orjson.dumps(trees).count(b'"'):
+    """Documents that may say a name twice: written again from their trees, which keep the last of each, they have fewer
+    quotes.
+    """
+    if quotes(_bytes(documents)) - sum(quotes(texts[row].encode()) for row in unread) == orjson.dumps(trees).count(
+        b'"'
+    ):
         return set()
     pairs = enumerate(zip(texts, trees, strict=True))
-    return {row for row, (text, tree) in pairs if row not in unread and quotes(text.encode()) != orjson.dumps(tree).count(b'"')}
+    return {
+        row
+        for row, (text, tree) in pairs
+        if row not in unread and quotes(text.encode()) != orjson.dumps(tree).count(b'"')
+    }
 
 
 def quotes(data: bytes) -> int:

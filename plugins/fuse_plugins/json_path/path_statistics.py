@@ -1,8 +1,9 @@
-"""What a block holds at one path, in a hundred bytes: which kinds of values, and their ranges as text, as numbers and as days.
+"""What a block holds at one path, in a hundred bytes: which kinds of values, and their ranges as text, as numbers and
+as days.
 
-``CAST`` gives a number, a day or a truth only for some texts; a range is over those, and says nothing of the others, which are NULL.
-Whatever a cast might read and this module does not is a bit in ``kinds``, which means: of that cast, nothing is known.
-"""
+``CAST`` gives a number, a day or a truth only for some texts; a range is over those, and says nothing of the others,
+which are NULL. Whatever a cast might read and this module does not is a bit in ``kinds``, which means: of that cast,
+nothing is known."""
 
 from __future__ import annotations
 
@@ -31,14 +32,19 @@ NAMES = {STRING: "string", INTEGER: "integer", FLOAT: "float", BOOLEAN: "boolean
 
 LONGEST = 32
 """Letters of a text's bound that are kept."""
-FACTS = pa.struct([
-    ("path", pa.string()),
-    ("kinds", pa.int16()),
-    ("present", pa.int32()),  # documents with a text at the path; null: a path of many values
-    ("low", pa.string()), ("high", pa.string()),  # bounds of all texts, cut ones too; null: unbounded
-    ("least", pa.float64()), ("greatest", pa.float64()),  # of texts that a cast may make numbers of; null: there are none
-    ("first", pa.int32()), ("last", pa.int32()),  # of texts that begin like 2024-03-10, as 20240310; null: there are none
-])  # fmt: skip
+FACTS = pa.struct(
+    [
+        ("path", pa.string()),
+        ("kinds", pa.int16()),
+        ("present", pa.int32()),  # documents with a text at the path; null: a path of many values
+        ("low", pa.string()),
+        ("high", pa.string()),  # bounds of all texts, cut ones too; null: unbounded
+        ("least", pa.float64()),
+        ("greatest", pa.float64()),  # of texts that a cast may make numbers of; null: there are none
+        ("first", pa.int32()),
+        ("last", pa.int32()),  # of texts that begin like 2024-03-10, as 20240310; null: there are none
+    ]
+)
 
 BLANK = "".join(map(chr, range(33))) + "\x7f"
 BLANKS = r"[\x00-\x20\x7f]*"
@@ -84,18 +90,26 @@ def facts(texts: pa.StringArray, kinds: int) -> dict[str, Any]:
         "low": min(lows, default=None),
         "high": None if None in highs else max(highs, default=None),  # type: ignore[type-var]
         **_span("least", "greatest", numbers),
-        **_span("first", "last", [int(day[:10].replace("-", "")) for day in pc.min_max(days).as_py().values() if day is not None]),
+        **_span(
+            "first",
+            "last",
+            [int(day[:10].replace("-", "")) for day in pc.min_max(days).as_py().values() if day is not None],
+        ),
     }
 
 
 def merged(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The facts of several zones or blocks together."""
     held = [part for part in parts if part["kinds"] & VALUES]
-    bounds = {name: [part[name] for part in held if part[name] is not None] for name in ("least", "greatest", "first", "last")}
+    bounds = {
+        name: [part[name] for part in held if part[name] is not None] for name in ("least", "greatest", "first", "last")
+    }
     return {
         "kinds": reduce(or_, (part["kinds"] for part in parts), 0),
         "low": min((part["low"] for part in held), default=None),
-        "high": None if any(part["high"] is None for part in held) else max((part["high"] for part in held), default=None),
+        "high": None
+        if any(part["high"] is None for part in held)
+        else max((part["high"] for part in held), default=None),
         **_span("least", "greatest", bounds["least"] + bounds["greatest"]),
         **_span("first", "last", bounds["first"] + bounds["last"]),
     }
@@ -108,7 +122,9 @@ def _span(low: str, high: str, values: Sequence[Any]) -> dict[str, Any]:
 
 
 def _number(text: str) -> float | None:
-    """The number that any of Spark's casts may make of a text, or one that is less than one away; None if there is none."""
+    """The number that any of Spark's casts may make of a text, or one that is less than one away; None if there is
+    none.
+    """
     if NUMBER.fullmatch(text):
         return float(text.rstrip("dDfF"))
     if POINT.fullmatch(text):

@@ -45,10 +45,9 @@ OTHER_TEXTS = INTEGER | FLOAT | OBJECT | ARRAY | SPELLING
 class Question:
     """What is asked of the values at one path; picklable.
 
-    ``reading``: as what they are asked: ``text``, ``number``, ``day``, ``truth``; ``null`` (is there any?), ``member`` (of
-    ``json_contains``) or ``nothing`` (Spark finds nothing at such a path). ``needles``: the only values on which it may be TRUE, of
-    blocks without the kinds in ``unless``.
-    """
+    ``reading``: as what they are asked: ``text``, ``number``, ``day``, ``truth``; ``null`` (is there any?), ``member``
+    (of ``json_contains``) or ``nothing`` (Spark finds nothing at such a path). ``needles``: the only values on which it
+    may be TRUE, of blocks without the kinds in ``unless``."""
 
     path: str
     reading: str
@@ -78,7 +77,9 @@ def question_of(what: Leaf | Box, column: Term, fpp: float) -> Question | Refusa
     term = _term(what)
     path_term = term.term if isinstance(term, Cast) else term
     if not isinstance(path_term, JsonPath) or path_term.term != column:
-        return Refusal(Reason.LEAF_UNSUPPORTED, "json_path answers get_json_object(…), compared or cast, and json_contains(…)")
+        return Refusal(
+            Reason.LEAF_UNSUPPORTED, "json_path answers get_json_object(…), compared or cast, and json_contains(…)"
+        )
     asked = domain_of(what, term)  # type: ignore[arg-type]
     if asked is None:
         return Refusal(Reason.LEAF_UNSUPPORTED, "no range of values says the same")
@@ -91,7 +92,9 @@ def question_of(what: Leaf | Box, column: Term, fpp: float) -> Question | Refusa
     if path_term.function != "get_json_object" and path_term is not term:
         return Refusal(Reason.CAST_ON_COLUMN, f"nothing is known of what {path_term.function} finds, cast")
     assert term is not None
-    asked_of = _text(spelled, domain, exact, fpp) if term.type == pa.string() else _cast(spelled, domain, term.type, fpp)
+    asked_of = (
+        _text(spelled, domain, exact, fpp) if term.type == pa.string() else _cast(spelled, domain, term.type, fpp)
+    )
     if path_term.function == "get_json_object" or isinstance(asked_of, Refusal):
         return asked_of
     return _of_from_json(asked_of, term.type) if path_term.function == "from_json" else _of_variant(asked_of)
@@ -138,13 +141,17 @@ def _text(path: str, domain: Domain, exact: bool, fpp: float) -> Question:
 
 def _cast(path: str, domain: Domain, kind: pa.DataType, fpp: float) -> Question | Refusal:
     if is_.is_boolean(kind):
-        return Question(path, "truth", truths=(YES if domain.contains(True) else 0) | (NO if domain.contains(False) else 0))
+        return Question(
+            path, "truth", truths=(YES if domain.contains(True) else 0) | (NO if domain.contains(False) else 0)
+        )
     if is_.is_date(kind) or is_.is_timestamp(kind):
         slack = timedelta() if is_.is_date(kind) else SLACK
         days = [Domain.between(_day(one.low, -slack), _day(one.high, slack), True, True) for one in domain.intervals]
         return Question(path, "day", Wanted.of(_union(days), pa.int32(), False), unreadable=ODD_DAYS)
     if is_.is_integer(kind) or is_.is_floating(kind) or is_.is_decimal(kind):
-        near = [Domain.between(_moved(one.low, kind, -1), _moved(one.high, kind, 1), True, True) for one in domain.intervals]
+        near = [
+            Domain.between(_moved(one.low, kind, -1), _moved(one.high, kind, 1), True, True) for one in domain.intervals
+        ]
         texts = _spellings(domain, kind)
         needles = None if texts is None else _needles(path, texts, fpp)
         unless = STRING | SPELLING | (0 if kind == pa.float64() else FLOAT)
@@ -164,8 +171,11 @@ def _of_from_json(question: Question, kind: pa.DataType) -> Question | Refusal:
 def _of_variant(question: Question) -> Question:
     """The same of a VARIANT, which casts also numbers to truths, truths to numbers, and numbers to moments."""
     unreadable = {
-        "text": OTHER_TEXTS, "number": ODD_NUMBERS | BOOLEAN, "truth": INTEGER | FLOAT, "day": ODD_DAYS | INTEGER | FLOAT | BOOLEAN,
-    }  # fmt: skip
+        "text": OTHER_TEXTS,
+        "number": ODD_NUMBERS | BOOLEAN,
+        "truth": INTEGER | FLOAT,
+        "day": ODD_DAYS | INTEGER | FLOAT | BOOLEAN,
+    }
     return replace(question, unreadable=unreadable[question.reading], plain=True)
 
 
@@ -187,7 +197,9 @@ def _day(value: date | datetime | None, slack: timedelta) -> int | None:
 
 
 def _moved(value: Any, kind: pa.DataType, direction: int) -> float | None:
-    """A double beyond which no number is cast to anything from ``value`` on: casts cut and round by less than a unit of the type."""
+    """A double beyond which no number is cast to anything from ``value`` on: casts cut and round by less than a unit of
+    the type.
+    """
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return value
     end = direction * math.inf
@@ -200,7 +212,9 @@ def _moved(value: Any, kind: pa.DataType, direction: int) -> float | None:
 
 
 def _spellings(domain: Domain, kind: pa.DataType) -> list[str] | None:
-    """How JSON's own numbers are written that a cast makes one of these values; None for ranges, and for values that many numbers make."""
+    """How JSON's own numbers are written that a cast makes one of these values; None for ranges, and for values that
+    many numbers make.
+    """
     points = domain.points()
     if points is None:
         return None

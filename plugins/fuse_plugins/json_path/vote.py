@@ -64,7 +64,9 @@ class _Known:
         rows = pa.array(places, mask=places < 0)
 
         def numbers(name: str) -> npt.NDArray[np.int64]:
-            return np.asarray(pc.struct_field(facts, name).take(rows).fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+            return np.asarray(
+                pc.struct_field(facts, name).take(rows).fill_null(0).to_numpy(zero_copy_only=False), np.int64
+            )
 
         def counts(name: str) -> npt.NDArray[np.int64]:
             return np.asarray(pc.struct_field(summaries, name).fill_null(0).to_numpy(zero_copy_only=False), np.int64)
@@ -79,7 +81,9 @@ class _Known:
         return cls(usable, kinds, numbers("present"), counts("documents"), low, high)
 
     def bits(self, question: Question) -> npt.NDArray[np.uint8]:
-        """What the leaf may be, on documents that are not NULL. Where it may be NULL it may be FALSE: it may be a ``<=>``."""
+        """What the leaf may be, on documents that are not NULL. Where it may be NULL it may be FALSE: it may be a
+        ``<=>``.
+        """
         absent = self.present < self.documents
         if question.reading == "null":
             true, false, null = absent, self.present > 0, np.zeros_like(absent)

@@ -59,16 +59,21 @@ def test_null_is_a_group_nan_is_one_and_zeros_are_one():
 
 def test_types_are_sparks():
     types = {
-        ("sum", pa.int8()): pa.int64(), ("sum", pa.float32()): pa.float64(), ("sum", pa.decimal128(35, 2)): pa.decimal128(38, 2),
-        ("avg", pa.int64()): pa.float64(), ("avg", pa.decimal128(10, 2)): pa.decimal128(14, 6), ("min", pa.date32()): pa.date32(),
+        ("sum", pa.int8()): pa.int64(),
+        ("sum", pa.float32()): pa.float64(),
+        ("sum", pa.decimal128(35, 2)): pa.decimal128(38, 2),
+        ("avg", pa.int64()): pa.float64(),
+        ("avg", pa.decimal128(10, 2)): pa.decimal128(14, 6),
+        ("min", pa.date32()): pa.date32(),
         ("count", pa.string()): pa.int64(),
-    }  # fmt: skip
+    }
 
     assert {about: Aggregate(about[0], Column(("c",), about[1])).type for about in types} == types
 
 
 @pytest.mark.parametrize(
-    ("function", "kind"), [("sum", pa.string()), ("avg", pa.date32()), ("max", pa.list_(pa.int8())), ("sum", pa.bool_())]
+    ("function", "kind"),
+    [("sum", pa.string()), ("avg", pa.date32()), ("max", pa.list_(pa.int8())), ("sum", pa.bool_())],
 )
 def test_what_spark_does_not_add_up_is_refused(function, kind):
     with pytest.raises(Unaggregatable):

@@ -63,13 +63,21 @@ def test_rows_beside_those_that_changed_are_no_change(table):
     table.append(rows(41))
 
     assert told(table.changes(since)) == [
-        *((OUT, id) for id in (5, 6, 8, 9, 10, 11, 30)), (IN, 5), (IN, 30), (IN, 41),
-    ]  # fmt: skip
+        *((OUT, id) for id in (5, 6, 8, 9, 10, 11, 30)),
+        (IN, 5),
+        (IN, 30),
+        (IN, 41),
+    ]
     assert table.changes(since).count() == 10
     found = table.changes(since, key=["id"]).to_arrow()
     assert told(table.changes(since, key=["ID"])) == [
-        *((OUT, id) for id in (6, 8, 9, 10, 11)), (WAS, 5), (IS, 5), (WAS, 30), (IS, 30), (IN, 41),
-    ]  # fmt: skip
+        *((OUT, id) for id in (6, 8, 9, 10, 11)),
+        (WAS, 5),
+        (IS, 5),
+        (WAS, 30),
+        (IS, 30),
+        (IN, 41),
+    ]
     assert [row["city"] for row in found.to_pylist()[5:9]] == ["Oslo", "Kyiv", "Rome", "Kyiv"]
 
 
@@ -101,7 +109,10 @@ def test_what_was_appended_and_compacted_is_read_once_and_not_compared(table):
         assert told(same.changes(since)) == [(IN, 50), (IN, 51)]
         assert told(same.changes(since, where="note = 'new'", key=["id"])) == [(IN, 51)]
 
-    appended = {f"_b/{fuse.open_table(table.stored.store, at=one.id).stored.blocks().ids[-1]}.parquet" for one in (between, table.snapshot)}
+    appended = {
+        f"_b/{fuse.open_table(table.stored.store, at=one.id).stored.blocks().ids[-1]}.parquet"
+        for one in (between, table.snapshot)
+    }
     assert opened(table, look) == appended
     table.stored.store.delete([f"_ss/{between.id}.json"])  # then rows are compared
     assert len(opened(table, look)) > 2
@@ -122,7 +133,9 @@ def test_rows_that_came_and_went_are_no_change(table):
 
 def test_a_tables_own_key_makes_pairs_and_matches_sources(table):
     since = table.snapshot.id
-    with pytest.raises(fuse.InputError, match=r"the table has no key: say by which columns rows are matched, on=\['id'\]"):
+    with pytest.raises(
+        fuse.InputError, match=r"the table has no key: say by which columns rows are matched, on=\['id'\]"
+    ):
         table.merge(rows(3))
     table.key_by(["id"])
     table.rename_column("id", "number")
@@ -160,7 +173,15 @@ def test_keys_that_are_null_or_not_unique(table):
     since = table.snapshot.id
     table.overwrite([{"id": None, "city": "b", "n": 1}, *rows(1, 1, n=8), *rows(2)])
 
-    assert told(table.changes(since, key=["id"])) == [(OUT, None), (OUT, 1), (WAS, 1), (IS, 1), (WAS, 1), (IS, 1), (IN, None)]
+    assert told(table.changes(since, key=["id"])) == [
+        (OUT, None),
+        (OUT, 1),
+        (WAS, 1),
+        (IS, 1),
+        (WAS, 1),
+        (IS, 1),
+        (IN, None),
+    ]
     assert [kind for kind, _ in told(table.changes(since, key=["id", "n"]))] == [OUT] * 4 + [IN] * 3
 
 
@@ -182,7 +203,9 @@ def test_pairs_are_found_over_blocks(table):
     table.overwrite([row | {"n": row["id"] + 100} for row in reversed(every)])
 
     found = table.changes(since, columns=["id", "n"], key=["id"]).to_arrow().to_pylist()
-    assert [(row["_change_type"], row["id"]) for row in found] == [(kind, id) for id in reversed(range(40)) for kind in (WAS, IS)]
+    assert [(row["_change_type"], row["id"]) for row in found] == [
+        (kind, id) for id in reversed(range(40)) for kind in (WAS, IS)
+    ]
     assert all(row["n"] == (row["id"] + 100 if row["_change_type"] == IS else row["id"] % 3) for row in found)
 
 
@@ -201,8 +224,10 @@ def test_rows_come_in_the_columns_of_the_later_snapshot(table):
     assert found.schema.names == ["id", "town", "n", "country", "_change_type"]
     assert found.schema.field("n").type == pa.int64()
     assert [tuple(row.values()) for row in found.to_pylist()] == [
-        (1, "Oslo", 1, "DE", WAS), (1, "Oslo", 1, "NO", IS), (50, "Lima", 1 << 40, None, IN),
-    ]  # fmt: skip
+        (1, "Oslo", 1, "DE", WAS),
+        (1, "Oslo", 1, "NO", IS),
+        (50, "Lima", 1 << 40, None, IN),
+    ]
     table.delete("id = 50")
     table.drop_column("country")
     assert table.changes(since).count() == 0
@@ -274,16 +299,18 @@ def test_applied_to_the_rows_of_then_they_give_the_rows_of_now(seed):
         low = draw.randrange(20)
         some = rows(*(draw.randrange(20) for _ in range(draw.randrange(1, 12))), n=draw.randrange(3))
         unique = list({row["id"]: row for row in some}.values())
-        draw.choice([
-            lambda some=some: table.append(some),
-            lambda some=some: table.append(some),
-            lambda low=low: table.delete(f"id BETWEEN {low} AND {low + 3}"),
-            lambda low=low: table.update(f"id >= {low}", {"n": draw.randrange(3)}),
-            lambda unique=unique: table.merge(unique, ["id"], matched=draw.choice(["update", "delete"])),
-            lambda low=low: table.overwrite(rows(low, low), f"id = {low}"),
-            lambda: table.compact(),
-            lambda: table.restore(draw.choice(list(known))),
-        ])()  # fmt: skip
+        draw.choice(
+            [
+                lambda some=some: table.append(some),
+                lambda some=some: table.append(some),
+                lambda low=low: table.delete(f"id BETWEEN {low} AND {low + 3}"),
+                lambda low=low: table.update(f"id >= {low}", {"n": draw.randrange(3)}),
+                lambda unique=unique: table.merge(unique, ["id"], matched=draw.choice(["update", "delete"])),
+                lambda low=low: table.overwrite(rows(low, low), f"id = {low}"),
+                lambda: table.compact(),
+                lambda: table.restore(draw.choice(list(known))),
+            ]
+        )()
         known[table.snapshot.id] = Counter(tuple(row.values()) for row in table.scan().to_arrow().to_pylist())
 
     for _ in range(12):
@@ -312,11 +339,16 @@ VALUES = [
     (pa.list_(pa.string()), [None, [], [None], [""], ["", ""], ["a", "b"], ["ab"]]),
     (pa.list_(pa.list_(pa.int8())), [None, [], [[]], [None], [[1], [2]], [[1, 2]], [[], []]]),
     (pa.map_(pa.string(), pa.int32()), [None, [], [("a", 1)], [("a", None)], [("a", 1), ("b", 1)]]),
-    (pa.struct([("a", pa.int32()), ("b", pa.string())]), [None, {"a": None, "b": None}, {"a": 0, "b": None}, {"a": 0, "b": ""}]),
+    (
+        pa.struct([("a", pa.int32()), ("b", pa.string())]),
+        [None, {"a": None, "b": None}, {"a": 0, "b": None}, {"a": 0, "b": ""}],
+    ),
 ]
 
 
-@pytest.mark.parametrize(("kind", "values"), VALUES, ids=lambda value: str(value) if isinstance(value, pa.DataType) else "")
+@pytest.mark.parametrize(
+    ("kind", "values"), VALUES, ids=lambda value: str(value) if isinstance(value, pa.DataType) else ""
+)
 def test_rows_have_one_fingerprint_if_they_are_equal(kind, values):
     array = pa.array([values[-1], *values, *reversed(values), values[0]], kind)
     places = [*range(len(values)), *reversed(range(len(values)))]
@@ -333,11 +365,17 @@ def test_what_lies_in_memory_under_null_means_nothing():
     masked = pa.Array.from_buffers(pa.int64(), 4, [pa.py_buffer(b"\x05"), some.buffers()[1]])
     assert masked.to_pylist() == [1, None, 3, None]
 
-    assert fingerprints(pa.table({"x": masked})).to_pylist() == fingerprints(pa.table({"x": masked.to_pylist()})).to_pylist()
+    assert (
+        fingerprints(pa.table({"x": masked})).to_pylist()
+        == fingerprints(pa.table({"x": masked.to_pylist()})).to_pylist()
+    )
 
 
 def test_columns_are_told_apart():
-    one, other = pa.table({"a": ["x"], "b": pa.array([None], pa.string())}), pa.table({"a": pa.array([None], pa.string()), "b": ["x"]})
+    one, other = (
+        pa.table({"a": ["x"], "b": pa.array([None], pa.string())}),
+        pa.table({"a": pa.array([None], pa.string()), "b": ["x"]}),
+    )
 
     assert fingerprints(one) != fingerprints(other)
     assert fingerprints(one.slice(0, 0)).to_pylist() == []

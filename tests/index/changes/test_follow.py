@@ -34,7 +34,11 @@ def ids(follower, start, end):
     return [
         -step.after.snapshot.sequence
         if step.changed
-        else [id for block in range(len(step.came)) for id in follower.shape.read(step.came, block, ["id"]).column(0).to_pylist()]
+        else [
+            id
+            for block in range(len(step.came))
+            for id in follower.shape.read(step.came, block, ["id"]).column(0).to_pylist()
+        ]
         for step in follower.between(start, end)
     ]
 
@@ -58,8 +62,14 @@ def test_what_is_there_comes_first_and_then_what_is_appended(table):
 
     table.append(rows(11, 12, 13))
     table.append(rows(14))
-    assert followed(Follower(table.stored), here) == ([[[11, 12, 13], [14]]], Position(table.snapshot.id, table.snapshot.sequence))
-    assert followed(follower, follower.begin(table.stored)) == ([], Position(table.snapshot.id, table.snapshot.sequence))
+    assert followed(Follower(table.stored), here) == (
+        [[[11, 12, 13], [14]]],
+        Position(table.snapshot.id, table.snapshot.sequence),
+    )
+    assert followed(follower, follower.begin(table.stored)) == (
+        [],
+        Position(table.snapshot.id, table.snapshot.sequence),
+    )
 
 
 def test_an_empty_table_is_followed_from_its_first_rows():
@@ -99,7 +109,9 @@ def test_compactions_and_indexes_are_passed_over_unread():
         table.append(rows(id))
     table.create_index("by_city", "bloom", ["city"])
     table.compact()
-    assert Step(fuse.open_table(table.stored.store, at=first).stored, table.stored).sizes.tolist() == [7]  # no shortcut over several
+    assert Step(fuse.open_table(table.stored.store, at=first).stored, table.stored).sizes.tolist() == [
+        7
+    ]  # no shortcut over several
     table.append(rows(6))
     assert table.snapshot.block_count == 2
 
@@ -115,7 +127,9 @@ def test_compactions_and_indexes_are_passed_over_unread():
 
 
 def test_reclustering_is_passed_over_unread():
-    table = fuse.create_table(f"memory://follow-{uuid4().hex}", "id BIGINT, city STRING", cluster_by=["id"], properties={"block_rows": 4})
+    table = fuse.create_table(
+        f"memory://follow-{uuid4().hex}", "id BIGINT, city STRING", cluster_by=["id"], properties={"block_rows": 4}
+    )
     for id in range(6):
         table.append(rows(id, 20 - id, 40 + id, 60 - id))
     start = Follower(table.stored).begin(table.stored)
@@ -147,13 +161,17 @@ def test_a_reader_moves_over_what_has_no_rows_only_now_and_then(table, monkeypat
         follower.latest(start, ALL, follower.head())
 
 
-@pytest.mark.parametrize("change", [
-    lambda table: table.delete("id = 3"),
-    lambda table: table.update("id = 3", {"city": "'Rome'"}),
-    lambda table: table.merge(rows(3, 99), ["id"]),
-    lambda table: table.overwrite(rows(99)),
-    lambda table: table.restore(table.stored.history()[-1].snapshot_id),
-], ids=["delete", "update", "merge", "overwrite", "restore"])  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda table: table.delete("id = 3"),
+        lambda table: table.update("id = 3", {"city": "'Rome'"}),
+        lambda table: table.merge(rows(3, 99), ["id"]),
+        lambda table: table.overwrite(rows(99)),
+        lambda table: table.restore(table.stored.history()[-1].snapshot_id),
+    ],
+    ids=["delete", "update", "merge", "overwrite", "restore"],
+)
 def test_deletes_and_updates_are_refused_passed_over_or_told(table, change):
     since = table.stored
     table.append(rows(10))
@@ -195,7 +213,9 @@ def test_what_was_collected_or_replaced_is_said_with_what_to_do(table):
     table.stored.store.delete([f"_ss/{gone}.json"])
     fresh = Follower(fuse.open_table(table.stored.store).stored)
     shared.clear()
-    with pytest.raises(StreamError, match=rf"up to commit number {start.sequence}.*number {start.sequence + 1} is gone.*new checkpoint"):
+    with pytest.raises(
+        StreamError, match=rf"up to commit number {start.sequence}.*number {start.sequence + 1} is gone.*new checkpoint"
+    ):
         fresh.latest(start, ALL, fresh.head())
     with pytest.raises(StreamError, match="has another commit number 2"):
         fresh.latest(Position("0" * 32, 2), ALL, fresh.head())

@@ -1,4 +1,6 @@
-"""Depths and overlaps are those that counting each pair and each value gives, whatever the values; and curves fill their space."""
+"""Depths and overlaps are those that counting each pair and each value gives, whatever the values; and curves fill
+their space.
+"""
 
 import itertools
 import math
@@ -39,7 +41,9 @@ def rank(value, kind):
 
 
 def bounds(rows, kind):
-    """What statistics can tell of the rows of a block, by their own cut bounds: the least and the greatest that may be."""
+    """What statistics can tell of the rows of a block, by their own cut bounds: the least and the greatest that may
+    be.
+    """
     found = compute_statistics(pa.array(rows, kind))
     low, high = found.min[0].as_py(), found.max[0].as_py()
     known = [row for row in rows if row is not None]
@@ -77,7 +81,8 @@ def test_a_column_is_measured_as_brute_force_measures_it(world):
 
     assert [list(part) for part in overlaps.counts(found)] == list(expected)
     assert found.constant.tolist() == [
-        len({rank(row, kind) for row in rows}) == 1 and not any(row is not None and len(row) > 32 for row in rows if kind in CUT)
+        len({rank(row, kind) for row in rows}) == 1
+        and not any(row is not None and len(row) > 32 for row in rows if kind in CUT)
         for rows in blocks
     ]
 
@@ -109,7 +114,9 @@ def test_several_columns_are_an_order_that_holds_all_rows_of_a_block_and_surely_
 
 def test_bounds_that_are_not_known_overlap_with_everything():
     known = statistics([[1], [5], [None]], pa.int32())
-    found = overlaps.column(ColumnStatistics.concat([known, ColumnStatistics.unknown(pa.int32(), 1)]), np.array([1, 1, 1, 1]))
+    found = overlaps.column(
+        ColumnStatistics.concat([known, ColumnStatistics.unknown(pa.int32(), 1)]), np.array([1, 1, 1, 1])
+    )
 
     assert overlaps.counts(found)[0].tolist() == [1, 1, 1, 3]
     assert (found.unknown.tolist(), found.constant.tolist()) == ([False, False, False, True], [True, True, True, False])
@@ -148,7 +155,9 @@ def test_a_hilbert_curve_goes_from_neighbour_to_neighbour_and_a_z_curve_by_bits(
 def test_a_report_tells_of_the_key_and_of_any_other_that_might_be():
     schema = "id BIGINT, at STRUCT<x: INT>, name STRING"
     table = fuse.create_table(f"memory://clustering-{uuid4().hex}", schema, ["id", "at.x"], {"block_rows": 4})
-    table.append(pa.table({"id": range(16), "at": [{"x": n % 2} for n in range(16)], "name": [f"n{n % 4}" for n in range(16)]}))
+    table.append(
+        pa.table({"id": range(16), "at": [{"x": n % 2} for n in range(16)], "name": [f"n{n % 4}" for n in range(16)]})
+    )
 
     found = table.clustering()
     assert (found.cluster_by, found.method, found.blocks, found.average_depth) == (("id", "at.x"), "linear", 4, 1.0)
@@ -167,12 +176,22 @@ def test_what_is_no_key_is_said_and_an_empty_table_has_no_depth():
 
     with pytest.raises(fuse.InputError, match=r"no clustering key: give it one with cluster_by"):
         table.clustering()
-    for by, method, error in [(["tags"], None, "plain types"), (["idd"], None, "id"), (["id", "id"], None, "twice"), ("id", None, "list")]:
+    for by, method, error in [
+        (["tags"], None, "plain types"),
+        (["idd"], None, "id"),
+        (["id", "id"], None, "twice"),
+        ("id", None, "list"),
+    ]:
         with pytest.raises((fuse.SchemaError, fuse.InputError), match=error):
             table.clustering(by, method)
     for method in ("hilbert", "snake"):
         with pytest.raises(fuse.InvalidArgument, match=method):
             table.clustering(["id"], method)
     found = table.clustering(["id"])
-    assert (found.blocks, found.average_depth, found.maximum_depth, found.orders[0].overlaps.histogram) == (0, 0.0, 0, {})
+    assert (found.blocks, found.average_depth, found.maximum_depth, found.orders[0].overlaps.histogram) == (
+        0,
+        0.0,
+        0,
+        {},
+    )
     assert found.to_svg().startswith("<svg")

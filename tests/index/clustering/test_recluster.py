@@ -1,4 +1,6 @@
-"""Overlapping blocks are sorted apart: depth falls, rows stay the same multiset, indexes stay right, and it comes to an end."""
+"""Overlapping blocks are sorted apart: depth falls, rows stay the same multiset, indexes stay right, and it comes to an
+end.
+"""
 
 import math
 import pickle
@@ -153,7 +155,9 @@ def test_whatever_overlaps_comes_to_an_end_no_deeper_and_with_the_same_rows(worl
     if len(kinds) == 1:
         assert depths == sorted(depths, reverse=True)
     if kinds == ["BIGINT"]:
-        assert depths[-1] <= depth or max(table.blocks().column("level").to_pylist()) == 3, "it stopped before all was as asked for"
+        assert depths[-1] <= depth or max(table.blocks().column("level").to_pylist()) == 3, (
+            "it stopped before all was as asked for"
+        )
     invariants(table.stored)
 
 
@@ -301,7 +305,9 @@ def test_blocks_of_older_columns_are_sorted_by_present_ones():
     table.recluster(depth=1)
     assert held(table) == before
     assert table.scan("year = 2030 AND id = 30").count() == 1
-    assert table.scan(columns=["year"]).to_arrow().column("year").to_pylist() == sorted([2025] * 60 + list(range(2020, 2050)))
+    assert table.scan(columns=["year"]).to_arrow().column("year").to_pylist() == sorted(
+        [2025] * 60 + list(range(2020, 2050))
+    )
     right(table)
 
 

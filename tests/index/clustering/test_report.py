@@ -103,9 +103,13 @@ def test_what_cannot_be_a_key_is_refused():
     table = made(schema="id BIGINT, tags ARRAY<INT>")
 
     for columns, method, error in [
-        (["tags"], "linear", "plain types"), (["idd"], "linear", "did you mean"), (["id", "id"], "linear", "twice"),
-        ("id", "linear", "a list"), (["id"], "zorder", "2 to 8 columns"), (["id"], "snake", "linear, zorder, hilbert"),
-    ]:  # fmt: skip
+        (["tags"], "linear", "plain types"),
+        (["idd"], "linear", "did you mean"),
+        (["id", "id"], "linear", "twice"),
+        ("id", "linear", "a list"),
+        (["id"], "zorder", "2 to 8 columns"),
+        (["id"], "snake", "linear, zorder, hilbert"),
+    ]:
         with pytest.raises((fuse.SchemaError, fuse.InputError, fuse.InvalidArgument), match=error):
             table.cluster_by(columns, method)
     with pytest.raises(fuse.InvalidArgument, match="snake"):

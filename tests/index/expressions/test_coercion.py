@@ -30,7 +30,11 @@ def ours(pair, context):
 @pytest.mark.parametrize("session", ["ansi", "legacy"])
 def test_every_pair_of_types_is_compared_as_spark_does(golden, session):
     context = Context(ansi=session == "ansi")
-    wrong = {pair: (spark, ours(pair, context)) for pair, spark in golden.coercion[session].items() if ours(pair, context) != spark}
+    wrong = {
+        pair: (spark, ours(pair, context))
+        for pair, spark in golden.coercion[session].items()
+        if ours(pair, context) != spark
+    }
 
     assert len(golden.coercion[session]) == 450
     assert wrong == {}

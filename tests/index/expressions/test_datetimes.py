@@ -27,7 +27,9 @@ CHANGES = {
 @pytest.mark.parametrize("place", CHANGES)
 def test_many_clocks_are_read_like_one(place):
     seconds = [
-        datetime.fromisoformat(moment).replace(tzinfo=UTC).timestamp() + step for moment in CHANGES[place] for step in range(-7200, 7200, 7)
+        datetime.fromisoformat(moment).replace(tzinfo=UTC).timestamp() + step
+        for moment in CHANGES[place]
+        for step in range(-7200, 7200, 7)
     ]
     micros = np.array([int(second) * 1_000_000 + 1 for second in seconds], np.int64)
     moments = pa.table({"at": pa.array(micros).view(TIMESTAMP)})
@@ -35,11 +37,14 @@ def test_many_clocks_are_read_like_one(place):
     for kind in (NTZ, pa.date32()):
         made = evaluate_term(Cast(Column(("at",), TIMESTAMP), kind), moments, Context(place)).to_pylist()
 
-        assert made == [cast_value(moment, TIMESTAMP, kind, "ansi", Context(place)) for moment in moments["at"].to_pylist()]
+        assert made == [
+            cast_value(moment, TIMESTAMP, kind, "ansi", Context(place)) for moment in moments["at"].to_pylist()
+        ]
 
 
 @pytest.mark.parametrize(
-    ("name", "offset"), [("UTC", 0), ("Z", 0), ("+1", 60), ("-08:30", -510), ("UTC+01:00", 60), ("GMT-2", -120), ("+0530", 330)]
+    ("name", "offset"),
+    [("UTC", 0), ("Z", 0), ("+1", 60), ("-08:30", -510), ("UTC+01:00", 60), ("GMT-2", -120), ("+0530", 330)],
 )
 def test_fixed_zones_are_read_as_java_does(name, offset):
     place = datetimes.zone(name)

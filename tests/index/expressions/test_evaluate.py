@@ -10,7 +10,23 @@ import pytest
 from fuse_index.errors import OpaqueError
 from fuse_index.expressions.evaluate import evaluate, evaluate_constant, evaluate_term
 from fuse_index.plugin import Function
-from fuse_index.predicate import And, Call, Cast, Column, Compare, Context, In, IsNull, JsonPath, Like, Literal, Not, Opaque, Or, StartsWith
+from fuse_index.predicate import (
+    And,
+    Call,
+    Cast,
+    Column,
+    Compare,
+    Context,
+    In,
+    IsNull,
+    JsonPath,
+    Like,
+    Literal,
+    Not,
+    Opaque,
+    Or,
+    StartsWith,
+)
 from fuse_index.sql.parser import read
 
 NAN = math.nan
@@ -38,7 +54,9 @@ def test_every_predicate_is_on_every_row_what_it_was_to_spark(golden):
             continue
         judged += 1
         if ours != answers:
-            wrong[str(case)] = [(row, mine, spark) for row, (mine, spark) in enumerate(zip(ours, answers, strict=True)) if mine != spark]
+            wrong[str(case)] = [
+                (row, mine, spark) for row, (mine, spark) in enumerate(zip(ours, answers, strict=True)) if mine != spark
+            ]
 
     assert wrong == {}
     assert judged > 2_500
@@ -62,7 +80,14 @@ def test_nan_equals_itself_and_is_the_largest_and_zero_has_no_sign():
     nan, zero = Literal(NAN, pa.float64()), Literal(-0.0, pa.float64())
 
     assert evaluate(Compare("=", column, nan), rows).to_pylist() == [False, False, False, False, True, None]
-    assert evaluate(Compare(">", column, Literal(math.inf, pa.float64())), rows).to_pylist() == [False, False, False, False, True, None]
+    assert evaluate(Compare(">", column, Literal(math.inf, pa.float64())), rows).to_pylist() == [
+        False,
+        False,
+        False,
+        False,
+        True,
+        None,
+    ]
     assert evaluate(Compare(">=", column, zero), rows).to_pylist() == [False, True, True, True, True, None]
     assert evaluate(In(column, (nan, zero)), rows).to_pylist() == [False, True, True, False, True, None]
 
@@ -161,14 +186,20 @@ def test_a_json_path_finds_text_or_null():
     rows = pa.table({"t": ['{"a":1}', '{"a":"1"}', '{"a":1.0}', '{"a":null}', "{}", "no json", None]})
 
     assert evaluate_term(path, rows).to_pylist() == ["1", "1", "1.0", None, None, None, None]
-    assert evaluate(Compare("=", Cast(path, pa.int32()), Literal(1, pa.int32())), rows).to_pylist() == [True] * 3 + [None] * 4
+    assert (
+        evaluate(Compare("=", Cast(path, pa.int32()), Literal(1, pa.int32())), rows).to_pylist()
+        == [True] * 3 + [None] * 4
+    )
 
 
 def test_a_float_that_javas_spell_differently_is_still_a_number_and_not_null():
     path = JsonPath(Column(("t",), pa.string()), "$.a")
     rows = pa.table({"t": ['{"a":2e23}', '{"a":2.5}']})
 
-    assert evaluate(Compare(">", Cast(path, pa.float64()), Literal(1e23, pa.float64())), rows).to_pylist() == [True, False]
+    assert evaluate(Compare(">", Cast(path, pa.float64()), Literal(1e23, pa.float64())), rows).to_pylist() == [
+        True,
+        False,
+    ]
     assert evaluate(IsNull(path), rows).to_pylist() == [False, False]
 
 

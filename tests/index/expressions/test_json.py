@@ -51,11 +51,21 @@ def test_the_oldest_spark_answers_alike():
 @pytest.mark.parametrize(
     ("path", "steps"),
     [
-        ("$", ()), ("$.a", ("a",)), ("$['a b'].c", ("a b", "c")), ("$.a[0][*]", ("a", 0, Every.ELEMENT)), ("$. a", ("a",)),
-        ("$.a ", ("a ",)), ("$.*", (Every.MEMBER,)), ("$..a", None), ("a", None), (" $", None), ("$['a'", None),
-        ("$[-1]", None), ('$["a"]', None),
+        ("$", ()),
+        ("$.a", ("a",)),
+        ("$['a b'].c", ("a b", "c")),
+        ("$.a[0][*]", ("a", 0, Every.ELEMENT)),
+        ("$. a", ("a",)),
+        ("$.a ", ("a ",)),
+        ("$.*", (Every.MEMBER,)),
+        ("$..a", None),
+        ("a", None),
+        (" $", None),
+        ("$['a'", None),
+        ("$[-1]", None),
+        ('$["a"]', None),
     ],
-)  # fmt: skip
+)
 def test_paths_are_sparks_own_small_language(path, steps):
     assert json_paths.parse(path) == steps
 
@@ -72,7 +82,9 @@ def test_what_is_no_json_is_malformed(text):
 
 TREES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.lists(st.tuples(st.text(max_size=3), inner), max_size=3).map(Members),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.lists(st.tuples(st.text(max_size=3), inner), max_size=3).map(Members)
+    ),
     max_leaves=8,
 )
 
@@ -92,8 +104,18 @@ def test_a_float_is_written_so_that_it_is_read_back(number):
 
 @pytest.mark.parametrize(
     ("number", "text"),
-    [(0.0, "0.0"), (-0.0, "-0.0"), (1.0, "1.0"), (100.0, "100.0"), (0.001, "0.001"), (0.00099, "9.9E-4"), (1e7, "1.0E7"),
-     (-123456.75, "-123456.75"), (1.5e300, "1.5E300"), (float("inf"), '"Infinity"')],
-)  # fmt: skip
+    [
+        (0.0, "0.0"),
+        (-0.0, "-0.0"),
+        (1.0, "1.0"),
+        (100.0, "100.0"),
+        (0.001, "0.001"),
+        (0.00099, "9.9E-4"),
+        (1e7, "1.0E7"),
+        (-123456.75, "-123456.75"),
+        (1.5e300, "1.5E300"),
+        (float("inf"), '"Infinity"'),
+    ],
+)
 def test_floats_are_written_as_java_writes_them(number, text):
     assert reader.double_text(number, sure=False) == text

@@ -1,4 +1,6 @@
-"""Normalising changes how a predicate is said, never what it says: tried on whole worlds of values, and on Spark's answers."""
+"""Normalising changes how a predicate is said, never what it says: tried on whole worlds of values, and on Spark's
+answers.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,21 @@ from fuse_index.errors import OpaqueError
 from fuse_index.expressions.evaluate import evaluate
 from fuse_index.expressions.normalize import normalize
 from fuse_index.expressions.to_sql import sql
-from fuse_index.predicate import And, Cast, Column, Compare, Context, In, IsNull, Like, Literal, Not, Opaque, Or, StartsWith
+from fuse_index.predicate import (
+    And,
+    Cast,
+    Column,
+    Compare,
+    Context,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Opaque,
+    Or,
+    StartsWith,
+)
 from fuse_index.reasons import Reason
 from fuse_index.sql.parser import read
 
@@ -33,9 +49,17 @@ def floats():
     return [*sorted(float(value) for value in found), math.inf, -math.inf, math.nan, -0.0]
 
 
-DAYS = [date(1, 1, 1), date(1969, 12, 31), date(1970, 1, 1), *(date(2024, 3, 1) + timedelta(days=i) for i in range(20)), date(9999, 12, 31)]
+DAYS = [
+    date(1, 1, 1),
+    date(1969, 12, 31),
+    date(1970, 1, 1),
+    *(date(2024, 3, 1) + timedelta(days=i) for i in range(20)),
+    date(9999, 12, 31),
+]
 WALLS = [datetime(2024, 3, 9) + timedelta(minutes=90 * i, microseconds=i % 2) for i in range(40)]
-LONGS = sorted({sign * base + step for base in (0, 5, 2**53, 2**62, 2**63 - 3) for sign in (1, -1) for step in (-2, -1, 0, 1, 2)})
+LONGS = sorted(
+    {sign * base + step for base in (0, 5, 2**53, 2**62, 2**63 - 3) for sign in (1, -1) for step in (-2, -1, 0, 1, 2)}
+)
 
 # the values of a column, and a type that Spark may cast it to, with literals of that type to compare with
 WORLDS = {
@@ -46,8 +70,18 @@ WORLDS = {
         pa.decimal128(4, 1),
         [Decimal(v) / 10 for v in (-1281, -1280, -5, 0, 55, 1270, 1275)],
     ),
-    "tinyint as double": (pa.int8(), range(-128, 128), pa.float64(), [-math.inf, -128.5, -0.5, -0.0, 5.0, 127.0, 1e300, math.nan]),
-    "bigint as double": (pa.int64(), LONGS, pa.float64(), [-(2.0**63), -5.5, 0.0, 5.0, 2.0**53, 2.0**53 + 2, 2.0**63, math.nan]),
+    "tinyint as double": (
+        pa.int8(),
+        range(-128, 128),
+        pa.float64(),
+        [-math.inf, -128.5, -0.5, -0.0, 5.0, 127.0, 1e300, math.nan],
+    ),
+    "bigint as double": (
+        pa.int64(),
+        LONGS,
+        pa.float64(),
+        [-(2.0**63), -5.5, 0.0, 5.0, 2.0**53, 2.0**53 + 2, 2.0**63, math.nan],
+    ),
     "bigint as float": (pa.int64(), LONGS, pa.float32(), [-5.5, 5.0, 2.0**53, 2.0**62, 2.0**63]),
     "bigint as decimal": (
         pa.int64(),
@@ -83,7 +117,11 @@ WORLDS = {
         DATE,
         DAYS[1:-1],
         TIMESTAMP,
-        [datetime(2024, 3, 10, tzinfo=UTC), datetime(2024, 3, 10, 5, tzinfo=UTC), datetime(2024, 3, 10, 12, tzinfo=UTC)],
+        [
+            datetime(2024, 3, 10, tzinfo=UTC),
+            datetime(2024, 3, 10, 5, tzinfo=UTC),
+            datetime(2024, 3, 10, 12, tzinfo=UTC),
+        ],
     ),
     "clock as date": (NTZ, WALLS, DATE, [date(1, 1, 1), date(2024, 3, 9), date(2024, 3, 10), date(9999, 12, 31)]),
     "timestamp as date": (
@@ -98,7 +136,12 @@ WORLDS = {
         NTZ,
         [datetime(2024, 3, 10), datetime(2024, 3, 10, 2, 30), datetime(2024, 3, 10, 3)],
     ),
-    "clock as timestamp": (NTZ, WALLS, TIMESTAMP, [datetime(2024, 3, 10, h, m, tzinfo=UTC) for h in (0, 6, 7, 8) for m in (0, 30)]),
+    "clock as timestamp": (
+        NTZ,
+        WALLS,
+        TIMESTAMP,
+        [datetime(2024, 3, 10, h, m, tzinfo=UTC) for h in (0, 6, 7, 8) for m in (0, 30)],
+    ),
 }
 ZONES = ["UTC", "+05:30", "America/New_York", "Pacific/Apia"]
 
@@ -119,7 +162,9 @@ def test_a_cast_taken_off_answers_alike_on_every_value(world, operator):
         normal = normalize(leaf, context)
 
         assert answers(normal, kind, values, context) == answers(leaf, kind, values, context), (sql(leaf), sql(normal))
-        assert answers(normalize(Not(leaf), context), kind, values, context) == answers(Not(leaf), kind, values, context)
+        assert answers(normalize(Not(leaf), context), kind, values, context) == answers(
+            Not(leaf), kind, values, context
+        )
 
 
 @pytest.mark.parametrize("world", WORLDS)
@@ -149,7 +194,8 @@ def test_normalising_changes_no_answer_of_the_corpus_and_is_done_at_once(golden)
 
 
 C8, C32, F, D, DEC, S, TS, DAY = (
-    Column(("c",), kind) for kind in (pa.int8(), pa.int32(), pa.float32(), pa.float64(), pa.decimal128(10, 2), pa.string(), TIMESTAMP, DATE)
+    Column(("c",), kind)
+    for kind in (pa.int8(), pa.int32(), pa.float32(), pa.float64(), pa.decimal128(10, 2), pa.string(), TIMESTAMP, DATE)
 )
 
 
@@ -242,7 +288,10 @@ def test_a_long_list_is_coerced_value_by_value():
 
 def test_many_values_of_a_cast_that_rounds_keep_the_cast():
     column = Column(("c",), pa.int64())
-    few, many = (In(Cast(column, pa.float64()), tuple(Literal(float(i), pa.float64()) for i in range(count))) for count in (3, 101))
+    few, many = (
+        In(Cast(column, pa.float64()), tuple(Literal(float(i), pa.float64()) for i in range(count)))
+        for count in (3, 101)
+    )
 
     assert isinstance(normalize(few, UTC_ANSI), Or)
     assert normalize(many, UTC_ANSI) == many

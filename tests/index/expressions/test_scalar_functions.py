@@ -11,7 +11,9 @@ def values(function: str, text: str | None) -> list[str | None]:
     return SCALARS[function].evaluate(pa.array([text], pa.string())).to_pylist()
 
 
-@pytest.mark.parametrize(("text", "lower"), [("ABC", "abc"), ("ÄÖ", "äö"), ("ŚĆ Straße 😀", "ść straße 😀"), (None, None), ("", "")])
+@pytest.mark.parametrize(
+    ("text", "lower"), [("ABC", "abc"), ("ÄÖ", "äö"), ("ŚĆ Straße 😀", "ść straße 😀"), (None, None), ("", "")]
+)
 def test_text_that_every_edition_of_unicode_knows_has_its_other_case(text, lower):
     assert values("lower", text) == [lower]
 

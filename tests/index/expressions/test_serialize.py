@@ -35,7 +35,9 @@ LITERALS = [
 ]
 
 
-@pytest.mark.parametrize("term", [ID, X, Cast(ID, pa.int64(), "try"), JsonPath(DOC, "$.a"), Call("lower", (DOC, *LITERALS), pa.string())])
+@pytest.mark.parametrize(
+    "term", [ID, X, Cast(ID, pa.int64(), "try"), JsonPath(DOC, "$.a"), Call("lower", (DOC, *LITERALS), pa.string())]
+)
 def test_terms_come_back_from_json_as_they_were(term):
     stored = json.loads(json.dumps(encode_term(term, SCHEMA)))
 
@@ -45,7 +47,12 @@ def test_terms_come_back_from_json_as_they_were(term):
 @pytest.mark.parametrize(
     "predicate",
     [
-        And((Compare("<=", ID, LITERALS[2]), Not(Or((IsNull(DOC), In(DOC, (Literal("a", pa.string()), Literal(None, pa.string())))))))),
+        And(
+            (
+                Compare("<=", ID, LITERALS[2]),
+                Not(Or((IsNull(DOC), In(DOC, (Literal("a", pa.string()), Literal(None, pa.string())))))),
+            )
+        ),
         Like(DOC, Literal("a%", pa.string()), "#"),
         Call("match", (DOC, Literal("late", pa.string()))),
     ],
@@ -80,7 +87,11 @@ def test_a_term_on_a_dropped_column_is_refused():
 
 @pytest.mark.parametrize(
     "stored",
-    [{"window": 1}, {"cast": {"column": 1}, "type": "geometry", "mode": "legacy"}, {"cast": {"column": 1}, "type": "int", "mode": "new"}],
+    [
+        {"window": 1},
+        {"cast": {"column": 1}, "type": "geometry", "mode": "legacy"},
+        {"cast": {"column": 1}, "type": "int", "mode": "new"},
+    ],
 )
 def test_a_term_of_a_newer_version_is_refused(stored):
     with pytest.raises(TermError, match="upgrade"):
@@ -99,12 +110,21 @@ def number(value):
 @pytest.mark.parametrize(
     ("predicate", "text"),
     [
-        (And((Compare("=", ID, number(1)), Or((IsNull(ID), Not(IsNull(X)))))), "id = 1 AND (id IS NULL OR st.x IS NOT NULL)"),
-        (Or((And((IsNull(ID), IsNull(X))), Not(Compare("<", ID, X)))), "id IS NULL AND st.x IS NULL OR NOT (id < st.x)"),
+        (
+            And((Compare("=", ID, number(1)), Or((IsNull(ID), Not(IsNull(X)))))),
+            "id = 1 AND (id IS NULL OR st.x IS NOT NULL)",
+        ),
+        (
+            Or((And((IsNull(ID), IsNull(X))), Not(Compare("<", ID, X)))),
+            "id IS NULL AND st.x IS NULL OR NOT (id < st.x)",
+        ),
         (Not(In(ID, (number(1), number(None)))), "id NOT IN (1, NULL)"),
         (Like(DOC, Literal("a'%", pa.string()), "!"), "doc LIKE 'a\\'%' ESCAPE '!'"),
         (And((Opaque("a OR b"), IsNull(ID))), "(a OR b) AND id IS NULL"),
-        (Compare("=", Column(("a b", "c`d"), pa.float32()), Literal(0.10000000149011612, pa.float32())), "`a b`.`c``d` = 0.1F"),
+        (
+            Compare("=", Column(("a b", "c`d"), pa.float32()), Literal(0.10000000149011612, pa.float32())),
+            "`a b`.`c``d` = 0.1F",
+        ),
         (In(ID, tuple(number(i) for i in range(10_000))), "id IN (0, 1, 2, 3, 4, 5, 6, 7, … 10,000 values)"),
         (Box.of(And((Compare(">", ID, number(1)), Compare("<", ID, number(9))))), "id > 1 AND id < 9"),
         (Call("match", (DOC, Literal("x", pa.string()))), "match(doc, 'x')"),
@@ -123,16 +143,22 @@ def test_types_have_spark_s_names():
     )
     assert from_name("DEC ( 5 , 1 )") == pa.decimal128(5, 1)
     assert from_name("Decimal") == pa.decimal128(10, 0)
-    assert [from_name(name) for name in ("decimal(39,0)", "decimal(5,6)", "varchar(5)", "string collate UTF8_LCASE", "variant")] == [
-        None
-    ] * 5
+    assert [
+        from_name(name)
+        for name in ("decimal(39,0)", "decimal(5,6)", "varchar(5)", "string collate UTF8_LCASE", "variant")
+    ] == [None] * 5
 
 
 def test_types_are_read_from_spark_s_json():
     described = {
         "type": "struct",
         "fields": [
-            {"name": "a", "type": {"type": "array", "elementType": "long", "containsNull": True}, "nullable": False, "metadata": {}}
+            {
+                "name": "a",
+                "type": {"type": "array", "elementType": "long", "containsNull": True},
+                "nullable": False,
+                "metadata": {},
+            }
         ],
     }
     entries = {"type": "map", "keyType": "string", "valueType": "decimal(5,1)", "valueContainsNull": True}

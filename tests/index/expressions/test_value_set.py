@@ -27,8 +27,14 @@ WORLDS = {
     "decimal": (pa.decimal128(5, 2), [Decimal("-1.00"), Decimal("0.00"), Decimal("0.01"), Decimal("999.99")]),
     "bool": (pa.bool_(), [False, True]),
     "date": (pa.date32(), [date(1, 1, 1), date(1970, 1, 1), date(9999, 12, 31)]),
-    "timestamp": (pa.timestamp("us", "UTC"), [datetime(1900, 1, 1, tzinfo=UTC), datetime(2024, 1, 1, 0, 0, 0, 1, tzinfo=UTC)]),
-    "text": (pa.string(), ["", "a", "a ", "a\0", "ab", "b", "é", "\ud7ff", "\ue000", "\uffff", "😀", "\U0010ffff", "\U0010ffff" * 2]),
+    "timestamp": (
+        pa.timestamp("us", "UTC"),
+        [datetime(1900, 1, 1, tzinfo=UTC), datetime(2024, 1, 1, 0, 0, 0, 1, tzinfo=UTC)],
+    ),
+    "text": (
+        pa.string(),
+        ["", "a", "a ", "a\0", "ab", "b", "é", "\ud7ff", "\ue000", "\uffff", "😀", "\U0010ffff", "\U0010ffff" * 2],
+    ),
     "bytes": (pa.binary(), [b"", b"\x00", b"a", b"a\xff", b"b", b"\xff", b"\xff\xff"]),
 }
 
@@ -135,10 +141,16 @@ def test_the_end_of_a_prefix_is_the_least_value_above_it(prefix, end):
 
 
 values = st.sampled_from([None, 0, 2, 4, 6])
-intervals = st.builds(lambda low, high, a, b: Domain.between(low, high, a, b), values, values, st.booleans(), st.booleans())
+intervals = st.builds(
+    lambda low, high, a, b: Domain.between(low, high, a, b), values, values, st.booleans(), st.booleans()
+)
 domains = st.recursive(
     intervals | st.lists(st.sampled_from([0, 2, 4, 6])).map(Domain.points_at),
-    lambda inner: st.builds(Domain.union, inner, inner) | st.builds(Domain.intersect, inner, inner) | st.builds(Domain.complement, inner),
+    lambda inner: (
+        st.builds(Domain.union, inner, inner)
+        | st.builds(Domain.intersect, inner, inner)
+        | st.builds(Domain.complement, inner)
+    ),
 )
 POINTS = range(-1, 8)
 """Every value, and one between and beyond each two."""
@@ -199,7 +211,10 @@ ROWS = pa.table(
 leaf = st.one_of(
     st.builds(lambda op, v: Compare(op, A, Literal(v, A.type)), st.sampled_from(OPERATORS), st.sampled_from(numbers)),
     st.builds(lambda op, v: Compare(op, B, Literal(v, B.type)), st.sampled_from(OPERATORS), st.sampled_from(floats)),
-    st.builds(lambda vs: In(A, tuple(Literal(v, A.type) for v in vs)), st.lists(st.sampled_from(numbers), min_size=1, max_size=3)),
+    st.builds(
+        lambda vs: In(A, tuple(Literal(v, A.type) for v in vs)),
+        st.lists(st.sampled_from(numbers), min_size=1, max_size=3),
+    ),
     st.builds(lambda v: StartsWith(TEXT, Literal(v, TEXT.type)), st.sampled_from(texts)),
     st.builds(lambda v: Like(TEXT, Literal(v, TEXT.type)), st.sampled_from(["a%", "a", "%a", "_"])),
     st.sampled_from([IsNull(A), Compare("<", A, A), Compare("=", Literal(1, A.type), Literal(1, A.type))]),

@@ -29,7 +29,9 @@ def builder(kind, terms=("n",), strict=False, context=None, **options):
 
 
 def table_with(kind, *columns):
-    made = fuse.create_table(f"memory://build-{uuid4().hex}", "n BIGINT", properties={"block_rows": 10}, host=Host([min_max, bloom, kind]))
+    made = fuse.create_table(
+        f"memory://build-{uuid4().hex}", "n BIGINT", properties={"block_rows": 10}, host=Host([min_max, bloom, kind])
+    )
     made.create_index("x", kind.name, columns or ["n"])
     return made
 
@@ -90,7 +92,9 @@ def test_a_warning_names_the_error():
 
 
 def test_strictly_a_failure_is_an_error():
-    with pytest.raises(IndexFault, match=r"index 'x' of kind 'raises': PLUGIN_ERROR: build.. on block 7: ValueError: no such luck"):
+    with pytest.raises(
+        IndexFault, match=r"index 'x' of kind 'raises': PLUGIN_ERROR: build.. on block 7: ValueError: no such luck"
+    ):
         builder(Raises, strict=True).build(ROWS, ZONES, "block 7")
 
 
@@ -122,7 +126,11 @@ def test_a_builder_crosses_processes():
 
     arrived = pickle.loads(pickle.dumps(made))
 
-    assert (arrived.definition, arrived.columns, arrived.build(ROWS, ZONES)) == (made.definition, made.columns, made.build(ROWS, ZONES))
+    assert (arrived.definition, arrived.columns, arrived.build(ROWS, ZONES)) == (
+        made.definition,
+        made.columns,
+        made.build(ROWS, ZONES),
+    )
 
 
 def test_where_another_version_of_a_kind_is_installed_nothing_is_indexed():

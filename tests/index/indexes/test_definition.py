@@ -23,15 +23,24 @@ from tests.index.kinds import Values
 
 ADDRESS = pa.struct([("city", pa.string()), ("zip code", pa.int32())])
 SCHEMA = Schema.create(
-    pa.schema([
-        ("id", pa.int64()), ("email", pa.string()), ("at", pa.timestamp("us", "UTC")), ("price", pa.decimal128(9, 2)), ("address", ADDRESS),
-        ("tags", pa.map_(pa.string(), pa.string())), ("day.night", pa.int32()),
-    ])
-)  # fmt: skip
+    pa.schema(
+        [
+            ("id", pa.int64()),
+            ("email", pa.string()),
+            ("at", pa.timestamp("us", "UTC")),
+            ("price", pa.decimal128(9, 2)),
+            ("address", ADDRESS),
+            ("tags", pa.map_(pa.string(), pa.string())),
+            ("day.night", pa.int32()),
+        ]
+    )
+)
 HOST = Host([min_max, bloom, Values])
 
 
-def made(*terms: Any, kind: str = "values", host: Host = HOST, context: Context | None = None, **options: Any) -> Definition:
+def made(
+    *terms: Any, kind: str = "values", host: Host = HOST, context: Context | None = None, **options: Any
+) -> Definition:
     return define("x", kind, terms, options, SCHEMA, host, context or Context())
 
 
@@ -40,7 +49,9 @@ def snapshot(content: Any, schema: Schema = SCHEMA) -> Snapshot:
     return SimpleNamespace(id=uuid4().hex, definitions={"x": content}, schema=schema)  # type: ignore[return-value]
 
 
-def read(content: Any, host: Host = HOST, schema: Schema = SCHEMA, context: Context | None = None) -> Definition | Unavailable:
+def read(
+    content: Any, host: Host = HOST, schema: Schema = SCHEMA, context: Context | None = None
+) -> Definition | Unavailable:
     (found,) = load(snapshot(content, schema), host, context)
     return found
 
@@ -143,9 +154,15 @@ def test_a_definition_is_json_with_the_ids_of_columns():
     definition = made("address.city", "email", limit=5, words=["a", "b"])
 
     assert json.loads(json.dumps(definition.content)) == {
-        "key": definition.key, "kind": "values", "by": "tests.index.kinds", "version": 1, "inputs": [{"column": 6}, {"column": 2}],
-        "types": ["string", "string"], "summary": "int64", "options": {"limit": 5, "share": 0.5, "words": ["a", "b"]},
-    }  # fmt: skip
+        "key": definition.key,
+        "kind": "values",
+        "by": "tests.index.kinds",
+        "version": 1,
+        "inputs": [{"column": 6}, {"column": 2}],
+        "types": ["string", "string"],
+        "summary": "int64",
+        "options": {"limit": 5, "share": 0.5, "words": ["a", "b"]},
+    }
     assert len(definition.key) == 32
 
 
@@ -173,7 +190,9 @@ def test_the_key_changes_with_all_that_sidecars_depend_on():
 
 
 def test_the_key_does_not_depend_on_how_things_are_said():
-    assert made("id").key == made("`id`").key == made("id", context=Context("Asia/Tokyo")).key == made("id", limit=100).key
+    assert (
+        made("id").key == made("`id`").key == made("id", context=Context("Asia/Tokyo")).key == made("id", limit=100).key
+    )
     assert made("id", share=1).key == made("id", share=1.0).key
 
 
@@ -274,12 +293,17 @@ def test_a_session_with_other_semantics_is_refused_only_where_it_matters():
 @pytest.mark.parametrize(
     ("term", "expected"),
     [
-        ("at", False), ("CAST(at AS BIGINT)", False), ("CAST(at AS STRING)", True), ("CAST(email AS TIMESTAMP)", True),
-        ("CAST(id AS STRING)", False), ("CAST(price AS STRING)", True),
-        ("CAST(CAST(at AS DATE) AS STRING)", True), ("get_json_object(email, '$.a')", False),
+        ("at", False),
+        ("CAST(at AS BIGINT)", False),
+        ("CAST(at AS STRING)", True),
+        ("CAST(email AS TIMESTAMP)", True),
+        ("CAST(id AS STRING)", False),
+        ("CAST(price AS STRING)", True),
+        ("CAST(CAST(at AS DATE) AS STRING)", True),
+        ("get_json_object(email, '$.a')", False),
         ("get_json_object(CAST(at AS STRING), '$.a')", True),
     ],
-)  # fmt: skip
+)
 def test_values_depend_on_the_session_where_calendars_are_read(term, expected):
     assert needs_session(parse_term(term, SCHEMA)) == expected
 
@@ -315,7 +339,9 @@ def test_a_host_remembers_what_the_definitions_of_a_snapshot_mean():
 def test_terms_may_call_functions_of_plugins():
     @hookimpl
     def fuse_index_functions():
-        return [Function("is_long", (pa.string(),), lambda values: pa.compute.greater(pa.compute.utf8_length(values), 3))]
+        return [
+            Function("is_long", (pa.string(),), lambda values: pa.compute.greater(pa.compute.utf8_length(values), 3))
+        ]
 
     host = Host([Values, SimpleNamespace(fuse_index_functions=fuse_index_functions)])
 
@@ -338,12 +364,18 @@ class Chosen(IndexKind):
     name, Options = "chosen", Typed
 
 
-@pytest.mark.parametrize("given", [{"mode": "fast"}, {"size": 3}, {"size": None}, {"ratio": 1}, {"names": ["a"]}, {"pair": [1, 2]}])
+@pytest.mark.parametrize(
+    "given", [{"mode": "fast"}, {"size": 3}, {"size": None}, {"ratio": 1}, {"names": ["a"]}, {"pair": [1, 2]}]
+)
 def test_options_of_many_types_are_understood(given):
-    assert parse_options(Chosen(), given) == Typed(**{name: tuple(v) if name == "names" else v for name, v in given.items()})
+    assert parse_options(Chosen(), given) == Typed(
+        **{name: tuple(v) if name == "names" else v for name, v in given.items()}
+    )
 
 
-@pytest.mark.parametrize("given", [{"mode": "slow"}, {"size": "3"}, {"ratio": "1"}, {"names": "a"}, {"names": [1]}, {"pair": ["a"]}])
+@pytest.mark.parametrize(
+    "given", [{"mode": "slow"}, {"size": "3"}, {"ratio": "1"}, {"names": "a"}, {"names": [1]}, {"pair": ["a"]}]
+)
 def test_options_of_the_wrong_type_are_refused(given):
     with pytest.raises(DefinitionError, match="is to be"):
         parse_options(Chosen(), given)

@@ -128,7 +128,9 @@ def test_of_two_kinds_with_one_name_the_first_is_used_and_both_are_named():
     host = Host([Plugin(Plain, "acme", "1"), Plugin(Impostor, "zeta", "2")])
 
     assert Plain is type(host.kinds["plain"])
-    assert host.problems == ("index kind 'plain' of zeta 2 is not used: acme 1 brings one of that name; uninstall one of them",)
+    assert host.problems == (
+        "index kind 'plain' of zeta 2 is not used: acme 1 brings one of that name; uninstall one of them",
+    )
 
 
 def test_one_kind_brought_twice_is_one_kind():
@@ -239,9 +241,9 @@ def test_a_host_arrives_where_a_plugin_is_missing(tmp_path):
 
     assert {"bloom", "min_max"} <= set(found["kinds"])
     assert "remainder" not in found["kinds"]
-    assert [
-        problem.partition(" (")[0] for problem in found["problems"]
-    ] == ["plugin 'acme_index' of acme-index 0.1 cannot be loaded: it needs 'acme_index', which is not installed"]
+    assert [problem.partition(" (")[0] for problem in found["problems"]] == [
+        "plugin 'acme_index' of acme-index 0.1 cannot be loaded: it needs 'acme_index', which is not installed"
+    ]
 
 
 def test_a_host_arrives_where_another_version_of_a_plugin_is(tmp_path):

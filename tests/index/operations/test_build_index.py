@@ -126,7 +126,9 @@ def test_processes_report_what_failed_in_them(tmp_path):
     table.append(numbers())
     table.create_index("x", "raises", ["n"], build=False)
 
-    with pytest.warns(PluginWarning, match="failed in build.. on block [0-9a-f]{32}, unindexed for now: ValueError: no such luck"):
+    with pytest.warns(
+        PluginWarning, match="failed in build.. on block [0-9a-f]{32}, unindexed for now: ValueError: no such luck"
+    ):
         table.refresh_index("x", processes=2)
 
 
@@ -144,7 +146,9 @@ def test_a_process_that_dies_is_an_error_that_says_what_to_do(tmp_path):
     table.append(numbers())
     table.create_index("x", "dies", ["n"], build=False)
 
-    with pytest.raises(BuildError, match=r"a process that built index 'x' died.*refresh the index with fewer processes"):
+    with pytest.raises(
+        BuildError, match=r"a process that built index 'x' died.*refresh the index with fewer processes"
+    ):
         table.refresh_index("x", processes=2)
 
 
@@ -202,7 +206,10 @@ def test_builds_go_together_with_appends_that_merge_segments():
     table.create_index("x", "values", ["n"], build=False)
     (definition,) = load(table.snapshot, table.host)
     builder = Builder.of(definition, table.host)
-    done = [build_index.run(task) for task in build_index.tasks(table.stored, builder, build_index.missing(table.stored, builder))]
+    done = [
+        build_index.run(task)
+        for task in build_index.tasks(table.stored, builder, build_index.missing(table.stored, builder))
+    ]
     without = fuse.Table(table.stored, Host([min_max]))
     for start in range(60, 90, 10):
         without.append(numbers(start, 10))
@@ -341,7 +348,13 @@ def indexed() -> fuse.Table:
 
 
 def test_an_unknown_index_is_answered_with_near_names(indexed):
-    for call in (indexed.refresh_index, indexed.rebuild_index, indexed.drop_index, indexed.verify_index, indexed.inspect_index):
+    for call in (
+        indexed.refresh_index,
+        indexed.rebuild_index,
+        indexed.drop_index,
+        indexed.verify_index,
+        indexed.inspect_index,
+    ):
         with pytest.raises(DefinitionError, match="no index 'xx': did you mean 'x'"):
             call("xx")
 

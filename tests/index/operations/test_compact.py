@@ -1,4 +1,6 @@
-"""Small blocks are joined with their neighbours: the same rows in the same order, indexed, and no more work the next time."""
+"""Small blocks are joined with their neighbours: the same rows in the same order, indexed, and no more work the next
+time.
+"""
 
 from uuid import uuid4
 
@@ -35,10 +37,18 @@ def table() -> fuse.Table:
 @pytest.mark.parametrize(
     ("counts", "found"),
     [
-        ([], []), ([1], []), ([1, 1], [(0, 2)]), ([1, 9, 1], []), ([4, 4, 4], [(0, 2)]), ([4, 4, 4, 4], [(0, 2), (2, 4)]),
-        ([5, 1, 1, 5], [(1, 3)]), ([1] * 25, [(0, 10), (10, 20), (20, 25)]), ([4, 4, 2, 1], [(0, 3)]), ([10, 10], []),
+        ([], []),
+        ([1], []),
+        ([1, 1], [(0, 2)]),
+        ([1, 9, 1], []),
+        ([4, 4, 4], [(0, 2)]),
+        ([4, 4, 4, 4], [(0, 2), (2, 4)]),
+        ([5, 1, 1, 5], [(1, 3)]),
+        ([1] * 25, [(0, 10), (10, 20), (20, 25)]),
+        ([4, 4, 2, 1], [(0, 3)]),
+        ([10, 10], []),
     ],
-)  # fmt: skip
+)
 def test_neighbours_that_are_small_and_fit_are_joined(counts, found):
     assert groups(counts, 10) == found
 
@@ -88,7 +98,9 @@ def test_each_portion_is_committed_and_a_killed_run_goes_on(table, monkeypatch):
 
 
 def test_blocks_that_bytes_limit_are_not_joined_for_ever():
-    table = fuse.create_table(f"memory://wide-{uuid4().hex}", SCHEMA, properties={"block_rows": 1000, "block_bytes": 100, "zone_rows": 1})
+    table = fuse.create_table(
+        f"memory://wide-{uuid4().hex}", SCHEMA, properties={"block_rows": 1000, "block_bytes": 100, "zone_rows": 1}
+    )
     table.append(rows(*range(40)))
     same = table.snapshot
 

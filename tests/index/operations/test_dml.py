@@ -1,4 +1,6 @@
-"""Rows are deleted, updated, merged and overwritten as a list of dicts would be, and no block is opened that need not be."""
+"""Rows are deleted, updated, merged and overwritten as a list of dicts would be, and no block is opened that need not
+be.
+"""
 
 import random
 from typing import Any
@@ -89,7 +91,10 @@ def test_an_update_keeps_order_and_touches_its_blocks_alone(table):
     expected = [row | ({"city": "Kyiv", "n": 9} if row["id"] in (5, 6, 30) else {}) for row in rows(*range(40))]
     assert read(table) == expected
     assert [row["id"] for row in read(table, "city = 'Kyiv'")] == [5, 6, 30]
-    assert [n for n, (old, new) in enumerate(zip(before, table.stored.blocks().ids, strict=True)) if old != new] == [1, 7]
+    assert [n for n, (old, new) in enumerate(zip(before, table.stored.blocks().ids, strict=True)) if old != new] == [
+        1,
+        7,
+    ]
     assert table.snapshot.summary["updated_rows"] == 3
     sound(table)
 
@@ -100,7 +105,11 @@ def test_an_update_reckons_and_raises_where_spark_does(table):
 
     changed = [{"id": 2, "city": "1", "n": 22}, {"id": 5, "city": "4", "n": 25}]
     assert read(table, "id IN (1, 2, 5)") == [*rows(1), *changed]
-    refused = {"n / (id - id)": "a division by zero", "CAST(city AS INT)": "of 'Bonn'", f"id + {2**63 - 1}L": "bigint overflows"}
+    refused = {
+        "n / (id - id)": "a division by zero",
+        "CAST(city AS INT)": "of 'Bonn'",
+        f"id + {2**63 - 1}L": "bigint overflows",
+    }
     for text, why in refused.items():
         with pytest.raises(fuse.OpaqueError, match=f"Spark raises on .*{why}"):
             table.update(None, {"n": text})
@@ -116,7 +125,12 @@ def test_an_update_takes_terms_values_and_functions(table):
     table.update(None, {"n": "CAST(n AS INT)"})
     table.update("id = 3", {"city": None, "n": "2"})
 
-    assert [(row["city"], row["n"]) for row in read(table, "id < 4")] == [("BONN", 0), ("OSLO", 10), ("Rome", 2), (None, 2)]
+    assert [(row["city"], row["n"]) for row in read(table, "id < 4")] == [
+        ("BONN", 0),
+        ("OSLO", 10),
+        ("Rome", 2),
+        (None, 2),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -162,7 +176,10 @@ def test_a_merge_updates_and_inserts_by_key(table):
 
     expected = [*rows(*range(39)), {"id": 39, "city": "Lima", "n": 0}, {"id": 40, "city": "Lima", "n": None}]
     assert read(table) == [*expected, {"id": None, "city": "Lima", "n": None}]
-    assert {name: table.snapshot.summary[name] for name in ("updated_rows", "inserted_rows")} == {"updated_rows": 1, "inserted_rows": 2}
+    assert {name: table.snapshot.summary[name] for name in ("updated_rows", "inserted_rows")} == {
+        "updated_rows": 1,
+        "inserted_rows": 2,
+    }
     assert table.snapshot.block_count == 11
     sound(table)
 
@@ -178,7 +195,10 @@ def test_a_merge_deletes_what_matches_or_what_the_source_lacks(table):
 def test_a_merge_by_several_keys_of_which_null_matches_nothing(table):
     table.merge([{"id": 3, "city": None, "n": 8}, {"id": 4, "city": "Bonn", "n": 8}], ["id", "city"])
 
-    assert [(row["id"], row["city"], row["n"]) for row in read(table) if row["n"] == 8] == [(4, "Bonn", 8), (3, None, 8)]
+    assert [(row["id"], row["city"], row["n"]) for row in read(table) if row["n"] == 8] == [
+        (4, "Bonn", 8),
+        (3, None, 8),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -223,7 +243,9 @@ def model_of_a_merge(table, source, on, matched, not_matched, by_source):
 @pytest.mark.parametrize("seed", range(8))
 def test_clauses_of_a_merge_do_what_they_say(table, seed):
     draw = random.Random(seed)
-    made = [{"id": id, "n": draw.choice([0, 1, 2, None]), "op": draw.choice("UDX")} for id in draw.sample(range(-5, 50), 30)]
+    made = [
+        {"id": id, "n": draw.choice([0, 1, 2, None]), "op": draw.choice("UDX")} for id in draw.sample(range(-5, 50), 30)
+    ]
     source = pa.Table.from_pylist(made, pa.schema([("id", pa.int64()), ("n", pa.int32()), ("op", pa.string())]))
 
     def more(one, two):
@@ -232,13 +254,15 @@ def test_clauses_of_a_merge_do_what_they_say(table, seed):
     matched = {
         "delete": ("source.op = 'D'", lambda source, target: source["op"] == "D"),
         "update": ("source.n > target.n", lambda source, target: more(source["n"], target["n"])),
-    }  # fmt: skip
+    }
     chosen = draw.sample(sorted(matched), draw.choice([1, 2]))
     some, all_ = ("source.op <> 'X'", lambda source: source["op"] != "X"), (None, lambda source: True)
     inserts = draw.choice([{}, {"insert": some}, {"insert": all_}])
     others = draw.choice([{}, {"delete": ("target.city = 'Bonn'", lambda target: target["city"] == "Bonn")}])
     clauses = [{action: matched[action] for action in chosen}, inserts, others]
-    expected = model_of_a_merge(read(table), made, ["id"], *([(action, true) for action, (_, true) in one.items()] for one in clauses))
+    expected = model_of_a_merge(
+        read(table), made, ["id"], *([(action, true) for action, (_, true) in one.items()] for one in clauses)
+    )
 
     if "delete" not in chosen and some not in inserts.values():
         source = source.drop_columns("op")
@@ -261,7 +285,11 @@ def test_what_a_clause_leaves_alone_is_not_rewritten(table):
     ("clauses", "error", "says"),
     [
         ({"matched": "updat"}, fuse.InputError, "matched='updat': give 'update' or 'delete'"),
-        ({"matched": {"insert": None}}, fuse.InputError, "give 'update' or 'delete', a dict that says on which condition"),
+        (
+            {"matched": {"insert": None}},
+            fuse.InputError,
+            "give 'update' or 'delete', a dict that says on which condition",
+        ),
         ({"matched": ["update"]}, fuse.InputError, "a dict that says"),
         ({"matched": {"update": 3}}, fuse.InputError, "the condition of 'update' is Spark SQL text"),
         ({"matched": {"update": "n > 1"}}, fuse.WhereError, r"did you mean \['source', 'target'\]"),
@@ -286,7 +314,10 @@ def test_a_merge_of_many_keys_is_judged_by_bounds(table, monkeypatch):
     table.merge([{"id": n, "n": 7} for n in range(4, 9)], ["id"])
 
     assert [row["id"] for row in read(table, "n = 7")] == [4, 5, 6, 7, 8]
-    assert [n for n, (old, new) in enumerate(zip(before, table.stored.blocks().ids, strict=True)) if old != new] == [1, 2]
+    assert [n for n, (old, new) in enumerate(zip(before, table.stored.blocks().ids, strict=True)) if old != new] == [
+        1,
+        2,
+    ]
 
 
 # --- two at once ---
@@ -323,14 +354,18 @@ def test_rows_that_came_meanwhile_matter_only_if_they_match(table, monkeypatch):
 @pytest.mark.parametrize("seed", range(6))
 def test_whatever_is_done_a_list_would_be_the_same(seed):
     draw = random.Random(seed)
-    table = fuse.create_table(f"memory://model-{uuid4().hex}", SCHEMA, properties={"block_rows": draw.choice([1, 3, 8])})
+    table = fuse.create_table(
+        f"memory://model-{uuid4().hex}", SCHEMA, properties={"block_rows": draw.choice([1, 3, 8])}
+    )
     table.create_index("by_city", "bloom", ["city"])
     model: list[dict[str, Any]] = []
     conditions = {
-        "n = 1": lambda row: row["n"] == 1, "city = 'Oslo'": lambda row: row["city"] == "Oslo",
-        "city IS NULL": lambda row: row["city"] is None, "id < 6": lambda row: row["id"] < 6,
+        "n = 1": lambda row: row["n"] == 1,
+        "city = 'Oslo'": lambda row: row["city"] == "Oslo",
+        "city IS NULL": lambda row: row["city"] is None,
+        "id < 6": lambda row: row["id"] < 6,
         "NOT (city = 'Rome')": lambda row: row["city"] not in ("Rome", None),
-    }  # fmt: skip
+    }
     for step in range(12):
         where, true = draw.choice(list(conditions.items()))
         ids = draw.sample(range(20), draw.randint(1, 8))

@@ -76,7 +76,8 @@ def test_a_block_that_cannot_be_read_does_not_stop_a_build(indexed, how):
     assert coverage(table, "more") == (7, 8)
 
 
-# --- verifying ------------------------------------------------------------------------------------------------------------
+# --- verifying
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_an_index_that_lies_is_found_out():
@@ -139,7 +140,9 @@ TYPES = {
 @pytest.mark.parametrize("kind", TYPES)
 def test_bloom_is_sound_on_every_type(kind):
     properties = {"block_rows": 6, "zone_rows": 2}
-    table = fuse.create_table(f"memory://types-{uuid4().hex}", f"c {kind}", properties=properties, host=Host([min_max, bloom]))
+    table = fuse.create_table(
+        f"memory://types-{uuid4().hex}", f"c {kind}", properties=properties, host=Host([min_max, bloom])
+    )
     values = TYPES[kind] * 4
     table.append(pa.table({"c": pa.array(values, table.schema.field("c").type)}))
     table.create_index("x", "bloom", ["c"])

@@ -88,7 +88,9 @@ def nulls(possible: bool, everywhere: bool) -> Nulls:
 def test_nulls_are_added_to_what_an_author_said(vote, possible, everywhere, expected):
     leaf = LEAVES[0]
 
-    settled = settle(Ballot(np.array([vote], np.uint8)), leaf, nulls(possible, everywhere), UNKNOWN, outcomes_on_null(leaf))
+    settled = settle(
+        Ballot(np.array([vote], np.uint8)), leaf, nulls(possible, everywhere), UNKNOWN, outcomes_on_null(leaf)
+    )
 
     assert settled.bits.tolist() == [expected]
 
@@ -100,7 +102,9 @@ def test_a_null_safe_comparison_is_false_on_null():
 def test_a_null_in_a_list_turns_false_into_null():
     leaf = In(COLUMNS[0], (Literal(1, pa.int64()), Literal(None, pa.int64())))
 
-    settled = settle(Ballot(np.array([NONE, ALL, SOME], np.uint8)), leaf, Nulls(np.zeros(3, bool), np.zeros(3, bool)), UNKNOWN, NULL)
+    settled = settle(
+        Ballot(np.array([NONE, ALL, SOME], np.uint8)), leaf, Nulls(np.zeros(3, bool), np.zeros(3, bool)), UNKNOWN, NULL
+    )
 
     assert settled.bits.tolist() == [NULL, TRUE, TRUE | NULL]
 

@@ -284,7 +284,9 @@ def test_an_explanation_is_one_value_for_every_reader(table):
 
 def test_a_joint_range_skips_what_its_halves_cannot():
     table = table_of(block_rows=2, zone_rows=2)
-    pairs = pa.table({"id": [1, 100, 30, 31], "key": ["a"] * 4, "even": [True] * 4, "some": pa.array([1] * 4, pa.int32())})
+    pairs = pa.table(
+        {"id": [1, 100, 30, 31], "key": ["a"] * 4, "even": [True] * 4, "some": pa.array([1] * 4, pa.int32())}
+    )
     table.append(pairs)
 
     assert kept(table, "id > 10 AND id < 50") == (2, 2)

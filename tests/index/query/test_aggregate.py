@@ -28,18 +28,35 @@ HOST = Host([min_max, bloom, aggregate])
 SCHEMA = "city STRING, n INT, big BIGINT, d DOUBLE, price DECIMAL(10,2), at TIMESTAMP, flag BOOLEAN"
 TYPES = fuse.create_table("memory://types", SCHEMA, host=HOST).schema
 EPOCH = datetime(2024, 1, 1, tzinfo=UTC)
-KEPT = ["count(*)", "sum(n)", "avg(n)", "min(d)", "max(d)", "sum(d)", "sum(price)", "avg(price)", "count(d)", "max(city)", "sum(big)",
-        "hll_sketch_agg(city)", "hll_sketch_agg(n, 5)"]  # fmt: skip
+KEPT = [
+    "count(*)",
+    "sum(n)",
+    "avg(n)",
+    "min(d)",
+    "max(d)",
+    "sum(d)",
+    "sum(price)",
+    "avg(price)",
+    "count(d)",
+    "max(city)",
+    "sum(big)",
+    "hll_sketch_agg(city)",
+    "hll_sketch_agg(n, 5)",
+]
 
 
 def rows(count, seed=0, nulls=0.2):
     """Rows of every type, with NULLs, NaN and both zeros; a few values of each, so that groups meet."""
     random = np.random.default_rng(seed)
     choices = {
-        "city": ["Ber", "Bern", "", "\U0001f600"], "n": [1, -7, 2**31 - 1], "big": [3, 2**40, -(2**40)],
-        "d": [math.nan, 0.0, -0.0, 1.5, -2.25, math.inf], "price": [Decimal("0.01"), Decimal("99999999.99"), Decimal("-1.50")],
-        "at": [EPOCH + timedelta(hours=7 * i) for i in range(12)], "flag": [True, False],
-    }  # fmt: skip
+        "city": ["Ber", "Bern", "", "\U0001f600"],
+        "n": [1, -7, 2**31 - 1],
+        "big": [3, 2**40, -(2**40)],
+        "d": [math.nan, 0.0, -0.0, 1.5, -2.25, math.inf],
+        "price": [Decimal("0.01"), Decimal("99999999.99"), Decimal("-1.50")],
+        "at": [EPOCH + timedelta(hours=7 * i) for i in range(12)],
+        "flag": [True, False],
+    }
     columns = []
     for field in TYPES:
         known = choices[field.name]
@@ -70,22 +87,52 @@ def plain(table):
     return sorted(repr([shown(one) for one in row.values()]) for row in table.to_pylist())
 
 
-GROUPS = [[], ["city"], ["city", "flag"], ["d"], ["date_trunc('day', at)"], ["city", "CAST(at AS DATE)"], ["price"],
-          ["upper(city)", "flag"], ["date_trunc('month', at)"], ["length(city)", "CAST(price AS STRING)"],
-          ["day(CAST(at AS DATE))", "date_trunc('hour', at)"], ["date_trunc('hour', at)"], ["date_trunc('week', at)", "at"]]  # fmt: skip
+GROUPS = [
+    [],
+    ["city"],
+    ["city", "flag"],
+    ["d"],
+    ["date_trunc('day', at)"],
+    ["city", "CAST(at AS DATE)"],
+    ["price"],
+    ["upper(city)", "flag"],
+    ["date_trunc('month', at)"],
+    ["length(city)", "CAST(price AS STRING)"],
+    ["day(CAST(at AS DATE))", "date_trunc('hour', at)"],
+    ["date_trunc('hour', at)"],
+    ["date_trunc('week', at)", "at"],
+]
 CONDITIONS = [
-    None, "city = 'Bern'", "n > 0", "city IN ('Ber', 'Bern') AND n <= 1", "d <> 1.5 OR city IS NULL", "flag", "lower(city) = 'bern'",
-    "date_trunc('day', at) >= TIMESTAMP'2024-01-02 00:00:00'", "CAST(n AS STRING) = '1'", "d = 0.0", "big IS NOT NULL AND city > 'B'",
-    "n > 100 AND n < 0", "day(CAST(at AS DATE)) = 2", "upper(city) LIKE 'B%' AND d = 1.5",
+    None,
+    "city = 'Bern'",
+    "n > 0",
+    "city IN ('Ber', 'Bern') AND n <= 1",
+    "d <> 1.5 OR city IS NULL",
+    "flag",
+    "lower(city) = 'bern'",
+    "date_trunc('day', at) >= TIMESTAMP'2024-01-02 00:00:00'",
+    "CAST(n AS STRING) = '1'",
+    "d = 0.0",
+    "big IS NOT NULL AND city > 'B'",
+    "n > 100 AND n < 0",
+    "day(CAST(at AS DATE)) = 2",
+    "upper(city) LIKE 'B%' AND d = 1.5",
     "date_trunc('quarter', at) < TIMESTAMP'2025-01-01'",
-]  # fmt: skip
+]
 
 
 @settings(max_examples=40, deadline=None)
 @given(
-    st.lists(st.tuples(st.sampled_from(["append", "define", "refresh", "rebuild"]), st.integers(0, 99)), min_size=2, max_size=6),
-    st.sampled_from(GROUPS[1:]), st.sampled_from(GROUPS), st.sets(st.sampled_from(KEPT), min_size=1), st.sampled_from(CONDITIONS),
-)  # fmt: skip
+    st.lists(
+        st.tuples(st.sampled_from(["append", "define", "refresh", "rebuild"]), st.integers(0, 99)),
+        min_size=2,
+        max_size=6,
+    ),
+    st.sampled_from(GROUPS[1:]),
+    st.sampled_from(GROUPS),
+    st.sets(st.sampled_from(KEPT), min_size=1),
+    st.sampled_from(CONDITIONS),
+)
 def test_whatever_is_indexed_the_answer_is_that_of_a_scan(steps, keys, groups, aggregates, condition):
     table = created()
     table.append(rows(30, 1))
@@ -100,7 +147,9 @@ def test_whatever_is_indexed_the_answer_is_that_of_a_scan(steps, keys, groups, a
             table.rebuild_index("x")
     asked = sorted(aggregates)
 
-    assert plain(table.aggregate(groups, asked, condition)) == plain(table.aggregate(groups, asked, condition, indexes=False))
+    assert plain(table.aggregate(groups, asked, condition)) == plain(
+        table.aggregate(groups, asked, condition, indexes=False)
+    )
 
 
 @pytest.fixture
@@ -129,14 +178,29 @@ def test_a_condition_on_groups_filters_states_and_any_other_is_voted_on(table):
     assert left(table, ["city"], ["count(*)"], "n > 0") == 8
 
 
-@pytest.mark.parametrize("groups", [
-    ["upper(city)"], ["length(city)", "date_trunc('month', at)"], ["year(CAST(at AS DATE))"], ["city", "upper(city)"],
-    ["date_trunc('week', at)", "month(CAST(at AS DATE))"], ["CAST(date_trunc('day', at) AS STRING)"],
-])  # fmt: skip
-@pytest.mark.parametrize("where", [
-    None, "lower(city) <> 'bern'", "date_trunc('year', at) = TIMESTAMP'2024-01-01'", "at >= TIMESTAMP'2024-01-02' AND at IS NOT NULL",
-    "at <= TIMESTAMP'2024-01-02 23:59:59.999999' OR city IS NULL", "NOT at < TIMESTAMP'2024-01-03'", "CAST(at AS DATE) > DATE'2024-01-02'",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "groups",
+    [
+        ["upper(city)"],
+        ["length(city)", "date_trunc('month', at)"],
+        ["year(CAST(at AS DATE))"],
+        ["city", "upper(city)"],
+        ["date_trunc('week', at)", "month(CAST(at AS DATE))"],
+        ["CAST(date_trunc('day', at) AS STRING)"],
+    ],
+)
+@pytest.mark.parametrize(
+    "where",
+    [
+        None,
+        "lower(city) <> 'bern'",
+        "date_trunc('year', at) = TIMESTAMP'2024-01-01'",
+        "at >= TIMESTAMP'2024-01-02' AND at IS NOT NULL",
+        "at <= TIMESTAMP'2024-01-02 23:59:59.999999' OR city IS NULL",
+        "NOT at < TIMESTAMP'2024-01-03'",
+        "CAST(at AS DATE) > DATE'2024-01-02'",
+    ],
+)
 def test_what_is_made_of_keys_is_answered_by_states(table, groups, where):
     asked = ["count(*)", "avg(price)", "hll_sketch_agg(city)"]
 
@@ -148,7 +212,13 @@ def test_what_keys_do_not_tell_is_not_made_of_them(tmp_path):
     table = created(str(tmp_path / "t"))
     table.create_index("x", "aggregate", ["d", "date_trunc('week', at)", "n"], aggregates=["count(*)"])
     table.append(rows(16))
-    beyond = ["CAST(d AS STRING)"], ["date_trunc('month', at)"], ["CAST(at AS DATE)"], ["date_trunc('hour', at)"], ["upper(city)"]
+    beyond = (
+        ["CAST(d AS STRING)"],
+        ["date_trunc('month', at)"],
+        ["CAST(at AS DATE)"],
+        ["date_trunc('hour', at)"],
+        ["upper(city)"],
+    )
 
     for groups in beyond:
         assert any("does not group" in vote.detail for vote in table.explain(None, groups, ["count(*)"]).votes)
@@ -165,7 +235,9 @@ def test_a_range_of_whole_days_is_told_by_days_where_clocks_are_never_changed(tm
         ("at >= TIMESTAMP'2024-01-02 00:00:01' AND at < TIMESTAMP'2024-01-03 00:00:00'", False),
     ):
         assert (left(table, [], ["count(*)"], where) == 0) == whole
-        assert plain(table.aggregate([], ["count(*)"], where)) == plain(table.aggregate([], ["count(*)"], where, indexes=False))
+        assert plain(table.aggregate([], ["count(*)"], where)) == plain(
+            table.aggregate([], ["count(*)"], where, indexes=False)
+        )
 
 
 def test_where_only_spark_can_tell_what_is_made_of_a_key_rows_are_read(table):
@@ -255,13 +327,17 @@ def test_counts_and_bounds_of_all_rows_are_known_without_an_index():
     assert left(table, [], ["count(*)", "count(n)", "min(price)", "max(at)", "max(city)"]) == 0
     assert left(table, [], ["count(*)", "max(n)"], "n < 2147483648L") == 0
     assert left(table, [], ["sum(n)"]) == 5
-    assert table.aggregate([], ["count(*)", "min(n)"], "n > 5 AND n < 0").to_pylist() == [{"count(*)": 0, "min(n)": None}]
+    assert table.aggregate([], ["count(*)", "min(n)"], "n > 5 AND n < 0").to_pylist() == [
+        {"count(*)": 0, "min(n)": None}
+    ]
 
 
 def test_a_cut_bound_and_the_sign_of_a_zero_are_never_an_answer():
     table = created()
     longer = [f"{'x' * 40}{i}" for i in range(3)]
-    table.append(pa.table([longer, [1, 2, 3], [1, 2, 3], [-0.0, 1.0, 2.0], [None] * 3, [None] * 3, [None] * 3], schema=TYPES))
+    table.append(
+        pa.table([longer, [1, 2, 3], [1, 2, 3], [-0.0, 1.0, 2.0], [None] * 3, [None] * 3, [None] * 3], schema=TYPES)
+    )
 
     assert left(table, [], ["max(city)"]) == 1
     assert left(table, [], ["min(d)"]) == 1
@@ -292,7 +368,10 @@ def test_a_day_of_another_time_zone_is_another_group(tmp_path):
     elsewhere = fuse.open_table(url, host=HOST, context=Context("+05:00"))
     assert left(table, ["date_trunc('day', at)"], ["count(*)"]) == 0
     assert left(elsewhere, ["date_trunc('day', at)"], ["count(*)"]) == 2
-    assert any(vote.reason == "SESSION_SEMANTICS" for vote in elsewhere.explain(None, ["date_trunc('day', at)"], ["count(*)"]).votes)
+    assert any(
+        vote.reason == "SESSION_SEMANTICS"
+        for vote in elsewhere.explain(None, ["date_trunc('day', at)"], ["count(*)"]).votes
+    )
 
 
 def test_days_are_not_cut_where_clocks_are_changed(tmp_path):
@@ -305,7 +384,12 @@ def test_days_are_not_cut_where_clocks_are_changed(tmp_path):
 @pytest.mark.parametrize(
     ("groups", "aggregates"),
     [
-        ("city", []), (1, []), ([None], []), (["city"], [None]), (["city"], ["sum(n)", "sum(n)"]), (["1"], ["count(*)"]),
+        ("city", []),
+        (1, []),
+        ([None], []),
+        (["city"], [None]),
+        (["city"], ["sum(n)", "sum(n)"]),
+        (["1"], ["count(*)"]),
         ([], ["count(flag)", "sum(flag)"]),
     ],
 )

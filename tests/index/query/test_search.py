@@ -1,4 +1,6 @@
-"""Ranked search: the best rows of a table, whatever its blocks are indexed with, touching only blocks that can hold them."""
+"""Ranked search: the best rows of a table, whatever its blocks are indexed with, touching only blocks that can hold
+them.
+"""
 
 import pyarrow as pa
 import pytest
@@ -7,16 +9,28 @@ import fuse_index as fuse
 from tests.plugins.full_text.judge import Judge
 
 TEXTS = [
-    "late refund", "refund", "the refund of an order that was late", "fine", None, "late late late", "a refund for a late refund", "",
-    "order", "the order is late again", "unrelated words that only make it long", "refunds",
-]  # fmt: skip
+    "late refund",
+    "refund",
+    "the refund of an order that was late",
+    "fine",
+    None,
+    "late late late",
+    "a refund for a late refund",
+    "",
+    "order",
+    "the order is late again",
+    "unrelated words that only make it long",
+    "refunds",
+]
 
 
 @pytest.fixture
 def table(tmp_path):
     table = fuse.create_table(str(tmp_path / "t"), "n BIGINT, body STRING, title STRING", properties={"block_rows": 3})
     table.create_index("words", "full_text", ["body"])
-    table.append(pa.table({"n": range(len(TEXTS)), "body": TEXTS, "title": [f"title {n % 2} refund" for n in range(len(TEXTS))]}))
+    table.append(
+        pa.table({"n": range(len(TEXTS)), "body": TEXTS, "title": [f"title {n % 2} refund" for n in range(len(TEXTS))]})
+    )
     return table
 
 
@@ -46,7 +60,9 @@ def test_rows_and_scores_are_those_of_one_tantivy_index_on_all_rows(table, query
 
 
 def test_where_leaves_rows_out_and_changes_no_score(table):
-    all_rows = dict(zip(*[table.search("body", "refund", 100).column(name).to_pylist() for name in ("n", "_score")], strict=True))
+    all_rows = dict(
+        zip(*[table.search("body", "refund", 100).column(name).to_pylist() for name in ("n", "_score")], strict=True)
+    )
     some = table.search("body", "refund", 2, where="n > 1 AND n <> 6", select=["n"])
 
     assert some.column_names == ["n", "_score"]

@@ -33,8 +33,14 @@ def tree(text):
     """What Spark sends of a mark: a reader of our own for the little SQL that marks are made of."""
     (found,) = [parse(text.replace("coalesce(", "(").replace(", false) IN", ") IN"), SCHEMA)]
     assert isinstance(found, Opaque), "a mark must not be understood as anything plainer"
-    operands = [part.strip("() ") for part in text.partition(" IN ")[0].removeprefix("coalesce").removesuffix(", false)").split(" OR ")]
-    compared = [node("EqualTo", column(left), literal(sign(right), "string")) for left, right in (part.split(" = ") for part in operands)]
+    operands = [
+        part.strip("() ")
+        for part in text.partition(" IN ")[0].removeprefix("coalesce").removesuffix(", false)").split(" OR ")
+    ]
+    compared = [
+        node("EqualTo", column(left), literal(sign(right), "string"))
+        for left, right in (part.split(" = ") for part in operands)
+    ]
     inner = compared[0]
     for other in compared[1:]:
         inner = node("Or", inner, other)
@@ -57,7 +63,12 @@ def sign(text):
 @pytest.mark.parametrize(
     "call",
     [Call("f", (NAME, constant)) for constant in CONSTANTS]
-    + [Call("f", (ID,)), Call("f", (CONSTANTS[0], ID, CONSTANTS[2], NAME)), Call("f", (NAME, OTHER)), Call("f", (NAME, NAME))],
+    + [
+        Call("f", (ID,)),
+        Call("f", (CONSTANTS[0], ID, CONSTANTS[2], NAME)),
+        Call("f", (NAME, OTHER)),
+        Call("f", (NAME, NAME)),
+    ],
 )
 def test_what_was_written_is_read(call, null_on_null):
     operands = [argument.path[0] for argument in call.arguments if isinstance(argument, Column)]
@@ -73,7 +84,9 @@ def test_a_mark_is_the_call_wherever_it_stands():
 
     assert decode(node("And", meaning, marked), SCHEMA, Context()) == And((opaque, call))
     assert decode(node("Not", node("And", meaning, marked)), SCHEMA, Context()) == Not(And((opaque, call)))
-    assert decode(node("Or", node("Not", meaning), node("Not", marked)), SCHEMA, Context()) == Or((Not(opaque), Not(call)))
+    assert decode(node("Or", node("Not", meaning), node("Not", marked)), SCHEMA, Context()) == Or(
+        (Not(opaque), Not(call))
+    )
 
 
 @pytest.mark.parametrize("text", ["x", SIGN, SIGN + "1", "{}"])

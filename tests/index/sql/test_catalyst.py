@@ -13,7 +13,21 @@ import pytest
 from fuse_index.errors import OpaqueError
 from fuse_index.expressions.evaluate import evaluate
 from fuse_index.expressions.to_sql import sql
-from fuse_index.predicate import And, Call, Cast, Column, Compare, Context, In, IsNull, JsonPath, Literal, Not, Opaque, Or
+from fuse_index.predicate import (
+    And,
+    Call,
+    Cast,
+    Column,
+    Compare,
+    Context,
+    In,
+    IsNull,
+    JsonPath,
+    Literal,
+    Not,
+    Opaque,
+    Or,
+)
 from fuse_index.reasons import Reason
 from fuse_index.sql.catalyst import decode
 from fuse_storage import Schema
@@ -92,7 +106,10 @@ def test_every_filter_of_the_corpus_is_on_every_row_what_it_was_to_spark(golden,
         (node("IsNotNull", attribute("id", "long")), Not(IsNull(ID))),
         (node("Not", on_id("GreaterThanOrEqual", "5")), Not(Compare(">=", ID, Literal(5, pa.int64())))),
         (attribute("ok", "boolean"), Compare("=", Column(("ok",), pa.bool_()), Literal(True, pa.bool_()))),
-        (node("InSet", attribute("id", "long"), values=["1", "2", None]), In(ID, tuple(Literal(v, pa.int64()) for v in (1, 2, None)))),
+        (
+            node("InSet", attribute("id", "long"), values=["1", "2", None]),
+            In(ID, tuple(Literal(v, pa.int64()) for v in (1, 2, None))),
+        ),
         (node("In", attribute("id", "long"), literal("1", "long")), In(ID, (Literal(1, pa.int64()),))),
         (
             node("EqualTo", attribute("at", "timestamp"), literal("-1", "timestamp")),
@@ -106,7 +123,10 @@ def test_every_filter_of_the_corpus_is_on_every_row_what_it_was_to_spark(golden,
             node("EqualTo", attribute("f", "float"), literal("0.1", "float")),
             Compare("=", Column(("f",), pa.float32()), Literal(0.10000000149011612, pa.float32())),
         ),
-        (node("IsNaN", attribute("f", "float")), Compare("<=>", Column(("f",), pa.float32()), Literal(math.nan, pa.float32()))),
+        (
+            node("IsNaN", attribute("f", "float")),
+            Compare("<=>", Column(("f",), pa.float32()), Literal(math.nan, pa.float32())),
+        ),
         (
             node(
                 "EqualTo",
@@ -116,7 +136,11 @@ def test_every_filter_of_the_corpus_is_on_every_row_what_it_was_to_spark(golden,
             Compare("=", JsonPath(NAME, "$.a"), Literal("x", pa.string())),
         ),
         (
-            node("EqualTo", node("Cast", attribute("name", "string"), type="integer", evalMode="TRY", zone=""), literal("5", "integer")),
+            node(
+                "EqualTo",
+                node("Cast", attribute("name", "string"), type="integer", evalMode="TRY", zone=""),
+                literal("5", "integer"),
+            ),
             Compare("=", Cast(NAME, pa.int32(), "try"), Literal(5, pa.int32())),
         ),
         (
@@ -146,7 +170,10 @@ def from_json(document, name="b c", **changed):
 
 def variant(document, path, kind="integer", **changed):
     object = "org.apache.spark.sql.catalyst.expressions.variant.VariantExpressionEvalUtils$"
-    parsed = node("StaticInvoke", document, literal("false", "boolean"), type="variant", object=object, function="parseJson") | changed
+    parsed = (
+        node("StaticInvoke", document, literal("false", "boolean"), type="variant", object=object, function="parseJson")
+        | changed
+    )
     return node("VariantGet", parsed, literal(path, "string"), type=kind, failOnError=False, zone="UTC")
 
 
@@ -176,10 +203,11 @@ DOCUMENT = attribute("name", "string")
 )
 def test_values_that_other_functions_find_in_documents_are_terms(tree, term):
     kind = "long" if term is None or term.type == pa.int64() else "integer"
-    found = decode(node("EqualTo", tree, literal("5", kind if tree["node"] == "GetStructField" else "integer")), SCHEMA, UTC_ANSI)
+    found = decode(
+        node("EqualTo", tree, literal("5", kind if tree["node"] == "GetStructField" else "integer")), SCHEMA, UTC_ANSI
+    )
 
     assert isinstance(found, Opaque) if term is None else found.left == term
-
 
 
 @pytest.mark.parametrize(
@@ -204,25 +232,39 @@ def test_literals_are_read_from_their_internal_values(type, kind, value, read):
 
 
 STRANGE = {
-    "a class that is not listed": node("EqualTo", node("Ascii", attribute("name", "string"), type="integer"), literal("1", "integer")),
-    "somebody else's class of a known name": node("org.stranger.EqualTo", attribute("id", "long"), literal("5", "long")),
-    "a column of another relation, or a hidden one": node("EqualTo", attribute("id", "long", ours=False), literal("5", "long")),
+    "a class that is not listed": node(
+        "EqualTo", node("Ascii", attribute("name", "string"), type="integer"), literal("1", "integer")
+    ),
+    "somebody else's class of a known name": node(
+        "org.stranger.EqualTo", attribute("id", "long"), literal("5", "long")
+    ),
+    "a column of another relation, or a hidden one": node(
+        "EqualTo", attribute("id", "long", ours=False), literal("5", "long")
+    ),
     "a column that the schema does not have": node("EqualTo", attribute("nosuch", "long"), literal("5", "long")),
     "a column of another type than it has by now": node("EqualTo", attribute("id", "integer"), literal("5", "integer")),
     "CHAR": node("EqualTo", attribute("name", "string", __CHAR_VARCHAR_TYPE_STRING="char(5)"), literal("a", "string")),
-    "a collated column": node("EqualTo", attribute("name", "string collate UTF8_LCASE"), literal("a", "string collate UTF8_LCASE")),
+    "a collated column": node(
+        "EqualTo", attribute("name", "string collate UTF8_LCASE"), literal("a", "string collate UTF8_LCASE")
+    ),
     "a collated literal": node("EqualTo", attribute("name", "string"), literal("a", "string collate UTF8_LCASE")),
     "two types": node("EqualTo", attribute("id", "long"), literal("5", "integer")),
     "a type that is not known": node("EqualTo", attribute("id", "long"), literal("5", "interval day")),
     "text that is no text": node("EqualTo", attribute("name", "string"), literal({"hex": "ff"}, "string")),
-    "a value that was not understood": node("EqualTo", attribute("id", "long"), literal({"unsupported": "java.lang.Object"}, "long")),
-    "an instant that Python cannot hold": node("EqualTo", attribute("at", "timestamp"), literal(str(2**62), "timestamp")),
+    "a value that was not understood": node(
+        "EqualTo", attribute("id", "long"), literal({"unsupported": "java.lang.Object"}, "long")
+    ),
+    "an instant that Python cannot hold": node(
+        "EqualTo", attribute("at", "timestamp"), literal(str(2**62), "timestamp")
+    ),
     "an empty list": node("InSet", attribute("id", "long"), values=[]),
     "a list with a column in it": node("In", attribute("id", "long"), attribute("id", "long")),
     "a pattern that is a column": node("Like", attribute("name", "string"), attribute("name", "string"), escape="\\"),
     "a pattern that Spark raises on": node("Like", attribute("name", "string"), literal("a\\b", "string"), escape="\\"),
     "a cast in another zone": node(
-        "EqualTo", node("Cast", attribute("at", "timestamp"), type="date", evalMode="ANSI", zone="Asia/Tokyo"), literal("1", "date")
+        "EqualTo",
+        node("Cast", attribute("at", "timestamp"), type="date", evalMode="ANSI", zone="Asia/Tokyo"),
+        literal("1", "date"),
     ),
     "a cast to an instant in another zone": node(
         "EqualTo",
@@ -243,7 +285,9 @@ def test_an_opaque_part_leaves_the_rest_and_says_why():
 
     predicate = decode(node("Or", node("Not", collated), on_id("EqualTo", "5")), SCHEMA, UTC_ANSI)
 
-    assert predicate == Or((Not(Opaque("EqualTo(name, a)", Reason.COLLATION)), Compare("=", ID, Literal(5, pa.int64()))))
+    assert predicate == Or(
+        (Not(Opaque("EqualTo(name, a)", Reason.COLLATION)), Compare("=", ID, Literal(5, pa.int64())))
+    )
     assert decode(STRANGE["a cast in another zone"], SCHEMA, UTC_ANSI).reason == Reason.SESSION_SEMANTICS
     assert decode(STRANGE["two types"], SCHEMA, UTC_ANSI).reason == Reason.TYPE_MISMATCH
 
@@ -253,12 +297,17 @@ def test_fields_are_found_by_name_when_spark_leaves_some_out():
     inner = node("GetStructField", attribute("st", pruned), type=STRUCT["fields"][1]["type"], ordinal=0)
     tree = node("EqualTo", node("GetStructField", inner, type="string", ordinal=0), literal("a", "string"))
 
-    assert decode(tree, SCHEMA, UTC_ANSI) == Compare("=", Column(("st", "y", "z"), pa.string()), Literal("a", pa.string()))
+    assert decode(tree, SCHEMA, UTC_ANSI) == Compare(
+        "=", Column(("st", "y", "z"), pa.string()), Literal("a", pa.string())
+    )
 
 
 def test_a_special_field_of_a_struct_is_opaque():
     field = {"name": "x", "type": "string", "nullable": True, "metadata": {"__CHAR_VARCHAR_TYPE_STRING": "varchar(3)"}}
-    tree = node("IsNull", node("GetStructField", attribute("st", {"type": "struct", "fields": [field]}), type="string", ordinal=0))
+    tree = node(
+        "IsNull",
+        node("GetStructField", attribute("st", {"type": "struct", "fields": [field]}), type="string", ordinal=0),
+    )
 
     assert isinstance(decode(tree, SCHEMA, UTC_ANSI), Opaque)
 
@@ -266,7 +315,9 @@ def test_a_special_field_of_a_struct_is_opaque():
 def test_columns_are_known_by_their_physical_names():
     renamed = replace(SCHEMA, fields=(replace(SCHEMA.fields[0], name="number"), *SCHEMA.fields[1:]))
 
-    assert decode(on_id("EqualTo", "5"), renamed, UTC_ANSI) == Compare("=", Column(("number",), pa.int64()), Literal(5, pa.int64()))
+    assert decode(on_id("EqualTo", "5"), renamed, UTC_ANSI) == Compare(
+        "=", Column(("number",), pa.int64()), Literal(5, pa.int64())
+    )
 
 
 def test_columns_may_be_given_names():
@@ -278,7 +329,11 @@ def test_columns_may_be_given_names():
 
 def test_casts_of_literals_are_done_at_once_unless_spark_would_raise():
     def compared(text):
-        return node("EqualTo", attribute("id", "long"), node("Cast", literal(text, "string"), type="long", evalMode="ANSI", zone=""))
+        return node(
+            "EqualTo",
+            attribute("id", "long"),
+            node("Cast", literal(text, "string"), type="long", evalMode="ANSI", zone=""),
+        )
 
     assert decode(compared("5"), SCHEMA, UTC_ANSI) == Compare("=", ID, Literal(5, pa.int64()))
     assert decode(compared("five"), SCHEMA, UTC_ANSI).right == Cast(Literal("five", pa.string()), pa.int64(), "ansi")

@@ -13,7 +13,23 @@ from fuse_index.errors import OpaqueError, WhereError
 from fuse_index.expressions.evaluate import evaluate
 from fuse_index.expressions.to_sql import sql
 from fuse_index.plugin import Function
-from fuse_index.predicate import And, Call, Cast, Column, Compare, Context, In, IsNull, JsonPath, Like, Literal, Not, Opaque, Or, StartsWith
+from fuse_index.predicate import (
+    And,
+    Call,
+    Cast,
+    Column,
+    Compare,
+    Context,
+    In,
+    IsNull,
+    JsonPath,
+    Like,
+    Literal,
+    Not,
+    Opaque,
+    Or,
+    StartsWith,
+)
 from fuse_index.reasons import Reason
 from fuse_index.sql.ddl import parse_schema
 from fuse_index.sql.parser import parse, parse_term
@@ -21,8 +37,10 @@ from fuse_storage import Schema
 from tests.acme.acme_functions import fuse_index_functions
 
 DDL = """
-    id BIGINT, n INT, tiny TINYINT, f FLOAT, d DOUBLE, price DECIMAL(10,2), ok BOOLEAN, name STRING, Body STRING, day DATE, at TIMESTAMP,
-    clock TIMESTAMP_NTZ, raw BINARY, tags ARRAY<STRING>, `odd ``name.x` INT, order INT, end_ INT, address STRUCT<city: STRING,
+    id BIGINT, n INT, tiny TINYINT, f FLOAT, d DOUBLE, price DECIMAL(10,2), ok BOOLEAN, name STRING, Body STRING, day
+    DATE, at TIMESTAMP,
+    clock TIMESTAMP_NTZ, raw BINARY, tags ARRAY<STRING>, `odd ``name.x` INT, order INT, end_ INT, address STRUCT<city:
+    STRING,
     geo: STRUCT<lat: DOUBLE>>
 """
 SCHEMA = Schema.create(parse_schema(DDL))
@@ -128,7 +146,10 @@ def test_everything_that_was_read_can_be_shown_and_read_again(golden):
         ("LCASE(name) = 'a'", Compare("=", Call("lower", (NAME,), pa.string()), Literal("a", pa.string()))),
         ("isnan(d)", on("d", "<=>", math.nan)),
         ("ADDRESS.City = 'x'", Compare("=", Column(("address", "city"), pa.string()), Literal("x", pa.string()))),
-        ("address.geo.lat > 1", Compare(">", Column(("address", "geo", "lat"), pa.float64()), Literal(1.0, pa.float64()))),
+        (
+            "address.geo.lat > 1",
+            Compare(">", Column(("address", "geo", "lat"), pa.float64()), Literal(1.0, pa.float64())),
+        ),
         ("Match(body, 'a b')", Call("match", (Column(("Body",), pa.string()), Literal("a b", pa.string())))),
         (
             "get_json_object(name, '$.a') = 'x'",
@@ -264,12 +285,15 @@ def test_terms_are_read_for_index_definitions():
 
 def test_a_schema_is_read_from_ddl():
     schema = parse_schema(
-        "a BIGINT NOT NULL COMMENT 'it''s', `b c` struct<x: int, y: array<decimal(10, 2)>>, m MAP<STRING, DATE>, t timestamp_ntz"
+        "a BIGINT NOT NULL COMMENT 'it''s', `b c` struct<x: int, y: array<decimal(10, 2)>>, m "
+        "MAP<STRING, DATE>, t timestamp_ntz"
     )
 
     assert schema.field("a") == pa.field("a", pa.int64(), nullable=False)
     assert schema.field("a").metadata == {b"comment": b"it's"}
-    assert schema.field("b c").type == pa.struct([("x", pa.int32()), ("y", pa.list_(pa.field("element", pa.decimal128(10, 2))))])
+    assert schema.field("b c").type == pa.struct(
+        [("x", pa.int32()), ("y", pa.list_(pa.field("element", pa.decimal128(10, 2))))]
+    )
     assert schema.field("m").type == pa.map_(pa.string(), pa.date32())
     assert schema.field("t").type == pa.timestamp("us")
 

@@ -22,17 +22,73 @@ SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("at", pa.timesta
 ROWS = pa.Table.from_pylist([{"id": n, "name": f"n{n}", "at": n} for n in range(10)], SCHEMA)
 
 PROMISED = [
-    "AlreadyExists", "BuildError", "CommitUnknown", "Conflict", "Context", "Corrupt", "DefinitionError", "Expired", "Explanation",
-    "FormatError", "FuseIndexError", "Host", "IndexFault", "InputError", "InvalidArgument", "NotFound", "OpaqueError",
-    "PluginWarning", "ReadOnly", "Scan", "SchemaError", "Snapshot", "StorageError", "Table", "Unsupported", "Verification",
-    "WhereError", "create_table", "open_table", "recover_table",
-]  # fmt: skip
+    "AlreadyExists",
+    "BuildError",
+    "CommitUnknown",
+    "Conflict",
+    "Context",
+    "Corrupt",
+    "DefinitionError",
+    "Expired",
+    "Explanation",
+    "FormatError",
+    "FuseIndexError",
+    "Host",
+    "IndexFault",
+    "InputError",
+    "InvalidArgument",
+    "NotFound",
+    "OpaqueError",
+    "PluginWarning",
+    "ReadOnly",
+    "Scan",
+    "SchemaError",
+    "Snapshot",
+    "StorageError",
+    "Table",
+    "Unsupported",
+    "Verification",
+    "WhereError",
+    "create_table",
+    "open_table",
+    "recover_table",
+]
 METHODS = [
-    "add_column", "append", "blocks", "branch", "change_type", "clone", "compact", "create_index", "delete", "diff", "drop_branch",
-    "drop_column", "drop_index", "explain", "fast_forward", "history", "indexes", "inspect_index", "merge", "move_column",
-    "overwrite", "rebuild_index", "refresh", "refresh_index", "refs", "rename_column", "restore", "scan", "segments", "tag",
-    "untag", "update", "vacuum", "verify_index",
-]  # fmt: skip
+    "add_column",
+    "append",
+    "blocks",
+    "branch",
+    "change_type",
+    "clone",
+    "compact",
+    "create_index",
+    "delete",
+    "diff",
+    "drop_branch",
+    "drop_column",
+    "drop_index",
+    "explain",
+    "fast_forward",
+    "history",
+    "indexes",
+    "inspect_index",
+    "merge",
+    "move_column",
+    "overwrite",
+    "rebuild_index",
+    "refresh",
+    "refresh_index",
+    "refs",
+    "rename_column",
+    "restore",
+    "scan",
+    "segments",
+    "tag",
+    "untag",
+    "update",
+    "vacuum",
+    "verify_index",
+]
 
 
 def place() -> str:
@@ -48,7 +104,8 @@ def rows_of(table: fuse.Table) -> list[dict]:
     return sorted(table.scan().to_arrow().to_pylist(), key=lambda row: row["id"])
 
 
-# --- what is promised -------------------------------------------------------------------------------------------------------
+# --- what is promised
+# -------------------------------------------------------------------------------------------------------
 
 
 def test_the_names_are_those_that_are_promised():
@@ -58,7 +115,10 @@ def test_the_names_are_those_that_are_promised():
 
 
 def test_importing_it_imports_neither_spark_nor_a_parser_nor_a_search_engine():
-    program = "import fuse_index.plugin, sys; print([n for n in ('pyspark', 'sqlglot', 'tantivy', 'pandas') if n in sys.modules])"
+    program = (
+        "import fuse_index.plugin, sys; print([n for n in ('pyspark', 'sqlglot', 'tantivy', "
+        "'pandas') if n in sys.modules])"
+    )
 
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
@@ -66,7 +126,10 @@ def test_importing_it_imports_neither_spark_nor_a_parser_nor_a_search_engine():
 
 
 def test_discovering_plugins_imports_no_spark_either():
-    program = "import sys, fuse_index; fuse_index.Host.discover(); print([n for n in ('pyspark', 'sqlglot') if n in sys.modules])"
+    program = (
+        "import sys, fuse_index; fuse_index.Host.discover(); print([n for n in ('pyspark', "
+        "'sqlglot') if n in sys.modules])"
+    )
 
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
@@ -80,7 +143,8 @@ def test_every_error_is_of_one_of_two_families():
     assert [error for error in errors if not issubclass(error, fuse.FuseIndexError | fuse.StorageError)] == []
 
 
-# --- schemas ----------------------------------------------------------------------------------------------------------------
+# --- schemas
+# ----------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("schema", [SCHEMA, "id BIGINT, name STRING, at TIMESTAMP"])
@@ -94,9 +158,12 @@ def test_a_table_is_created_with_a_schema_or_with_ddl(schema):
 
 def test_a_schema_of_spark_is_taken_too():
     types = pytest.importorskip("pyspark.sql.types")
-    of_spark = types.StructType([
-        types.StructField("id", types.LongType(), False), types.StructField("tags", types.ArrayType(types.StringType())),
-    ])  # fmt: skip
+    of_spark = types.StructType(
+        [
+            types.StructField("id", types.LongType(), False),
+            types.StructField("tags", types.ArrayType(types.StringType())),
+        ]
+    )
 
     table = fuse.create_table(place(), of_spark)
 
@@ -124,7 +191,8 @@ def test_what_is_no_table_is_not_opened(tmp_path):
         fuse.open_table(str(tmp_path))
 
 
-# --- rows in ----------------------------------------------------------------------------------------------------------------
+# --- rows in
+# ----------------------------------------------------------------------------------------------------------------
 
 
 def parquet(folder: Path, *parts: pa.Table) -> list[Path]:
@@ -142,9 +210,17 @@ def test_rows_come_as_arrow_pandas_parquet_dicts_or_anything_that_speaks_arrow(t
             return ROWS.__arrow_c_stream__(requested_schema)
 
     given = [
-        ROWS, ROWS.combine_chunks().to_batches()[0], ROWS.to_reader(), ROWS.to_pandas(), ROWS.to_pylist(), Streams(),
-        paths, [str(path) for path in paths], tmp_path, str(tmp_path),
-    ]  # fmt: skip
+        ROWS,
+        ROWS.combine_chunks().to_batches()[0],
+        ROWS.to_reader(),
+        ROWS.to_pandas(),
+        ROWS.to_pylist(),
+        Streams(),
+        paths,
+        [str(path) for path in paths],
+        tmp_path,
+        str(tmp_path),
+    ]
     for data in given:
         table = fuse.create_table(place(), SCHEMA)
 
@@ -162,11 +238,17 @@ def test_columns_are_matched_by_name(table):
 
 
 def test_pandas_columns_take_the_types_of_the_table(table):
-    frame = pd.DataFrame({"id": [1.0, np.nan], "name": [None, "b"], "at": pd.to_datetime(["2024-01-01", None], utc=True)}, index=[7, 8])
+    frame = pd.DataFrame(
+        {"id": [1.0, np.nan], "name": [None, "b"], "at": pd.to_datetime(["2024-01-01", None], utc=True)}, index=[7, 8]
+    )
 
     table.append(frame)
 
-    assert table.scan().to_arrow().to_pydict() == {"id": [1, None], "name": [None, "b"], "at": [datetime(2024, 1, 1, tzinfo=UTC), None]}
+    assert table.scan().to_arrow().to_pydict() == {
+        "id": [1, None],
+        "name": [None, "b"],
+        "at": [datetime(2024, 1, 1, tzinfo=UTC), None],
+    }
 
 
 @pytest.mark.parametrize(
@@ -251,7 +333,8 @@ def test_an_application_writes_each_version_once(table):
     assert table.scan().count() == 10
 
 
-# --- rows out ---------------------------------------------------------------------------------------------------------------
+# --- rows out
+# ---------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -265,7 +348,11 @@ def test_a_scan_gives_rows_in_several_forms(filled):
     scan = filled.scan("id >= 3 AND id < 6", columns=["name"])
 
     assert scan.to_arrow().to_pydict() == {"name": ["n3", "n4", "n5"]}
-    assert [row for batch in scan.to_batches() for row in batch.to_pylist()] == [{"name": "n3"}, {"name": "n4"}, {"name": "n5"}]
+    assert [row for batch in scan.to_batches() for row in batch.to_pylist()] == [
+        {"name": "n3"},
+        {"name": "n4"},
+        {"name": "n5"},
+    ]
     assert scan.to_pandas()["name"].tolist() == ["n3", "n4", "n5"]
     assert scan.count() == 3
 
@@ -321,7 +408,8 @@ def test_where_only_spark_knows_the_answer_a_scan_says_so(filled):
         filled.scan("regexp_count(name, 'n') = 1").to_arrow()
 
 
-# --- looking, and older states ----------------------------------------------------------------------------------------------
+# --- looking, and older states
+# ----------------------------------------------------------------------------------------------
 
 
 def test_history_segments_and_blocks_are_tables(filled):
@@ -341,7 +429,13 @@ def test_an_older_state_is_read_by_snapshot_tag_or_time(filled):
     filled.stored.tag("before")
     filled.append(ROWS)
 
-    for at in (first.id, "before", first.timestamp, first.timestamp.isoformat(), first.timestamp + timedelta(microseconds=1)):
+    for at in (
+        first.id,
+        "before",
+        first.timestamp,
+        first.timestamp.isoformat(),
+        first.timestamp + timedelta(microseconds=1),
+    ):
         assert fuse.open_table(url, at=at).snapshot.id == first.id
     assert fuse.open_table(url).scan().count() == 20
 
@@ -350,9 +444,12 @@ def test_a_handle_at_an_older_state_changes_nothing(filled):
     old = fuse.open_table(filled.stored.store.url, at=filled.snapshot.id)
 
     for call in (
-        lambda: old.append(ROWS), lambda: old.create_index("x", "bloom", ["id"]), old.refresh_index, lambda: old.rebuild_index("x"),
+        lambda: old.append(ROWS),
+        lambda: old.create_index("x", "bloom", ["id"]),
+        old.refresh_index,
+        lambda: old.rebuild_index("x"),
         lambda: old.drop_index("x"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(fuse.ReadOnly, match="open the table without at= to change it"):
             call()
     assert old.refresh() is old
@@ -376,7 +473,8 @@ def test_a_handle_moves_to_what_it_wrote_even_if_others_wrote_in_between(filled)
     assert filled.scan().count() == 30
 
 
-# --- indexes ----------------------------------------------------------------------------------------------------------------
+# --- indexes
+# ----------------------------------------------------------------------------------------------------------------
 
 
 def test_indexes_are_listed_with_what_they_cover_and_cost(filled):
@@ -386,9 +484,16 @@ def test_indexes_are_listed_with_what_they_cover_and_cost(filled):
     by_name, later = filled.indexes().to_pylist()
 
     expected = {
-        "name": "by_name", "kind": "bloom", "columns": ["name"], "blocks_indexed": 3, "blocks": 3, "rows_indexed": 10, "rows": 10,
-        "version": 1, "problem": None,
-    }  # fmt: skip
+        "name": "by_name",
+        "kind": "bloom",
+        "columns": ["name"],
+        "blocks_indexed": 3,
+        "blocks": 3,
+        "rows_indexed": 10,
+        "rows": 10,
+        "version": 1,
+        "problem": None,
+    }
     assert {name: by_name[name] for name in expected} == expected
     assert json.loads(by_name["options"])["fpp"] == 0.05
     assert by_name["payload_bytes"] > 0
@@ -441,22 +546,50 @@ def test_a_table_shows_where_it_is(filled):
     assert repr(filled).startswith("Table('memory://front-")
 
 
-# --- arguments of types that nothing takes ----------------------------------------------------------------------------------
+# --- arguments of types that nothing takes
+# ----------------------------------------------------------------------------------
 
 STRANGE = [3, 2.5, True, "nonsense", b"x", [3], ["nonsense"], [], {}, {"x": 1}, object()]
 ARGUMENTS: dict = {
-    "add_column": ("n", "int"), "append": (ROWS,), "aggregate": (["name"], ["count(*)"]), "branch": ("b",), "change_type": ("at", "string"),
-    "changes": ("first",), "clone": ("memory://none",), "cluster_by": (["name"],), "create_index": ("j", "bloom", ["name"]),
-    "delete": ("id = -1",), "diff": ("first",), "drop_branch": ("b",), "drop_column": ("name",), "drop_index": ("i",),
-    "fast_forward": ("b",), "inspect_index": ("i",), "key_by": (["id"],), "merge": ([{"id": 1}], ["id"]), "move_column": ("id",),
-    "overwrite": (ROWS,), "rebuild_index": ("i",), "rename_column": ("name", "name"),
-    "restore": ("first",), "search": ("name", "n1"), "tag": ("t",), "untag": ("t",),
-    "update": ("id = -1", {"name": "'x'"}), "verify_index": ("i",), "index_tasks": ("i",), "deleting": ("id = -1",),
-    "updating": ("id = -1", {"name": "'x'"}), "overwriting": ("id = -1",), "merging": ([{"id": 1}], ["id"]),
-}  # fmt: skip
+    "add_column": ("n", "int"),
+    "append": (ROWS,),
+    "aggregate": (["name"], ["count(*)"]),
+    "branch": ("b",),
+    "change_type": ("at", "string"),
+    "changes": ("first",),
+    "clone": ("memory://none",),
+    "cluster_by": (["name"],),
+    "create_index": ("j", "bloom", ["name"]),
+    "delete": ("id = -1",),
+    "diff": ("first",),
+    "drop_branch": ("b",),
+    "drop_column": ("name",),
+    "drop_index": ("i",),
+    "fast_forward": ("b",),
+    "inspect_index": ("i",),
+    "key_by": (["id"],),
+    "merge": ([{"id": 1}], ["id"]),
+    "move_column": ("id",),
+    "overwrite": (ROWS,),
+    "rebuild_index": ("i",),
+    "rename_column": ("name", "name"),
+    "restore": ("first",),
+    "search": ("name", "n1"),
+    "tag": ("t",),
+    "untag": ("t",),
+    "update": ("id = -1", {"name": "'x'"}),
+    "verify_index": ("i",),
+    "index_tasks": ("i",),
+    "deleting": ("id = -1",),
+    "updating": ("id = -1", {"name": "'x'"}),
+    "overwriting": ("id = -1",),
+    "merging": ([{"id": 1}], ["id"]),
+}
 
 
-@pytest.mark.parametrize("name", [name for name, _ in inspect.getmembers(fuse.Table, inspect.isfunction) if not name.startswith("_")])
+@pytest.mark.parametrize(
+    "name", [name for name, _ in inspect.getmembers(fuse.Table, inspect.isfunction) if not name.startswith("_")]
+)
 def test_whatever_is_handed_over_only_our_own_errors_come_back(name, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)  # a clone may be made wherever a text points
     table = fuse.create_table(place(), SCHEMA)
@@ -476,13 +609,22 @@ def test_whatever_is_handed_over_only_our_own_errors_come_back(name, monkeypatch
     [
         (lambda table: table.vacuum(retention="soon"), "retention='soon' is no duration: say 12h, 7d"),
         (lambda table: table.vacuum(retention=7), "retention=7: give a timedelta or a text"),
-        (lambda table: table.tag("t", expires="soon"), "expires='soon' is neither a duration such as 30d nor a time in ISO form"),
+        (
+            lambda table: table.tag("t", expires="soon"),
+            "expires='soon' is neither a duration such as 30d nor a time in ISO form",
+        ),
         (lambda table: table.changes("t", key=3), r"key=3: give a list of texts such as \['id'\] or None"),
         (lambda table: table.cluster_by([3]), r"columns=\[3\]: give a list of texts"),
         (lambda table: table.statistics("id"), "columns='id': give a list of texts"),
         (lambda table: table.drop_column("name", "keep"), "indexes='keep': give 'refuse' or 'drop'"),
-        (lambda table: table.append(ROWS, application="me"), "application='me': give a text and a whole number or None"),
-        (lambda table: fuse.recover_table(table.stored.store.url, ["x"]), r"heads=\['x'\]: give a dict of texts or None"),
+        (
+            lambda table: table.append(ROWS, application="me"),
+            "application='me': give a text and a whole number or None",
+        ),
+        (
+            lambda table: fuse.recover_table(table.stored.store.url, ["x"]),
+            r"heads=\['x'\]: give a dict of texts or None",
+        ),
         (lambda table: fuse.open_table(3), "url=3: give the path or URL of a table"),
         (lambda table: fuse.create_table(place(), SCHEMA, cluster_by="id"), "cluster_by='id': give a list of texts"),
     ],
@@ -493,6 +635,9 @@ def test_what_is_asked_for_instead_is_said(table, work, said):
 
 
 def test_spans_of_time_may_be_text(table):
-    assert table.vacuum(retention="2h", dry_run=True).files == table.vacuum(retention=timedelta(hours=2), dry_run=True).files
+    assert (
+        table.vacuum(retention="2h", dry_run=True).files
+        == table.vacuum(retention=timedelta(hours=2), dry_run=True).files
+    )
     assert table.tag("soon", "30d").expires - table.tag("late", timedelta(days=30)).expires < timedelta(minutes=1)
     assert table.tag("then", "2100-01-31T12:00:00Z").expires == datetime(2100, 1, 31, 12, tzinfo=UTC)

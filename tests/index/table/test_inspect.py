@@ -11,7 +11,10 @@ import fuse_index as fuse
 from fuse_index.table.inspect import VIEWS
 from fuse_storage import Metered, metered, shared
 
-SCHEMA = "id BIGINT NOT NULL, name STRING, at STRUCT<x: DOUBLE, deep: STRUCT<y: DATE>>, tags ARRAY<INT>, raw BINARY, price DECIMAL(9,2)"
+SCHEMA = (
+    "id BIGINT NOT NULL, name STRING, at STRUCT<x: DOUBLE, deep: STRUCT<y: DATE>>, tags ARRAY<INT>, raw "
+    "BINARY, price DECIMAL(9,2)"
+)
 
 
 def row(id: int, name: str | None = "n", x: float | None = 1.0) -> dict:
@@ -62,8 +65,9 @@ def test_segments_and_blocks_tell_where_they_are_from(table):
         {"rows": 1, "level": 0, "schema": 0, "added_by": 4, "indexes": ["by_name"]},
     ]
     assert table.segments().select(["rows", "blocks", "added_by"]).to_pylist() == [
-        {"rows": 8, "blocks": 2, "added_by": 2}, {"rows": 1, "blocks": 1, "added_by": 4},
-    ]  # fmt: skip
+        {"rows": 8, "blocks": 2, "added_by": 2},
+        {"rows": 1, "blocks": 1, "added_by": 4},
+    ]
     table.compact()
     assert table.blocks().column("added_by").to_pylist() == [2, 2, 4]
     assert table.segments().column("added_by").to_pylist() == [4]
@@ -77,7 +81,12 @@ def test_columns_tell_what_is_known_over_all_blocks(table):
     found = {one["name"]: one for one in table.columns().to_pylist()}
 
     assert list(found) == ["id", "called", "at", "at.x", "at.deep", "at.deep.y", "tags", "raw", "price", "country"]
-    assert (found["id"]["min"], found["id"]["max"], found["id"]["nullable"], found["id"]["nulls"]) == ("0", "100", False, 0)
+    assert (found["id"]["min"], found["id"]["max"], found["id"]["nullable"], found["id"]["nulls"]) == (
+        "0",
+        "100",
+        False,
+        0,
+    )
     assert (found["called"]["stored_as"], found["called"]["nulls"], found["called"]["min"]) == ("name", 1, "n1")
     assert (found["called"]["max"], found["called"]["bounds_exact"]) == ("x" * 31 + "y", False)
     assert (found["at.x"]["nulls"], found["at.x"]["nans"], found["at.x"]["max"]) == (1, 1, "nan")

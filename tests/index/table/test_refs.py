@@ -62,11 +62,17 @@ def test_a_table_attached_to_be_read_is_not_changed_by_mistake(table):
 
     assert ids(attached.refresh(), "name = 'n4'") == [4]
     for change in (
-        lambda: attached.append(rows(5)), lambda: attached.delete("id = 1"), lambda: attached.create_index("x", "bloom", ["name"]),
-        lambda: attached.tag("x"), lambda: attached.branch("x"), lambda: attached.vacuum(), lambda: attached.compact(),
-        lambda: attached.add_column("x", "int"), lambda: attached.restore(attached.snapshot.id),
+        lambda: attached.append(rows(5)),
+        lambda: attached.delete("id = 1"),
+        lambda: attached.create_index("x", "bloom", ["name"]),
+        lambda: attached.tag("x"),
+        lambda: attached.branch("x"),
+        lambda: attached.vacuum(),
+        lambda: attached.compact(),
+        lambda: attached.add_column("x", "int"),
+        lambda: attached.restore(attached.snapshot.id),
         lambda: attached.drop_branch("side"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(fuse.ReadOnly, match="was opened to be read only"):
             change()
 

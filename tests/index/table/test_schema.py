@@ -17,7 +17,9 @@ def rows(*ids: int, **more: list) -> pa.Table:
 
 def found(table: fuse.Table, where: str) -> list[int]:
     """The ids of the rows, the same with indexes and without."""
-    with_indexes, without = (table.scan(where, columns=[table.schema.names[0]], indexes=use).to_arrow() for use in (True, False))
+    with_indexes, without = (
+        table.scan(where, columns=[table.schema.names[0]], indexes=use).to_arrow() for use in (True, False)
+    )
     assert with_indexes.equals(without)
     return with_indexes.column(0).to_pylist()
 
@@ -50,7 +52,15 @@ def test_an_index_survives_renames_and_follows_new_rows(table):
     table.create_index("by_a", "bloom", ["s.a"])
     table.rename_column("name", "called")
     table.rename_column("s.a", "b")
-    table.append(pa.table({"id": pa.array([5], pa.int32()), "called": ["N5"], "s": pa.array([{"b": 5}], pa.struct([("b", pa.int32())]))}))
+    table.append(
+        pa.table(
+            {
+                "id": pa.array([5], pa.int32()),
+                "called": ["N5"],
+                "s": pa.array([{"b": 5}], pa.struct([("b", pa.int32())])),
+            }
+        )
+    )
 
     assert found(table, "lower(called) = 'n5'") == [5]
     assert found(table, "lower(called) = 'n3'") == [3]
@@ -68,7 +78,9 @@ def test_a_column_with_an_index_is_dropped_only_with_it(table):
     table.create_index("by_a", "bloom", ["s.a"])
     then = table.snapshot.id
 
-    with pytest.raises(fuse.DefinitionError, match="column 's' has index 'by_a' on it: drop it first, or say indexes='drop'"):
+    with pytest.raises(
+        fuse.DefinitionError, match="column 's' has index 'by_a' on it: drop it first, or say indexes='drop'"
+    ):
         table.drop_column("s")
     table.drop_column("s", indexes="drop")
     assert table.schema.names == ["id", "name"]

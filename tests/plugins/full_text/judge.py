@@ -58,7 +58,9 @@ class Judge:
             case Phrase(terms):
                 return made.phrase_query(self.schema, "text", list(terms))
             case Prefix(start):
-                return made.regex_query(self.schema, "text", reduce(lambda so_far, c: so_far + escaped(c), start, "") + "(.|\n)*")
+                return made.regex_query(
+                    self.schema, "text", reduce(lambda so_far, c: so_far + escaped(c), start, "") + "(.|\n)*"
+                )
             case Fuzzy(term, distance):
                 return made.fuzzy_term_query(self.schema, "text", term, distance=distance, transposition_cost_one=True)
             case Span(low, high, with_low, with_high):

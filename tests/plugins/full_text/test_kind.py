@@ -17,10 +17,30 @@ from fuse_plugins.full_text.syntax import QueryError
 from tests.plugins.full_text.judge import Judge
 
 BODY = Column(("c",), pa.string())
-TEXTS = ("", "late", "Late refund", "refund, late", "the refund was late; late refund!", "ünï İ 東京", "x" * 39, "x" * 40)
+TEXTS = (
+    "",
+    "late",
+    "Late refund",
+    "refund, late",
+    "the refund was late; late refund!",
+    "ünï İ 東京",
+    "x" * 39,
+    "x" * 40,
+)
 QUERIES = (
-    "late", "late refund", "+late -refund", '"late refund"', "re*", "lat~1", "NOT late", "nowhere", "ünï", "x" * 39, "[a TO m]", "-nowhere",
-)  # fmt: skip
+    "late",
+    "late refund",
+    "+late -refund",
+    '"late refund"',
+    "re*",
+    "lat~1",
+    "NOT late",
+    "nowhere",
+    "ünï",
+    "x" * 39,
+    "[a TO m]",
+    "-nowhere",
+)
 
 
 def call(query, options=None):
@@ -56,7 +76,9 @@ class TestFullTextWithoutPositions(TestFullText):
 
 def test_rows_are_named_and_only_their_zones_are_read(tmp_path):
     rows = [f"line {i} is {'rare' if i in (7, 950) else 'common'}" for i in range(1000)]
-    table = fuse.create_table(str(tmp_path / "t"), "body STRING, n BIGINT", properties={"block_rows": 500, "zone_rows": 100})
+    table = fuse.create_table(
+        str(tmp_path / "t"), "body STRING, n BIGINT", properties={"block_rows": 500, "zone_rows": 100}
+    )
     table.append(pa.table({"body": rows, "n": range(1000)}))
     table.create_index("words", "full_text", ["body"])
 
@@ -92,7 +114,11 @@ def test_several_columns_in_one_index(tmp_path):
 @pytest.mark.parametrize(
     ("query", "options", "reason"),
     [
-        ("late", "tokenizer=en_stem", "match() is with tokenizer=en_stem stop_words='', and this index with tokenizer=default"),
+        (
+            "late",
+            "tokenizer=en_stem",
+            "match() is with tokenizer=en_stem stop_words='', and this index with tokenizer=default",
+        ),
         ("late", "stop_words=the", "stop_words='the'"),
     ],
 )
@@ -105,7 +131,9 @@ def test_an_index_with_another_tokenizer_says_so(query, options, reason):
 
 
 def test_phrases_are_not_ranked_without_positions():
-    refused = FullText().compile_ranking(call('"late refund"'), TestFullText.inputs, FullTextOptions(positions=False), Context())
+    refused = FullText().compile_ranking(
+        call('"late refund"'), TestFullText.inputs, FullTextOptions(positions=False), Context()
+    )
 
     assert "this index keeps none" in refused.detail
 

@@ -1,4 +1,6 @@
-"""``match`` finds the rows that tantivy finds on the same text, and scores them as it does: in memory, and from an index's bytes."""
+"""``match`` finds the rows that tantivy finds on the same text, and scores them as it does: in memory, and from an
+index's bytes.
+"""
 
 import numpy as np
 import pyarrow as pa
@@ -17,16 +19,49 @@ from tests.plugins.full_text.judge import Judge, analyser
 
 TOKENIZERS = ["default", "raw", "whitespace", "en_stem", "de_stem", "ngram(2,3)"]
 WORDS = [
-    "late", "Late", "LATE", "refund", "refunds", "refunded", "the", "a", "x1", "42", "İstanbul", "istanbul", "ΣΑΣ", "σας", "Straße",
-    "STRASSE", "東京", "ünï", "K", "k", "ﬀ", "é", "e\u0301", "😀", "b\x0bc", "l" * 39, "l" * 40, "L" * 41, "é" * 20, "ab", "abc", "ba",
-]  # fmt: skip
+    "late",
+    "Late",
+    "LATE",
+    "refund",
+    "refunds",
+    "refunded",
+    "the",
+    "a",
+    "x1",
+    "42",
+    "İstanbul",
+    "istanbul",
+    "ΣΑΣ",
+    "σας",
+    "Straße",
+    "STRASSE",
+    "東京",
+    "ünï",
+    "K",
+    "k",
+    "ﬀ",
+    "é",
+    "e\u0301",
+    "😀",
+    "b\x0bc",
+    "l" * 39,
+    "l" * 40,
+    "L" * 41,
+    "é" * 20,
+    "ab",
+    "abc",
+    "ba",
+]
 GAPS = [" ", "  ", ",", "-", "_", ". ", "\n", "\t", "\x0b", "\u00a0", "\u3000", "'", ""]
 
 texts = st.lists(
     st.none()
-    | st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(GAPS)), max_size=8).map(lambda parts: "".join(map("".join, parts))),
-    min_size=1, max_size=12,
-)  # fmt: skip
+    | st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(GAPS)), max_size=8).map(
+        lambda parts: "".join(map("".join, parts))
+    ),
+    min_size=1,
+    max_size=12,
+)
 words = st.sampled_from([word for word in WORDS if "\x0b" not in word])
 leaves = words | st.lists(words, min_size=1, max_size=3).map(lambda some: f'"{" ".join(some)}"')
 queries = st.recursive(
@@ -35,7 +70,9 @@ queries = st.recursive(
         st.lists(st.tuples(st.sampled_from(["", "", "+", "-"]), inner), min_size=1, max_size=3).map(
             lambda some: "(" + " ".join(sign + part for sign, part in some) + ")"
         ),
-        st.tuples(inner, st.sampled_from([" AND ", " OR ", " AND NOT "]), inner).map(lambda some: "(" + "".join(some) + ")"),
+        st.tuples(inner, st.sampled_from([" AND ", " OR ", " AND NOT "]), inner).map(
+            lambda some: "(" + "".join(some) + ")"
+        ),
     ),
     max_leaves=5,
 )
@@ -126,7 +163,10 @@ def test_a_range_is_of_terms_by_their_bytes():
 
 
 def test_a_long_index_is_cut_and_read_piece_by_piece():
-    rows = [f"line {i} of {i % 7} by user{i * 7919 % 100_003:06d} says {'rare' if i == 4_321 else 'often'}" for i in range(20_000)]
+    rows = [
+        f"line {i} of {i % 7} by user{i * 7919 % 100_003:06d} says {'rare' if i == 4_321 else 'often'}"
+        for i in range(20_000)
+    ]
     index = stored(rows, Analyzer())
     assert len(index.summary["sizes"]) > 3
 
@@ -156,4 +196,7 @@ def test_without_positions_a_phrase_is_known_in_part():
 
     assert truth.may.tolist() == [True, True, False, False]
     assert truth.does.tolist() == [False] * 4
-    assert judge(read('NOT "late refund"', Options()), stored(rows, Analyzer(), positions=False)).may.tolist() == [True] * 4
+    assert (
+        judge(read('NOT "late refund"', Options()), stored(rows, Analyzer(), positions=False)).may.tolist()
+        == [True] * 4
+    )

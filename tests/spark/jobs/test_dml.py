@@ -1,4 +1,6 @@
-"""Rows changed by all executors are changed as by one process: a clone of the table is changed locally, and compared."""
+"""Rows changed by all executors are changed as by one process: a clone of the table is changed locally, and
+compared.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +21,9 @@ BLOCKS, ROWS = 12, 50
 
 @pytest.fixture
 def table(tmp_path: Path) -> fuse.Table:
-    made = fuse.create_table(str(tmp_path / "t"), "id BIGINT, kind STRING, at TIMESTAMP", properties={"block_rows": ROWS}, key=["id"])
+    made = fuse.create_table(
+        str(tmp_path / "t"), "id BIGINT, kind STRING, at TIMESTAMP", properties={"block_rows": ROWS}, key=["id"]
+    )
     made.create_index("by_kind", "bloom", ["kind"])
     ids = range(BLOCKS * ROWS)
     at = pa.array([id * 3_600_000_000 for id in ids], pa.timestamp("us", "UTC"))
@@ -43,13 +47,23 @@ def flagged(spark: SparkSession) -> DataFrame:
     return source(spark).selectExpr("*", "id % 3 = 0 AS gone")
 
 
-CLAUSES = {"delete": "source.gone", "update": "target.kind <> 'k3'"}, {"insert": "NOT source.gone"}, {"delete": "target.id < 70"}
+CLAUSES = (
+    {"delete": "source.gone", "update": "target.kind <> 'k3'"},
+    {"insert": "NOT source.gone"},
+    {"delete": "target.id < 70"},
+)
 WHERE, INSIDE = "kind <> 'k3' AND id > 300", "id BETWEEN 590 AND 599"
 SET: dict[str, Any] = {"kind": "upper(kind)", "id": lambda found: found["id"]}
 CHANGES: dict[str, tuple[Callable[[SparkSession, str], None], Callable[[SparkSession, fuse.Table], Any]]] = {
     "delete": (lambda spark, url: fuse_spark.delete(spark, url, WHERE), lambda spark, table: table.delete(WHERE)),
-    "delete all": (lambda spark, url: fuse_spark.delete(spark, url, "id >= 0"), lambda spark, table: table.delete("id >= 0")),
-    "update": (lambda spark, url: fuse_spark.update(spark, url, WHERE, SET), lambda spark, table: table.update(WHERE, SET)),
+    "delete all": (
+        lambda spark, url: fuse_spark.delete(spark, url, "id >= 0"),
+        lambda spark, table: table.delete("id >= 0"),
+    ),
+    "update": (
+        lambda spark, url: fuse_spark.update(spark, url, WHERE, SET),
+        lambda spark, table: table.update(WHERE, SET),
+    ),
     "merge": (
         lambda spark, url: fuse_spark.merge(spark, url, source(spark), ["id"]),
         lambda spark, table: table.merge(source(spark).toArrow(), ["id"]),
@@ -70,7 +84,9 @@ CHANGES: dict[str, tuple[Callable[[SparkSession, str], None], Callable[[SparkSes
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_executors_change_what_one_process_would(spark: SparkSession, table: fuse.Table, tmp_path: Path, change: str) -> None:
+def test_executors_change_what_one_process_would(
+    spark: SparkSession, table: fuse.Table, tmp_path: Path, change: str
+) -> None:
     copy = table.clone(str(tmp_path / "copy"))
     by_all, by_one = CHANGES[change]
 
@@ -90,7 +106,9 @@ def test_small_blocks_are_joined_by_executors(spark: SparkSession, tmp_path: Pat
     table = fuse.create_table(url, "id BIGINT, kind STRING", properties={"block_rows": ROWS})
     table.create_index("by_kind", "bloom", ["kind"])
     for start in range(0, 200, 10):
-        table.append(pa.table({"id": list(range(start, start + 10)), "kind": [f"k{id % 7}" for id in range(start, start + 10)]}))
+        table.append(
+            pa.table({"id": list(range(start, start + 10)), "kind": [f"k{id % 7}" for id in range(start, start + 10)]})
+        )
     copy = table.clone(str(tmp_path / "copy"))
 
     fuse_spark.compact(spark, url)
@@ -105,7 +123,9 @@ def test_small_blocks_are_joined_by_executors(spark: SparkSession, tmp_path: Pat
     invariants(table.stored)
 
 
-def test_blocks_that_overlap_are_sorted_apart_by_executors(spark: SparkSession, table: fuse.Table, tmp_path: Path) -> None:
+def test_blocks_that_overlap_are_sorted_apart_by_executors(
+    spark: SparkSession, table: fuse.Table, tmp_path: Path
+) -> None:
     table.cluster_by(["kind", "id"])
     copy = table.clone(str(tmp_path / "copy"))
     copy.recluster(depth=1, step_blocks=6)
@@ -145,10 +165,14 @@ def test_what_cannot_be_done_is_refused_by_name_and_changes_nothing(spark: Spark
     with pytest.raises(fuse.NotFound):
         fuse_spark.delete(spark, f"{url}x", "id = 1")
     for wrong in (
-        lambda: fuse_spark.delete(spark, url, 3), lambda: fuse_spark.merge(spark, url, [{"id": 1}], ["id"]),
-        lambda: fuse_spark.merge(spark, url, source(spark), "id"), lambda: fuse_spark.recluster(spark, url, "deep"),
-        lambda: fuse_spark.compact(url, spark), lambda: fuse_spark.read(spark, url, at=3), lambda: fuse_spark.write(3, url),
-    ):  # fmt: skip
+        lambda: fuse_spark.delete(spark, url, 3),
+        lambda: fuse_spark.merge(spark, url, [{"id": 1}], ["id"]),
+        lambda: fuse_spark.merge(spark, url, source(spark), "id"),
+        lambda: fuse_spark.recluster(spark, url, "deep"),
+        lambda: fuse_spark.compact(url, spark),
+        lambda: fuse_spark.read(spark, url, at=3),
+        lambda: fuse_spark.write(3, url),
+    ):
         with pytest.raises(fuse.InputError, match="give a "):
             wrong()
     fuse_spark.delete(spark, url, "id = -1")
@@ -172,6 +196,8 @@ def test_rows_are_overwritten_whatever_columns_are_called(spark: SparkSession, t
     table = fuse.create_table(str(tmp_path / "odd"), "a STRUCT<b: INT>, `a.b` INT, `c``d` STRING")
     table.append([{"a": {"b": 1}, "a.b": 2, "c`d": "old"}])
 
-    fuse_spark.overwrite(spark, str(tmp_path / "odd"), spark.sql("SELECT struct(3 AS b) AS a, 4 AS `a.b`, 'new' AS `c``d`"), "`a.b` > 1")
+    fuse_spark.overwrite(
+        spark, str(tmp_path / "odd"), spark.sql("SELECT struct(3 AS b) AS a, 4 AS `a.b`, 'new' AS `c``d`"), "`a.b` > 1"
+    )
 
     assert table.refresh().scan().to_arrow().to_pylist() == [{"a": {"b": 3}, "a.b": 4, "c`d": "new"}]

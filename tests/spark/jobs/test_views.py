@@ -30,7 +30,9 @@ def test_each_view_holds_what_python_shows(spark: SparkSession, table: Table) ->
         rows = spark.table(f"orders_{name}").toArrow()
         assert rows.column_names == VIEWS[name](table).column_names
         assert len(rows) == len(VIEWS[name](table))
-    found = spark.sql("SELECT b.rows FROM orders_blocks b JOIN orders_statistics s USING (block) WHERE column = 'id' AND max = '19'")
+    found = spark.sql(
+        "SELECT b.rows FROM orders_blocks b JOIN orders_statistics s USING (block) WHERE column = 'id' AND max = '19'"
+    )
     assert [row.rows for row in found.collect()] == [5]
     assert spark.sql("SELECT depth_histogram[0].blocks FROM orders_clustering").first()[0] == 4
     assert spark.sql("SELECT indexes[0] FROM orders_blocks").first()[0] == "by_city"
@@ -39,7 +41,10 @@ def test_each_view_holds_what_python_shows(spark: SparkSession, table: Table) ->
 def test_some_views_of_an_older_state(spark: SparkSession, table: Table) -> None:
     first = table.snapshots().column("snapshot")[-1].as_py()
 
-    assert fuse_spark.introspect(spark, table.stored.store.url, "old", ["blocks", "columns"], at=first) == ["old_blocks", "old_columns"]
+    assert fuse_spark.introspect(spark, table.stored.store.url, "old", ["blocks", "columns"], at=first) == [
+        "old_blocks",
+        "old_columns",
+    ]
     assert (spark.table("old_blocks").count(), spark.table("old_columns").count()) == (0, 4)
     assert not spark.catalog.tableExists("old_segments")
 

@@ -45,7 +45,9 @@ def test_rows_are_kept_together_by_the_cluster_key(session: SparkSession, url: s
 
     assert sorted(table.scan().to_arrow().column("id").to_pylist()) == list(range(10_000))
     assert table.explain("id = 5000").to_dict()["blocks"]["kept"] == 1
-    assert table.explain("id BETWEEN 0 AND 4999").to_dict()["blocks"]["kept"] <= 8  # of 12: ranges, not samples, are exact
+    assert (
+        table.explain("id BETWEEN 0 AND 4999").to_dict()["blocks"]["kept"] <= 8
+    )  # of 12: ranges, not samples, are exact
 
 
 def test_along_a_curve_each_task_sorts_its_rows(session: SparkSession, url: str) -> None:
@@ -112,7 +114,9 @@ def test_no_rows_are_no_commit(session: SparkSession, url: str) -> None:
 
 def test_cluster_keys_may_be_nested_and_oddly_named(session: SparkSession, url: str) -> None:
     point = pa.struct({"x": pa.int64()})
-    create_table(url, pa.schema({"a.b c": pa.int64(), "p": point}), cluster_by=["p.x", "a.b c"], properties={"block_rows": 10})
+    create_table(
+        url, pa.schema({"a.b c": pa.int64(), "p": point}), cluster_by=["p.x", "a.b c"], properties={"block_rows": 10}
+    )
     write.write(session.range(40).selectExpr("id AS `a.b c`", "named_struct('x', 39 - id) AS p"), url)
 
     assert open_table(url).explain("p.x = 3").to_dict()["blocks"]["kept"] == 1
@@ -130,7 +134,9 @@ def unbuilt(session: SparkSession, url: str) -> str:
     """Twenty blocks, in several segments, and an index that knows none of them."""
     table = create_table(url, SCHEMA, properties={"block_rows": 500})
     for start in (0, 5000):
-        table.append(pa.table({"id": range(start, start + 5000), "s": [f"s{number}" for number in range(start, start + 5000)]}))
+        table.append(
+            pa.table({"id": range(start, start + 5000), "s": [f"s{number}" for number in range(start, start + 5000)]})
+        )
     table.create_index("by_s", "bloom", ["s"], build=False)
     return url
 

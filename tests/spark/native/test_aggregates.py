@@ -1,4 +1,6 @@
-"""GROUP BY in plain Spark SQL, answered from an index: the answers are Spark's own, whatever of the table is indexed."""
+"""GROUP BY in plain Spark SQL, answered from an index: the answers are Spark's own, whatever of the table is
+indexed.
+"""
 
 from __future__ import annotations
 
@@ -23,18 +25,46 @@ from fuse_index.spark.native import snapshot_planner as spark_tables
 from fuse_index.spark.session import _sessions
 from fuse_storage import shared
 
-SCHEMA = "city STRING, n INT, big BIGINT, d DOUBLE, f FLOAT, price DECIMAL(10,2), wide DECIMAL(20,4), at TIMESTAMP, flag BOOLEAN"
+SCHEMA = (
+    "city STRING, n INT, big BIGINT, d DOUBLE, f FLOAT, price DECIMAL(10,2), wide DECIMAL(20,4), "
+    "at TIMESTAMP, flag BOOLEAN"
+)
 KEYS = ["city", "date_trunc('day', at)", "d"]
 KEPT = [
-    "count(*)", "count(n)", "sum(n)", "avg(n)", "min(n)", "max(n)", "sum(big)", "avg(big)", "sum(d)", "avg(d)", "min(d)", "max(d)",
-    "avg(f)", "max(f)", "sum(price)", "avg(price)", "min(price)", "sum(wide)", "avg(wide)", "min(city)", "max(at)", "max(flag)",
-]  # fmt: skip
+    "count(*)",
+    "count(n)",
+    "sum(n)",
+    "avg(n)",
+    "min(n)",
+    "max(n)",
+    "sum(big)",
+    "avg(big)",
+    "sum(d)",
+    "avg(d)",
+    "min(d)",
+    "max(d)",
+    "avg(f)",
+    "max(f)",
+    "sum(price)",
+    "avg(price)",
+    "min(price)",
+    "sum(wide)",
+    "avg(wide)",
+    "min(city)",
+    "max(at)",
+    "max(flag)",
+]
 CHOICES: dict[str, list[Any]] = {
-    "city": ["Ber", "Bern", "", "\U0001f600", "a"], "n": [1, -7, 2**31 - 1], "big": [3, 2**40, -(2**40)],
-    "d": [math.nan, 0.0, -0.0, 1.5, -2.25, math.inf], "f": [0.5, -1.25, math.nan], "flag": [True, False],
-    "price": [Decimal("0.01"), Decimal("99999999.99"), Decimal("-1.50")], "wide": [Decimal("1234567890123.4567"), Decimal("-0.0001")],
+    "city": ["Ber", "Bern", "", "\U0001f600", "a"],
+    "n": [1, -7, 2**31 - 1],
+    "big": [3, 2**40, -(2**40)],
+    "d": [math.nan, 0.0, -0.0, 1.5, -2.25, math.inf],
+    "f": [0.5, -1.25, math.nan],
+    "flag": [True, False],
+    "price": [Decimal("0.01"), Decimal("99999999.99"), Decimal("-1.50")],
+    "wide": [Decimal("1234567890123.4567"), Decimal("-0.0001")],
     "at": [datetime(2024, 1, 1, tzinfo=UTC) + timedelta(hours=7 * i) for i in range(9)],
-}  # fmt: skip
+}
 
 
 URLS: dict[str, str] = {}
@@ -43,12 +73,17 @@ URLS: dict[str, str] = {}
 
 def rows(schema: pa.Schema, count: int, seed: int) -> pa.Table:
     pick = random.Random(seed)
-    columns = [pa.array([None if pick.random() < 0.15 else pick.choice(CHOICES[f.name]) for _ in range(count)], f.type) for f in schema]
+    columns = [
+        pa.array([None if pick.random() < 0.15 else pick.choice(CHOICES[f.name]) for _ in range(count)], f.type)
+        for f in schema
+    ]
     return pa.table(columns, schema=schema)
 
 
 def told(found: Iterable[Iterable[Any]]) -> list[str]:
-    """Rows without their order; floats to nine digits, since sums depend on it, and 0.0 for -0.0, which are one group."""
+    """Rows without their order; floats to nine digits, since sums depend on it, and 0.0 for -0.0, which are one
+    group.
+    """
     return sorted(repr([float(f"{v:.9g}") + 0.0 if isinstance(v, float) else v for v in row]) for row in found)
 
 
@@ -65,7 +100,9 @@ def answered(df: DataFrame) -> str:
 
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Views ``whole`` and ``part``, of which some blocks are indexed, and ``whole_plain`` and ``part_plain`` without indexes."""
+    """Views ``whole`` and ``part``, of which some blocks are indexed, and ``whole_plain`` and ``part_plain`` without
+    indexes.
+    """
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     fuse_spark.install(spark)
     for name in ("whole", "part"):
@@ -97,18 +134,26 @@ ALL = f"SELECT city, date_trunc('day', at) AS day, d, {', '.join(KEPT)} FROM {{t
 ANSWERED = [
     ALL,
     f"SELECT {', '.join(KEPT)} FROM {{t}}",
-    "SELECT city, sum(n) / count(*) + 1 AS x, avg(price) FROM {t} GROUP BY city HAVING count(*) > 3 ORDER BY city LIMIT 4",
+    "SELECT city, sum(n) / count(*) + 1 AS x, avg(price) FROM {t} GROUP BY city HAVING count(*) "
+    "> 3 ORDER BY city LIMIT 4",
     "SELECT count(*) FROM {t} WHERE city = 'Bern' AND d >= 0.0",
     "SELECT d, count(*) FROM {t} WHERE date_trunc('day', at) > TIMESTAMP'2024-01-01 00:00:00' GROUP BY d",
-    "WITH c AS (SELECT city, max(d) AS m FROM {t} GROUP BY city) SELECT a.city, a.m, b.m FROM c a JOIN c b ON a.city = b.city",
-    "SELECT o.city, o.c, (SELECT max(price) - min(price) FROM {t}) AS m FROM (SELECT city, count(*) AS c FROM {t} GROUP BY city) o",
-    "SELECT city, c FROM (SELECT city, count(*) AS c, avg(wide) AS w FROM {t} GROUP BY city) WHERE w IS NOT NULL AND c > 2",
-    "SELECT upper(city) AS u, length(city), sum(n), avg(price) FROM {t} WHERE lower(city) <> 'a' GROUP BY 1, 2 HAVING u > ''",
-    "SELECT year(at), date_trunc('month', at), count(*) FROM {t} WHERE CAST(at AS DATE) > DATE'2024-01-01' GROUP BY 1, 2",
-    "SELECT substr(city, 1, 2) AS s, CASE WHEN city > 'B' THEN 1 END AS x, sum(n) + 1, avg(price), max(d), count(n) FROM {t} GROUP BY 1, 2",
-    "SELECT concat(city, '!'), city, d, min(d) FROM {t} WHERE city < 'Bern' OR d > 1 GROUP BY 1, 2, 3 HAVING count(*) > 1",
+    "WITH c AS (SELECT city, max(d) AS m FROM {t} GROUP BY city) SELECT a.city, a.m, b.m FROM c a "
+    "JOIN c b ON a.city = b.city",
+    "SELECT o.city, o.c, (SELECT max(price) - min(price) FROM {t}) AS m FROM (SELECT city, count(*) AS c "
+    "FROM {t} GROUP BY city) o",
+    "SELECT city, c FROM (SELECT city, count(*) AS c, avg(wide) AS w FROM {t} GROUP BY city) "
+    "WHERE w IS NOT NULL AND c > 2",
+    "SELECT upper(city) AS u, length(city), sum(n), avg(price) FROM {t} WHERE lower(city) <> 'a' "
+    "GROUP BY 1, 2 HAVING u > ''",
+    "SELECT year(at), date_trunc('month', at), count(*) FROM {t} WHERE CAST(at AS DATE) > "
+    "DATE'2024-01-01' GROUP BY 1, 2",
+    "SELECT substr(city, 1, 2) AS s, CASE WHEN city > 'B' THEN 1 END AS x, sum(n) + 1, avg(price), max(d), "
+    "count(n) FROM {t} GROUP BY 1, 2",
+    "SELECT concat(city, '!'), city, d, min(d) FROM {t} WHERE city < 'Bern' OR d > 1 GROUP BY 1, "
+    "2, 3 HAVING count(*) > 1",
     "SELECT -count(*) FROM {t} WHERE city IS NULL UNION ALL SELECT id FROM range(3)",
-]  # fmt: skip
+]
 LEFT = [
     "SELECT flag, count(*) FROM {t} GROUP BY flag",
     "SELECT city, max(big) FROM {t} GROUP BY city",
@@ -126,7 +171,7 @@ LEFT = [
     "SELECT a.city, count(*) FROM {t} a JOIN {t} b ON a.city = b.city GROUP BY a.city",
     "SELECT city, sum(n) FROM {t} WHERE length(uuid()) = 36 GROUP BY city",
     "SELECT city, count(*) FROM {t} WHERE n > (SELECT max(id) FROM range(3)) GROUP BY city",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("query", ANSWERED)
@@ -153,7 +198,10 @@ def test_of_a_constant_there_is_no_group_without_a_row(tables: SparkSession) -> 
 def test_any_question_has_sparks_answer(tables: SparkSession, seed: int) -> None:
     pick = random.Random(seed)
     for _ in range(3):
-        keys = pick.sample(["city", "date_trunc('day', at)", "d", "flag", "upper(city)", "day(at)", "left(city, 1)"], pick.randint(0, 2))
+        keys = pick.sample(
+            ["city", "date_trunc('day', at)", "d", "flag", "upper(city)", "day(at)", "left(city, 1)"],
+            pick.randint(0, 2),
+        )
         kept = pick.sample(KEPT, pick.randint(1, 4))
         conditions = [
             "city > 'B'",
@@ -166,10 +214,14 @@ def test_any_question_has_sparks_answer(tables: SparkSession, seed: int) -> None
         ]
         where = " AND ".join(pick.sample(conditions, pick.randint(0, 2))) or "TRUE"
         by = f"GROUP BY {', '.join(keys)}" if keys else ""
-        both(tables, f"SELECT {', '.join([*keys, *kept])} FROM {{t}} WHERE {where} {by}", pick.choice(["whole", "part"]))
+        both(
+            tables, f"SELECT {', '.join([*keys, *kept])} FROM {{t}} WHERE {where} {by}", pick.choice(["whole", "part"])
+        )
 
 
-@pytest.mark.parametrize(("setting", "value"), [("spark.sql.ansi.enabled", "false"), ("spark.sql.session.timeZone", "Asia/Tokyo")])
+@pytest.mark.parametrize(
+    ("setting", "value"), [("spark.sql.ansi.enabled", "false"), ("spark.sql.session.timeZone", "Asia/Tokyo")]
+)
 def test_a_state_of_another_session_answers_nothing(tables: SparkSession, setting: str, value: str) -> None:
     before = tables.conf.get(setting)
     tables.conf.set(setting, value)
@@ -225,12 +277,18 @@ def test_a_count_of_the_whole_table_reads_nothing(tables: SparkSession) -> None:
     assert df.count() == 370
 
 
-@pytest.mark.parametrize(("limit", "says"), [("MOST_GROUPS", "6 groups are more"), ("MOST_BYTES", "0 MiB of states are more")])
+@pytest.mark.parametrize(
+    ("limit", "says"), [("MOST_GROUPS", "6 groups are more"), ("MOST_BYTES", "0 MiB of states are more")]
+)
 def test_states_too_large_for_a_plan_are_left_to_spark(
     tables: SparkSession, monkeypatch: pytest.MonkeyPatch, limit: str, says: str
 ) -> None:
     monkeypatch.setattr(spark_tables, limit, 5)
-    df = both(tables, f"SELECT city, count(*) AS {limit}, max(n) FROM {{t}} WHERE city IS NULL OR city <> '{limit}' GROUP BY city", "whole")
+    df = both(
+        tables,
+        f"SELECT city, count(*) AS {limit}, max(n) FROM {{t}} WHERE city IS NULL OR city <> '{limit}' GROUP BY city",
+        "whole",
+    )
 
     assert answered(df) == ""
     assert any(says in vote.detail for vote in fuse_spark.explain(df).votes)  # type: ignore[union-attr]
@@ -280,23 +338,37 @@ def test_a_sum_that_may_overflow_is_left_to_spark(spark: SparkSession, tmp_path:
 
 def test_sketches_are_those_that_spark_would_make(spark: SparkSession, tmp_path: Path) -> None:
     fuse_spark.install(spark)
-    table = fuse.create_table(str(tmp_path / "t"), "city STRING, id BIGINT, name STRING", properties={"block_rows": 1500})
+    table = fuse.create_table(
+        str(tmp_path / "t"), "city STRING, id BIGINT, name STRING", properties={"block_rows": 1500}
+    )
     pick = random.Random(0)
     ids = [None if i % 9 == 0 else pick.randrange(-900, 900) for i in range(4500)]
     sales = pa.table({"city": [pick.choice("ab") for _ in ids], "id": ids, "name": [i and f"\u00e9{i}" for i in ids]})
     table.append(sales.slice(0, 1500))
-    table.create_index("x", "aggregate", ["city"], build=False, aggregates=["hll_sketch_agg(id)", "hll_sketch_agg(name, 8)"])
+    table.create_index(
+        "x", "aggregate", ["city"], build=False, aggregates=["hll_sketch_agg(id)", "hll_sketch_agg(name, 8)"]
+    )
     table.append(sales.slice(1500))
     for name, indexes in (("sketched", True), ("sketched_plain", False)):
         fuse_spark.read(spark, str(tmp_path / "t"), indexes=indexes).createOrReplaceTempView(name)
-    for columns, by, size, outcome in (("city, ", "GROUP BY city", "", "partly"), ("", "", "", "partly"), ("", "", ", 11", "")):
-        query = f"SELECT {columns} hll_sketch_agg(id{size}) a, hll_sketch_agg(name, 8) b FROM {{t}} WHERE city < 'c' {by}"
+    for columns, by, size, outcome in (
+        ("city, ", "GROUP BY city", "", "partly"),
+        ("", "", "", "partly"),
+        ("", "", ", 11", ""),
+    ):
+        query = (
+            f"SELECT {columns} hll_sketch_agg(id{size}) a, hll_sketch_agg(name, 8) b FROM {{t}} WHERE city < 'c' {by}"
+        )
         found, right = (spark.sql(query.format(t=name)) for name in ("sketched", "sketched_plain"))
 
         assert answered(found) == outcome
-        assert [_sketches(row) for row in sorted(found.collect())] == [_sketches(row) for row in sorted(right.collect())]
+        assert [_sketches(row) for row in sorted(found.collect())] == [
+            _sketches(row) for row in sorted(right.collect())
+        ]
     table.refresh_index("x")
-    whole = fuse_spark.read(spark, str(tmp_path / "t")).groupBy().agg(hll_sketch_estimate(hll_sketch_agg("id")).alias("n"))
+    whole = (
+        fuse_spark.read(spark, str(tmp_path / "t")).groupBy().agg(hll_sketch_estimate(hll_sketch_agg("id")).alias("n"))
+    )
 
     assert answered(whole) == "whole"
     assert whole.collect()[0].n == pytest.approx(len(set(ids) - {None}), rel=0.05)
@@ -307,7 +379,11 @@ def test_sketches_that_a_table_holds_are_united_as_spark_does(spark: SparkSessio
     url = str(tmp_path / "t")
     table = fuse.create_table(url, "city STRING, part INT, s BINARY")
     made = [sketch_of(range(300 * i, 300 * i + 500), 10) for i in range(4)]
-    held = [[made[0], None], [None, made[2]], [made[2], made[3]]]  # groups that have no sketch in one block have them in others
+    held = [
+        [made[0], None],
+        [None, made[2]],
+        [made[2], made[3]],
+    ]  # groups that have no sketch in one block have them in others
     keys = {"city": [*"aab", None], "part": pa.array([1, 2, 1, 1], pa.int32())}
     blocks = [pa.table({**keys, "s": [*pair, None, None]}) for pair in held]
     table.append(blocks[0])

@@ -17,23 +17,51 @@ from fuse_storage.parquet.writer import write
 NAN = float("nan")
 ROWS: list[dict[str, Any]] = [
     {
-        "flag": n % 2 == 0, "tiny": n % 100, "small": n, "int": n, "big": n << 40, "float": n / 2, "double": NAN if n % 7 == 0 else n / 4,
-        "price": Decimal(n).scaleb(-2), "long": Decimal(n).scaleb(-4), "huge": Decimal(n) * 10**30, "text": f"text {n}", "few": "ab"[n % 2],
-        "bytes": bytes([n % 256]), "day": date(2020, 1, 1 + n % 28), "at": datetime(2020, 1, 1, 12, n % 60, 0, n, tzinfo=UTC),
-        "local": datetime(1960, 1, 1, 12, n % 60, 0, n), "place": {"city": f"c{n}", "lat": n / 8}, "tags": ["a", None, str(n)],
+        "flag": n % 2 == 0,
+        "tiny": n % 100,
+        "small": n,
+        "int": n,
+        "big": n << 40,
+        "float": n / 2,
+        "double": NAN if n % 7 == 0 else n / 4,
+        "price": Decimal(n).scaleb(-2),
+        "long": Decimal(n).scaleb(-4),
+        "huge": Decimal(n) * 10**30,
+        "text": f"text {n}",
+        "few": "ab"[n % 2],
+        "bytes": bytes([n % 256]),
+        "day": date(2020, 1, 1 + n % 28),
+        "at": datetime(2020, 1, 1, 12, n % 60, 0, n, tzinfo=UTC),
+        "local": datetime(1960, 1, 1, 12, n % 60, 0, n),
+        "place": {"city": f"c{n}", "lat": n / 8},
+        "tags": ["a", None, str(n)],
         "scores": [("k", n / 2)],
     }
     for n in range(500)
-]  # fmt: skip
+]
 ARROW = pa.schema(
     [
-        ("flag", pa.bool_()), ("tiny", pa.int8()), ("small", pa.int16()), ("int", pa.int32()), ("big", pa.int64()), ("float", pa.float32()),
-        ("double", pa.float64()), ("price", pa.decimal128(9, 2)), ("long", pa.decimal128(18, 4)), ("huge", pa.decimal128(38, 0)),
-        ("text", pa.string()), ("few", pa.string()), ("bytes", pa.binary()), ("day", pa.date32()), ("at", pa.timestamp("us", "UTC")),
-        ("local", pa.timestamp("us")), ("place", pa.struct([("city", pa.string()), ("lat", pa.float64())])),
-        ("tags", pa.list_(pa.string())), ("scores", pa.map_(pa.string(), pa.float64())),
+        ("flag", pa.bool_()),
+        ("tiny", pa.int8()),
+        ("small", pa.int16()),
+        ("int", pa.int32()),
+        ("big", pa.int64()),
+        ("float", pa.float32()),
+        ("double", pa.float64()),
+        ("price", pa.decimal128(9, 2)),
+        ("long", pa.decimal128(18, 4)),
+        ("huge", pa.decimal128(38, 0)),
+        ("text", pa.string()),
+        ("few", pa.string()),
+        ("bytes", pa.binary()),
+        ("day", pa.date32()),
+        ("at", pa.timestamp("us", "UTC")),
+        ("local", pa.timestamp("us")),
+        ("place", pa.struct([("city", pa.string()), ("lat", pa.float64())])),
+        ("tags", pa.list_(pa.string())),
+        ("scores", pa.map_(pa.string(), pa.float64())),
     ]
-)  # fmt: skip
+)
 
 
 @pytest.fixture(scope="module")
@@ -80,12 +108,24 @@ def test_spark_reads_the_rows_that_were_written(frame: DataFrame) -> None:
 @pytest.mark.parametrize(
     ("where", "count"),
     [
-        ("int = 250", 1), ("big = 250 * 1099511627776", 1), ("text = 'text 250'", 1), ("few = 'a'", 250), ("price = 2.50", 1),
-        ("long = 0.0250", 1), ("huge = 250000000000000000000000000000000", 1), ("tiny = 50", 5), ("small >= 490", 10),
-        ("day = DATE'2020-01-05'", 18), ("local = TIMESTAMP_NTZ'1960-01-01 12:10:00.00025'", 1), ("bytes = X'05'", 2),
-        ("unix_micros(at) % 1000000 = 250", 1), ("double > 1e9", 72), ("place.city = 'c250'", 1), ("int IS NULL", 1),
+        ("int = 250", 1),
+        ("big = 250 * 1099511627776", 1),
+        ("text = 'text 250'", 1),
+        ("few = 'a'", 250),
+        ("price = 2.50", 1),
+        ("long = 0.0250", 1),
+        ("huge = 250000000000000000000000000000000", 1),
+        ("tiny = 50", 5),
+        ("small >= 490", 10),
+        ("day = DATE'2020-01-05'", 18),
+        ("local = TIMESTAMP_NTZ'1960-01-01 12:10:00.00025'", 1),
+        ("bytes = X'05'", 2),
+        ("unix_micros(at) % 1000000 = 250", 1),
+        ("double > 1e9", 72),
+        ("place.city = 'c250'", 1),
+        ("int IS NULL", 1),
     ],
-)  # fmt: skip
+)
 def test_spark_finds_rows_by_its_own_pushed_filters(frame: DataFrame, where: str, count: int) -> None:
     assert frame.where(where).count() == count
 
@@ -102,16 +142,22 @@ def test_old_days_are_the_same_under_every_setting(spark: SparkSession, tmp_path
     finally:
         spark.conf.unset("spark.sql.parquet.datetimeRebaseModeInRead")
 
-    assert [tuple(row) for row in found] == [((date(1500, 1, 1) - date(1970, 1, 1)).days, "1500-01-01 00:00:00", -(10**16) * 2)]
+    assert [tuple(row) for row in found] == [
+        ((date(1500, 1, 1) - date(1970, 1, 1)).days, "1500-01-01 00:00:00", -(10**16) * 2)
+    ]
 
 
 @pytest.mark.parametrize("codec", ["snappy", "zstd"])
 def test_a_file_is_hardly_larger_than_sparks_own(spark: SparkSession, tmp_path: Path, codec: str) -> None:
     frame = spark.range(0, 400_000, numPartitions=1).selectExpr(
-        "id", "hash(id) as h", "id % 1000 as k", "concat('city-', pmod(hash(id), 200)) as city",
-        "concat('user-', pmod(hash(id), 100000), '@example.com') as user", "rand(1) as amount",
+        "id",
+        "hash(id) as h",
+        "id % 1000 as k",
+        "concat('city-', pmod(hash(id), 200)) as city",
+        "concat('user-', pmod(hash(id), 100000), '@example.com') as user",
+        "rand(1) as amount",
         "timestamp_micros(1600000000000000 + id * 1000) as at",
-    )  # fmt: skip
+    )
     frame.write.option("compression", codec).parquet(str(tmp_path / "spark"))
     (theirs,) = (tmp_path / "spark").glob("part-*.parquet")
     rows = frame.toArrow()

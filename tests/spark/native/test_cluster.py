@@ -19,5 +19,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def test_executors_read_blocks_without_our_classes(told: Any, way: str) -> None:
     answers = told[way]
 
-    assert {where: found for where, (found, _) in answers.items()} == {where: expected for where, (_, expected) in answers.items()}
+    assert {where: found for where, (found, _) in answers.items()} == {
+        where: expected for where, (_, expected) in answers.items()
+    }
     assert len(answers) == len(QUESTIONS)

@@ -1,4 +1,6 @@
-"""Votes that fail in every way, and what the host leaves behind: no query is wrong, none fails, and no thread is leaked."""
+"""Votes that fail in every way, and what the host leaves behind: no query is wrong, none fails, and no thread is
+leaked.
+"""
 
 import logging
 import threading
@@ -150,7 +152,9 @@ def test_a_raw_callback_that_raises_reads_everything(spark: SparkSession, files:
     assert raw(spark, files, fail, "raising").filter("id = 42").collect() == [(42, "k2")]
 
 
-def test_a_judge_that_answers_for_another_number_of_blocks_is_not_believed(spark: SparkSession, files: list[Path]) -> None:
+def test_a_judge_that_answers_for_another_number_of_blocks_is_not_believed(
+    spark: SparkSession, files: list[Path]
+) -> None:
     fewer = table(spark, files, lambda trees: np.zeros(FILES - 1, np.bool_))
 
     assert fewer.filter("id = 42").collect() == [(42, "k2")]
@@ -204,7 +208,11 @@ def test_our_rule_is_added_once_and_keeps_those_of_others(spark: SparkSession) -
         for _ in range(3):
             bridge(spark).optimize(spark._jsparkSession)
         rules = methods.extraOptimizations()
-        assert [rules.apply(i).getClass().getSimpleName() for i in range(rules.length())] == ["CollapseProject$", "Answer", "Narrow"]
+        assert [rules.apply(i).getClass().getSimpleName() for i in range(rules.length())] == [
+            "CollapseProject$",
+            "Answer",
+            "Narrow",
+        ]
     finally:
         put(before)
 
@@ -213,7 +221,10 @@ def test_a_view_cannot_be_written_and_loses_no_file(spark: SparkSession, files: 
     target = table(spark, files, everything)
     target.createOrReplaceTempView("readonly")
     try:
-        for attempt in ("INSERT INTO readonly SELECT * FROM readonly", "INSERT OVERWRITE readonly SELECT * FROM readonly"):
+        for attempt in (
+            "INSERT INTO readonly SELECT * FROM readonly",
+            "INSERT OVERWRITE readonly SELECT * FROM readonly",
+        ):
             with pytest.raises(AnalysisException):
                 spark.sql(attempt)
         for overwrite in (False, True):

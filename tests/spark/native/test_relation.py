@@ -72,7 +72,12 @@ def test_metadata_is_not_taken_for_a_column_of_its_name(spark: SparkSession, tmp
     df = read(spark, write(tmp_path / "t", [rows]), Schema.create(rows.schema), judge)
     assert df.filter("file_size = 2 AND _metadata.file_size > 2").count() == 1
 
-    ours = {attribute["ours"]: tree["node"] for tree in judge.asked[-1] for attribute in attributes(tree) if tree["node"] != "IsNotNull"}
+    ours = {
+        attribute["ours"]: tree["node"]
+        for tree in judge.asked[-1]
+        for attribute in attributes(tree)
+        if tree["node"] != "IsNotNull"
+    }
     assert ours == {True: "EqualTo", False: "GreaterThan"}
 
 
@@ -85,7 +90,9 @@ def attributes(tree: Tree) -> Iterator[Tree]:
 
 def test_parameters_of_expressions_arrive(spark: SparkSession, plain: DataFrame, judge: Judge) -> None:
     many = ", ".join(str(i) for i in range(20))
-    plain.filter(rf"kind LIKE 'k!_%x' ESCAPE '!' AND try_cast(kind AS int) = 3 AND point.x = 7 AND id IN ({many})").count()
+    plain.filter(
+        rf"kind LIKE 'k!_%x' ESCAPE '!' AND try_cast(kind AS int) = 3 AND point.x = 7 AND id IN ({many})"
+    ).count()
 
     trees = {tree["node"]: tree for tree in judge.asked[0]}
     assert trees["Like"]["escape"] == "!"
@@ -113,14 +120,18 @@ def test_the_session_travels_with_the_question(spark: SparkSession, plain: DataF
     assert judge.questions[0]["context"] == {"time_zone": "Asia/Tokyo", "ansi": False, "case_sensitive": False}
 
 
-def test_a_subquery_is_not_asked_about_before_its_value_is_known(spark: SparkSession, plain_view: str, judge: Judge) -> None:
+def test_a_subquery_is_not_asked_about_before_its_value_is_known(
+    spark: SparkSession, plain_view: str, judge: Judge
+) -> None:
     found = spark.sql("SELECT count(*) FROM native WHERE id = (SELECT max(id) FROM native WHERE kind = 'k1')")
 
     assert found.collect() == [(1,)]
     assert not [tree for trees in judge.asked for tree in trees if "Subquery" in str(tree)]
 
 
-def test_the_estimate_is_the_size_of_what_the_vote_keeps(spark: SparkSession, plain: DataFrame, plain_files: list[Path]) -> None:
+def test_the_estimate_is_the_size_of_what_the_vote_keeps(
+    spark: SparkSession, plain: DataFrame, plain_files: list[Path]
+) -> None:
     def estimate(df: DataFrame) -> int:
         return int(str(df._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
 
@@ -143,7 +154,9 @@ def test_a_lookup_of_one_file_is_broadcast(spark: SparkSession, plain: DataFrame
         spark.conf.unset("spark.sql.adaptive.enabled")
 
 
-def test_two_tables_in_one_query_ask_their_own_voters(spark: SparkSession, plain: DataFrame, judge: Judge, tmp_path: Path) -> None:
+def test_two_tables_in_one_query_ask_their_own_voters(
+    spark: SparkSession, plain: DataFrame, judge: Judge, tmp_path: Path
+) -> None:
     other = Judge(lambda trees: np.array([False, True]))
     halves = [pa.table({"id": [n], "name": [f"n{n}"]}) for n in (420, 421)]
     second = read(spark, write(tmp_path / "second", halves), Schema.create(halves[0].schema), other)
@@ -162,7 +175,9 @@ def test_equal_scans_are_read_once(spark: SparkSession, plain_view: str) -> None
     assert "ReusedExchange" in found._jdf.queryExecution().executedPlan().toString()
 
 
-def test_a_cached_table_serves_a_second_dataframe_of_the_same_snapshot(spark: SparkSession, plain_files: list[Path], judge: Judge) -> None:
+def test_a_cached_table_serves_a_second_dataframe_of_the_same_snapshot(
+    spark: SparkSession, plain_files: list[Path], judge: Judge
+) -> None:
     schema = Schema.create(rows(0).schema)
     first = read(spark, plain_files, schema, judge, url="/same").cache()
     try:
@@ -198,7 +213,7 @@ def test_a_table_without_files_is_empty(spark: SparkSession, judge: Judge) -> No
 
 def test_a_refresh_moves_a_view_to_the_head(
     spark: SparkSession, plain_view: str, judge: Judge, plain_files: list[Path], tmp_path: Path
-) -> None:  # fmt: skip
+) -> None:
     more = write(tmp_path / "more", [rows(FILES)])
     judge.next = Moved("s2", listing([*plain_files, *more]))
     judge.say = lambda trees: np.ones(FILES + 1, np.bool_)

@@ -17,7 +17,10 @@ def asked_by(df: DataFrame) -> list[dict[str, Any]]:
 
 
 def test_adaptive_plans_name_their_scans(spark: SparkSession, plain_view: str) -> None:
-    found = spark.sql("SELECT a.kind, count(*) FROM native a JOIN native b USING (id) WHERE a.id = 421 AND a.kind > 'k' GROUP BY a.kind")
+    found = spark.sql(
+        "SELECT a.kind, count(*) FROM native a JOIN native b USING (id) WHERE a.id = 421 AND "
+        "a.kind > 'k' GROUP BY a.kind"
+    )
     before = [scan["nodes"] for scan in asked_by(found)]
     found.collect()
     after = [scan["nodes"] for scan in asked_by(found)]
@@ -31,13 +34,18 @@ def test_a_cached_plan_and_a_subquery_name_their_scans(spark: SparkSession, plai
     try:
         cached.createOrReplaceTempView("some")
         found = spark.sql("SELECT count(*) FROM some WHERE id = (SELECT max(id) FROM native WHERE kind = 'k1')")
-        assert sorted(scan["nodes"] for scan in asked_by(found)) == [["EqualTo", "IsNotNull"], ["IsNotNull", "LessThan"]]
+        assert sorted(scan["nodes"] for scan in asked_by(found)) == [
+            ["EqualTo", "IsNotNull"],
+            ["IsNotNull", "LessThan"],
+        ]
     finally:
         spark.catalog.dropTempView("some")
         cached.unpersist()
 
 
-def test_conditions_that_spark_keeps_to_itself_are_named(spark: SparkSession, plain_view: str, plain: DataFrame) -> None:
+def test_conditions_that_spark_keeps_to_itself_are_named(
+    spark: SparkSession, plain_view: str, plain: DataFrame
+) -> None:
     odd = udf(lambda number: number % 2 == 1, "boolean")
     small = spark.range(3).withColumnRenamed("id", "other")
     joined = plain.filter(odd("id") & (col("id") > 7)).join(small, col("id") == col("other"))

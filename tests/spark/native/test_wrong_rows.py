@@ -20,7 +20,9 @@ from tests.spark.plain import Judge, Tree, read, write
 NAN = float("nan")
 
 
-def table(spark: SparkSession, folder: Path, tables: Sequence[pa.Table], schema: Schema | None = None, **options: Any) -> DataFrame:
+def table(
+    spark: SparkSession, folder: Path, tables: Sequence[pa.Table], schema: Schema | None = None, **options: Any
+) -> DataFrame:
     """All files are kept by every vote: what is lost, Spark's reader loses."""
     judge = Judge(lambda trees: np.ones(len(tables), np.bool_))
     files = write(folder, tables, **options)
@@ -38,41 +40,65 @@ def floats(spark: SparkSession, tmp_path: Path) -> DataFrame:
     values = [[1.0, NAN], [6.0, 7.0], [-0.0, -1.0], [0.0, 2.0], [NAN, NAN], [None, 3.0]]
     column = [pa.array(part, pa.float64()) for part in values]
     return table(
-        spark, tmp_path / "floats",
-        [pa.table({"d": part, "f": part.cast(pa.float32()), "s": pa.StructArray.from_arrays([part], ["d"])}) for part in column],
-    )  # fmt: skip
+        spark,
+        tmp_path / "floats",
+        [
+            pa.table({"d": part, "f": part.cast(pa.float32()), "s": pa.StructArray.from_arrays([part], ["d"])})
+            for part in column
+        ],
+    )
 
 
 @pytest.mark.parametrize("name", ["d", "f", "s.d"])
 @pytest.mark.parametrize(
     ("where", "count"),
     [
-        ("{} > 5", 5), ("{} >= 7", 4), ("NOT ({} <= 5)", 5), ("{} = double('NaN')", 3), ("{} <=> double('NaN')", 3), ("{} <> 1", 10),
-        ("{} = -0.0D", 2), ("{} = 0.0D", 2), ("{} < 0", 1), ("{} >= 0", 10), ("{} IN (double('NaN'), -0.0D)", 5), ("{} IS NULL", 1),
+        ("{} > 5", 5),
+        ("{} >= 7", 4),
+        ("NOT ({} <= 5)", 5),
+        ("{} = double('NaN')", 3),
+        ("{} <=> double('NaN')", 3),
+        ("{} <> 1", 10),
+        ("{} = -0.0D", 2),
+        ("{} = 0.0D", 2),
+        ("{} < 0", 1),
+        ("{} >= 0", 10),
+        ("{} IN (double('NaN'), -0.0D)", 5),
+        ("{} IS NULL", 1),
         ("{} > double('Infinity')", 3),
     ],
-)  # fmt: skip
+)
 def test_nan_and_the_two_zeros_are_found(floats: DataFrame, name: str, where: str, count: int) -> None:
     assert floats.filter(where.format(name)).count() == count
 
 
 @pytest.mark.parametrize("day", [5, 10, 14])
 def test_days_that_the_julian_calendar_left_out_are_found(spark: SparkSession, tmp_path: Path, day: int) -> None:
-    days = [datetime(1582, 10, day, 1, tzinfo=UTC), datetime(1582, 10, 15, 1, tzinfo=UTC), datetime(2024, 1, 1, tzinfo=UTC)]
+    days = [
+        datetime(1582, 10, day, 1, tzinfo=UTC),
+        datetime(1582, 10, 15, 1, tzinfo=UTC),
+        datetime(2024, 1, 1, tzinfo=UTC),
+    ]
     rows = pa.table({"d": pa.array([each.date() for each in days]), "t": pa.array(days, pa.timestamp("us", "UTC"))})
     df = table(spark, tmp_path, [rows.slice(i, 1) for i in range(3)])
     text = f"1582-10-{day:02}"
 
     for where, count in [
-        (f"d = DATE'{text}'", 1), (f"d IN (DATE'{text}', DATE'2020-01-01')", 1), (f"d >= DATE'{text}'", 3),
-        (f"d > DATE'{text}'", 2), (f"t = TIMESTAMP'{text} 01:00:00Z'", 1), (f"t >= TIMESTAMP'{text} 01:00:00Z'", 3),
-    ]:  # fmt: skip
+        (f"d = DATE'{text}'", 1),
+        (f"d IN (DATE'{text}', DATE'2020-01-01')", 1),
+        (f"d >= DATE'{text}'", 3),
+        (f"d > DATE'{text}'", 2),
+        (f"t = TIMESTAMP'{text} 01:00:00Z'", 1),
+        (f"t >= TIMESTAMP'{text} 01:00:00Z'", 3),
+    ]:
         assert df.filter(where).count() == count, where
 
 
 def test_filters_on_other_columns_are_still_pushed(spark: SparkSession, tmp_path: Path) -> None:
     ids = np.arange(1000)
-    rows = pa.table({"id": ids, "d": ids.astype(np.float64), "s": pa.array([{"n": int(i), "d": float(i)} for i in ids])})
+    rows = pa.table(
+        {"id": ids, "d": ids.astype(np.float64), "s": pa.array([{"n": int(i), "d": float(i)} for i in ids])}
+    )
     df = table(spark, tmp_path / "t", [rows], row_group_size=100)
 
     assert scanned(df.filter("id = 421")) == 100
@@ -148,8 +174,10 @@ def test_a_rename_is_not_seen_by_votes(spark: SparkSession, tmp_path: Path) -> N
     [equal] = [tree for tree in judge.asked[-1] if tree["node"] == "EqualTo"]
     field = equal["children"][0]
     assert (field["node"], field["ordinal"], [(child["node"], child["name"]) for child in field["children"]]) == (
-        "GetStructField", 0, [("AttributeReference", "place")],
-    )  # fmt: skip
+        "GetStructField",
+        0,
+        [("AttributeReference", "place")],
+    )
 
 
 def test_names_of_any_letters_are_columns(spark: SparkSession, tmp_path: Path) -> None:
@@ -176,7 +204,9 @@ WIDENED = [
 ]
 
 
-@pytest.mark.parametrize(("narrow", "wide", "values"), WIDENED, ids=lambda value: str(value) if isinstance(value, pa.DataType) else "")
+@pytest.mark.parametrize(
+    ("narrow", "wide", "values"), WIDENED, ids=lambda value: str(value) if isinstance(value, pa.DataType) else ""
+)
 def test_filters_on_a_widened_column_find_rows_of_old_and_new_files(
     spark: SparkSession, tmp_path: Path, narrow: pa.DataType, wide: pa.DataType, values: list[Any]
 ) -> None:
@@ -193,11 +223,21 @@ def test_filters_on_a_widened_column_find_rows_of_old_and_new_files(
 
 
 DEFAULTS = [
-    (pa.bool_(), False), (pa.int8(), -3), (pa.int32(), 7), (pa.int64(), -(1 << 63)), (pa.float32(), 1.5), (pa.float64(), 1e300),
-    (pa.float64(), float("inf")), (pa.float64(), NAN), (pa.decimal128(38, 10), Decimal("-1.0000000001")), (pa.date32(), date(1600, 2, 29)),
-    (pa.string(), "a'b\\c\n😀 \"q\" ${x}"), (pa.string(), ""),
-    (pa.timestamp("us", "UTC"), datetime(2024, 10, 27, 0, 30, 0, 123456, UTC)), (pa.timestamp("us"), datetime(2024, 3, 31, 2, 30)),
-]  # fmt: skip
+    (pa.bool_(), False),
+    (pa.int8(), -3),
+    (pa.int32(), 7),
+    (pa.int64(), -(1 << 63)),
+    (pa.float32(), 1.5),
+    (pa.float64(), 1e300),
+    (pa.float64(), float("inf")),
+    (pa.float64(), NAN),
+    (pa.decimal128(38, 10), Decimal("-1.0000000001")),
+    (pa.date32(), date(1600, 2, 29)),
+    (pa.string(), 'a\'b\\c\n😀 "q" ${x}'),
+    (pa.string(), ""),
+    (pa.timestamp("us", "UTC"), datetime(2024, 10, 27, 0, 30, 0, 123456, UTC)),
+    (pa.timestamp("us"), datetime(2024, 3, 31, 2, 30)),
+]
 
 
 @pytest.fixture(params=["UTC", "Europe/Berlin"])
@@ -211,9 +251,15 @@ def zone(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
 def test_rows_older_than_a_column_hold_its_default(spark: SparkSession, tmp_path: Path, zone: str, ansi: str) -> None:
     old = pa.table({"id": [1]})
     added = [
-        Field(n, f"c{n}", f"c{n}", type, default=types.encode_default(value)) for n, (type, value) in enumerate(DEFAULTS, start=2)
+        Field(n, f"c{n}", f"c{n}", type, default=types.encode_default(value))
+        for n, (type, value) in enumerate(DEFAULTS, start=2)
     ]
-    expected = pa.table({"id": [2], **{field.name: pa.array([value], type) for field, (type, value) in zip(added, DEFAULTS, strict=True)}})
+    expected = pa.table(
+        {
+            "id": [2],
+            **{field.name: pa.array([value], type) for field, (type, value) in zip(added, DEFAULTS, strict=True)},
+        }
+    )
     spark.conf.set("spark.sql.ansi.enabled", ansi)
     try:
         df = table(spark, tmp_path / "t", [old, expected], Schema(1, (Field(1, "id", "id", pa.int64()), *added)))

@@ -57,11 +57,16 @@ def processes(spark: SparkSession, folder: str) -> dict[str, Any]:
         return os.environ.get("SPARK_EXECUTOR_DIRS", ""), os.getppid()
 
     workers = spark.sparkContext.parallelize(range(16), 16).map(who).collect()
-    return {"executors": len({place for place, _ in workers}), "driver_is_one": os.getpid() in {parent for _, parent in workers}}
+    return {
+        "executors": len({place for place, _ in workers}),
+        "driver_is_one": os.getpid() in {parent for _, parent in workers},
+    }
 
 
 def written(spark: SparkSession, folder: str) -> list[int]:
-    fuse_spark.write(spark.createDataFrame(pa.concat_tables([numbers(block) for block in range(BLOCKS)])), f"{folder}/numbers")
+    fuse_spark.write(
+        spark.createDataFrame(pa.concat_tables([numbers(block) for block in range(BLOCKS)])), f"{folder}/numbers"
+    )
     return open_table(f"{folder}/numbers").blocks().column("rows").to_pylist()
 
 
@@ -72,7 +77,10 @@ def questions(spark: SparkSession, folder: str) -> dict[str, Any]:
         fuse_spark.read(spark, f"{folder}/numbers"),
         spark.createDataFrame(pa.concat_tables([numbers(block) for block in range(BLOCKS)])),
     ]
-    return {question: [sorted(repr(tuple(row)) for row in df.where(question).collect()) for df in frames] for question in FEW}
+    return {
+        question: [sorted(repr(tuple(row)) for row in df.where(question).collect()) for df in frames]
+        for question in FEW
+    }
 
 
 def indexed(spark: SparkSession, folder: str) -> Any:
@@ -113,7 +121,9 @@ def speculated(spark: SparkSession, folder: str) -> dict[str, Any]:
         if context.partitionId() == 1 and context.attemptNumber() == 0:
             time.sleep(20)
 
-    spark.range(0, 1000, 1, 4).mapInArrow(dawdle, "id long").write.format("fuse").mode("append").save(f"{folder}/speculated")
+    spark.range(0, 1000, 1, 4).mapInArrow(dawdle, "id long").write.format("fuse").mode("append").save(
+        f"{folder}/speculated"
+    )
     return {"attempts": sorted(note.name for note in notes.iterdir()), "ids": ids(spark, f"{folder}/speculated")}
 
 
@@ -131,7 +141,11 @@ def failed(spark: SparkSession, folder: str) -> dict[str, Any]:
         df.write.format("fuse").mode("overwrite").save(f"{folder}/numbers")
     except Exception as refusal:
         told = str(refusal)
-    return {"told": told, "unchanged": open_table(f"{folder}/numbers").snapshot.id == before, "rows": len(ids(spark, f"{folder}/numbers"))}
+    return {
+        "told": told,
+        "unchanged": open_table(f"{folder}/numbers").snapshot.id == before,
+        "rows": len(ids(spark, f"{folder}/numbers")),
+    }
 
 
 if __name__ == "__main__":

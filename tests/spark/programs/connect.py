@@ -1,4 +1,5 @@
-"""A Connect client: asks, writes, clusters and indexes through the server alone. Arguments: server, folder of the tables.
+"""A Connect client: asks, writes, clusters and indexes through the server alone. Arguments: server, folder of the
+tables.
 
 Prints, as JSON, what came back of each step.
 """
@@ -45,7 +46,9 @@ def questions(spark: SparkSession, folder: str) -> dict[str, Any]:
 
 
 def sql(spark: SparkSession, folder: str) -> list[Any]:
-    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW numbers USING fuse OPTIONS (path '{folder}/numbers', where 'id < 300')")
+    spark.sql(
+        f"CREATE OR REPLACE TEMPORARY VIEW numbers USING fuse OPTIONS (path '{folder}/numbers', where 'id < 300')"
+    )
     query = "SELECT kind, count(*) n FROM numbers WHERE id >= 250 GROUP BY kind ORDER BY kind"
     return [list(row) for row in spark.sql(query).collect()]
 
@@ -63,13 +66,18 @@ def functions(spark: SparkSession, folder: str) -> list[list[int]]:
 
 
 def clustered(spark: SparkSession, folder: str) -> list[int]:
-    fuse_spark.write(spark.range(ROWS * BLOCKS).selectExpr("(id * 37) % 800 AS id", "concat('s', id) AS s"), f"{folder}/clustered")
+    fuse_spark.write(
+        spark.range(ROWS * BLOCKS).selectExpr("(id * 37) % 800 AS id", "concat('s', id) AS s"), f"{folder}/clustered"
+    )
     return sorted(row.id for row in load(spark, f"{folder}/clustered", where="id < 5").collect())
 
 
 def looked_into(spark: SparkSession, folder: str) -> list[Any]:
     fuse_spark.introspect(spark, f"{folder}/clustered", "c", ["blocks", "clustering"])
-    return [list(spark.sql("SELECT sum(rows), max(level) FROM c_blocks").first()), spark.table("c_clustering").first().key]
+    return [
+        list(spark.sql("SELECT sum(rows), max(level) FROM c_blocks").first()),
+        spark.table("c_clustering").first().key,
+    ]
 
 
 def overwritten(spark: SparkSession, folder: str) -> list[int]:
@@ -103,7 +111,11 @@ def indexed(spark: SparkSession, folder: str) -> Any:
 def streamed(spark: SparkSession, folder: str) -> int:
     """Rows of a table that a stream copies."""
     followed = spark.readStream.format("fuse").load(f"{folder}/numbers")
-    copying = followed.writeStream.format("fuse").option("checkpointLocation", f"{folder}/checkpoint").trigger(availableNow=True)
+    copying = (
+        followed.writeStream.format("fuse")
+        .option("checkpointLocation", f"{folder}/checkpoint")
+        .trigger(availableNow=True)
+    )
     copying.start(f"{folder}/copied").awaitTermination(120)
     return load(spark, f"{folder}/copied").count()
 
@@ -114,7 +126,9 @@ def changed(spark: SparkSession, folder: str) -> list[Any]:
     spark.range(0, 20, 1, 2).selectExpr("id", "concat('n', id) AS name").write.format("fuse").mode("append").save(url)
     fuse_spark.delete(spark, url, "id < 10")
     fuse_spark.update(spark, url, "id = 10", {"name": "'ten'", "id": lambda found: found["id"]})
-    fuse_spark.merge(spark, url, spark.createDataFrame([(11, "eleven"), (30, "thirty")], "id BIGINT, name STRING"), ["id"])
+    fuse_spark.merge(
+        spark, url, spark.createDataFrame([(11, "eleven"), (30, "thirty")], "id BIGINT, name STRING"), ["id"]
+    )
     fuse_spark.overwrite(spark, url, spark.createDataFrame([(19, "last")], "id BIGINT, name STRING"), "id = 19")
     fuse_spark.compact(spark, url)
     return [tuple(row) for row in load(spark, url).where("name NOT LIKE 'n%' OR id < 10").orderBy("id").collect()]

@@ -1,7 +1,7 @@
 """Native reads on a standalone cluster, whose executors have never heard of our Java classes.
 
-Arguments: master, folder. Prints, as JSON, per way of executing, the ids that each question finds natively and in memory.
-"""
+Arguments: master, folder. Prints, as JSON, per way of executing, the ids that each question finds natively and in
+memory."""
 
 import json
 import sys
@@ -39,7 +39,10 @@ def main(master: str, folder: str) -> None:
     for way, settings in WAYS.items():
         for key, value in settings.items():
             spark.conf.set(key, value)
-        told[way] = {where: [sorted(row.id for row in df.filter(where).collect()) for df in (native, plain)] for where in QUESTIONS}
+        told[way] = {
+            where: [sorted(row.id for row in df.filter(where).collect()) for df in (native, plain)]
+            for where in QUESTIONS
+        }
         for key in settings:
             spark.conf.unset(key)
     print(json.dumps(told))

@@ -75,7 +75,9 @@ def test_a_dataframe_creates_the_table_that_is_not_there(session: SparkSession, 
     save(session.range(10), url)
 
     assert ids(url) == list(range(10))
-    assert Table.open(url).snapshot.schema.arrow == pa.schema({"id": pa.int64()})  # nullable, though range() never is NULL
+    assert Table.open(url).snapshot.schema.arrow == pa.schema(
+        {"id": pa.int64()}
+    )  # nullable, though range() never is NULL
     invariants(Table.open(url))
 
 
@@ -172,24 +174,38 @@ def test_empty_partitions_make_no_blocks(session: SparkSession, url: str) -> Non
 TYPES = """
     true b, 1Y i8, 1S i16, 1 i32, 1L i64, 1.5F f32, double('nan') f64, 1.50BD dec, date'2020-02-29' day,
     timestamp'2020-11-01 01:30:00 America/New_York' ts, timestamp_ntz'2020-03-08 02:30:00' ntz, '😀' s, X'00FF' bin,
-    named_struct('t', timestamp'2020-01-01 00:00:00Z', 'l', array(1, null)) st, map('k', timestamp'2020-01-01 00:00:00Z') m
+    named_struct('t', timestamp'2020-01-01 00:00:00Z', 'l', array(1, null)) st, map('k', timestamp'2020-01-01
+    00:00:00Z') m
 """
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
 @pytest.mark.parametrize("large", ["false", "true"])
 def test_every_type_arrives_as_it_is(session: SparkSession, url: str, zone: str, large: str) -> None:
-    with configured(session, **{"spark.sql.session.timeZone": zone, "spark.sql.execution.arrow.useLargeVarTypes": large}):
+    with configured(
+        session, **{"spark.sql.session.timeZone": zone, "spark.sql.execution.arrow.useLargeVarTypes": large}
+    ):
         save(session.sql(f"SELECT {TYPES}"), url)
     instant = datetime(2020, 1, 1, tzinfo=UTC)
 
     (row,) = rows(url).to_pylist()
     assert str(row.pop("f64")) == "nan"
     assert row == {
-        "b": True, "i8": 1, "i16": 1, "i32": 1, "i64": 1, "f32": 1.5, "dec": Decimal("1.50"), "day": date(2020, 2, 29),
-        "ts": datetime(2020, 11, 1, 5, 30, tzinfo=UTC), "ntz": datetime(2020, 3, 8, 2, 30), "s": "😀", "bin": b"\x00\xff",
-        "st": {"t": instant, "l": [1, None]}, "m": [("k", instant)],
-    }  # fmt: skip
+        "b": True,
+        "i8": 1,
+        "i16": 1,
+        "i32": 1,
+        "i64": 1,
+        "f32": 1.5,
+        "dec": Decimal("1.50"),
+        "day": date(2020, 2, 29),
+        "ts": datetime(2020, 11, 1, 5, 30, tzinfo=UTC),
+        "ntz": datetime(2020, 3, 8, 2, 30),
+        "s": "😀",
+        "bin": b"\x00\xff",
+        "st": {"t": instant, "l": [1, None]},
+        "m": [("k", instant)],
+    }
 
 
 def test_char_and_varchar_are_text(session: SparkSession, url: str) -> None:
@@ -235,7 +251,9 @@ def test_a_column_of_nulls_alone_fits_every_column(session: SparkSession, url: s
         ("SELECT interval '1' month a, 'x' b", "'a' has type interval month"),
     ],
 )
-def test_a_schema_that_does_not_fit_is_refused_at_once_by_name(session: SparkSession, url: str, query: str, says: str) -> None:
+def test_a_schema_that_does_not_fit_is_refused_at_once_by_name(
+    session: SparkSession, url: str, query: str, says: str
+) -> None:
     save(session.sql("SELECT 1 a, 'x' b"), url)
     before = files(url)
     with pytest.raises(Exception, match=says):
@@ -272,16 +290,19 @@ def test_null_in_a_not_null_column_is_refused_by_name(session: SparkSession, url
 
 
 def test_the_default_mode_is_refused_by_spark(session: SparkSession, url: str) -> None:
-    with pytest.raises(Exception, match="Please use either the \"Append\" or \"Overwrite\" mode"):
+    with pytest.raises(Exception, match='Please use either the "Append" or "Overwrite" mode'):
         session.range(3).write.format("fuse").save(url)
 
     assert not Path(url).exists()
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "says"), [("at", "x", "no option 'at'"), ("mergeSchema", "true", "no option 'mergeschema'"), ("branch", "b", "b")]
+    ("option", "value", "says"),
+    [("at", "x", "no option 'at'"), ("mergeSchema", "true", "no option 'mergeschema'"), ("branch", "b", "b")],
 )
-def test_options_that_writing_does_not_have_are_refused(session: SparkSession, url: str, option: str, value: str, says: str) -> None:
+def test_options_that_writing_does_not_have_are_refused(
+    session: SparkSession, url: str, option: str, value: str, says: str
+) -> None:
     with pytest.raises(Exception, match=says):
         session.range(3).write.format("fuse").option(option, value).mode("append").save(url)
 
@@ -353,7 +374,9 @@ def append_one(url: str) -> None:
 def test_a_driver_that_is_killed_leaves_the_table_as_it_was(session: SparkSession, url: str, tmp_path: Path) -> None:
     save(session.range(5), url)
     before = commits(url)
-    with process([sys.executable, str(PROGRAMS / "slow_write.py"), url, str(tmp_path / "begun")], tmp_path / "log") as driver:
+    with process(
+        [sys.executable, str(PROGRAMS / "slow_write.py"), url, str(tmp_path / "begun")], tmp_path / "log"
+    ) as driver:
         deadline = time.monotonic() + 120
         while not (tmp_path / "begun").exists():
             assert time.monotonic() < deadline, (tmp_path / "log").read_text()[-3000:]
@@ -445,7 +468,12 @@ def test_schemas_go_to_spark_and_back() -> None:
     schema = pa.schema(
         [
             pa.field("a", pa.int32(), nullable=False),
-            pa.field("s", pa.struct([pa.field("t", pa.timestamp("us", "UTC"), nullable=False), pa.field("n", pa.timestamp("us"))])),
+            pa.field(
+                "s",
+                pa.struct(
+                    [pa.field("t", pa.timestamp("us", "UTC"), nullable=False), pa.field("n", pa.timestamp("us"))]
+                ),
+            ),
             pa.field("l", pa.list_(pa.field("element", pa.decimal128(10, 2), nullable=False))),
             pa.field("m", pa.map_(pa.string(), pa.field("value", pa.binary(), nullable=False))),
         ]

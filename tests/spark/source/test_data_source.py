@@ -33,12 +33,16 @@ EVERYTHING = pa.table(
         "f64": pa.array([-0.0, None, math.inf], pa.float64()),
         "dec": pa.array([Decimal("1.50"), None, Decimal("-99999999.99")], pa.decimal128(10, 2)),
         "day": pa.array([date(2020, 2, 29), None, date(1500, 1, 1)]),
-        "ts": pa.array([datetime(2020, 11, 1, 5, 30, tzinfo=UTC), None, datetime(1900, 1, 1, tzinfo=UTC)], pa.timestamp("us", "UTC")),
+        "ts": pa.array(
+            [datetime(2020, 11, 1, 5, 30, tzinfo=UTC), None, datetime(1900, 1, 1, tzinfo=UTC)],
+            pa.timestamp("us", "UTC"),
+        ),
         "ntz": pa.array([datetime(2020, 3, 8, 2, 30), None, datetime(1, 1, 1)], pa.timestamp("us")),
         "s": pa.array(["", None, EMOJI]),
         "bin": pa.array([b"", None, b"\x00\xff"]),
         "st": pa.array(
-            [{"x": 1, "y": ["a", None]}, None, {"x": None, "y": None}], pa.struct({"x": pa.int32(), "y": pa.list_(pa.string())})
+            [{"x": 1, "y": ["a", None]}, None, {"x": None, "y": None}],
+            pa.struct({"x": pa.int32(), "y": pa.list_(pa.string())}),
         ),
         "m": pa.array([[("k", 1)], None, []], pa.map_(pa.string(), pa.int64())),
         "a.b c`d": pa.array([1, None, 3], pa.int32()),
@@ -124,7 +128,10 @@ def test_an_instant_is_the_same_in_every_time_zone(spark: SparkSession, everythi
 
 def test_plain_sql_over_a_view(session: SparkSession, url: str) -> None:
     session.sql(f"CREATE OR REPLACE TEMPORARY VIEW numbers USING fuse OPTIONS (path '{url}')")
-    query = "SELECT a.kind, count(*) n FROM numbers a JOIN numbers b USING (id) WHERE b.id BETWEEN 95 AND 104 GROUP BY 1 ORDER BY 1"
+    query = (
+        "SELECT a.kind, count(*) n FROM numbers a JOIN numbers b USING (id) WHERE b.id BETWEEN 95 AND "
+        "104 GROUP BY 1 ORDER BY 1"
+    )
     found = session.sql(query)
 
     assert [tuple(row) for row in found.collect()] == [("k0", 2), ("k1", 2), ("k2", 2), ("k3", 2), ("k4", 2)]
@@ -286,7 +293,12 @@ def bucket() -> Iterator[dict[str, str]]:
     server = ThreadedMotoServer(port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
-    options = {"endpoint": f"http://{host}:{port}", "access_key_id": "a", "secret_access_key": "b", "region": "us-east-1"}
+    options = {
+        "endpoint": f"http://{host}:{port}",
+        "access_key_id": "a",
+        "secret_access_key": "b",
+        "region": "us-east-1",
+    }
     names = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "region_name": "us-east-1"}
     boto3.client("s3", endpoint_url=options["endpoint"], **names).create_bucket(Bucket="tables")
     yield {f"store.{key}": value for key, value in options.items()} | {"store.allow_http": "true"}
@@ -296,7 +308,9 @@ def bucket() -> Iterator[dict[str, str]]:
 def test_tables_on_an_object_store_are_reached_with_its_options(spark: SparkSession, bucket: dict[str, str]) -> None:
     data_source.register(spark)
     for _ in range(2):
-        spark.createDataFrame(numbers(1)).write.format("fuse").options(**bucket).mode("append").save("s3://tables/numbers")
+        spark.createDataFrame(numbers(1)).write.format("fuse").options(**bucket).mode("append").save(
+            "s3://tables/numbers"
+        )
 
     assert load(spark, "s3://tables/numbers", where="id = 150", **bucket).count() == 2
 
@@ -322,7 +336,10 @@ def test_tasks_hold_about_a_million_rows(tmp_path: Path) -> None:
     parts = reader(str(tmp_path / "t")).partitions()
 
     assert [int(part.value.plan.blocks.zone_rows.sum()) for part in parts] == [800_000, 1_200_000]
-    assert [sum(batch.num_rows for batch in reader(str(tmp_path / "t")).read(part)) for part in parts] == [800_000, 1_200_000]
+    assert [sum(batch.num_rows for batch in reader(str(tmp_path / "t")).read(part)) for part in parts] == [
+        800_000,
+        1_200_000,
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -349,10 +366,15 @@ def test_filters_of_one_query_take_no_rows_from_the_next(pushing: SparkSession, 
     assert table.where("id = 250").count() == 1
     assert table.count() == BLOCKS * ROWS
     assert ids(table.where("id < 3 OR id > 797")) == [0, 1, 2, 798, 799]
-    both = "SELECT id FROM shared WHERE id = 7 UNION ALL SELECT id FROM shared WHERE id = 700 UNION ALL SELECT id FROM shared"
+    both = (
+        "SELECT id FROM shared WHERE id = 7 UNION ALL SELECT id FROM shared WHERE id = 700 UNION "
+        "ALL SELECT id FROM shared"
+    )
     assert pushing.sql(both).count() == BLOCKS * ROWS + 2
 
 
 @pytest.mark.parametrize("question", FEW)
-def test_the_where_option_gives_the_rows_that_spark_alone_gives(session: SparkSession, plain: DataFrame, url: str, question: str) -> None:
+def test_the_where_option_gives_the_rows_that_spark_alone_gives(
+    session: SparkSession, plain: DataFrame, url: str, question: str
+) -> None:
     assert str(values(load(session, url, where=question))) == str(values(plain.where(question)))

@@ -69,7 +69,11 @@ def ids(folder: Path) -> list[int]:
 def batches(folder: Path) -> list[int]:
     """Rows of each commit that added some, oldest first."""
     stored = fuse.open_table(str(folder / "written")).stored
-    return [stored.number(entry.sequence).snapshot.summary["added_rows"] for entry in reversed(stored.history()) if entry.sequence > 1]
+    return [
+        stored.number(entry.sequence).snapshot.summary["added_rows"]
+        for entry in reversed(stored.history())
+        if entry.sequence > 1
+    ]
 
 
 def test_a_stream_fills_follows_and_goes_on_after_a_restart(session, table, tmp_path):
@@ -87,7 +91,9 @@ def test_a_stream_fills_follows_and_goes_on_after_a_restart(session, table, tmp_
 
     assert ids(tmp_path) == list(range(11))
     assert batches(tmp_path) == [6, 2, 1, 2]
-    assert list(fuse.open_table(str(tmp_path / "written")).snapshot.applications.values()) == [batches_of(query, tmp_path)]
+    assert list(fuse.open_table(str(tmp_path / "written")).snapshot.applications.values()) == [
+        batches_of(query, tmp_path)
+    ]
 
 
 def batches_of(query: StreamingQuery, folder: Path) -> int:
@@ -100,7 +106,13 @@ def batches_of(query: StreamingQuery, folder: Path) -> int:
 
 
 def test_a_killed_query_loses_and_doubles_no_row(session, table, tmp_path):
-    command = [sys.executable, str(PROGRAMS / "killed_stream.py"), url(table), str(tmp_path / "written"), str(tmp_path / "checkpoint")]
+    command = [
+        sys.executable,
+        str(PROGRAMS / "killed_stream.py"),
+        url(table),
+        str(tmp_path / "written"),
+        str(tmp_path / "checkpoint"),
+    ]
     with process(command, tmp_path / "log") as running:
         running.wait(120)
         assert running.returncode == -signal.SIGKILL, (tmp_path / "log").read_text()[-3000:]
@@ -121,7 +133,11 @@ def test_deletes_stop_a_stream_unless_they_are_passed_over_or_told(session, tabl
         done(started(stream(session, table, since=since), tmp_path / "refused"))
     skipping = reader(table, since=since, skip_changes="true")
     end = skipping.latestOffset(skipping.initialOffset())
-    found = [batch.to_pylist() for piece in skipping.partitions(skipping.initialOffset(), end) for batch in skipping.read(piece)]
+    found = [
+        batch.to_pylist()
+        for piece in skipping.partitions(skipping.initialOffset(), end)
+        for batch in skipping.read(piece)
+    ]
     assert found == [rows(9)]
 
     told = stream(session, table, since=since, read_changes="true", key="id")
@@ -130,9 +146,11 @@ def test_deletes_stop_a_stream_unless_they_are_passed_over_or_told(session, tabl
     number = table.snapshot.sequence
     found = session.table("told").select("_commit_version", "_change_type", "id", "city").collect()
     assert [tuple(row) for row in found] == [
-        (number - 2, "delete", 3, "Oslo"), (number - 1, "update_preimage", 4, "Bonn"), (number - 1, "update_postimage", 4, "Rome"),
+        (number - 2, "delete", 3, "Oslo"),
+        (number - 1, "update_preimage", 4, "Bonn"),
+        (number - 1, "update_postimage", 4, "Rome"),
         (number, "insert", 9, "Oslo"),
-    ]  # fmt: skip
+    ]
 
 
 def test_each_commit_is_told_by_the_key_that_the_table_had_then(table):
@@ -154,7 +172,9 @@ def test_each_commit_is_told_by_the_key_that_the_table_had_then(table):
     assert told(key="") == ["delete", "insert"] * 2
     batch = source_of(table, since=since, read_changes="true")
     net = batch.reader(batch.schema())
-    assert [row["_change_type"] for part in net.partitions() for found in net.read(part) for row in found.to_pylist()] == pair
+    assert [
+        row["_change_type"] for part in net.partitions() for found in net.read(part) for row in found.to_pylist()
+    ] == pair
 
 
 def test_complete_results_replace_all_rows(session, table, tmp_path):
@@ -255,7 +275,10 @@ def test_a_trigger_may_end_the_stream_or_lift_the_limit(table):
 
     assert (middle["blocks"], end["sequence"]) == (3, there)
     assert following.latestOffset(end, None) == end
-    assert reader(table, max_blocks_per_trigger="3").latestOffset(start, ReadAllAvailable())["sequence"] == table.snapshot.sequence
+    assert (
+        reader(table, max_blocks_per_trigger="3").latestOffset(start, ReadAllAvailable())["sequence"]
+        == table.snapshot.sequence
+    )
 
 
 def test_before_4_2_a_reader_remembers_where_its_query_is(table):

@@ -15,12 +15,19 @@ BUILDER = Totals()
 @pytest.fixture
 def table(url: str) -> Table:
     """Blocks [0 1] [2 3] [4 5] in one segment, [6 7] in another, all of them indexed."""
-    table = Table.create(url, COLUMNS, properties={"block_rows": 2}).transaction().define("one", {"key": BUILDER.key}).commit()
+    table = (
+        Table.create(url, COLUMNS, properties={"block_rows": 2})
+        .transaction()
+        .define("one", {"key": BUILDER.key})
+        .commit()
+    )
     table = append(table, *range(6), builders=[BUILDER])
     return append(table, 6, 7, builders=[BUILDER])
 
 
-def replacing(table: Table, places: Sequence[int], made: dict[int, Sequence[int]], unseen: Callable | None = None) -> Transaction:
+def replacing(
+    table: Table, places: Sequence[int], made: dict[int, Sequence[int]], unseen: Callable | None = None
+) -> Transaction:
     """These blocks go; ``made``: what ids come in the place of which."""
     blocks, listed = table.blocks(), table.segments()
     swaps = []
@@ -46,13 +53,17 @@ def replacing(table: Table, places: Sequence[int], made: dict[int, Sequence[int]
         ([0, 1, 2, 3], {}, []),
         ([0], {0: [20, 21, 22, 23, 24]}, [20, 21, 22, 23, 24, 2, 3, 4, 5, 6, 7]),
     ],
-)  # fmt: skip
-def test_what_comes_is_in_the_place_of_what_goes_and_is_indexed(table: Table, places: list, made: dict, after: list) -> None:
+)
+def test_what_comes_is_in_the_place_of_what_goes_and_is_indexed(
+    table: Table, places: list, made: dict, after: list
+) -> None:
     before = table.blocks().ids
     changed = replacing(table, places, made).commit()
 
     assert ids_of(changed) == after
-    assert [id for id in before if id in changed.blocks().ids] == [id for place, id in enumerate(before) if place not in places]
+    assert [id for id in before if id in changed.blocks().ids] == [
+        id for place, id in enumerate(before) if place not in places
+    ]
     assert known_by(changed, BUILDER.key) == truth(changed)
     assert ids_of(table.at(table.snapshot.id)) == list(range(8))
     invariants(changed)
@@ -69,7 +80,11 @@ def test_segments_that_hold_none_of_the_blocks_stay_as_they_are(table: Table) ->
 def test_blocks_are_combined_over_segments(table: Table) -> None:
     ids = table.blocks().ids
     new = staged(table, [4, 5, 6, 7], [BUILDER], block_rows=4)
-    merged = table.transaction([BUILDER]).rewrite([Swap((ids[2], ids[3]), 1)], new, table.segments().ids, name="compact").commit()
+    merged = (
+        table.transaction([BUILDER])
+        .rewrite([Swap((ids[2], ids[3]), 1)], new, table.segments().ids, name="compact")
+        .commit()
+    )
 
     assert ids_of(merged) == list(range(8))
     assert known_by(merged, BUILDER.key) == truth(merged)
@@ -125,7 +140,10 @@ def test_a_rewrite_follows_its_blocks_into_a_merged_segment(table: Table) -> Non
 
 
 def test_an_overwrite_and_a_rewrite_do_not_go_together(table: Table) -> None:
-    rewriting, overwriting = replacing(table, [1], {1: [30]}, nothing), table.transaction().overwrite(staged(table, [9]))
+    rewriting, overwriting = (
+        replacing(table, [1], {1: [30]}, nothing),
+        table.transaction().overwrite(staged(table, [9])),
+    )
     table.transaction().overwrite(staged(table, [8])).commit()
     with pytest.raises(Conflict, match="were replaced by overwrite"):
         rewriting.commit()

@@ -102,8 +102,10 @@ def test_fields_of_structs_come_and_go_as_columns_do(url: str) -> None:
     evolved = evolve(evolved, schema_evolution.drop_column, path="s.text")
     assert [row["s"] for row in read(evolved)] == [{"a": 1, "c": None}, {"a": 1 << 40, "c": 0.5}]
     assert difference(table, evolved).columns == (
-        "changed 's.a' from int to bigint", "added 's.c' double", "dropped 's.b'",
-    )  # fmt: skip
+        "changed 's.a' from int to bigint",
+        "added 's.c' double",
+        "dropped 's.b'",
+    )
     invariants(evolved)
 
 
@@ -120,8 +122,13 @@ def test_fields_of_structs_come_and_go_as_columns_do(url: str) -> None:
         (pa.date32(), date(2026, 1, 2), pa.timestamp("us"), datetime(2026, 1, 2)),
     ],
 )
-def test_old_values_are_widened_with_their_statistics_and_defaults(url: str, old: Any, value: Any, new: Any, widened: Any) -> None:
-    table = add(pa.table({"id": [1], "v": pa.array([value], old)}), Table.create(url, pa.schema([("id", pa.int64()), ("v", old)])))
+def test_old_values_are_widened_with_their_statistics_and_defaults(
+    url: str, old: Any, value: Any, new: Any, widened: Any
+) -> None:
+    table = add(
+        pa.table({"id": [1], "v": pa.array([value], old)}),
+        Table.create(url, pa.schema([("id", pa.int64()), ("v", old)])),
+    )
     table = evolve(table, schema_evolution.add_column, path="d", type=old, default=value)
     for path in ("v", "d"):
         table = evolve(table, schema_evolution.change_type, path=path, type=new)
@@ -138,11 +145,23 @@ def test_old_values_are_widened_with_their_statistics_and_defaults(url: str, old
     ("step", "says"),
     [
         (partial(schema_evolution.add_column, path="name", type=pa.int64()), "there is a column 'name' already"),
-        (partial(schema_evolution.add_column, path="x", type=pa.int64(), nullable=False), "cannot be NOT NULL: .* give a default"),
-        (partial(schema_evolution.add_column, path="x", type=pa.int64(), default="seven"), "'seven' cannot be the default of column 'x'"),
-        (partial(schema_evolution.add_column, path="x", type=pa.list_(pa.int64()), default=[1]), "is array and cannot have a default"),
+        (
+            partial(schema_evolution.add_column, path="x", type=pa.int64(), nullable=False),
+            "cannot be NOT NULL: .* give a default",
+        ),
+        (
+            partial(schema_evolution.add_column, path="x", type=pa.int64(), default="seven"),
+            "'seven' cannot be the default of column 'x'",
+        ),
+        (
+            partial(schema_evolution.add_column, path="x", type=pa.list_(pa.int64()), default=[1]),
+            "is array and cannot have a default",
+        ),
         (partial(schema_evolution.add_column, path="id.x", type=pa.int64()), "'id' is bigint, not a struct"),
-        (partial(schema_evolution.add_column, path="x", type=pa.int64(), after="y"), "cannot come after 'y': beside it there are"),
+        (
+            partial(schema_evolution.add_column, path="x", type=pa.int64(), after="y"),
+            "cannot come after 'y': beside it there are",
+        ),
         (partial(schema_evolution.drop_column, path="id"), "clustered by 'id'"),
         (partial(schema_evolution.drop_column, path="nam"), r"did you mean \['name'\]"),
         (partial(schema_evolution.rename_column, path="name", to="id"), "there is a column 'id' already"),
@@ -173,7 +192,9 @@ DROP = partial(schema_evolution.drop_column, path="name")
 RENAME = partial(schema_evolution.rename_column, path="name", to="called")
 
 
-@pytest.mark.parametrize("step", [DROP, RENAME, partial(schema_evolution.add_column, path="x", type=pa.int64(), default=1, nullable=False)])
+@pytest.mark.parametrize(
+    "step", [DROP, RENAME, partial(schema_evolution.add_column, path="x", type=pa.int64(), default=1, nullable=False)]
+)
 def test_rows_written_before_a_column_changed_are_not_appended_if_they_would_be_wrong(table: Table, step: Step) -> None:
     waiting = table.transaction().append(staged(table, [4]))
     evolved = table.transaction().evolve(step).commit()
@@ -243,16 +264,28 @@ def test_a_key_is_of_columns_whatever_they_are_called(table: Table) -> None:
 
 
 def test_what_stands_in_the_way_of_a_key_is_told() -> None:
-    kinds = pa.schema([("id", pa.int32()), ("ratio", pa.float64()), ("tags", pa.list_(pa.int32())), ("s", pa.struct([("a", pa.int32())]))])
+    kinds = pa.schema(
+        [
+            ("id", pa.int32()),
+            ("ratio", pa.float64()),
+            ("tags", pa.list_(pa.int32())),
+            ("s", pa.struct([("a", pa.int32())])),
+        ]
+    )
     table = Table.create(f"memory://key-{uuid4().hex}", kinds, key=["id"])
     assert table.snapshot.key == ("id",)
     for columns, said in (
-        (["ratio"], "'ratio' is double, and no key"), (["tags"], "'tags' is array, and no key"), (["s.a"], "no column 's.a'"),
-        (["id", "id"], "'id' twice"), (["Id"], "no column 'Id'"),
-    ):  # fmt: skip
+        (["ratio"], "'ratio' is double, and no key"),
+        (["tags"], "'tags' is array, and no key"),
+        (["s.a"], "no column 's.a'"),
+        (["id", "id"], "'id' twice"),
+        (["Id"], "no column 'Id'"),
+    ):
         with pytest.raises(SchemaError, match=said):
             table.transaction().key_by(columns).commit()
-    with pytest.raises(SchemaError, match=r"column 'id' cannot be dropped: it is of the table's key \['id'\]; choose another key first"):
+    with pytest.raises(
+        SchemaError, match=r"column 'id' cannot be dropped: it is of the table's key \['id'\]; choose another key first"
+    ):
         evolve(table, schema_evolution.drop_column, path="id")
     with pytest.raises(SchemaError, match="'id' is of the table's key, and cannot become double"):
         evolve(table, schema_evolution.change_type, path="id", type=pa.float64())
@@ -273,16 +306,24 @@ def test_a_key_and_a_drop_of_its_column_at_once(table: Table) -> None:
 
 
 INNER = pa.struct([("a", pa.int32()), ("b", pa.string())])
-NESTED = pa.schema([("l", pa.list_(INNER)), ("m", pa.map_(INNER, INNER)), ("ll", pa.list_(pa.list_(INNER))), ("n", pa.list_(pa.int32()))])
+NESTED = pa.schema(
+    [
+        ("l", pa.list_(INNER)),
+        ("m", pa.map_(INNER, INNER)),
+        ("ll", pa.list_(pa.list_(INNER))),
+        ("n", pa.list_(pa.int32())),
+    ]
+)
 
 
 def test_structs_within_arrays_and_maps_change_like_others() -> None:
     one, two = {"a": 1, "b": "x"}, {"a": 2, "b": "y"}
     rows = [
         {"l": [one, None, two], "m": [(one, two), (two, None)], "ll": [[one], None, [], [two, None]], "n": [1, None]},
-        {"l": None, "m": None, "ll": None, "n": None}, {"l": [], "m": [], "ll": [], "n": []},
+        {"l": None, "m": None, "ll": None, "n": None},
+        {"l": [], "m": [], "ll": [], "n": []},
         {"l": [two], "m": [(two, one)], "ll": [[two]], "n": [2]},
-    ]  # fmt: skip
+    ]
     table = add(pa.Table.from_pylist(rows, NESTED), Table.create(f"memory://nested-{uuid4().hex}", NESTED))
     for path in ("l.element", "m.key", "m.value", "ll.element.element"):
         table = evolve(table, schema_evolution.add_column, path=f"{path}.c", type=pa.float32())
@@ -301,7 +342,11 @@ def test_structs_within_arrays_and_maps_change_like_others() -> None:
 
     def seen(row: dict) -> dict:
         of_map = None if row["m"] is None else [(now(key), now(value, False)) for key, value in row["m"]]
-        return row | {"l": None if row["l"] is None else [now(one) for one in row["l"]], "m": of_map, "ll": deep(row["ll"])}
+        return row | {
+            "l": None if row["l"] is None else [now(one) for one in row["l"]],
+            "m": of_map,
+            "ll": deep(row["ll"]),
+        }
 
     assert read(table) == [seen(row) for row in rows]
     blocks, names = table.blocks(), table.snapshot.schema.names
@@ -315,10 +360,16 @@ def test_structs_within_arrays_and_maps_change_like_others() -> None:
 
 def test_slices_of_nested_values_are_fitted_too() -> None:
     changed = evolve(
-        Table.create(f"memory://nested-{uuid4().hex}", NESTED), schema_evolution.add_column, path="l.element.c", type=pa.int32()
+        Table.create(f"memory://nested-{uuid4().hex}", NESTED),
+        schema_evolution.add_column,
+        path="l.element.c",
+        type=pa.int32(),
     )
     changed = evolve(changed, schema_evolution.add_column, path="m.value.c", type=pa.int32())
-    for name, rows in (("l", [[{"a": 1}], None, [None], []]), ("m", [[({"a": 1}, {"a": 1})], None, [({"a": 2}, None)], []])):
+    for name, rows in (
+        ("l", [[{"a": 1}], None, [None], []]),
+        ("m", [[({"a": 1}, {"a": 1})], None, [({"a": 2}, None)], []]),
+    ):
         values, field = pa.array(rows, NESTED.field(name).type), changed.snapshot.schema.find(name)
         whole = projection.column(pa.chunked_array([values]), field, 4)
         for start, end in combinations(range(5), 2):
@@ -328,10 +379,22 @@ def test_slices_of_nested_values_are_fitted_too() -> None:
 def test_what_is_no_struct_within_arrays_and_maps_is_told() -> None:
     table = Table.create(f"memory://nested-{uuid4().hex}", NESTED)
     for step, how, says in (
-        (schema_evolution.add_column, {"path": "l.c", "type": pa.int32()}, "'l' is array, not a struct; what it holds is at 'l.element'"),
+        (
+            schema_evolution.add_column,
+            {"path": "l.c", "type": pa.int32()},
+            "'l' is array, not a struct; what it holds is at 'l.element'",
+        ),
         (schema_evolution.add_column, {"path": "m.c", "type": pa.int32()}, "what it holds is at 'm.key' and 'm.value'"),
-        (schema_evolution.add_column, {"path": "l.element.c", "type": pa.int32(), "default": 1}, "cannot have a default"),
-        (schema_evolution.add_column, {"path": "l.element.a", "type": pa.int32()}, "there is a column 'l.element.a' already"),
+        (
+            schema_evolution.add_column,
+            {"path": "l.element.c", "type": pa.int32(), "default": 1},
+            "cannot have a default",
+        ),
+        (
+            schema_evolution.add_column,
+            {"path": "l.element.a", "type": pa.int32()},
+            "there is a column 'l.element.a' already",
+        ),
         (RENAMING, {"path": "l.element", "to": "x"}, "'l.element' is no field"),
         (schema_evolution.drop_column, {"path": "n.element"}, "'n.element' is no field"),
         (schema_evolution.drop_column, {"path": "m.key.a"}, "keys of a map that differ in it alone would become equal"),
@@ -339,6 +402,6 @@ def test_what_is_no_struct_within_arrays_and_maps_is_told() -> None:
         (schema_evolution.change_type, {"path": "n.element", "type": pa.int16()}, "cannot become smallint"),
         (schema_evolution.key_by, {"names": ["n.element"]}, "no column 'n.element'"),
         (schema_evolution.cluster_by, {"names": ["l.element.a"]}, "no column 'l.element.a'"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(SchemaError, match=says):
             evolve(table, step, **how)

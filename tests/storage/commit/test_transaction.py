@@ -23,7 +23,7 @@ from fuse_storage import (
     Unsupported,
     metered,
     open_store,
-)  # fmt: skip
+)
 from fuse_storage.commit.actions import columns_changed
 from fuse_storage.commit.transaction import publish
 from fuse_storage.metadata.refs import Branch
@@ -358,9 +358,16 @@ def evolved(table: Table, **changes: Any) -> Table:
     fields = (replace(now.schema.fields[0], **changes), *now.schema.fields[1:])
     later = now.timestamp + timedelta(seconds=1)
     after = replace(
-        now, id="e" * 32, sequence=now.sequence + 1, commit_id="f" * 32, parent=now.id, timestamp=later, operation="alter",
-        schema_id=1, schemas={0: now.schema, 1: Schema(1, fields)},
-    )  # fmt: skip
+        now,
+        id="e" * 32,
+        sequence=now.sequence + 1,
+        commit_id="f" * 32,
+        parent=now.id,
+        timestamp=later,
+        operation="alter",
+        schema_id=1,
+        schemas={0: now.schema, 1: Schema(1, fields)},
+    )
     entry = publish(table.store, after, table.entry)
     Branch(table.store, "main").create(entry)
     return table.refresh()
@@ -431,7 +438,9 @@ def test_a_transaction_is_committed_once(table: Table) -> None:
 def test_a_writer_that_took_too_long_does_not_commit(url: str) -> None:
     table = Table.create(url, COLUMNS, properties={"max_write_seconds": 60})
     (made,) = staged(table, [1])
-    late = StagedSegment(made.id, made.schema_id, made.row_count, made.block_count, datetime.now(UTC) - timedelta(seconds=61), made.row)
+    late = StagedSegment(
+        made.id, made.schema_id, made.row_count, made.block_count, datetime.now(UTC) - timedelta(seconds=61), made.row
+    )
 
     with pytest.raises(Expired, match="max_write_seconds"):
         table.transaction().append([late]).commit()
@@ -457,7 +466,9 @@ def test_a_commit_is_later_than_its_parent_though_clocks_differ(table: Table) ->
 
 
 class Unanswering:
-    """A store that, for entries of branches, writes or not, and then does not answer; nor can they be read until it recovers."""
+    """A store that, for entries of branches, writes or not, and then does not answer; nor can they be read until it
+    recovers.
+    """
 
     def __init__(self, store: Store, writes: bool) -> None:
         self.store, self.writes, self.broken = store, writes, False
@@ -552,7 +563,9 @@ def test_a_crash_at_any_write_leaves_the_table_as_it_was_or_as_it_should_be(url:
         invariants(after)
         found = ids_of(after)
         outcomes.add(found == before)
-        assert found in ([before, [*before, 100 + nth]] if done is None else [[*before, 100 + nth]] if done else [before])
+        assert found in (
+            [before, [*before, 100 + nth]] if done is None else [[*before, 100 + nth]] if done else [before]
+        )
     assert outcomes == {True, False}
     assert nth > 6
 

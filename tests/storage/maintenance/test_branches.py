@@ -32,7 +32,9 @@ def test_a_tag_expires_and_its_name_is_free_again(table: Table) -> None:
     expired = storage.Tag("old", BEGAN, table.snapshot.id, made.reference, BEGAN + timedelta(days=1))
     table.store.create("_refs/tag/old.json", expired.encode())
 
-    with pytest.raises(NotFound, match=f"tag 'old' expired at 2026-01-02T00:00:00.000000Z; it named snapshot {table.snapshot.id}"):
+    with pytest.raises(
+        NotFound, match=f"tag 'old' expired at 2026-01-02T00:00:00.000000Z; it named snapshot {table.snapshot.id}"
+    ):
         Table.open(table.store, at="old")
     assert storage.tags(table.store) == [made, expired]
     table.tag("old")
@@ -71,8 +73,9 @@ def test_a_branch_begins_with_the_rows_of_its_snapshot_and_goes_its_own_way(tabl
     assert ids_of(Table.open(table.store, branch="side")) == [1, 2, 3, 4, 5]
     assert ids_of(Table.open(table.store, at=side.snapshot.id)) == [1, 2, 3, 4, 5]
     assert {name: head.snapshot_id for name, head in storage.branches(table.store).items()} == {
-        "main": main.snapshot.id, "side": side.snapshot.id,
-    }  # fmt: skip
+        "main": main.snapshot.id,
+        "side": side.snapshot.id,
+    }
     invariants(side)
     invariants(main)
 

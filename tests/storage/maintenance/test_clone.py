@@ -94,7 +94,11 @@ def test_the_tag_says_who_needs_it(table: Table) -> None:
     (tag,) = storage.tags(table.store)
 
     assert (tag.snapshot_id, tag.holder) == (table.snapshot.id, copy.store.url)
-    assert copy.snapshot.summary["cloned_from"] == {"url": table.store.url, "snapshot": table.snapshot.id, "tag": tag.name}
+    assert copy.snapshot.summary["cloned_from"] == {
+        "url": table.store.url,
+        "snapshot": table.snapshot.id,
+        "tag": tag.name,
+    }
 
 
 def test_what_cannot_be_cloned_leaves_nothing_behind(table: Table) -> None:
@@ -115,7 +119,9 @@ def test_what_cannot_be_cloned_leaves_nothing_behind(table: Table) -> None:
 
 def test_damage_in_metadata_that_only_helps_is_left_behind(table: Table) -> None:
     storage.shared.clear()
-    table.store.delete([one.key for one in table.store.list("_x")] + [one.key for one in table.store.list("_sg") if "zones" in one.key])
+    table.store.delete(
+        [one.key for one in table.store.list("_x")] + [one.key for one in table.store.list("_sg") if "zones" in one.key]
+    )
     copy = cloned(Table.open(table.store))
 
     assert ids_of(copy) == [1, 2, 3, 4]
@@ -146,7 +152,9 @@ def test_an_empty_table_is_cloned(url: str) -> None:
     invariants(copy)
 
 
-def test_an_older_version_refuses_a_clone_by_the_name_of_what_it_lacks(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_older_version_refuses_a_clone_by_the_name_of_what_it_lacks(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
     copy = cloned(table)
     storage.shared.clear()
     monkeypatch.setattr("fuse_storage.metadata.snapshot.READER_FEATURES", frozenset())
@@ -173,7 +181,9 @@ def test_a_table_that_is_read_only_is_read_and_never_written(table: Table) -> No
     assert ids_of(pickle.loads(pickle.dumps(attached))) == [1, 2, 3, 4]
 
 
-def test_a_clone_that_was_interrupted_while_it_was_committed_keeps_its_rows(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clone_that_was_interrupted_while_it_was_committed_keeps_its_rows(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupted(*_: object) -> bool:
         raise KeyboardInterrupt
 

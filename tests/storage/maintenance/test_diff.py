@@ -17,7 +17,11 @@ def test_what_was_appended_is_what_came(table: Table) -> None:
     found = difference(first, second)
 
     bytes = second.snapshot.bytes - first.snapshot.bytes
-    assert (found.added, found.removed, found.kept) == (Extent(1, 2, bytes), Extent(), Extent(2, 3, first.snapshot.bytes))
+    assert (found.added, found.removed, found.kept) == (
+        Extent(1, 2, bytes),
+        Extent(),
+        Extent(2, 3, first.snapshot.bytes),
+    )
     back = difference(second, first)
     assert (back.added, back.removed, back.kept) == (found.removed, found.added, found.kept)
     assert not found.empty

@@ -100,7 +100,9 @@ def test_a_doubt_about_the_newest_is_asked_about(table: Table) -> None:
     before, right = refs(table), table.snapshot.id
     lose(table)
 
-    with pytest.raises(InvalidArgument, match=f"(?=.*{loser})(?=.*{right}).*is the newest snapshot of branch 'main': say which"):
+    with pytest.raises(
+        InvalidArgument, match=f"(?=.*{loser})(?=.*{right}).*is the newest snapshot of branch 'main': say which"
+    ):
         storage.recover(table.store)
     assert refs(table) == {}
     storage.recover(table.store, {"main": right})

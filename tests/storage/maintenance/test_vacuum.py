@@ -1,4 +1,6 @@
-"""What nothing leads to is deleted; what anything leads to, or a writer may still commit, is not, whatever happens when."""
+"""What nothing leads to is deleted; what anything leads to, or a writer may still commit, is not, whatever happens
+when.
+"""
 
 import random
 from datetime import UTC, datetime, timedelta
@@ -24,7 +26,12 @@ def store(url: str) -> Any:
 @pytest.fixture
 def table(store: Any) -> Table:
     """Six rows in three blocks, one of which was replaced; two snapshots of it are tagged or branched."""
-    table = Table.create(store, COLUMNS, properties={"block_rows": 2}).transaction().define("one", {"key": BUILDER.key}).commit()
+    table = (
+        Table.create(store, COLUMNS, properties={"block_rows": 2})
+        .transaction()
+        .define("one", {"key": BUILDER.key})
+        .commit()
+    )
     table = append(table, *range(6), builders=[BUILDER])
     return replacing(table, 1, [20])
 
@@ -70,7 +77,13 @@ def test_what_was_replaced_goes_and_the_head_stays(table: Table, store: Any) -> 
     assert not promised.deleted
     assert sum(found.files.values()) == len(before - keys(store))
     assert found.kept == len(keys(store))
-    assert found.files == {"snapshots": 4, "segments": 4, "sidecars": 2, "blocks": 1, "packs": 0}  # a pack is of several blocks
+    assert found.files == {
+        "snapshots": 4,
+        "segments": 4,
+        "sidecars": 2,
+        "blocks": 1,
+        "packs": 0,
+    }  # a pack is of several blocks
     sound(table, [0, 1, 20, 4, 5])
     assert list(store.list("_refs/vacuum")) == []
     assert sum(collect(store, NOW, force=True).files.values()) == 0
@@ -91,7 +104,10 @@ def test_what_is_young_stays_and_its_writer_commits(table: Table, store: Any) ->
 def test_what_was_the_head_within_the_retention_stays(table: Table, store: Any) -> None:
     store.age()
     found = collect(store, timedelta(hours=2))
-    assert {kind for kind, count in found.files.items() if count} == {"segments", "sidecars"}  # staged, and then part of another
+    assert {kind for kind, count in found.files.items() if count} == {
+        "segments",
+        "sidecars",
+    }  # staged, and then part of another
     sound(table.at(str(table.snapshot.parent)), list(range(6)))
 
 
@@ -167,7 +183,12 @@ def test_nothing_is_deleted_if_anything_that_leads_to_files_is_damaged(table: Ta
     table.tag("v1")
     segments = {f"_sg/{id}.parquet" for id in table.segments().ids}
     head = f"_refs/branch/main/{table.entry.sequence:020}.json"
-    damaged = {"_ss": table.snapshot.path, "_sg": min(segments), "_refs/branch": head, "_refs/tag": "_refs/tag/v1.json"}[folder]
+    damaged = {
+        "_ss": table.snapshot.path,
+        "_sg": min(segments),
+        "_refs/branch": head,
+        "_refs/tag": "_refs/tag/v1.json",
+    }[folder]
     data = store.read(damaged)
     store.delete([damaged])
     store.create(damaged, data[:-40] + b"\0" * 40)
@@ -194,7 +215,11 @@ def test_an_old_snapshot_is_not_named_while_a_vacuum_may_not_see_the_name(table:
     old = table.at(str(table.snapshot.parent))
     give_notice(store, datetime.now(UTC))
 
-    for act in (lambda: old.tag("old"), lambda: storage.create_branch(old, "side"), lambda: storage.restore(table, old)):
+    for act in (
+        lambda: old.tag("old"),
+        lambda: storage.create_branch(old, "side"),
+        lambda: storage.restore(table, old),
+    ):
         with pytest.raises(Conflict, match="is running, and snapshot"):
             act()
     assert storage.tags(store) == []
@@ -228,7 +253,12 @@ def test_what_was_collected_is_not_named_again(table: Table, store: Any) -> None
 @pytest.mark.parametrize("seed", range(8))
 def test_wherever_it_dies_and_whatever_was_done_all_that_is_named_is_whole(store: Any, seed: int) -> None:
     draw = random.Random(seed)
-    table = Table.create(store, COLUMNS, properties={"block_rows": 2}).transaction().define("one", {"key": BUILDER.key}).commit()
+    table = (
+        Table.create(store, COLUMNS, properties={"block_rows": 2})
+        .transaction()
+        .define("one", {"key": BUILDER.key})
+        .commit()
+    )
     named: dict[str, tuple[Table, list[int]]] = {}
     for step in range(14):
         match draw.choice(["append", "replace", "tag", "untag", "branch", "vacuum", "crash"]) if step else "append":

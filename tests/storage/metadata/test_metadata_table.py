@@ -30,7 +30,9 @@ def test_what_is_in_memory_is_not_read_and_each_table_is_in_its_place(store: Sto
     cache, counted = Cache(1 << 20), metered(store)
     for number, wanted in enumerate(known):
         if wanted:
-            metadata_table.read(counted, parts[number], GROUPS if number else GROUPS[:1], cache)  # of the first file, only a part
+            metadata_table.read(
+                counted, parts[number], GROUPS if number else GROUPS[:1], cache
+            )  # of the first file, only a part
     counted.reset()
     rows = metadata_table.Rows.whole(counted, [parts[0], None, *parts[1:]], np.array([2, 1, 2, 2]))
 
@@ -39,7 +41,10 @@ def test_what_is_in_memory_is_not_read_and_each_table_is_in_its_place(store: Sto
     assert found[1] is None
     for number, tables in zip(range(3), [found[0], *found[2:]], strict=True):
         assert isinstance(tables, list)
-        assert [table.to_pydict() for table in tables] == [{"a": [number] * 2}, {"b": [number + 10, None], "c": ["x", "y"]}]
+        assert [table.to_pydict() for table in tables] == [
+            {"a": [number] * 2},
+            {"b": [number + 10, None], "c": ["x", "y"]},
+        ]
     assert {key for _, key, _ in counted.reads} == {"f0"} | {f"f{number}" for number in (1, 2) if not known[number]}
 
 

@@ -48,7 +48,9 @@ def test_sizes_follow_from_each_other(size: int, chunk: int) -> None:
 
 
 def test_a_part_reads_as_a_file_of_its_own(store: Store) -> None:
-    pack = Pack.concatenate([Sidecar(None, b"a" * 100), Sidecar(None, b"0123456789"), Sidecar(None, b"z" * 100)], chunk=16)
+    pack = Pack.concatenate(
+        [Sidecar(None, b"a" * 100), Sidecar(None, b"0123456789"), Sidecar(None, b"z" * 100)], chunk=16
+    )
     sealed = seal(pack.data, pack.chunk)
     store.create("pack", sealed)
 
@@ -144,7 +146,9 @@ def test_short_reads_of_a_large_pack_fetch_a_chunk_each() -> None:
     store.create("pack", sealed)
     store.reset()
 
-    PackPayload(store, "pack", 4_000, len(sealed), cache=Cache(0)).read([(place, 8) for place in range(0, 4_000_000, 1_000_000)])
+    PackPayload(store, "pack", 4_000, len(sealed), cache=Cache(0)).read(
+        [(place, 8) for place in range(0, 4_000_000, 1_000_000)]
+    )
 
     assert store.reads == [("read_ranges", "pack", 4_004)] * 4
 

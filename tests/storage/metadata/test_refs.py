@@ -31,9 +31,15 @@ BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 def entry(sequence: int, **changes: object) -> RefEntry:
     parent = None if sequence == 1 else f"{sequence - 1:032x}"
     made = RefEntry(
-        "snapshot", sequence, f"{sequence:032x}", parent, BEGAN + timedelta(minutes=sequence), "append", f"{sequence:032x}",
+        "snapshot",
+        sequence,
+        f"{sequence:032x}",
+        parent,
+        BEGAN + timedelta(minutes=sequence),
+        "append",
+        f"{sequence:032x}",
         Reference(f"_ss/{sequence:032x}.json", 10, "0" * 32),
-    )  # fmt: skip
+    )
     return replace(made, **changes)
 
 
@@ -54,7 +60,9 @@ def test_the_head_is_found_without_a_hint(store: Store, length: int) -> None:
     assert chain(store, length).head() == entry(length)
 
 
-@pytest.mark.parametrize("hint", [b"1", b"50", b"97", b"100", b"101", b"9999", b"-3", b"", b"what?", b"\xff", b"9" * 30])
+@pytest.mark.parametrize(
+    "hint", [b"1", b"50", b"97", b"100", b"101", b"9999", b"-3", b"", b"what?", b"\xff", b"9" * 30]
+)
 def test_the_head_is_found_whatever_the_hint_says(store: Store, hint: bytes) -> None:
     branch = chain(store, 100)
     store.create("_refs/branch/main/_hint", hint, overwrite=True)

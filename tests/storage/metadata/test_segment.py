@@ -351,9 +351,16 @@ def altered(table: Table, schema: Schema) -> Table:
     """The table after a commit that changed its columns, as later versions will make them."""
     now = table.snapshot
     after = replace(
-        now, id=uuid.uuid4().hex, sequence=now.sequence + 1, commit_id=uuid.uuid4().hex, parent=now.id, operation="alter",
-        timestamp=now.timestamp + timedelta(seconds=1), schema_id=schema.id, schemas={**now.schemas, schema.id: schema},
-    )  # fmt: skip
+        now,
+        id=uuid.uuid4().hex,
+        sequence=now.sequence + 1,
+        commit_id=uuid.uuid4().hex,
+        parent=now.id,
+        operation="alter",
+        timestamp=now.timestamp + timedelta(seconds=1),
+        schema_id=schema.id,
+        schemas={**now.schemas, schema.id: schema},
+    )
     Branch(table.store, "main").create(publish(table.store, after, table.entry))
     return table.refresh()
 
@@ -365,7 +372,11 @@ def levels(table: Table, column: int) -> list[tuple[list[Any], list[Any], list[A
 
 def test_a_block_that_lacks_a_column_holds_its_default_throughout(table: Table) -> None:
     table = append(table, 1, 2)
-    fields = (*table.snapshot.schema.fields, Field(3, "more", "more", pa.int64(), default=7), Field(4, "none", "none", pa.string()))
+    fields = (
+        *table.snapshot.schema.fields,
+        Field(3, "more", "more", pa.int64(), default=7),
+        Field(4, "none", "none", pa.string()),
+    )
     table = altered(table, Schema(1, fields))
 
     assert levels(table, 3) == [([7], [7], [0])] * 3
@@ -375,7 +386,10 @@ def test_a_block_that_lacks_a_column_holds_its_default_throughout(table: Table) 
         table = table.transaction().append(writer.finish()).commit()
     assert levels(table, 3) == [([7, 9], [7, 9], [0, 0])] * 3
     assert levels(table, 4) == [([None, "x"], [None, "x"], [2, 0])] * 3
-    assert [table.read(table.blocks(), block, ["more"]).column("more").to_pylist() for block in range(2)] == [[7, 7], [9]]
+    assert [table.read(table.blocks(), block, ["more"]).column("more").to_pylist() for block in range(2)] == [
+        [7, 7],
+        [9],
+    ]
 
 
 def test_merged_segments_still_know_which_blocks_lack_a_column(table: Table) -> None:

@@ -13,15 +13,21 @@ from fuse_storage.commit.transaction import publish
 from fuse_storage.metadata.refs import Branch
 from tests.storage.small import append
 
-COLUMNS = pa.schema([("id", pa.int64()), ("at", pa.struct([("lat", pa.float64()), ("when", pa.timestamp("us", "UTC"))]))])
+COLUMNS = pa.schema(
+    [("id", pa.int64()), ("at", pa.struct([("lat", pa.float64()), ("when", pa.timestamp("us", "UTC"))]))]
+)
 
 
 @pytest.fixture
 def snapshot(url: str) -> Snapshot:
     return replace(
-        Table.create(url, COLUMNS, ["at.lat"], {"zone_rows": 10}).snapshot, definitions={"a": {"key": "x", "on": [1]}},
-        applications={"stream": 3}, summary={"files": 2}, segments=Reference("_ss/a.parquet", 3, "ff"), segment_count=1,
-    )  # fmt: skip
+        Table.create(url, COLUMNS, ["at.lat"], {"zone_rows": 10}).snapshot,
+        definitions={"a": {"key": "x", "on": [1]}},
+        applications={"stream": 3},
+        summary={"files": 2},
+        segments=Reference("_ss/a.parquet", 3, "ff"),
+        segment_count=1,
+    )
 
 
 def test_a_snapshot_survives_its_file_and_its_pickle(snapshot: Snapshot) -> None:
@@ -76,7 +82,9 @@ def test_a_type_of_a_newer_version_is_refused_by_name(snapshot: Snapshot) -> Non
         Snapshot.decode(changed(snapshot, schemas=schemas), "there")
 
 
-@pytest.mark.parametrize("data", [b"", b"{}", b"[]", b"null", b"{\"format\": 1", b"\xff", b'{"format": "fuse-index table"}'])
+@pytest.mark.parametrize(
+    "data", [b"", b"{}", b"[]", b"null", b'{"format": 1', b"\xff", b'{"format": "fuse-index table"}']
+)
 def test_what_is_no_snapshot_is_said_to_be_none(data: bytes) -> None:
     with pytest.raises(FormatError, match="there"):
         Snapshot.decode(data, "there")
@@ -98,9 +106,14 @@ def test_a_snapshot_that_lacks_a_member_says_which(snapshot: Snapshot, name: str
 def test_a_table_of_a_newer_version_is_refused_when_it_is_opened(url: str) -> None:
     table = Table.create(url, COLUMNS)
     later = replace(
-        table.snapshot, id="a" * 32, sequence=2, commit_id="b" * 32, parent=table.snapshot.id, reader_features=("rows_in_columns",),
+        table.snapshot,
+        id="a" * 32,
+        sequence=2,
+        commit_id="b" * 32,
+        parent=table.snapshot.id,
+        reader_features=("rows_in_columns",),
         timestamp=table.snapshot.timestamp.replace(year=2090),
-    )  # fmt: skip
+    )
     Branch(table.store, "main").create(publish(table.store, later, table.entry))
 
     with pytest.raises(Unsupported, match="rows_in_columns"):
@@ -113,9 +126,14 @@ def test_a_table_of_a_newer_version_is_refused_when_it_is_opened(url: str) -> No
 def test_an_unknown_writer_feature_makes_a_table_read_only(url: str) -> None:
     table = Table.create(url, pa.schema([("id", pa.int64()), ("name", pa.string())]))
     later = replace(
-        table.snapshot, id="a" * 32, sequence=2, commit_id="b" * 32, parent=table.snapshot.id, writer_features=("row_marks",),
+        table.snapshot,
+        id="a" * 32,
+        sequence=2,
+        commit_id="b" * 32,
+        parent=table.snapshot.id,
+        writer_features=("row_marks",),
         timestamp=table.snapshot.timestamp.replace(year=2090),
-    )  # fmt: skip
+    )
     Branch(table.store, "main").create(publish(table.store, later, table.entry))
 
     opened = Table.open(url)

@@ -34,7 +34,9 @@ EVERYTHING = pa.table(
         "text": pa.array(["a", None, "日本😀"]),
         "bytes": pa.array([b"\x00", None, b"\xff"]),
         "day": pa.array([date(2020, 1, 1), None, date(1500, 1, 1)]),
-        "at": pa.array([datetime(2020, 1, 1, tzinfo=UTC), None, datetime(1500, 1, 1, tzinfo=UTC)], pa.timestamp("us", "UTC")),
+        "at": pa.array(
+            [datetime(2020, 1, 1, tzinfo=UTC), None, datetime(1500, 1, 1, tzinfo=UTC)], pa.timestamp("us", "UTC")
+        ),
         "local": pa.array([datetime(2020, 1, 1), None, datetime(1500, 1, 1)], pa.timestamp("us")),
         "place": pa.array([{"city": "x", "geo": {"lat": 1.0}}, None, {"city": None, "geo": None}]),
         "tags": pa.array([["a", None], None, []], pa.list_(pa.field("element", pa.string()))),
@@ -60,7 +62,9 @@ def store() -> Store:
     return open_store(f"memory://{uuid.uuid4().hex}")
 
 
-def stored(store: Store, rows: pa.Table, schema: Schema | None = None, **properties: Any) -> tuple[BlockFile, Layout, Schema]:
+def stored(
+    store: Store, rows: pa.Table, schema: Schema | None = None, **properties: Any
+) -> tuple[BlockFile, Layout, Schema]:
     schema = schema or Schema.create(rows.schema)
     data, layout = write(rows, schema, properties)
     key = f"_b/{uuid.uuid4().hex}.parquet"
@@ -100,7 +104,9 @@ def test_any_zones_read_as_slices_do(rows: int, zone_rows: int, draw: st.DataObj
 
 
 @given(st.integers(1, 40), st.integers(1, 12), st.integers(1, 5), st.data())
-def test_any_rows_of_any_zones_read_as_a_filter_does(rows: int, zone_rows: int, page_rows: int, draw: st.DataObject) -> None:
+def test_any_rows_of_any_zones_read_as_a_filter_does(
+    rows: int, zone_rows: int, page_rows: int, draw: st.DataObject
+) -> None:
     store = open_store("memory://any-rows")
     table = pa.Table.from_pylist(
         [
@@ -125,7 +131,9 @@ def test_any_rows_of_any_zones_read_as_a_filter_does(rows: int, zone_rows: int, 
     found = read(store, block, schema, columns, zones, Cache(1 << 20), np.array(wanted, np.bool_))
 
     found.validate(full=True)
-    assert found.to_pylist() == [{name: row[name] for name in columns} for row, keep in zip(whole, wanted, strict=True) if keep]
+    assert found.to_pylist() == [
+        {name: row[name] for name in columns} for row, keep in zip(whole, wanted, strict=True) if keep
+    ]
 
 
 def test_no_columns_still_count_rows(store: Store) -> None:
@@ -199,7 +207,9 @@ def test_floats_have_neither_parquet_statistics_nor_dictionaries() -> None:
 
 
 def test_dictionaries_are_for_columns_that_repeat() -> None:
-    rows = pa.table({"unique": range(10_000), "few": [n % 100 for n in range(10_000)], "many": [n % 1_000 for n in range(10_000)]})
+    rows = pa.table(
+        {"unique": range(10_000), "few": [n % 100 for n in range(10_000)], "many": [n % 1_000 for n in range(10_000)]}
+    )
 
     data, layout = write(rows, Schema.create(rows.schema))
 
@@ -216,7 +226,9 @@ def test_long_texts_get_no_parquet_statistics() -> None:
 
 
 def test_statistics_are_those_of_zones_and_of_the_block() -> None:
-    rows = pa.table({"n": [5, None, 7, 1, 1], "s": [{"x": "a"}, None, {"x": "c"}, {"x": "b"}, {"x": None}], "l": [[1]] * 5})
+    rows = pa.table(
+        {"n": [5, None, 7, 1, 1], "s": [{"x": "a"}, None, {"x": "c"}, {"x": "b"}, {"x": None}], "l": [[1]] * 5}
+    )
 
     data, layout = write(rows, Schema.create(rows.schema), {"zone_rows": 2})
 
@@ -297,7 +309,9 @@ def test_every_flipped_byte_is_corrupt_or_harmless(store: Store) -> None:
         damaged[place] ^= flip
         store.create(block.key, bytes(damaged), overwrite=True)
         with suppress(Corrupt):
-            assert read(store, block, schema, rows.column_names, None, Cache(0), second) == rows.filter(pa.array(second))
+            assert read(store, block, schema, rows.column_names, None, Cache(0), second) == rows.filter(
+                pa.array(second)
+            )
         with suppress(Corrupt):
             assert reading(store, block, schema) == rows
             harmless.add(place)
@@ -328,7 +342,9 @@ def test_a_footer_that_is_not_where_it_was_is_corrupt(store: Store) -> None:
 
 def test_another_blocks_chunks_are_corrupt(store: Store) -> None:
     _, block, schema, rows = small(store)
-    other, _ = write(rows.slice(0, 3).append_column("x", pa.array([1, 2, 3])).select(["n", "t", "d"]), schema, {"zone_rows": 2})
+    other, _ = write(
+        rows.slice(0, 3).append_column("x", pa.array([1, 2, 3])).select(["n", "t", "d"]), schema, {"zone_rows": 2}
+    )
     data = store.read(block.key)
 
     store.create(block.key, other[: block.footer_offset] + data[block.footer_offset :], overwrite=True)
@@ -370,12 +386,18 @@ def test_a_column_of_an_old_name_is_not_taken_for_the_new_one(store: Store) -> N
 @pytest.mark.parametrize(
     ("type", "default", "expected"),
     [
-        (pa.int64(), 7, 7), (pa.string(), "x", "x"), (pa.decimal128(5, 2), "1.50", Decimal("1.50")), (pa.int64(), None, None),
-        (pa.struct([("x", pa.int64())]), None, None), (pa.list_(pa.int64()), None, None),
+        (pa.int64(), 7, 7),
+        (pa.string(), "x", "x"),
+        (pa.decimal128(5, 2), "1.50", Decimal("1.50")),
+        (pa.int64(), None, None),
+        (pa.struct([("x", pa.int64())]), None, None),
+        (pa.list_(pa.int64()), None, None),
         (pa.timestamp("us", "UTC"), "2020-01-01T00:00:00+00:00", datetime(2020, 1, 1, tzinfo=UTC)),
     ],
-)  # fmt: skip
-def test_columns_that_a_file_lacks_hold_their_default(store: Store, type: pa.DataType, default: Any, expected: Any) -> None:
+)
+def test_columns_that_a_file_lacks_hold_their_default(
+    store: Store, type: pa.DataType, default: Any, expected: Any
+) -> None:
     block, _, schema = stored(store, pa.table({"a": [1, 2]}))
     (added,) = number([pa.field("z", type)], iter(range(2, 9)))
     grown = changed(schema, *schema.fields, replace(added, default=default))
@@ -387,10 +409,15 @@ def test_columns_that_a_file_lacks_hold_their_default(store: Store, type: pa.Dat
 @pytest.mark.parametrize(
     ("narrow", "wide"),
     [
-        (pa.int8(), pa.int32()), (pa.int32(), pa.int64()), (pa.int32(), pa.float64()), (pa.int32(), pa.decimal128(12, 2)),
-        (pa.float32(), pa.float64()), (pa.decimal128(10, 2), pa.decimal128(20, 4)), (pa.date32(), pa.timestamp("us")),
+        (pa.int8(), pa.int32()),
+        (pa.int32(), pa.int64()),
+        (pa.int32(), pa.float64()),
+        (pa.int32(), pa.decimal128(12, 2)),
+        (pa.float32(), pa.float64()),
+        (pa.decimal128(10, 2), pa.decimal128(20, 4)),
+        (pa.date32(), pa.timestamp("us")),
     ],
-)  # fmt: skip
+)
 def test_narrower_columns_are_widened(store: Store, narrow: pa.DataType, wide: pa.DataType) -> None:
     values = pa.array([1, None, 3], pa.int32())
     values = values.cast(pa.decimal128(38, 2)).cast(narrow) if pa.types.is_decimal(narrow) else values.cast(narrow)

@@ -60,7 +60,11 @@ def test_columns_that_do_not_match_are_named(rows: pa.Table, message: str) -> No
         (pa.nulls(1), pa.list_(pa.int64()), [None]),
         (pa.array([[1], None, []], pa.large_list(pa.uint8())), pa.list_(pa.int16()), [[1], None, []]),
         (pa.array([{"x": 1}], pa.struct([("x", pa.uint8())])), pa.struct([("x", pa.int16())]), [{"x": 1}]),
-        (pa.array([[("k", 1)]], pa.map_(pa.large_string(), pa.uint8())), pa.map_(pa.string(), pa.int16()), [[("k", 1)]]),
+        (
+            pa.array([[("k", 1)]], pa.map_(pa.large_string(), pa.uint8())),
+            pa.map_(pa.string(), pa.int16()),
+            [[("k", 1)]],
+        ),
     ],
 )
 def test_values_that_fit_exactly_are_taken(values: pa.Array, type: pa.DataType, expected: list[Any]) -> None:

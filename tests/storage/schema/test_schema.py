@@ -15,7 +15,10 @@ from fuse_storage.schema.types import encode_default
 NESTED = pa.schema(
     [
         pa.field("id", pa.int64(), nullable=False),
-        ("address", pa.struct([pa.field("city", pa.string(), nullable=False), ("geo", pa.struct([("lat", pa.float64())]))])),
+        (
+            "address",
+            pa.struct([pa.field("city", pa.string(), nullable=False), ("geo", pa.struct([("lat", pa.float64())]))]),
+        ),
         ("tags", pa.list_(pa.string())),
         ("scores", pa.map_(pa.string(), pa.struct([("value", pa.float32())]))),
         pa.field("at", pa.timestamp("ns", "Europe/Berlin"), metadata={"comment": "when it happened"}),
@@ -28,9 +31,19 @@ def test_columns_are_numbered_in_order_parents_first() -> None:
 
     numbered = [(field.id, field.name) for top in schema.fields for field in top.walk()]
     assert numbered == [
-        (1, "id"), (2, "address"), (3, "city"), (4, "geo"), (5, "lat"), (6, "tags"), (7, "element"),
-        (8, "scores"), (9, "key"), (10, "value"), (11, "value"), (12, "at"),
-    ]  # fmt: skip
+        (1, "id"),
+        (2, "address"),
+        (3, "city"),
+        (4, "geo"),
+        (5, "lat"),
+        (6, "tags"),
+        (7, "element"),
+        (8, "scores"),
+        (9, "key"),
+        (10, "value"),
+        (11, "value"),
+        (12, "at"),
+    ]
 
 
 def test_a_schema_survives_json_and_pickle() -> None:
@@ -41,29 +54,46 @@ def test_a_schema_survives_json_and_pickle() -> None:
 
 
 def test_json_is_readable() -> None:
-    schema = Schema.create(pa.schema([pa.field("price", pa.decimal128(10, 2), nullable=False), ("tags", pa.list_(pa.string()))]))
+    schema = Schema.create(
+        pa.schema([pa.field("price", pa.decimal128(10, 2), nullable=False), ("tags", pa.list_(pa.string()))])
+    )
 
     assert schema.to_json() == {
         "id": 0,
         "fields": [
             {"id": 1, "name": "price", "type": "decimal(10,2)", "nullable": False},
             {
-                "id": 2, "name": "tags", "type": "array", "nullable": True,
+                "id": 2,
+                "name": "tags",
+                "type": "array",
+                "nullable": True,
                 "fields": [{"id": 3, "name": "element", "type": "string", "nullable": True}],
             },
         ],
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize(
     ("arrow", "name"),
     [
-        (pa.bool_(), "boolean"), (pa.int8(), "tinyint"), (pa.int16(), "smallint"), (pa.int32(), "int"), (pa.int64(), "bigint"),
-        (pa.float32(), "float"), (pa.float64(), "double"), (pa.string(), "string"), (pa.binary(), "binary"), (pa.date32(), "date"),
-        (pa.timestamp("us", "UTC"), "timestamp"), (pa.timestamp("us"), "timestamp_ntz"), (pa.decimal128(38, 38), "decimal(38,38)"),
-        (pa.struct([("a", pa.int8())]), "struct"), (pa.list_(pa.int8()), "array"), (pa.map_(pa.int8(), pa.int8()), "map"),
+        (pa.bool_(), "boolean"),
+        (pa.int8(), "tinyint"),
+        (pa.int16(), "smallint"),
+        (pa.int32(), "int"),
+        (pa.int64(), "bigint"),
+        (pa.float32(), "float"),
+        (pa.float64(), "double"),
+        (pa.string(), "string"),
+        (pa.binary(), "binary"),
+        (pa.date32(), "date"),
+        (pa.timestamp("us", "UTC"), "timestamp"),
+        (pa.timestamp("us"), "timestamp_ntz"),
+        (pa.decimal128(38, 38), "decimal(38,38)"),
+        (pa.struct([("a", pa.int8())]), "struct"),
+        (pa.list_(pa.int8()), "array"),
+        (pa.map_(pa.int8(), pa.int8()), "map"),
     ],
-)  # fmt: skip
+)
 def test_types_have_sparks_names(arrow: pa.DataType, name: str) -> None:
     (field,) = Schema.create(pa.schema([("c", arrow)])).fields
 
@@ -74,17 +104,27 @@ def test_types_have_sparks_names(arrow: pa.DataType, name: str) -> None:
 @pytest.mark.parametrize(
     ("given", "kept"),
     [
-        (pa.uint8(), pa.int16()), (pa.uint16(), pa.int32()), (pa.uint32(), pa.int64()), (pa.uint64(), pa.decimal128(20, 0)),
-        (pa.float16(), pa.float32()), (pa.large_string(), pa.string()), (pa.string_view(), pa.string()),
-        (pa.dictionary(pa.int8(), pa.string()), pa.string()), (pa.large_binary(), pa.binary()), (pa.binary(16), pa.binary()),
-        (pa.date64(), pa.date32()), (pa.timestamp("ns"), pa.timestamp("us")), (pa.timestamp("s", "+02:00"), pa.timestamp("us", "UTC")),
-        (pa.decimal256(30, 2), pa.decimal128(30, 2)), (pa.decimal32(5, 2), pa.decimal128(5, 2)),
+        (pa.uint8(), pa.int16()),
+        (pa.uint16(), pa.int32()),
+        (pa.uint32(), pa.int64()),
+        (pa.uint64(), pa.decimal128(20, 0)),
+        (pa.float16(), pa.float32()),
+        (pa.large_string(), pa.string()),
+        (pa.string_view(), pa.string()),
+        (pa.dictionary(pa.int8(), pa.string()), pa.string()),
+        (pa.large_binary(), pa.binary()),
+        (pa.binary(16), pa.binary()),
+        (pa.date64(), pa.date32()),
+        (pa.timestamp("ns"), pa.timestamp("us")),
+        (pa.timestamp("s", "+02:00"), pa.timestamp("us", "UTC")),
+        (pa.decimal256(30, 2), pa.decimal128(30, 2)),
+        (pa.decimal32(5, 2), pa.decimal128(5, 2)),
         (pa.large_list(pa.uint8()), pa.list_(pa.field("element", pa.int16()))),
         (pa.list_(pa.uint8(), 3), pa.list_(pa.field("element", pa.int16()))),
         (pa.map_(pa.large_string(), pa.uint8()), pa.map_(pa.string(), pa.int16())),
         (pa.uuid(), pa.binary()),
     ],
-)  # fmt: skip
+)
 def test_types_that_spark_lacks_are_widened(given: pa.DataType, kept: pa.DataType) -> None:
     assert Schema.create(pa.schema([("c", given)])).arrow.field("c").type == kept
 
@@ -92,10 +132,15 @@ def test_types_that_spark_lacks_are_widened(given: pa.DataType, kept: pa.DataTyp
 @pytest.mark.parametrize(
     "given",
     [
-        pa.null(), pa.duration("us"), pa.time64("us"), pa.month_day_nano_interval(),
-        pa.decimal256(39, 0), pa.decimal128(5, -2), pa.struct([]),
+        pa.null(),
+        pa.duration("us"),
+        pa.time64("us"),
+        pa.month_day_nano_interval(),
+        pa.decimal256(39, 0),
+        pa.decimal128(5, -2),
+        pa.struct([]),
     ],
-)  # fmt: skip
+)
 def test_types_without_an_equivalent_are_refused_by_name(given: pa.DataType) -> None:
     for type, where in [(given, "'c'"), (pa.list_(given), "'c.element'"), (pa.struct([("x", given)]), "'c.x'")]:
         with pytest.raises(SchemaError, match=f"column {where}"):
@@ -162,10 +207,13 @@ def test_case_counts_only_if_asked_to() -> None:
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("adress", "did you mean ['address']"), ("address.town", "struct 'address'"), ("tags.element", "has no fields"), ((), "empty path"),
+        ("adress", "did you mean ['address']"),
+        ("address.town", "struct 'address'"),
+        ("tags.element", "has no fields"),
+        ((), "empty path"),
         ("id.x", "has no fields"),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_found_says_what_there_is(path: Any, message: str) -> None:
     with pytest.raises(SchemaError) as raised:
         Schema.create(NESTED).find(path)
@@ -175,8 +223,11 @@ def test_what_is_not_found_says_what_there_is(path: Any, message: str) -> None:
 
 def test_leaves_are_plain_fields_outside_lists_and_maps() -> None:
     assert [(path, field.id) for path, field in Schema.create(NESTED).leaves()] == [
-        (("id",), 1), (("address", "city"), 3), (("address", "geo", "lat"), 5), (("at",), 12),
-    ]  # fmt: skip
+        (("id",), 1),
+        (("address", "city"), 3),
+        (("address", "geo", "lat"), 5),
+        (("at",), 12),
+    ]
 
 
 def test_fields_are_found_by_id() -> None:
@@ -190,12 +241,20 @@ def test_fields_are_found_by_id() -> None:
 @pytest.mark.parametrize(
     ("type", "value"),
     [
-        (pa.int64(), 5), (pa.bool_(), True), (pa.string(), "x"), (pa.binary(), b"\x00\xff"), (pa.float64(), 1.5), (pa.float64(), math.inf),
-        (pa.float64(), math.nan), (pa.decimal128(10, 2), Decimal("1.20")), (pa.date32(), date(2020, 2, 29)),
-        (pa.timestamp("us"), datetime(2020, 1, 1, 12, 30, 0, 5)), (pa.timestamp("us", "UTC"), datetime(2020, 1, 1, tzinfo=UTC)),
+        (pa.int64(), 5),
+        (pa.bool_(), True),
+        (pa.string(), "x"),
+        (pa.binary(), b"\x00\xff"),
+        (pa.float64(), 1.5),
+        (pa.float64(), math.inf),
+        (pa.float64(), math.nan),
+        (pa.decimal128(10, 2), Decimal("1.20")),
+        (pa.date32(), date(2020, 2, 29)),
+        (pa.timestamp("us"), datetime(2020, 1, 1, 12, 30, 0, 5)),
+        (pa.timestamp("us", "UTC"), datetime(2020, 1, 1, tzinfo=UTC)),
         (pa.int64(), None),
     ],
-)  # fmt: skip
+)
 def test_defaults_survive_json(type: pa.DataType, value: Any) -> None:
     field = Field(1, "c", "c", type, default=encode_default(value))
 

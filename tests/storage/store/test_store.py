@@ -170,11 +170,17 @@ def test_two_processes_agree_on_one_winner(tmp_path: Path) -> None:
 
 
 def test_options_can_come_from_the_environment(s3: dict[str, str]) -> None:
-    program = "import fuse_storage as f; s = f.open_store('s3://tables/environment'); s.create('a', b'1'); print(s.read('a'))"
+    program = (
+        "import fuse_storage as f; s = f.open_store('s3://tables/environment'); s.create('a', b'1'); print(s.read('a'))"
+    )
     environment = {
-        **os.environ, "AWS_ENDPOINT": s3["endpoint"], "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_REGION": "us-east-1", "AWS_ALLOW_HTTP": "true",
-    }  # fmt: skip
+        **os.environ,
+        "AWS_ENDPOINT": s3["endpoint"],
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_REGION": "us-east-1",
+        "AWS_ALLOW_HTTP": "true",
+    }
 
     assert subprocess.check_output([sys.executable, "-c", program], env=environment) == b"b'1'\n"
 
