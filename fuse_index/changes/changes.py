@@ -19,6 +19,7 @@ from fuse_index.changes.multiset import surplus
 from fuse_index.changes.row_diff import CHANGE_TYPE, DELETE, INSERT, Pairs, Side
 from fuse_index.errors import InputError, OpaqueError
 from fuse_index.expressions.traversal import leaves
+from fuse_index.handle import TableHandle
 from fuse_index.indexes.registry import Host
 from fuse_index.predicate import Context, Opaque, Predicate
 from fuse_index.pruning.planner import plan
@@ -31,19 +32,8 @@ ROWS_PER_COMMIT = 50_000
 """So many rows are compared in about the time in which a commit in between is looked at."""
 
 
-class Changing:
+class Changing(TableHandle):
     """The part of ``fuse_index.Table`` that says which rows changed."""
-
-    if TYPE_CHECKING:
-        stored: storage.Table
-        host: Host
-        context: Context
-
-        def _at(self, at: str | datetime | None, branch: str | None = None) -> storage.Table: ...
-        @property
-        def schema(self) -> pa.Schema: ...
-        def _columns(self, names: Sequence[str]) -> tuple[str, ...]: ...
-        def _predicate(self, where: str | Predicate | None) -> Predicate | None: ...
 
     def changes(
         self,
@@ -62,11 +52,11 @@ class Changing:
         none. ``where``: only of the rows on which it is true, so that a row that comes to match is inserted. Raises
         NotFound for a snapshot that was never there or was collected, InvalidArgument if the one did not lead to the
         other, SchemaError, InputError, WhereError, OpaqueError."""
-        before, after = self._at(since), self.stored if until is None else self._at(until)
+        before, after = self._stored_at(since), self.stored if until is None else self._stored_at(until)
         refuse_strangers(before, after)
-        later = replace(self, stored=after)  # type: ignore[type-var]
-        names = tuple(later.schema.names) if columns is None else later._columns(columns)
-        paired = after.snapshot.key if key is None else later._columns(key)
+        later = replace(self, stored=after)
+        names = tuple(later.schema.names) if columns is None else later._column_names(columns)
+        paired = after.snapshot.key if key is None else later._column_names(key)
         return Changes(before, after, after, names, paired, later._predicate(where), self.host, self.context).checked()
 
 

@@ -27,7 +27,7 @@ from fuse_index.cli.options import At, Branch, Json, TableArgument, Where, names
 from fuse_index.cli.rows import app as rows_app
 from fuse_index.errors import FuseIndexError
 from fuse_index.indexes.registry import Host, PluginWarning
-from fuse_index.table.inspect import VIEWS
+from fuse_index.table.views import VIEWS
 from fuse_storage import StorageError
 
 app = typer.Typer(

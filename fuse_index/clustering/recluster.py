@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -21,13 +20,10 @@ from fuse_index.clustering.report import columns
 from fuse_index.clustering.select_blocks import Numbers
 from fuse_index.clustering.sorted_writer import Run
 from fuse_index.errors import InputError
+from fuse_index.handle import TableHandle
 from fuse_index.indexes.builder import Builder, builders
-from fuse_index.indexes.registry import Host
 from fuse_index.query.prefetch import read_ahead
 from fuse_storage import Blocks, ColumnStatistics, Limits, Snapshot, StagedSegment, Swap, compute_statistics
-
-if TYPE_CHECKING:
-    from fuse_index.table.table import Table
 
 STEP_BLOCKS = 256
 STEP_BYTES = 512 << 20
@@ -50,18 +46,8 @@ class Step:
 Progress = Callable[[Step], None]
 
 
-class Reclustering:
+class Reclustering(TableHandle):
     """The part of ``fuse_index.Table`` that sorts what is there by its clustering key."""
-
-    if TYPE_CHECKING:
-        stored: storage.Table
-        host: Host
-
-        @property
-        def snapshot(self) -> Snapshot: ...
-        def refresh(self) -> Table: ...
-        def _writable(self) -> None: ...
-        def _move(self, stored: storage.Table) -> Snapshot: ...
 
     def recluster(
         self,
@@ -84,7 +70,7 @@ class Reclustering:
         while portions := work.portions():
             done = [sort(portion) for portion in portions]
             work.take(done)
-            self._move(work.table)
+            self._move_to(work.table)
             for step in told(done, steps):
                 steps = step.number
                 if progress is not None:
@@ -108,8 +94,7 @@ class Reclustering:
             raise InputError(
                 f"step_bytes={step_bytes}: give {MOST_BYTES} at most, as a text column in memory holds no more"
             )
-        self._writable()
-        self.refresh()
+        self._begin_write()
         key = ClusterKey.of(self.snapshot)
         if key is None:
             raise InputError("the table has no clustering key: give it one with cluster_by([...])")

@@ -17,12 +17,12 @@ from fuse_index.clustering import overlaps
 from fuse_index.clustering.key import ClusterKey
 from fuse_index.clustering.overlaps import Intervals, Overlaps
 from fuse_index.errors import InputError
+from fuse_index.handle import TableHandle
 from fuse_storage import Blocks, ColumnStatistics, Snapshot
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
-    from fuse_index.table.table import Table
 
 POINTS = 400
 """Places along an order at which a picture shows the depth."""
@@ -136,17 +136,8 @@ class Clustering:
         yield grid
 
 
-class ClusterKeys:
+class ClusterKeys(TableHandle):
     """The part of ``fuse_index.Table`` that says how rows are clustered, and how they ought to be."""
-
-    if TYPE_CHECKING:
-        stored: storage.Table
-
-        @property
-        def snapshot(self) -> Snapshot: ...
-        def refresh(self) -> Table: ...
-        def _writable(self) -> None: ...
-        def _move(self, stored: storage.Table) -> Snapshot: ...
 
     def cluster_by(self, columns: Sequence[str] | None, method: str = "linear") -> Snapshot:
         """Choose by which columns rows are kept together, the first deciding; none for None. Only metadata changes.
@@ -155,11 +146,10 @@ class ClusterKeys:
         field of a struct. ``method``: ``linear``, or along a curve through 2 to 8 columns, ``zorder`` or ``hilbert``,
         which keeps rows together that are near in all of them. Raises InputError, SchemaError, InvalidArgument,
         Conflict."""
-        self._writable()
-        self.refresh()
+        self._begin_write()
         storage.cluster_by(self.snapshot, tuple(columns or ()), method)  # refused before anything is written
         told = {"columns": list(columns or ()), "method": method}
-        return self._move(self.stored.transaction().cluster_by(tuple(columns or ()), method).commit(summary=told))
+        return self._move_to(self.stored.transaction().cluster_by(tuple(columns or ()), method).commit(summary=told))
 
     def clustering(self, by: Sequence[str] | None = None, method: str | None = None) -> Clustering:
         """How well blocks are clustered by the table's key, or would be if ``by`` were its key. Reads statistics, no

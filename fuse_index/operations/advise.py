@@ -6,20 +6,19 @@ So this is where to look, not what to do: whether anybody asks for a column is f
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as is_
 
-import fuse_storage as storage
 from fuse_index.clustering import overlaps
+from fuse_index.handle import TableHandle
 from fuse_index.indexes.definition import Unavailable, load
 from fuse_index.indexes.interface import IndexKind, Input, Probe, Votes
-from fuse_index.indexes.registry import Host
 from fuse_index.indexes.sandbox import ask
-from fuse_index.predicate import Column, Compare, Context, Literal
-from fuse_storage import ColumnStatistics, Field, Snapshot
+from fuse_index.predicate import Column, Compare, Literal
+from fuse_storage import ColumnStatistics, Field
 
 SECONDS = 10.0
 """How long a kind may think about a column."""
@@ -48,16 +47,8 @@ where it is not known, as for values that hardly repeat; ``nulls``: the share of
 ``advice``: ``none``, ``cluster`` or ``index``; ``kinds``: those installed that vote on equality."""
 
 
-class Suggestions:
+class Suggestions(TableHandle):
     """The part of ``fuse_index.Table`` that says what might help."""
-
-    if TYPE_CHECKING:
-        stored: storage.Table
-        host: Host
-        context: Context
-
-        @property
-        def snapshot(self) -> Snapshot: ...
 
     def suggest(self) -> pa.Table:
         """One row per column that has statistics, with what might help a condition ``column = value``; see

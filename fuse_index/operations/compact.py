@@ -8,18 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice, pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 import fuse_storage as storage
+from fuse_index.handle import TableHandle
 from fuse_index.indexes.builder import Builder, builders
-from fuse_index.indexes.registry import Host
 from fuse_index.query.prefetch import read_ahead
 from fuse_storage import Snapshot, StagedSegment, Swap
-
-if TYPE_CHECKING:
-    from fuse_index.table.table import Table
 
 Span = tuple[int, int]
 Progress = Callable[[int, int], None]
@@ -28,18 +24,8 @@ COMMIT_ROWS = 20_000_000
 """What is done is committed after about so many rows."""
 
 
-class Compaction:
+class Compaction(TableHandle):
     """The part of ``fuse_index.Table`` that joins small blocks and segments."""
-
-    if TYPE_CHECKING:
-        stored: storage.Table
-        host: Host
-
-        @property
-        def snapshot(self) -> Snapshot: ...
-        def refresh(self) -> Table: ...
-        def _writable(self) -> None: ...
-        def _move(self, stored: storage.Table) -> Snapshot: ...
 
     def compact(self, progress: Progress | None = None) -> Snapshot:
         """Join neighbouring blocks of less than half the rows that a block may have, and segments that fit into one.
@@ -56,13 +42,12 @@ class Compaction:
                 work.take([join(portion, tick) for portion in portions])
             work.finish()
         finally:
-            self._move(work.table)
+            self._move_to(work.table)
         return self.snapshot
 
     def compacting(self) -> Joiner:
         """What ``compact`` does, as work of which portions may be done elsewhere."""
-        self._writable()
-        self.refresh()
+        self._begin_write()
         return Joiner(self.stored, builders(self.snapshot, self.host))
 
 

@@ -7,43 +7,27 @@ rows that it should have seen: indexes and statistics are asked about those alon
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
-import fuse_storage as storage
 from fuse_index.errors import InputError, OpaqueError
 from fuse_index.expressions.evaluate import evaluate_term
 from fuse_index.expressions.traversal import leaves
+from fuse_index.handle import TableHandle
 from fuse_index.indexes.builder import builders
 from fuse_index.indexes.inputs import read_term
-from fuse_index.indexes.registry import Host
 from fuse_index.operations import arrow_input
 from fuse_index.operations.merge_clauses import Clauses, Given
 from fuse_index.operations.merge_match import Match, source_schema
 from fuse_index.operations.rewrite_job import Work
 from fuse_index.operations.row_edits import Change, Condition, rewrite, stage
-from fuse_index.predicate import Context, Opaque, Predicate
+from fuse_index.predicate import Opaque, Predicate
 from fuse_storage import Snapshot
 
-if TYPE_CHECKING:
-    from fuse_index.table.table import Table
 
-
-class Mutations:
+class Mutations(TableHandle):
     """The part of ``fuse_index.Table`` that deletes and changes rows."""
-
-    if TYPE_CHECKING:
-        stored: storage.Table
-        host: Host
-        context: Context
-
-        @property
-        def snapshot(self) -> Snapshot: ...
-        def refresh(self) -> Table: ...
-        def _predicate(self, where: str | Predicate | None) -> Predicate | None: ...
-        def _writable(self) -> None: ...
-        def _move(self, stored: storage.Table) -> Snapshot: ...
 
     def delete(self, where: str | Predicate) -> Snapshot:
         """Delete the rows that the condition is true on. Nothing is committed if there are none.
@@ -128,8 +112,7 @@ class Mutations:
         pieces: int = 1,
     ) -> Work:
         """What ``merge`` does, in about so many portions."""
-        self._writable()
-        self.refresh()
+        self._begin_write()
         schema = self.snapshot.schema
         batches = list(arrow_input.batches(source, schema.arrow))
         coming = _together(batches) if batches else schema.arrow.empty_table()
@@ -149,11 +132,10 @@ class Mutations:
         return work
 
     def _done(self, work: Work) -> Snapshot:
-        return self._move(work.finish([rewrite(portion) for portion in work.portions]))
+        return self._move_to(work.finish([rewrite(portion) for portion in work.portions]))
 
     def _work(self, operation: str, where: str | Predicate | None) -> Work:
-        self._writable()
-        self.refresh()
+        self._begin_write()
         return self._planned(operation, where)
 
     def _planned(self, operation: str, where: str | Predicate | None) -> Work:

@@ -6,8 +6,8 @@ One row per snapshot, segment, block, column, or column of a block. All of it is
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.types as is_
 
 import fuse_storage as storage
-from fuse_index.clustering.report import CLUSTERING
 from fuse_index.errors import InputError
+from fuse_index.handle import TableHandle
 from fuse_index.indexes.block_batch import Batch
 from fuse_index.indexes.definition import Definition, Unavailable, load
 from fuse_index.indexes.registry import Host
@@ -25,9 +25,6 @@ from fuse_index.indexes.sandbox import Failure, ask
 from fuse_index.predicate import Column
 from fuse_index.reasons import Reason
 from fuse_storage import Blocks, ColumnStatistics, Field, SidecarRows, Snapshot, Units
-
-if TYPE_CHECKING:
-    from fuse_index.table.table import Table
 
 SNAPSHOTS = pa.schema(
     [
@@ -87,15 +84,8 @@ STATISTICS = pa.schema(
 """One row per block and column that has statistics. Null where unknown."""
 
 
-class Looking:
+class Looking(TableHandle):
     """The part of ``fuse_index.Table`` that shows what there is of it."""
-
-    if TYPE_CHECKING:
-        stored: storage.Table
-        host: Host
-
-        @property
-        def snapshot(self) -> Snapshot: ...
 
     def history(self) -> pa.Table:
         """Commits of this branch, newest first."""
@@ -188,23 +178,6 @@ class Looking:
             [[name for name, mask in masks.items() if mask[place]] for place in range(len(blocks))],
             pa.list_(pa.string()),
         )
-
-
-def _clustering(table: Table) -> pa.Table:
-    return table.clustering().to_arrow() if table.snapshot.cluster_ids else CLUSTERING.empty_table()
-
-
-VIEWS: Mapping[str, Callable[[Table], pa.Table]] = {
-    "snapshots": lambda table: table.snapshots(),
-    "segments": lambda table: table.segments(),
-    "blocks": lambda table: table.blocks(),
-    "columns": lambda table: table.columns(),
-    "statistics": lambda table: table.statistics(),
-    "indexes": lambda table: table.indexes(),
-    "clustering": _clustering,
-    "refs": lambda table: table.refs(),
-}
-"""By name, all that there is to see of a table."""
 
 
 def _snapshot(entry: storage.RefEntry, found: Snapshot | None) -> dict[str, Any]:

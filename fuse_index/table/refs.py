@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import pyarrow as pa
 
 import fuse_storage as storage
+from fuse_index.handle import TableHandle
 from fuse_index.table.arguments import duration, moment
 from fuse_storage import Difference, Litter, Snapshot, Tag
-
-if TYPE_CHECKING:
-    from fuse_index.table.table import Table
 
 REFS = pa.schema(
     [
@@ -28,18 +26,8 @@ REFS = pa.schema(
 )
 
 
-class History:
+class History(TableHandle):
     """The part of ``fuse_index.Table`` that names, compares and restores snapshots."""
-
-    if TYPE_CHECKING:
-        stored: storage.Table
-        pinned: bool
-
-        @property
-        def snapshot(self) -> Snapshot: ...
-        def refresh(self) -> Table: ...
-        def _writable(self) -> None: ...
-        def _move(self, stored: storage.Table) -> Snapshot: ...
 
     def tag(self, name: str, expires: datetime | timedelta | str | None = None) -> Tag:
         """Name the snapshot that this handle reads, for ever, or until a time (with zone) or for so long (a timedelta,
@@ -54,15 +42,15 @@ class History:
         """Forget a tag; the snapshot stays as long as anything else keeps it. Raises NotFound naming near names."""
         storage.drop_tag(self.stored.store, name)
 
-    def branch(self, name: str) -> Table:
+    def branch(self, name: str) -> Self:
         """A new branch that begins at the snapshot that this handle reads; a handle that reads and writes it.
 
         Nothing of the rows is copied. Raises AlreadyExists if there is such a branch.
         """
         made = storage.create_branch(self.stored, name)
-        return replace(self, stored=made, pinned=False)  # type: ignore[type-var, return-value]
+        return replace(self, stored=made, pinned=False)
 
-    def clone(self, url: str, options: Mapping[str, str] | None = None) -> Table:
+    def clone(self, url: str, options: Mapping[str, str] | None = None) -> Self:
         """A new table at ``url`` that begins as the snapshot that this handle reads, indexes included; a handle of it.
 
         Rows and index payloads are shared and stay where they are: a tag ``clone-…`` in this table keeps them from its
@@ -70,7 +58,7 @@ class History:
         table's files must be readable too. Raises AlreadyExists where there is anything, Conflict or NotFound beside a
         vacuum, StorageError."""
         made = storage.clone(self.stored, storage.open_store(url, options))
-        return replace(self, stored=made, pinned=False)  # type: ignore[type-var, return-value]
+        return replace(self, stored=made, pinned=False)
 
     def drop_branch(self, name: str) -> None:
         """End a branch; snapshots that tags or other branches hold stay. Raises NotFound, ValueError for ``main``."""
@@ -80,26 +68,24 @@ class History:
         """Bring this branch to the head of ``source``, which must hold all of this branch's history. Raises
         Conflict.
         """
-        self._writable()
-        self.refresh()
-        return self._move(storage.fast_forward(self.stored, self._at(None, branch=source)))
+        self._begin_write()
+        return self._move_to(storage.fast_forward(self.stored, self._stored_at(None, branch=source)))
 
     def restore(self, at: str | datetime) -> Snapshot:
         """Make the table what it was ``at`` a snapshot id, tag or time, as a new snapshot: the history stays.
 
         Rows, columns, indexes and properties are those of then. Raises NotFound, Conflict if somebody just changed the
         table."""
-        self._writable()
-        self.refresh()
-        old = self._at(at)
-        return self._move(storage.restore(self.stored, old))
+        self._begin_write()
+        old = self._stored_at(at)
+        return self._move_to(storage.restore(self.stored, old))
 
     def diff(self, since: str | datetime, until: str | datetime | None = None) -> Difference:
         """What changed from one snapshot to another, by default to the one that this handle reads.
 
         Blocks, rows and bytes that came, went and stayed, and what changed of columns and indexes. Raises NotFound.
         """
-        return storage.difference(self._at(since), self.stored if until is None else self._at(until))
+        return storage.difference(self._stored_at(since), self.stored if until is None else self._stored_at(until))
 
     def vacuum(
         self,
@@ -137,6 +123,3 @@ class History:
             for tag in storage.tags(store)
         ]
         return pa.Table.from_pylist(rows, REFS)
-
-    def _at(self, at: str | datetime | None, branch: str | None = None) -> storage.Table:
-        return storage.Table.open(self.stored.store, branch=branch or self.stored.branch, at=at)

@@ -4,36 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 
 import fuse_storage as storage
 from fuse_index.errors import DefinitionError, InputError
 from fuse_index.operations import arrow_input
+from fuse_index.table.indexes import Indexes
 from fuse_storage import Snapshot, Step
-
-if TYPE_CHECKING:
-    from fuse_index.table.table import Table
 
 FIRST = ""
 
 
-class Columns:
+class Columns(Indexes):
     """The part of ``fuse_index.Table`` that changes columns.
 
     A path with dots names a field of a struct, also of one within arrays and maps: ``items.element.price``,
     ``prices.value.net``."""
-
-    if TYPE_CHECKING:
-        stored: storage.Table
-
-        @property
-        def snapshot(self) -> Snapshot: ...
-        def refresh(self) -> Table: ...
-        def rebuild_index(self, name: str) -> Snapshot: ...
-        def _writable(self) -> None: ...
-        def _move(self, stored: storage.Table) -> Snapshot: ...
 
     def add_column(
         self,
@@ -88,17 +76,15 @@ class Columns:
         ``changes`` tells updates as pairs by them, and ``merge`` matches rows by them, unless told otherwise. They may
         be renamed, and are not dropped before another key is chosen. Raises InputError, SchemaError, Conflict."""
         chosen = tuple(columns or ())
-        self._writable()
-        self.refresh()
+        self._begin_write()
         storage.key_by(self.snapshot, chosen)  # refused before anything is written
-        return self._move(self.stored.transaction().key_by(chosen).commit(summary={"columns": list(chosen)}))
+        return self._move_to(self.stored.transaction().key_by(chosen).commit(summary={"columns": list(chosen)}))
 
     def _evolve(self, step: Step, operation: str, path: str, indexes: str | None = None) -> Snapshot:
         """Commit a step; ``indexes``: what is to become of those on this column, where the step is none of their
         kind.
         """
-        self._writable()
-        self.refresh()
+        self._begin_write()
         if step(self.snapshot) is self.snapshot:
             return self.snapshot
         transaction = self.stored.transaction()
@@ -109,7 +95,7 @@ class Columns:
         for name in touched if indexes == "drop" else ():
             transaction.undefine(name)
         transaction.evolve(step, indexed=indexes is not None)
-        self._move(transaction.commit(operation, summary={"column": path}))
+        self._move_to(transaction.commit(operation, summary={"column": path}))
         for name in touched if indexes == "rebuild" else ():
             self.rebuild_index(name)
         return self.snapshot

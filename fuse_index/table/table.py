@@ -2,80 +2,51 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
-import fuse_storage as storage
 from fuse_index.aggregates.state import Aggregation, Unaggregatable
 from fuse_index.changes.changes import Changing
 from fuse_index.clustering.key import ClusterKey
 from fuse_index.clustering.recluster import Reclustering
 from fuse_index.clustering.report import ClusterKeys
 from fuse_index.clustering.sorted_writer import write_runs
-from fuse_index.errors import DefinitionError, InputError
-from fuse_index.expressions.normalize import normalize
-from fuse_index.indexes.builder import Builder, builders
-from fuse_index.indexes.definition import Definition, Unavailable, define, load
+from fuse_index.errors import InputError
+from fuse_index.indexes.builder import builders
 from fuse_index.indexes.inputs import read_term
-from fuse_index.indexes.registry import Host
-from fuse_index.operations import arrow_input, build_index
+from fuse_index.operations import arrow_input
 from fuse_index.operations.advise import Suggestions
 from fuse_index.operations.compact import Compaction
 from fuse_index.operations.dml import Mutations
-from fuse_index.operations.verify_index import Verification, verify
-from fuse_index.predicate import Column, Context, Predicate
+from fuse_index.predicate import Column, Predicate
 from fuse_index.pruning.explanation import Explanation
 from fuse_index.pruning.planner import Plan, plan
 from fuse_index.query.aggregate import Answer, answer, titled
 from fuse_index.query.scan import Scan
 from fuse_index.query.search import search
-from fuse_index.table import inspect
 from fuse_index.table.arguments import checking
+from fuse_index.table.indexes import Indexes
 from fuse_index.table.inspect import Looking
 from fuse_index.table.refs import History
 from fuse_index.table.schema import Columns, adding
-from fuse_storage import ReadOnly, Snapshot
-
-Progress = Callable[[int, int], None]
-"""Told after each step how many blocks are done, and how many there are to do."""
+from fuse_storage import Snapshot
 
 
 @checking
-@dataclass
-class Table(History, Columns, Mutations, Compaction, Changing, ClusterKeys, Reclustering, Looking, Suggestions):
+class Table(
+    History, Columns, Indexes, Mutations, Compaction, Changing, ClusterKeys, Reclustering, Looking, Suggestions
+):
     """One snapshot of a table, and the way to its next one.
 
     A handle reads the snapshot that it was opened at; a write through it moves it to the snapshot that the write made.
     ``pinned``: it was opened at an older state, and stays there.
     """
 
-    stored: storage.Table
-    host: Host
-    context: Context = field(default_factory=Context)
-    pinned: bool = False
-
     def __repr__(self) -> str:
         return f"Table({self.stored.store.url!r}, branch={self.stored.branch!r}, snapshot={self.snapshot.id!r})"
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The snapshot this handle reads."""
-        return self.stored.snapshot
-
-    @property
-    def schema(self) -> pa.Schema:
-        return self.snapshot.schema.arrow
-
-    def refresh(self) -> Table:
-        """Move to the newest snapshot of the branch, if this handle is not pinned to an older one."""
-        if not self.pinned:
-            self.stored = self.stored.refresh()
-        return self
 
     # --- rows -------------------------------------------------------------------------------------------------
 
@@ -91,7 +62,7 @@ class Table(History, Columns, Mutations, Compaction, Changing, ClusterKeys, Recl
         on a block raises IndexFault, instead of leaving it out with a PluginWarning. ``evolve``: columns that the table
         lacks are added, NULL in all older rows. Raises InputError, SchemaError naming the column that does not fit,
         Conflict, CommitUnknown and other StorageErrors."""
-        self._writable()
+        self._check_writable()
         building = builders(self.snapshot, self.host, strict)
         coming = arrow_input.batches(data, self.schema)
         transaction = self.stored.transaction(building)
@@ -104,7 +75,7 @@ class Table(History, Columns, Mutations, Compaction, Changing, ClusterKeys, Recl
         with self.stored.writer(building, schema) as writer:
             write_runs(writer, coming, ClusterKey.of(self.snapshot))
             staged = writer.finish()
-        return self._move(transaction.append(staged).commit("append", application=application))
+        return self._move_to(transaction.append(staged).commit("append", application=application))
 
     def scan(
         self,
@@ -121,7 +92,7 @@ class Table(History, Columns, Mutations, Compaction, Changing, ClusterKeys, Recl
         """
         if limit is not None and limit < 0:
             raise InputError(f"limit={limit!r}: give a number of rows, 0 or more, or None for all")
-        names = tuple(self.schema.names) if columns is None else self._columns(columns)
+        names = tuple(self.schema.names) if columns is None else self._column_names(columns)
         return Scan(self._plan(where, indexes, strict), names, self.host.functions, limit)
 
     def search(
@@ -142,7 +113,7 @@ class Table(History, Columns, Mutations, Compaction, Changing, ClusterKeys, Recl
         as ``scan`` does."""
         if limit < 0:
             raise InputError(f"limit={limit!r}: give a number of rows")
-        names = tuple(self.schema.names) if select is None else self._columns(select)
+        names = tuple(self.schema.names) if select is None else self._column_names(select)
         searched = [columns] if isinstance(columns, str) else columns
         found = [self.snapshot.schema.find([name], self.context.case_sensitive) for name in searched]
         terms = [Column((field.name,), field.type) for field in found]
@@ -209,129 +180,3 @@ class Table(History, Columns, Mutations, Compaction, Changing, ClusterKeys, Recl
 
     def _plan(self, where: str | Predicate | None, indexes: bool, strict: bool) -> Plan:
         return plan(self.stored, self._predicate(where), self.host, self.context, indexes=indexes, strict=strict)
-
-    def _predicate(self, where: str | Predicate | None) -> Predicate | None:
-        if where is None:
-            return None
-        if isinstance(where, Predicate):
-            return normalize(where, self.context)
-        from fuse_index.sql.parser import parse  # the SQL parser takes a while to import
-
-        return parse(where, self.snapshot.schema, self.context, self.host.functions)
-
-    def _columns(self, names: Sequence[str]) -> tuple[str, ...]:
-        found = [self.snapshot.schema.find([name], self.context.case_sensitive).name for name in names]
-        if twice := [name for place, name in enumerate(found) if name in found[:place]]:
-            raise storage.SchemaError(f"column {twice[0]!r} is asked for twice: name it once")
-        return tuple(found)
-
-    # --- indexes ----------------------------------------------------------------------------------------------
-
-    def create_index(
-        self, name: str, kind: str, columns: Sequence[str], build: bool = True, **options: Any
-    ) -> Snapshot:
-        """Define an index, and with ``build`` index the blocks that are there. New blocks are indexed as they come.
-
-        ``columns``: names, or terms such as ``lower(email)``. Raises DefinitionError or WhereError for what cannot be,
-        Conflict if somebody else just took the name.
-        """
-        self._writable()
-        self.refresh()
-        if name in self.snapshot.definitions:
-            raise DefinitionError(f"there is an index {name!r} already: drop it first, or choose another name")
-        definition = define(name, kind, columns, options, self.snapshot.schema, self.host, self.context)
-        transaction = self.stored.transaction().define(name, definition.content)
-        self._move(transaction.commit("create index", summary={"index": name, "kind": kind}))
-        return self.refresh_index(name) if build else self.snapshot
-
-    def refresh_index(
-        self, name: str | None = None, processes: int = 1, progress: Progress | None = None, *, strict: bool = False
-    ) -> Snapshot:
-        """Index the blocks that an index lacks, and only those; without a name, of every index that can be used here.
-
-        ``progress`` is told how many blocks are done, and of how many. ``strict`` as in ``append``. Raises
-        DefinitionError, BuildError, StorageError."""
-        self._writable()
-        self.refresh()
-        for definition in [self._definition(name)] if name is not None else self._definitions():
-            self._move(build_index.refresh(self.stored, definition, self.host, processes, progress, strict=strict))
-        return self.snapshot
-
-    def rebuild_index(
-        self, name: str, processes: int = 1, progress: Progress | None = None, *, strict: bool = False
-    ) -> Snapshot:
-        """Index every block anew, with the kind as it is installed; no row is rewritten. Raises as
-        ``refresh_index``.
-        """
-        self._writable()
-        self.refresh()
-        return self._move(
-            build_index.rebuild(self.stored, self._found(name), self.host, processes, progress, strict=strict)
-        )
-
-    def index_tasks(self, name: str, rebuild: bool = False, processes: int = 1) -> list[build_index.Task]:
-        """What ``refresh_index`` or ``rebuild_index`` would do, for others to run and commit. Raises as they do."""
-        self._writable()
-        self.refresh()
-        if rebuild:
-            return build_index.rebuilding(self.stored, self._found(name), self.host, processes)
-        return build_index.refreshing(self.stored, self._definition(name), self.host, processes)
-
-    def drop_index(self, name: str) -> Snapshot:
-        """Forget an index. Only metadata changes; its files stay for older snapshots. Raises DefinitionError."""
-        self._writable()
-        self.refresh()
-        self._found(name)
-        return self._move(self.stored.transaction().undefine(name).commit("drop index", summary={"index": name}))
-
-    def verify_index(self, name: str, blocks: int = 16, seed: int = 0) -> Verification:
-        """Judge an index anew, by the oracle, on up to so many blocks; and every byte of its payloads by its
-        checksum.
-        """
-        return verify(self.stored, self._definition(name), self.host, blocks, seed)
-
-    def indexes(self) -> pa.Table:
-        """One row per index: what it is on, its options, coverage, sizes, and what stands in its way."""
-        return inspect.indexes(self.stored, self.host)
-
-    def inspect_index(self, name: str) -> Mapping[str, Any]:
-        """All that is known of one index, and what its kind says of its contents. Raises DefinitionError."""
-        self._found(name)
-        return inspect.inspect(self.stored, self.host, name)
-
-    def builders(self) -> tuple[Builder, ...]:
-        """What indexes rows as they are written: for whoever writes through ``stored``."""
-        return builders(self.snapshot, self.host)
-
-    def _definitions(self) -> list[Definition]:
-        return [found for found in load(self.snapshot, self.host) if isinstance(found, Definition)]
-
-    def _definition(self, name: str) -> Definition:
-        found = self._found(name)
-        if isinstance(found, Unavailable):
-            raise DefinitionError(f"index {name!r} cannot be used here: {found.refusal.detail or found.refusal.reason}")
-        return found
-
-    def _found(self, name: str) -> Definition | Unavailable:
-        for found in load(self.snapshot, self.host):
-            if found.name == name:
-                return found
-        near = difflib.get_close_matches(name, self.snapshot.definitions, 1)
-        hint = (
-            f"did you mean {near[0]!r}?" if near else f"the table has {', '.join(self.snapshot.definitions) or 'none'}"
-        )
-        raise DefinitionError(f"no index {name!r}: {hint}")
-
-    def _writable(self) -> None:
-        if self.pinned:
-            raise ReadOnly(
-                f"this handle reads snapshot {self.snapshot.id} as it was: open the table without at= to change it"
-            )
-        if isinstance(self.stored.store, storage.ReadOnlyStore):
-            raise ReadOnly(
-                f"{self.stored.store.url} was opened to be read only: open it without read_only to change it"
-            )
-
-    def _move(self, stored: storage.Table) -> Snapshot:
-        self.stored = stored
-        return self.snapshot

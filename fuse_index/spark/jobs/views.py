@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from fuse_index.errors import InputError
 from fuse_index.spark.placement import near_table
 from fuse_index.spark.schemas import to_spark
-from fuse_index.table.inspect import VIEWS
 from fuse_index.table.open import open_table
+from fuse_index.table.views import VIEWS
 
 
 def introspect(
@@ -27,7 +27,7 @@ def introspect(
     options: Mapping[str, str] | None = None,
 ) -> list[str]:
     """Make temporary views ``<prefix>_snapshots``, ``<prefix>_blocks`` and so on, one for each of
-    ``fuse_index.looking.VIEWS``.
+    ``fuse_index.table.views.VIEWS``.
 
     Their names are returned. They hold what there is to see of the table now, or ``at`` an older state, and stay so:
     call this again to see what came since. ``views``: which of them, by default all; ``statistics`` has a row for each

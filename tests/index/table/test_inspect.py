@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 import fuse_index as fuse
-from fuse_index.table.inspect import VIEWS
+from fuse_index.table.views import VIEWS
 from fuse_storage import Metered, metered, shared
 
 SCHEMA = (

@@ -7,8 +7,8 @@ from pyspark.sql import SparkSession
 
 from fuse_index import InputError, NotFound, create_table
 from fuse_index import spark as fuse_spark
-from fuse_index.table.inspect import VIEWS
 from fuse_index.table.table import Table
+from fuse_index.table.views import VIEWS
 
 pytestmark = pytest.mark.any_spark
 

@@ -1,0 +1,30 @@
+"""What there is to see of a table, by name: the same words in Python, in Spark and on the command line.
+
+In: the name of a view and a table. Out: an Arrow table of one row per commit, segment, block, column, index or ref.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pyarrow as pa
+
+from fuse_index.clustering.report import CLUSTERING
+from fuse_index.table.table import Table
+
+
+def _clustering(table: Table) -> pa.Table:
+    return table.clustering().to_arrow() if table.snapshot.cluster_ids else CLUSTERING.empty_table()
+
+
+VIEWS: Mapping[str, Callable[[Table], pa.Table]] = {
+    "snapshots": lambda table: table.snapshots(),
+    "segments": lambda table: table.segments(),
+    "blocks": lambda table: table.blocks(),
+    "columns": lambda table: table.columns(),
+    "statistics": lambda table: table.statistics(),
+    "indexes": lambda table: table.indexes(),
+    "clustering": _clustering,
+    "refs": lambda table: table.refs(),
+}
+"""By name, all that there is to see of a table."""
