@@ -2,7 +2,8 @@
 
 One GROUP BY over the same rows: by Spark over plain Parquet, by Spark and by the local engine over a table of ours of
 which 0, 25, 50, 75 and 100 % of the blocks are indexed, and by Databend embedded, if it is installed. Each engine runs
-in a process of its own; answers are compared. Results go to ``benchmarks/results/aggregate.*``."""
+in a process of its own; answers are compared. Results go to ``benchmarks/results/aggregate.*``.
+"""
 
 from __future__ import annotations
 

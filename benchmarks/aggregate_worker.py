@@ -2,7 +2,8 @@
 FILE...``.
 
 Prints one JSON object a line per measurement. ``answer`` says what was found: the number of groups, of rows, and the
-sum of amounts."""
+sum of amounts.
+"""
 
 from __future__ import annotations
 

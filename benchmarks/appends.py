@@ -2,7 +2,8 @@
 
 One row an append, with a bloom index. At 10, 100, 1,000, … of them: what the last appends took, how many segments there
 are, and what a lookup takes that has nothing in memory, in requests, bytes and seconds; at the end, the same after
-``compact``. Results go to ``benchmarks/results/appends.md``."""
+``compact``. Results go to ``benchmarks/results/appends.md``.
+"""
 
 from __future__ import annotations
 

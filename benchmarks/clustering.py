@@ -3,7 +3,8 @@
 In memory and with small blocks: how often rows are rewritten until blocks overlap no deeper than asked for, from
 several states, and how wide blocks along a curve are. On disk, with a bloom index: rows sorted and written a second,
 and the peak of memory. And how long a report takes over so many blocks. Results go to
-``benchmarks/results/clustering.md``."""
+``benchmarks/results/clustering.md``.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 Each writer is a process that appends a hundred rows again and again for some seconds, to the same table as the others;
 a commit that lost its race is made again, by either library's own means. The rows are counted in the end. Results go to
-``benchmarks/results/commits.md``."""
+``benchmarks/results/commits.md``.
+"""
 
 from __future__ import annotations
 

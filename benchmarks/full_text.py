@@ -3,7 +3,8 @@
 
 Beside it ClickHouse (chdb) with its own text index, and Spark's LIKE on the same rows as Parquet, where they are
 installed. Cold reads go through an S3 server on this machine (moto), whose requests and bytes are counted. Prints
-Markdown."""
+Markdown.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 Documents of 1 kB: how fast they are indexed at five paths; what Spark takes to find a few of them in plain Parquet, in
 a table of ours without its index, and with it; and what a first lookup reads from S3 (a local server), with and
-without. Answers are compared. Results go to ``benchmarks/results/json_path.md``."""
+without. Answers are compared. Results go to ``benchmarks/results/json_path.md``.
+"""
 
 from __future__ import annotations
 

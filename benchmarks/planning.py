@@ -3,7 +3,8 @@ and warm.
 
 The large tables are synthetic: segments as a writer makes them, over blocks that nobody will ever open. The one with
 payload indexes is real, of very small blocks. "Cold" is the first plan of a new process, opening the table included
-(the operating system's cache is warm); "warm" the median of the next ones."""
+(the operating system's cache is warm); "warm" the median of the next ones.
+"""
 
 from __future__ import annotations
 

@@ -8,7 +8,8 @@ metadata compact``.
 - compact: many small blocks: rows a second, and the peak of memory
 
 Tables for the first two have segments as a writer makes them, over blocks that nobody opens. Each part runs in a
-process of its own. Results go to ``benchmarks/results/upkeep.md``."""
+process of its own. Results go to ``benchmarks/results/upkeep.md``.
+"""
 
 from __future__ import annotations
 

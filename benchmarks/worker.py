@@ -2,7 +2,8 @@
 
 Prints one JSON object a line per measurement. Bytes are what the process and its children (Spark's JVM) asked the
 operating system for (``rchar`` of /proc, page cache included), so they are counted alike for every engine; peak memory
-is the sum of their high-water marks."""
+is the sum of their high-water marks.
+"""
 
 from __future__ import annotations
 

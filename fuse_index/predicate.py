@@ -56,7 +56,8 @@ class JsonPath:
 
     Or what another function of Spark finds at the path, as a value of ``type``: ``from_json(term, schema).a.b``, or
     ``variant_get(parse_json(term), path, type)``. Of those only Spark knows the value, but an index may know what it
-    cannot be."""
+    cannot be.
+    """
 
     term: Term
     path: str

@@ -221,7 +221,8 @@ class Table:
         """The blocks of these segments, by default of all.
 
         ``statistics``: ids of columns whose statistics will be asked for; they are read in the same pass over the
-        files."""
+        files.
+        """
         if self._blocks is None:
             self._blocks = Blocks.of(self.segments())
         first, counts = self.segments().first_block, self.segments().block_counts
@@ -266,7 +267,8 @@ class Table:
         """Takes rows, stages segments with what these indexes know of them. ``limits``: see ``writing.Limits``.
 
         ``schema``: other columns, which the transaction that commits these rows is to bring. ``level``: how often these
-        rows have been rewritten to be clustered."""
+        rows have been rewritten to be clustered.
+        """
         self.snapshot.refuse_writing()
         properties = self.snapshot.properties
         limited = Limits.of(properties, **limits)

@@ -23,7 +23,8 @@ def finish(asked: Aggregation, merged: pa.Table) -> list[pa.ChunkedArray]:
 
 def comparable(asked: Aggregation, state: pa.Table) -> list[str]:
     """The answer as text, equal for equal answers: in an order of its own, floats to nine digits and sketches by what
-    is in their registers, since sums and estimates depend on it."""
+    is in their registers, since sums and estimates depend on it.
+    """
     columns = [column.to_pylist() for column in finish(asked, merge(asked, [state]))]
     for number, aggregate in enumerate(asked.aggregates, len(asked.groups)):
         if aggregate.function in SKETCHES:

@@ -3,7 +3,8 @@ order.
 
 A sketch is one of Apache DataSketches' HLL sketches with 2^``lg_k`` registers of 8 bits. What its registers hold
 depends on the values alone; what it estimates also on how they were divided before sketches were united, and in Spark
-just as here."""
+just as here.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
 A **state** is a table with one row a group: the group's values, and the **parts** of its aggregates that can be added
 up (an average is a sum and a count). States of any parts of a table, merged in any order, give the answer of the whole.
 Values go by Spark: NULL is a group, NaN is one value and the largest, -0.0 and 0.0 are one group. Knows no table and no
-index."""
+index.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 Only blocks that one of the two lacks are looked at. Where blocks came in the place of others, their rows are compared
 by fingerprints, as multisets: rows that were merely copied, by a compaction or an update of their neighbours, are no
-change."""
+change.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ class Changing(TableHandle):
         table's own (see ``key_by``), [] for no pairs. Changes are net: rows that were copied, or came and went, are
         none. ``where``: only of the rows on which it is true, so that a row that comes to match is inserted. Raises
         NotFound for a snapshot that was never there or was collected, InvalidArgument if the one did not lead to the
-        other, SchemaError, InputError, WhereError, OpaqueError."""
+        other, SchemaError, InputError, WhereError, OpaqueError.
+        """
         before, after = self._stored_at(since), self.stored if until is None else self._stored_at(until)
         refuse_strangers(before, after)
         later = replace(self, stored=after)
@@ -76,7 +78,8 @@ class Changes:
     ``shape``: the snapshot in whose columns rows come, and which ``columns``, ``key`` and ``predicate`` are about.
 
     Where blocks were replaced by commits that may have changed rows, up to some 100 bytes are held for each of their
-    rows, besides the blocks at hand; otherwise the blocks at hand alone."""
+    rows, besides the blocks at hand; otherwise the blocks at hand alone.
+    """
 
     before: storage.Table
     after: storage.Table
@@ -165,7 +168,8 @@ def _added(before: storage.Table, after: storage.Table, most: int) -> list[Block
     known.
 
     No more than ``most`` commits are looked at. Where it is known, copied rows need not be compared with those that
-    they are copies of."""
+    they are copies of.
+    """
     found: list[Blocks] = []
     here = after
     for _ in range(most):

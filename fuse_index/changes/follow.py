@@ -2,7 +2,8 @@
 
 A reader begins with the rows that are there (the backfill), or after some snapshot, and goes on with what each commit
 adds. Its position is small and plain, so that a checkpoint can hold it, and between two positions there are always the
-same rows."""
+same rows.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +92,8 @@ class Step:
     ``last``.
 
     ``before`` is None for a backfill, of all rows. ``changed``: rows may have gone, so that only a comparison with
-    ``before`` tells."""
+    ``before`` tells.
+    """
 
     before: storage.Table | None
     after: storage.Table
@@ -170,7 +172,8 @@ class Follower:
 
         Commits that change no row are passed over; where there are only such, the reader stays where it is for up to an
         hour of them, since to move costs it a batch without rows. Raises StreamError, once all before it was read, for
-        a commit that it cannot go past."""
+        a commit that it cannot go past.
+        """
         if self._idle == (start, newest):
             return start
         position, left, reading = start, limit, False

@@ -1,7 +1,8 @@
 """Space-filling curves: one number for the ranks that a row has in several columns, near for rows that are near in all.
 
 What is numbered is not values but ranks, spread evenly over the curve: a column whose values crowd together, or that
-has few of them, gets as fine a part in it as any other. Knows no rows and no types."""
+has few of them, gets as fine a part in it as any other. Knows no rows and no types.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ def hilbert(ranks: Sequence[Ranks]) -> Numbers:
     """The place of each row on the Hilbert curve, of which neighbours are neighbours in space.
 
     J. Skilling, Programming the Hilbert curve, AIP Conference Proceedings 707, 381 (2004): AxesToTranspose, on whole
-    columns."""
+    columns.
+    """
     bits = _bits(len(ranks))
     axes = [quantiles(each, bits) for each in ranks]
     one = np.uint64(1)

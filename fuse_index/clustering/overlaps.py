@@ -2,7 +2,8 @@
 
 Each block is a closed interval of ranks. NULL is the least, as Spark sorts it; NaN the greatest; bounds that were cut
 bound, and a bound that is not known lies beyond all others. Knows no table and no clustering key; everything is O(n log
-n)."""
+n).
+"""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ class Overlaps:
     ``overlaps`` of a block: how many others have a value in common with it. ``depth``: the most blocks that any one
     value within its bounds is found in, itself included. ``constant``: blocks that hold one value; ``unknown``: blocks
     without known bounds, which overlap with all others. ``histogram``: how many blocks are as deep as the key, and
-    deeper than the key before."""
+    deeper than the key before.
+    """
 
     blocks: int
     constant: int
@@ -83,7 +85,8 @@ def lexicographic(columns: Sequence[Intervals], sure: bool = False) -> Intervals
 
     The rows of a block lie within the interval; ``sure``: within it without fail lies what is between its least and its
     greatest row. The two differ where a block holds several values of one column, and of the next only bounds are
-    known."""
+    known.
+    """
     if len(columns) == 1:
         return columns[0]
     lows, highs = [], []

@@ -2,7 +2,8 @@
 
 Each step takes blocks that overlap, as many as memory allows, sorts their rows by the clustering key, and puts new
 blocks in their place, indexed, in one commit. What it does not improve it leaves alone, and no row is sorted more than
-a few times in a run, so a run comes to an end; what a killed run had committed need not be done again."""
+a few times in a run, so a run comes to an end; what a killed run had committed need not be done again.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +66,8 @@ class Reclustering(TableHandle):
         of rows in memory, twice while it sorts, and is one commit; ``progress`` is told of each. No row is sorted more
         than ``passes`` times in a run. Rows change their order and nothing else, and new blocks are indexed. Nothing is
         committed if nothing is to be done. Raises InputError where there is no clustering key, Conflict if somebody
-        replaced one of the blocks meanwhile: what was committed before is kept."""
+        replaced one of the blocks meanwhile: what was committed before is kept.
+        """
         work, steps = self.reclustering(depth, step_blocks, step_bytes, passes), 0
         while portions := work.portions():
             done = [sort(portion) for portion in portions]
@@ -117,7 +119,8 @@ class Sorted:
     """What became of a portion; small and picklable.
 
     ``blocks``: ids of those that were read, ``rows`` in number. ``swap``: None if sorting them improves nothing.
-    ``level``: that of the new ones. ``touched``: ids of the segments in which blocks are replaced."""
+    ``level``: that of the new ones. ``touched``: ids of the segments in which blocks are replaced.
+    """
 
     blocks: tuple[str, ...]
     rows: int

@@ -2,7 +2,8 @@
 
 A table has a clustering key: columns, and the order that they make. What is measured of a linear key is the overlap of
 blocks in that order; along a curve there is no order that statistics could tell of, and each column is measured for
-itself."""
+itself.
+"""
 
 from __future__ import annotations
 
@@ -145,7 +146,8 @@ class ClusterKeys(TableHandle):
         ``append`` sorts by them from now on; what is there already is sorted by ``recluster``. A path with dots names a
         field of a struct. ``method``: ``linear``, or along a curve through 2 to 8 columns, ``zorder`` or ``hilbert``,
         which keeps rows together that are near in all of them. Raises InputError, SchemaError, InvalidArgument,
-        Conflict."""
+        Conflict.
+        """
         self._begin_write()
         storage.cluster_by(self.snapshot, tuple(columns or ()), method)  # refused before anything is written
         told = {"columns": list(columns or ()), "method": method}
@@ -156,7 +158,8 @@ class ClusterKeys(TableHandle):
         rows.
 
         Raises InputError where there is no key and none is given, SchemaError, InvalidArgument for what cannot be a
-        key."""
+        key.
+        """
         return clustering(self.stored, key_of(self.snapshot, by, method))
 
 

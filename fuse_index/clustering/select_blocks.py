@@ -30,7 +30,8 @@ def along_order(found: Intervals, levels: Ranks, able: Flags, depth: int, most: 
     chosen. All that are chosen cover one interval without a gap, and the first ones a point in common. So when they are
     sorted, no point is in more blocks than before, and that point is in fewer: it is where most blocks are met. As in a
     log-structured merge tree with tiers (P. O'Neil et al., 1996; the depth is the number of runs that are put up with),
-    blocks of low levels come first: what was sorted often is sorted again only when it has to be."""
+    blocks of low levels come first: what was sorted often is sorted again only when it has to be.
+    """
     worth = able & (found.low < found.high)
     if not worth.any():
         return None
@@ -73,7 +74,8 @@ def along_curve(columns: Sequence[Intervals], able: Flags, most: int) -> Numbers
 
     The width of a block in a column is the share of blocks that it overlaps with there: what a condition on that column
     reads. Blocks that tile a space of k columns and are m in number are as wide as that space, divided by m^(1/k), in
-    each."""
+    each.
+    """
     numbers = np.flatnonzero(able)
     columns = [column.take(numbers) for column in columns]
     widths = np.mean([width(column) for column in columns], axis=0)

@@ -2,7 +2,8 @@
 to.
 
 Conditions have none of it: there Spark may pass over an operand on which it would raise, and who evaluates whole
-columns cannot."""
+columns cannot.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 A **scale** lays the values of a type out as whole numbers, in order; the cast never decreases along it. So the values
 whose cast is below, at or above some value are found by halving, whatever the cast rounds: ``CAST(n AS DOUBLE) =
-9007199254740992`` holds for two longs, ``CAST(f AS DOUBLE) = 0.1`` for no float."""
+9007199254740992`` holds for two longs, ``CAST(f AS DOUBLE) = 0.1`` for no float.
+"""
 
 from __future__ import annotations
 
@@ -129,7 +130,8 @@ def is_lossless(kind: pa.DataType, target: pa.DataType, context: Context) -> boo
 
 def _steady(context: Context) -> bool:
     """The session's clocks are never changed. Where they are, an hour is shown twice or not at all, on days that differ
-    between the zone tables of one machine and another: then no cast between instants and clocks is taken off."""
+    between the zone tables of one machine and another: then no cast between instants and clocks is taken off.
+    """
     try:
         return datetimes.is_fixed(datetimes.zone(context.time_zone))
     except datetimes.Unsure:

@@ -1,7 +1,8 @@
 """``CAST`` of one value, as Spark does it: the definition that everything else here is measured by.
 
 Three modes: ``legacy`` wraps and gives NULL, ``try`` gives NULL, ``ansi`` raises an error in Spark and is NULL here
-(which rows come back is promised, which rows raise is not). What is not exactly known raises ``Unsure``."""
+(which rows come back is promised, which rows raise is not). What is not exactly known raises ``Unsure``.
+"""
 
 from __future__ import annotations
 

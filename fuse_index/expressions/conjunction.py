@@ -1,7 +1,8 @@
 """What one AND group says of its terms: joint knowledge of all its conjuncts.
 
 Leaf by leaf, ``a > 10 AND a < 50`` cannot skip a block that holds {1, 100}, nor three ``<>`` a list of three values;
-merged into one ``Domain`` they can. Knows no statistics and no index."""
+merged into one ``Domain`` they can. Knows no statistics and no index.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ class Box:
     """What the conjunction ``leaves`` says of each of its terms, as one Domain a term.
 
     On rows where no term is NULL the domains say exactly what the leaves say; where one is, the conjunction is not
-    TRUE. ``leaves`` holds the conjuncts in order: leaves, or NOT and OR of leaves on one and the same term."""
+    TRUE. ``leaves`` holds the conjuncts in order: leaves, or NOT and OR of leaves on one and the same term.
+    """
 
     domains: tuple[tuple[Term, Domain], ...]
     leaves: tuple[Predicate, ...]

@@ -26,7 +26,8 @@ class Function:
     ``native``: from the arguments, each a ``Literal`` or the SQL text that stands for it, to Spark SQL text of the same
     meaning, or None where Spark cannot say it; then ``narrows`` may give, likewise, a plainer condition that is true
     wherever the function is and NULL where it is NULL, so that fewer rows go to Python. ``implies``: leaves that are
-    true on every row on which the call is true, so that other indexes can vote on them."""
+    true on every row on which the call is true, so that other indexes can vote on them.
+    """
 
     name: str
     argument_types: tuple[pa.DataType, ...]

@@ -2,7 +2,8 @@
 
 Every step is an equivalence in three-valued logic. A cast of a column that loses nothing, or only rounds, is taken off
 by asking which values of the column's own type fall on which side; what no such rewriting reaches keeps its cast, which
-the oracle can evaluate and most indexes cannot."""
+the oracle can evaluate and most indexes cannot.
+"""
 
 from __future__ import annotations
 

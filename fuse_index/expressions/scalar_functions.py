@@ -2,7 +2,8 @@
 ``year(day)``.
 
 Each is NULL where its argument is; ``date_trunc`` also takes a unit. A value on which Spark may say something else
-raises Unsure: then only Spark evaluates the term, and a block that holds such a value is not indexed."""
+raises Unsure: then only Spark evaluates the term, and a block that holds such a value is not indexed.
+"""
 
 from __future__ import annotations
 

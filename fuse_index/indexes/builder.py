@@ -92,7 +92,8 @@ class Builder:
         """One column per input, named by its number. Raises OpaqueError, or what a function of a plugin raises.
 
         An index that answers stands for Spark's own reading of every row, so that it has no input on which Spark
-        raises."""
+        raises.
+        """
         strict = isinstance(self.kind, Answers)
         columns = [
             evaluate_term(given.term, rows, self._context, self._functions, strict) for given in self.definition.inputs

@@ -99,7 +99,8 @@ class Input:
     """One term that an index is on, and the Arrow type of its values.
 
     ``function``: the aggregate function that is kept of it ("sum"); empty for what the index is on itself. Of
-    ``count(*)`` the term is a literal. ``lg_k`` is the size of a sketch."""
+    ``count(*)`` the term is a literal. ``lg_k`` is the size of a sketch.
+    """
 
     term: Term
     type: pa.DataType
@@ -217,7 +218,8 @@ class IndexKind:
         """A condition that the options name: then ``build`` is shown only the rows on which it is TRUE, as one zone.
 
         For kinds that answer. Of one that votes or ranks, ``create_index`` raises DefinitionError: it would speak of
-        rows that it has not seen."""
+        rows that it has not seen.
+        """
         return None
 
     def accepts(self, inputs: Sequence[Input], options: Any) -> Refusal | None:
@@ -326,5 +328,6 @@ class Answers(Protocol):
         """The state of all rows of one block, of the schema ``request.schema``; None, or why not, where none is kept.
 
         It may have several rows of one group: what ``state_of`` gives of the block's rows, or anything that merges to
-        the same."""
+        the same.
+        """
         ...

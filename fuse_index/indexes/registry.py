@@ -91,7 +91,8 @@ class Host:
 
     ``plugins``: modules or objects with hooks, or index kinds themselves; ``Host.discover()`` has all that is
     installed. Picklable: where a host arrives, its plugins are imported anew, and one that is missing or of another
-    payload version there is a problem, not an error."""
+    payload version there is a problem, not an error.
+    """
 
     kinds: Mapping[str, IndexKind]
     functions: Mapping[str, Function]

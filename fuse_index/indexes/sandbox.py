@@ -81,7 +81,8 @@ def together(work: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answ
     """The work of all items, in their order, several at a time: for reads, which wait more than they compute.
 
     On the threads that answer questions, so that none has to start, and one that hangs holds up nobody's end. Raises
-    what the work of an item raised."""
+    what the work of an item raised.
+    """
     todo = list(items)
     shares = [range(first, len(todo), READERS) for first in range(min(READERS, len(todo)))]
     answers: SimpleQueue[Any] = SimpleQueue()

@@ -44,7 +44,8 @@ SUGGESTIONS = pa.schema(
 )
 """``reads``: the share of blocks within whose bounds a value lies, on average; ``distinct_per_block``: the median, NULL
 where it is not known, as for values that hardly repeat; ``nulls``: the share of rows, NULL where it is not known.
-``advice``: ``none``, ``cluster`` or ``index``; ``kinds``: those installed that vote on equality."""
+``advice``: ``none``, ``cluster`` or ``index``; ``kinds``: those installed that vote on equality.
+"""
 
 
 class Suggestions(TableHandle):

@@ -1,7 +1,8 @@
 """Small blocks become larger ones, in their order, a group at a time; what is done is committed as it goes.
 
 Only neighbours are joined, so rows stay where they are among the others, and what a killed run had committed need not
-be done again. Memory holds two blocks that are being written and a few that are read ahead."""
+be done again. Memory holds two blocks that are being written and a few that are read ahead.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ class Compaction(TableHandle):
 
         Order is kept, and the new blocks are indexed. ``progress`` is told how many small blocks are done, and of how
         many. Nothing is committed if there is nothing to join. Raises Conflict if somebody replaced one of the blocks
-        meanwhile: what was committed before is kept."""
+        meanwhile: what was committed before is kept.
+        """
         work = self.compacting()
         total = sum(end - start for start, end in work.left())
         done = count(1)

@@ -2,7 +2,8 @@
 rewritten.
 
 Each change is one commit. It is refused with a Conflict where somebody else replaced a block that it read, or added
-rows that it should have seen: indexes and statistics are asked about those alone."""
+rows that it should have seen: indexes and statistics are asked about those alone.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ class Mutations(TableHandle):
 
         ``set``: by column, Spark SQL text such as ``"upper(name)"`` or ``"'Bonn'"``; another Python value; or a
         function from the matching rows, a pa.Table, to their values. Raises as ``delete``, and SchemaError for values
-        that do not fit."""
+        that do not fit.
+        """
         return self._done(self.updating(where, set))
 
     def overwrite(self, data: Any, where: str | Predicate | None = None) -> Snapshot:
@@ -76,7 +78,8 @@ class Mutations(TableHandle):
         stay, or do not come. Columns of the source that the table lacks may be named there, and nowhere else.
 
         Raises InputError if several rows of the source match one, SchemaError for columns that do not fit, WhereError,
-        OpaqueError, Conflict."""
+        OpaqueError, Conflict.
+        """
         return self._done(self.merging(source, on, matched, not_matched, not_matched_by_source))
 
     # --- the same as work, which may be done elsewhere ----------------------------------------------------------

@@ -1,7 +1,8 @@
 """The clauses of a merge: what becomes of rows that match and of those that do not, and on which conditions.
 
 A condition names columns as ``source.x`` and ``target.x``. Of several clauses, the first whose condition is true on a
-row counts."""
+row counts.
+"""
 
 from __future__ import annotations
 

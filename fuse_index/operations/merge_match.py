@@ -32,7 +32,8 @@ class Match:
     """Which rows of the source match which of the table, block by block.
 
     ``source`` has columns of the table, in its types, and such as conditions look at; ``seen``: which of its rows
-    matched so far."""
+    matched so far.
+    """
 
     source: pa.Table
     on: tuple[str, ...]

@@ -22,7 +22,8 @@ class Work:
     """What goes, what is to be rewritten and what is added. Picklable if its edits are.
 
     ``condition``: which rows it is about. ``portions``: what is to be rewritten. ``match``: a source of which the rows
-    that match none are to be added at the end. ``touched``: ids of the segments in which blocks are replaced."""
+    that match none are to be added at the end. ``touched``: ids of the segments in which blocks are replaced.
+    """
 
     operation: str
     stored: storage.Table

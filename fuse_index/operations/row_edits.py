@@ -1,7 +1,8 @@
 """What is to be of the rows of a block, and rewriting blocks by it: portions that run here, or wherever they are sent.
 
 A portion writes new blocks in place of some of a snapshot's, with all indexes; nothing of it is visible until it is
-committed."""
+committed.
+"""
 
 from __future__ import annotations
 
@@ -121,7 +122,8 @@ class Rewritten:
     """What a portion wrote; small and picklable.
 
     ``touched``: ids of the segments in which blocks are replaced. ``seen``: which rows of a source matched, if there is
-    one."""
+    one.
+    """
 
     swaps: tuple[Swap, ...]
     staged: tuple[StagedSegment, ...]

@@ -2,7 +2,8 @@
 
 Authors judge one leaf on the rows whose inputs are not NULL. Here the NULLs are added (``settle``), the leaves that
 only need null counts are judged (``own_vote``), and the boolean tree is decided from the ballots on its leaves
-(``decide``). Pure functions over vectors of units; nothing here reads."""
+(``decide``). Pure functions over vectors of units; nothing here reads.
+"""
 
 from __future__ import annotations
 

@@ -92,7 +92,8 @@ def plan(
 
     ``indexes=False`` reads everything, ``zones=False`` stops at whole blocks, ``budget`` is the seconds that all
     indexes together may take, ``strict`` raises what an index did wrong instead of going on without it, ``only`` asks
-    these indexes and no other. Raises StorageError if the table itself cannot be read."""
+    these indexes and no other. Raises StorageError if the table itself cannot be read.
+    """
     context = context or Context()
     started = perf_counter()
     if predicate is None or not indexes:

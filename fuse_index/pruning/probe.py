@@ -35,7 +35,8 @@ Basis = tuple[Table, Questions, Ledger, float]
 @dataclass
 class Poll:
     """The units of one level. At the zone level ``blocks`` owns them, and ``units`` may be missing: then the null
-    counts of the blocks stand for those of their zones."""
+    counts of the blocks stand for those of their zones.
+    """
 
     basis: Basis
     level: str

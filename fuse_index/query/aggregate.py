@@ -2,7 +2,8 @@
 one of which none is gives nothing, and the others are scanned.
 
 What stored states are worth is decided here, whoever keeps them: only blocks whose rows are all live and all wanted
-give one, and only where no sum can overflow on the way, since Spark's would then depend on the order of rows."""
+give one, and only where no sum can overflow on the way, since Spark's would then depend on the order of rows.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +104,8 @@ def answer(
     """Who gives which part of the answer. ``indexes=False`` scans every block that may hold a matching row, and more.
 
     ``budget`` and ``strict`` as of ``plan``. Raises Unaggregatable for what is no aggregate, OpaqueError where a sum
-    may overflow: what is then answered, or raised, is Spark's own affair. Raises StorageError."""
+    may overflow: what is then answered, or raised, is Spark's own affair. Raises StorageError.
+    """
     asked.check()
     context = context or Context()
     whole = plan(table, predicate, host, context, indexes=indexes, budget=budget, strict=strict)

@@ -1,7 +1,8 @@
 """Who can give the state of a block without reading its rows: its statistics, or an index that keeps states.
 
 Sits below ``answer``, which decides whom to ask about which blocks. Whatever goes wrong here leaves a block to be
-scanned, with a reason."""
+scanned, with a reason.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """What can be told from the keys of stored states alone: conditions that decide a whole group, and terms made of keys.
 
 ``GROUP BY upper(city)`` is answered by states by city, ``date_trunc('month', at)`` by states by day. Pure functions of
-structure."""
+structure.
+"""
 
 from __future__ import annotations
 

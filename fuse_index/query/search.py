@@ -3,7 +3,8 @@
 Scores depend on statistics of all blocks, whatever ``where`` leaves of them, so that a row scores the same in every
 search of a snapshot. Blocks are read in the order of the best that they can hold, until no other can hold better. A
 block that an index does not know, or whose index is damaged, is indexed in memory for the occasion: it is never left
-out."""
+out.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Work on a table itself, done where the table can be reached.
 
 A classic driver reaches it as well as its executors do. A Spark Connect client may be a laptop that sees nothing but
-the server: there the same work runs in a task."""
+the server: there the same work runs in a task.
+"""
 
 from __future__ import annotations
 

@@ -84,7 +84,8 @@ def install(spark: SparkSession, host: Host | None = None) -> None:
     """Make a session know ``format("fuse")`` and, if it is a classic one, let its optimizer ask indexes.
 
     ``host`` has the index kinds to use; by default all that are installed. Safe to call twice: a host given later
-    replaces the former, also for DataFrames that are there already."""
+    replaces the former, also for DataFrames that are there already.
+    """
     data_source.register(spark, host)
     functions.register(spark, host or Host.discover())
     if not is_connect(spark):
@@ -106,7 +107,8 @@ def read(
 
     It reads the head of ``branch`` as it is now; ``REFRESH TABLE`` on a view of it moves to the head of then. ``at`` is
     a snapshot id, a tag or a time: then it stays. ``indexes=False`` reads everything, to compare with. ``options`` are
-    those of the object store for us; Spark has its own. Raises StorageError."""
+    those of the object store for us; Spark has its own. Raises StorageError.
+    """
     if is_connect(spark):
         place = Place(str(url), branch, _text(at), _pairs(options))
         return _through_source(spark, place, "Spark Connect has no JVM here to ask indexes from")
@@ -173,7 +175,8 @@ def explain(df: DataFrame) -> Explanation | Explanations:
     """What indexes removed from the scans of ``df``, in the plan that ran last or else would run now.
 
     So too of its aggregates, answered or not. A condition that Spark evaluates without having asked about it is listed
-    as NOT_PUSHED. Raises ValueError if nothing in the plan is of a table that was read natively."""
+    as NOT_PUSHED. Raises ValueError if nothing in the plan is of a table that was read natively.
+    """
     if is_connect(df.sparkSession):
         raise ValueError(
             "a Spark Connect session has no plan to look into: use fuse_index.open_table(url).explain(where)"

@@ -4,7 +4,8 @@ A node says its class, its type, and its parameters: ``value`` of a Literal as t
 timestamp, ``{"hex": …}`` for bytes, null for NULL), ``name``, ``metadata`` and ``ours`` of a column, ``ordinal`` of a
 struct's field, ``evalMode`` and ``zone`` of a cast, ``values`` of an InSet, ``escape`` of a LIKE. A class, a type or a
 column that is not known here makes the smallest condition around it Opaque, which never prunes. Knows no Spark, and no
-SQL."""
+SQL.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +79,8 @@ def decode(
     KeyError.
 
     Columns are found by their physical names, or by ``names``, from what Spark calls a top-level column to its logical
-    name."""
+    name.
+    """
     reader = _Reader(schema, context, names)
     trees = [tree] if isinstance(tree, Mapping) else tree
     return (

@@ -1,7 +1,8 @@
 """The Spark SQL that people type, as predicates.
 
 What is well-formed but not understood becomes Opaque, which never prunes; a column that does not exist, a literal that
-is none, a comparison that Spark refuses, and bad syntax raise WhereError, which shows the place."""
+is none, a comparison that Spark refuses, and bad syntax raise WhereError, which shows the place.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 String, binary, date and suffixed number literals leave the text as numbered marks (``'fuse__0'`` …), because their
 escapes, their adjacency and their types are Spark's own; function names get a prefix, so that a parser does not take
-them for functions it believes to know. Knows no grammar."""
+them for functions it believes to know. Knows no grammar.
+"""
 
 from __future__ import annotations
 

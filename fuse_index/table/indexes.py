@@ -49,7 +49,8 @@ class Indexes(TableHandle):
         """Index the blocks that an index lacks, and only those; without a name, of every index that can be used here.
 
         ``progress`` is told how many blocks are done, and of how many. ``strict`` as in ``append``. Raises
-        DefinitionError, BuildError, StorageError."""
+        DefinitionError, BuildError, StorageError.
+        """
         self._begin_write()
         for definition in [self._definition(name)] if name is not None else self._definitions():
             self._move_to(build_index.refresh(self.stored, definition, self.host, processes, progress, strict=strict))

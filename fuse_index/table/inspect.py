@@ -65,7 +65,8 @@ COLUMNS = pa.schema(
 )
 """``name``: with dots for fields of structs. ``default``: what rows hold that were written before the column was there.
 ``stored_as``: its name in files. Statistics are null where they are unknown, as they are of nested columns as a whole.
-``bounds_exact``: whether ``min`` and ``max`` are values, and not bounds that were cut. ``bytes``: as stored."""
+``bounds_exact``: whether ``min`` and ``max`` are values, and not bounds that were cut. ``bytes``: as stored.
+"""
 
 STATISTICS = pa.schema(
     [
@@ -118,7 +119,8 @@ class Looking(TableHandle):
 
         ``level``: how often its rows were sorted by ``recluster``. ``schema``: the id of the one it was written with.
         ``added_by``: the sequence of the commit. ``indexes``: names of those that cover it. ``location``: key of its
-        file."""
+        file.
+        """
         listed, found = self.stored.segments(), self.stored.blocks()
         owners = np.repeat(np.arange(len(listed)), listed.block_counts)
         return pa.table(

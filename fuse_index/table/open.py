@@ -34,7 +34,8 @@ def create_table(
     ``schema``: pa.Schema, Spark's StructType or DDL text. ``cluster_by``: columns by which writers sort (see
     ``Table.cluster_by``), with the property ``cluster_method`` along a curve. ``properties``: such as ``block_rows``.
     ``key``: columns that identify a row (see ``Table.key_by``). ``options``: of the object store. Raises AlreadyExists,
-    InputError, SchemaError, InvalidArgument."""
+    InputError, SchemaError, InvalidArgument.
+    """
     made = storage.Table.create(
         _place(url), arrow_input.schema_of(schema), tuple(cluster_by), dict(properties or {}), options, tuple(key)
     )
@@ -50,7 +51,8 @@ def recover_table(
 
     ``heads``: the id of the newest snapshot of a branch by its name, where the files leave a doubt. Tags, and that
     branches were dropped, stay lost. ``dry_run`` writes nothing. Raises InvalidArgument for a doubt, naming the ids;
-    NotFound, StorageError."""
+    NotFound, StorageError.
+    """
     return storage.recover(storage.open_store(_place(url), options), heads, dry_run)
 
 

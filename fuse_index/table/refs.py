@@ -56,7 +56,8 @@ class History(TableHandle):
         Rows and index payloads are shared and stay where they are: a tag ``clone-…`` in this table keeps them from its
         vacuum, until ``untag`` says that the clone is gone. ``options``: of the new table's store, with which this
         table's files must be readable too. Raises AlreadyExists where there is anything, Conflict or NotFound beside a
-        vacuum, StorageError."""
+        vacuum, StorageError.
+        """
         made = storage.clone(self.stored, storage.open_store(url, options))
         return replace(self, stored=made, pinned=False)
 
@@ -75,7 +76,8 @@ class History(TableHandle):
         """Make the table what it was ``at`` a snapshot id, tag or time, as a new snapshot: the history stays.
 
         Rows, columns, indexes and properties are those of then. Raises NotFound, Conflict if somebody just changed the
-        table."""
+        table.
+        """
         self._begin_write()
         old = self._stored_at(at)
         return self._move_to(storage.restore(self.stored, old))
@@ -100,7 +102,8 @@ class History(TableHandle):
 
         ``keep`` snapshots of each branch stay in any case. Files younger than the longest allowed write (the property
         ``max_write_seconds``, a day by default) stay too, so writers may be running. ``dry_run`` counts and deletes
-        nothing. Raises InvalidArgument for a retention below an hour unless ``force``, StorageError."""
+        nothing. Raises InvalidArgument for a retention below an hour unless ``force``, StorageError.
+        """
         span = duration(retention, "retention") if isinstance(retention, str) else retention
         return storage.collect(self.stored.store, span, keep, dry_run, force)
 

@@ -21,7 +21,8 @@ class Columns(Indexes):
     """The part of ``fuse_index.Table`` that changes columns.
 
     A path with dots names a field of a struct, also of one within arrays and maps: ``items.element.price``,
-    ``prices.value.net``."""
+    ``prices.value.net``.
+    """
 
     def add_column(
         self,
@@ -36,7 +37,8 @@ class Columns(Indexes):
         """A new column, last unless told otherwise. ``type``: Spark SQL's name of it, or a pa.DataType.
 
         ``default`` is what rows hold that are there already; blocks full of it are skipped like any other. Raises
-        SchemaError."""
+        SchemaError.
+        """
         kind = _type(type)
         place = _place(first, after)
         step = partial(storage.add_column, path=path, type=kind, default=default, nullable=nullable, after=place)
@@ -66,7 +68,8 @@ class Columns(Indexes):
         can be.
 
         What indexes know of the old type is of no use: they are refused with DefinitionError, dropped, or rebuilt at
-        once."""
+        once.
+        """
         step = partial(storage.change_type, path=path, type=_type(type))
         return self._evolve(step, "change type", path, indexes)
 
@@ -74,7 +77,8 @@ class Columns(Indexes):
         """Say which columns identify a row, or none for None; nothing sees to it that they do. Only metadata changes.
 
         ``changes`` tells updates as pairs by them, and ``merge`` matches rows by them, unless told otherwise. They may
-        be renamed, and are not dropped before another key is chosen. Raises InputError, SchemaError, Conflict."""
+        be renamed, and are not dropped before another key is chosen. Raises InputError, SchemaError, Conflict.
+        """
         chosen = tuple(columns or ())
         self._begin_write()
         storage.key_by(self.snapshot, chosen)  # refused before anything is written

@@ -61,7 +61,8 @@ class Table(
         ``application``: (id, version) of a writer that wants each version written once. ``strict``: an index that fails
         on a block raises IndexFault, instead of leaving it out with a PluginWarning. ``evolve``: columns that the table
         lacks are added, NULL in all older rows. Raises InputError, SchemaError naming the column that does not fit,
-        Conflict, CommitUnknown and other StorageErrors."""
+        Conflict, CommitUnknown and other StorageErrors.
+        """
         self._check_writable()
         building = builders(self.snapshot, self.host, strict)
         coming = arrow_input.batches(data, self.schema)
@@ -110,7 +111,8 @@ class Table(
         Of several ``columns`` the scores are added. ``where`` leaves rows out and changes no score; ``select``: the
         columns wanted, by default all; ``options``: of the index's function; ``highlight``: signs before and after what
         matches, in a column ``_highlight`` of the first column's text. Raises DefinitionError where no index ranks, and
-        as ``scan`` does."""
+        as ``scan`` does.
+        """
         if limit < 0:
             raise InputError(f"limit={limit!r}: give a number of rows")
         names = tuple(self.schema.names) if select is None else self._column_names(select)
@@ -135,7 +137,8 @@ class Table(
         ``group_by``: columns, or terms such as ``date_trunc('day', ts)``; ``aggregates``: ``count(*)``, or count, sum,
         min, max, avg, hll_sketch_agg or hll_union_agg of a term. Columns are named as they are asked for. Statistics
         and indexes that keep aggregates answer what they can, other rows are read. Raises WhereError, OpaqueError for
-        what only Spark can evaluate, and as ``scan`` does."""
+        what only Spark can evaluate, and as ``scan`` does.
+        """
         found = self._answer(group_by, aggregates, where, indexes, strict)
         try:
             return found.table([*group_by, *aggregates], self.host.functions)

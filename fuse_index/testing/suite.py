@@ -19,7 +19,8 @@ class IndexTests(VoteTests, RankTests, AnswerTests):
     an instance of its Options, or their values by name. ``functions``: the boolean functions that its leaves call. What
     rows hold (``rows``, ``drawn``), what they are compared with (``literals``) and which leaves are asked (``leaves``)
     may be overridden: a kind on documents brings documents. A kind that ranks gives ``rankings`` and ``scores``, one
-    that answers gives ``requests`` and ``answer``."""
+    that answers gives ``requests`` and ``answer``.
+    """
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         """Tests of protocols that the kind does not have are none of it."""

@@ -1,7 +1,8 @@
 """What an index knows of blocks, brought to where these are by now.
 
 An index is built beside writers, who merge segments and replace blocks meanwhile. Knows nothing of how sidecars are
-built."""
+built.
+"""
 
 from __future__ import annotations
 

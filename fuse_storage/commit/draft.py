@@ -32,7 +32,8 @@ class Draft:
 
     ``base``: the snapshot that the changes were decided on. ``shape``: as the head, but for what changes made of its
     columns, cluster key and properties. ``rows``: rows of the list of segments, in order. ``same_rows``: whether the
-    changes leave the table's rows what they were."""
+    changes leave the table's rows what they were.
+    """
 
     store: Store
     base: Snapshot

@@ -1,7 +1,8 @@
 """Blocks that are replaced by others: what deletes, updates, merges and compactions come down to.
 
 A block goes and what was made of it comes into its place, so the order of rows is kept. Only segments that hold such
-blocks are written anew; what indexes know of the blocks that stay goes along with them."""
+blocks are written anew; what indexes know of the blocks that stay goes along with them.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ class Rewrite:
 
     ``touched``: ids of the segments that the blocks were found in. ``unseen``: where rows were chosen by a condition;
     then a later change of columns is a Conflict too, for the condition may mean something else. ``same_rows``: those
-    that come are those that go, in whatever order; the snapshot says so, and who follows the table passes over it."""
+    that come are those that go, in whatever order; the snapshot says so, and who follows the table passes over it.
+    """
 
     swaps: Sequence[Swap]
     staged: Sequence[StagedSegment]

@@ -2,7 +2,8 @@
 
 No block is rewritten: a block keeps the schema it was written with, and readers fit its rows to the present one. So
 only what they can do is allowed: names and order at will, new columns with one value in all old rows, and types that
-hold every value of the old one, in the reading of Spark too."""
+hold every value of the old one, in the reading of Spark too.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Old snapshots held while they are made reachable again, and the notice that a vacuum is running.
 
 A vacuum first leaves a notice, then reads what leads to files, then deletes. Whoever holds a snapshot first tags it,
-then looks for notices. So one of the two always sees the other, and the one that holds gives way."""
+then looks for notices. So one of the two always sees the other, and the one that holds gives way.
+"""
 
 from __future__ import annotations
 

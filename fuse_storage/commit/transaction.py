@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 
 MAX_WRITE_SECONDS = 24 * 3600
 """How long a writer may take, unless the table's property ``max_write_seconds`` says otherwise: what is staged and
-older than that may be collected."""
+older than that may be collected.
+"""
 KEY = re.compile(r"[0-9A-Za-z_]{1,64}")
 SHORTEST_WAIT, LONGEST_WAIT = 0.005, 1.0
 """Seconds between attempts: doubled each time, and drawn at random below that, so that writers do not march in step."""
@@ -52,7 +53,8 @@ class Transaction:
     """Changes to one table, to be committed together. ``table`` is what they were decided on. Used by one thread.
 
     ``again``: the commit of this id may have been made already, by a task that died before it could tell; then it stays
-    one."""
+    one.
+    """
 
     table: Table
     builders: Mapping[str, SidecarBuilder] = field(default_factory=dict)

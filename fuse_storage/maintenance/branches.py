@@ -87,7 +87,8 @@ def fast_forward(table: Table, source: Table) -> Table:
     """Bring the table's branch to the snapshot of another that holds all of its history; the table as it is then.
 
     Raises Conflict if it does not: then both have changes that the other lacks. Changes nothing if there is nothing
-    new."""
+    new.
+    """
     if source.store.url != table.store.url:
         raise StorageError(f"{source.store.url} is another table than {table.store.url}")
     newest = source.snapshot

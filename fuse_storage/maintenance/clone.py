@@ -2,7 +2,8 @@
 
 Each table has its own history from then on, and writes and deletes in its own folder alone. What they share stays,
 because a tag in the source, made before anything else, holds the snapshot that was cloned; a vacuum of the clone does
-not look there."""
+not look there.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ def clone(table: Table, store: Store) -> Table:
     Writes metadata only, about as much as the source has. The source gets a tag ``clone-<id>``, named in the clone's
     summary, which is dropped by hand when the clone is gone. Raises AlreadyExists where there is anything, Conflict or
     NotFound if a vacuum may be deleting the snapshot, and StorageError. Where a clone was given up before it could be
-    there, nothing holds the source; one that was interrupted later can be recovered, and the tag stays."""
+    there, nothing holds the source; one that was interrupted later can be recovered, and the tag stays.
+    """
     branch = Branch(store, MAIN)
     refuse_occupied(branch)
     assert table.entry.reference is not None

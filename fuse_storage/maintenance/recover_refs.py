@@ -4,7 +4,8 @@ there.
 Every snapshot says which entry of which branch made it visible, so that entry can be written again. What no file tells
 stays lost: tags, and that a branch was dropped. A writer that lost a race leaves a snapshot that was never committed;
 it is told apart, because what came after it names another parent. At the end of a branch, only who asks can say which
-is right."""
+is right.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +76,8 @@ def recover(store: Store, heads: Mapping[str, str] | None = None, dry_run: bool 
     changes.
 
     ``heads``: for a branch, the id of the snapshot that is its newest. Raises InvalidArgument where that is needed or
-    wrong, NotFound where there are no snapshots, and StorageError. A recovery that dies is done by the next one."""
+    wrong, NotFound where there are no snapshots, and StorageError. A recovery that dies is done by the next one.
+    """
     found, unreadable = _snapshots(store)
     if not found:
         why = next(iter(unreadable.values()), "there is nothing to recover a table from")

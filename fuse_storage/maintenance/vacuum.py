@@ -3,7 +3,8 @@
 What leads to files: snapshots that were the head of a branch not longer ago than the retention, the newest few of each
 branch, and tags. A file younger than the longest allowed write is left alone, by the store's own clock: its writer may
 be about to commit it. Entries of branches are never deleted; of a snapshot that is gone they still say when it was and
-who made it."""
+who made it.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +60,8 @@ def vacuum(store: Store, retention: timedelta, keep: int = 1, dry_run: bool = Fa
 
     Raises InvalidArgument for a retention below an hour, unless ``force``; Expired if deleting takes longer than it
     may, and what is left is for the next; StorageError, before anything is deleted, if anything that leads to files
-    cannot be read."""
+    cannot be read.
+    """
     if retention < SHORTEST and not force:
         raise InvalidArgument(
             f"retention={retention}: readers may still need what was replaced in the last hour; say force to risk it"

@@ -2,7 +2,8 @@
 else.
 
 Each excerpt has one row group for each zone, and of each column the pages that were chosen, all for the same rows.
-Source of the structures: Parquet's ``parquet.thrift``. Knows no store and no schema."""
+Source of the structures: Parquet's ``parquet.thrift``. Knows no store and no schema.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 A **page** is the smallest part of a column that can be decoded, and the smallest that is read: some thousand values
 behind a header of their own. Parquet's footer does not tell where pages are; our seal does. Knows no store and no
-schema."""
+schema.
+"""
 
 from __future__ import annotations
 

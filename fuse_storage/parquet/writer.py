@@ -79,7 +79,8 @@ def write(rows: pa.Table, schema: Schema, properties: Mapping[str, Any] | None =
     """The file that holds these rows, at least one, and what is to be remembered of it.
 
     ``properties``: ``zone_rows``, ``page_rows`` and ``compression_level``. Raises SchemaError if the rows do not fit
-    the schema."""
+    the schema.
+    """
     if not rows.num_rows:
         raise SchemaError("a block holds at least one row")
     properties = properties or {}

@@ -2,7 +2,8 @@
 
 They are Spark's types, held as Arrow's; a type that Spark lacks is replaced by the narrowest one that holds all its
 values, or refused. Names are Spark SQL's own ("bigint", "decimal(10,2)", "timestamp_ntz"), so that a person can read
-them."""
+them.
+"""
 
 from __future__ import annotations
 

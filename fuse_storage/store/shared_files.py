@@ -1,7 +1,8 @@
 """Files of other tables: a key that names another table's folder is read there, and nothing is ever written there.
 
 A clone refers to the blocks and packs of the table that it was made from by their whole URL. Everything else of a table
-lies in its own store. Knows no table."""
+lies in its own store. Knows no table.
+"""
 
 from __future__ import annotations
 

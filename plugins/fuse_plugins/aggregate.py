@@ -2,7 +2,8 @@
 
 On columns, or on terms such as ``date_trunc('day', ts)``, by whose values rows are grouped. The payload of a block is a
 small Parquet file with a row for each group: the group's values, then counts, sums and bounds, under names that say
-what they are. An average is a sum and a count. The summary is how many groups there are."""
+what they are. An average is a sum and a count. The summary is how many groups there are.
+"""
 
 from __future__ import annotations
 

@@ -112,7 +112,8 @@ class Wanted:
 
     ``lows`` and ``highs`` are closed keys where the type has keys. Else they are None, and ``bounds`` holds Arrow
     arrays with null for unbounded, and which bounds are closed. ``exact``: a value within is one on which the leaf is
-    TRUE."""
+    TRUE.
+    """
 
     exact: bool
     lows: Keys | None = None

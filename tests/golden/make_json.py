@@ -4,7 +4,8 @@ and answers.
     PYTHONPATH=. python tests/golden/make_json.py
 
 Run it again only for another Spark, or for more cases; the answers of old cases must stay. ``differs`` lists the
-answers of another version of Spark that was asked the same (``make_json.py --compare``)."""
+answers of another version of Spark that was asked the same (``make_json.py --compare``).
+"""
 # ruff: noqa: E501  -- tables of cases are easier to read wide
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 tests.index.crowd``.
 
 Prints a JSON line for each commit, with its number on the branch. Replayed in the order of these numbers, the commits
-give the table's rows, or something was lost, doubled, or decided on rows that were not there."""
+give the table's rows, or something was lost, doubled, or decided on rows that were not there.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 ``$``, then any of ``.name``, ``['name']``, ``[3]``, ``[*]``, ``.*`` and ``['*']``; any other text is no path, and finds
 NULL everywhere, as the last two do. A member that is null is passed over, one name twice is looked at twice, and
-several matches are written as an array, flattened here and there as Hive did."""
+several matches are written as an array, flattened here and there as Hive did.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 An object keeps all its members, in order and with every duplicate; a number with a point or an exponent keeps its text.
 Beyond the standard Jackson takes single quotes, ``\\'`` and raw control characters, and whatever follows the first
-value; it has limits on depth, on digits and on the length of names. What is not exactly known raises ``Unsure``."""
+value; it has limits on depth, on digits and on the length of names. What is not exactly known raises ``Unsure``.
+"""
 
 from __future__ import annotations
 

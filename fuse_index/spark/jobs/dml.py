@@ -154,7 +154,8 @@ def recluster(
     """Sort blocks that overlap by the clustering key; see ``Table.recluster``.
 
     Each task sorts a group of blocks that has none in common with another's, and the groups of a round are one commit.
-    So executors need the memory of a step for each task that they run at a time."""
+    So executors need the memory of a step for each task that they run at a time.
+    """
     to, steps = Target.of(spark, url, branch, host, store), 0
     work = near_table(spark, lambda: to.open().reclustering(depth, step_blocks, step_bytes, passes))
     while True:

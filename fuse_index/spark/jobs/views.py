@@ -32,7 +32,8 @@ def introspect(
     Their names are returned. They hold what there is to see of the table now, or ``at`` an older state, and stay so:
     call this again to see what came since. ``views``: which of them, by default all; ``statistics`` has a row for each
     column of each block. ``options``: of the object store. Raises InputError for a view that there is not,
-    StorageError."""
+    StorageError.
+    """
     wanted = list(VIEWS) if views is None else list(views)
     for name in wanted:
         if name not in VIEWS:

@@ -57,7 +57,8 @@ def write(
     With a linear cluster key, rows are partitioned by ranges of it and sorted within; without one, partitions are only
     merged until they fill blocks, and along a curve tasks sort their own rows. ``rows`` spares counting them first.
     ``store`` are options of the object store. Raises as ``save`` does; ``install`` must have been called for this
-    session."""
+    session.
+    """
     options = _options(branch, store)
     layout = near_table(df.sparkSession, partial(layout_of, place({"path": url, **options}, WRITING)))
     count = df.count() if rows is None else rows

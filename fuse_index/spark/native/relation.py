@@ -41,7 +41,8 @@ def frame(
     """A DataFrame over one snapshot of the table at ``url``.
 
     ``voter`` is the key under which the session's voter is registered; ``branch`` is empty where a refresh must not
-    move the DataFrame; ``files`` is what ``listing.packed`` gives. ``older``: what ``misread`` gives."""
+    move the DataFrame; ``files`` is what ``listing.packed`` gives. ``older``: what ``misread`` gives.
+    """
     described = StructType([_stored(field) for field in schema.fields]).json()
     session = spark._jsparkSession
     kept = [list(path) for path in unpushed(schema)]

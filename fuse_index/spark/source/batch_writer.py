@@ -40,7 +40,8 @@ class Writer(DataSourceArrowWriter):
         """In a task: cut blocks, build sidecars, all in one pass. A few blocks' worth of memory, however many rows.
 
         Where the clustering key is a curve, of which Spark knows nothing, rows are sorted in runs as a local append's
-        are."""
+        are.
+        """
         key = ClusterKey.of(self.table.snapshot)
         writing = self.table.writer(self.builders)
         try:
@@ -63,7 +64,8 @@ class Writer(DataSourceArrowWriter):
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Nothing to undo, since nothing is visible; and nothing to delete: Spark aborts after a commit that got no
-        answer, too, and that commit may have happened. Vacuum collects what no snapshot names."""
+        answer, too, and that commit may have happened. Vacuum collects what no snapshot names.
+        """
 
 
 def accepted(message: WriterCommitMessage | None) -> tuple[StagedSegment, ...]:

@@ -4,7 +4,8 @@ Planning, reading and committing run in Python workers that are neither the driv
 to be discoverable there. So the class that is registered carries what they need: index kinds (by reference), and what
 depends on the session. Blocks are skipped for the ``where`` option alone. Filters that Spark pushes are not taken:
 Spark keeps one plan for all scans of a relation, the last one made, so that a filter of one query removes rows from the
-next."""
+next.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """``readStream.format("fuse")``: first the rows that are there, then what each commit adds, every row once.
 
 The reader lives in a Python process of the driver as long as the query runs; tasks get pieces that need nothing of it.
-What is read between two offsets never changes, so a query that was killed reads the same again."""
+What is read between two offsets never changes, so a query that was killed reads the same again.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +64,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Raises StreamError for what cannot be gone past.
 
         Spark before 4.2 gives neither argument. It asks on from what it was told last; after a restart, from what
-        ``partitions`` was told first; and of a query's first run before anything else."""
+        ``partitions`` was told first; and of a query's first run before anything else.
+        """
         position = Position.from_json(start) if start is not None else self.position or self._begin()
         newest = self.follower.head() if self.newest is None else self.newest
         bounded = Limit() if isinstance(limit, ReadAllAvailable) else self.limit

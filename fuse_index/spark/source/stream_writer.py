@@ -2,7 +2,8 @@
 
 A query keeps its id over restarts from one checkpoint, and numbers its batches; the table keeps, for each application,
 the last version that it committed. So a batch that was committed before Spark noted it down, and comes again, is known
-and not committed twice. What it wrote again is named nowhere, and stays for vacuum to collect."""
+and not committed twice. What it wrote again is named nowhere, and stays for vacuum to collect.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 One filter a zone, as large as the zone's distinct values ask for; zones of one value or none need no filter. The
 filters of all blocks that one task writes are stored bit-sliced, so that a needle in many zones costs a few short
-reads."""
+reads.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ from fuse_plugins.bloom.zone_index import SUMMARY, Needles, Zones, shape
 @dataclass(frozen=True)
 class BloomOptions:
     """``fpp``: the share of zones without a value that are read for it all the same. ``long_text``: also on text that
-    is longer than 256 bytes on average."""
+    is longer than 256 bytes on average.
+    """
 
     fpp: float = 0.001
     long_text: bool = False

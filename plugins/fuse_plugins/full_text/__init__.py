@@ -1,7 +1,8 @@
 """Full text: which rows match words, phrases and prefixes, and which match best.
 
 One inverted index for each block and column, read by range; tantivy's analysers say what a word is, and its scores what
-is best. A vote names rows, so that a local scan decodes only where there are hits."""
+is best. A vote names rows, so that a local scan decodes only where there are hits.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ NO_LIBRARY = "full text needs tantivy: pip install 'fuse-index[fulltext]'"
 class FullTextOptions:
     """``tokenizer``: default, raw, whitespace, en_stem and other languages' stemmers, ngram(min,max). ``stop_words``:
     words separated by commas, or a language. ``positions``: needed for phrases; they make the index about half as large
-    again."""
+    again.
+    """
 
     tokenizer: str = "default"
     stop_words: str = ""

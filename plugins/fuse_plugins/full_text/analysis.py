@@ -2,7 +2,8 @@
 
 Two steps. A tokenizer splits a text, and numbers what it finds; then filters see one token at a time, so each distinct
 token is filtered once. Texts of ASCII letters alone are split by Arrow, ten times faster than by tantivy and the same
-way; what only Unicode's tables can tell is left to tantivy. Knows no queries and no files."""
+way; what only Unicode's tables can tell is left to tantivy. Knows no queries and no files.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +70,8 @@ class Tokens:
 class Analyzer:
     """``tokenizer``: default, raw, whitespace, en_stem and other languages' stemmers, ngram(min,max). ``stop_words``:
     words to leave out, separated by commas, or a language by its name (``english``). Raises ValueError for what there
-    is not."""
+    is not.
+    """
 
     tokenizer: str = "default"
     stop_words: str = ""

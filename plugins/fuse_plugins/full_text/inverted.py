@@ -2,7 +2,8 @@
 need.
 
 ``Postings`` are what ``judging`` and ``ranking`` see, whether of a batch in memory (``Inverted``) or of an index
-(``layout``)."""
+(``layout``).
+"""
 
 from __future__ import annotations
 
@@ -111,7 +112,8 @@ def _by_term(term: Numbers, row: Numbers, position: Numbers) -> tuple[Numbers, N
     """Rows and positions, which ascend, put together by their terms.
 
     All three in one number are sorted by value, of which numpy is 8 times as fast as of finding the order and taking
-    it."""
+    it.
+    """
     high, middle, low = (int(numbers.max(initial=0)).bit_length() for numbers in (term, row, position))
     if high + middle + low > 63:
         order = np.argsort(term, kind="stable")

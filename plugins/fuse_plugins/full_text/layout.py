@@ -4,7 +4,8 @@ Terms are cut into at most ``CHUNKS`` dictionaries, of which the summary has the
 there costs one short read. A dictionary says of each term in how many rows it is, and where its postings lie: those of
 terms that are about as frequent together, in parts of about ``PART`` occurrences: gaps between rows, then counts, then
 positions, each compressed on its own. Numbers are split into planes of bytes before zstd sees them: of the gaps of like
-terms it makes nearly as few bits as there can be. Knows no queries."""
+terms it makes nearly as few bits as there can be. Knows no queries.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """BM25 as tantivy computes it: k1 = 1.2, b = 0.75, lengths of texts rounded to one byte.
 
 Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009). Statistics may be merged over
-blocks: then a word is as rare as it is in all of them. Prefixes, fuzzy words and ranges score 1, as tantivy has it."""
+blocks: then a word is as rare as it is in all of them. Prefixes, fuzzy words and ranges score 1, as tantivy has it.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 A query is read once, with the analyser that the text is read with. Words side by side are alternatives, or all wanted
 with ``operator=and``. What is wrong is a ``QueryError`` that shows the place; a lenient reading takes signs it cannot
-use for blanks. Knows no index."""
+use for blanks. Knows no index.
+"""
 
 from __future__ import annotations
 

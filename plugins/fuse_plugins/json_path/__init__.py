@@ -2,7 +2,8 @@
 
 Of each path a block's summary says what kinds of values there are, how many documents have one, and ranges: of texts,
 of what casts make of them. The values themselves are bloomed, all paths in one filter a zone. So it votes on what
-``get_json_object`` finds, compared as text or through a cast, on its being NULL, and on ``json_contains``."""
+``get_json_object`` finds, compared as text or through a cast, on its being NULL, and on ``json_contains``.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ COUNTS = ("documents", "unusual", "doubtful")
 class JsonPathOptions:
     """``paths``: those to index, in the language of jsonpath-ng, or ``auto`` to find them in each block: at most
     ``count`` paths to scalars, not deeper than ``depth`` names, that so large a share of documents as ``presence`` has.
-    ``fpp``: the share of zones without a value that are read for it all the same."""
+    ``fpp``: the share of zones without a value that are read for it all the same.
+    """
 
     paths: tuple[str, ...] | str = AUTO
     presence: float = 0.1

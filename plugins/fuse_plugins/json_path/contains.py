@@ -2,7 +2,8 @@
 not.
 
 The path is jsonpath-ng's, the text as ``get_json_object`` spells scalars; null, objects and arrays are no text. FALSE
-for a document that is malformed, NULL for NULL."""
+for a document that is malformed, NULL for NULL.
+"""
 
 from __future__ import annotations
 

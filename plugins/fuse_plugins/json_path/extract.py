@@ -2,7 +2,8 @@
 
 orjson reads what Jackson reads alike, and fast. It is not asked about documents on which the two differ: those that it
 refuses, that say a name twice in one object, or that are near one of Jackson's limits; the engine's own reader is,
-which is exact."""
+which is exact.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@ as days.
 
 ``CAST`` gives a number, a day or a truth only for some texts; a range is over those, and says nothing of the others,
 which are NULL. Whatever a cast might read and this module does not is a bit in ``kinds``, which means: of that cast,
-nothing is known."""
+nothing is known.
+"""
 
 from __future__ import annotations
 

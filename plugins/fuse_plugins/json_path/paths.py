@@ -1,7 +1,8 @@
 """Paths as jsonpath-ng reads them, and what they find in documents that were parsed. Knows no Arrow and no index.
 
 jsonpath-ng owns the language. Paths of names, places and ``[*]`` alone, which are most, are walked here, because that
-is a hundred times as fast; everything else is jsonpath-ng's own work. Both find the same, which is tested."""
+is a hundred times as fast; everything else is jsonpath-ng's own work. Both find the same, which is tested.
+"""
 
 from __future__ import annotations
 

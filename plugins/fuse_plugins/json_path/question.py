@@ -47,7 +47,8 @@ class Question:
 
     ``reading``: as what they are asked: ``text``, ``number``, ``day``, ``truth``; ``null`` (is there any?), ``member``
     (of ``json_contains``) or ``nothing`` (Spark finds nothing at such a path). ``needles``: the only values on which it
-    may be TRUE, of blocks without the kinds in ``unless``."""
+    may be TRUE, of blocks without the kinds in ``unless``.
+    """
 
     path: str
     reading: str

@@ -2,7 +2,8 @@
 
 A unit is a set of rows; a predicate is an outcome per row. Whatever the outcomes, a ballot that over-approximates them
 must still do so after NOT, AND, OR, meeting and implying; and where it knew everything, nothing may be lost that a set
-of outcomes can hold."""
+of outcomes can hold.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Native reads on a standalone cluster, whose executors have never heard of our Java classes.
 
 Arguments: master, folder. Prints, as JSON, per way of executing, the ids that each question finds natively and in
-memory."""
+memory.
+"""
 
 import json
 import sys
