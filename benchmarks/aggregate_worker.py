@@ -90,8 +90,8 @@ def fuse(folder: Path, block_rows: int, runs: int, files: list[str]) -> None:
     work = table.index_tasks("by_city", processes=QUARTERS)
     for quarter in range(QUARTERS + 1):
         if quarter:
-            done = [build_index.run(task) for task in work[quarter - 1 :: QUARTERS]]
-            build_index.commit(work[0].builder, work[0].table, done)
+            done = [build_index.run_build_task(task) for task in work[quarter - 1 :: QUARTERS]]
+            build_index.commit_build_results(work[0].builder, work[0].table, done)
         table = fuse_index.open_table(url)
         row = table.indexes().to_pylist()[0]
         scanned = table.explain(None, GROUPS, AGGREGATES).rows.kept

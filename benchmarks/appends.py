@@ -20,7 +20,7 @@ import pyarrow as pa
 
 import fuse_index as fuse
 from benchmarks import report
-from fuse_storage import Table, metered, shared
+from fuse_storage import StoredTable, meter_requests, process_cache
 
 HERE = Path(__file__).parent
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
@@ -51,14 +51,14 @@ def measured(url: str, appends: int) -> Iterator[dict[str, Any]]:
 
 def looked_up(table: fuse.Table, number: int) -> dict[str, Any]:
     """A first plan, and reading what it leaves, counted."""
-    shared.clear()
+    process_cache.clear()
     where = f"name = 'n{number * 7919 % 100_003}'"
-    store = metered(table.stored.store)
-    opened = fuse.Table(Table.open(store), table.host)
+    store = meter_requests(table.stored.store)
+    opened = fuse.Table(StoredTable.open(store), table.host)
     started = time.perf_counter()
     opened.explain(where)
     planned = time.perf_counter() - started
-    requests, size = store.requests, store.bytes_read
+    requests, size = store.request_count, store.bytes_read
     rows = opened.scan(where).to_arrow()
     assert rows.column("id").to_pylist() == [number]
     snapshot = table.snapshot

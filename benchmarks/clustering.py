@@ -123,7 +123,7 @@ def reported(blocks: int) -> str:
     texts = np.char.mod("user%010d", np.random.default_rng(5).integers(0, 10**10, 2 * blocks))
     kept = compute_statistics(pa.array(texts), np.arange(0, 2 * blocks + 1, 2))
     started = time.perf_counter()
-    overlaps.measured(overlaps.column(kept, np.full(blocks, 2)))
+    overlaps.measure_overlaps(overlaps.column_intervals(kept, np.full(blocks, 2)))
     return f"The report over {blocks:,} blocks by a text column takes {time.perf_counter() - started:.1f} s."
 
 

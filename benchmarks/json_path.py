@@ -27,7 +27,7 @@ import fuse_index as fuse
 from benchmarks import report
 from fuse_index import spark as fuse_spark
 from fuse_plugins.json_path import JsonPathOptions, JsonPaths
-from fuse_storage import Table, metered, shared
+from fuse_storage import StoredTable, meter_requests, process_cache
 
 HERE = Path(__file__).parent
 PATHS = ("$.id", "$.user.id", "$.at", "$.status", "$.tags[*]")
@@ -157,10 +157,10 @@ def cold(documents: int, block_rows: int) -> Iterator[dict[str, Any]]:
         opened = fuse.open_table("s3://tables/t", options=options)
         for name, where in queries(documents).items():
             for indexes in (True, False):
-                shared.clear()
-                store = metered(opened.stored.store)
+                process_cache.clear()
+                store = meter_requests(opened.stored.store)
                 started = time.perf_counter()
-                found = fuse.Table(Table.open(store), opened.host).scan(where, indexes=indexes).to_arrow()
+                found = fuse.Table(StoredTable.open(store), opened.host).scan(where, indexes=indexes).to_arrow()
                 seconds = time.perf_counter() - started
                 payloads = [size for _, key, size in store.reads if key.startswith("_i/")]
                 yield {
@@ -168,7 +168,7 @@ def cold(documents: int, block_rows: int) -> Iterator[dict[str, Any]]:
                     "index": indexes,
                     "rows": len(found),
                     "seconds": round(seconds, 3),
-                    "requests": store.requests,
+                    "requests": store.request_count,
                     "bytes": store.bytes_read,
                     "payload_requests": len(payloads),
                     "payload_bytes": sum(payloads),

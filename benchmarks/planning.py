@@ -86,9 +86,9 @@ def synthetic(url: str, blocks: int) -> None:
     """A table of ``COLUMNS`` columns: in c0 blocks follow each other, in the others they lie anywhere."""
     import fuse_storage
     from fuse_storage.metadata import metadata_table, segment
-    from fuse_storage.metadata.file_ref import created, new_id
+    from fuse_storage.metadata.file_ref import create_file, new_id
 
-    table = fuse_storage.Table.create(url, pa.schema([pa.field(f"c{i}", pa.int64()) for i in range(COLUMNS)]))
+    table = fuse_storage.StoredTable.create(url, pa.schema([pa.field(f"c{i}", pa.int64()) for i in range(COLUMNS)]))
     random = np.random.default_rng(7)
     staged = []
     for first in range(0, blocks, SEGMENT_BLOCKS):
@@ -96,11 +96,16 @@ def synthetic(url: str, blocks: int) -> None:
         schema = table.snapshot.schema
         rows = _blocks(schema, ordinals, random.integers(0, blocks, (COLUMNS, len(ordinals))))
         id = new_id()
-        reference = created(table.store, segment.segment_path(id), metadata_table.encode(rows))
+        reference = create_file(table.store, segment.segment_path(id), metadata_table.encode_metadata(rows))
         row = segment.segment_row(id, reference, None, rows, schema)
         staged.append(
             segment.StagedSegment(
-                id, schema.id, len(ordinals) * BLOCK_ROWS, len(ordinals), datetime.now(UTC), segment.packed_row(row)
+                id,
+                schema.id,
+                len(ordinals) * BLOCK_ROWS,
+                len(ordinals),
+                datetime.now(UTC),
+                segment.encode_list_row(row),
             )
         )
     table.transaction().append(staged).commit("append")
@@ -127,7 +132,9 @@ def _blocks(schema: Any, ordinals: np.ndarray, places: np.ndarray) -> pa.Table:
         "schema_id": [schema.id] * count,
         "level": [0] * count,
     }
-    columns = {field.name: pa.array(known.get(field.name, [None] * count), field.type) for field in segment.BLOCK}
+    columns = {
+        field.name: pa.array(known.get(field.name, [None] * count), field.type) for field in segment.BLOCK_SCHEMA
+    }
     whole = pa.array(np.full(count, BLOCK_ROWS))
     none = pa.array(np.zeros(count, np.int64))
     exact = pa.array(np.zeros(count, np.bool_))
@@ -143,7 +150,7 @@ def _blocks(schema: Any, ordinals: np.ndarray, places: np.ndarray) -> pa.Table:
             distinct_count=whole,
             size=whole,
         )
-        columns |= stored.encode(field.id, found)
+        columns |= stored.encode_statistics(field.id, found)
     return pa.table(columns)
 
 

@@ -33,8 +33,8 @@ import fuse_index as fuse
 from benchmarks import datasets, planning, report
 from benchmarks.worker import peak_memory
 from fuse_index.indexes.builder import builders
-from fuse_storage import Table, metered
-from fuse_storage.store.wrappers import Metered
+from fuse_storage import StoredTable, meter_requests
+from fuse_storage.store.wrappers import MeteredStore
 
 HERE = Path(__file__).parent
 RUNS = 7
@@ -52,8 +52,8 @@ def metadata(data: Path, wanted: argparse.Namespace) -> Iterator[Cells]:
     for blocks in (10, wanted.blocks):
         url = str(data / f"metadata-{blocks}")
         planning.synthetic(url, blocks)
-        store = metered(Table.open(url).store)
-        table = fuse.Table(Table.open(store), fuse.open_table(url).host)
+        store = meter_requests(StoredTable.open(url).store)
+        table = fuse.Table(StoredTable.open(store), fuse.open_table(url).host)
         for name, work in operations(table, fuse.open_table(url), data).items():
             yield {"blocks": f"{blocks:,}", "operation": name} | counted(work, store)
 
@@ -73,13 +73,13 @@ def operations(table: fuse.Table, plain: fuse.Table, data: Path) -> Mapping[str,
     }
 
 
-def counted(work: Callable[[], Any], store: Metered) -> Cells:
+def counted(work: Callable[[], Any], store: MeteredStore) -> Cells:
     """The median of some runs. A clone goes past the store that counts."""
     seconds, requests, written = [], [], []
     for _ in range(RUNS):
         store.reset()
         seconds.append(timed(work))
-        requests.append(store.requests)
+        requests.append(store.request_count)
         written.append(store.bytes_written)
         assert not any(key.startswith("_b/") for _, key, _ in store.writes), "rows were written"
     known = max(requests) > 0
@@ -113,8 +113,8 @@ def delete(data: Path, wanted: argparse.Namespace) -> Iterator[Cells]:
         table.append(datasets.batch(first, min(datasets.FILE_ROWS, wanted.rows - first)))
     code = datasets.batch(wanted.rows // 3, 1).column("code")[0].as_py()
     before = table.snapshot
-    store = metered(table.stored.store)
-    opened = fuse.Table(Table.open(store), table.host)
+    store = meter_requests(table.stored.store)
+    opened = fuse.Table(StoredTable.open(store), table.host)
     store.reset()
     seconds = timed(lambda: opened.delete(f"code = {code}"))
     changed = opened.diff(before.id)

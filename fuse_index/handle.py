@@ -28,7 +28,7 @@ class TableHandle:
     ``pinned``: it was opened at an older state, and stays there.
     """
 
-    stored: storage.Table
+    stored: storage.StoredTable
     host: Host
     context: Context = field(default_factory=Context)
     pinned: bool = False
@@ -65,13 +65,13 @@ class TableHandle:
         self._check_writable()
         self.refresh()
 
-    def _move_to(self, stored: storage.Table) -> Snapshot:
+    def _move_to(self, stored: storage.StoredTable) -> Snapshot:
         self.stored = stored
         return self.snapshot
 
-    def _stored_at(self, at: str | datetime | None, branch: str | None = None) -> storage.Table:
+    def _stored_at(self, at: str | datetime | None, branch: str | None = None) -> storage.StoredTable:
         """The table at a snapshot id, tag or time, by default at the head of its branch. Raises NotFound."""
-        return storage.Table.open(self.stored.store, branch=branch or self.stored.branch, at=at)
+        return storage.StoredTable.open(self.stored.store, branch=branch or self.stored.branch, at=at)
 
     def _predicate(self, where: str | Predicate | None) -> Predicate | None:
         """The condition, normalised; of SQL text, with columns of this snapshot. Raises WhereError."""
@@ -79,9 +79,9 @@ class TableHandle:
             return None
         if isinstance(where, Predicate):
             return normalize(where, self.context)
-        from fuse_index.sql.parser import parse  # the SQL parser takes a while to import
+        from fuse_index.sql.parser import parse_predicate  # the SQL parser takes a while to import
 
-        return parse(where, self.snapshot.schema, self.context, self.host.functions)
+        return parse_predicate(where, self.snapshot.schema, self.context, self.host.functions)
 
     def _column_names(self, names: Sequence[str]) -> tuple[str, ...]:
         """The columns as the table spells them. Raises SchemaError for a name that is unknown, or given twice."""

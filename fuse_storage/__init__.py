@@ -1,19 +1,19 @@
 """A table on plain Parquet files, kept the way Git keeps files. Knows no index, no Spark and no SQL."""
 
-from fuse_storage.commit.replace_blocks import Swap
+from fuse_storage.commit.replace_blocks import BlockReplacement
 from fuse_storage.commit.schema_evolution import (
-    Step,
+    SchemaChange,
     add_column,
     change_type,
     cluster_by,
-    cluster_ids,
+    cluster_column_ids,
     drop_column,
-    exact,
+    is_exact_type,
     key_by,
     move_column,
     rename_column,
 )
-from fuse_storage.commit.segment_writer import Limits, SegmentWriter
+from fuse_storage.commit.segment_writer import SegmentWriter, WriteLimits
 from fuse_storage.commit.transaction import Transaction
 from fuse_storage.errors import (
     AlreadyExists,
@@ -29,63 +29,67 @@ from fuse_storage.errors import (
     StorageError,
     Unsupported,
 )
-from fuse_storage.maintenance.branches import branches, create_branch, drop_branch, fast_forward, leads_to, restore
-from fuse_storage.maintenance.clone import clone
-from fuse_storage.maintenance.diff import Difference, Extent, difference, exchanged, narrowed
-from fuse_storage.maintenance.recover_refs import Recovery, recover
-from fuse_storage.maintenance.vacuum import Litter
-from fuse_storage.maintenance.vacuum import vacuum as collect
-from fuse_storage.metadata.block_frame import Blocks, Zones
-from fuse_storage.metadata.file_ref import Reference, new_id
-from fuse_storage.metadata.pack import Pack, PackPayload, Sidecar, seal
+from fuse_storage.maintenance.branches import (
+    create_branch,
+    drop_branch,
+    fast_forward_branch,
+    is_ancestor,
+    list_branches,
+    restore_snapshot,
+)
+from fuse_storage.maintenance.clone import clone_table
+from fuse_storage.maintenance.diff import BlockTotals, SnapshotDiff, changed_blocks, diff_snapshots, narrowed_columns
+from fuse_storage.maintenance.recover_refs import Recovery, recover_branches
+from fuse_storage.maintenance.vacuum import VacuumResult, vacuum_table
+from fuse_storage.metadata.block_frame import BlockFrame, ZoneFrame
+from fuse_storage.metadata.file_ref import FileRef, new_id
+from fuse_storage.metadata.pack import Pack, PackSlice, Sidecar, add_checksums
 from fuse_storage.metadata.refs import RefEntry
 from fuse_storage.metadata.segment import StagedSegment
-from fuse_storage.metadata.segment_frame import SegmentList, Units
+from fuse_storage.metadata.segment_frame import SegmentFrame, UnitFrame
 from fuse_storage.metadata.sidecar import SidecarRows, StagedSidecars
 from fuse_storage.metadata.sidecar_writer import SidecarBuilder, SidecarWriter
 from fuse_storage.metadata.snapshot import CLUSTER_METHODS, Snapshot
-from fuse_storage.metadata.tags import Tag, drop_tag, tags
-from fuse_storage.schema.conform import conform as conformed
+from fuse_storage.metadata.tags import Tag, drop_tag, list_tags
+from fuse_storage.schema.conform import conform_rows
 from fuse_storage.schema.schema import Field, Schema
-from fuse_storage.statistics import ColumnStatistics
-from fuse_storage.statistics import compute as compute_statistics
-from fuse_storage.statistics import leaf as column_values
-from fuse_storage.store.cache import Cache, shared
-from fuse_storage.store.ranges import Object
+from fuse_storage.statistics import ColumnStatistics, column_values, compute_statistics
+from fuse_storage.store.cache import Cache, process_cache
+from fuse_storage.store.ranges import ObjectMeta
 from fuse_storage.store.store import Store, open_store
-from fuse_storage.store.wrappers import Metered, ReadOnlyStore, metered
-from fuse_storage.table import Table
+from fuse_storage.store.wrappers import MeteredStore, ReadOnlyStore, meter_requests
+from fuse_storage.table import StoredTable
 
 __all__ = [
     "AlreadyExists",
-    "Blocks",
+    "BlockFrame",
     "CLUSTER_METHODS",
     "Cache",
     "ColumnStatistics",
     "CommitUnknown",
     "Conflict",
     "Corrupt",
-    "Difference",
+    "SnapshotDiff",
     "Expired",
-    "Extent",
+    "BlockTotals",
     "Field",
     "FormatError",
     "InvalidArgument",
-    "Limits",
-    "Litter",
-    "Metered",
+    "WriteLimits",
+    "VacuumResult",
+    "MeteredStore",
     "NotFound",
-    "Object",
+    "ObjectMeta",
     "Pack",
-    "PackPayload",
+    "PackSlice",
     "ReadOnly",
     "ReadOnlyStore",
     "Recovery",
     "RefEntry",
-    "Reference",
+    "FileRef",
     "Schema",
     "SchemaError",
-    "SegmentList",
+    "SegmentFrame",
     "SegmentWriter",
     "Sidecar",
     "SidecarBuilder",
@@ -94,45 +98,45 @@ __all__ = [
     "Snapshot",
     "StagedSegment",
     "StagedSidecars",
-    "Step",
+    "SchemaChange",
     "StorageError",
     "Store",
-    "Swap",
-    "Table",
+    "BlockReplacement",
+    "StoredTable",
     "Tag",
     "Transaction",
-    "Units",
+    "UnitFrame",
     "Unsupported",
-    "Zones",
+    "ZoneFrame",
     "add_column",
-    "branches",
+    "list_branches",
     "change_type",
-    "clone",
+    "clone_table",
     "cluster_by",
-    "cluster_ids",
-    "collect",
+    "cluster_column_ids",
+    "vacuum_table",
     "column_values",
     "compute_statistics",
-    "conformed",
+    "conform_rows",
     "create_branch",
-    "difference",
+    "diff_snapshots",
     "drop_branch",
     "drop_column",
     "drop_tag",
-    "exact",
-    "exchanged",
-    "fast_forward",
+    "is_exact_type",
+    "changed_blocks",
+    "fast_forward_branch",
     "key_by",
-    "leads_to",
-    "metered",
+    "is_ancestor",
+    "meter_requests",
     "move_column",
-    "narrowed",
+    "narrowed_columns",
     "new_id",
     "open_store",
-    "recover",
+    "recover_branches",
     "rename_column",
-    "restore",
-    "seal",
-    "shared",
-    "tags",
+    "restore_snapshot",
+    "add_checksums",
+    "process_cache",
+    "list_tags",
 ]

@@ -16,7 +16,7 @@ StorageError          something about the store itself: permission, network, dis
 
 from __future__ import annotations
 
-RESTORE = "restore the file from a copy"
+RESTORE_HINT = "restore the file from a copy"
 """What is left to do about a damaged file."""
 
 

@@ -8,31 +8,31 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fuse_storage.commit.segment_writer import Limits
+from fuse_storage.commit.segment_writer import WriteLimits
 from fuse_storage.errors import AlreadyExists, InvalidArgument, NotFound, StorageError
 from fuse_storage.metadata.refs import Branch
 from fuse_storage.metadata.snapshot import KEY_PROPERTY
-from fuse_storage.metadata.tags import near
+from fuse_storage.metadata.tags import did_you_mean
 from fuse_storage.store.store import Store
 
-OWN = ("_refs/", "_ss/", "_sg/", "_x/", "_b/", "_i/")
+TABLE_PREFIXES = ("_refs/", "_ss/", "_sg/", "_x/", "_b/", "_i/")
 """Where the files of a table are; what else is in a folder is not a table's."""
 
-KNOWN = (*Limits.__dataclass_fields__, "compression_level", "max_write_seconds", "cluster_method")
+KNOWN_PROPERTIES = (*WriteLimits.__dataclass_fields__, "compression_level", "max_write_seconds", "cluster_method")
 """Properties that mean something here; any other is kept for whoever set it."""
 
 
-def checked_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
+def validate_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
     """Properties as a snapshot can hold them. Raises InvalidArgument for one that cannot be."""
     for name in properties:
-        if name not in KNOWN and (near := difflib.get_close_matches(name, KNOWN, 1, 0.8)):
+        if name not in KNOWN_PROPERTIES and (near := difflib.get_close_matches(name, KNOWN_PROPERTIES, 1, 0.8)):
             raise InvalidArgument(f"no property {name!r} means anything: did you mean {near[0]!r}?")
     if KEY_PROPERTY in properties:
         raise InvalidArgument(
             f"the property {KEY_PROPERTY} holds ids that the table gives: name the columns of "
             f"its key instead, key=[...]"
         )
-    Limits.of(properties)
+    WriteLimits.from_properties(properties)
     level = properties.get("compression_level", 1)
     if not isinstance(level, int) or not 1 <= level <= 22:
         raise InvalidArgument(f"compression_level = {level!r}: it must be a whole number from 1 to 22")
@@ -45,13 +45,13 @@ def checked_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidArgument(f"properties must be what JSON can hold: {problem}") from problem
 
 
-def refuse_occupied(branch: Branch) -> None:
+def raise_if_occupied(branch: Branch) -> None:
     """Raises AlreadyExists where there is a table, what is left of one, or anything else."""
     store = branch.store
     if branch.find(1) is not None:
         raise AlreadyExists(f"{store.url} already is a table: open it, or choose another place")
     for found in store.list():
-        if not found.key.startswith(OWN):
+        if not found.key.startswith(TABLE_PREFIXES):
             raise AlreadyExists(
                 f"{store.url} holds other files, such as {found.key!r}: choose an empty place for a table"
             )
@@ -59,23 +59,23 @@ def refuse_occupied(branch: Branch) -> None:
             raise AlreadyExists(
                 f"{store.url} holds rows of a table whose refs are lost, such as {found.key!r}: recover it"
             )
-    _refuse_file(store)
+    _raise_if_file(store)
 
 
-def _refuse_file(store: Store) -> None:
+def _raise_if_file(store: Store) -> None:
     path = store.path("_refs")
     if path is not None and Path(path).parent.is_file():
         raise StorageError(f"{store.url} is a file, and a table is a folder")
 
 
-def not_a_table(chain: Branch, missing: NotFound) -> StorageError:
+def missing_table_error(chain: Branch, missing: NotFound) -> StorageError:
     """Why nothing can be opened there, and what to do."""
     store = chain.store
-    _refuse_file(store)
+    _raise_if_file(store)
     branches = sorted({found.key.split("/")[2] for found in store.list("_refs/branch")})
     if branches:
-        return NotFound(f"{store.url} has no branch {chain.name!r}{near(chain.name, branches)}")
-    other = next((found.key for found in store.list() if not found.key.startswith(OWN)), None)
+        return NotFound(f"{store.url} has no branch {chain.name!r}{did_you_mean(chain.name, branches)}")
+    other = next((found.key for found in store.list() if not found.key.startswith(TABLE_PREFIXES)), None)
     if other is not None:
         return NotFound(f"{store.url} is no table of this kind: it holds other files, such as {other!r}")
     if next(iter(store.list("_ss")), None) is not None:

@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as is_
 
-Offsets = npt.NDArray[np.int64]
-Counts = npt.NDArray[np.int64]
-COUNTS = ("null_count", "nan_count", "distinct_count", "size")
-PARTS = ("min", "max", "min_cut", "max_cut", *COUNTS)
+_Offsets = npt.NDArray[np.int64]
+_Counts = npt.NDArray[np.int64]
+_COUNT_PARTS = ("null_count", "nan_count", "distinct_count", "size")
+STATISTICS_PARTS = ("min", "max", "min_cut", "max_cut", *_COUNT_PARTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +50,23 @@ class ColumnStatistics:
         return self.min.type
 
     def _each(self, change: Callable[[pa.Array], pa.Array]) -> ColumnStatistics:
-        return ColumnStatistics(*(change(getattr(self, part)) for part in PARTS))
+        return ColumnStatistics(*(change(getattr(self, part)) for part in STATISTICS_PARTS))
 
     def take(self, indices: Any) -> ColumnStatistics:
         """The units at these positions, in this order."""
         chosen = pa.array(indices, pa.int64())
         return self._each(lambda array: array.take(chosen))
 
-    def reduced(self, offsets: Offsets, row_counts: Counts) -> ColumnStatistics:
+    def reduced(self, offsets: _Offsets, row_counts: _Counts) -> ColumnStatistics:
         """Of larger units; see ``reduce``."""
-        return reduce(self, offsets, row_counts)
+        return roll_up_statistics(self, offsets, row_counts)
 
     @staticmethod
     def concat(parts: Sequence[ColumnStatistics]) -> ColumnStatistics:
         """All units of all parts, in order; the parts must be of one type."""
-        return ColumnStatistics(*(pa.concat_arrays([getattr(part, name) for part in parts]) for name in PARTS))
+        return ColumnStatistics(
+            *(pa.concat_arrays([getattr(part, name) for part in parts]) for name in STATISTICS_PARTS)
+        )
 
     def cast(self, type: pa.DataType) -> ColumnStatistics:
         """The same for a column whose type has been widened to ``type``; bounds without a like there become unknown."""
@@ -83,34 +85,34 @@ class ColumnStatistics:
         return ColumnStatistics(bound, bound, flag, flag, count, count, count, count)
 
     @staticmethod
-    def constant(value: pa.Scalar, row_counts: Counts) -> ColumnStatistics:
+    def constant(value: pa.Scalar, row_counts: _Counts) -> ColumnStatistics:
         """Every row of every unit holds ``value``: of a column that the units lack."""
-        one = compute(pa.array([value], value.type)).take(np.zeros(len(row_counts), np.int64))
+        one = compute_statistics(pa.array([value], value.type)).take(np.zeros(len(row_counts), np.int64))
         rows, zero = pa.array(row_counts, pa.int64()), pa.array(np.zeros(len(row_counts), np.int64))
         nulls, nans = (pc.multiply(count, rows) for count in (one.null_count, one.nan_count))
         distinct = pc.subtract(1, one.null_count)
         return replace(one, null_count=nulls, nan_count=nans, distinct_count=distinct, size=zero)
 
 
-def compute(values: pa.Array | pa.ChunkedArray, zones: Offsets | None = None) -> ColumnStatistics:
+def compute_statistics(values: pa.Array | pa.ChunkedArray, zone_offsets: _Offsets | None = None) -> ColumnStatistics:
     """Statistics of ``values[zones[i]:zones[i + 1]]`` for each i, by default of all values as one unit.
 
     ``distinct_count`` and ``size`` stay unknown: the one is dear, the other not known before the values are stored.
     """
     if isinstance(values, pa.ChunkedArray):
-        values = _flat(values)
-    offsets = np.array([0, len(values)]) if zones is None else zones
+        values = _single_array(values)
+    offsets = np.array([0, len(values)]) if zone_offsets is None else zone_offsets
     units = [values.slice(start, end - start) for start, end in pairwise(offsets.tolist())]
     bounds = [extremes(unit) for unit in units]
-    low, low_cut = cut(pa.array([low for low, _ in bounds], values.type), upper=False)
-    high, high_cut = cut(pa.array([high for _, high in bounds], values.type), upper=True)
+    low, low_cut = truncate_bounds(pa.array([low for low, _ in bounds], values.type), upper=False)
+    high, high_cut = truncate_bounds(pa.array([high for _, high in bounds], values.type), upper=True)
     nulls = pa.array([unit.null_count for unit in units], pa.int64())
     nans = pa.array([count_nan(unit) for unit in units], pa.int64())
     unknown = pa.nulls(len(units), pa.int64())
     return ColumnStatistics(low, high, low_cut, high_cut, nulls, nans, unknown, unknown)
 
 
-def reduce(statistics: ColumnStatistics, offsets: Offsets, row_counts: Counts) -> ColumnStatistics:
+def roll_up_statistics(statistics: ColumnStatistics, offsets: _Offsets, row_counts: _Counts) -> ColumnStatistics:
     """Statistics of larger units, each made of the units ``offsets[i]:offsets[i + 1]`` (at least one).
 
     ``row_counts`` are those of the smaller units: they tell a unit without a value from one of which nothing is known.
@@ -121,101 +123,101 @@ def reduce(statistics: ColumnStatistics, offsets: Offsets, row_counts: Counts) -
     ):  # each append of one block: a third of its time
         return statistics
     empty = pc.fill_null(pc.equal(statistics.null_count, pa.array(row_counts, pa.int64())), False)
-    low, low_cut = _reduce_bound(statistics.min, statistics.min_cut, empty, offsets, upper=False)
-    high, high_cut = _reduce_bound(statistics.max, statistics.max_cut, empty, offsets, upper=True)
+    low, low_cut = _roll_up_bound(statistics.min, statistics.min_cut, empty, offsets, upper=False)
+    high, high_cut = _roll_up_bound(statistics.max, statistics.max_cut, empty, offsets, upper=True)
     nulls, nans, size = (
-        _sums(count, offsets) for count in (statistics.null_count, statistics.nan_count, statistics.size)
+        _group_sums(count, offsets) for count in (statistics.null_count, statistics.nan_count, statistics.size)
     )
     single = pa.array(np.diff(offsets) == 1)
     distinct = pc.if_else(single, statistics.distinct_count.take(pa.array(offsets[:-1])), pa.scalar(None, pa.int64()))
     return ColumnStatistics(low, high, low_cut, high_cut, nulls, nans, distinct, size)
 
 
-def _reduce_bound(
-    bound: pa.Array, flags: pa.BooleanArray, empty: pa.BooleanArray, offsets: Offsets, upper: bool
+def _roll_up_bound(
+    bound: pa.Array, flags: pa.BooleanArray, empty: pa.BooleanArray, offsets: _Offsets, upper: bool
 ) -> tuple[pa.Array, pa.BooleanArray]:
-    unknown = _count(pc.and_(pc.is_null(bound), pc.invert(empty)), offsets) > 0
+    unknown = _group_counts(pc.and_(pc.is_null(bound), pc.invert(empty)), offsets) > 0
     found = [extremes(bound.slice(start, end - start))[upper] for start, end in pairwise(offsets.tolist())]
     reduced = pc.if_else(pa.array(unknown), pa.scalar(None, bound.type), pa.array(found, bound.type))
     # a bound is a value if any unit has it as a value
     parents = reduced.take(pa.array(np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))))
-    value = _count(pc.and_(pc.fill_null(pc.equal(bound, parents), False), pc.invert(flags)), offsets) > 0
-    return reduced, pa.array(~value & (_count(flags, offsets) > 0))
+    value = _group_counts(pc.and_(pc.fill_null(pc.equal(bound, parents), False), pc.invert(flags)), offsets) > 0
+    return reduced, pa.array(~value & (_group_counts(flags, offsets) > 0))
 
 
-def _sums(counts: pa.Int64Array, offsets: Offsets) -> pa.Int64Array:
+def _group_sums(counts: pa.Int64Array, offsets: _Offsets) -> pa.Int64Array:
     """Sums of the groups; null where any count of a group is."""
     totals = np.concatenate(([0], np.cumsum(counts.fill_null(0).to_numpy(zero_copy_only=False))))
-    return pa.array(np.diff(totals[offsets]), pa.int64(), mask=_count(pc.is_null(counts), offsets) > 0)
+    return pa.array(np.diff(totals[offsets]), pa.int64(), mask=_group_counts(pc.is_null(counts), offsets) > 0)
 
 
-def _count(flags: pa.BooleanArray, offsets: Offsets) -> Offsets:
+def _group_counts(flags: pa.BooleanArray, offsets: _Offsets) -> _Offsets:
     """How many flags are set in each group."""
     totals = np.concatenate(([0], np.cumsum(flags.to_numpy(zero_copy_only=False))))
     return np.diff(totals[offsets]).astype(np.int64)
 
 
-def leaf(rows: pa.Table, path: Sequence[str]) -> pa.Array:
+def column_values(table: pa.Table, path: Sequence[str]) -> pa.Array:
     """The values at a path of fields; null where a struct above is."""
-    found = _flat(rows.column(path[0]))
+    found = _single_array(table.column(path[0]))
     for name in path[1:]:
         found = pc.struct_field(found, name)
     return found
 
 
-def columns(id: int, type: pa.DataType) -> list[str]:
+def statistics_column_names(column_id: int, data_type: pa.DataType) -> list[str]:
     """The names under which ``encode`` keeps statistics of this column."""
-    return [f"c.{id}.{part}" for part in _kept(type)]
+    return [f"c.{column_id}.{part}" for part in _stored_parts(data_type)]
 
 
-def encode(id: int, statistics: ColumnStatistics) -> dict[str, pa.Array]:
+def encode_statistics(column_id: int, statistics: ColumnStatistics) -> dict[str, pa.Array]:
     """As columns of a table with one row per unit; what a type cannot have (NaN, cuts) is left out."""
-    return {f"c.{id}.{part}": getattr(statistics, part) for part in _kept(statistics.type)}
+    return {f"c.{column_id}.{part}": getattr(statistics, part) for part in _stored_parts(statistics.type)}
 
 
-def decode(table: pa.Table, id: int, type: pa.DataType) -> ColumnStatistics | None:
+def decode_statistics(table: pa.Table, column_id: int, data_type: pa.DataType) -> ColumnStatistics | None:
     """What ``encode`` kept, for the column's present type; None if the table has nothing of it."""
     place = table.schema.get_field_index  # see ``columnar.has``
-    present = {part: number for part in PARTS if (number := place(f"c.{id}.{part}")) >= 0}
+    present = {part: number for part in STATISTICS_PARTS if (number := place(f"c.{column_id}.{part}")) >= 0}
     if "min" not in present:
         return None
-    parts = {part: _flat(table.column(number)) for part, number in present.items()}
+    parts = {part: _single_array(table.column(number)) for part, number in present.items()}
     found = ColumnStatistics.unknown(parts["min"].type, table.num_rows)
     if "nan_count" not in parts:
         parts["nan_count"] = pa.array(np.zeros(table.num_rows, np.int64))
-    return replace(found, **parts).cast(type)
+    return replace(found, **parts).cast(data_type)
 
 
-def _kept(type: pa.DataType) -> list[str]:
-    absent = set() if is_text(type) else {"min_cut", "max_cut"}
-    if not is_.is_floating(type):
+def _stored_parts(data_type: pa.DataType) -> list[str]:
+    absent = set() if is_text_or_binary(data_type) else {"min_cut", "max_cut"}
+    if not is_.is_floating(data_type):
         absent.add("nan_count")
-    return [part for part in PARTS if part not in absent]
+    return [part for part in STATISTICS_PARTS if part not in absent]
 
 
-def _flat(column: pa.ChunkedArray) -> pa.Array:
+def _single_array(column: pa.ChunkedArray) -> pa.Array:
     if column.num_chunks == 1:
         return column.chunk(0)
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
-LONGEST = 32
+MAX_BOUND_BYTES = 32
 """Bytes of text that are kept of a bound."""
 
-Bounds = tuple[pa.Scalar, pa.Scalar]
-LAST_CHARACTER = 0x10FFFF
+_Bounds = tuple[pa.Scalar, pa.Scalar]
+_LAST_CODE_POINT = 0x10FFFF
 
 
-def is_text(type: pa.DataType) -> bool:
+def is_text_or_binary(data_type: pa.DataType) -> bool:
     """Whether bounds of this type may be long."""
-    return bool(is_.is_string(type) or is_.is_binary(type))
+    return bool(is_.is_string(data_type) or is_.is_binary(data_type))
 
 
 def count_nan(values: pa.Array) -> int:
     return int(pc.sum(pc.is_nan(values)).as_py() or 0) if is_.is_floating(values.type) else 0
 
 
-def extremes(values: pa.Array) -> Bounds:
+def extremes(values: pa.Array) -> _Bounds:
     """The least and the greatest value; null if there is none. NaN is greatest, -0.0 is 0.0."""
     found = pc.min_max(values)  # passes over NaN
     if not is_.is_floating(values.type):
@@ -228,53 +230,53 @@ def extremes(values: pa.Array) -> Bounds:
     return (low if low.is_valid else nan), nan
 
 
-def cut(bounds: pa.Array, upper: bool) -> tuple[pa.Array, pa.BooleanArray]:
+def truncate_bounds(bounds: pa.Array, upper: bool) -> tuple[pa.Array, pa.BooleanArray]:
     """The same bounds, none longer than about 32 bytes, and which of them are no longer values."""
     flags = np.zeros(len(bounds), bool)
-    if not is_text(bounds.type):
+    if not is_text_or_binary(bounds.type):
         return bounds, pa.array(flags)
     text = is_.is_string(bounds.type)
-    shorten: Callable[[bytes], bytes | None] = raised if upper else prefix
+    shorten: Callable[[bytes], bytes | None] = truncate_bytes_up if upper else truncate_bytes_down
     if text:
-        shorten = raised_text if upper else prefix_text
+        shorten = truncate_text_up if upper else truncate_text_down
     values: list[bytes | None] = bounds.cast(pa.binary()).to_pylist()
     for place, value in enumerate(values):
-        if value is not None and (len(value) > LONGEST or (text and not _is_text(value))):
+        if value is not None and (len(value) > MAX_BOUND_BYTES or (text and not _is_utf8(value))):
             values[place], flags[place] = shorten(value), True
     return pa.array(values, pa.binary()).cast(bounds.type), pa.array(flags)
 
 
-def prefix(value: bytes) -> bytes:
-    return value[:LONGEST]
+def truncate_bytes_down(value: bytes) -> bytes:
+    return value[:MAX_BOUND_BYTES]
 
 
-def raised(value: bytes) -> bytes | None:
+def truncate_bytes_up(value: bytes) -> bytes | None:
     """The least short value above all that begin as ``value`` does."""
-    kept = value[:LONGEST].rstrip(b"\xff")
+    kept = value[:MAX_BOUND_BYTES].rstrip(b"\xff")
     return kept[:-1] + bytes([kept[-1] + 1]) if kept else None
 
 
-def prefix_text(value: bytes) -> bytes:
-    return _characters(value).encode()
+def truncate_text_down(value: bytes) -> bytes:
+    return _whole_characters(value).encode()
 
 
-def raised_text(value: bytes) -> bytes | None:
-    kept = _characters(value).rstrip(chr(LAST_CHARACTER))
+def truncate_text_up(value: bytes) -> bytes | None:
+    kept = _whole_characters(value).rstrip(chr(_LAST_CODE_POINT))
     if not kept:
         return None
     following = ord(kept[-1]) + 1
     return (kept[:-1] + chr(0xE000 if following == 0xD800 else following)).encode()  # no character is a surrogate
 
 
-def _characters(value: bytes) -> str:
+def _whole_characters(value: bytes) -> str:
     """The whole characters at the beginning of ``value``, as far as it is text, in 32 bytes at most."""
     try:
-        return value[:LONGEST].decode()
+        return value[:MAX_BOUND_BYTES].decode()
     except UnicodeDecodeError as stop:
         return value[: stop.start].decode()
 
 
-def _is_text(value: bytes) -> bool:
+def _is_utf8(value: bytes) -> bool:
     try:
         value.decode()
     except UnicodeDecodeError:

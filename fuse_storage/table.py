@@ -17,43 +17,51 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fuse_storage.commit.draft import Passed
-from fuse_storage.commit.schema_evolution import cluster_ids, key_by
-from fuse_storage.commit.segment_writer import Limits, SegmentWriter
-from fuse_storage.commit.snapshot_hold import hold
-from fuse_storage.commit.transaction import Transaction, land, publish
+from fuse_storage.commit.draft import CommitLoader
+from fuse_storage.commit.schema_evolution import cluster_column_ids, key_by
+from fuse_storage.commit.segment_writer import SegmentWriter, WriteLimits
+from fuse_storage.commit.snapshot_hold import tag_snapshot
+from fuse_storage.commit.transaction import Transaction, create_ref, write_snapshot
 from fuse_storage.errors import AlreadyExists, InvalidArgument, NotFound, SchemaError
-from fuse_storage.location import checked_properties, not_a_table, refuse_occupied
-from fuse_storage.metadata.block_frame import Blocks, Zones
+from fuse_storage.location import missing_table_error, raise_if_occupied, validate_properties
+from fuse_storage.metadata.block_frame import BlockFrame, ZoneFrame
 from fuse_storage.metadata.file_ref import new_id, read_verified
-from fuse_storage.metadata.metadata_table import Indices
-from fuse_storage.metadata.refs import MAIN, NAME, Branch, RefEntry, is_id, next_timestamp, written
-from fuse_storage.metadata.segment import read_list
-from fuse_storage.metadata.segment_frame import SegmentList
+from fuse_storage.metadata.metadata_table import IndexArray
+from fuse_storage.metadata.refs import (
+    MAIN_BRANCH,
+    REF_NAME_PATTERN,
+    Branch,
+    RefEntry,
+    format_timestamp,
+    is_snapshot_id,
+    next_timestamp,
+)
+from fuse_storage.metadata.segment import read_segment_list
+from fuse_storage.metadata.segment_frame import SegmentFrame
 from fuse_storage.metadata.sidecar_writer import SidecarBuilder, SidecarWriter
-from fuse_storage.metadata.snapshot import CLUSTER_METHODS, Snapshot, place_of, snapshot_path
-from fuse_storage.metadata.tags import Tag, find_tag, near, tags
-from fuse_storage.parquet import writer as blocks
-from fuse_storage.parquet.pages import Mask
+from fuse_storage.metadata.snapshot import CLUSTER_METHODS, Snapshot, claimed_ref_position, snapshot_path
+from fuse_storage.metadata.tags import Tag, did_you_mean, find_tag, list_tags
+from fuse_storage.parquet.pages import RowMask
+from fuse_storage.parquet.reader import read_block
 from fuse_storage.schema.schema import Schema
-from fuse_storage.store.cache import shared
-from fuse_storage.store.shared_files import located
+from fuse_storage.store.cache import process_cache
+from fuse_storage.store.shared_files import resolve_store
 from fuse_storage.store.store import Store, open_store
 
-READERS = 8
+_SNAPSHOT_READER_THREADS = 8
 """Snapshots that are read at a time."""
 
 
-class Table:
+class StoredTable:
     """One snapshot of one branch. Picklable: what arrives elsewhere reads the same snapshot."""
 
     def __init__(self, store: Store, branch: str, entry: RefEntry, snapshot: Snapshot) -> None:
         self.store, self.branch, self.entry, self.snapshot = store, branch, entry, snapshot
-        self._segments: SegmentList | None = None
-        self._blocks: Blocks | None = None
+        self._segments: SegmentFrame | None = None
+        self._blocks: BlockFrame | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Table, (self.store, self.branch, self.entry, self.snapshot)
+        return StoredTable, (self.store, self.branch, self.entry, self.snapshot)
 
     def __repr__(self) -> str:
         return f"Table({self.store.url!r}, branch={self.branch!r}, snapshot={self.snapshot.id!r})"
@@ -66,25 +74,25 @@ class Table:
         properties: Mapping[str, Any] | None = None,
         options: Mapping[str, str] | None = None,
         key: Sequence[str] = (),
-    ) -> Table:
+    ) -> StoredTable:
         """A new table without rows. ``options``: those of the store. ``key``: columns that identify a row.
 
 
         Raises AlreadyExists where there is a table or anything else, SchemaError for a column that cannot be,
         InvalidArgument for a property that cannot be.
         """
-        store = _store(store, options)
-        made, properties = Schema.create(schema), checked_properties(properties or {})
+        store = _to_store(store, options)
+        made, properties = Schema.create(schema), validate_properties(properties or {})
         if not made.fields:
             raise SchemaError("a table needs at least one column")
-        clustered = cluster_ids(made, cluster_by, properties.get("cluster_method", CLUSTER_METHODS[0]))
-        branch = Branch(store, MAIN)
-        refuse_occupied(branch)
+        clustered = cluster_column_ids(made, cluster_by, properties.get("cluster_method", CLUSTER_METHODS[0]))
+        branch = Branch(store, MAIN_BRANCH)
+        raise_if_occupied(branch)
         columns = [part for field in made.fields for part in field.walk()]
         snapshot = Snapshot(
             id=new_id(),
             sequence=1,
-            branch=MAIN,
+            branch=MAIN_BRANCH,
             commit_id=new_id(),
             parent=None,
             timestamp=next_timestamp(None),
@@ -97,53 +105,53 @@ class Table:
             properties=properties,
         )
         snapshot = key_by(snapshot, key)
-        entry = publish(store, snapshot, None)
-        if not land(branch, entry, monotonic() + 60):
+        entry = write_snapshot(store, snapshot, None)
+        if not create_ref(branch, entry, monotonic() + 60):
             raise AlreadyExists(f"{store.url} already is a table: somebody else just created it; open it")
-        branch.note(1)
-        return Table(store, MAIN, entry, snapshot)
+        branch.write_head_hint(1)
+        return StoredTable(store, MAIN_BRANCH, entry, snapshot)
 
     @staticmethod
     def open(
         store: Store | str | Path,
-        branch: str = MAIN,
+        branch: str = MAIN_BRANCH,
         at: str | datetime | None = None,
         options: Mapping[str, str] | None = None,
-    ) -> Table:
+    ) -> StoredTable:
         """The head of a branch, or what it was ``at`` a snapshot id, a tag or a time (a datetime, or ISO text, with
         zone).
 
         Raises NotFound where there is no such table, branch, tag, snapshot or time; Unsupported for what is newer than
         this version; Corrupt for what is damaged.
         """
-        store = _store(store, options)
+        store = _to_store(store, options)
         chain = Branch(store, branch)
         try:
             head = chain.head()
         except NotFound as missing:
-            raise not_a_table(chain, missing) from missing
+            raise missing_table_error(chain, missing) from missing
         if at is None:
             return _at_entry(chain, head)
         if isinstance(at, datetime):
-            return _at_entry(chain, chain.at_time(_aware(at, str(at))))
-        if is_id(at):
+            return _at_entry(chain, chain.at_time(_require_time_zone(at, str(at))))
+        if is_snapshot_id(at):
             return _at_snapshot(store, at)
         if (tag := find_tag(store, at)) is not None:
             return _at_tag(store, tag)
         try:
             when = datetime.fromisoformat(at)
         except ValueError:
-            hint = near(at, [tag.name for tag in tags(store)])
+            hint = did_you_mean(at, [tag.name for tag in list_tags(store)])
             raise NotFound(
                 f"{store.url} has no tag {at!r}, and it is neither a snapshot id nor a time in ISO form{hint}"
             ) from None
-        return _at_entry(chain, chain.at_time(_aware(when, at)))
+        return _at_entry(chain, chain.at_time(_require_time_zone(when, at)))
 
-    def at(self, snapshot_id: str) -> Table:
+    def at(self, snapshot_id: str) -> StoredTable:
         """Another snapshot of the same table. Raises NotFound."""
         return _at_snapshot(self.store, snapshot_id)
 
-    def number(self, sequence: int) -> Table:
+    def at_sequence(self, sequence: int) -> StoredTable:
         """What the commit with this number made of the branch. Raises NotFound if it was collected, or is no
         snapshot's.
         """
@@ -152,15 +160,15 @@ class Table:
             raise NotFound(f"{self.store.url}: branch {self.branch!r} has no commit number {sequence}")
         return _at_entry(chain, entry)
 
-    def refresh(self) -> Table:
+    def refresh(self) -> StoredTable:
         """The head of the branch; the same handle if it is there already. Raises NotFound if the branch was dropped."""
         chain = Branch(self.store, self.branch)
         head = chain.head(known=self.entry)
         return self if head is self.entry else _at_entry(chain, head)
 
-    def moved(self, entry: RefEntry, snapshot: Snapshot) -> Table:
+    def at_entry(self, entry: RefEntry, snapshot: Snapshot) -> StoredTable:
         """A handle at a snapshot that was just committed."""
-        return Table(self.store, self.branch, entry, snapshot)
+        return StoredTable(self.store, self.branch, entry, snapshot)
 
     def history(self, limit: int | None = None) -> list[RefEntry]:
         """What happened to the branch up to this snapshot, newest first."""
@@ -175,15 +183,15 @@ class Table:
 
         def found(entry: RefEntry) -> Snapshot | None:
             try:
-                return _snapshot(chain, entry)
+                return _read_snapshot(chain, entry)
             except NotFound:
                 return None
 
         chain, entries = Branch(self.store, self.branch), self.history(limit)
-        with ThreadPoolExecutor(READERS, "fuse-snapshots") as pool:
+        with ThreadPoolExecutor(_SNAPSHOT_READER_THREADS, "fuse-snapshots") as pool:
             return list(zip(entries, pool.map(found, entries), strict=True))
 
-    def since(self, base: Snapshot) -> Passed:
+    def commits_since(self, base: Snapshot) -> CommitLoader:
         """The commits after ``base`` up to this one, oldest first, read when they are asked for."""
         found: list[tuple[RefEntry, Snapshot]] = []
 
@@ -191,7 +199,9 @@ class Table:
             if not found and self.snapshot.sequence > base.sequence:
                 chain = Branch(self.store, self.branch)
                 entries = chain.walk(self.snapshot.sequence, base.sequence + 1)
-                found.extend((entry, _snapshot(chain, entry)) for entry in reversed(list(entries)) if entry.reference)
+                found.extend(
+                    (entry, _read_snapshot(chain, entry)) for entry in reversed(list(entries)) if entry.reference
+                )
             return found
 
         return passed
@@ -206,26 +216,26 @@ class Table:
         it is none.
         """
         assert self.entry.reference is not None
-        until = None if expires is None else _aware(expires, str(expires))
+        until = None if expires is None else _require_time_zone(expires, str(expires))
         tag = Tag(name, datetime.now(UTC), self.snapshot.id, self.entry.reference, until)
-        hold(self.store, self.branch, self.entry, tag)
+        tag_snapshot(self.store, self.branch, self.entry, tag)
         return tag
 
-    def segments(self) -> SegmentList:
+    def segments(self) -> SegmentFrame:
         """All segments. Raises StorageError if the list cannot be read."""
         if self._segments is None:
-            self._segments = SegmentList(self.store, self.snapshot, read_list(self.store, self.snapshot))
+            self._segments = SegmentFrame(self.store, self.snapshot, read_segment_list(self.store, self.snapshot))
         return self._segments
 
-    def blocks(self, segments: Indices | Sequence[int] | None = None, statistics: Iterable[int] = ()) -> Blocks:
+    def blocks(self, segments: IndexArray | Sequence[int] | None = None, statistics: Iterable[int] = ()) -> BlockFrame:
         """The blocks of these segments, by default of all.
 
         ``statistics``: ids of columns whose statistics will be asked for; they are read in the same pass over the
         files.
         """
         if self._blocks is None:
-            self._blocks = Blocks.of(self.segments())
-        first, counts = self.segments().first_block, self.segments().block_counts
+            self._blocks = BlockFrame.from_segments(self.segments())
+        first, counts = self.segments().block_offsets, self.segments().block_counts
         chosen = np.arange(len(counts)) if segments is None else np.asarray(segments, np.int64)
         if np.array_equal(chosen, np.arange(len(counts))):
             return self._blocks.prefetch(statistics)
@@ -234,31 +244,31 @@ class Table:
         wanted = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(starts - (ends - lengths), lengths)
         return self._blocks.take(wanted).prefetch(statistics)
 
-    def zones(self, blocks: Blocks) -> Zones:
+    def zones(self, blocks: BlockFrame) -> ZoneFrame:
         """The zones of these blocks. Raises nothing for zones that cannot be read."""
         return blocks.zones()
 
-    def read(
+    def read_block(
         self,
-        blocks_of: Blocks,
+        frame: BlockFrame,
         block: int,
         columns: Sequence[str],
         zones: Sequence[int] | None = None,
-        rows: Mask | None = None,
+        row_mask: RowMask | None = None,
     ) -> pa.Table:
         """These columns, under their logical names, of one block of the frame, or of some of its zones.
 
         ``rows``: which rows of these zones, one element for each; pages without any of them are not read.
         Raises SchemaError for an unknown column, NotFound or Corrupt for a damaged file.
         """
-        file = blocks_of.file(block)
-        store, key = located(self.store, file.key)
-        return blocks.read(store, replace(file, key=key), self.snapshot.schema, columns, zones, rows=rows)
+        file = frame.file(block)
+        store, key = resolve_store(self.store, file.key)
+        return read_block(store, replace(file, key=key), self.snapshot.schema, columns, zones, row_mask=row_mask)
 
-    def listing(self) -> tuple[list[str], Indices]:
+    def block_files(self) -> tuple[list[str], IndexArray]:
         """Paths or URLs of all blocks' files, in their order, and their sizes in bytes."""
         found = self.blocks()
-        places = [located(self.store, location) for location in found.locations]
+        places = [resolve_store(self.store, location) for location in found.locations]
         return [store.path(key) or f"{store.url}/{key}" for store, key in places], found.sizes
 
     def writer(
@@ -269,14 +279,14 @@ class Table:
         ``schema``: other columns, which the transaction that commits these rows is to bring. ``level``: how often these
         rows have been rewritten to be clustered.
         """
-        self.snapshot.refuse_writing()
+        self.snapshot.check_writable()
         properties = self.snapshot.properties
-        limited = Limits.of(properties, **limits)
+        limited = WriteLimits.from_properties(properties, **limits)
         return SegmentWriter(self.store, schema or self.snapshot.schema, tuple(sidecars), limited, properties, level)
 
     def sidecar_writer(self, builder: SidecarBuilder) -> SidecarWriter:
         """Stages what an index knows of segments that are already there."""
-        return SidecarWriter(self.store, builder, Limits.of(self.snapshot.properties).pack_bytes)
+        return SidecarWriter(self.store, builder, WriteLimits.from_properties(self.snapshot.properties).pack_bytes)
 
     def transaction(self, sidecars: Sequence[SidecarBuilder] = (), commit_id: str | None = None) -> Transaction:
         """Changes to be committed together. ``sidecars``: roll up what is known of segments that merge on the way.
@@ -288,11 +298,11 @@ class Table:
         )
 
 
-def _store(store: Store | str | Path, options: Mapping[str, str] | None) -> Store:
+def _to_store(store: Store | str | Path, options: Mapping[str, str] | None) -> Store:
     return open_store(store, options) if isinstance(store, str | Path) else store
 
 
-def _snapshot(chain: Branch, entry: RefEntry) -> Snapshot:
+def _read_snapshot(chain: Branch, entry: RefEntry) -> Snapshot:
     store, reference = chain.store, entry.reference
     if reference is None:
         raise NotFound(f"{store.url}: branch {chain.name!r} was dropped by {entry}: open another, or begin it anew")
@@ -300,37 +310,39 @@ def _snapshot(chain: Branch, entry: RefEntry) -> Snapshot:
     def load() -> Snapshot:
         return Snapshot.decode(read_verified(store, reference), f"{store.url}/{reference.path}")
 
-    return shared.get(("snapshot", store.url, reference.path), load, lambda _: 20 * reference.length)
+    return process_cache.get_or_load(("snapshot", store.url, reference.path), load, lambda _: 20 * reference.length)
 
 
-def _at_entry(chain: Branch, entry: RefEntry) -> Table:
-    return Table(chain.store, chain.name, entry, _snapshot(chain, entry))
+def _at_entry(chain: Branch, entry: RefEntry) -> StoredTable:
+    return StoredTable(chain.store, chain.name, entry, _read_snapshot(chain, entry))
 
 
-def _at_tag(store: Store, tag: Tag) -> Table:
+def _at_tag(store: Store, tag: Tag) -> StoredTable:
     if tag.expires is not None and tag.expired():
         raise NotFound(
-            f"{store.url}: tag {tag.name!r} expired at {written(tag.expires)}; it named snapshot {tag.snapshot_id}"
+            f"{store.url}: tag {tag.name!r} expired at {format_timestamp(tag.expires)}; it named "
+            f"snapshot {tag.snapshot_id}"
         )
     return _at_snapshot(store, tag.snapshot_id)
 
 
-def _at_snapshot(store: Store, id: str) -> Table:
+def _at_snapshot(store: Store, snapshot_id: str) -> StoredTable:
     """A snapshot says which entry made it visible; only that entry is believed."""
     try:
-        data = store.read(snapshot_path(id))
+        data = store.read(snapshot_path(snapshot_id))
     except NotFound as missing:
-        raise NotFound(f"{store.url} has no snapshot {id}: it never had, or it was collected") from missing
-    branch, sequence = place_of(data, f"{store.url}/{snapshot_path(id)}")
-    entry = Branch(store, branch).find(sequence) if NAME.fullmatch(branch) else None
-    if entry is None or entry.snapshot_id != id:
+        raise NotFound(f"{store.url} has no snapshot {snapshot_id}: it never had, or it was collected") from missing
+    branch, sequence = claimed_ref_position(data, f"{store.url}/{snapshot_path(snapshot_id)}")
+    entry = Branch(store, branch).find(sequence) if REF_NAME_PATTERN.fullmatch(branch) else None
+    if entry is None or entry.snapshot_id != snapshot_id:
         raise NotFound(
-            f"{store.url}: no commit made snapshot {id}: a writer prepared it and gave up, or its file is damaged"
+            f"{store.url}: no commit made snapshot {snapshot_id}: a writer prepared it and gave "
+            f"up, or its file is damaged"
         )
     return _at_entry(Branch(store, branch), entry)
 
 
-def _aware(when: datetime, text: str) -> datetime:
+def _require_time_zone(when: datetime, text: str) -> datetime:
     if when.tzinfo is None:
         raise InvalidArgument(f"{text!r} has no time zone: add one, such as +00:00")
     return when

@@ -15,13 +15,13 @@ from typing import Any, Literal
 import pytest
 
 from fuse_storage.errors import AlreadyExists, Corrupt, NotFound, StorageError
-from fuse_storage.maintenance.check import check as invariants
-from fuse_storage.store.ranges import Object, Range
+from fuse_storage.maintenance.check import check_invariants
+from fuse_storage.store.ranges import ByteRange, ObjectMeta
 from fuse_storage.store.store import Store
 
-__all__ = ["Crash", "Fault", "FaultyStore", "StoreTests", "invariants"]
+__all__ = ["Crash", "FaultMode", "FaultyStore", "StoreTests", "check_invariants"]
 
-Fault = Literal["before", "after", "lost"]
+FaultMode = Literal["before", "after", "lost"]
 
 
 class Crash(BaseException):
@@ -35,21 +35,21 @@ class FaultyStore:
     it does not know. The answer of a ``create`` that found other bytes is never lost: that is an answer.
     """
 
-    def __init__(self, store: Store, nth: int, how: Fault) -> None:
-        self.store, self.nth, self.how, self.writes = store, nth, how, 0
+    def __init__(self, store: Store, failing_write: int, mode: FaultMode) -> None:
+        self.store, self.failing_write, self.mode, self.write_count = store, failing_write, mode, 0
         self.crashed = False
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return FaultyStore, (self.store, self.nth, self.how)
+        return FaultyStore, (self.store, self.failing_write, self.mode)
 
     @property
     def url(self) -> str:
         return self.store.url
 
     @property
-    def gap(self) -> int:
-        return self.store.gap
+    def coalesce_gap(self) -> int:
+        return self.store.coalesce_gap
 
     def path(self, key: str) -> str | None:
         return self.store.path(key)
@@ -57,10 +57,10 @@ class FaultyStore:
     def read(self, key: str) -> bytes:
         return self.store.read(key)
 
-    def read_ranges(self, key: str, ranges: Sequence[Range]) -> list[bytes]:
+    def read_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[bytes]:
         return self.store.read_ranges(key, ranges)
 
-    def list(self, prefix: str = "") -> Iterator[Object]:
+    def list(self, prefix: str = "") -> Iterator[ObjectMeta]:
         return self.store.list(prefix)
 
     def create(self, key: str, data: bytes, overwrite: bool = False) -> None:
@@ -78,15 +78,15 @@ class FaultyStore:
         with self._lock:
             if self.crashed:
                 raise Crash(f"{key} is not written: this process crashed before")
-            self.writes += 1
-            due = self.writes == self.nth
-            self.crashed = due and self.how != "lost"
-        if due and self.how == "before":
+            self.write_count += 1
+            due = self.write_count == self.failing_write
+            self.crashed = due and self.mode != "lost"
+        if due and self.mode == "before":
             raise Crash(f"crashed before writing {key}")
         return due
 
     def _answer(self, due: bool, key: str) -> None:
-        if due and self.how == "after":
+        if due and self.mode == "after":
             raise Crash(f"crashed after writing {key}")
         if due:
             raise StorageError(f"{self.url}/{key}: no answer came; it may have been written")
@@ -183,7 +183,7 @@ class StoreTests:
         assert store.read_ranges("r", []) == []
 
     @pytest.mark.parametrize("beyond", [(3, 3), (5, 1), (9, 2), (0, 6)])
-    def test_a_range_past_the_end_is_corrupt(self, store: Store, beyond: Range) -> None:
+    def test_a_range_past_the_end_is_corrupt(self, store: Store, beyond: ByteRange) -> None:
         store.create("short", b"12345")
 
         with pytest.raises(Corrupt, match="short"):

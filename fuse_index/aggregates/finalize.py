@@ -12,30 +12,40 @@ import pyarrow.compute as pc
 import pyarrow.types as is_
 
 from fuse_index.aggregates import sketches
-from fuse_index.aggregates.state import MOST_DIGITS, SKETCHES, Aggregate, Aggregation, Part, merge
+from fuse_index.aggregates.state import (
+    MAX_DECIMAL_PRECISION,
+    SKETCH_ARGUMENT_TYPES,
+    Aggregate,
+    Aggregation,
+    Part,
+    merge_states,
+)
 
 
-def finish(asked: Aggregation, merged: pa.Table) -> list[pa.ChunkedArray]:
+def finalize_state(aggregation: Aggregation, merged: pa.Table) -> list[pa.ChunkedArray]:
     """The values of the groups and of the aggregates, of a state that has each group once."""
-    parts = dict(zip(asked.parts, merged.columns[len(asked.groups) :], strict=True))
-    return [*merged.columns[: len(asked.groups)], *(_finished(aggregate, parts) for aggregate in asked.aggregates)]
+    parts = dict(zip(aggregation.parts, merged.columns[len(aggregation.groups) :], strict=True))
+    return [
+        *merged.columns[: len(aggregation.groups)],
+        *(_finalize_aggregate(aggregate, parts) for aggregate in aggregation.aggregates),
+    ]
 
 
-def comparable(asked: Aggregation, state: pa.Table) -> list[str]:
+def comparable_answer(aggregation: Aggregation, state: pa.Table) -> list[str]:
     """The answer as text, equal for equal answers: in an order of its own, floats to nine digits and sketches by what
     is in their registers, since sums and estimates depend on it.
     """
-    columns = [column.to_pylist() for column in finish(asked, merge(asked, [state]))]
-    for number, aggregate in enumerate(asked.aggregates, len(asked.groups)):
-        if aggregate.function in SKETCHES:
-            columns[number] = [sketches.registers(sketch) for sketch in columns[number]]
+    columns = [column.to_pylist() for column in finalize_state(aggregation, merge_states(aggregation, [state]))]
+    for number, aggregate in enumerate(aggregation.aggregates, len(aggregation.groups)):
+        if aggregate.function in SKETCH_ARGUMENT_TYPES:
+            columns[number] = [sketches.sketch_registers(sketch) for sketch in columns[number]]
     rows = zip(*columns, strict=True)
     return sorted(repr([float(f"{one:.9g}") + 0.0 if isinstance(one, float) else one for one in row]) for row in rows)
 
 
-def _finished(aggregate: Aggregate, parts: Mapping[Part, pa.ChunkedArray]) -> pa.ChunkedArray:
-    if aggregate.function in SKETCHES:
-        return sketches.as_spark_writes(parts[aggregate.parts[0]])
+def _finalize_aggregate(aggregate: Aggregate, parts: Mapping[Part, pa.ChunkedArray]) -> pa.ChunkedArray:
+    if aggregate.function in SKETCH_ARGUMENT_TYPES:
+        return sketches.to_spark_sketches(parts[aggregate.parts[0]])
     if aggregate.function != "avg":
         return parts[aggregate.parts[0]]
     sums, counts = (parts[part] for part in aggregate.parts)
@@ -48,12 +58,14 @@ def _finished(aggregate: Aggregate, parts: Mapping[Part, pa.ChunkedArray]) -> pa
     return pc.divide(sums, some.cast(pa.float64(), safe=False))
 
 
-WIDE = Context(prec=120, rounding=ROUND_HALF_UP)
+_WIDE_DECIMALS = Context(prec=120, rounding=ROUND_HALF_UP)
 
 
 def _quotient(total: Decimal | None, count: int, scale: int) -> Decimal | None:
     """As Spark divides: to 39 places first, then to those of the type, both times rounded half up."""
     if total is None or not count:
         return None
-    fine = WIDE.divide(total, Decimal(count)).quantize(Decimal(1).scaleb(-(MOST_DIGITS + 1)), ROUND_HALF_UP, WIDE)
-    return fine.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, WIDE)
+    fine = _WIDE_DECIMALS.divide(total, Decimal(count)).quantize(
+        Decimal(1).scaleb(-(MAX_DECIMAL_PRECISION + 1)), ROUND_HALF_UP, _WIDE_DECIMALS
+    )
+    return fine.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _WIDE_DECIMALS)

@@ -14,13 +14,13 @@ from typing import Any
 
 import pyarrow as pa
 
-LG_K = range(4, 22)
+LG_K_RANGE = range(4, 22)
 """What Spark takes."""
 DEFAULT_LG_K = 12
 
 
 @cache
-def library() -> Any:
+def datasketches_module() -> Any:
     """``datasketches``; None where it is not installed."""
     try:
         import datasketches
@@ -29,16 +29,16 @@ def library() -> Any:
     return datasketches
 
 
-def sketch_of(values: Iterable[Any], lg_k: int) -> bytes:
+def build_sketch(values: Iterable[Any], lg_k: int) -> bytes:
     """Of integers or texts; None is passed over."""
-    found = library().hll_sketch(lg_k, library().tgt_hll_type.HLL_8)
+    found = datasketches_module().hll_sketch(lg_k, datasketches_module().tgt_hll_type.HLL_8)
     for value in values:
         if value is not None:
             found.update(value)
     return bytes(found.serialize_compact())
 
 
-def united(sketches: Iterable[bytes | None], lg_k: int = 0) -> bytes | None:
+def union_sketches(sketches: Iterable[bytes | None], lg_k: int = 0) -> bytes | None:
     """The sketch of all values of these, all of one size: of any, if none is given. None if there is no sketch.
 
     Raises ValueError for what is no sketch of that size.
@@ -48,24 +48,24 @@ def united(sketches: Iterable[bytes | None], lg_k: int = 0) -> bytes | None:
         if sketch is not None:
             found = _read(sketch, lg_k)
             lg_k = found.lg_config_k
-            whole = whole or library().hll_union(lg_k)
+            whole = whole or datasketches_module().hll_union(lg_k)
             whole.update(found)
     if whole is None:
-        return sketch_of((), lg_k) if lg_k else None
-    return bytes(whole.get_result(library().tgt_hll_type.HLL_8).serialize_compact())
+        return build_sketch((), lg_k) if lg_k else None
+    return bytes(whole.get_result(datasketches_module().tgt_hll_type.HLL_8).serialize_compact())
 
 
-def as_spark_writes(found: pa.ChunkedArray) -> pa.ChunkedArray:
+def to_spark_sketches(sketches: pa.ChunkedArray) -> pa.ChunkedArray:
     """The sketches of a state, with the room that Spark leaves for further values; of none, the empty one."""
-    read, empty = library().hll_sketch.deserialize, sketch_of((), DEFAULT_LG_K)
+    read, empty = datasketches_module().hll_sketch.deserialize, build_sketch((), DEFAULT_LG_K)
     return pa.chunked_array(
-        [pa.array([read(sketch or empty).serialize_updatable() for sketch in found.to_pylist()], pa.binary())]
+        [pa.array([read(sketch or empty).serialize_updatable() for sketch in sketches.to_pylist()], pa.binary())]
     )
 
 
-def registers(sketch: bytes) -> bytes:
+def sketch_registers(sketch: bytes) -> bytes:
     """What it knows of its values, without what it remembers of their order."""
-    compact = bytes(library().hll_sketch.deserialize(sketch).serialize_compact())
+    compact = bytes(datasketches_module().hll_sketch.deserialize(sketch).serialize_compact())
     known = compact[4 * compact[0] :]  # the first byte is the number of ints in front
     few = compact[7] & 3 != 2  # a list, or a set, in an order of its own
     return b"".join(sorted(known[at : at + 4] for at in range(0, len(known), 4))) if few else known
@@ -73,7 +73,7 @@ def registers(sketch: bytes) -> bytes:
 
 def _read(sketch: bytes, lg_k: int) -> Any:
     try:
-        found = library().hll_sketch.deserialize(sketch)
+        found = datasketches_module().hll_sketch.deserialize(sketch)
     except Exception as damage:  # of the library's own
         raise ValueError(f"{len(sketch)} bytes are no HLL sketch: {damage}") from damage
     if lg_k and found.lg_config_k != lg_k:

@@ -19,22 +19,30 @@ import pyarrow.compute as pc
 import pyarrow.types as is_
 
 from fuse_index.aggregates import sketches
-from fuse_index.expressions.coercion import INTEGERS
+from fuse_index.expressions.coercion import INTEGER_TYPES
 from fuse_index.expressions.traversal import columns_of
-from fuse_index.expressions.types import name_of
+from fuse_index.expressions.types import spark_type_name
 from fuse_index.predicate import Literal, Term
 
-Function = OneOf["count", "sum", "min", "max", "avg", "hll_sketch_agg", "hll_union_agg"]
-FUNCTIONS: tuple[Function, ...] = ("count", "sum", "min", "max", "avg", "hll_sketch_agg", "hll_union_agg")
-SKETCHES = {"hll_sketch_agg": (pa.int32(), pa.int64(), pa.string()), "hll_union_agg": (pa.binary(),)}
+AggregateFunction = OneOf["count", "sum", "min", "max", "avg", "hll_sketch_agg", "hll_union_agg"]
+AGGREGATE_FUNCTIONS: tuple[AggregateFunction, ...] = (
+    "count",
+    "sum",
+    "min",
+    "max",
+    "avg",
+    "hll_sketch_agg",
+    "hll_union_agg",
+)
+SKETCH_ARGUMENT_TYPES = {"hll_sketch_agg": (pa.int32(), pa.int64(), pa.string()), "hll_union_agg": (pa.binary(),)}
 """What they are of."""
-ROW = Literal(1, pa.int32())
+COUNT_STAR_ARGUMENT = Literal(1, pa.int32())
 """What ``count(*)`` counts."""
 
-MOST_DIGITS = 38
+MAX_DECIMAL_PRECISION = 38
 
 
-class Unaggregatable(ValueError):
+class UnsupportedAggregate(ValueError):
     """There is no such aggregate of such values here. The message says why."""
 
 
@@ -66,7 +74,7 @@ class Part:
 class Aggregate:
     """One aggregate function of a term; ``count(*)`` is the count of ``ROW``. ``lg_k``: of ``hll_sketch_agg``."""
 
-    function: Function
+    function: AggregateFunction
     argument: Term
     lg_k: int = 0
 
@@ -78,7 +86,10 @@ class Aggregate:
             return (Part("union", self.argument),)
         if self.function != "avg":
             return (Part(self.function, self.argument),)
-        return (Part("total" if self.argument.type in INTEGERS else "sum", self.argument), Part("count", self.argument))
+        return (
+            Part("total" if self.argument.type in INTEGER_TYPES else "sum", self.argument),
+            Part("count", self.argument),
+        )
 
     @property
     def type(self) -> pa.DataType:
@@ -115,42 +126,47 @@ class Aggregation:
         """Raises Unaggregatable if Spark, or this module, has no such aggregates."""
         for term in self.groups:
             if not any(columns_of(term)):
-                raise Unaggregatable("a constant is no group: leave it out")
+                raise UnsupportedAggregate("a constant is no group: leave it out")
             if is_.is_nested(term.type) or term.type == pa.null():
-                raise Unaggregatable(f"rows cannot be grouped here by values of type {name_of(term.type)}")
+                raise UnsupportedAggregate(
+                    f"rows cannot be grouped here by values of type {spark_type_name(term.type)}"
+                )
         for aggregate in self.aggregates:
             kind = aggregate.argument.type
             if aggregate.function in ("min", "max") and (is_.is_nested(kind) or kind == pa.null()):
-                raise Unaggregatable(f"{aggregate.function} of {name_of(kind)} is not known here")
-            if aggregate.function in SKETCHES:
+                raise UnsupportedAggregate(f"{aggregate.function} of {spark_type_name(kind)} is not known here")
+            if aggregate.function in SKETCH_ARGUMENT_TYPES:
                 _check_sketch(aggregate)
             _ = aggregate.type
 
 
 def _check_sketch(aggregate: Aggregate) -> None:
-    known = SKETCHES[aggregate.function]
+    known = SKETCH_ARGUMENT_TYPES[aggregate.function]
     if aggregate.argument.type not in known:
-        of = f"{name_of(aggregate.argument.type)} is not known here, only of {', '.join(map(name_of, known))}"
-        raise Unaggregatable(f"{aggregate.function} of {of}")
-    if aggregate.function == "hll_sketch_agg" and aggregate.lg_k not in sketches.LG_K:
-        raise Unaggregatable(f"lgConfigK of hll_sketch_agg is from 4 to 21, not {aggregate.lg_k}")
-    if sketches.library() is None:
-        raise Unaggregatable(f"{aggregate.function} needs datasketches: pip install 'fuse-index[sketches]'")
+        of = (
+            f"{spark_type_name(aggregate.argument.type)} is not known here, only of "
+            f"{', '.join(map(spark_type_name, known))}"
+        )
+        raise UnsupportedAggregate(f"{aggregate.function} of {of}")
+    if aggregate.function == "hll_sketch_agg" and aggregate.lg_k not in sketches.LG_K_RANGE:
+        raise UnsupportedAggregate(f"lgConfigK of hll_sketch_agg is from 4 to 21, not {aggregate.lg_k}")
+    if sketches.datasketches_module() is None:
+        raise UnsupportedAggregate(f"{aggregate.function} needs datasketches: pip install 'fuse-index[sketches]'")
 
 
 def sum_type(kind: pa.DataType) -> pa.DataType:
     """Spark's type of a sum. Raises Unaggregatable."""
-    if kind in INTEGERS:
+    if kind in INTEGER_TYPES:
         return pa.int64()
     if is_.is_floating(kind):
         return pa.float64()
     if is_.is_decimal(kind):
         return _bounded(kind.precision + 10, kind.scale)
-    raise Unaggregatable(f"there is no sum of {name_of(kind)}: cast it to a number first")
+    raise UnsupportedAggregate(f"there is no sum of {spark_type_name(kind)}: cast it to a number first")
 
 
 def _bounded(precision: int, scale: int) -> pa.DataType:
-    return pa.decimal128(min(precision, MOST_DIGITS), min(scale, MOST_DIGITS))
+    return pa.decimal128(min(precision, MAX_DECIMAL_PRECISION), min(scale, MAX_DECIMAL_PRECISION))
 
 
 def largest_sum(part: Part) -> int | None:
@@ -170,7 +186,7 @@ def largest_value(kind: pa.DataType) -> int:
 # --- states -----------------------------------------------------------------------------------------------------
 
 
-def state_of(asked: Aggregation, values: Callable[[Term], pa.ChunkedArray], rows: int) -> pa.Table:
+def state_of(aggregation: Aggregation, values: Callable[[Term], pa.ChunkedArray], rows: int) -> pa.Table:
     """The state of so many rows; ``values`` gives what a term is on each of them."""
 
     def input_of(part: Part) -> pa.ChunkedArray:
@@ -178,34 +194,34 @@ def state_of(asked: Aggregation, values: Callable[[Term], pa.ChunkedArray], rows
             return pa.chunked_array([pa.repeat(part.argument.value, rows).cast(part.argument.type)])
         return values(part.argument)
 
-    groups = [one_spelling(values(term)) for term in asked.groups]
-    return _reduced(asked, groups, [input_of(part) for part in asked.parts], "count")
+    groups = [canonical_floats(values(term)) for term in aggregation.groups]
+    return _reduced(aggregation, groups, [input_of(part) for part in aggregation.parts], "count")
 
 
-def merge(asked: Aggregation, states: Sequence[pa.Table]) -> pa.Table:
+def merge_states(aggregation: Aggregation, states: Sequence[pa.Table]) -> pa.Table:
     """One state of all, a group in one row; without groups it has exactly one row."""
-    whole = pa.concat_tables([asked.schema.empty_table(), *(one.cast(asked.schema) for one in states)])
-    places = len(asked.groups)
-    return _reduced(asked, whole.columns[:places], whole.columns[places:], "sum")
+    whole = pa.concat_tables([aggregation.schema.empty_table(), *(one.cast(aggregation.schema) for one in states)])
+    places = len(aggregation.groups)
+    return _reduced(aggregation, whole.columns[:places], whole.columns[places:], "sum")
 
 
-def damage(asked: Aggregation, state: pa.Table) -> str | None:
+def sketch_damage(aggregation: Aggregation, state: pa.Table) -> str | None:
     """Why its sketches, whose bytes Arrow knows nothing of, cannot be merged; None if they can."""
-    for part, column in zip(asked.parts, state.columns[len(asked.groups) :], strict=True):
+    for part, column in zip(aggregation.parts, state.columns[len(aggregation.groups) :], strict=True):
         if part.function in ("sketch", "union"):
             try:
                 for sketch in column.to_pylist():
-                    sketches.united([sketch], part.lg_k)
+                    sketches.union_sketches([sketch], part.lg_k)
             except ValueError as refusal:
                 return str(refusal)
     return None
 
 
 def _reduced(
-    asked: Aggregation, groups: Sequence[pa.ChunkedArray], inputs: Sequence[pa.ChunkedArray], counting: str
+    aggregation: Aggregation, groups: Sequence[pa.ChunkedArray], inputs: Sequence[pa.ChunkedArray], counting: str
 ) -> pa.Table:
     """One row a group. ``counting`` is what makes counts: "count" of rows, "sum" of states."""
-    steps = [_steps(part, values, counting) for part, values in zip(asked.parts, inputs, strict=True)]
+    steps = [_steps(part, values, counting) for part, values in zip(aggregation.parts, inputs, strict=True)]
     columns = {f"group{number}": values for number, values in enumerate(groups)}
     wanted: list[tuple[str, str]] = []
     for number, part_steps in enumerate(steps):
@@ -213,7 +229,7 @@ def _reduced(
             columns[f"{number}.{place}"] = values
             wanted.append((f"{number}.{place}", function))
     if not wanted and not groups:
-        return asked.schema.empty_table()
+        return aggregation.schema.empty_table()
     # on one thread, or sums of doubles would differ from run to run
     known = [(name, function) for name, function in wanted if groups or function != "list"]
     made = pa.table(columns).group_by(list(columns)[: len(groups)], use_threads=False).aggregate(known)
@@ -225,11 +241,12 @@ def _reduced(
         _read(
             part, [outcome(f"{number}.{place}", function) for place, (_, function) in enumerate(part_steps)], counting
         )
-        for number, (part, part_steps) in enumerate(zip(asked.parts, steps, strict=True))
+        for number, (part, part_steps) in enumerate(zip(aggregation.parts, steps, strict=True))
     ]
     arrays = [*(made.column(f"group{number}") for number in range(len(groups))), *parts]
     return pa.table(
-        [array.cast(field.type) for array, field in zip(arrays, asked.schema, strict=True)], schema=asked.schema
+        [array.cast(field.type) for array, field in zip(arrays, aggregation.schema, strict=True)],
+        schema=aggregation.schema,
     )
 
 
@@ -258,11 +275,11 @@ def _read(part: Part, found: Sequence[pa.ChunkedArray], counting: str) -> pa.Chu
     if part.function == "count":
         return pc.fill_null(found[0], 0)
     if part.function in ("sketch", "union"):
-        made = sketches.sketch_of if (part.function, counting) == ("sketch", "count") else sketches.united
+        made = sketches.build_sketch if (part.function, counting) == ("sketch", "count") else sketches.union_sketches
         try:
             return pa.chunked_array([pa.array([made(one.as_py(), part.lg_k) for one in found[0]], pa.binary())])
         except ValueError as refusal:
-            raise Unaggregatable(str(refusal)) from refusal
+            raise UnsupportedAggregate(str(refusal)) from refusal
     if len(found) == 1:
         return found[0]
     bound, nan = found[0], pc.fill_null(found[1], False)
@@ -270,7 +287,7 @@ def _read(part: Part, found: Sequence[pa.ChunkedArray], counting: str) -> pa.Chu
     return pc.if_else(decided, pa.scalar(float("nan"), part.type), bound)
 
 
-def one_spelling(values: Any) -> Any:
+def canonical_floats(values: Any) -> Any:
     """Equal floats as one value: one NaN, and 0.0 for -0.0; of other types the values as they are."""
     if not is_.is_floating(values.type):
         return values

@@ -16,24 +16,24 @@ import numpy as np
 import pyarrow as pa
 
 import fuse_storage as storage
-from fuse_index.changes.multiset import surplus
-from fuse_index.changes.row_diff import CHANGE_TYPE, DELETE, INSERT, Pairs, Side
+from fuse_index.changes.multiset import multiset_difference
+from fuse_index.changes.row_diff import CHANGE_TYPE_COLUMN, DELETE, INSERT, ChangedBlocks, UpdatePairs
 from fuse_index.errors import InputError, OpaqueError
-from fuse_index.expressions.traversal import leaves
+from fuse_index.expressions.traversal import predicate_leaves
 from fuse_index.handle import TableHandle
 from fuse_index.indexes.registry import Host
 from fuse_index.predicate import Context, Opaque, Predicate
 from fuse_index.pruning.planner import plan
-from fuse_storage import Blocks
+from fuse_storage import BlockFrame
 
 if TYPE_CHECKING:
     import pandas
 
-ROWS_PER_COMMIT = 50_000
+_ROWS_COMPARED_PER_COMMIT = 50_000
 """So many rows are compared in about the time in which a commit in between is looked at."""
 
 
-class Changing(TableHandle):
+class ChangesMixin(TableHandle):
     """The part of ``fuse_index.Table`` that says which rows changed."""
 
     def changes(
@@ -55,16 +55,16 @@ class Changing(TableHandle):
         other, SchemaError, InputError, WhereError, OpaqueError.
         """
         before, after = self._stored_at(since), self.stored if until is None else self._stored_at(until)
-        refuse_strangers(before, after)
+        check_is_ancestor(before, after)
         later = replace(self, stored=after)
         names = tuple(later.schema.names) if columns is None else later._column_names(columns)
         paired = after.snapshot.key if key is None else later._column_names(key)
-        return Changes(before, after, after, names, paired, later._predicate(where), self.host, self.context).checked()
+        return Changes(before, after, after, names, paired, later._predicate(where), self.host, self.context).validate()
 
 
-def refuse_strangers(before: storage.Table, after: storage.Table) -> None:
+def check_is_ancestor(before: storage.StoredTable, after: storage.StoredTable) -> None:
     """Raise InvalidArgument unless the one snapshot led to the other."""
-    if not storage.leads_to(before, after):
+    if not storage.is_ancestor(before, after):
         raise storage.InvalidArgument(
             f"snapshot {after.snapshot.id} did not come of {before.snapshot.id}: give an older "
             f"snapshot of its branch as since"
@@ -81,32 +81,32 @@ class Changes:
     rows, besides the blocks at hand; otherwise the blocks at hand alone.
     """
 
-    before: storage.Table
-    after: storage.Table
-    shape: storage.Table
+    before: storage.StoredTable
+    after: storage.StoredTable
+    schema_table: storage.StoredTable
     columns: tuple[str, ...]
     key: tuple[str, ...]
     predicate: Predicate | None
     host: Host
     context: Context
 
-    def checked(self) -> Changes:
+    def validate(self) -> Changes:
         """Itself. Raises SchemaError, InputError or OpaqueError for what cannot be told."""
-        if CHANGE_TYPE in self.shape.snapshot.schema.names:
+        if CHANGE_TYPE_COLUMN in self.schema_table.snapshot.schema.names:
             raise storage.SchemaError(
-                f"the table has a column {CHANGE_TYPE!r}, which is what changes are told by: rename it"
+                f"the table has a column {CHANGE_TYPE_COLUMN!r}, which is what changes are told by: rename it"
             )
-        if narrow := storage.narrowed(self.before.snapshot.schema, self.shape.snapshot.schema):
+        if narrow := storage.narrowed_columns(self.before.snapshot.schema, self.schema_table.snapshot.schema):
             raise storage.SchemaError(
                 f"column {narrow[0]!r} had a wider type at snapshot {self.before.snapshot.id}, so that its rows "
                 f"do not fit the columns of "
-                f"{self.shape.snapshot.id}: ask for the changes until before it was restored, and since then"
+                f"{self.schema_table.snapshot.id}: ask for the changes until before it was restored, and since then"
             )
         for name in self.key:
-            kind = self.shape.snapshot.schema.find([name]).type
-            if not storage.exact(kind):
+            kind = self.schema_table.snapshot.schema.find([name]).type
+            if not storage.is_exact_type(kind):
                 raise InputError(f"column {name!r} is {kind}, and no key: choose columns of exact, plain types")
-        for leaf in [] if self.predicate is None else leaves(self.predicate):
+        for leaf in [] if self.predicate is None else predicate_leaves(self.predicate):
             if isinstance(leaf, Opaque):
                 raise OpaqueError(f"only Spark can evaluate {leaf.sql}")
         return self
@@ -115,12 +115,12 @@ class Changes:
     def schema(self) -> pa.Schema:
         """Those of the later snapshot; what was deleted may be NULL where it no longer may."""
         was = self.before.snapshot.schema.arrow
-        fields = [self.shape.snapshot.schema.arrow.field(name) for name in self.columns]
+        fields = [self.schema_table.snapshot.schema.arrow.field(name) for name in self.columns]
         fields = [
             field.with_nullable(True) if field.name in was.names and was.field(field.name).nullable else field
             for field in fields
         ]
-        return pa.schema([*fields, pa.field(CHANGE_TYPE, pa.string(), nullable=False)])
+        return pa.schema([*fields, pa.field(CHANGE_TYPE_COLUMN, pa.string(), nullable=False)])
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Record batches: what was deleted, block after block, then what came, updated rows next to what they were."""
@@ -138,39 +138,41 @@ class Changes:
         return sum(rows.num_rows for rows in self._tables())
 
     def _tables(self) -> Iterator[pa.Table]:
-        gone, came = (self._side(blocks) for blocks in storage.exchanged(self.before, self.after))
+        gone, came = (self._changed_blocks(blocks) for blocks in storage.changed_blocks(self.before, self.after))
         if len(gone.blocks) and len(came.blocks):
             compared = int(gone.blocks.row_counts.sum() + came.blocks.row_counts.sum())
-            if (added := _added(self.before, self.after, most=20 + compared // ROWS_PER_COMMIT)) is not None:
+            if (
+                added := _appended_blocks(self.before, self.after, most=20 + compared // _ROWS_COMPARED_PER_COMMIT)
+            ) is not None:
                 for blocks in added:
-                    yield from Side(self, blocks).tables(INSERT)
+                    yield from ChangedBlocks(self, blocks).to_tables(INSERT)
                 return
-            gone.chosen, came.chosen = surplus(gone.fingerprints(), came.fingerprints())
+            gone.changed_rows, came.changed_rows = multiset_difference(gone.row_hashes(), came.row_hashes())
             if self.key:
-                yield from Pairs(gone, came, self.key).tables()
+                yield from UpdatePairs(gone, came, self.key).to_tables()
                 return
-        yield from gone.tables(DELETE)
-        yield from came.tables(INSERT)
+        yield from gone.to_tables(DELETE)
+        yield from came.to_tables(INSERT)
 
-    def _side(self, blocks: Blocks) -> Side:
-        return Side(self, blocks.take(np.flatnonzero(np.isin(blocks.ids, self._possible(blocks)))))
+    def _changed_blocks(self, blocks: BlockFrame) -> ChangedBlocks:
+        return ChangedBlocks(self, blocks.take(np.flatnonzero(np.isin(blocks.ids, self._candidate_blocks(blocks)))))
 
-    def _possible(self, blocks: Blocks) -> list[str]:
+    def _candidate_blocks(self, blocks: BlockFrame) -> list[str]:
         """The blocks that may hold rows on which the predicate is true, by the votes."""
         owner = self.before if blocks.segments.snapshot.id == self.before.snapshot.id else self.after
-        if self.predicate is None or not len(blocks) or owner.snapshot.schema != self.shape.snapshot.schema:
+        if self.predicate is None or not len(blocks) or owner.snapshot.schema != self.schema_table.snapshot.schema:
             return blocks.ids  # the predicate is on columns that this snapshot may call otherwise
         return plan(owner, self.predicate, self.host, self.context).blocks.ids
 
 
-def _added(before: storage.Table, after: storage.Table, most: int) -> list[Blocks] | None:
+def _appended_blocks(before: storage.StoredTable, after: storage.StoredTable, most: int) -> list[BlockFrame] | None:
     """What appends brought, commit by commit, where all others in between left rows as they were; None if that is not
     known.
 
     No more than ``most`` commits are looked at. Where it is known, copied rows need not be compared with those that
     they are copies of.
     """
-    found: list[Blocks] = []
+    found: list[BlockFrame] = []
     here = after
     for _ in range(most):
         if here.snapshot.id == before.snapshot.id:
@@ -182,7 +184,7 @@ def _added(before: storage.Table, after: storage.Table, most: int) -> list[Block
         except storage.NotFound:
             return None
         if not here.snapshot.same_rows:
-            gone, came = storage.exchanged(earlier, here)
+            gone, came = storage.changed_blocks(earlier, here)
             if len(gone):
                 return None
             found.append(came)

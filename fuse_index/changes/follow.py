@@ -19,13 +19,13 @@ import numpy.typing as npt
 
 import fuse_storage as storage
 from fuse_index.errors import StreamError
-from fuse_storage import Blocks
+from fuse_storage import BlockFrame
 
-Sizes = npt.NDArray[np.int64]
+_RowCounts = npt.NDArray[np.int64]
 
-QUIET = timedelta(hours=1)
+MAX_IDLE_LAG = timedelta(hours=1)
 """How far behind a reader stays while nothing comes: well within any retention."""
-AGAIN = "begin again with a new checkpoint"
+_RESTART_ADVICE = "begin again with a new checkpoint"
 
 
 class OnChange(StrEnum):
@@ -37,7 +37,7 @@ class OnChange(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class StreamOffset:
     """After commit number ``sequence``, which made ``snapshot``, or after the first ``blocks`` blocks of it.
 
     Those are the ones that it added; where a reader is ``filling``, all of the snapshot's.
@@ -45,49 +45,53 @@ class Position:
 
     snapshot: str
     sequence: int
-    blocks: int | None = None
-    filling: bool = False
+    blocks_read: int | None = None
+    is_backfill: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        midst = {} if self.blocks is None else {"blocks": self.blocks, "filling": self.filling}
+        midst = {} if self.blocks_read is None else {"blocks": self.blocks_read, "filling": self.is_backfill}
         return {"snapshot": self.snapshot, "sequence": self.sequence} | midst
 
     @staticmethod
-    def from_json(found: Mapping[str, Any]) -> Position:
+    def from_json(document: Mapping[str, Any]) -> StreamOffset:
         """Raises StreamError for what is none."""
         try:
-            blocks = None if found.get("blocks") is None else int(found["blocks"])
-            return Position(str(found["snapshot"]), int(found["sequence"]), blocks, bool(found.get("filling")))
+            blocks = None if document.get("blocks") is None else int(document["blocks"])
+            return StreamOffset(
+                str(document["snapshot"]), int(document["sequence"]), blocks, bool(document.get("filling"))
+            )
         except (LookupError, TypeError, ValueError, AttributeError) as problem:
-            raise StreamError(f"{found!r} is no position in a table: {AGAIN}") from problem
+            raise StreamError(f"{document!r} is no position in a table: {_RESTART_ADVICE}") from problem
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class BatchLimit:
     """How much is read at once, at most, but one block or one changing commit at least; None: any amount."""
 
     blocks: int | None = None
     rows: int | None = None
 
     @property
-    def spent(self) -> bool:
+    def is_exhausted(self) -> bool:
         return (self.blocks is not None and self.blocks <= 0) or (self.rows is not None and self.rows <= 0)
 
-    def less(self, blocks: int, rows: int) -> Limit:
-        return Limit(
+    def remaining_after(self, blocks: int, rows: int) -> BatchLimit:
+        return BatchLimit(
             None if self.blocks is None else self.blocks - blocks, None if self.rows is None else self.rows - rows
         )
 
-    def fitting(self, rows: Sizes) -> int:
+    def fitting_block_count(self, row_counts: _RowCounts) -> int:
         """How many blocks with so many rows each."""
-        count = len(rows) if self.blocks is None else min(len(rows), self.blocks)
+        count = len(row_counts) if self.blocks is None else min(len(row_counts), self.blocks)
         return (
-            count if self.rows is None else min(count, int(np.searchsorted(np.cumsum(rows), self.rows, side="right")))
+            count
+            if self.rows is None
+            else min(count, int(np.searchsorted(np.cumsum(row_counts), self.rows, side="right")))
         )
 
 
 @dataclass(frozen=True)
-class Step:
+class CommitStep:
     """A commit, part of one, or several: ``came`` are the blocks that it added, from number ``first`` up to before
     ``last``.
 
@@ -95,79 +99,80 @@ class Step:
     ``before`` tells.
     """
 
-    before: storage.Table | None
-    after: storage.Table
-    first: int = 0
-    last: int | None = None
+    before: storage.StoredTable | None
+    after: storage.StoredTable
+    first_block: int = 0
+    end_block: int | None = None
 
     @cached_property
-    def _exchanged(self) -> tuple[Blocks, Blocks]:
+    def _changed_blocks(self) -> tuple[BlockFrame, BlockFrame]:
         if self.before is None:
             none = self.after.blocks([])
             return none, self.after.blocks()
         if self.after.snapshot.same_rows and self.after.snapshot.parent == self.before.snapshot.id:
             return self.after.blocks([]), self.after.blocks([])
-        return storage.exchanged(self.before, self.after)
+        return storage.changed_blocks(self.before, self.after)
 
     @property
-    def changed(self) -> bool:
-        return len(self._exchanged[0]) > 0
+    def may_remove_rows(self) -> bool:
+        return len(self._changed_blocks[0]) > 0
 
     @property
-    def sizes(self) -> Sizes:
+    def row_counts(self) -> _RowCounts:
         """The rows of each block to be read, or of all at once where they cannot be read one by one."""
-        if not self.changed:
-            return self.came.row_counts
-        return np.array([sum(int(blocks.row_counts.sum()) for blocks in self._exchanged)])
+        if not self.may_remove_rows:
+            return self.added_blocks.row_counts
+        return np.array([sum(int(blocks.row_counts.sum()) for blocks in self._changed_blocks)])
 
     @cached_property
-    def came(self) -> Blocks:
-        whole = self._exchanged[1]
-        last = len(whole) if self.last is None else self.last
-        return whole if (self.first, last) == (0, len(whole)) else whole.take(np.arange(self.first, last))
+    def added_blocks(self) -> BlockFrame:
+        whole = self._changed_blocks[1]
+        last = len(whole) if self.end_block is None else self.end_block
+        return whole if (self.first_block, last) == (0, len(whole)) else whole.take(np.arange(self.first_block, last))
 
-    def position(self, taken: int | None = None) -> Position:
+    def offset_after(self, blocks_read: int | None = None) -> StreamOffset:
         """After all of it, or so many of its blocks."""
         snapshot = self.after.snapshot
-        if taken is None:
-            return Position(snapshot.id, snapshot.sequence)
-        return Position(snapshot.id, snapshot.sequence, self.first + taken, self.before is None)
+        if blocks_read is None:
+            return StreamOffset(snapshot.id, snapshot.sequence)
+        return StreamOffset(snapshot.id, snapshot.sequence, self.first_block + blocks_read, self.before is None)
 
 
 @dataclass
-class Follower:
+class TableFollower:
     """Follows the branch of ``shape``, in whose columns rows are to come: later commits that change columns are
     refused.
     """
 
-    shape: storage.Table
+    schema_table: storage.StoredTable
     on_change: OnChange = OnChange.REFUSE
 
     def __post_init__(self) -> None:
-        self._head = self.shape
-        self._idle: tuple[Position, int] | None = None
+        self._head = self.schema_table
+        self._idle: tuple[StreamOffset, int] | None = None
 
-    def head(self) -> int:
+    def head_sequence(self) -> int:
         """The number of the newest commit. Raises StreamError if the branch was dropped."""
         try:
             self._head = self._head.refresh()
         except storage.NotFound as gone:
-            raise StreamError(f"{gone}: {AGAIN}") from gone
+            raise StreamError(f"{gone}: {_RESTART_ADVICE}") from gone
         return self._head.snapshot.sequence
 
-    def begin(self, since: storage.Table | None = None) -> Position:
+    def initial_offset(self, since: storage.StoredTable | None = None) -> StreamOffset:
         """Before all rows of the head, or right after ``since``. Raises StreamError if that is on another branch."""
         if since is not None:
-            if since.branch != self.shape.branch:
+            if since.branch != self.schema_table.branch:
                 raise StreamError(
-                    f"snapshot {since.snapshot.id} is on branch {since.branch!r}, and {self.shape.branch!r} is followed"
+                    f"snapshot {since.snapshot.id} is on branch {since.branch!r}, and "
+                    f"{self.schema_table.branch!r} is followed"
                 )
-            return Step(None, since).position()
-        self.head()
-        start = Step(None, self._head)
-        return start.position(0) if self._head.snapshot.block_count else start.position()
+            return CommitStep(None, since).offset_after()
+        self.head_sequence()
+        start = CommitStep(None, self._head)
+        return start.offset_after(0) if self._head.snapshot.block_count else start.offset_after()
 
-    def latest(self, start: Position, limit: Limit, newest: int) -> Position:
+    def latest_offset(self, start: StreamOffset, limit: BatchLimit, newest: int) -> StreamOffset:
         """Where a reader at ``start`` comes to within the limit, going no further than commit number ``newest``.
 
         Commits that change no row are passed over; where there are only such, the reader stays where it is for up to an
@@ -178,79 +183,82 @@ class Follower:
             return start
         position, left, reading = start, limit, False
         for step in self._steps(start, newest):
-            if left.spent:
+            if left.is_exhausted:
                 break
             if problem := self._problem(step):
                 if not reading:
                     raise StreamError(problem)
                 break
-            sizes = np.zeros(0, np.int64) if step.changed and self.on_change is OnChange.SKIP else step.sizes
-            taken = max(left.fitting(sizes), 0 if reading else 1)
+            sizes = (
+                np.zeros(0, np.int64) if step.may_remove_rows and self.on_change is OnChange.SKIP else step.row_counts
+            )
+            taken = max(left.fitting_block_count(sizes), 0 if reading else 1)
             if taken < len(sizes):
-                return step.position(taken) if taken else position
+                return step.offset_after(taken) if taken else position
             position, left, reading = (
-                step.position(),
-                left.less(len(sizes), int(sizes.sum())),
+                step.offset_after(),
+                left.remaining_after(len(sizes), int(sizes.sum())),
                 reading or len(sizes) > 0,
             )
-        if reading or self._time(position) - self._time(start) >= QUIET:
+        if reading or self._time(position) - self._time(start) >= MAX_IDLE_LAG:
             return position
         self._idle = (start, newest)
         return start
 
-    def _time(self, position: Position) -> datetime:
+    def _time(self, position: StreamOffset) -> datetime:
         return self._commit(position.sequence, position).snapshot.timestamp
 
-    def between(self, start: Position, end: Position) -> Iterator[Step]:
+    def steps_between(self, start: StreamOffset, end: StreamOffset) -> Iterator[CommitStep]:
         """What is to be read from one position to another; of commits that change rows, only where they are to be
         read.
         """
         for step in self._steps(start, end.sequence):
             if problem := self._problem(step):
                 raise StreamError(problem)
-            if step.after.snapshot.sequence == end.sequence and end.blocks is not None:
-                step = replace(step, last=end.blocks)
-            if step.changed and self.on_change is OnChange.SKIP:
+            if step.after.snapshot.sequence == end.sequence and end.blocks_read is not None:
+                step = replace(step, end_block=end.blocks_read)
+            if step.may_remove_rows and self.on_change is OnChange.SKIP:
                 continue
-            if step.changed or len(step.came):
+            if step.may_remove_rows or len(step.added_blocks):
                 yield step
 
-    def _steps(self, start: Position, newest: int) -> Iterator[Step]:
+    def _steps(self, start: StreamOffset, newest: int) -> Iterator[CommitStep]:
         """What follows, commit by commit. Raises StreamError for what is not there any more."""
         here = self._commit(start.sequence, start)
         if here.snapshot.id != start.snapshot:
             raise StreamError(
-                f"{here!r} has another commit number {start.sequence} than was read, snapshot {start.snapshot}: {AGAIN}"
+                f"{here!r} has another commit number {start.sequence} than was read, snapshot "
+                f"{start.snapshot}: {_RESTART_ADVICE}"
             )
-        if start.blocks is not None:
-            before = None if start.filling else self._commit(start.sequence - 1, start)
-            yield Step(before, here, start.blocks)
+        if start.blocks_read is not None:
+            before = None if start.is_backfill else self._commit(start.sequence - 1, start)
+            yield CommitStep(before, here, start.blocks_read)
         for sequence in range(start.sequence + 1, newest + 1):
             before, here = here, self._commit(sequence, start)
-            yield Step(before, here)
+            yield CommitStep(before, here)
 
-    def _commit(self, sequence: int, start: Position) -> storage.Table:
+    def _commit(self, sequence: int, start: StreamOffset) -> storage.StoredTable:
         try:
-            return self.shape.number(sequence)
+            return self.schema_table.at_sequence(sequence)
         except storage.NotFound as gone:
             raise StreamError(
                 f"rows were read up to commit number {start.sequence} (snapshot {start.snapshot}), and number "
                 f"{sequence} is gone: {gone}; "
-                f"{AGAIN}, and vacuum with a retention longer than a reader may stand still"
+                f"{_RESTART_ADVICE}, and vacuum with a retention longer than a reader may stand still"
             ) from gone
 
-    def _problem(self, step: Step) -> str | None:
+    def _problem(self, step: CommitStep) -> str | None:
         """Why a reader cannot go past a commit."""
         then, entry = step.after.snapshot, step.after.entry
-        if then.sequence > self.shape.snapshot.sequence and then.schema != self.shape.snapshot.schema:
+        if then.sequence > self.schema_table.snapshot.sequence and then.schema != self.schema_table.snapshot.schema:
             return (
                 f"columns were changed by {entry} since this reader began: restart it, and it "
                 f"goes on with the new columns"
             )
-        if step.changed and self.on_change is OnChange.REFUSE:
+        if step.may_remove_rows and self.on_change is OnChange.REFUSE:
             return (
                 f"rows were deleted or changed by {entry}, and only added rows are read here: set read_changes "
                 f"to be told what changed, "
-                f"skip_changes to pass over such commits, or {AGAIN}"
+                f"skip_changes to pass over such commits, or {_RESTART_ADVICE}"
             )
         return None

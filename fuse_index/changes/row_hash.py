@@ -16,69 +16,73 @@ import pyarrow as pa
 import pyarrow.types as is_
 from xxhash import xxh3_128_digest
 
-Cells = npt.NDArray[np.uint8]
+_ByteRows = npt.NDArray[np.uint8]
 """One row of bytes for each value."""
 
-SIZE = 16
-KIND = pa.binary(SIZE)
+_HASH_BYTES = 16
+ROW_HASH_TYPE = pa.binary(_HASH_BYTES)
 
 
-def fingerprints(rows: pa.Table) -> pa.Array:
+def row_hashes(rows: pa.Table) -> pa.Array:
     """``binary(16)``, one for each row. Rows are comparable where their columns have the same types, in the same
     order.
     """
-    return _as_array(_digests(_joined([_cells(_whole(column)) for column in rows.columns], rows.num_rows)))
+    return _as_array(
+        _digests(_concat_columns([_value_bytes(_combined_chunks(column)) for column in rows.columns], rows.num_rows))
+    )
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
+def _combined_chunks(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
-def _as_array(digests: Cells) -> pa.Array:
-    return pa.Array.from_buffers(KIND, len(digests), [None, pa.py_buffer(np.ascontiguousarray(digests))])
+def _as_array(digests: _ByteRows) -> pa.Array:
+    return pa.Array.from_buffers(ROW_HASH_TYPE, len(digests), [None, pa.py_buffer(np.ascontiguousarray(digests))])
 
 
-def _joined(parts: Sequence[Cells], count: int) -> Cells:
+def _concat_columns(parts: Sequence[_ByteRows], count: int) -> _ByteRows:
     return np.concatenate(parts, axis=1) if parts else np.zeros((count, 0), np.uint8)
 
 
-def _digests(cells: Cells) -> Cells:
+def _digests(cells: _ByteRows) -> _ByteRows:
     width, data = cells.shape[1], memoryview(cells.tobytes())
     if not width:
-        return np.zeros((len(cells), SIZE), np.uint8)
+        return np.zeros((len(cells), _HASH_BYTES), np.uint8)
     return _stacked([xxh3_128_digest(data[start : start + width]) for start in range(0, len(data), width)])
 
 
-def _stacked(digests: Sequence[bytes]) -> Cells:
-    return np.frombuffer(b"".join(digests), np.uint8).reshape(-1, SIZE)
+def _stacked(digests: Sequence[bytes]) -> _ByteRows:
+    return np.frombuffer(b"".join(digests), np.uint8).reshape(-1, _HASH_BYTES)
 
 
-def _cells(values: pa.Array) -> Cells:
+def _value_bytes(values: pa.Array) -> _ByteRows:
     """The bytes of each value, after one that says whether it is one; all zero for NULL."""
     valid = np.asarray(values.is_valid())
-    found = _bytes(values)
+    found = _non_null_bytes(values)
     found = np.where(valid[:, None], found, np.uint8(0)) if values.null_count else found
     return np.concatenate([valid.astype(np.uint8)[:, None], found], axis=1)
 
 
-def _bytes(values: pa.Array) -> Cells:
+def _non_null_bytes(values: pa.Array) -> _ByteRows:
     kind = values.type
     if is_.is_null(kind):
         return np.zeros((len(values), 0), np.uint8)
     if is_.is_struct(kind):
-        return _joined([_cells(part) for part in values.flatten()], len(values))
+        return _concat_columns([_value_bytes(part) for part in values.flatten()], len(values))
     if is_.is_map(kind):
-        return _spans(values, _joined([_cells(values.keys), _cells(values.items)], len(values.keys)))
+        return _list_digests(
+            values, _concat_columns([_value_bytes(values.keys), _value_bytes(values.items)], len(values.keys))
+        )
     if is_.is_nested(kind):
-        return _spans(values, _cells(values.values))
+        return _list_digests(values, _value_bytes(values.values))
     if is_.is_string(kind) or is_.is_binary(kind):
-        return _texts(values)
+        return _text_digests(values)
     if is_.is_boolean(kind):
         return np.asarray(values.cast(pa.uint8()).fill_null(0)).reshape(-1, 1)
-    return _plain(values, kind.bit_width // 8)
+    return _fixed_width_bytes(values, kind.bit_width // 8)
 
 
-def _plain(values: pa.Array, width: int) -> Cells:
+def _fixed_width_bytes(values: pa.Array, width: int) -> _ByteRows:
     """As they lie in memory; what lies where there is NULL means nothing."""
     start, buffer = values.offset * width, values.buffers()[1]
     if buffer is None:
@@ -86,15 +90,15 @@ def _plain(values: pa.Array, width: int) -> Cells:
     return np.frombuffer(buffer, np.uint8)[start : start + len(values) * width].reshape(-1, width)
 
 
-def _texts(values: pa.Array) -> Cells:
+def _text_digests(values: pa.Array) -> _ByteRows:
     """Each different text is digested once."""
     encoded = values.dictionary_encode()
     different = [xxh3_128_digest(text) for text in encoded.dictionary.cast(pa.binary()).to_pylist()]
-    found: Cells = _stacked([*different, bytes(SIZE)])[np.asarray(encoded.indices.fill_null(len(different)))]
+    found: _ByteRows = _stacked([*different, bytes(_HASH_BYTES)])[np.asarray(encoded.indices.fill_null(len(different)))]
     return found
 
 
-def _spans(values: pa.Array, elements: Cells) -> Cells:
+def _list_digests(values: pa.Array, elements: _ByteRows) -> _ByteRows:
     """Lists and maps: digests of their elements' bytes, one after the other."""
     width, data = elements.shape[1], memoryview(elements.tobytes())
     edges = (np.asarray(values.offsets, np.int64) * width).tolist()

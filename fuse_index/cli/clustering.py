@@ -9,40 +9,40 @@ import typer
 
 from fuse_index import open_table
 from fuse_index.cli import output
-from fuse_index.cli.options import At, Branch, Json, Spark, TableArgument, names
-from fuse_index.cli.spark_session import session
-from fuse_index.clustering.recluster import PASSES, STEP_BLOCKS, STEP_BYTES, Step
+from fuse_index.cli.options import AtOption, BranchOption, JsonOption, SparkOption, TableArgument, split_names
+from fuse_index.cli.spark_session import open_spark_session
+from fuse_index.clustering.recluster import DEFAULT_PASSES, DEFAULT_STEP_BLOCKS, DEFAULT_STEP_BYTES, ReclusterStep
 
-app = typer.Typer()
+clustering_app = typer.Typer()
 
 
-@app.command(name="cluster-by")
-def cluster_by(
+@clustering_app.command(name="cluster-by")
+def _cluster_by(
     table: TableArgument,
     columns: Annotated[
         str | None, typer.Argument(metavar="[COLUMNS]", help="Columns, the first deciding, separated by commas.")
     ] = None,
     method: Annotated[str, typer.Option("--method", help="linear, or along a curve: zorder, hilbert.")] = "linear",
     none: Annotated[bool, typer.Option("--none", help="Keep no order from now on.")] = False,
-    branch: Branch = "main",
-    as_json: Json = False,
+    branch: BranchOption = "main",
+    as_json: JsonOption = False,
 ) -> None:
     """Choose by which columns rows are kept together from now on."""
     if none != (columns is None):
         raise typer.BadParameter("give columns, or --none", param_hint="COLUMNS")
-    made = open_table(table, branch=branch).cluster_by(names(columns) or None, method)
+    made = open_table(table, branch=branch).cluster_by(split_names(columns) or None, method)
     told = (
         f"clustered by {', '.join(made.cluster_by)} ({made.cluster_method})"
         if made.cluster_by
         else "clustered by nothing"
     )
-    output.report(
+    output.print_result(
         {"snapshot": made.id, "cluster_by": list(made.cluster_by), "method": made.cluster_method}, told, as_json
     )
 
 
-@app.command()
-def clustering(
+@clustering_app.command("clustering")
+def _clustering(
     table: TableArgument,
     by: Annotated[
         str | None, typer.Option("--by", help="Columns to look at instead of the table's key, separated by commas.")
@@ -53,52 +53,52 @@ def clustering(
     picture: Annotated[
         Path | None, typer.Option("--picture", metavar="FILE", help="Draw it too, into this .svg file.")
     ] = None,
-    branch: Branch = "main",
-    at: At = None,
-    as_json: Json = False,
+    branch: BranchOption = "main",
+    at: AtOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Tell how well blocks are clustered: how many overlap, and how deep they lie."""
     if picture is not None and picture.suffix.lower() != ".svg":
         raise typer.BadParameter(f"{picture} is no .svg file, and that is what is drawn", param_hint="--picture")
-    found = open_table(table, branch=branch, at=at).clustering(names(by) or None, method)
+    found = open_table(table, branch=branch, at=at).clustering(split_names(by) or None, method)
     if picture is not None:
         picture.write_text(found.to_svg(), encoding="utf-8")
-        output.note(f"drawn into {picture}")
-    output.print_json(found.to_dict()) if as_json else output.console().print(found)
+        output.print_note(f"drawn into {picture}")
+    output.print_json(found.to_dict()) if as_json else output.stdout_console().print(found)
 
 
-@app.command()
-def recluster(
+@clustering_app.command("recluster")
+def _recluster(
     table: TableArgument,
     depth: Annotated[
         int, typer.Option("--depth", min=1, help="In how many blocks a value may be in the end (linear keys).")
     ] = 2,
     step_blocks: Annotated[
         int, typer.Option("--step-blocks", min=2, help="Blocks that a step reads at most.")
-    ] = STEP_BLOCKS,
+    ] = DEFAULT_STEP_BLOCKS,
     step_bytes: Annotated[
         int, typer.Option("--step-bytes", min=1, help="Bytes of rows that a step sorts at most.")
-    ] = STEP_BYTES,
-    passes: Annotated[int, typer.Option("--passes", min=1, help="How often a row is sorted at most.")] = PASSES,
-    spark: Spark = None,
-    branch: Branch = "main",
-    as_json: Json = False,
+    ] = DEFAULT_STEP_BYTES,
+    passes: Annotated[int, typer.Option("--passes", min=1, help="How often a row is sorted at most.")] = DEFAULT_PASSES,
+    spark: SparkOption = None,
+    branch: BranchOption = "main",
+    as_json: JsonOption = False,
 ) -> None:
     """Sort blocks that overlap by the clustering key; each step is a commit."""
     target = open_table(table, branch=branch)
     before = target.clustering()
-    steps: list[Step] = []
-    with output.progress() as bar:
+    steps: list[ReclusterStep] = []
+    with output.progress_bar() as bar:
         task = bar.add_task("recluster", total=None)
 
-        def told(step: Step) -> None:
+        def told(step: ReclusterStep) -> None:
             steps.append(step)
             bar.update(task, completed=sum(one.read for one in steps), description=f"recluster, step {step.number}")
 
         if spark is None:
             target.recluster(depth, step_blocks, step_bytes, passes, told)
         else:
-            with session(spark) as (jobs, running):
+            with open_spark_session(spark) as (jobs, running):
                 jobs.recluster(running, table, depth, step_blocks, step_bytes, passes, told, branch=branch)
     after = target.refresh().clustering()
     record = {
@@ -112,13 +112,15 @@ def recluster(
         "average_depth": after.average_depth,
     }
     depths = f"average depth {before.average_depth:.2f} is {after.average_depth:.2f} after {len(steps)} steps"
-    output.report(
+    output.print_result(
         record, f"{depths}, {before.blocks:,} blocks are {after.blocks:,}, snapshot {target.snapshot.id}", as_json
     )
 
 
-@app.command()
-def suggest(table: TableArgument, branch: Branch = "main", at: At = None, as_json: Json = False) -> None:
+@clustering_app.command("suggest")
+def _suggest(
+    table: TableArgument, branch: BranchOption = "main", at: AtOption = None, as_json: JsonOption = False
+) -> None:
     """Say, from statistics alone, which columns an index or clustering might help."""
     found = open_table(table, branch=branch, at=at).suggest()
     output.print_json(found.to_pylist()) if as_json else output.print_rows(found)

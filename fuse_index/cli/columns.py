@@ -9,127 +9,125 @@ import typer
 
 from fuse_index import open_table
 from fuse_index.cli import output
-from fuse_index.cli.options import Branch, Json, TableArgument, names
-from fuse_index.table.schema import value_of
+from fuse_index.cli.options import BranchOption, JsonOption, TableArgument, split_names
+from fuse_index.table.schema import parse_typed_value
 from fuse_storage import Snapshot
 
-app = typer.Typer()
+columns_app = typer.Typer()
 
-Path = Annotated[
+_ColumnArgument = Annotated[
     str,
     typer.Argument(
         metavar="COLUMN", help="A column, or with dots a field of a struct: place.lat, items.element.price."
     ),
 ]
-Type = Annotated[
+_TypeArgument = Annotated[
     str, typer.Argument(metavar="TYPE", help="Spark SQL's name of a type: bigint, decimal(12,2), struct<a: int>.")
 ]
-First = Annotated[bool, typer.Option("--first", help="Before all others.")]
-After = Annotated[str | None, typer.Option("--after", help="Right after this column.")]
+_FirstOption = Annotated[bool, typer.Option("--first", help="Before all others.")]
+_AfterOption = Annotated[str | None, typer.Option("--after", help="Right after this column.")]
 
 
-class Dropping(StrEnum):
+class _OnDrop(StrEnum):
     refuse = "refuse"
     drop = "drop"
 
 
-class Changing(StrEnum):
+class _OnTypeChange(StrEnum):
     refuse = "refuse"
     drop = "drop"
     rebuild = "rebuild"
 
 
-@app.command(name="add-column")
-def add_column(
+@columns_app.command(name="add-column")
+def _add_column(
     table: TableArgument,
-    path: Path,
-    type_: Type,
+    path: _ColumnArgument,
+    type_: _TypeArgument,
     default: Annotated[
         str | None, typer.Option("--default", help="What rows hold that are there already; default: NULL.")
     ] = None,
     not_null: Annotated[bool, typer.Option("--not-null", help="Refuse NULL in it; needs a default.")] = False,
-    first: First = False,
-    after: After = None,
-    branch: Branch = "main",
-    as_json: Json = False,
+    first: _FirstOption = False,
+    after: _AfterOption = None,
+    branch: BranchOption = "main",
+    as_json: JsonOption = False,
 ) -> None:
     """Add a column to a table."""
     target = open_table(table, branch=branch)
-    value = None if default is None else value_of(default, type_)
+    value = None if default is None else parse_typed_value(default, type_)
     _report(
         target.add_column(path, type_, value, not not_null, first=first, after=after), f"added {path} {type_}", as_json
     )
 
 
-@app.command(name="drop-column")
-def drop_column(
+@columns_app.command(name="drop-column")
+def _drop_column(
     table: TableArgument,
-    path: Path,
-    indexes: Annotated[
-        Dropping, typer.Option("--indexes", help="What to do where indexes are on it.")
-    ] = Dropping.refuse,
-    branch: Branch = "main",
-    as_json: Json = False,
+    path: _ColumnArgument,
+    indexes: Annotated[_OnDrop, typer.Option("--indexes", help="What to do where indexes are on it.")] = _OnDrop.refuse,
+    branch: BranchOption = "main",
+    as_json: JsonOption = False,
 ) -> None:
     """Drop a column; older snapshots keep it."""
     _report(open_table(table, branch=branch).drop_column(path, indexes.value), f"dropped {path}", as_json)
 
 
-@app.command(name="rename-column")
-def rename_column(
+@columns_app.command(name="rename-column")
+def _rename_column(
     table: TableArgument,
-    path: Path,
+    path: _ColumnArgument,
     to: Annotated[str, typer.Argument(metavar="NAME", help="The new name, without dots.")],
-    branch: Branch = "main",
-    as_json: Json = False,
+    branch: BranchOption = "main",
+    as_json: JsonOption = False,
 ) -> None:
     """Rename a column; indexes on it stay."""
     _report(open_table(table, branch=branch).rename_column(path, to), f"{path} is now {to}", as_json)
 
 
-@app.command(name="move-column")
-def move_column(
+@columns_app.command(name="move-column")
+def _move_column(
     table: TableArgument,
-    path: Path,
-    first: First = False,
-    after: After = None,
-    branch: Branch = "main",
-    as_json: Json = False,
+    path: _ColumnArgument,
+    first: _FirstOption = False,
+    after: _AfterOption = None,
+    branch: BranchOption = "main",
+    as_json: JsonOption = False,
 ) -> None:
     """Put a column elsewhere in the order."""
     _report(open_table(table, branch=branch).move_column(path, first=first, after=after), f"moved {path}", as_json)
 
 
-@app.command(name="change-type")
-def change_type(
+@columns_app.command(name="change-type")
+def _change_type(
     table: TableArgument,
-    path: Path,
-    type_: Type,
+    path: _ColumnArgument,
+    type_: _TypeArgument,
     indexes: Annotated[
-        Changing, typer.Option("--indexes", help="What to do where indexes are on it.")
-    ] = Changing.refuse,
-    branch: Branch = "main",
-    as_json: Json = False,
+        _OnTypeChange, typer.Option("--indexes", help="What to do where indexes are on it.")
+    ] = _OnTypeChange.refuse,
+    branch: BranchOption = "main",
+    as_json: JsonOption = False,
 ) -> None:
     """Widen the type of a column."""
     _report(open_table(table, branch=branch).change_type(path, type_, indexes.value), f"{path} is now {type_}", as_json)
 
 
-@app.command(name="key-by")
-def key_by(
+@columns_app.command(name="key-by")
+def _key_by(
     table: TableArgument,
     columns: Annotated[str | None, typer.Argument(metavar="[COLUMNS]", help="Columns, separated by commas.")] = None,
     none: Annotated[bool, typer.Option("--none", help="No columns from now on.")] = False,
-    branch: Branch = "main",
-    as_json: Json = False,
+    branch: BranchOption = "main",
+    as_json: JsonOption = False,
 ) -> None:
     """Say which columns identify a row: changes are told, and rows merged, by them."""
     if none != (columns is None):
         raise typer.BadParameter("give columns, or --none", param_hint="COLUMNS")
-    made = open_table(table, branch=branch).key_by(names(columns) or None)
+    made = open_table(table, branch=branch).key_by(split_names(columns) or None)
     told = f"the key is {', '.join(made.key)}" if made.key else "there is no key"
-    output.report({"snapshot": made.id, "key": list(made.key)}, told, as_json)
+    output.print_result({"snapshot": made.id, "key": list(made.key)}, told, as_json)
 
 
 def _report(snapshot: Snapshot, sentence: str, as_json: bool) -> None:
-    output.report({"snapshot": snapshot.id, "columns": snapshot.schema.to_json()["fields"]}, sentence, as_json)
+    output.print_result({"snapshot": snapshot.id, "columns": snapshot.schema.to_json()["fields"]}, sentence, as_json)

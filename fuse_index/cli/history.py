@@ -11,101 +11,111 @@ from rich.text import Text
 
 from fuse_index import open_table, recover_table
 from fuse_index.cli import output
-from fuse_index.cli.options import At, Branch, Json, TableArgument, Where, names, pairs
+from fuse_index.cli.options import (
+    AtOption,
+    BranchOption,
+    JsonOption,
+    TableArgument,
+    WhereOption,
+    parse_pairs,
+    split_names,
+)
 from fuse_index.errors import InputError
-from fuse_index.table.arguments import duration, moment
+from fuse_index.table.arguments import parse_duration, parse_time_or_duration
 
-app = typer.Typer()
-Read = TypeVar("Read")
+history_app = typer.Typer()
+_Parsed = TypeVar("_Parsed")
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The name to give.")]
-Since = Annotated[str, typer.Argument(metavar="SINCE", help="Snapshot id, tag, or time.")]
-Until = Annotated[str | None, typer.Argument(metavar="[UNTIL]", help="The same; by default the newest snapshot.")]
+_NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name to give.")]
+_SinceArgument = Annotated[str, typer.Argument(metavar="SINCE", help="Snapshot id, tag, or time.")]
+_UntilArgument = Annotated[
+    str | None, typer.Argument(metavar="[UNTIL]", help="The same; by default the newest snapshot.")
+]
 
 
-@app.command()
-def tag(
+@history_app.command("tag")
+def _tag(
     table: TableArgument,
-    name: Name,
+    name: _NameArgument,
     expires: Annotated[
         str | None, typer.Option("--expires", help="After how long (30d, 12h), or when (2026-01-31T12:00:00Z).")
     ] = None,
-    branch: Branch = "main",
-    at: At = None,
-    as_json: Json = False,
+    branch: BranchOption = "main",
+    at: AtOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Name a snapshot, by default the newest; readers take the name as --at."""
     made = open_table(table, branch=branch, at=at).tag(
-        name, None if expires is None else _read(expires, "expires", moment)
+        name, None if expires is None else _parse_option(expires, "expires", parse_time_or_duration)
     )
     until = "" if made.expires is None else f" until {made.expires.isoformat()}"
     record = {"tag": name, "snapshot": made.snapshot_id, "expires": made.expires}
-    output.report(record, f"tag {name} is snapshot {made.snapshot_id}{until}", as_json)
+    output.print_result(record, f"tag {name} is snapshot {made.snapshot_id}{until}", as_json)
 
 
-@app.command()
-def untag(table: TableArgument, name: Name, as_json: Json = False) -> None:
+@history_app.command("untag")
+def _untag(table: TableArgument, name: _NameArgument, as_json: JsonOption = False) -> None:
     """Forget a tag."""
     open_table(table).untag(name)
-    output.report({"tag": name, "dropped": True}, f"dropped tag {name}", as_json)
+    output.print_result({"tag": name, "dropped": True}, f"dropped tag {name}", as_json)
 
 
-@app.command()
-def branch(
+@history_app.command("branch")
+def _branch(
     table: TableArgument,
-    name: Name,
+    name: _NameArgument,
     source: Annotated[str, typer.Option("--from", help="The branch to begin from.")] = "main",
-    at: At = None,
+    at: AtOption = None,
     drop: Annotated[bool, typer.Option("--drop", help="End the branch instead.")] = False,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Begin a branch at a snapshot, by default the newest; work on it with --branch."""
     if drop:
         open_table(table).drop_branch(name)
-        output.report({"branch": name, "dropped": True}, f"dropped branch {name}", as_json)
+        output.print_result({"branch": name, "dropped": True}, f"dropped branch {name}", as_json)
         return
     made = open_table(table, branch=source, at=at).branch(name)
     record = {"branch": name, "snapshot": made.snapshot.id, "from": made.snapshot.parent}
-    output.report(record, f"branch {name} begins at snapshot {made.snapshot.parent}", as_json)
+    output.print_result(record, f"branch {name} begins at snapshot {made.snapshot.parent}", as_json)
 
 
-@app.command(name="fast-forward")
-def fast_forward(
+@history_app.command(name="fast-forward")
+def _fast_forward(
     table: TableArgument,
     source: Annotated[
         str, typer.Argument(metavar="SOURCE", help="The branch that holds all of this one's history, and more.")
     ],
-    branch: Branch = "main",
-    as_json: Json = False,
+    branch: BranchOption = "main",
+    as_json: JsonOption = False,
 ) -> None:
     """Bring a branch to where another is."""
     snapshot = open_table(table, branch=branch).fast_forward(source)
-    output.report(
+    output.print_result(
         {"branch": branch, "snapshot": snapshot.id}, f"{branch} is where {source} is, snapshot {snapshot.id}", as_json
     )
 
 
-@app.command()
-def restore(
+@history_app.command("restore")
+def _restore(
     table: TableArgument,
     at: Annotated[str, typer.Argument(metavar="AT", help="Snapshot id, tag, or time (2026-01-31T12:00:00Z).")],
-    branch: Branch = "main",
-    as_json: Json = False,
+    branch: BranchOption = "main",
+    as_json: JsonOption = False,
 ) -> None:
     """Make a table what it was; what happened since stays in its log."""
     snapshot = open_table(table, branch=branch).restore(at)
-    output.report(
+    output.print_result(
         {"branch": branch, "snapshot": snapshot.id}, f"{branch} is as it was at {at}, snapshot {snapshot.id}", as_json
     )
 
 
-@app.command()
-def diff(
+@history_app.command("diff")
+def _diff(
     table: TableArgument,
-    since: Since,
-    until: Until = None,
-    branch: Branch = "main",
-    as_json: Json = False,
+    since: _SinceArgument,
+    until: _UntilArgument = None,
+    branch: BranchOption = "main",
+    as_json: JsonOption = False,
 ) -> None:
     """Say what changed between two snapshots: blocks, rows and bytes, columns and indexes."""
     found = open_table(table, branch=branch).diff(since, until)
@@ -113,21 +123,21 @@ def diff(
         output.print_json(found.to_dict())
         return
     rows = [{"": name} | found.to_dict()[name] for name in ("added", "removed", "kept")]
-    output.print_rows(output.table_of(rows, ("", "blocks", "rows", "bytes")))
+    output.print_rows(output.records_to_table(rows, ("", "blocks", "rows", "bytes")))
     for what, sentences in (("column", found.columns), ("index", found.definitions)):
         for sentence in sentences:
-            output.console().print(Text(f"{what}: {sentence}"))
+            output.stdout_console().print(Text(f"{what}: {sentence}"))
 
 
-@app.command()
-def changes(
+@history_app.command("changes")
+def _changes(
     table: TableArgument,
-    since: Since,
-    until: Until = None,
+    since: _SinceArgument,
+    until: _UntilArgument = None,
     columns: Annotated[
         str | None, typer.Option("--columns", "-c", help="Columns to print, separated by commas.")
     ] = None,
-    where: Where = None,
+    where: WhereOption = None,
     key: Annotated[
         str | None,
         typer.Option(
@@ -135,15 +145,15 @@ def changes(
         ),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="Rows at most; 0 for all.")] = 20,
-    branch: Branch = "main",
-    as_json: Json = False,
+    branch: BranchOption = "main",
+    as_json: JsonOption = False,
 ) -> None:
     """Print the rows that were inserted, deleted and updated between two snapshots; with --json one JSON object a
     line.
     """
     target = open_table(table, branch=branch)
-    found = target.changes(since, until, names(columns) or None, where, None if key is None else names(key))
-    shown = _limited(found.to_batches(), limit)
+    found = target.changes(since, until, split_names(columns) or None, where, None if key is None else split_names(key))
+    shown = _first_rows(found.to_batches(), limit)
     if as_json:
         for batch in shown:
             output.print_json_lines(batch)
@@ -151,10 +161,10 @@ def changes(
     rows = pa.Table.from_batches(shown, found.schema)
     output.print_rows(rows)
     if limit and rows.num_rows == limit:
-        output.note(f"the first {limit:,} rows; --limit 0 prints all")
+        output.print_note(f"the first {limit:,} rows; --limit 0 prints all")
 
 
-def _limited(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
+def _first_rows(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
     """The first so many rows, all if 0."""
     left = limit
     for batch in batches:
@@ -164,63 +174,65 @@ def _limited(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.Recor
             return
 
 
-@app.command()
-def refs(table: TableArgument, as_json: Json = False) -> None:
+@history_app.command("refs")
+def _refs(table: TableArgument, as_json: JsonOption = False) -> None:
     """List the branches and tags of a table."""
     found = open_table(table).refs()
     output.print_json(found.to_pylist()) if as_json else output.print_rows(found)
 
 
-@app.command()
-def clone(
+@history_app.command("clone")
+def _clone(
     table: TableArgument,
     target: Annotated[
         str, typer.Argument(metavar="TARGET", help="Where the new table is to be: an empty path or URL.")
     ],
-    branch: Branch = "main",
-    at: At = None,
-    as_json: Json = False,
+    branch: BranchOption = "main",
+    at: AtOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Make a new table that begins as this one, sharing its files; each has its own history from then on."""
     made = open_table(table, branch=branch, at=at).clone(target).snapshot
     held = made.summary["cloned_from"]["tag"]
     record = {"table": table, "target": target, "snapshot": made.id, "rows": made.row_count, "tag": held}
-    output.report(
+    output.print_result(
         record, f"{target} has the {made.row_count:,} rows of {table}, whose tag {held} keeps what they share", as_json
     )
 
 
-@app.command()
-def recover(
+@history_app.command("recover")
+def _recover(
     table: TableArgument,
     heads: Annotated[
         list[str] | None,
         typer.Option("--head", help="The newest snapshot of a branch, where it is in doubt: main=<id>; repeatable."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")] = False,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Make the lost refs of a table anew, from its snapshots."""
-    chosen = {name: str(id) for name, id in pairs(heads or [], "--head").items()}
+    chosen = {name: str(id) for name, id in parse_pairs(heads or [], "--head").items()}
     found = recover_table(table, chosen, dry_run=dry_run).to_dict()
     if as_json:
         output.print_json(found)
         return
     for key, why in found["unreadable"].items():
-        output.note(f"{key} cannot be read: {why}")
+        output.print_note(f"{key} cannot be read: {why}")
     for name, ids in found["later"].items():
-        output.note(f"{name} ends before snapshot {', '.join(ids)}: if that was committed, say --head {name}={ids[-1]}")
+        output.print_note(
+            f"{name} ends before snapshot {', '.join(ids)}: if that was committed, say --head {name}={ids[-1]}"
+        )
     if not found["branches"]:
-        output.note("nothing was written" if found["later"] else "nothing is missing")
+        output.print_note("nothing was written" if found["later"] else "nothing is missing")
         return
     columns = ("branch", "entries", "lost", "newest", "timestamp", "operation")
     output.print_rows(
-        output.table_of(found["branches"], columns), title="written" if found["done"] else "would be written"
+        output.records_to_table(found["branches"], columns), title="written" if found["done"] else "would be written"
     )
 
 
-@app.command()
-def vacuum(
+@history_app.command("vacuum")
+def _vacuum(
     table: TableArgument,
     retention: Annotated[
         str, typer.Option("--retention", help="What was the newest snapshot within it stays: 12h, 7d.")
@@ -230,20 +242,23 @@ def vacuum(
     force: Annotated[
         bool, typer.Option("--force", help="Take a retention below an hour; readers may lose their files.")
     ] = False,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Delete files that no snapshot leads to any more; tags and branches keep theirs."""
-    found = open_table(table).vacuum(_read(retention, "retention", duration), keep, dry_run=dry_run, force=force)
+    found = open_table(table).vacuum(
+        _parse_option(retention, "retention", parse_duration), keep, dry_run=dry_run, force=force
+    )
     if as_json:
         output.print_json(found.to_dict())
         return
     rows = [{"kind": kind, "files": count, "bytes": found.bytes[kind]} for kind, count in found.files.items()]
     output.print_rows(
-        output.table_of(rows, ("kind", "files", "bytes")), title="deleted" if found.deleted else "would be deleted"
+        output.records_to_table(rows, ("kind", "files", "bytes")),
+        title="deleted" if found.deleted else "would be deleted",
     )
 
 
-def _read(text: str, option: str, reader: Callable[[str, str], Read]) -> Read:
+def _parse_option(text: str, option: str, reader: Callable[[str, str], _Parsed]) -> _Parsed:
     """What is written there. Raises typer.BadParameter."""
     try:
         return reader(text, option)

@@ -11,12 +11,22 @@ import typer
 
 from fuse_index import open_table
 from fuse_index.cli import output
-from fuse_index.cli.options import At, Branch, IndexArgument, Json, Processes, Spark, TableArgument, pairs, terms
-from fuse_index.cli.spark_session import session
+from fuse_index.cli.options import (
+    AtOption,
+    BranchOption,
+    IndexArgument,
+    JsonOption,
+    ProcessesOption,
+    SparkOption,
+    TableArgument,
+    parse_pairs,
+    split_terms,
+)
+from fuse_index.cli.spark_session import open_spark_session
 
-app = typer.Typer(no_args_is_help=True)
+index_app = typer.Typer(no_args_is_help=True)
 
-COLUMNS = [
+INDEX_LIST_COLUMNS = [
     "name",
     "kind",
     "columns",
@@ -30,8 +40,8 @@ COLUMNS = [
 """What people see of an index in a list; JSON has all."""
 
 
-@app.command()
-def create(
+@index_app.command("create")
+def _create(
     table: TableArgument,
     name: IndexArgument,
     kind: Annotated[str, typer.Option("--kind", "-k", help="One of `fuse-index plugins`, such as bloom.")],
@@ -42,49 +52,55 @@ def create(
         list[str] | None, typer.Option("--option", "-o", help="The kind's own, key=value; repeatable.")
     ] = None,
     build: Annotated[bool, typer.Option("--build/--no-build", help="Index the blocks that are there already.")] = True,
-    processes: Processes = 1,
-    spark: Spark = None,
-    branch: Branch = "main",
-    as_json: Json = False,
+    processes: ProcessesOption = 1,
+    spark: SparkOption = None,
+    branch: BranchOption = "main",
+    as_json: JsonOption = False,
 ) -> None:
     """Define an index; new blocks are indexed as they are written."""
     started = time.perf_counter()
     open_table(table, branch=branch).create_index(
-        name, kind, terms(columns), build=False, **pairs(options or [], "--option")
+        name, kind, split_terms(columns), build=False, **parse_pairs(options or [], "--option")
     )
     if build:
         _build(table, branch, name, False, processes, spark)
     _report(table, branch, name, "created" if build else "defined", started, as_json)
 
 
-@app.command(name="list")
-def list_(table: TableArgument, branch: Branch = "main", at: At = None, as_json: Json = False) -> None:
+@index_app.command(name="list")
+def _list(
+    table: TableArgument, branch: BranchOption = "main", at: AtOption = None, as_json: JsonOption = False
+) -> None:
     """List the indexes of a table, and how many blocks each covers."""
     indexes = open_table(table, branch=branch, at=at).indexes()
-    output.print_json([opened(row) for row in indexes.to_pylist()]) if as_json else output.print_rows(
-        indexes.select(COLUMNS)
+    output.print_json([parse_json_fields(row) for row in indexes.to_pylist()]) if as_json else output.print_rows(
+        indexes.select(INDEX_LIST_COLUMNS)
     )
 
 
-@app.command()
-def show(
-    table: TableArgument, name: IndexArgument, branch: Branch = "main", at: At = None, as_json: Json = False
+@index_app.command("show")
+def _show(
+    table: TableArgument,
+    name: IndexArgument,
+    branch: BranchOption = "main",
+    at: AtOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Show one index: what it is on, its options, coverage and size, and what its kind says of itself."""
     shown = open_table(table, branch=branch, at=at).inspect_index(name)
-    output.print_json(opened(shown)) if as_json else output.print_record(shown)
+    output.print_json(parse_json_fields(shown)) if as_json else output.print_record(shown)
 
 
-@app.command()
-def refresh(
+@index_app.command("refresh")
+def _refresh(
     table: TableArgument,
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="Name of the index; without, all of them.")
     ] = None,
-    processes: Processes = 1,
-    spark: Spark = None,
-    branch: Branch = "main",
-    as_json: Json = False,
+    processes: ProcessesOption = 1,
+    spark: SparkOption = None,
+    branch: BranchOption = "main",
+    as_json: JsonOption = False,
 ) -> None:
     """Index the blocks that an index lacks, and only those."""
     started = time.perf_counter()
@@ -96,17 +112,17 @@ def refresh(
         output.print_json(records if name is None else records[0])
     else:
         for record in records:
-            output.say(_sentence(record, "refreshed"))
+            output.print_text(_sentence(record, "refreshed"))
 
 
-@app.command()
-def rebuild(
+@index_app.command("rebuild")
+def _rebuild(
     table: TableArgument,
     name: IndexArgument,
-    processes: Processes = 1,
-    spark: Spark = None,
-    branch: Branch = "main",
-    as_json: Json = False,
+    processes: ProcessesOption = 1,
+    spark: SparkOption = None,
+    branch: BranchOption = "main",
+    as_json: JsonOption = False,
 ) -> None:
     """Index every block anew, whatever was there; rows are not rewritten."""
     started = time.perf_counter()
@@ -114,29 +130,33 @@ def rebuild(
     _report(table, branch, name, "rebuilt", started, as_json)
 
 
-@app.command()
-def drop(table: TableArgument, name: IndexArgument, branch: Branch = "main", as_json: Json = False) -> None:
+@index_app.command("drop")
+def _drop(
+    table: TableArgument, name: IndexArgument, branch: BranchOption = "main", as_json: JsonOption = False
+) -> None:
     """Forget an index; queries read more, and answer the same."""
     open_table(table, branch=branch).drop_index(name)
-    output.print_json({"index": name, "dropped": True}) if as_json else output.say(f"dropped {name}")
+    output.print_json({"index": name, "dropped": True}) if as_json else output.print_text(f"dropped {name}")
 
 
-@app.command()
-def verify(table: TableArgument, name: IndexArgument, branch: Branch = "main", as_json: Json = False) -> None:
+@index_app.command("verify")
+def _verify(
+    table: TableArgument, name: IndexArgument, branch: BranchOption = "main", as_json: JsonOption = False
+) -> None:
     """Judge an index anew against the rows it is on; exit code 1 if it would have lost any."""
     result = open_table(table, branch=branch).verify_index(name)
-    output.print_json(result.to_dict()) if as_json else output.say(str(result))
+    output.print_json(result.to_dict()) if as_json else output.print_text(str(result))
     if not result.sound:
         raise typer.Exit(1)
 
 
 def _build(url: str, branch: str, name: str, rebuild: bool, processes: int, spark: str | None) -> None:
     if spark is not None:
-        with session(spark) as (jobs, running):
+        with open_spark_session(spark) as (jobs, running):
             jobs.build_index(running, url, name, rebuild=rebuild, branch=branch)
         return
     table = open_table(url, branch=branch)
-    with output.progress() as bar:
+    with output.progress_bar() as bar:
         task = bar.add_task(f"index {name}", total=None)
 
         def blocks(done: int, total: int) -> None:
@@ -146,7 +166,7 @@ def _build(url: str, branch: str, name: str, rebuild: bool, processes: int, spar
         build(name, processes=processes, progress=blocks)
 
 
-def opened(record: Mapping[str, Any]) -> dict[str, Any]:
+def parse_json_fields(record: Mapping[str, Any]) -> dict[str, Any]:
     """A row of what there is to see, with JSON objects instead of their text: options of indexes, summaries of
     snapshots.
     """
@@ -156,12 +176,12 @@ def opened(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def _report(url: str, branch: str, name: str, done: str, started: float, as_json: bool) -> None:
     record = _record(url, branch, name, started)
-    output.report(record, _sentence(record, done), as_json)
+    output.print_result(record, _sentence(record, done), as_json)
 
 
 def _record(url: str, branch: str, name: str, started: float) -> dict[str, Any]:
     table = open_table(url, branch=branch)
-    record = next(opened(row) for row in table.indexes().to_pylist() if row["name"] == name)
+    record = next(parse_json_fields(row) for row in table.indexes().to_pylist() if row["name"] == name)
     return record | {"seconds": round(time.perf_counter() - started, 3), "snapshot": table.snapshot.id}
 
 

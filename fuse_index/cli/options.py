@@ -9,32 +9,34 @@ from typing import Annotated, Any
 
 import typer
 
-PART = re.compile(r"`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^`'\"(),]+|.", re.DOTALL)
-QUOTED = re.compile(r"\A`((?:[^`]|``)*)`\Z")
+_TERM_TOKEN = re.compile(r"`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^`'\"(),]+|.", re.DOTALL)
+_QUOTED_NAME = re.compile(r"\A`((?:[^`]|``)*)`\Z")
 
 TableArgument = Annotated[
     str, typer.Argument(metavar="TABLE", help="Path or URL of the table (/data/t, s3://bucket/t).")
 ]
 IndexArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the index.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
-Branch = Annotated[str, typer.Option("--branch", help="The branch to work on.")]
-At = Annotated[
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+BranchOption = Annotated[str, typer.Option("--branch", help="The branch to work on.")]
+AtOption = Annotated[
     str | None, typer.Option("--at", help="An older state: snapshot id, tag, or time (2026-01-31T12:00:00Z).")
 ]
-Where = Annotated[
+WhereOption = Annotated[
     str | None, typer.Option("--where", "-w", help="Spark SQL condition, such as \"price < 10 AND city = 'Bonn'\".")
 ]
-Processes = Annotated[int, typer.Option("--processes", "-p", min=1, help="Processes that build at the same time.")]
-Spark = Annotated[
+ProcessesOption = Annotated[
+    int, typer.Option("--processes", "-p", min=1, help="Processes that build at the same time.")
+]
+SparkOption = Annotated[
     str | None,
     typer.Option("--spark", metavar="MASTER", help="Run as a Spark job there (local[4], spark://host:7077)."),
 ]
 
 
-def terms(text: str) -> list[str]:
+def split_terms(text: str) -> list[str]:
     """``a, date_trunc('day', b)`` as a list; commas separate, but not within quotes, back-quotes and parentheses."""
     found, depth = [""], 0
-    for part in PART.findall(text):
+    for part in _TERM_TOKEN.findall(text):
         depth += (part == "(") - (part == ")")
         if part == "," and depth <= 0:
             found.append("")
@@ -43,12 +45,12 @@ def terms(text: str) -> list[str]:
     return [term.strip() for term in found if term.strip()]
 
 
-def names(text: str | None) -> list[str]:
+def split_names(text: str | None) -> list[str]:
     """``a, `b, c``` as a list of column names, without their back-quotes."""
-    return [QUOTED.sub(lambda name: name[1].replace("``", "`"), term) for term in terms(text or "")]
+    return [_QUOTED_NAME.sub(lambda name: name[1].replace("``", "`"), term) for term in split_terms(text or "")]
 
 
-def pairs(texts: Sequence[str], option: str) -> dict[str, Any]:
+def parse_pairs(texts: Sequence[str], option: str) -> dict[str, Any]:
     """``key=value`` texts as a dict, values read as JSON where they are JSON. Raises typer.BadParameter."""
     found: dict[str, Any] = {}
     for text in texts:

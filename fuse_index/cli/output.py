@@ -23,36 +23,36 @@ PIPE_WIDTH = 200
 """Columns where the output is no terminal: rich would cut everything at 80."""
 
 
-def console() -> Console:
+def stdout_console() -> Console:
     """Made anew each time, because tests and pipes replace ``sys.stdout``."""
     return Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, highlight=False)
 
 
-def notes() -> Console:
+def stderr_console() -> Console:
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
-def note(text: str) -> None:
-    notes().print(Text(text, style="dim"))
+def print_note(text: str) -> None:
+    stderr_console().print(Text(text, style="dim"))
 
 
-def say(text: str) -> None:
-    console().print(Text(text))
+def print_text(text: str) -> None:
+    stdout_console().print(Text(text))
 
 
-def report(record: Mapping[str, Any], sentence: str, as_json: bool) -> None:
+def print_result(record: Mapping[str, Any], sentence: str, as_json: bool) -> None:
     """What a command did, as JSON or as a sentence."""
-    print_json(record) if as_json else say(sentence)
+    print_json(record) if as_json else print_text(sentence)
 
 
 def print_json(value: Any) -> None:
     """One JSON document, readable by a person too."""
-    print(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+    print(json.dumps(to_json_value(value), indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def print_json_lines(rows: pa.Table | pa.RecordBatch) -> None:
     for row in rows.to_pylist():
-        print(json.dumps(plain(row), ensure_ascii=False, allow_nan=False))
+        print(json.dumps(to_json_value(row), ensure_ascii=False, allow_nan=False))
 
 
 def print_rows(rows: pa.Table, title: str | None = None) -> None:
@@ -62,7 +62,7 @@ def print_rows(rows: pa.Table, title: str | None = None) -> None:
         grid.add_column(Text(field.name), justify="right" if _is_number(field.type) else "left", overflow="fold")
     for row in zip(*(column.to_pylist() for column in rows.columns), strict=True):
         grid.add_row(*(_cell(value) for value in row))
-    console().print(grid)
+    stdout_console().print(grid)
 
 
 def print_record(record: Mapping[str, Any], title: str | None = None) -> None:
@@ -72,15 +72,15 @@ def print_record(record: Mapping[str, Any], title: str | None = None) -> None:
     grid.add_column(overflow="fold")
     for name, value in record.items():
         grid.add_row(Text(name), _cell(value))
-    console().print(grid)
+    stdout_console().print(grid)
 
 
-def table_of(records: Sequence[Mapping[str, Any]], columns: Iterable[str]) -> pa.Table:
+def records_to_table(records: Sequence[Mapping[str, Any]], columns: Iterable[str]) -> pa.Table:
     """Records of plain values as an Arrow table, text where types differ."""
-    return pa.table({name: pa.array([_simple(record.get(name)) for record in records]) for name in columns})
+    return pa.table({name: pa.array([_flat_value(record.get(name)) for record in records]) for name in columns})
 
 
-def progress() -> Progress:
+def progress_bar() -> Progress:
     """A bar with its count on standard error; silent where that is no terminal."""
     return Progress(
         TextColumn("{task.description}"),
@@ -88,13 +88,13 @@ def progress() -> Progress:
         TaskProgressColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        console=notes(),
+        console=stderr_console(),
         transient=True,
         disable=not sys.stderr.isatty(),
     )
 
 
-def size(count: int) -> str:
+def format_bytes(count: int) -> str:
     """Bytes for people: ``12 B``, ``3.4 kB``, ``1.2 GB``."""
     value = float(count)
     for unit in ("B", "kB", "MB", "GB"):
@@ -104,7 +104,7 @@ def size(count: int) -> str:
     return f"{value:.1f} TB"
 
 
-def plain(value: Any) -> Any:
+def to_json_value(value: Any) -> Any:
     """The same value in JSON's own types: times as ISO text, decimals as text, binary as hex, NaN and infinities as
     text.
     """
@@ -114,7 +114,7 @@ def plain(value: Any) -> Any:
         case float():
             return value if math.isfinite(value) else str(value)
         case Mapping():
-            return {str(name): plain(item) for name, item in value.items()}
+            return {str(name): to_json_value(item) for name, item in value.items()}
         case datetime() | date() | time():
             return value.isoformat()
         case timedelta() | Decimal():
@@ -124,17 +124,17 @@ def plain(value: Any) -> Any:
         case pa.Schema():
             return {field.name: str(field.type) for field in value}
         case list() | tuple() | set() | frozenset():
-            return [plain(item) for item in value]
+            return [to_json_value(item) for item in value]
         case _:
-            return plain(value.item()) if hasattr(value, "item") else str(value)
+            return to_json_value(value.item()) if hasattr(value, "item") else str(value)
 
 
 def _is_number(type_: pa.DataType) -> bool:
     return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_))
 
 
-def _simple(value: Any) -> Any:
-    value = plain(value)
+def _flat_value(value: Any) -> Any:
+    value = to_json_value(value)
     return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else value
 
 
@@ -145,15 +145,15 @@ def _lines(record: Mapping[str, Any]) -> Iterator[str]:
             yield name
             yield from (f"  {line}" for line in _lines(value))
         elif isinstance(value, Mapping):
-            yield f"{name}: " + "; ".join(f"{inner} {_plainly(item)}" for inner, item in value.items())
+            yield f"{name}: " + "; ".join(f"{inner} {_value_text(item)}" for inner, item in value.items())
         else:
-            yield f"{name}: {_plainly(value)}"
+            yield f"{name}: {_value_text(value)}"
 
 
-def _plainly(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if isinstance(value, list | tuple):
-        return ", ".join(map(_plainly, value))
-    simple = _simple(value)
+        return ", ".join(map(_value_text, value))
+    simple = _flat_value(value)
     return simple if isinstance(simple, str) else json.dumps(simple)
 
 
@@ -162,5 +162,5 @@ def _cell(value: Any) -> Text:
         return Text("NULL", style="dim")
     if isinstance(value, Mapping) and any(isinstance(item, Mapping) for item in value.values()):
         return Text("\n".join(_lines(value)))
-    simple = _simple(value)
+    simple = _flat_value(value)
     return Text(simple if isinstance(simple, str) else json.dumps(simple))

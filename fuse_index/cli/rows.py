@@ -10,29 +10,35 @@ import typer
 
 from fuse_index import open_table
 from fuse_index.cli import input_files, output
-from fuse_index.cli.options import Branch, Json, Spark, TableArgument, names
-from fuse_index.cli.spark_session import session
+from fuse_index.cli.options import BranchOption, JsonOption, SparkOption, TableArgument, split_names
+from fuse_index.cli.spark_session import open_spark_session
 from fuse_index.table.table import Table
 from fuse_storage import Snapshot
 
-app = typer.Typer()
+rows_app = typer.Typer()
 
-Condition = Annotated[str, typer.Option("--where", "-w", help="Spark SQL condition: the rows on which it is true.")]
-Files = Annotated[
+_ConditionOption = Annotated[
+    str, typer.Option("--where", "-w", help="Spark SQL condition: the rows on which it is true.")
+]
+_FilesArgument = Annotated[
     list[Path], typer.Argument(metavar="FILE...", help="Parquet, CSV or JSON lines files, or folders of them.")
 ]
 
 
-ACTIONS = ("update", "delete", "keep")
-MATCHED = (
+_MATCHED_ACTIONS = ("update", "delete", "keep")
+_MATCHED_HELP = (
     "What happens to rows whose key the files have: update, delete, keep, update=source.n > target.n; "
     "repeatable, the first counts."
 )
 
 
-@app.command()
-def delete(
-    table: TableArgument, where: Condition, spark: Spark = None, branch: Branch = "main", as_json: Json = False
+@rows_app.command("delete")
+def _delete(
+    table: TableArgument,
+    where: _ConditionOption,
+    spark: SparkOption = None,
+    branch: BranchOption = "main",
+    as_json: JsonOption = False,
 ) -> None:
     """Delete rows; blocks that hold none of them are not touched."""
     target = open_table(table, branch=branch)
@@ -40,21 +46,21 @@ def delete(
     if spark is None:
         target.delete(where)
     else:
-        with session(spark) as (jobs, running):
+        with open_spark_session(spark) as (jobs, running):
             jobs.delete(running, table, where, branch=branch)
     _report(before, target.refresh().snapshot, as_json)
 
 
-@app.command()
-def update(
+@rows_app.command("update")
+def _update(
     table: TableArgument,
     set_: Annotated[
         list[str], typer.Option("--set", help="column=SQL, such as city='Bonn' or name=upper(name); repeatable.")
     ],
     where: Annotated[str | None, typer.Option("--where", "-w", help="Spark SQL condition; without, all rows.")] = None,
-    spark: Spark = None,
-    branch: Branch = "main",
-    as_json: Json = False,
+    spark: SparkOption = None,
+    branch: BranchOption = "main",
+    as_json: JsonOption = False,
 ) -> None:
     """Give columns other values in some rows."""
     given = [text.partition("=") for text in set_]
@@ -66,34 +72,34 @@ def update(
     if spark is None:
         target.update(where, values)
     else:
-        with session(spark) as (jobs, running):
+        with open_spark_session(spark) as (jobs, running):
             jobs.update(running, table, where, values, branch=branch)
     _report(before, target.refresh().snapshot, as_json)
 
 
-@app.command()
-def overwrite(
+@rows_app.command("overwrite")
+def _overwrite(
     table: TableArgument,
-    files: Files,
+    files: _FilesArgument,
     where: Annotated[
         str | None, typer.Option("--where", "-w", help="Replace the rows on which this is true; without, all.")
     ] = None,
-    branch: Branch = "main",
-    as_json: Json = False,
+    branch: BranchOption = "main",
+    as_json: JsonOption = False,
 ) -> None:
     """Replace rows by those of files, in one commit."""
     target = open_table(table, branch=branch)
     _report(target.snapshot, target.overwrite(_rows(files, target), where), as_json)
 
 
-@app.command()
-def merge(
+@rows_app.command("merge")
+def _merge(
     table: TableArgument,
-    files: Files,
+    files: _FilesArgument,
     on: Annotated[
         str | None, typer.Option("--on", help="Columns to match by, separated by commas; by default the table's key.")
     ] = None,
-    matched: Annotated[list[str] | None, typer.Option("--matched", metavar="ACTION[=SQL]", help=MATCHED)] = None,
+    matched: Annotated[list[str] | None, typer.Option("--matched", metavar="ACTION[=SQL]", help=_MATCHED_HELP)] = None,
     insert: Annotated[bool, typer.Option("--insert/--no-insert", help="Insert rows whose key the table lacks.")] = True,
     insert_where: Annotated[
         str | None, typer.Option("--insert-where", help="Insert only where this is true: source.n > 0.")
@@ -105,8 +111,8 @@ def merge(
         str | None,
         typer.Option("--delete-others-where", help="Delete those of them on which this is true: target.n > 0."),
     ] = None,
-    branch: Branch = "main",
-    as_json: Json = False,
+    branch: BranchOption = "main",
+    as_json: JsonOption = False,
 ) -> None:
     """Bring in the rows of files by their keys."""
     target = open_table(table, branch=branch)
@@ -116,7 +122,7 @@ def merge(
     others = {"delete": delete_others_where} if delete_others or delete_others_where is not None else None
     after = target.merge(
         _rows(files, target),
-        None if on is None else names(on),
+        None if on is None else split_names(on),
         matched=_clauses(matched),
         not_matched={"insert": insert_where} if insert else None,
         not_matched_by_source=others,
@@ -128,23 +134,27 @@ def _clauses(given: list[str] | None) -> dict[str, str | None]:
     """``delete=source.gone`` as an action and its condition. Raises typer.BadParameter."""
     parts = [text.partition("=") for text in given or ["update"]]
     found = {action.strip(): sql if equals else None for action, equals, sql in parts if action.strip() != "keep"}
-    if wrong := [text for text, part in zip(given or [], parts, strict=False) if part[0].strip() not in ACTIONS]:
-        advice = f"say {', '.join(ACTIONS)}, or on which condition: delete=source.gone"
+    if wrong := [
+        text for text, part in zip(given or [], parts, strict=False) if part[0].strip() not in _MATCHED_ACTIONS
+    ]:
+        advice = f"say {', '.join(_MATCHED_ACTIONS)}, or on which condition: delete=source.gone"
         raise typer.BadParameter(f"{wrong[0]!r}: {advice}", param_hint="--matched")
     return found
 
 
-@app.command()
-def compact(table: TableArgument, spark: Spark = None, branch: Branch = "main", as_json: Json = False) -> None:
+@rows_app.command("compact")
+def _compact(
+    table: TableArgument, spark: SparkOption = None, branch: BranchOption = "main", as_json: JsonOption = False
+) -> None:
     """Join small blocks and segments; rows keep their order."""
     target = open_table(table, branch=branch)
     before = target.snapshot
     if spark is None:
-        with output.progress() as bar:
+        with output.progress_bar() as bar:
             task = bar.add_task("compact", total=None)
             target.compact(lambda done, total: bar.update(task, completed=done, total=total))
     else:
-        with session(spark) as (jobs, running):
+        with open_spark_session(spark) as (jobs, running):
             jobs.compact(running, table, branch=branch)
     after = target.refresh().snapshot
     record = {
@@ -155,13 +165,13 @@ def compact(table: TableArgument, spark: Spark = None, branch: Branch = "main", 
         "segments": after.segment_count,
     }
     blocks = f"{before.block_count:,} blocks are {after.block_count:,}"
-    output.report(
+    output.print_result(
         record, f"{blocks}, {before.segment_count:,} segments are {after.segment_count:,}, snapshot {after.id}", as_json
     )
 
 
 def _rows(files: list[Path], target: Table) -> pa.RecordBatchReader:
-    return input_files.read(input_files.find(files, None), target.schema, lambda _: None)
+    return input_files.read_input_files(input_files.find_input_files(files, None), target.schema, lambda _: None)
 
 
 def _report(before: Snapshot, after: Snapshot, as_json: bool) -> None:
@@ -171,4 +181,4 @@ def _report(before: Snapshot, after: Snapshot, as_json: bool) -> None:
         ", ".join(f"{count:,} rows {name.removesuffix('_rows')}" for name, count in counts.items() if count)
         or "nothing to change"
     )
-    output.report({"snapshot": after.id, **counts}, f"{told}, snapshot {after.id}", as_json)
+    output.print_result({"snapshot": after.id, **counts}, f"{told}, snapshot {after.id}", as_json)

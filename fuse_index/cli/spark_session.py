@@ -10,19 +10,19 @@ from typing import Any
 from fuse_index.errors import FuseIndexError
 
 
-class SparkMissing(FuseIndexError):
+class SparkNotInstalled(FuseIndexError):
     """A command was to run in Spark, which is not installed."""
 
 
 @contextmanager
-def session(master: str) -> Iterator[tuple[Any, Any]]:
+def open_spark_session(master: str) -> Iterator[tuple[Any, Any]]:
     """``fuse_index.spark``, and a session there. Raises FuseIndexErrors for a Spark that cannot be had."""
     if importlib.util.find_spec("pyspark") is None:
-        raise SparkMissing("--spark needs PySpark: pip install 'fuse-index[spark]'")
+        raise SparkNotInstalled("--spark needs PySpark: pip install 'fuse-index[spark]'")
     from fuse_index import spark
-    from fuse_index.spark.session import connect
+    from fuse_index.spark.session import start_session
 
-    running = connect(master)
+    running = start_session(master)
     try:
         yield spark, running
     finally:

@@ -11,29 +11,29 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-Numbers = npt.NDArray[np.uint64]
-Ranks = npt.NDArray[np.int64]
+_CurvePositions = npt.NDArray[np.uint64]
+_Ranks = npt.NDArray[np.int64]
 
-BITS = 63
+_CURVE_BITS = 63
 """Of the number on the curve, shared among the columns."""
-FINEST = 20
+_MAX_BITS_PER_COLUMN = 20
 """Bits of one column at most: a million cells are as many as there are rows to a block."""
 
 
-def zorder(ranks: Sequence[Ranks]) -> Numbers:
+def zorder_positions(ranks: Sequence[_Ranks]) -> _CurvePositions:
     """The place of each row on the Z-order curve (G. M. Morton, A Computer Oriented Geodetic Data Base, IBM 1966)."""
-    bits = _bits(len(ranks))
-    return _interleaved([quantiles(each, bits) for each in ranks], bits)
+    bits = _bits_per_column(len(ranks))
+    return _interleave_bits([_quantiles(each, bits) for each in ranks], bits)
 
 
-def hilbert(ranks: Sequence[Ranks]) -> Numbers:
+def hilbert_positions(ranks: Sequence[_Ranks]) -> _CurvePositions:
     """The place of each row on the Hilbert curve, of which neighbours are neighbours in space.
 
     J. Skilling, Programming the Hilbert curve, AIP Conference Proceedings 707, 381 (2004): AxesToTranspose, on whole
     columns.
     """
-    bits = _bits(len(ranks))
-    axes = [quantiles(each, bits) for each in ranks]
+    bits = _bits_per_column(len(ranks))
+    axes = [_quantiles(each, bits) for each in ranks]
     one = np.uint64(1)
     for bit in range(bits - 1, 0, -1):
         mask = (one << np.uint64(bit)) - one
@@ -49,23 +49,26 @@ def hilbert(ranks: Sequence[Ranks]) -> Numbers:
     for bit in range(bits - 1, 0, -1):
         set_ = (axes[-1] >> np.uint64(bit)) & one == one
         turned ^= np.where(set_, (one << np.uint64(bit)) - one, np.uint64(0))
-    return _interleaved([values ^ turned for values in axes], bits)
+    return _interleave_bits([values ^ turned for values in axes], bits)
 
 
-CURVES: Mapping[str, Callable[[Sequence[Ranks]], Numbers]] = {"zorder": zorder, "hilbert": hilbert}
+CURVES: Mapping[str, Callable[[Sequence[_Ranks]], _CurvePositions]] = {
+    "zorder": zorder_positions,
+    "hilbert": hilbert_positions,
+}
 
 
-def quantiles(ranks: Ranks, bits: int) -> Numbers:
+def _quantiles(ranks: _Ranks, bits: int) -> _CurvePositions:
     """The share of rows with a lower rank, in ``bits`` bits; rows of one rank share a number."""
     below = np.concatenate([[0], np.cumsum(np.bincount(ranks))])[ranks]
     return (below.astype(np.float64) * ((1 << bits) / max(len(ranks), 1))).astype(np.uint64)
 
 
-def _bits(columns: int) -> int:
-    return max(min(BITS // columns, FINEST), 1)
+def _bits_per_column(columns: int) -> int:
+    return max(min(_CURVE_BITS // columns, _MAX_BITS_PER_COLUMN), 1)
 
 
-def _interleaved(axes: Sequence[Numbers], bits: int) -> Numbers:
+def _interleave_bits(axes: Sequence[_CurvePositions], bits: int) -> _CurvePositions:
     """One bit of each in turn, the highest ones first."""
     found = np.zeros(len(axes[0]), np.uint64)
     for bit in range(bits - 1, -1, -1):

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fuse_index.clustering.curves import CURVES
-from fuse_index.clustering.overlaps import Ranks
-from fuse_storage import Field, Snapshot, cluster_ids, column_values
+from fuse_index.clustering.overlaps import RankArray
+from fuse_storage import Field, Snapshot, cluster_column_ids, column_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,26 +23,26 @@ class ClusterKey:
     method: str = "linear"
 
     @staticmethod
-    def of(snapshot: Snapshot) -> ClusterKey | None:
+    def from_snapshot(snapshot: Snapshot) -> ClusterKey | None:
         """The key of the snapshot's table, if it has one."""
-        return _key(snapshot, snapshot.cluster_ids, snapshot.cluster_method) if snapshot.cluster_ids else None
+        return _cluster_key(snapshot, snapshot.cluster_ids, snapshot.cluster_method) if snapshot.cluster_ids else None
 
     @staticmethod
-    def read(snapshot: Snapshot, names: Sequence[str], method: str) -> ClusterKey:
+    def from_names(snapshot: Snapshot, names: Sequence[str], method: str) -> ClusterKey:
         """A key that a table might have. Raises SchemaError, InvalidArgument."""
-        return _key(snapshot, cluster_ids(snapshot.schema, names, method), method)
+        return _cluster_key(snapshot, cluster_column_ids(snapshot.schema, names, method), method)
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(".".join(path) for path in self.paths)
 
 
-def _key(snapshot: Snapshot, ids: Sequence[int], method: str) -> ClusterKey:
+def _cluster_key(snapshot: Snapshot, ids: Sequence[int], method: str) -> ClusterKey:
     leaves = {field.id: (path, field) for path, field in snapshot.schema.leaves()}
     return ClusterKey(tuple(leaves[id][0] for id in ids), tuple(leaves[id][1] for id in ids), method)
 
 
-def order(rows: pa.Table, key: ClusterKey) -> Ranks:
+def sort_order(rows: pa.Table, key: ClusterKey) -> RankArray:
     """Where each row, in order, is to be taken from. Rows that are alike in the key stay as they are among each
     other.
     """
@@ -52,7 +52,7 @@ def order(rows: pa.Table, key: ClusterKey) -> Ranks:
     return np.argsort(CURVES[key.method](ranks), kind="stable")
 
 
-def value_ranks(values: pa.Array) -> Ranks:
+def value_ranks(values: pa.Array) -> RankArray:
     """The rank of each value among all different ones: NULL is 0, NaN the greatest, -0.0 is 0.0, text goes by bytes."""
     ranks = np.asarray(pc.rank(values, tiebreaker="dense"), np.int64)
     return np.where(np.asarray(values.is_valid(), np.bool_), ranks, 0)

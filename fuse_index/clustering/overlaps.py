@@ -17,12 +17,12 @@ import pyarrow.compute as pc
 
 from fuse_storage import ColumnStatistics
 
-Ranks = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+RankArray = npt.NDArray[np.int64]
+MaskArray = npt.NDArray[np.bool_]
 
-UNKNOWN, NULL = 0, 1
+_UNKNOWN_RANK, _NULL_RANK = 0, 1
 """Ranks of a lower bound that is not known, and of NULL. Values begin at 2."""
-SINGLE = 16
+MAX_EXACT_DEPTH = 16
 """Depths up to this are counted one by one in a histogram; above, each bucket is twice as wide as the one before."""
 
 
@@ -33,20 +33,22 @@ class Intervals:
     ``constant``: blocks known to hold one value; ``unknown``: blocks of which a bound is not known.
     """
 
-    low: Ranks
-    high: Ranks
-    constant: Flags
-    unknown: Flags
+    low: RankArray
+    high: RankArray
+    constant: MaskArray
+    unknown: MaskArray
 
     def __len__(self) -> int:
         return len(self.low)
 
-    def take(self, chosen: Ranks) -> Intervals:
-        return Intervals(self.low[chosen], self.high[chosen], self.constant[chosen], self.unknown[chosen])
+    def take(self, block_numbers: RankArray) -> Intervals:
+        return Intervals(
+            self.low[block_numbers], self.high[block_numbers], self.constant[block_numbers], self.unknown[block_numbers]
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Overlaps:
+class OverlapStatistics:
     """How blocks overlap in one order.
 
     ``overlaps`` of a block: how many others have a value in common with it. ``depth``: the most blocks that any one
@@ -65,22 +67,25 @@ class Overlaps:
     histogram: Mapping[int, int]
 
 
-def column(found: ColumnStatistics, row_counts: Ranks) -> Intervals:
+def column_intervals(statistics: ColumnStatistics, row_counts: RankArray) -> Intervals:
     """Blocks in the order of one column."""
-    count = len(found)
+    count = len(statistics)
     ranks = (
-        np.asarray(pc.rank(pa.concat_arrays([found.min, found.max]), tiebreaker="dense"), np.int64) + NULL
+        np.asarray(pc.rank(pa.concat_arrays([statistics.min, statistics.max]), tiebreaker="dense"), np.int64)
+        + _NULL_RANK
     )  # NaN after numbers
-    bounded = [np.asarray(bound.is_valid(), np.bool_) for bound in (found.min, found.max)]
+    bounded = [np.asarray(bound.is_valid(), np.bool_) for bound in (statistics.min, statistics.max)]
     above = int(ranks.max(initial=0)) + 1
-    nulls = np.asarray(found.null_count.fill_null(-1), np.int64)
+    nulls = np.asarray(statistics.null_count.fill_null(-1), np.int64)
     empty = nulls == row_counts
-    low = np.where(bounded[0], np.where(nulls == 0, ranks[:count], NULL), np.where(empty, NULL, UNKNOWN))
-    high = np.where(bounded[1], ranks[count:], np.where(empty, NULL, above))
+    low = np.where(
+        bounded[0], np.where(nulls == 0, ranks[:count], _NULL_RANK), np.where(empty, _NULL_RANK, _UNKNOWN_RANK)
+    )
+    high = np.where(bounded[1], ranks[count:], np.where(empty, _NULL_RANK, above))
     return Intervals(low, high, low == high, ~(bounded[0] & bounded[1]) & ~empty)
 
 
-def lexicographic(columns: Sequence[Intervals], sure: bool = False) -> Intervals:
+def lexicographic_intervals(columns: Sequence[Intervals], certain: bool = False) -> Intervals:
     """Blocks in the order of several columns, the first one deciding.
 
     The rows of a block lie within the interval; ``sure``: within it without fail lies what is between its least and its
@@ -92,18 +97,18 @@ def lexicographic(columns: Sequence[Intervals], sure: bool = False) -> Intervals
     lows, highs = [], []
     decided = np.zeros(len(columns[0]), bool)
     for part in columns:
-        swapped = decided & sure
+        swapped = decided & certain
         lows.append(np.where(swapped, part.high, part.low))
         highs.append(np.where(swapped, part.low, part.high))
         decided |= part.low < part.high
-    ranks = dense([np.concatenate(pair) for pair in zip(lows, highs, strict=True)])
+    ranks = _dense_ranks([np.concatenate(pair) for pair in zip(lows, highs, strict=True)])
     low, high = ranks[: len(decided)], ranks[len(decided) :]
     constant = np.logical_and.reduce([part.constant for part in columns])
     unknown = np.logical_or.reduce([part.unknown for part in columns])
     return Intervals(low, high, constant, unknown)
 
 
-def dense(parts: Sequence[Ranks]) -> Ranks:
+def _dense_ranks(parts: Sequence[RankArray]) -> RankArray:
     """The rank, from 0, of each tuple of numbers among all different ones; ``parts``: the numbers by place in the
     tuple.
     """
@@ -117,61 +122,61 @@ def dense(parts: Sequence[Ranks]) -> Ranks:
     return ranks
 
 
-def counts(found: Intervals) -> tuple[Ranks, Ranks]:
+def overlaps_and_depths(intervals: Intervals) -> tuple[RankArray, RankArray]:
     """Of each block: how many others overlap with it, and its depth."""
-    starts, ends = np.sort(found.low), np.sort(found.high)
-    overlaps = np.searchsorted(starts, found.high, "right") - np.searchsorted(ends, found.low) - 1
+    starts, ends = np.sort(intervals.low), np.sort(intervals.high)
+    overlaps = np.searchsorted(starts, intervals.high, "right") - np.searchsorted(ends, intervals.low) - 1
     met = np.searchsorted(starts, starts, "right") - np.searchsorted(ends, starts)
-    first, behind = np.searchsorted(starts, found.low), np.searchsorted(starts, found.high, "right")
-    return overlaps, greatest(met, first, behind)
+    first, behind = np.searchsorted(starts, intervals.low), np.searchsorted(starts, intervals.high, "right")
+    return overlaps, range_max(met, first, behind)
 
 
-def greatest(values: Ranks, first: Ranks, behind: Ranks) -> Ranks:
+def range_max(values: RankArray, starts: RankArray, ends: RankArray) -> RankArray:
     """The greatest of ``values[first[i]:behind[i]]``, none of which is empty, for each i.
 
     By maxima over spans of powers of two, two of which cover any range (Bender and Farach-Colton, The LCA Problem
     Revisited, 2000); one power is kept at a time.
     """
-    found = np.zeros(len(first), np.int64)
-    power = np.frexp(behind - first)[1] - 1  # the greatest one within the range
+    found = np.zeros(len(starts), np.int64)
+    power = np.frexp(ends - starts)[1] - 1  # the greatest one within the range
     spans = values
     for one in range(int(power.max(initial=-1)) + 1):
         if one:
             spans = np.maximum(spans[: -(1 << (one - 1))], spans[1 << (one - 1) :])
         asked = power == one
-        found[asked] = np.maximum(spans[first[asked]], spans[behind[asked] - (1 << one)])
+        found[asked] = np.maximum(spans[starts[asked]], spans[ends[asked] - (1 << one)])
     return found
 
 
-def measured(found: Intervals) -> Overlaps:
+def measure_overlaps(intervals: Intervals) -> OverlapStatistics:
     """All of it in numbers; zeros where there is no block."""
-    blocks = len(found)
-    overlaps, depths = counts(found)
-    return Overlaps(
+    blocks = len(intervals)
+    overlaps, depths = overlaps_and_depths(intervals)
+    return OverlapStatistics(
         blocks,
-        int(found.constant.sum()),
-        int(found.unknown.sum()),
+        int(intervals.constant.sum()),
+        int(intervals.unknown.sum()),
         float(overlaps.mean()) if blocks else 0.0,
         int(overlaps.max(initial=0)),
         float(depths.mean()) if blocks else 0.0,
         int(depths.max(initial=0)),
-        histogram(depths),
+        depth_histogram(depths),
     )
 
 
-def histogram(depths: Ranks) -> dict[int, int]:
+def depth_histogram(depths: RankArray) -> dict[int, int]:
     """How many blocks there are by depth: 1, 2, ..., 16, up to 32, up to 64 and so on; buckets without any are left
     out.
     """
     above = 1 << np.frexp(np.maximum(depths - 1, 0))[1].astype(np.int64)
-    buckets, found = np.unique(np.where(depths <= SINGLE, depths, above), return_counts=True)
+    buckets, found = np.unique(np.where(depths <= MAX_EXACT_DEPTH, depths, above), return_counts=True)
     return dict(zip(buckets.tolist(), found.tolist(), strict=True))
 
 
-def profile(found: Intervals, points: int) -> Ranks:
+def depth_profile(intervals: Intervals, max_points: int) -> RankArray:
     """How many blocks are met along the order, at so many places at most: at each the most of those it stands for."""
-    places = np.unique(np.concatenate([found.low, found.high]))
-    met = np.searchsorted(np.sort(found.low), places, "right") - np.searchsorted(np.sort(found.high), places)
+    places = np.unique(np.concatenate([intervals.low, intervals.high]))
+    met = np.searchsorted(np.sort(intervals.low), places, "right") - np.searchsorted(np.sort(intervals.high), places)
     if not len(met):
         return met
-    return np.maximum.reduceat(met, np.unique(np.linspace(0, len(met), points, endpoint=False).astype(np.int64)))
+    return np.maximum.reduceat(met, np.unique(np.linspace(0, len(met), max_points, endpoint=False).astype(np.int64)))

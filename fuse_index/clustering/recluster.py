@@ -16,26 +16,34 @@ import pyarrow as pa
 import fuse_storage as storage
 from fuse_index.clustering import overlaps, select_blocks
 from fuse_index.clustering.key import ClusterKey
-from fuse_index.clustering.overlaps import Flags, Intervals, Ranks
-from fuse_index.clustering.report import columns
-from fuse_index.clustering.select_blocks import Numbers
-from fuse_index.clustering.sorted_writer import Run
+from fuse_index.clustering.overlaps import Intervals, MaskArray, RankArray
+from fuse_index.clustering.report import key_intervals
+from fuse_index.clustering.select_blocks import BlockNumbers
+from fuse_index.clustering.sorted_writer import SortedRun
 from fuse_index.errors import InputError
 from fuse_index.handle import TableHandle
 from fuse_index.indexes.builder import Builder, builders
 from fuse_index.query.prefetch import read_ahead
-from fuse_storage import Blocks, ColumnStatistics, Limits, Snapshot, StagedSegment, Swap, compute_statistics
+from fuse_storage import (
+    BlockFrame,
+    BlockReplacement,
+    ColumnStatistics,
+    Snapshot,
+    StagedSegment,
+    WriteLimits,
+    compute_statistics,
+)
 
-STEP_BLOCKS = 256
-STEP_BYTES = 512 << 20
+DEFAULT_STEP_BLOCKS = 256
+DEFAULT_STEP_BYTES = 512 << 20
 """Rows of a step in memory; they are there twice while they are sorted."""
-MOST_BYTES = 2 << 30
+MAX_STEP_BYTES = 2 << 30
 """A text column of Arrow's holds no more."""
-PASSES = 8
+DEFAULT_PASSES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ReclusterStep:
     """What one step did: ``read`` blocks with ``rows`` became ``written`` ones. ``number`` counts from 1."""
 
     number: int
@@ -44,19 +52,19 @@ class Step:
     rows: int
 
 
-Progress = Callable[[Step], None]
+ReclusterCallback = Callable[[ReclusterStep], None]
 
 
-class Reclustering(TableHandle):
+class ReclusteringMixin(TableHandle):
     """The part of ``fuse_index.Table`` that sorts what is there by its clustering key."""
 
     def recluster(
         self,
         depth: int = 2,
-        step_blocks: int = STEP_BLOCKS,
-        step_bytes: int = STEP_BYTES,
-        passes: int = PASSES,
-        progress: Progress | None = None,
+        step_blocks: int = DEFAULT_STEP_BLOCKS,
+        step_bytes: int = DEFAULT_STEP_BYTES,
+        passes: int = DEFAULT_PASSES,
+        progress: ReclusterCallback | None = None,
     ) -> Snapshot:
         """Sort blocks that overlap by the clustering key, until no value lies within the bounds of more than ``depth``
         of them.
@@ -69,19 +77,23 @@ class Reclustering(TableHandle):
         replaced one of the blocks meanwhile: what was committed before is kept.
         """
         work, steps = self.reclustering(depth, step_blocks, step_bytes, passes), 0
-        while portions := work.portions():
-            done = [sort(portion) for portion in portions]
-            work.take(done)
+        while portions := work.plan_tasks():
+            done = [run_recluster_task(portion) for portion in portions]
+            work.commit_results(done)
             self._move_to(work.table)
-            for step in told(done, steps):
+            for step in recluster_steps(done, steps):
                 steps = step.number
                 if progress is not None:
                     progress(step)
         return self.snapshot
 
     def reclustering(
-        self, depth: int = 2, step_blocks: int = STEP_BLOCKS, step_bytes: int = STEP_BYTES, passes: int = PASSES
-    ) -> Sorter:
+        self,
+        depth: int = 2,
+        step_blocks: int = DEFAULT_STEP_BLOCKS,
+        step_bytes: int = DEFAULT_STEP_BYTES,
+        passes: int = DEFAULT_PASSES,
+    ) -> ReclusterJob:
         """What ``recluster`` does, as work of which portions may be done elsewhere."""
         given = {
             "depth": (depth, 1),
@@ -92,161 +104,168 @@ class Reclustering(TableHandle):
         for name, (value, least) in given.items():
             if value < least:
                 raise InputError(f"{name}={value!r}: give a whole number, {least} or more")
-        if step_bytes > MOST_BYTES:
+        if step_bytes > MAX_STEP_BYTES:
             raise InputError(
-                f"step_bytes={step_bytes}: give {MOST_BYTES} at most, as a text column in memory holds no more"
+                f"step_bytes={step_bytes}: give {MAX_STEP_BYTES} at most, as a text column in memory holds no more"
             )
         self._begin_write()
-        key = ClusterKey.of(self.snapshot)
+        key = ClusterKey.from_snapshot(self.snapshot)
         if key is None:
             raise InputError("the table has no clustering key: give it one with cluster_by([...])")
-        return Sorter(self.stored, key, builders(self.snapshot, self.host), depth, step_blocks, step_bytes, passes)
+        return ReclusterJob(
+            self.stored, key, builders(self.snapshot, self.host), depth, step_blocks, step_bytes, passes
+        )
 
 
 @dataclass(frozen=True)
-class Portion:
+class ReclusterTask:
     """Blocks that overlap, by their numbers in the snapshot, the most needed first. Picklable."""
 
-    table: storage.Table
+    table: storage.StoredTable
     key: ClusterKey
-    building: tuple[Builder, ...]
-    group: tuple[int, ...]
+    builders: tuple[Builder, ...]
+    block_numbers: tuple[int, ...]
     step_bytes: int
 
 
 @dataclass(frozen=True)
-class Sorted:
+class ReclusterResult:
     """What became of a portion; small and picklable.
 
     ``blocks``: ids of those that were read, ``rows`` in number. ``swap``: None if sorting them improves nothing.
     ``level``: that of the new ones. ``touched``: ids of the segments in which blocks are replaced.
     """
 
-    blocks: tuple[str, ...]
+    block_ids: tuple[str, ...]
     rows: int
-    swap: Swap | None = None
+    replacement: BlockReplacement | None = None
     staged: tuple[StagedSegment, ...] = ()
-    touched: frozenset[str] = frozenset()
+    affected_segment_ids: frozenset[str] = frozenset()
     level: int = 0
 
 
 @dataclass
-class Sorter:
+class ReclusterJob:
     """Chooses groups of blocks to be sorted. ``table``: as the last commit left it. ``sorted``: how often this run
     sorted the rows of a block. Picklable.
 
     Blocks that others add meanwhile are not in it, and are left for the next run: else there might be no end.
     """
 
-    table: storage.Table
+    table: storage.StoredTable
     key: ClusterKey
-    building: tuple[Builder, ...]
+    builders: tuple[Builder, ...]
     depth: int
     step_blocks: int
     step_bytes: int
     passes: int
-    sorted: dict[str, int] = field(init=False)
+    sort_counts: dict[str, int] = field(init=False)
     commit_id: str = ""
 
     def __post_init__(self) -> None:
-        self.sorted = dict.fromkeys(self.table.blocks().ids, 0)
+        self.sort_counts = dict.fromkeys(self.table.blocks().ids, 0)
 
-    def portions(self, pieces: int = 1) -> list[Portion]:
+    def plan_tasks(self, max_tasks: int = 1) -> list[ReclusterTask]:
         """What is to be done before the next commit, up to so many groups apart from each other; nothing is left if
         there is none.
         """
         self.commit_id = storage.new_id()
         blocks = self.table.blocks(statistics=[field.id for field in self.key.fields])
-        found = columns(blocks, self.key)
-        able = np.array([self.sorted.get(id, self.passes) < self.passes for id in blocks.ids], np.bool_)
-        made: list[Portion] = []
-        while len(made) < pieces and (group := self._group(blocks, found, able)) is not None:
-            made.append(Portion(self.table, self.key, self.building, tuple(group.tolist()), self.step_bytes))
+        found = key_intervals(blocks, self.key)
+        able = np.array([self.sort_counts.get(id, self.passes) < self.passes for id in blocks.ids], np.bool_)
+        made: list[ReclusterTask] = []
+        while len(made) < max_tasks and (group := self._select_group(blocks, found, able)) is not None:
+            made.append(ReclusterTask(self.table, self.key, self.builders, tuple(group.tolist()), self.step_bytes))
             able[group] = False
         return made
 
-    def _group(self, blocks: Blocks, found: Sequence[Intervals], able: Flags) -> Numbers | None:
+    def _select_group(self, blocks: BlockFrame, found: Sequence[Intervals], able: MaskArray) -> BlockNumbers | None:
         """Of the blocks that may be chosen, those that most need it first."""
         if self.key.method == "linear":
-            order = overlaps.lexicographic(found, sure=True)
-            return select_blocks.along_order(order, blocks.levels, able, self.depth, self.step_blocks)
-        return select_blocks.along_curve(found, able, self.step_blocks)
+            order = overlaps.lexicographic_intervals(found, certain=True)
+            return select_blocks.select_overlapping(order, blocks.levels, able, self.depth, self.step_blocks)
+        return select_blocks.select_curve_group(found, able, self.step_blocks)
 
-    def take(self, done: Sequence[Sorted]) -> None:
+    def commit_results(self, results: Sequence[ReclusterResult]) -> None:
         """Commit what the portions wrote, in their order. Raises Conflict, StorageError. A copy may do it a second
         time.
         """
-        self.sorted |= {id: self.passes for each in done if each.swap is None for id in each.blocks}
-        better = [each for each in done if each.swap is not None]
+        self.sort_counts |= {id: self.passes for each in results if each.replacement is None for id in each.block_ids}
+        better = [each for each in results if each.replacement is not None]
         if not better:
             return
-        transaction, known = self.table.transaction(self.building, self.commit_id), set(self.table.blocks().ids)
+        transaction, known = self.table.transaction(self.builders, self.commit_id), set(self.table.blocks().ids)
         staged, touched = (
             [segment for each in better for segment in each.staged],
-            {id for each in better for id in each.touched},
+            {id for each in better for id in each.affected_segment_ids},
         )
-        transaction.rewrite(
-            [each.swap for each in better if each.swap], staged, touched, name="recluster", same_rows=True
+        transaction.replace_blocks(
+            [each.replacement for each in better if each.replacement], staged, touched, name="recluster", same_rows=True
         )
         self.table = transaction.commit("recluster")
         times: dict[int, int] = {}
         for each in better:
-            times[each.level] = max(times.get(each.level, 0), *(self.sorted.pop(id) + 1 for id in each.blocks))
+            times[each.level] = max(times.get(each.level, 0), *(self.sort_counts.pop(id) + 1 for id in each.block_ids))
         now = self.table.blocks()
         new = {
             id: times[level]
             for id, level in zip(now.ids, now.levels.tolist(), strict=True)
             if level in times and id not in known
         }
-        self.sorted |= new
+        self.sort_counts |= new
 
 
-def sort(portion: Portion) -> Sorted:
+def run_recluster_task(task: ReclusterTask) -> ReclusterResult:
     """Sort the rows of a portion's blocks, or of as many of the first as there is room for, and write them if that
     improves anything.
     """
-    table, limits = portion.table, Limits.of(portion.table.snapshot.properties)
-    blocks = table.blocks(statistics=[field.id for field in portion.key.fields])
-    read = _read(table, blocks, portion.group, portion.step_bytes)
-    group = np.array(portion.group[: len(read)], np.int64)
-    run = Run.of(pa.concat_tables(read), portion.key, limits)
+    table, limits = task.table, WriteLimits.from_properties(task.table.snapshot.properties)
+    blocks = table.blocks(statistics=[field.id for field in task.key.fields])
+    read = _read_blocks(table, blocks, task.block_numbers, task.step_bytes)
+    group = np.array(task.block_numbers[: len(read)], np.int64)
+    run = SortedRun.from_rows(pa.concat_tables(read), task.key, limits)
     del read
     ids = tuple(blocks.ids[number] for number in np.sort(group).tolist())
-    if not _better(blocks, group, run, portion.key):
-        return Sorted(ids, len(run))
+    if not _improves(blocks, group, run, task.key):
+        return ReclusterResult(ids, len(run))
     level = int(blocks.levels[group].max()) + 1
-    with table.writer(portion.building, level=level) as writer:
+    with table.writer(task.builders, level=level) as writer:
         run.write(writer)
         staged = tuple(writer.finish())
-        swap = Swap(ids, writer.block_count)
-    return Sorted(ids, len(run), swap, staged, table.segments().holding(group), level)
+        swap = BlockReplacement(ids, writer.block_count)
+    return ReclusterResult(ids, len(run), swap, staged, table.segments().segments_containing(group), level)
 
 
-def told(done: Sequence[Sorted], before: int) -> list[Step]:
+def recluster_steps(results: Sequence[ReclusterResult], steps_before: int) -> list[ReclusterStep]:
     """The steps that were done, ``before`` of them earlier."""
-    better = [(each, each.swap) for each in done if each.swap is not None]
+    better = [(each, each.replacement) for each in results if each.replacement is not None]
     return [
-        Step(number, len(each.blocks), swap.made, each.rows) for number, (each, swap) in enumerate(better, before + 1)
+        ReclusterStep(number, len(each.block_ids), swap.new_block_count, each.rows)
+        for number, (each, swap) in enumerate(better, steps_before + 1)
     ]
 
 
-def _better(blocks: Blocks, group: Numbers, run: Run, key: ClusterKey) -> bool:
+def _improves(blocks: BlockFrame, group: BlockNumbers, run: SortedRun, key: ClusterKey) -> bool:
     """Whether bounds will tell the new blocks better apart than those that are there."""
     counts = np.concatenate([blocks.row_counts[group], np.diff(run.offsets)])
     both: list[Intervals] = []
     for path, leaf in zip(key.paths, key.fields, strict=True):
         kept = blocks.statistics(leaf.id) or ColumnStatistics.unknown(leaf.type, len(blocks))
-        made = compute_statistics(run.sorted(path), run.offsets)
-        both.append(overlaps.column(ColumnStatistics.concat([kept.take(group), made]), counts))
+        made = compute_statistics(run.sorted_values(path), run.offsets)
+        both.append(overlaps.column_intervals(ColumnStatistics.concat([kept.take(group), made]), counts))
     old, new = np.arange(len(group)), np.arange(len(group), len(counts))
     if key.method != "linear":
-        before, after = (np.mean([select_blocks.width(column.take(part)) for column in both]) for part in (old, new))
-        return bool(after <= select_blocks.GAIN * before)
-    order = overlaps.lexicographic(both, sure=True)
-    return deepest(order.take(new)) < deepest(order.take(old))
+        before, after = (
+            np.mean([select_blocks.overlap_shares(column.take(part)) for column in both]) for part in (old, new)
+        )
+        return bool(after <= select_blocks.MAX_CURVE_WIDTH_RATIO * before)
+    order = overlaps.lexicographic_intervals(both, certain=True)
+    return max_depth_between_ranks(order.take(new)) < max_depth_between_ranks(order.take(old))
 
 
-def _read(table: storage.Table, blocks: Blocks, group: Sequence[int], step_bytes: int) -> list[pa.Table]:
+def _read_blocks(
+    table: storage.StoredTable, blocks: BlockFrame, group: Sequence[int], step_bytes: int
+) -> list[pa.Table]:
     """The rows of these blocks, or of as many of the first ones as there is room for: two at least."""
     found: list[pa.Table] = []
     size = 0
@@ -258,8 +277,8 @@ def _read(table: storage.Table, blocks: Blocks, group: Sequence[int], step_bytes
     return found
 
 
-def deepest(found: Intervals) -> int:
+def max_depth_between_ranks(intervals: Intervals) -> int:
     """The most blocks that are met between two ranks."""
-    turns: Ranks = np.bincount(found.low, minlength=1 + int(found.high.max(initial=0)))
-    turns = turns - np.bincount(found.high, minlength=len(turns))
+    turns: RankArray = np.bincount(intervals.low, minlength=1 + int(intervals.high.max(initial=0)))
+    turns = turns - np.bincount(intervals.high, minlength=len(turns))
     return int(np.cumsum(turns).max(initial=0))

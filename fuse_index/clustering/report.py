@@ -16,19 +16,19 @@ import pyarrow as pa
 import fuse_storage as storage
 from fuse_index.clustering import overlaps
 from fuse_index.clustering.key import ClusterKey
-from fuse_index.clustering.overlaps import Intervals, Overlaps
+from fuse_index.clustering.overlaps import Intervals, OverlapStatistics
 from fuse_index.errors import InputError
 from fuse_index.handle import TableHandle
-from fuse_storage import Blocks, ColumnStatistics, Snapshot
+from fuse_storage import BlockFrame, ColumnStatistics, Snapshot
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
 
-POINTS = 400
+_PROFILE_POINTS = 400
 """Places along an order at which a picture shows the depth."""
 
-CLUSTERING = pa.schema(
+CLUSTERING_SCHEMA = pa.schema(
     [
         ("key", pa.string()),
         ("method", pa.string()),
@@ -46,11 +46,11 @@ CLUSTERING = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class OrderReport:
     """An order of rows, and how blocks overlap in it. ``profile``: how many are met at places along it."""
 
     names: tuple[str, ...]
-    overlaps: Overlaps
+    overlaps: OverlapStatistics
     profile: tuple[int, ...]
 
     @property
@@ -59,7 +59,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Clustering:
+class ClusteringReport:
     """How blocks overlap in the order of a clustering key.
 
     ``orders``: of a linear key, the key itself, then each column if there are several; of a curve, each column. The
@@ -68,7 +68,7 @@ class Clustering:
 
     cluster_by: tuple[str, ...]
     method: str
-    orders: tuple[Order, ...]
+    orders: tuple[OrderReport, ...]
 
     @property
     def blocks(self) -> int:
@@ -84,10 +84,10 @@ class Clustering:
 
     @property
     def maximum_depth(self) -> int:
-        return max(order.overlaps.maximum_depth for order in self._own)
+        return max(order.overlaps.maximum_depth for order in self._key_orders)
 
     @property
-    def _own(self) -> tuple[Order, ...]:
+    def _key_orders(self) -> tuple[OrderReport, ...]:
         return self.orders[:1] if self.method == "linear" else self.orders
 
     def _mean(self, values: Sequence[float]) -> float:
@@ -106,13 +106,13 @@ class Clustering:
 
     def to_arrow(self) -> pa.Table:
         """One row per order; see ``CLUSTERING``."""
-        return pa.Table.from_pylist([_row(order, self.method) for order in self.orders], CLUSTERING)
+        return pa.Table.from_pylist([_row(order, self.method) for order in self.orders], CLUSTERING_SCHEMA)
 
     def to_svg(self) -> str:
         """A picture: the depth along each order, and how many blocks are how deep."""
-        from fuse_index.clustering.svg import clustering
+        from fuse_index.clustering.svg import clustering_svg
 
-        return clustering(self)
+        return clustering_svg(self)
 
     def _repr_svg_(self) -> str:
         return self.to_svg()
@@ -123,7 +123,7 @@ class Clustering:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield str(self)
-        own = self._own[0]
+        own = self._key_orders[0]
         from rich.table import Table as Grid
 
         grid = Grid(title=f"depths of {own.name}", title_justify="left", box=None, pad_edge=False)
@@ -132,12 +132,12 @@ class Clustering:
         grid.add_column("")
         most = max(own.overlaps.histogram.values(), default=1)
         for depth, blocks in own.overlaps.histogram.items():
-            told = f"{depth}" if depth <= overlaps.SINGLE else f"{depth // 2 + 1}-{depth}"
+            told = f"{depth}" if depth <= overlaps.MAX_EXACT_DEPTH else f"{depth // 2 + 1}-{depth}"
             grid.add_row(told, f"{blocks:,}", "█" * max(round(blocks / most * 40), 1))
         yield grid
 
 
-class ClusterKeys(TableHandle):
+class ClusteringMixin(TableHandle):
     """The part of ``fuse_index.Table`` that says how rows are clustered, and how they ought to be."""
 
     def cluster_by(self, columns: Sequence[str] | None, method: str = "linear") -> Snapshot:
@@ -153,59 +153,61 @@ class ClusterKeys(TableHandle):
         told = {"columns": list(columns or ()), "method": method}
         return self._move_to(self.stored.transaction().cluster_by(tuple(columns or ()), method).commit(summary=told))
 
-    def clustering(self, by: Sequence[str] | None = None, method: str | None = None) -> Clustering:
+    def clustering(self, by: Sequence[str] | None = None, method: str | None = None) -> ClusteringReport:
         """How well blocks are clustered by the table's key, or would be if ``by`` were its key. Reads statistics, no
         rows.
 
         Raises InputError where there is no key and none is given, SchemaError, InvalidArgument for what cannot be a
         key.
         """
-        return clustering(self.stored, key_of(self.snapshot, by, method))
+        return measure_clustering(self.stored, resolve_cluster_key(self.snapshot, by, method))
 
 
-def key_of(snapshot: Snapshot, by: Sequence[str] | None, method: str | None) -> ClusterKey:
+def resolve_cluster_key(snapshot: Snapshot, by: Sequence[str] | None, method: str | None) -> ClusterKey:
     """The table's key, or the one that is given. Raises as ``Table.clustering``."""
     if by:
-        return ClusterKey.read(snapshot, tuple(by), method or "linear")
-    own = ClusterKey.of(snapshot)  # by its ids: a name may have come to mean another column
+        return ClusterKey.from_names(snapshot, tuple(by), method or "linear")
+    own = ClusterKey.from_snapshot(snapshot)  # by its ids: a name may have come to mean another column
     if by is not None or own is None:
         raise InputError(
             "the table has no clustering key: give it one with cluster_by([...]), or say which "
             "columns to look at: by=[...]"
         )
-    return own if method in (None, own.method) else ClusterKey.read(snapshot, own.names, method)
+    return own if method in (None, own.method) else ClusterKey.from_names(snapshot, own.names, method)
 
 
-def clustering(table: storage.Table, key: ClusterKey) -> Clustering:
+def measure_clustering(table: storage.StoredTable, key: ClusterKey) -> ClusteringReport:
     blocks = table.blocks(statistics=[field.id for field in key.fields])
-    return Clustering(key.names, key.method, tuple(_orders(key, columns(blocks, key))))
+    return ClusteringReport(key.names, key.method, tuple(_orders(key, key_intervals(blocks, key))))
 
 
-def columns(blocks: Blocks, key: ClusterKey) -> list[Intervals]:
+def key_intervals(blocks: BlockFrame, key: ClusterKey) -> list[Intervals]:
     """The blocks in the order of each column of the key."""
     kept = [blocks.statistics(field.id) or ColumnStatistics.unknown(field.type, len(blocks)) for field in key.fields]
-    return [overlaps.column(found, blocks.row_counts) for found in kept]
+    return [overlaps.column_intervals(found, blocks.row_counts) for found in kept]
 
 
-def _orders(key: ClusterKey, found: Sequence[Intervals]) -> Iterator[Order]:
+def _orders(key: ClusterKey, found: Sequence[Intervals]) -> Iterator[OrderReport]:
     if key.method == "linear":
-        yield _order(key.names, overlaps.lexicographic(found))
+        yield _order(key.names, overlaps.lexicographic_intervals(found))
     if len(found) > 1 or key.method != "linear":
         yield from (_order((name,), one) for name, one in zip(key.names, found, strict=True))
 
 
-def _order(names: tuple[str, ...], found: Intervals) -> Order:
-    return Order(names, overlaps.measured(found), tuple(overlaps.profile(found, POINTS).tolist()))
+def _order(names: tuple[str, ...], found: Intervals) -> OrderReport:
+    return OrderReport(
+        names, overlaps.measure_overlaps(found), tuple(overlaps.depth_profile(found, _PROFILE_POINTS).tolist())
+    )
 
 
-def _row(order: Order, method: str) -> dict[str, Any]:
+def _row(order: OrderReport, method: str) -> dict[str, Any]:
     found = asdict(order.overlaps)
     deep = [{"depth": depth, "blocks": blocks} for depth, blocks in found.pop("histogram").items()]
     counts = {f"{name}_blocks": found.pop(name) for name in ("constant", "unknown")}
     return {"key": order.name, "method": method, **counts, **found, "depth_histogram": deep}
 
 
-def _sentence(order: Order) -> str:
+def _sentence(order: OrderReport) -> str:
     found = order.overlaps
     depth = f"depth {found.average_depth:.2f} on average, {found.maximum_depth:,} at most"
     others = f"overlaps with {found.average_overlaps:.2f} on average, {found.maximum_overlaps:,} at most"

@@ -13,12 +13,14 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from fuse_index.clustering.key import ClusterKey, order
-from fuse_index.clustering.overlaps import Ranks
-from fuse_storage import Limits, SegmentWriter, column_values, conformed
+from fuse_index.clustering.key import ClusterKey, sort_order
+from fuse_index.clustering.overlaps import RankArray
+from fuse_storage import SegmentWriter, WriteLimits, column_values, conform_rows
 
 
-def write_runs(writer: SegmentWriter, batches: Iterable[pa.RecordBatch | pa.Table], key: ClusterKey | None) -> None:
+def write_sorted_runs(
+    writer: SegmentWriter, batches: Iterable[pa.RecordBatch | pa.Table], key: ClusterKey | None
+) -> None:
     """Write all rows, sorted in runs of ``writer.limits.sort_bytes``; as they come where there is no key.
 
     Memory holds a run twice, and the blocks that the writer holds. Raises as ``SegmentWriter.write``.
@@ -29,44 +31,44 @@ def write_runs(writer: SegmentWriter, batches: Iterable[pa.RecordBatch | pa.Tabl
         if key is None:
             writer.write(batch)
             continue
-        rows = conformed(batch, writer.schema)
+        rows = conform_rows(batch, writer.schema)
         if waiting and size + rows.nbytes > writer.limits.sort_bytes:
-            Run.of(pa.concat_tables(waiting), key, writer.limits).write(writer)
+            SortedRun.from_rows(pa.concat_tables(waiting), key, writer.limits).write(writer)
             waiting, size = [], 0
         waiting.append(rows)
         size += rows.nbytes
     if waiting and key is not None:
-        Run.of(pa.concat_tables(waiting), key, writer.limits).write(writer)
+        SortedRun.from_rows(pa.concat_tables(waiting), key, writer.limits).write(writer)
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SortedRun:
     """Rows, where each of them is to be taken from in their order, and where blocks begin and end in it.
 
     ``places`` has a number for each row; block i is ``places[offsets[i]:offsets[i + 1]]``.
     """
 
     rows: pa.Table
-    places: Ranks
-    offsets: Ranks
+    permutation: RankArray
+    offsets: RankArray
 
     @staticmethod
-    def of(rows: pa.Table, key: ClusterKey, limits: Limits) -> Run:
+    def from_rows(rows: pa.Table, key: ClusterKey, limits: WriteLimits) -> SortedRun:
         """In as few blocks as the limits allow, equally filled."""
         rows = rows.combine_chunks()
         blocks = max(math.ceil(rows.num_rows / limits.block_rows), math.ceil(rows.nbytes / limits.block_bytes), 1)
         filled = max(math.ceil(rows.num_rows / blocks), 1)
-        return Run(rows, order(rows, key), np.append(np.arange(0, rows.num_rows, filled), rows.num_rows))
+        return SortedRun(rows, sort_order(rows, key), np.append(np.arange(0, rows.num_rows, filled), rows.num_rows))
 
     def __len__(self) -> int:
         return int(self.rows.num_rows)
 
-    def sorted(self, path: Sequence[str]) -> pa.Array:
+    def sorted_values(self, path: Sequence[str]) -> pa.Array:
         """The values at a path, in the order of the run."""
-        return column_values(self.rows, path).take(pa.array(self.places))
+        return column_values(self.rows, path).take(pa.array(self.permutation))
 
     def write(self, writer: SegmentWriter) -> None:
         """A block after the other; more of them where one would have too many bytes."""
         for start, end in pairwise(self.offsets.tolist()):
-            writer.write(self.rows.take(pa.array(self.places[start:end])))
-            writer.cut()
+            writer.write(self.rows.take(pa.array(self.permutation[start:end])))
+            writer.end_block()

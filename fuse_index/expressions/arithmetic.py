@@ -14,63 +14,69 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as is_
 
-from fuse_index.expressions.coercion import INTEGERS, Refused, common_type, converted
-from fuse_index.expressions.types import name_of
+from fuse_index.expressions.coercion import INTEGER_TYPES, AnalysisError, coerce_term, common_type
+from fuse_index.expressions.types import spark_type_name
 from fuse_index.predicate import Call, Context, Term
 
-Values = Any
+_Values = Any
 
-CHECKED: Mapping[str, Callable[[Values, Values], Values]] = {
+_CHECKED_KERNELS: Mapping[str, Callable[[_Values, _Values], _Values]] = {
     "+": pc.add_checked,
     "-": pc.subtract_checked,
     "*": pc.multiply_checked,
 }
-WRAPPING: Mapping[str, Callable[[Values, Values], Values]] = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
-OPERATORS = frozenset([*CHECKED, "/", "||"])
+_WRAPPING_KERNELS: Mapping[str, Callable[[_Values, _Values], _Values]] = {
+    "+": pc.add,
+    "-": pc.subtract,
+    "*": pc.multiply,
+}
+ARITHMETIC_OPERATORS = frozenset([*_CHECKED_KERNELS, "/", "||"])
 
 
-class Raises(ArithmeticError):
+class SparkWouldRaise(ArithmeticError):
     """Spark raises, too, in an ANSI session: the message says on what."""
 
 
-def made(operator: str, left: Term, right: Term, context: Context) -> Call:
+def arithmetic_call(operator: str, left: Term, right: Term, context: Context) -> Call:
     """The term, with the casts that Spark adds. Raises Refused, or Unsure where Spark's type is not known here."""
-    told = f"{name_of(left.type)} {operator} {name_of(right.type)}"
+    told = f"{spark_type_name(left.type)} {operator} {spark_type_name(right.type)}"
     if left.type == right.type == pa.null() or (
         operator == "||" and any(_is_no_text(side.type) for side in (left, right))
     ):
-        raise Refused(f"{told} is not known here; in Python, give a function of the rows")
+        raise AnalysisError(f"{told} is not known here; in Python, give a function of the rows")
     if operator == "||":
         return Call(
-            operator, (converted(left, pa.string(), context), converted(right, pa.string(), context)), pa.string()
+            operator, (coerce_term(left, pa.string(), context), coerce_term(right, pa.string(), context)), pa.string()
         )
     kind = common_type(left.type, right.type, context)
-    if (kind not in INTEGERS and not is_.is_floating(kind)) or pa.string() in (left.type, right.type):
-        raise Refused(
+    if (kind not in INTEGER_TYPES and not is_.is_floating(kind)) or pa.string() in (left.type, right.type):
+        raise AnalysisError(
             f"{told} is not known here, which reckons with integers and floats; in Python, give a function of the rows"
         )
     kind = pa.float64() if operator == "/" else kind
-    return Call(operator, (converted(left, kind, context), converted(right, kind, context)), kind)
+    return Call(operator, (coerce_term(left, kind, context), coerce_term(right, kind, context)), kind)
 
 
-def computed(operator: str, left: Values, right: Values, ansi: bool) -> Values:
+def evaluate_arithmetic(operator: str, left: _Values, right: _Values, ansi: bool) -> _Values:
     """Both of one type. Raises Raises where Spark does: on overflow, and on a division by zero."""
     if operator == "||":
         return pc.binary_join_element_wise(left, right, "")
     if operator == "/":
         zero = pc.and_(pc.equal(right, 0.0), pc.is_valid(left))
         if ansi and pc.any(_array(zero), min_count=0).as_py():
-            raise Raises("a division by zero")
+            raise SparkWouldRaise("a division by zero")
         return pc.divide(left, pc.if_else(pc.equal(right, 0.0), pa.scalar(None, pa.float64()), right))
     try:
-        return (CHECKED if ansi and not is_.is_floating(left.type) else WRAPPING)[operator](left, right)
+        return (_CHECKED_KERNELS if ansi and not is_.is_floating(left.type) else _WRAPPING_KERNELS)[operator](
+            left, right
+        )
     except pa.ArrowInvalid as overflow:
-        raise Raises(f"{name_of(left.type)} overflows") from overflow
+        raise SparkWouldRaise(f"{spark_type_name(left.type)} overflows") from overflow
 
 
 def _is_no_text(kind: pa.DataType) -> bool:
     return bool(is_.is_nested(kind) or kind == pa.binary())
 
 
-def _array(values: Values) -> pa.Array:
+def _array(values: _Values) -> pa.Array:
     return pa.array([values.as_py()], pa.bool_()) if isinstance(values, pa.Scalar) else values

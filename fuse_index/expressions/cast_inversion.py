@@ -21,25 +21,25 @@ import pyarrow as pa
 import pyarrow.types as is_
 
 from fuse_index.expressions import datetimes
-from fuse_index.expressions.casts import BITS, cast_value, int_range
+from fuse_index.expressions.casts import INTEGER_BITS, cast_value, int_range
 from fuse_index.expressions.coercion import as_decimal
 from fuse_index.expressions.value_set import sort_key
 from fuse_index.predicate import Compare, Context, Literal, Operator, Term
 
-SLACK = timedelta(days=2)
+_MAX_ZONE_SHIFT = timedelta(days=2)
 """No clock on Earth is further from UTC, even on a day that its zone left out."""
 
-INFINITY = 0x7F800000
+_INFINITY_BITS = 0x7F800000
 """The bits of a float's infinity; NaN is the place after it."""
 
-EXACT = DecimalContext(prec=100)
+_EXACT_DECIMALS = DecimalContext(prec=100)
 
-DATE, NTZ, TIMESTAMP = pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")
-TIMES = (DATE, NTZ, TIMESTAMP)
+_DATE, _NTZ, _TIMESTAMP = pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")
+_TIME_TYPES = (_DATE, _NTZ, _TIMESTAMP)
 
 
 @dataclass(frozen=True)
-class Scale:
+class OrderedType:
     """The values of ``kind`` in order, at the places ``lowest`` to ``highest``, and their cast to ``target``."""
 
     kind: pa.DataType
@@ -50,16 +50,16 @@ class Scale:
 
     @cached_property
     def _places(self) -> tuple[int, int, Callable[[int], Any]]:
-        if self.kind in BITS:
+        if self.kind in INTEGER_BITS:
             return (*int_range(self.kind), int)
         if is_.is_decimal(self.kind):
             most = 10**self.kind.precision - 1
-            return -most, most, lambda place: Decimal(place).scaleb(-self.kind.scale, EXACT)
+            return -most, most, lambda place: Decimal(place).scaleb(-self.kind.scale, _EXACT_DECIMALS)
         if self.kind == pa.float32():
-            return -INFINITY, INFINITY + 1, _float_at
-        if self.kind == DATE:
+            return -_INFINITY_BITS, _INFINITY_BITS + 1, _float_at
+        if self.kind == _DATE:
             return date.min.toordinal(), date.max.toordinal(), date.fromordinal
-        epoch = datetimes.EPOCH if self.kind == NTZ else datetimes.EPOCH_UTC
+        epoch = datetimes.EPOCH if self.kind == _NTZ else datetimes.EPOCH_UTC
         low, high = datetime.min.replace(tzinfo=epoch.tzinfo), datetime.max.replace(tzinfo=epoch.tzinfo)
         return (
             (low - epoch) // datetimes.MICROSECOND,
@@ -75,17 +75,17 @@ class Scale:
     def highest(self) -> int:
         return self._places[1]
 
-    def literal(self, place: int) -> Literal:
-        return Literal(self._places[2](place), self.kind)
+    def literal_at(self, position: int) -> Literal:
+        return Literal(self._places[2](position), self.kind)
 
-    def exactly(self, value: Any) -> Literal | None:
+    def exact_inverse(self, value: Any) -> Literal | None:
         """The only value that the cast makes this one of; None if there is none, or may be more."""
         if not self.lossless:
             return None
         back = cast_value(value, self.target, self.kind, "try", self.context)
         return Literal(back, self.kind) if back is not None and sort_key(self._cast(back)) == sort_key(value) else None
 
-    def place(self, value: Any) -> tuple[int, int]:
+    def bracket(self, value: Any) -> tuple[int, int]:
         """The first place whose cast is not below ``value``, and the first whose cast is above it."""
         wanted = sort_key(value)
         return self._first(lambda made: made >= wanted), self._first(lambda made: made > wanted)
@@ -104,28 +104,29 @@ class Scale:
         return low
 
 
-def scale_of(kind: pa.DataType, target: pa.DataType, context: Context) -> Scale | None:
+def ordered_type_of(kind: pa.DataType, target: pa.DataType, context: Context) -> OrderedType | None:
     """The scale of a cast that gives every value one, and keeps order; None for other casts."""
-    if is_lossless(kind, target, context):
-        return Scale(kind, target, True, context)
-    rounds = is_.is_floating(target) and (kind in BITS or (is_.is_decimal(kind) and target == pa.float64()))
-    days = target == DATE and (kind == NTZ or (kind == TIMESTAMP and _steady(context)))
-    return Scale(kind, target, False, context) if rounds or days else None
+    if is_lossless_cast(kind, target, context):
+        return OrderedType(kind, target, True, context)
+    rounds = is_.is_floating(target) and (kind in INTEGER_BITS or (is_.is_decimal(kind) and target == pa.float64()))
+    days = target == _DATE and (kind == _NTZ or (kind == _TIMESTAMP and _steady(context)))
+    return OrderedType(kind, target, False, context) if rounds or days else None
 
 
-def is_lossless(kind: pa.DataType, target: pa.DataType, context: Context) -> bool:
+def is_lossless_cast(kind: pa.DataType, target: pa.DataType, context: Context) -> bool:
     """The cast gives every value one, gives different values different ones, and keeps order."""
-    if kind in BITS and target in BITS:
-        return BITS[kind] < BITS[target]
-    if is_.is_decimal(target) and (kind in BITS or is_.is_decimal(kind)):
+    if kind in INTEGER_BITS and target in INTEGER_BITS:
+        return INTEGER_BITS[kind] < INTEGER_BITS[target]
+    if is_.is_decimal(target) and (kind in INTEGER_BITS or is_.is_decimal(kind)):
         return _fits(as_decimal(kind), target) or (kind == pa.int64() and target.precision - target.scale >= 19)
     if is_.is_floating(target):
         return bool(
-            kind == pa.float32() != target or (kind in BITS and BITS[kind] < (24 if target == pa.float32() else 53))
+            kind == pa.float32() != target
+            or (kind in INTEGER_BITS and INTEGER_BITS[kind] < (24 if target == pa.float32() else 53))
         )
-    if kind == DATE and target == NTZ:
+    if kind == _DATE and target == _NTZ:
         return True
-    return bool(kind in TIMES and target in (NTZ, TIMESTAMP) and kind != target and _steady(context))
+    return bool(kind in _TIME_TYPES and target in (_NTZ, _TIMESTAMP) and kind != target and _steady(context))
 
 
 def _steady(context: Context) -> bool:
@@ -133,23 +134,23 @@ def _steady(context: Context) -> bool:
     between the zone tables of one machine and another: then no cast between instants and clocks is taken off.
     """
     try:
-        return datetimes.is_fixed(datetimes.zone(context.time_zone))
-    except datetimes.Unsure:
+        return datetimes.has_fixed_offset(datetimes.parse_time_zone(context.time_zone))
+    except datetimes.NotReproducible:
         return False
 
 
-def implied(operator: Operator, inner: Term, value: Any, target: pa.DataType) -> list[Compare]:
+def implied_bounds(operator: Operator, inner: Term, value: Any, target: pa.DataType) -> list[Compare]:
     """What a comparison of ``CAST(inner AS target)`` says of ``inner`` in every time zone: bounds, with two days to
     spare.
     """
-    if inner.type not in TIMES or target not in TIMES or inner.type == target:
+    if inner.type not in _TIME_TYPES or target not in _TIME_TYPES or inner.type == target:
         return []
     bounds = []
     try:
         if operator in ("=", "<=>", ">", ">="):
-            bounds.append(Compare(">=", inner, _moved(value, -SLACK, inner.type)))
+            bounds.append(Compare(">=", inner, _moved(value, -_MAX_ZONE_SHIFT, inner.type)))
         if operator in ("=", "<=>", "<", "<="):
-            bounds.append(Compare("<=", inner, _moved(value, SLACK + timedelta(days=1), inner.type)))
+            bounds.append(Compare("<=", inner, _moved(value, _MAX_ZONE_SHIFT + timedelta(days=1), inner.type)))
     except OverflowError:
         return []
     return bounds
@@ -158,7 +159,7 @@ def implied(operator: Operator, inner: Term, value: Any, target: pa.DataType) ->
 def _moved(value: Any, by: timedelta, kind: pa.DataType) -> Literal:
     wall = datetimes.wall_clock(value, UTC) if isinstance(value, datetime) and value.tzinfo else value
     moved = (wall if isinstance(wall, datetime) else datetimes.midnight(wall)) + by
-    return Literal(moved.date() if kind == DATE else moved if kind == NTZ else moved.replace(tzinfo=UTC), kind)
+    return Literal(moved.date() if kind == _DATE else moved if kind == _NTZ else moved.replace(tzinfo=UTC), kind)
 
 
 def _fits(narrow: pa.DataType, wide: pa.DataType) -> bool:
@@ -166,7 +167,7 @@ def _fits(narrow: pa.DataType, wide: pa.DataType) -> bool:
 
 
 def _float_at(place: int) -> float:
-    if place > INFINITY:
+    if place > _INFINITY_BITS:
         return math.nan
     bits = struct.pack("<i", abs(place))
     value: float = struct.unpack("<f", bits)[0]

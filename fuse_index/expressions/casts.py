@@ -18,14 +18,14 @@ import pyarrow as pa
 import pyarrow.types as is_
 
 from fuse_index.expressions import datetimes
-from fuse_index.expressions.datetimes import BLANK, Unsure
-from fuse_index.expressions.types import name_of
+from fuse_index.expressions.datetimes import TRIMMED_CHARACTERS, NotReproducible
+from fuse_index.expressions.types import spark_type_name
 from fuse_index.predicate import CastMode, Context
 
-FLOAT = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[dDfF]?")
-INTEGER = re.compile(r"[+-]?\d+")
-INTEGER_AND_FRACTION = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?")
-WORDS = {
+_FLOAT = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[dDfF]?")
+_INTEGER = re.compile(r"[+-]?\d+")
+_INTEGER_AND_FRACTION = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?")
+_FLOAT_WORDS = {
     "inf": math.inf,
     "+inf": math.inf,
     "infinity": math.inf,
@@ -34,8 +34,11 @@ WORDS = {
     "-infinity": -math.inf,
     "nan": math.nan,
 }
-TRUTHS = {**dict.fromkeys(("t", "true", "y", "yes", "1"), True), **dict.fromkeys(("f", "false", "n", "no", "0"), False)}
-BITS = {pa.int8(): 8, pa.int16(): 16, pa.int32(): 32, pa.int64(): 64}
+_BOOLEAN_WORDS = {
+    **dict.fromkeys(("t", "true", "y", "yes", "1"), True),
+    **dict.fromkeys(("f", "false", "n", "no", "0"), False),
+}
+INTEGER_BITS = {pa.int8(): 8, pa.int16(): 16, pa.int32(): 32, pa.int64(): 64}
 
 
 def cast_value(value: Any, source: pa.DataType, target: pa.DataType, mode: CastMode, context: Context) -> Any:
@@ -45,16 +48,16 @@ def cast_value(value: Any, source: pa.DataType, target: pa.DataType, mode: CastM
     if source == target:
         return value
     kinds = _kind(source), _kind(target)
-    if kinds not in CASTS:
-        raise Unsure(f"a cast from {name_of(source)} to {name_of(target)} is not known here")
+    if kinds not in _CASTS:
+        raise NotReproducible(f"a cast from {spark_type_name(source)} to {spark_type_name(target)} is not known here")
     try:
-        return CASTS[kinds](value, target, mode, context)
+        return _CASTS[kinds](value, target, mode, context)
     except OverflowError:
-        raise Unsure(f"{value!r} as {name_of(target)} lies outside of what Python can hold") from None
+        raise NotReproducible(f"{value!r} as {spark_type_name(target)} lies outside of what Python can hold") from None
 
 
 def int_range(kind: pa.DataType) -> tuple[int, int]:
-    bits = BITS[kind]
+    bits = INTEGER_BITS[kind]
     return -(1 << bits - 1), (1 << bits - 1) - 1
 
 
@@ -75,7 +78,7 @@ def to_float32(exact: Decimal) -> float:
 
 
 def _kind(kind: pa.DataType) -> str:
-    if kind in BITS:
+    if kind in INTEGER_BITS:
         return "int"
     if is_.is_floating(kind):
         return "float"
@@ -83,7 +86,7 @@ def _kind(kind: pa.DataType) -> str:
         return "decimal"
     if is_.is_timestamp(kind):
         return "ntz" if kind.tz is None else "timestamp"
-    return name_of(kind)
+    return spark_type_name(kind)
 
 
 def _to_int(value: int, target: pa.DataType, mode: CastMode) -> int | None:
@@ -139,14 +142,14 @@ def _to_decimal(value: Decimal, target: pa.DataType) -> Decimal | None:
 
 
 def _text_to_int(text: str, target: pa.DataType, mode: CastMode, _: Context) -> int | None:
-    trimmed = text.strip(BLANK)
+    trimmed = text.strip(TRIMMED_CHARACTERS)
     low, high = int_range(target)
     if mode == "legacy":
-        found = INTEGER_AND_FRACTION.fullmatch(trimmed)
+        found = _INTEGER_AND_FRACTION.fullmatch(trimmed)
         if found is None or not trimmed.isascii() or not (found[2] or found[3] is not None) or trimmed in ("+", "-"):
             return None
         value = int(f"{found[1]}{found[2] or 0}")
-    elif INTEGER.fullmatch(trimmed) and trimmed.isascii():
+    elif _INTEGER.fullmatch(trimmed) and trimmed.isascii():
         value = int(trimmed)
     else:
         return None
@@ -155,26 +158,26 @@ def _text_to_int(text: str, target: pa.DataType, mode: CastMode, _: Context) -> 
 
 def _text_to_float(text: str, target: pa.DataType, _: CastMode, __: Context) -> float | None:
     trimmed = text.strip("".join(map(chr, range(33))))
-    if (word := trimmed.lower()) in WORDS:
-        return WORDS[word]
-    if not FLOAT.fullmatch(trimmed) or not trimmed.isascii():
+    if (word := trimmed.lower()) in _FLOAT_WORDS:
+        return _FLOAT_WORDS[word]
+    if not _FLOAT.fullmatch(trimmed) or not trimmed.isascii():
         if trimmed.lower().lstrip("+-").startswith(("0x", "nan", "inf")):
-            raise Unsure(f"{text!r} may or may not be a number to Java")
+            raise NotReproducible(f"{text!r} may or may not be a number to Java")
         return None
     digits = trimmed.rstrip("dDfF")
     return float(digits) if target == pa.float64() else to_float32(Decimal(digits))
 
 
 def _text_to_decimal(text: str, target: pa.DataType, _: CastMode, __: Context) -> Decimal | None:
-    trimmed = text.strip(BLANK)
-    if not FLOAT.fullmatch(trimmed) or not trimmed.isascii() or trimmed[-1] in "dDfF":
+    trimmed = text.strip(TRIMMED_CHARACTERS)
+    if not _FLOAT.fullmatch(trimmed) or not trimmed.isascii() or trimmed[-1] in "dDfF":
         return None
     try:
         value = Decimal(trimmed)
     except InvalidOperation:
         return None
     if abs(value.adjusted()) > 1000:
-        raise Unsure(f"{text!r} is too far from any decimal to say what Spark does with it")
+        raise NotReproducible(f"{text!r} is too far from any decimal to say what Spark does with it")
     return _to_decimal(value, target)
 
 
@@ -185,7 +188,11 @@ def _to_text(value: Any, _: pa.DataType, mode: CastMode, context: Context) -> st
         case Decimal():
             return str(value) if mode == "legacy" else f"{value:f}"
         case datetime():
-            shown = value if value.tzinfo is None else datetimes.wall_clock(value, datetimes.zone(context.time_zone))
+            shown = (
+                value
+                if value.tzinfo is None
+                else datetimes.wall_clock(value, datetimes.parse_time_zone(context.time_zone))
+            )
             return shown.isoformat(" ", "seconds") + (
                 f".{shown.microsecond:06}".rstrip("0") if shown.microsecond else ""
             )
@@ -197,7 +204,7 @@ def _decoded(value: bytes, *_: Any) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError:
-        raise Unsure(f"{value!r} is no UTF-8, which only Spark keeps in text") from None
+        raise NotReproducible(f"{value!r} is no UTF-8, which only Spark keeps in text") from None
 
 
 def _seconds_to_timestamp(value: int, _: pa.DataType, __: CastMode, ___: Context) -> datetime:
@@ -208,11 +215,11 @@ def _timestamp_to_int(value: datetime, target: pa.DataType, mode: CastMode, _: C
     return _to_int((value - datetimes.EPOCH_UTC) // timedelta(seconds=1), target, mode)
 
 
-def _local(context: Context) -> Any:
-    return datetimes.zone(context.time_zone)
+def _session_zone(context: Context) -> Any:
+    return datetimes.parse_time_zone(context.time_zone)
 
 
-CASTS: dict[tuple[str, str], Callable[[Any, pa.DataType, CastMode, Context], Any]] = {
+_CASTS: dict[tuple[str, str], Callable[[Any, pa.DataType, CastMode, Context], Any]] = {
     ("int", "int"): _number_to_int,
     ("decimal", "int"): _number_to_int,
     ("float", "int"): _float_to_int,
@@ -232,7 +239,7 @@ CASTS: dict[tuple[str, str], Callable[[Any, pa.DataType, CastMode, Context], Any
     ("int", "boolean"): lambda value, *_: value != 0,
     ("float", "boolean"): lambda value, *_: value != 0,
     ("decimal", "boolean"): lambda value, *_: value != 0,
-    ("string", "boolean"): lambda text, *_: TRUTHS.get(text.strip(BLANK).lower()),
+    ("string", "boolean"): lambda text, *_: _BOOLEAN_WORDS.get(text.strip(TRIMMED_CHARACTERS).lower()),
     ("int", "string"): _to_text,
     ("decimal", "string"): _to_text,
     ("boolean", "string"): _to_text,
@@ -242,14 +249,16 @@ CASTS: dict[tuple[str, str], Callable[[Any, pa.DataType, CastMode, Context], Any
     ("string", "binary"): lambda text, *_: text.encode(),
     ("binary", "string"): _decoded,
     ("string", "date"): lambda text, *_: datetimes.parse_date(text),
-    ("string", "timestamp"): lambda text, _, __, context: datetimes.parse_timestamp(text, _local(context)),
+    ("string", "timestamp"): lambda text, _, __, context: datetimes.parse_timestamp(text, _session_zone(context)),
     ("string", "ntz"): lambda text, *_: datetimes.parse_timestamp_ntz(text),
-    ("date", "timestamp"): lambda day, _, __, context: datetimes.instant(datetimes.midnight(day), _local(context)),
+    ("date", "timestamp"): lambda day, _, __, context: datetimes.instant(
+        datetimes.midnight(day), _session_zone(context)
+    ),
     ("date", "ntz"): lambda day, *_: datetimes.midnight(day),
-    ("timestamp", "date"): lambda moment, _, __, context: datetimes.wall_clock(moment, _local(context)).date(),
+    ("timestamp", "date"): lambda moment, _, __, context: datetimes.wall_clock(moment, _session_zone(context)).date(),
     ("ntz", "date"): lambda wall, *_: wall.date(),
-    ("ntz", "timestamp"): lambda wall, _, __, context: datetimes.instant(wall, _local(context)),
-    ("timestamp", "ntz"): lambda moment, _, __, context: datetimes.wall_clock(moment, _local(context)),
+    ("ntz", "timestamp"): lambda wall, _, __, context: datetimes.instant(wall, _session_zone(context)),
+    ("timestamp", "ntz"): lambda moment, _, __, context: datetimes.wall_clock(moment, _session_zone(context)),
     ("int", "timestamp"): _seconds_to_timestamp,
 }
 """Spark's casts between plain types, as far as they are known here; a float as text is left to Java."""

@@ -12,51 +12,51 @@ import pyarrow as pa
 import pyarrow.types as is_
 
 from fuse_index.expressions.casts import cast_value
-from fuse_index.expressions.datetimes import Unsure
-from fuse_index.expressions.types import name_of
+from fuse_index.expressions.datetimes import NotReproducible
+from fuse_index.expressions.types import spark_type_name
 from fuse_index.predicate import Cast, CastMode, Context, Literal, Operator, Term
 
-INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
-DIGITS = dict(zip(INTEGERS, (3, 5, 10, 20), strict=True))
+INTEGER_TYPES = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+_INTEGER_PRECISION = dict(zip(INTEGER_TYPES, (3, 5, 10, 20), strict=True))
 """The precision that Spark gives integers among decimals."""
-TIMES = (pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC"))
+_TIME_TYPES = (pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC"))
 """From narrow to wide."""
 
 
-class Refused(ValueError):
+class AnalysisError(ValueError):
     """Spark does not compare such terms, or cannot read such a literal."""
 
 
-def compared(operator: Operator, left: Term, right: Term, context: Context) -> tuple[Term, Term]:
+def coerce_comparison(operator: Operator, left: Term, right: Term, context: Context) -> tuple[Term, Term]:
     """Both sides of a comparison, as one type. Raises Refused, or Unsure where Spark's type is not known here."""
     if (
         pa.bool_() in (left.type, right.type)
         and operator in ("<", "<=", ">", ">=")
         and (is_number(left.type) or is_number(right.type))
     ):
-        raise Refused(f"Spark does not order {name_of(left.type)} and {name_of(right.type)}")
-    kind = common_type(_told(left, right), _told(right, left), context)
+        raise AnalysisError(f"Spark does not order {spark_type_name(left.type)} and {spark_type_name(right.type)}")
+    kind = common_type(_comparison_type(left, right), _comparison_type(right, left), context)
     kind = pa.bool_() if kind == pa.null() else kind  # two bare NULLs
-    return converted(left, kind, context), converted(right, kind, context)
+    return coerce_term(left, kind, context), coerce_term(right, kind, context)
 
 
-def listed(term: Term, values: Sequence[Literal], context: Context) -> tuple[Term, tuple[Literal, ...]]:
+def coerce_in_list(term: Term, values: Sequence[Literal], context: Context) -> tuple[Term, tuple[Literal, ...]]:
     """Both sides of an IN, as one type. Raises Refused, Unsure."""
     kinds = [term.type, *dict.fromkeys(value.type for value in values)]
-    kind = reduce(lambda a, b: common_type(a, b, context), kinds) if context.ansi else _listed_type(kinds, context)
-    made = [converted(value, kind, context) for value in values]
-    return converted(term, kind, context), tuple(value for value in made if isinstance(value, Literal))
+    kind = reduce(lambda a, b: common_type(a, b, context), kinds) if context.ansi else _in_list_type(kinds, context)
+    made = [coerce_term(value, kind, context) for value in values]
+    return coerce_term(term, kind, context), tuple(value for value in made if isinstance(value, Literal))
 
 
-def _listed_type(kinds: Sequence[pa.DataType], context: Context) -> pa.DataType:
+def _in_list_type(kinds: Sequence[pa.DataType], context: Context) -> pa.DataType:
     """Of sessions that are not ANSI: all as text where there is text, but truths and bytes only among their like."""
     told = [kind for kind in kinds if kind != pa.null()]
     if len({kind if kind in (pa.bool_(), pa.binary()) else None for kind in told}) > 1:
-        raise Refused(f"Spark does not compare {' with '.join(map(name_of, told))} in a list")
+        raise AnalysisError(f"Spark does not compare {' with '.join(map(spark_type_name, told))} in a list")
     return pa.string() if pa.string() in told else reduce(lambda a, b: common_type(a, b, context), kinds)
 
 
-def converted(term: Term, kind: pa.DataType, context: Context, mode: CastMode | None = None) -> Term:
+def coerce_term(term: Term, kind: pa.DataType, context: Context, mode: CastMode | None = None) -> Term:
     """The term as that type: literals at once, all else by a cast. Raises Refused, Unsure."""
     if term.type == kind:
         return term
@@ -65,7 +65,7 @@ def converted(term: Term, kind: pa.DataType, context: Context, mode: CastMode | 
         return Cast(term, kind, mode)
     value = cast_value(term.value, term.type, kind, mode, context)
     if value is None and term.value is not None and mode == "ansi":
-        raise Refused(f"{term.value!r} is not a value of type {name_of(kind)}")
+        raise AnalysisError(f"{term.value!r} is not a value of type {spark_type_name(kind)}")
     return Literal(value, kind)
 
 
@@ -82,63 +82,70 @@ def common_type(left: pa.DataType, right: pa.DataType, context: Context) -> pa.D
         other = left if right == pa.bool_() else right
         found = other if is_number(other) else None
     if found is None:
-        raise Refused(f"Spark does not compare {name_of(left)} with {name_of(right)}")
+        raise AnalysisError(f"Spark does not compare {spark_type_name(left)} with {spark_type_name(right)}")
     return found
 
 
 def is_number(kind: pa.DataType) -> bool:
-    return bool(kind in INTEGERS or is_.is_floating(kind) or is_.is_decimal(kind))
+    return bool(kind in INTEGER_TYPES or is_.is_floating(kind) or is_.is_decimal(kind))
 
 
 def as_decimal(kind: pa.DataType) -> pa.DataType:
     """The decimal type that holds all values of a number type that is not a float."""
-    return pa.decimal128(DIGITS[kind], 0) if kind in DIGITS else kind
+    return pa.decimal128(_INTEGER_PRECISION[kind], 0) if kind in _INTEGER_PRECISION else kind
 
 
-def _told(term: Term, other: Term) -> pa.DataType:
+def _comparison_type(term: Term, other: Term) -> pa.DataType:
     """The type of a side; beside a decimal, an integer literal is only as wide as it is written."""
-    if isinstance(term, Literal) and term.type in INTEGERS and term.value is not None and is_.is_decimal(other.type):
+    if (
+        isinstance(term, Literal)
+        and term.type in INTEGER_TYPES
+        and term.value is not None
+        and is_.is_decimal(other.type)
+    ):
         return pa.decimal128(len(str(abs(term.value))), 0)
     return term.type
 
 
 def _beside_text(other: pa.DataType, context: Context) -> pa.DataType:
-    if other in INTEGERS:
+    if other in INTEGER_TYPES:
         return pa.int64() if context.ansi else other
     if is_.is_decimal(other):
         return pa.float64()
     if other == pa.float32():
         return pa.float64() if context.ansi else other
     if is_.is_nested(other):
-        raise Refused(f"Spark does not compare {name_of(other)} with string")
+        raise AnalysisError(f"Spark does not compare {spark_type_name(other)} with string")
     return other
 
 
 def _among_numbers(left: pa.DataType, right: pa.DataType, context: Context) -> pa.DataType | None:
     if not (is_number(left) and is_number(right)):
         return None
-    if left in INTEGERS and right in INTEGERS:
-        return max(left, right, key=INTEGERS.index)
+    if left in INTEGER_TYPES and right in INTEGER_TYPES:
+        return max(left, right, key=INTEGER_TYPES.index)
     if is_.is_floating(left) or is_.is_floating(right):
-        legacy_float = not context.ansi and pa.float32() in (left, right) and (left in INTEGERS or right in INTEGERS)
+        legacy_float = (
+            not context.ansi and pa.float32() in (left, right) and (left in INTEGER_TYPES or right in INTEGER_TYPES)
+        )
         return pa.float32() if legacy_float else pa.float64()
     a, b = as_decimal(left), as_decimal(right)
     scale = max(a.scale, b.scale)
     precision = max(a.precision - a.scale, b.precision - b.scale) + scale
     if precision > 38:
-        if left in INTEGERS or right in INTEGERS:
+        if left in INTEGER_TYPES or right in INTEGER_TYPES:
             return _wide_beside_integer(left, right)
-        raise Unsure(f"Spark rounds when it compares {name_of(left)} with {name_of(right)}")
+        raise NotReproducible(f"Spark rounds when it compares {spark_type_name(left)} with {spark_type_name(right)}")
     return pa.decimal128(precision, scale)
 
 
 def _wide_beside_integer(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     """A long has 19 digits, and Spark reckons with 20: one decimal may be too wide by one digit that is never there."""
-    number = right if left in INTEGERS else left
+    number = right if left in INTEGER_TYPES else left
     if number.precision - number.scale >= 19:
         return number
-    raise Unsure(f"Spark rounds when it compares {name_of(left)} with {name_of(right)}")
+    raise NotReproducible(f"Spark rounds when it compares {spark_type_name(left)} with {spark_type_name(right)}")
 
 
 def _among_times(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    return max(left, right, key=TIMES.index) if left in TIMES and right in TIMES else None
+    return max(left, right, key=_TIME_TYPES.index) if left in _TIME_TYPES and right in _TIME_TYPES else None

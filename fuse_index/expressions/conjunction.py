@@ -9,41 +9,45 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from fuse_index.expressions.value_set import Domain
+from fuse_index.expressions.value_set import ValueSet
 from fuse_index.predicate import And, Compare, In, Like, Not, Or, Predicate, StartsWith, Term
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class Conjunction:
     """What the conjunction ``leaves`` says of each of its terms, as one Domain a term.
 
     On rows where no term is NULL the domains say exactly what the leaves say; where one is, the conjunction is not
     TRUE. ``leaves`` holds the conjuncts in order: leaves, or NOT and OR of leaves on one and the same term.
     """
 
-    domains: tuple[tuple[Term, Domain], ...]
+    domains: tuple[tuple[Term, ValueSet], ...]
     leaves: tuple[Predicate, ...]
 
     @classmethod
-    def of(cls, group: And) -> Box | None:
+    def of(cls, group: And) -> Conjunction | None:
         """The joint knowledge of all conjuncts that have a Domain; None if none has one."""
-        domains: dict[Term, Domain] = {}
+        domains: dict[Term, ValueSet] = {}
         leaves = []
         for conjunct in _conjuncts(group):
-            if (found := _domain(conjunct)) is not None:
+            if (found := _term_and_value_set(conjunct)) is not None:
                 term, domain = found
                 domains[term] = domains[term].intersect(domain) if term in domains else domain
                 leaves.append(conjunct)
         return cls(tuple(domains.items()), tuple(leaves)) if leaves else None
 
-    def restrict(self, terms: Sequence[Term]) -> Box | None:
+    def restrict(self, terms: Sequence[Term]) -> Conjunction | None:
         """What the box says of these terms alone; None if it says nothing of them."""
         leaves = tuple(leaf for leaf in self.leaves if _term(leaf) in terms)
-        return Box(tuple((term, domain) for term, domain in self.domains if term in terms), leaves) if leaves else None
+        return (
+            Conjunction(tuple((term, domain) for term, domain in self.domains if term in terms), leaves)
+            if leaves
+            else None
+        )
 
-    def domain(self, term: Term) -> Domain:
+    def domain(self, term: Term) -> ValueSet:
         """All that the box says of a term; everything if it does not name it."""
-        return dict(self.domains).get(term, Domain.everything())
+        return dict(self.domains).get(term, ValueSet.everything())
 
 
 def _term(predicate: Predicate) -> Term | None:
@@ -59,11 +63,11 @@ def _term(predicate: Predicate) -> Term | None:
             return None
 
 
-def _domain(predicate: Predicate) -> tuple[Term, Domain] | None:
+def _term_and_value_set(predicate: Predicate) -> tuple[Term, ValueSet] | None:
     """The domain of a tree on one single term, that is NULL where the term is."""
     match predicate:
         case And(terms) | Or(terms):
-            found = [_domain(term) for term in terms]
+            found = [_term_and_value_set(term) for term in terms]
             known = [pair for pair in found if pair is not None]
             if len(known) < len(found) or len({term for term, _ in known}) != 1:
                 return None
@@ -73,12 +77,12 @@ def _domain(predicate: Predicate) -> tuple[Term, Domain] | None:
                 joined = joined.union(domain) if isinstance(predicate, Or) else joined.intersect(domain)
             return known[0][0], joined
         case Not(inner):
-            pair = _domain(inner)
+            pair = _term_and_value_set(inner)
             return None if pair is None else (pair[0], pair[1].complement())
         case Compare(operator="<=>"):
             return None  # FALSE, not NULL, where the term is NULL
         case leaf:
-            term, known_domain = _term(leaf), Domain.of(leaf)
+            term, known_domain = _term(leaf), ValueSet.of(leaf)
             return None if term is None or known_domain is None else (term, known_domain)
 
 

@@ -20,13 +20,12 @@ import pyarrow.types as is_
 
 from fuse_index.errors import OpaqueError
 from fuse_index.expressions import arithmetic, casts, datetimes
-from fuse_index.expressions.datetimes import Unsure
+from fuse_index.expressions.datetimes import NotReproducible
 from fuse_index.expressions.json import path as json_paths
-from fuse_index.expressions.like import Pattern
-from fuse_index.expressions.scalar_functions import DATE_TRUNC, SCALARS, date_trunc
-from fuse_index.expressions.to_sql import sql
-from fuse_index.expressions.to_sql import term as term_sql
-from fuse_index.expressions.types import name_of
+from fuse_index.expressions.like import LikePattern
+from fuse_index.expressions.scalar_functions import DATE_TRUNC, SCALAR_FUNCTIONS, date_trunc
+from fuse_index.expressions.to_sql import predicate_sql, term_sql
+from fuse_index.expressions.types import spark_type_name
 from fuse_index.predicate import (
     And,
     Call,
@@ -52,16 +51,16 @@ from fuse_index.predicate import (
 if TYPE_CHECKING:
     from fuse_index.expressions.function import Function
 
-Values = Any
+_Values = Any
 """A pa.Array, or a pa.Scalar that stands for the same value on every row."""
 
-UTC_CONTEXT = Context()
+_UTC_CONTEXT = Context()
 
 
 def evaluate(
     predicate: Predicate,
     rows: pa.Table,
-    context: Context = UTC_CONTEXT,
+    context: Context = _UTC_CONTEXT,
     functions: Mapping[str, Function] | None = None,
 ) -> pa.BooleanArray:
     """One value per row, null for NULL. ``rows`` has the columns under their logical names.
@@ -75,19 +74,19 @@ def evaluate(
 def evaluate_term(
     term: Term,
     rows: pa.Table,
-    context: Context = UTC_CONTEXT,
+    context: Context = _UTC_CONTEXT,
     functions: Mapping[str, Function] | None = None,
     strict: bool = False,
 ) -> pa.ChunkedArray:
     """The values of a term, of type ``term.type``. Raises OpaqueError, if ``strict`` also for a cast on which Spark
     raises.
     """
-    parts = [_Rows(batch, context, functions or {}, strict).whole(term) for batch in rows.to_batches()]
+    parts = [_Rows(batch, context, functions or {}, strict).term_array(term) for batch in rows.to_batches()]
     return pa.chunked_array(parts, term.type)
 
 
 def evaluate_constant(
-    predicate: Predicate, context: Context = UTC_CONTEXT, functions: Mapping[str, Function] | None = None
+    predicate: Predicate, context: Context = _UTC_CONTEXT, functions: Mapping[str, Function] | None = None
 ) -> bool | None:
     """The value of a predicate that names no column. Raises OpaqueError."""
     nothing = pa.RecordBatch.from_arrays([pa.nulls(1)], ["none"])
@@ -95,7 +94,7 @@ def evaluate_constant(
     return value
 
 
-def spread(function: Function, arguments: Sequence[pa.Scalar], rows: int) -> list[Values]:
+def broadcast_constants(function: Function, arguments: Sequence[pa.Scalar], rows: int) -> list[_Values]:
     """For a call of constants alone: those that need not be constants as arrays, so that no function must do without
     one.
     """
@@ -116,11 +115,11 @@ class _Rows:
         result = self._predicate(predicate)
         return pa.repeat(result, len(self.rows)) if isinstance(result, pa.Scalar) else result
 
-    def whole(self, term: Term) -> pa.Array:
+    def term_array(self, term: Term) -> pa.Array:
         values = self.term(term)
         return pa.repeat(values, len(self.rows)) if isinstance(values, pa.Scalar) else values
 
-    def _predicate(self, predicate: Predicate) -> Values:
+    def _predicate(self, predicate: Predicate) -> _Values:
         match predicate:
             case And(terms):
                 return reduce(pc.and_kleene, map(self.predicate, terms))
@@ -131,15 +130,16 @@ class _Rows:
             case Compare(operator, left, right):
                 if left.type != right.type:
                     raise OpaqueError(
-                        f"cannot compare {name_of(left.type)} with {name_of(right.type)}: {sql(predicate)}"
+                        f"cannot compare {spark_type_name(left.type)} with {spark_type_name(right.type)}: "
+                        f"{predicate_sql(predicate)}"
                     )
                 if left.type == pa.null():
                     left = right = Literal(None, pa.bool_())
-                return COMPARE[operator](self.term(left), self.term(right))
+                return _COMPARISON_KERNELS[operator](self.term(left), self.term(right))
             case In(term, values):
-                return _in(self.whole(term), values)
+                return _in(self.term_array(term), values)
             case IsNull(JsonPath(inner, path, function="get_json_object") as found):
-                return pc.is_null(self._json(found, self.whole(inner), path, json_paths.SPELLING))
+                return pc.is_null(self._json(found, self.term_array(inner), path, json_paths.SPELLING))
             case IsNull(term):
                 return pc.is_null(self.term(term))
             case StartsWith(term, text):
@@ -153,9 +153,9 @@ class _Rows:
             case Call():
                 return self.term(predicate)
             case Like() | Opaque():
-                raise OpaqueError(f"only Spark can evaluate {sql(predicate)}")
+                raise OpaqueError(f"only Spark can evaluate {predicate_sql(predicate)}")
 
-    def term(self, term: Term) -> Values:
+    def term(self, term: Term) -> _Values:
         match term:
             case Column(path, _):
                 return self._column(path)
@@ -163,18 +163,18 @@ class _Rows:
                 return pa.scalar(value, kind)
             case Cast(JsonPath(inner, path, function="get_json_object") as found, kind, _) if kind == pa.float64():
                 texts = self._json(
-                    found, self.whole(inner), path, json_paths.SPELLING
+                    found, self.term_array(inner), path, json_paths.SPELLING
                 )  # a double is the same in all its spellings
                 return self._cast(term, texts, found.type, kind)
             case Cast(inner, kind, _):
                 return self._cast(term, self.term(inner), inner.type, kind)
             case JsonPath(inner, path, _):
-                return self._json(term, self.whole(inner), path)
-            case Call(name, (argument,), _) if name in SCALARS and name not in self.functions:
-                return self._scalar(term, self.whole(argument))
+                return self._json(term, self.term_array(inner), path)
+            case Call(name, (argument,), _) if name in SCALAR_FUNCTIONS and name not in self.functions:
+                return self._scalar(term, self.term_array(argument))
             case Call(name, (Literal(unit), argument), _) if name == DATE_TRUNC and name not in self.functions:
-                return self._date_trunc(term, unit, self.whole(argument))
-            case Call(name, (left, right), _) if name in arithmetic.OPERATORS:
+                return self._date_trunc(term, unit, self.term_array(argument))
+            case Call(name, (left, right), _) if name in arithmetic.ARITHMETIC_OPERATORS:
                 return self._computed(term, self.term(left), self.term(right))
             case Call(name, arguments, _):
                 return self._call(term, name, [self.term(argument) for argument in arguments])
@@ -190,8 +190,8 @@ class _Rows:
         if term.function != "get_json_object":
             raise OpaqueError(f"only Spark can evaluate {term_sql(term)}")
         try:
-            found = json_paths.search(documents, path)
-        except Unsure as unsure:
+            found = json_paths.get_json_objects(documents, path)
+        except NotReproducible as unsure:
             raise OpaqueError(f"only Spark can evaluate {term_sql(term)}: {unsure}") from None
         doubtful = np.flatnonzero(found.doubts > doubt)
         if len(doubtful):
@@ -202,41 +202,43 @@ class _Rows:
             )
         return found.texts
 
-    def _call(self, term: Term, name: str, arguments: list[Values]) -> Values:
+    def _call(self, term: Term, name: str, arguments: list[_Values]) -> _Values:
         function = self.functions.get(name)
         if function is None:
             raise OpaqueError(f"only Spark can evaluate {term_sql(term)}: no plugin brings a function {name!r}")
         if all(isinstance(argument, pa.Scalar) for argument in arguments):
-            arguments = spread(function, arguments, len(self.rows))
+            arguments = broadcast_constants(function, arguments, len(self.rows))
         result = function.evaluate(*arguments)
         return result.combine_chunks() if isinstance(result, pa.ChunkedArray) else result
 
-    def _computed(self, term: Call, left: Values, right: Values) -> Values:
+    def _computed(self, term: Call, left: _Values, right: _Values) -> _Values:
         try:
-            return arithmetic.computed(term.name, left, right, self.context.ansi)
-        except arithmetic.Raises as reason:
+            return arithmetic.evaluate_arithmetic(term.name, left, right, self.context.ansi)
+        except arithmetic.SparkWouldRaise as reason:
             raise OpaqueError(f"Spark raises on {term_sql(term)}: {reason}") from None
 
     def _scalar(self, term: Call, values: pa.Array) -> pa.Array:
         try:
-            return SCALARS[term.name].evaluate(values)
-        except Unsure as doubt:
+            return SCALAR_FUNCTIONS[term.name].evaluate(values)
+        except NotReproducible as doubt:
             raise OpaqueError(f"only Spark can evaluate {term_sql(term)}: {doubt}") from None
 
     def _date_trunc(self, term: Call, unit: str, values: pa.Array) -> pa.Array:
         try:
-            return date_trunc(unit, values, datetimes.zone(self.context.time_zone))
-        except Unsure as doubt:
+            return date_trunc(unit, values, datetimes.parse_time_zone(self.context.time_zone))
+        except NotReproducible as doubt:
             raise OpaqueError(f"only Spark can evaluate {term_sql(term)}: {doubt}") from None
 
-    def _cast(self, term: Cast, values: Values, source: pa.DataType, target: pa.DataType) -> Values:
-        if (source, target) in PLAIN or (
-            is_.is_decimal(target) and source in INTEGERS and target.precision - target.scale >= 19
+    def _cast(self, term: Cast, values: _Values, source: pa.DataType, target: pa.DataType) -> _Values:
+        if (source, target) in _LOSSLESS_CASTS or (
+            is_.is_decimal(target) and source in _INTEGERS and target.precision - target.scale >= 19
         ):
             return pc.cast(values, target)
         try:
-            if source == TIMESTAMP and target in (NTZ, DATE) and isinstance(values, pa.Array):
-                return pc.cast(_wall_clocks(values, datetimes.zone(self.context.time_zone)), target, safe=False)
+            if source == _TIMESTAMP and target in (_NTZ, _DATE) and isinstance(values, pa.Array):
+                return pc.cast(
+                    _wall_clocks(values, datetimes.parse_time_zone(self.context.time_zone)), target, safe=False
+                )
             if isinstance(values, pa.Scalar):
                 return pa.scalar(casts.cast_value(values.as_py(), source, target, term.mode, self.context), target)
             distinct = values.dictionary_encode()
@@ -245,25 +247,27 @@ class _Rows:
             if self.strict and term.mode == "ansi" and None in made:
                 raise OpaqueError(f"Spark raises on {term_sql(term)} of {known[made.index(None)]!r}")
             return pa.array(made, target).take(distinct.indices)
-        except (Unsure, OverflowError) as doubt:
+        except (NotReproducible, OverflowError) as doubt:
             raise OpaqueError(f"only Spark can evaluate {term_sql(term)}: {doubt}") from None
 
-    def _text(self, kernel: Callable[..., Values], each: Callable[[Any, Any], bool], term: Term, text: Term) -> Values:
+    def _text(
+        self, kernel: Callable[..., _Values], each: Callable[[Any, Any], bool], term: Term, text: Term
+    ) -> _Values:
         values = self.term(term)
         if isinstance(text, Literal) and text.value is not None:
             return kernel(values, pattern=text.value)
-        pairs = zip(self.whole(term).to_pylist(), self.whole(text).to_pylist(), strict=True)
+        pairs = zip(self.term_array(term).to_pylist(), self.term_array(text).to_pylist(), strict=True)
         return pa.array(
             [None if value is None or part is None else each(value, part) for value, part in pairs], pa.bool_()
         )
 
 
-DATE, NTZ, TIMESTAMP = pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")
-INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64()]
-PLAIN = {
-    *((narrow, wide) for i, narrow in enumerate(INTEGERS) for wide in INTEGERS[i + 1 :]),
-    *((narrow, pa.float64()) for narrow in INTEGERS[:3]),
-    *((narrow, pa.float32()) for narrow in INTEGERS[:2]),
+_DATE, _NTZ, _TIMESTAMP = pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")
+_INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64()]
+_LOSSLESS_CASTS = {
+    *((narrow, wide) for i, narrow in enumerate(_INTEGERS) for wide in _INTEGERS[i + 1 :]),
+    *((narrow, pa.float64()) for narrow in _INTEGERS[:3]),
+    *((narrow, pa.float32()) for narrow in _INTEGERS[:2]),
     (pa.float32(), pa.float64()),
     (pa.date32(), pa.timestamp("us")),
     (pa.string(), pa.binary()),
@@ -271,28 +275,28 @@ PLAIN = {
 """Casts that lose nothing, so that Arrow's are Spark's."""
 
 
-def _wall_clocks(values: pa.Array, place: tzinfo) -> pa.Array:
+def _wall_clocks(values: pa.Array, time_zone: tzinfo) -> pa.Array:
     micros = pc.fill_null(values.cast(pa.int64()), 0).to_numpy()
-    shown = pa.array(datetimes.wall_clocks(micros, place)).view(NTZ)
-    return pc.if_else(pc.is_valid(values), shown, pa.scalar(None, NTZ))
+    shown = pa.array(datetimes.wall_clocks(micros, time_zone)).view(_NTZ)
+    return pc.if_else(pc.is_valid(values), shown, pa.scalar(None, _NTZ))
 
 
-def _equal(left: Values, right: Values) -> Values:
+def _equal(left: _Values, right: _Values) -> _Values:
     same = pc.equal(left, right)
     return pc.or_(same, pc.and_(pc.is_nan(left), pc.is_nan(right))) if is_.is_floating(left.type) else same
 
 
-def _less(left: Values, right: Values) -> Values:
+def _less(left: _Values, right: _Values) -> _Values:
     less = pc.less(left, right)
     return pc.or_(less, pc.and_(pc.invert(pc.is_nan(left)), pc.is_nan(right))) if is_.is_floating(left.type) else less
 
 
-def _null_safe_equal(left: Values, right: Values) -> Values:
+def _null_safe_equal(left: _Values, right: _Values) -> _Values:
     equal = pc.fill_null(_equal(left, right), False)
     return pc.or_(equal, pc.and_(pc.is_null(left), pc.is_null(right)))
 
 
-COMPARE: Mapping[str, Callable[[Values, Values], Values]] = {
+_COMPARISON_KERNELS: Mapping[str, Callable[[_Values, _Values], _Values]] = {
     "=": _equal,
     "<=>": _null_safe_equal,
     "<>": lambda left, right: pc.invert(_equal(left, right)),
@@ -304,28 +308,28 @@ COMPARE: Mapping[str, Callable[[Values, Values], Values]] = {
 """Arrow's order but for NaN, which it compares with nothing."""
 
 
-def _in(values: pa.Array, wanted: tuple[Literal, ...]) -> Values:
-    known = pa.array([literal.value for literal in wanted if literal.value is not None], values.type)
+def _in(values: pa.Array, literals: tuple[Literal, ...]) -> _Values:
+    known = pa.array([literal.value for literal in literals if literal.value is not None], values.type)
     if is_.is_floating(values.type):
-        values, known = _plain(values), _plain(known)
+        values, known = _canonical_floats(values), _canonical_floats(known)
     found = pc.is_in(values, value_set=known)
     decided = pc.is_valid(values)
-    if len(known) < len(wanted):
+    if len(known) < len(literals):
         decided = pc.and_(decided, found)
     return pc.if_else(decided, found, pa.scalar(None, pa.bool_()))
 
 
-def _plain(values: pa.Array) -> pa.Array:
+def _canonical_floats(values: pa.Array) -> pa.Array:
     """One zero and one NaN: ``is_in`` tells apart what differs in any bit."""
     unsigned = pc.add(values, pa.scalar(0.0, values.type))
     return pc.if_else(pc.is_nan(unsigned), pa.scalar(math.nan, values.type), unsigned)
 
 
-def _like(values: Values, text: str | None, escape: str) -> Values:
+def _like(values: _Values, text: str | None, escape: str) -> _Values:
     if text is None:
         return pa.scalar(None, pa.bool_())
     try:
-        pattern = Pattern.parse(text, escape)
+        pattern = LikePattern.parse(text, escape)
     except ValueError as refusal:
         raise OpaqueError(str(refusal)) from None
     match pattern.shape:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from fuse_index.expressions.coercion import Refused, converted
-from fuse_index.expressions.types import name_of
+from fuse_index.expressions.coercion import AnalysisError, coerce_term
+from fuse_index.expressions.types import spark_type_name
 from fuse_index.predicate import Call, Context, Leaf, Literal, Term
 
 
@@ -42,27 +42,29 @@ class Function:
     narrows: Callable[..., str | None] | None = None
 
 
-def call(function: Function, arguments: Sequence[Term], context: Context) -> Call:
+def build_call(function: Function, arguments: Sequence[Term], context: Context) -> Call:
     """The call, its arguments as the function's own types. Raises Refused, saying what is wrong with which; Unsure."""
     most, least = len(function.argument_types), len(function.argument_types) - function.optional
     if not least <= len(arguments) <= most:
         takes = f"{most} argument{'s' * (most != 1)}" if least == most else f"{least} to {most} arguments"
-        raise Refused(f"{function.name}() takes {takes}, not {len(arguments)}")
+        raise AnalysisError(f"{function.name}() takes {takes}, not {len(arguments)}")
     made = [_argument(function, number, term, context) for number, term in enumerate(arguments)]
     if function.check is not None:
         try:
             function.check(*(term.value if isinstance(term, Literal) else None for term in made))
         except ValueError as wrong:
-            raise Refused(f"{function.name}(): {wrong}") from None
+            raise AnalysisError(f"{function.name}(): {wrong}") from None
     return Call(function.name, tuple(made))
 
 
 def _argument(function: Function, number: int, term: Term, context: Context) -> Term:
     kind = function.argument_types[number]
     try:
-        made = converted(term, kind, context)
-    except Refused as refusal:
-        raise Refused(f"{function.name}(): argument {number + 1} must be {name_of(kind)}: {refusal}") from None
+        made = coerce_term(term, kind, context)
+    except AnalysisError as refusal:
+        raise AnalysisError(
+            f"{function.name}(): argument {number + 1} must be {spark_type_name(kind)}: {refusal}"
+        ) from None
     if number in function.constants and (not isinstance(made, Literal) or made.value is None):
-        raise Refused(f"{function.name}(): argument {number + 1} must be a constant, and not NULL")
+        raise AnalysisError(f"{function.name}(): argument {number + 1} must be a constant, and not NULL")
     return made

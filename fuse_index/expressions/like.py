@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
+class LikePattern:
     """Texts and wildcards in turn: ``texts[0] wildcards[0] texts[1] … texts[-1]``, a wildcard being a run of % and
     _.
     """
@@ -16,7 +16,7 @@ class Pattern:
     wildcards: tuple[str, ...]
 
     @classmethod
-    def parse(cls, pattern: str, escape: str = "\\") -> Pattern:
+    def parse(cls, pattern: str, escape: str = "\\") -> LikePattern:
         """Raises ValueError where Spark does: the escape character may only stand before %, _ or itself."""
         texts, wildcards = [""], list[str]()
         letters = iter(pattern)

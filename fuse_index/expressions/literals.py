@@ -16,7 +16,7 @@ from fuse_index.expressions import datetimes
 from fuse_index.expressions.casts import to_float32
 
 
-def read(written: Any, kind: pa.DataType) -> Any:
+def decode_literal(written: Any, kind: pa.DataType) -> Any:
     """The value as Python has it. Raises ValueError, OverflowError or InvalidOperation for what Python has no value
     for.
     """
@@ -45,7 +45,7 @@ def read(written: Any, kind: pa.DataType) -> Any:
     return int(written)
 
 
-def write(value: Any, kind: pa.DataType) -> str | Mapping[str, str] | None:
+def encode_literal(value: Any, kind: pa.DataType) -> str | Mapping[str, str] | None:
     """What ``read`` gives the value for."""
     match value:
         case None:

@@ -14,9 +14,9 @@ from dataclasses import replace
 import pyarrow as pa
 
 from fuse_index.expressions import coercion
-from fuse_index.expressions.cast_inversion import Scale, implied, is_lossless, scale_of
-from fuse_index.expressions.datetimes import Unsure
-from fuse_index.expressions.to_sql import sql
+from fuse_index.expressions.cast_inversion import OrderedType, implied_bounds, is_lossless_cast, ordered_type_of
+from fuse_index.expressions.datetimes import NotReproducible
+from fuse_index.expressions.to_sql import predicate_sql
 from fuse_index.expressions.value_set import sort_key
 from fuse_index.predicate import (
     And,
@@ -39,9 +39,9 @@ from fuse_index.predicate import (
 )
 from fuse_index.reasons import Reason
 
-MIRRORED: dict[Operator, Operator] = {"=": "=", "<=>": "<=>", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_MIRRORED: dict[Operator, Operator] = {"=": "=", "<=>": "<=>", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
-FEW = 100
+_MAX_REWRITTEN_IN_VALUES = 100
 """Up to so many values of an IN list are rewritten to ranges one by one."""
 
 
@@ -60,7 +60,7 @@ def normalize(predicate: Predicate, context: Context) -> Predicate:
             return _compare(predicate, context)
         case In():
             return _in(predicate, context)
-        case IsNull(Cast(inner, kind, _)) if is_lossless(inner.type, kind, context):
+        case IsNull(Cast(inner, kind, _)) if is_lossless_cast(inner.type, kind, context):
             return normalize(IsNull(inner), context)
         case (
             Like(term, Literal(None, kind))
@@ -88,23 +88,23 @@ def _joined(kind: type[And] | type[Or], terms: Iterable[Predicate]) -> Predicate
 
 def _compare(leaf: Compare, context: Context) -> Predicate:
     if isinstance(leaf.left, Literal) and not isinstance(leaf.right, Literal):
-        leaf = Compare(MIRRORED[leaf.operator], leaf.right, leaf.left)
+        leaf = Compare(_MIRRORED[leaf.operator], leaf.right, leaf.left)
     if leaf.left.type != leaf.right.type:
         try:
-            leaf = Compare(leaf.operator, *coercion.compared(leaf.operator, leaf.left, leaf.right, context))
-        except (coercion.Refused, Unsure):
+            leaf = Compare(leaf.operator, *coercion.coerce_comparison(leaf.operator, leaf.left, leaf.right, context))
+        except (coercion.AnalysisError, NotReproducible):
             return _mismatch(leaf)
     if isinstance(leaf.right, Literal):
-        leaf = replace(leaf, right=_plain(leaf.right))
+        leaf = replace(leaf, right=_canonical_literal(leaf.right))
     if isinstance(leaf.left, Cast) and isinstance(leaf.right, Literal) and leaf.right.value is not None:
         try:
             return _uncast(leaf, leaf.left.term, leaf.right, context)
-        except Unsure:
+        except NotReproducible:
             return leaf
     return leaf
 
 
-def _plain(literal: Literal) -> Literal:
+def _canonical_literal(literal: Literal) -> Literal:
     """One spelling for equal floats: one NaN, no -0.0, and no more digits than a float has."""
     if not isinstance(literal.value, float):
         return literal
@@ -116,21 +116,21 @@ def _plain(literal: Literal) -> Literal:
 def _uncast(leaf: Compare, inner: Term, literal: Literal, context: Context) -> Predicate:
     if isinstance(inner, Literal):
         return leaf
-    scale = scale_of(inner.type, literal.type, context)
+    scale = ordered_type_of(inner.type, literal.type, context)
     if scale is not None:
-        value = scale.exactly(literal.value)
+        value = scale.exact_inverse(literal.value)
         if value is not None:
             return _compare(Compare(leaf.operator, inner, value), context)
         return normalize(_ranges(leaf.operator, inner, scale, literal.value), context)
-    bounds = implied(leaf.operator, inner, literal.value, literal.type)
+    bounds = implied_bounds(leaf.operator, inner, literal.value, literal.type)
     return And((leaf, *bounds)) if bounds else leaf
 
 
-def _ranges(operator: Operator, inner: Term, scale: Scale, value: object) -> Predicate:
+def _ranges(operator: Operator, inner: Term, scale: OrderedType, value: object) -> Predicate:
     """The comparison, said by places on the scale: from ``first`` on nothing is below the value, from ``after`` on all
     is above it.
     """
-    first, after = scale.place(value)
+    first, after = scale.bracket(value)
     match operator:
         case "<":
             return _below(inner, scale, first)
@@ -151,73 +151,73 @@ def _ranges(operator: Operator, inner: Term, scale: Scale, value: object) -> Pre
 # Also beyond the last place there may be values: a column may hold days and instants that Python cannot
 
 
-def _below(inner: Term, scale: Scale, end: int) -> Predicate:
+def _below(inner: Term, scale: OrderedType, end: int) -> Predicate:
     return (
-        Compare("<", inner, scale.literal(end))
+        Compare("<", inner, scale.literal_at(end))
         if end <= scale.highest
-        else Compare("<=", inner, scale.literal(scale.highest))
+        else Compare("<=", inner, scale.literal_at(scale.highest))
     )
 
 
-def _from(inner: Term, scale: Scale, start: int) -> Predicate:
+def _from(inner: Term, scale: OrderedType, start: int) -> Predicate:
     return (
-        Compare(">=", inner, scale.literal(start))
+        Compare(">=", inner, scale.literal_at(start))
         if start <= scale.highest
-        else Compare(">", inner, scale.literal(scale.highest))
+        else Compare(">", inner, scale.literal_at(scale.highest))
     )
 
 
-def _within(inner: Term, scale: Scale, first: int, end: int) -> Predicate:
+def _within(inner: Term, scale: OrderedType, first: int, end: int) -> Predicate:
     if first >= end:
         return _never(inner, scale)
     if end == first + 1:
-        return Compare("=", inner, scale.literal(first))
-    return And((Compare(">=", inner, scale.literal(first)), Compare("<=", inner, scale.literal(end - 1))))
+        return Compare("=", inner, scale.literal_at(first))
+    return And((Compare(">=", inner, scale.literal_at(first)), Compare("<=", inner, scale.literal_at(end - 1))))
 
 
-def _never(inner: Term, scale: Scale) -> Predicate:
+def _never(inner: Term, scale: OrderedType) -> Predicate:
     """FALSE, but NULL where the term is."""
-    some = scale.literal(max(0, scale.lowest))
+    some = scale.literal_at(max(0, scale.lowest))
     return And((Compare("<", inner, some), Compare(">", inner, some)))
 
 
 def _in(leaf: In, context: Context) -> Predicate:
     try:
         if any(value.type != leaf.term.type for value in leaf.values):
-            leaf = In(*coercion.listed(leaf.term, leaf.values, context))
-    except (coercion.Refused, Unsure):
+            leaf = In(*coercion.coerce_in_list(leaf.term, leaf.values, context))
+    except (coercion.AnalysisError, NotReproducible):
         return _mismatch(leaf)
-    distinct = {sort_key(value.value): _plain(value) for value in leaf.values}
+    distinct = {sort_key(value.value): _canonical_literal(value) for value in leaf.values}
     leaf = replace(leaf, values=tuple(distinct.values()))
     if not isinstance(leaf.term, Cast) or isinstance(leaf.term.term, Literal) or not leaf.values:
         return leaf
     try:
         return _in_uncast(leaf, leaf.term.term, context)
-    except Unsure:
+    except NotReproducible:
         return leaf
 
 
 def _in_uncast(leaf: In, inner: Term, context: Context) -> Predicate:
     kind = leaf.term.type
     known = [value for value in leaf.values if value.value is not None]
-    scale = scale_of(inner.type, kind, context)
+    scale = ordered_type_of(inner.type, kind, context)
     if scale is None:
         if not known:
             return leaf
         values = sorted((value.value for value in known), key=sort_key)
-        bounds = [*implied(">=", inner, values[0], kind), *implied("<=", inner, values[-1], kind)]
+        bounds = [*implied_bounds(">=", inner, values[0], kind), *implied_bounds("<=", inner, values[-1], kind)]
         return And((leaf, *bounds)) if bounds and len(known) == len(leaf.values) else leaf
-    found = [(value, scale.exactly(value.value)) for value in known]
+    found = [(value, scale.exact_inverse(value.value)) for value in known]
     nulls = [Literal(None, inner.type)] if len(known) < len(leaf.values) else []
     exact = [made for _, made in found if made is not None]
     if scale.lossless or len(exact) == len(found):
         if not exact and not nulls:
             return _never(inner, scale)
         return normalize(In(inner, (*exact, *nulls)), context)
-    if len(leaf.values) > FEW:
+    if len(leaf.values) > _MAX_REWRITTEN_IN_VALUES:
         return leaf
     return normalize(Or(tuple(Compare("=", leaf.term, value) for value in leaf.values)), context)
 
 
 def _mismatch(leaf: Compare | In) -> Opaque:
-    return Opaque(sql(leaf, whole=False), Reason.TYPE_MISMATCH)
+    return Opaque(predicate_sql(leaf, whole=False), Reason.TYPE_MISMATCH)

@@ -17,47 +17,47 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fuse_index.expressions import datetimes
-from fuse_index.expressions.datetimes import Unsure
+from fuse_index.expressions.datetimes import NotReproducible
 
 
 @dataclass(frozen=True, slots=True)
-class Scalar:
-    argument: pa.DataType
-    result: pa.DataType
+class ScalarFunction:
+    argument_type: pa.DataType
+    result_type: pa.DataType
     evaluate: Callable[[pa.Array], pa.Array]
-    node: str
+    catalyst_class: str
     """Spark's class of it."""
 
 
-def _cased(ascii: Callable[[pa.Array], pa.Array], each: Callable[[str], str]) -> Callable[[pa.Array], pa.Array]:
+def _cased(ascii_kernel: Callable[[pa.Array], pa.Array], each: Callable[[str], str]) -> Callable[[pa.Array], pa.Array]:
     def evaluate(values: pa.Array) -> pa.Array:
         if pc.all(pc.string_is_ascii(values), min_count=0).as_py():
-            return ascii(values)
+            return ascii_kernel(values)
         distinct = values.dictionary_encode()
-        return pa.array([_sure(value) and each(value) for value in distinct.dictionary.to_pylist()], pa.string()).take(
-            distinct.indices
-        )
+        return pa.array(
+            [_check_case_is_stable(value) and each(value) for value in distinct.dictionary.to_pylist()], pa.string()
+        ).take(distinct.indices)
 
     return evaluate
 
 
-UNSURE = "\u0130\u03a3\u019b\u0264"
+_AMBIGUOUS_CASE_LETTERS = "\u0130\u03a3\u019b\u0264"
 """Letters whose case depends on the language or on what stands around them, or that libraries map differently."""
 
 
-def _sure(text: str) -> str:
+def _check_case_is_stable(text: str) -> str:
     """The text; not one whose other case depends on a language, on its surroundings, or on the edition of Unicode.
 
     Compared on all code points with Spark 4.0.1 and 4.3.0, with and without ICU: letters of Unicode 3.2 agree.
     """
     for letter in text if not text.isascii() else "":
-        if letter in UNSURE or _newer(letter):
-            raise Unsure(f"the other case of {letter!r} is not sure")
+        if letter in _AMBIGUOUS_CASE_LETTERS or _is_newer_letter(letter):
+            raise NotReproducible(f"the other case of {letter!r} is not sure")
     return text
 
 
 @cache
-def _newer(letter: str) -> bool:
+def _is_newer_letter(letter: str) -> bool:
     """A letter that Unicode 3.2 did not have, or that even this Python does not know yet."""
     category = unicodedata.category(letter)
     return category == "Cn" or (category[0] in "LN" and unicodedata.ucd_3_2_0.category(letter) == "Cn")
@@ -67,18 +67,20 @@ def _integers(kernel: Callable[[pa.Array], pa.Array]) -> Callable[[pa.Array], pa
     return lambda values: pc.cast(kernel(values), pa.int32())
 
 
-SCALARS: Mapping[str, Scalar] = {
-    "lower": Scalar(pa.string(), pa.string(), _cased(pc.ascii_lower, str.lower), "Lower"),
-    "upper": Scalar(pa.string(), pa.string(), _cased(pc.ascii_upper, str.upper), "Upper"),
-    "length": Scalar(pa.string(), pa.int32(), _integers(pc.utf8_length), "Length"),
-    "year": Scalar(pa.date32(), pa.int32(), _integers(pc.year), "Year"),
-    "month": Scalar(pa.date32(), pa.int32(), _integers(pc.month), "Month"),
-    "day": Scalar(pa.date32(), pa.int32(), _integers(pc.day), "DayOfMonth"),
+SCALAR_FUNCTIONS: Mapping[str, ScalarFunction] = {
+    "lower": ScalarFunction(pa.string(), pa.string(), _cased(pc.ascii_lower, str.lower), "Lower"),
+    "upper": ScalarFunction(pa.string(), pa.string(), _cased(pc.ascii_upper, str.upper), "Upper"),
+    "length": ScalarFunction(pa.string(), pa.int32(), _integers(pc.utf8_length), "Length"),
+    "year": ScalarFunction(pa.date32(), pa.int32(), _integers(pc.year), "Year"),
+    "month": ScalarFunction(pa.date32(), pa.int32(), _integers(pc.month), "Month"),
+    "day": ScalarFunction(pa.date32(), pa.int32(), _integers(pc.day), "DayOfMonth"),
 }
-BY_NODE: Mapping[str, str] = {scalar.node: name for name, scalar in SCALARS.items()}
+FUNCTION_BY_CATALYST_CLASS: Mapping[str, str] = {
+    scalar.catalyst_class: name for name, scalar in SCALAR_FUNCTIONS.items()
+}
 DATE_TRUNC = "date_trunc"
 """Of two arguments, and of the session's time zone."""
-UNITS: Mapping[str, str] = {
+DATE_TRUNC_UNITS: Mapping[str, str] = {
     **dict.fromkeys(("YEAR", "YYYY", "YY"), "year"),
     "QUARTER": "quarter",
     **dict.fromkeys(("MONTH", "MM", "MON"), "month"),
@@ -91,7 +93,7 @@ UNITS: Mapping[str, str] = {
     "MICROSECOND": "microsecond",
 }
 """What ``date_trunc`` cuts to: in Spark's words, in upper case, and as they are kept."""
-SYNONYMS: Mapping[str, str] = {
+FUNCTION_SYNONYMS: Mapping[str, str] = {
     "lcase": "lower",
     "ucase": "upper",
     "char_length": "length",
@@ -101,23 +103,29 @@ SYNONYMS: Mapping[str, str] = {
 }
 
 
-YEARS = tuple((datetime(year, 1, 1) - datetimes.EPOCH) // datetimes.MICROSECOND for year in (2, 9999))
+_SUPPORTED_MICROSECONDS = tuple((datetime(year, 1, 1) - datetimes.EPOCH) // datetimes.MICROSECOND for year in (2, 9999))
 """Microseconds between which every zone's clocks show years that Python has."""
 
 
-def date_trunc(unit: str, values: pa.Array, place: tzinfo) -> pa.Array:
+def date_trunc(unit: str, values: pa.Array, time_zone: tzinfo) -> pa.Array:
     """Instants, cut to a unit of clocks in that zone. Raises Unsure where clocks are changed, or beyond Python's years.
 
     Where an hour is shown twice, Spark cuts both to their own midnight, as its edition of the zone tables has it.
     """
-    if not datetimes.is_fixed(place):
-        raise Unsure(
-            f"date_trunc in {place}, where clocks are changed: use CAST(… AS DATE), or a zone such as UTC or +01:00"
+    if not datetimes.has_fixed_offset(time_zone):
+        raise NotReproducible(
+            f"date_trunc in {time_zone}, where clocks are changed: use CAST(… AS DATE), or a zone such as UTC or +01:00"
         )
     micros = values.cast(pa.int64())
     bounds = pc.min_max(micros)
-    if bounds["min"].is_valid and not YEARS[0] <= bounds["min"].as_py() <= bounds["max"].as_py() <= YEARS[1]:
-        raise Unsure("date_trunc of an instant beyond the years 2 to 9998")
-    ahead = pa.scalar((place.utcoffset(None) or timedelta()) // datetimes.MICROSECOND, pa.int64())
+    if (
+        bounds["min"].is_valid
+        and not _SUPPORTED_MICROSECONDS[0]
+        <= bounds["min"].as_py()
+        <= bounds["max"].as_py()
+        <= _SUPPORTED_MICROSECONDS[1]
+    ):
+        raise NotReproducible("date_trunc of an instant beyond the years 2 to 9998")
+    ahead = pa.scalar((time_zone.utcoffset(None) or timedelta()) // datetimes.MICROSECOND, pa.int64())
     clocks = pc.add(micros, ahead).cast(pa.timestamp("us"))
     return pc.subtract(pc.floor_temporal(clocks, unit=unit).cast(pa.int64()), ahead).cast(values.type)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from fuse_index.errors import FuseIndexError
 from fuse_index.expressions import types
-from fuse_index.expressions.types import name_of
+from fuse_index.expressions.types import spark_type_name
 from fuse_index.predicate import (
     And,
     Call,
@@ -32,7 +32,7 @@ from fuse_index.predicate import (
 )
 from fuse_storage import Field, Schema
 
-NODES: Mapping[str, type[Any]] = {
+_PREDICATE_NODES: Mapping[str, type[Any]] = {
     node.__name__: node for node in (And, Or, Not, Compare, In, IsNull, StartsWith, EndsWith, Contains, Like)
 }
 """Conditions, as they are stored by name; all but calls, which are terms."""
@@ -48,24 +48,24 @@ def encode_term(term: Term, schema: Schema) -> dict[str, Any]:
         case Column(path, _):
             return {"column": schema.find(path).id}
         case Literal(value, kind):
-            return {"literal": _written(value), "type": name_of(kind)}
+            return {"literal": _written(value), "type": spark_type_name(kind)}
         case Cast(inner, kind, mode):
-            return {"cast": encode_term(inner, schema), "type": name_of(kind), "mode": mode}
+            return {"cast": encode_term(inner, schema), "type": spark_type_name(kind), "mode": mode}
         case JsonPath(inner, path, kind, function):
             if function != "get_json_object":
                 raise TermError(f"values of {function} are known to Spark alone, and cannot be stored as a term")
-            return {"json": encode_term(inner, schema), "path": path, "type": name_of(kind)}
+            return {"json": encode_term(inner, schema), "path": path, "type": spark_type_name(kind)}
         case Call(name, arguments, kind):
             return {
                 "call": name,
                 "arguments": [encode_term(argument, schema) for argument in arguments],
-                "type": name_of(kind),
+                "type": spark_type_name(kind),
             }
 
 
-def decode_term(found: Mapping[str, Any], schema: Schema) -> Term:
+def decode_term(encoded: Mapping[str, Any], schema: Schema) -> Term:
     """The term in the schema's present names and types. Raises TermError."""
-    match found:
+    match encoded:
         case {"column": int(id)}:
             return _column(id, schema)
         case {"literal": value, "type": str(name)}:
@@ -78,7 +78,7 @@ def decode_term(found: Mapping[str, Any], schema: Schema) -> Term:
             return Call(called, tuple(decode_term(argument, schema) for argument in arguments), _type(name))
         case _:
             raise TermError(
-                f"a term {dict(found)!r} is not known to this version: upgrade fuse-index, or drop "
+                f"a term {dict(encoded)!r} is not known to this version: upgrade fuse-index, or drop "
                 f"and create the index again"
             )
 
@@ -89,7 +89,7 @@ def encode_predicate(predicate: Predicate, schema: Schema) -> dict[str, Any]:
     """
     if isinstance(predicate, Call):
         return {"term": encode_term(predicate, schema)}
-    if type(predicate).__name__ not in NODES:
+    if type(predicate).__name__ not in _PREDICATE_NODES:
         raise TermError(f"only Spark understands {predicate}")
 
     def encoded(value: Any) -> Any:
@@ -105,42 +105,42 @@ def encode_predicate(predicate: Predicate, schema: Schema) -> dict[str, Any]:
     }
 
 
-def decode_predicate(found: Any, schema: Schema) -> Any:
+def decode_predicate(encoded: Any, schema: Schema) -> Any:
     """The predicate in the schema's present names and types. Raises TermError."""
-    match found:
+    match encoded:
         case list():
-            return tuple(decode_predicate(one, schema) for one in found)
+            return tuple(decode_predicate(one, schema) for one in encoded)
         case str():
-            return found
-        case {"node": str(node), **parts} if node in NODES:
-            return NODES[node](**{str(name): decode_predicate(part, schema) for name, part in parts.items()})
+            return encoded
+        case {"node": str(node), **parts} if node in _PREDICATE_NODES:
+            return _PREDICATE_NODES[node](**{str(name): decode_predicate(part, schema) for name, part in parts.items()})
         case {"term": term}:
             return decode_term(term, schema)
         case _:
             raise TermError(
-                f"a condition {found!r} is not known to this version: upgrade fuse-index, or drop "
+                f"a condition {encoded!r} is not known to this version: upgrade fuse-index, or drop "
                 f"and create the index again"
             )
 
 
-def _column(id: int, schema: Schema) -> Column:
+def _column(column_id: int, schema: Schema) -> Column:
     for top in schema.fields:
-        if (found := _within(top, id)) is not None:
+        if (found := _within(top, column_id)) is not None:
             return Column(tuple(field.name for field in found), found[-1].type)
-    raise TermError(f"the column with id {id} is no longer in the table: drop the index")
+    raise TermError(f"the column with id {column_id} is no longer in the table: drop the index")
 
 
-def _within(field: Field, id: int) -> list[Field] | None:
-    if field.id == id:
+def _within(field: Field, column_id: int) -> list[Field] | None:
+    if field.id == column_id:
         return [field]
     for child in field.children if pa.types.is_struct(field.type) else ():
-        if (found := _within(child, id)) is not None:
+        if (found := _within(child, column_id)) is not None:
             return [field, *found]
     return None
 
 
 def _type(name: str) -> pa.DataType:
-    kind = types.from_name(name)
+    kind = types.type_from_spark_name(name)
     if kind is None:
         raise TermError(f"type {name!r} is not known to this version: upgrade fuse-index")
     return kind

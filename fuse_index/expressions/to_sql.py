@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fuse_index.expressions.conjunction import Box
-from fuse_index.expressions.types import name_of
+from fuse_index.expressions.conjunction import Conjunction
+from fuse_index.expressions.types import spark_type_name
 from fuse_index.predicate import (
     And,
     Call,
@@ -34,71 +34,71 @@ from fuse_index.predicate import (
     Term,
 )
 
-SHOWN = 8
+_MAX_SHOWN_VALUES = 8
 """Values of a long IN list that a person wants to see."""
 
-PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def sql(predicate: Predicate | Box, whole: bool = False) -> str:
+def predicate_sql(predicate: Predicate | Conjunction, whole: bool = False) -> str:
     """Spark SQL; long IN lists are cut for the eye unless ``whole``."""
     match predicate:
-        case Box(_, leaves):
+        case Conjunction(_, leaves):
             return " AND ".join(_within(leaf, whole, (Or,)) for leaf in leaves)
         case And(terms):
             return " AND ".join(_within(term, whole, (And, Or)) for term in terms)
         case Or(terms):
             return " OR ".join(_within(term, whole, (Or,)) for term in terms)
         case Not(IsNull(inner)):
-            return f"{term(inner)} IS NOT NULL"
+            return f"{term_sql(inner)} IS NOT NULL"
         case Not(In() as inner):
             return _in(inner, "NOT IN", whole)
         case Not(inner_predicate):
             return f"NOT {_within(inner_predicate, whole, (And, Or, Not), always=True)}"
         case Compare(operator, left, right):
-            return f"{term(left)} {operator} {term(right)}"
+            return f"{term_sql(left)} {operator} {term_sql(right)}"
         case In():
             return _in(predicate, "IN", whole)
         case IsNull(inner):
-            return f"{term(inner)} IS NULL"
+            return f"{term_sql(inner)} IS NULL"
         case StartsWith(inner, text):
-            return f"startswith({term(inner)}, {term(text)})"
+            return f"startswith({term_sql(inner)}, {term_sql(text)})"
         case EndsWith(inner, text):
-            return f"endswith({term(inner)}, {term(text)})"
+            return f"endswith({term_sql(inner)}, {term_sql(text)})"
         case Contains(inner, text):
-            return f"contains({term(inner)}, {term(text)})"
+            return f"contains({term_sql(inner)}, {term_sql(text)})"
         case Like(inner, pattern, escape):
             suffix = "" if escape == "\\" else f" ESCAPE {_text(escape)}"
-            return f"{term(inner)} LIKE {term(pattern)}{suffix}"
+            return f"{term_sql(inner)} LIKE {term_sql(pattern)}{suffix}"
         case Call():
-            return term(predicate)
+            return term_sql(predicate)
         case Opaque(text, _):
             return text
 
 
-def term(shown: Term) -> str:
+def term_sql(shown: Term) -> str:
     match shown:
         case Column(path, _):
             return ".".join(
-                name if PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`" for name in path
+                name if _PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`" for name in path
             )
         case Literal(value, kind):
-            return literal(value, kind)
+            return literal_sql(value, kind)
         case Cast(inner, kind, mode):
-            return f"{'TRY_CAST' if mode == 'try' else 'CAST'}({term(inner)} AS {name_of(kind).upper()})"
+            return f"{'TRY_CAST' if mode == 'try' else 'CAST'}({term_sql(inner)} AS {spark_type_name(kind).upper()})"
         case JsonPath(inner, path, kind, "from_json"):
-            return f"from_json({term(inner)}).{path.removeprefix('$.')}"
+            return f"from_json({term_sql(inner)}).{path.removeprefix('$.')}"
         case JsonPath(inner, path, kind, "variant_get"):
-            return f"variant_get(parse_json({term(inner)}), {_text(path)}, {_text(name_of(kind))})"
+            return f"variant_get(parse_json({term_sql(inner)}), {_text(path)}, {_text(spark_type_name(kind))})"
         case JsonPath(inner, path):
-            return f"get_json_object({term(inner)}, {_text(path)})"
+            return f"get_json_object({term_sql(inner)}, {_text(path)})"
         case Call(name, (left, right), _) if not name.isidentifier():
-            return f"({term(left)} {name} {term(right)})"
+            return f"({term_sql(left)} {name} {term_sql(right)})"
         case Call(name, arguments, _):
-            return f"{name}({', '.join(term(argument) for argument in arguments)})"
+            return f"{name}({', '.join(term_sql(argument) for argument in arguments)})"
 
 
-def literal(value: Any, kind: pa.DataType) -> str:
+def literal_sql(value: Any, kind: pa.DataType) -> str:
     """A constant such that Spark reads the same value; the type is told where the eye would miss it."""
     match value:
         case None:
@@ -106,7 +106,9 @@ def literal(value: Any, kind: pa.DataType) -> str:
         case bool():
             return str(value).upper()
         case float() if not math.isfinite(value):
-            return f"{name_of(kind)}('{'NaN' if math.isnan(value) else 'Infinity' if value > 0 else '-Infinity'}')"
+            return (
+                f"{spark_type_name(kind)}('{'NaN' if math.isnan(value) else 'Infinity' if value > 0 else '-Infinity'}')"
+            )
         case float():
             return f"{np.float32(value)!s}F" if pa.types.is_float32(kind) else f"{value!r}D"
         case Decimal():
@@ -127,14 +129,14 @@ def literal(value: Any, kind: pa.DataType) -> str:
 
 def _in(shown: In, word: str, whole: bool) -> str:
     count = len(shown.values)
-    values = [term(value) for value in shown.values[: count if whole else SHOWN]]
+    values = [term_sql(value) for value in shown.values[: count if whole else _MAX_SHOWN_VALUES]]
     more = [f"… {count:,} values"] if len(values) < count else []
-    return f"{term(shown.term)} {word} ({', '.join([*values, *more])})"
+    return f"{term_sql(shown.term)} {word} ({', '.join([*values, *more])})"
 
 
 def _within(shown: Predicate, whole: bool, looser: tuple[type, ...], always: bool = False) -> str:
     """In parentheses where the text around it would bind tighter."""
-    text = sql(shown, whole)
+    text = predicate_sql(shown, whole)
     return f"({text})" if always or isinstance(shown, (*looser, Opaque)) else text
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fuse_index.expressions.conjunction import Box
+from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.predicate import (
     And,
     Call,
@@ -28,15 +28,15 @@ from fuse_index.predicate import (
 )
 
 
-def terms_of(predicate: Predicate | None) -> list[Term]:
+def predicate_terms(predicate: Predicate | None) -> list[Term]:
     """The terms that its leaves are on, constants left out."""
-    return [term for leaf in (leaves(predicate) if predicate else ()) for term in subject_terms(leaf)]
+    return [term for leaf in (predicate_leaves(predicate) if predicate else ()) for term in leaf_terms(leaf)]
 
 
-def subject_terms(subject: Leaf | Box) -> list[Term]:
+def leaf_terms(leaf: Leaf | Conjunction) -> list[Term]:
     """The terms that a leaf is on, constants left out."""
-    match subject:
-        case Box(domains):
+    match leaf:
+        case Conjunction(domains):
             return [term for term, _ in domains]
         case Compare(_, left, right):
             terms: list[Term] = [left, right]
@@ -64,12 +64,12 @@ def columns_of(term: Term) -> Iterator[Column]:
             return
 
 
-def leaves(predicate: Predicate) -> list[Leaf]:
+def predicate_leaves(predicate: Predicate) -> list[Leaf]:
     """Every leaf once, in order of appearance."""
     match predicate:
         case And(terms) | Or(terms):
-            return list(dict.fromkeys(leaf for term in terms for leaf in leaves(term)))
+            return list(dict.fromkeys(leaf for term in terms for leaf in predicate_leaves(term)))
         case Not(term):
-            return leaves(term)
+            return predicate_leaves(term)
         case leaf:
             return [leaf]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-NAMES: Mapping[str, pa.DataType] = {
+SPARK_TYPES_BY_NAME: Mapping[str, pa.DataType] = {
     "boolean": pa.bool_(),
     "tinyint": pa.int8(),
     "smallint": pa.int16(),
@@ -27,9 +27,9 @@ NAMES: Mapping[str, pa.DataType] = {
     "timestamp_ntz": pa.timestamp("us"),
     "void": pa.null(),
 }
-JSON_NAMES: Mapping[str, str] = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
+_JSON_NAMES: Mapping[str, str] = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 """Where ``DataType.json`` uses another word than SQL does."""
-SYNONYMS: Mapping[str, str] = {
+_SYNONYMS: Mapping[str, str] = {
     "byte": "tinyint",
     "short": "smallint",
     "integer": "int",
@@ -39,62 +39,62 @@ SYNONYMS: Mapping[str, str] = {
     "bool": "boolean",
 }
 
-DECIMAL = re.compile(r"(?:decimal|dec|numeric)(?:\((\d+)(?:,(-?\d+))?\))?")
+_DECIMAL = re.compile(r"(?:decimal|dec|numeric)(?:\((\d+)(?:,(-?\d+))?\))?")
 
 
-def from_json(described: Any) -> pa.DataType | None:
+def type_from_spark_json(described: Any) -> pa.DataType | None:
     """The Arrow type of a parsed ``DataType.json``; None for what is not known here."""
     match described:
         case str():
             return (
                 None
-                if described in SYNONYMS.keys() - JSON_NAMES.keys()
-                else from_name(JSON_NAMES.get(described, described))
+                if described in _SYNONYMS.keys() - _JSON_NAMES.keys()
+                else type_from_spark_name(_JSON_NAMES.get(described, described))
             )
         case {"type": "struct", "fields": fields}:
-            parts = [(field["name"], field_type(field), field["nullable"]) for field in fields]
+            parts = [(field["name"], _field_type(field), field["nullable"]) for field in fields]
             if any(kind is None for _, kind, _ in parts):
                 return None
             return pa.struct([pa.field(name, kind, nullable) for name, kind, nullable in parts])
         case {"type": "array", "elementType": element, "containsNull": nullable}:
-            kind = from_json(element)
+            kind = type_from_spark_json(element)
             return None if kind is None else pa.list_(pa.field("element", kind, nullable))
         case {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": nullable}:
-            kinds = from_json(key), from_json(value)
+            kinds = type_from_spark_json(key), type_from_spark_json(value)
             return None if None in kinds else pa.map_(kinds[0], pa.field("value", kinds[1], nullable))
         case _:
             return None
 
 
-def field_type(field: Mapping[str, Any]) -> pa.DataType | None:
+def _field_type(field: Mapping[str, Any]) -> pa.DataType | None:
     """The type of one field of a struct; None too for CHAR, VARCHAR and collated text, which compare in their own
     ways.
     """
     metadata = field.get("metadata", {})
-    return None if compares_specially(metadata) else from_json(field["type"])
+    return None if is_char_or_collated(metadata) else type_from_spark_json(field["type"])
 
 
-def compares_specially(metadata: Mapping[str, Any]) -> bool:
+def is_char_or_collated(metadata: Mapping[str, Any]) -> bool:
     return "__CHAR_VARCHAR_TYPE_STRING" in metadata or "__COLLATIONS" in metadata
 
 
-def from_name(name: str) -> pa.DataType | None:
+def type_from_spark_name(name: str) -> pa.DataType | None:
     """The Arrow type of a plain type's SQL name, in any case; None for what is not known here."""
     word = re.sub(r"\s+", "", name.lower())
-    if found := DECIMAL.fullmatch(word):
+    if found := _DECIMAL.fullmatch(word):
         precision, scale = int(found[1] or 10), int(found[2] or 0)
         return pa.decimal128(precision, scale) if 0 < precision <= 38 and 0 <= scale <= precision else None
-    return NAMES.get(SYNONYMS.get(word, word))
+    return SPARK_TYPES_BY_NAME.get(_SYNONYMS.get(word, word))
 
 
-def name_of(kind: pa.DataType) -> str:
+def spark_type_name(kind: pa.DataType) -> str:
     """Spark's SQL name of an Arrow type; Arrow's own name where Spark has none."""
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
     if pa.types.is_struct(kind):
-        return f"struct<{','.join(f'{field.name}:{name_of(field.type)}' for field in kind)}>"
+        return f"struct<{','.join(f'{field.name}:{spark_type_name(field.type)}' for field in kind)}>"
     if pa.types.is_map(kind):
-        return f"map<{name_of(kind.key_type)},{name_of(kind.item_type)}>"
+        return f"map<{spark_type_name(kind.key_type)},{spark_type_name(kind.item_type)}>"
     if pa.types.is_list(kind):
-        return f"array<{name_of(kind.value_type)}>"
-    return next((name for name, known in NAMES.items() if known == kind), str(kind))
+        return f"array<{spark_type_name(kind.value_type)}>"
+    return next((name for name, known in SPARK_TYPES_BY_NAME.items() if known == kind), str(kind))

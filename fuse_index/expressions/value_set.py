@@ -15,14 +15,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from fuse_index.expressions.like import Pattern
+from fuse_index.expressions.like import LikePattern
 from fuse_index.predicate import Compare, In, Like, Literal, Predicate, StartsWith, Term
 
-Cut = tuple[Any, ...]
+Endpoint = tuple[Any, ...]
 """A place between values: below all, (0,); just below or above a value, (1, key, 0 or 1); above all, (2,)."""
 
-BOTTOM, TOP = (0,), (2,)
-AT_NAN: Cut = (1, (1, 0.0), 0)
+_BOTTOM, _TOP = (0,), (2,)
+_AT_NAN: Endpoint = (1, (1, 0.0), 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,31 +46,33 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True)
-class Domain:
+class ValueSet:
     """A set of values: intervals in Spark's order, disjoint and not adjacent. None at all: no value is possible."""
 
     intervals: tuple[Interval, ...]
 
     @classmethod
-    def everything(cls) -> Domain:
+    def everything(cls) -> ValueSet:
         return cls((Interval(),))
 
     @classmethod
-    def nothing(cls) -> Domain:
+    def nothing(cls) -> ValueSet:
         return cls(())
 
     @classmethod
-    def points_at(cls, values: Iterable[Any]) -> Domain:
+    def points_at(cls, values: Iterable[Any]) -> ValueSet:
         """These values and no others; -0.0 and 0.0 are one, and so are all NaNs."""
-        distinct = {sort_key(value): _plain(value) for value in values}
+        distinct = {sort_key(value): _canonical_float(value) for value in values}
         return cls(tuple(Interval.point(distinct[key]) for key in sorted(distinct)))
 
     @classmethod
-    def between(cls, low: Any = None, high: Any = None, low_closed: bool = False, high_closed: bool = False) -> Domain:
-        return cls(_intervals([_low_cut(low, low_closed), _high_cut(high, high_closed)], [low, high]))
+    def between(
+        cls, low: Any = None, high: Any = None, low_closed: bool = False, high_closed: bool = False
+    ) -> ValueSet:
+        return cls(_intervals([_low_endpoint(low, low_closed), _high_endpoint(high, high_closed)], [low, high]))
 
     @classmethod
-    def of(cls, leaf: Predicate) -> Domain | None:
+    def of(cls, leaf: Predicate) -> ValueSet | None:
         """Exactly the non-NULL values on which the leaf is TRUE (on the others it is FALSE); None where that cannot be
         said.
 
@@ -89,17 +91,17 @@ class Domain:
             case _:
                 return None
 
-    def intersect(self, other: Domain) -> Domain:
+    def intersect(self, other: ValueSet) -> ValueSet:
         return _merge(self, other, needed=2)
 
-    def union(self, other: Domain) -> Domain:
+    def union(self, other: ValueSet) -> ValueSet:
         return _merge(self, other, needed=1)
 
-    def complement(self) -> Domain:
-        cuts = list(_cuts(self))
-        flipped = cuts[1:] if cuts and cuts[0] == BOTTOM else [BOTTOM, *cuts]
-        flipped = flipped[:-1] if flipped and flipped[-1] == TOP else [*flipped, TOP]
-        return Domain(_intervals(flipped, _bounds(self)))
+    def complement(self) -> ValueSet:
+        cuts = list(_endpoints(self))
+        flipped = cuts[1:] if cuts and cuts[0] == _BOTTOM else [_BOTTOM, *cuts]
+        flipped = flipped[:-1] if flipped and flipped[-1] == _TOP else [*flipped, _TOP]
+        return ValueSet(_intervals(flipped, _bounds(self)))
 
     def points(self) -> tuple[Any, ...] | None:
         """The values, in order, if there are only single ones; None if there is a range."""
@@ -110,11 +112,11 @@ class Domain:
 
     def overlaps(self, low: Any, high: Any) -> bool:
         """Some value of [low, high] is in the domain; None is unbounded. A False rules such a range of values out."""
-        return bool(self.intersect(Domain.between(low, high, True, True)).intervals)
+        return bool(self.intersect(ValueSet.between(low, high, True, True)).intervals)
 
     def covers(self, low: Any, high: Any) -> bool:
         """Every value of [low, high] is in the domain; None is unbounded."""
-        asked = Domain.between(low, high, True, True)
+        asked = ValueSet.between(low, high, True, True)
         return self.intersect(asked) == asked
 
 
@@ -141,30 +143,30 @@ def prefix_end(prefix: str | bytes) -> str | bytes | None:
     return text[:-1] + chr(0xE000 if following == 0xD800 else following)  # surrogates are no characters
 
 
-def _compared(operator: str, value: Any) -> Domain:
+def _compared(operator: str, value: Any) -> ValueSet:
     match operator:
         case "=" | "<=>":
-            return Domain.points_at([value])
+            return ValueSet.points_at([value])
         case "<>":
-            return Domain.points_at([value]).complement()
+            return ValueSet.points_at([value]).complement()
         case "<" | "<=":
-            return Domain.between(high=value, high_closed=operator == "<=")
+            return ValueSet.between(high=value, high_closed=operator == "<=")
         case _:
-            return Domain.between(low=value, low_closed=operator == ">=")
+            return ValueSet.between(low=value, low_closed=operator == ">=")
 
 
-def _starting_with(prefix: str | bytes) -> Domain:
-    return Domain.between(prefix or None, prefix_end(prefix), low_closed=True)
+def _starting_with(prefix: str | bytes) -> ValueSet:
+    return ValueSet.between(prefix or None, prefix_end(prefix), low_closed=True)
 
 
-def _like(text: str, escape: str) -> Domain | None:
+def _like(text: str, escape: str) -> ValueSet | None:
     try:
-        pattern = Pattern.parse(text, escape)
+        pattern = LikePattern.parse(text, escape)
     except ValueError:
         return None
     match pattern.shape:
         case (_,):
-            return Domain.points_at(pattern.texts)
+            return ValueSet.points_at(pattern.texts)
         case (_, False):
             return _starting_with(pattern.texts[0])
         case _:
@@ -175,31 +177,31 @@ def _comparable(term: Term, value: Any, kind: pa.DataType) -> bool:
     return value is not None and not isinstance(term, Literal) and term.type == kind and not pa.types.is_nested(kind)
 
 
-def _low_cut(value: Any, closed: bool) -> Cut:
-    return BOTTOM if value is None else (1, sort_key(value), 0 if closed else 1)
+def _low_endpoint(value: Any, closed: bool) -> Endpoint:
+    return _BOTTOM if value is None else (1, sort_key(value), 0 if closed else 1)
 
 
-def _high_cut(value: Any, closed: bool) -> Cut:
-    if value is None or (closed and sort_key(value) == AT_NAN[1]):
-        return TOP  # up to NaN is up to the end
+def _high_endpoint(value: Any, closed: bool) -> Endpoint:
+    if value is None or (closed and sort_key(value) == _AT_NAN[1]):
+        return _TOP  # up to NaN is up to the end
     return (1, sort_key(value), 1 if closed else 0)
 
 
-def _cuts(domain: Domain) -> Iterator[Cut]:
+def _endpoints(domain: ValueSet) -> Iterator[Endpoint]:
     for interval in domain.intervals:
-        yield _low_cut(interval.low, interval.low_closed)
-        yield _high_cut(interval.high, interval.high_closed)
+        yield _low_endpoint(interval.low, interval.low_closed)
+        yield _high_endpoint(interval.high, interval.high_closed)
 
 
-def _bounds(*domains: Domain) -> list[Any]:
+def _bounds(*domains: ValueSet) -> list[Any]:
     return [value for domain in domains for interval in domain.intervals for value in (interval.low, interval.high)]
 
 
-def _merge(a: Domain, b: Domain, needed: int) -> Domain:
+def _merge(a: ValueSet, b: ValueSet, needed: int) -> ValueSet:
     """Where at least ``needed`` of the two hold: a sweep over the cuts of both, which are sorted already."""
-    steps = [(cut, 1 if i % 2 == 0 else -1) for domain in (a, b) for i, cut in enumerate(_cuts(domain))]
+    steps = [(cut, 1 if i % 2 == 0 else -1) for domain in (a, b) for i, cut in enumerate(_endpoints(domain))]
     steps.sort()  # merges two sorted runs in linear time; at one cut, what ends comes before what begins
-    cuts: list[Cut] = []
+    cuts: list[Endpoint] = []
     depth = 0
     for cut, step in steps:
         before, depth = depth >= needed, depth + step
@@ -208,27 +210,27 @@ def _merge(a: Domain, b: Domain, needed: int) -> Domain:
                 cuts.pop()  # ended and begun again at the same place, or empty
             else:
                 cuts.append(cut)
-    return Domain(_intervals(cuts, _bounds(a, b)))
+    return ValueSet(_intervals(cuts, _bounds(a, b)))
 
 
-def _intervals(cuts: Sequence[Cut], bounds: Iterable[Any]) -> tuple[Interval, ...]:
+def _intervals(cuts: Sequence[Endpoint], bounds: Iterable[Any]) -> tuple[Interval, ...]:
     """Cuts, taken in pairs, as intervals; ``bounds`` holds the values that the cuts were made from."""
-    values = {sort_key(value): _plain(value) for value in bounds if value is not None}
+    values = {sort_key(value): _canonical_float(value) for value in bounds if value is not None}
     return tuple(
         Interval(
-            None if low == BOTTOM else values[low[1]],
-            None if high == TOP else values[high[1]],
-            low != BOTTOM and low[2] == 0,
-            high != TOP and high[2] == 1,
+            None if low == _BOTTOM else values[low[1]],
+            None if high == _TOP else values[high[1]],
+            low != _BOTTOM and low[2] == 0,
+            high != _TOP and high[2] == 1,
         )
-        if low != AT_NAN
+        if low != _AT_NAN
         else Interval.point(math.nan)
         for low, high in zip(cuts[::2], cuts[1::2], strict=True)
-        if low < high and low != (*AT_NAN[:2], 1)  # nothing is above NaN
+        if low < high and low != (*_AT_NAN[:2], 1)  # nothing is above NaN
     )
 
 
-def _plain(value: Any) -> Any:
+def _canonical_float(value: Any) -> Any:
     """One object for all NaNs, so that equal domains compare equal; 0.0 for -0.0."""
     if isinstance(value, float):
         return math.nan if math.isnan(value) else value + 0.0

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fuse_index.indexes.interface import Payload
-from fuse_storage import ColumnStatistics, SidecarRows, Units
+from fuse_storage import ColumnStatistics, SidecarRows, UnitFrame
 
 Indices = npt.NDArray[np.int64]
 
@@ -26,7 +26,7 @@ class Batch:
     are aligned; ``selected`` narrows both to some units, in that order.
     """
 
-    units: Units
+    units: UnitFrame
     fields: tuple[int | None, ...]
     row_counts: npt.NDArray[np.int64]
     zone_offsets: npt.NDArray[np.int64]
@@ -36,7 +36,7 @@ class Batch:
     selected: Indices | None = None
 
     @classmethod
-    def whole(cls, units: Units, fields: Sequence[int | None], summaries: pa.Array | None = None) -> Batch:
+    def whole(cls, units: UnitFrame, fields: Sequence[int | None], summaries: pa.Array | None = None) -> Batch:
         """All units, each its own only zone."""
         rows = units.row_counts
         return cls(units, tuple(fields), rows, np.arange(len(rows) + 1, dtype=np.int64), rows, summaries)
@@ -44,7 +44,7 @@ class Batch:
     @classmethod
     def indexed(
         cls,
-        units: Units,
+        units: UnitFrame,
         fields: Sequence[int | None],
         zones: tuple[Indices, Indices],
         sidecars: SidecarRows,

@@ -18,7 +18,7 @@ import pyarrow as pa
 from fuse_index.errors import IndexFault
 from fuse_index.expressions.evaluate import evaluate, evaluate_term
 from fuse_index.expressions.function import Function
-from fuse_index.expressions.traversal import columns_of, terms_of
+from fuse_index.expressions.traversal import columns_of, predicate_terms
 from fuse_index.indexes.definition import Definition, load
 from fuse_index.indexes.interface import Answers, IndexKind, RollsUp
 from fuse_index.indexes.registry import Host, PluginWarning
@@ -59,7 +59,7 @@ class Builder:
     @property
     def columns(self) -> list[str]:
         """The top-level columns that the inputs are computed from."""
-        terms = [*(given.term for given in self.definition.inputs), *terms_of(self.definition.where)]
+        terms = [*(given.term for given in self.definition.inputs), *predicate_terms(self.definition.where)]
         return list(dict.fromkeys(column.path[0] for term in terms for column in columns_of(term)))
 
     @property

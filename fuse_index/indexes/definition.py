@@ -23,9 +23,9 @@ from fuse_index.errors import DefinitionError, FuseIndexError
 from fuse_index.expressions.normalize import normalize
 from fuse_index.expressions.scalar_functions import DATE_TRUNC
 from fuse_index.expressions.serialize import decode_predicate, decode_term, encode_predicate, encode_term
-from fuse_index.expressions.to_sql import term as shown
-from fuse_index.expressions.traversal import terms_of
-from fuse_index.expressions.types import name_of
+from fuse_index.expressions.to_sql import term_sql
+from fuse_index.expressions.traversal import predicate_terms
+from fuse_index.expressions.types import spark_type_name
 from fuse_index.indexes.inputs import SECONDS, aggregates_of, condition_of, input_of
 from fuse_index.indexes.interface import IndexKind, Input, Refusal
 from fuse_index.indexes.options import parse_options
@@ -85,7 +85,7 @@ class Unavailable:
 
 
 def _columns(inputs: Sequence[Input]) -> list[str]:
-    return [shown(given.term) for given in inputs if not given.function]
+    return [term_sql(given.term) for given in inputs if not given.function]
 
 
 def define(
@@ -111,7 +111,7 @@ def define(
         raise DefinitionError(f"index {name!r} needs a list of columns, and was given {terms!r}")
     inputs = tuple(input_of(given, schema, host, context) for given in terms)
     if twice := [given for number, given in enumerate(inputs) if given in inputs[:number]]:
-        raise DefinitionError(f"index {name!r} is to be on {shown(twice[0].term)} twice: name it once")
+        raise DefinitionError(f"index {name!r} is to be on {term_sql(twice[0].term)} twice: name it once")
     understood = parse_options(chosen, options)
     if renewing is None:
         inputs += aggregates_of(name, chosen, understood, schema, host, context)
@@ -127,7 +127,7 @@ def define(
     if refusal is not None:
         columns = ", ".join(_columns(inputs))
         raise DefinitionError(f"index kind {kind!r} cannot be on {columns}: {refusal.detail or refusal.reason.value}")
-    stated = context if any(map(needs_session, [*(given.term for given in inputs), *terms_of(where)])) else None
+    stated = context if any(map(needs_session, [*(given.term for given in inputs), *predicate_terms(where)])) else None
     return _keyed(Definition(name, kind, inputs, understood, chosen.writes, "", stated, where), chosen, schema, host)
 
 
@@ -258,7 +258,7 @@ def _keyed(definition: Definition, kind: IndexKind, schema: Schema, host: Host) 
         "by": host.sources[kind.name].distribution,
         "version": definition.version,
         "inputs": [encode_term(given.term, schema) for given in definition.inputs],
-        "types": [name_of(given.type) for given in definition.inputs],
+        "types": [spark_type_name(given.type) for given in definition.inputs],
         "summary": summary,
         "options": dataclasses.asdict(definition.options),
     }

@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from fuse_index.aggregates.state import ROW
+from fuse_index.aggregates.state import COUNT_STAR_ARGUMENT
 from fuse_index.errors import DefinitionError
 from fuse_index.expressions.evaluate import evaluate, evaluate_term
-from fuse_index.expressions.to_sql import term as shown
+from fuse_index.expressions.to_sql import term_sql
 from fuse_index.indexes.interface import IndexKind, Input, Ranks, Votes
 from fuse_index.indexes.registry import Host
 from fuse_index.indexes.sandbox import Failure, ask
@@ -28,9 +28,9 @@ def input_of(given: str | Term, schema: Schema, host: Host, context: Context) ->
     nothing = pa.table([pa.nulls(1, field.type) for field in schema.fields], schema.names)
     values = ask(lambda: evaluate_term(term, nothing, context, host.functions), SECONDS)
     if isinstance(values, Failure):
-        raise DefinitionError(f"{shown(term)} cannot be indexed: {values.detail}") from values.error
+        raise DefinitionError(f"{term_sql(term)} cannot be indexed: {values.detail}") from values.error
     if not _names_column(term):
-        raise DefinitionError(f"{shown(term)} cannot be indexed: it names no column")
+        raise DefinitionError(f"{term_sql(term)} cannot be indexed: it names no column")
     return Input(term, term.type)
 
 
@@ -49,7 +49,7 @@ def aggregates_of(
 
     found = [parse_aggregate(text, schema, context, host.functions) for text in texts]
     for each in found:
-        if each.argument != ROW:
+        if each.argument != COUNT_STAR_ARGUMENT:
             input_of(each.argument, schema, host, context)
     return tuple(Input(each.argument, each.argument.type, each.function, each.lg_k) for each in found)
 
@@ -69,9 +69,9 @@ def condition_of(
         raise DefinitionError(
             f"index {name!r} cannot be on some rows only: its kind {kind.name!r} would speak of rows it has not seen"
         )
-    from fuse_index.sql.parser import parse  # the SQL parser takes a while to import
+    from fuse_index.sql.parser import parse_predicate  # the SQL parser takes a while to import
 
-    where = parse(text, schema, context, host.functions)
+    where = parse_predicate(text, schema, context, host.functions)
     nothing = pa.table([pa.nulls(1, field.type) for field in schema.fields], schema.names)
     judged = ask(lambda: evaluate(where, nothing, context, host.functions), SECONDS)
     if isinstance(judged, Failure):

@@ -22,9 +22,9 @@ import pyarrow as pa
 
 from fuse_index.aggregates.sketches import DEFAULT_LG_K
 from fuse_index.aggregates.state import Aggregate, Aggregation, Part, state_of
-from fuse_index.expressions.conjunction import Box
+from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.function import Function
-from fuse_index.expressions.value_set import Domain, Interval
+from fuse_index.expressions.value_set import Interval, ValueSet
 from fuse_index.indexes.ballot import ALL, NONE, SOME, Ballot
 from fuse_index.indexes.sandbox import together
 from fuse_index.predicate import Call, Context, Leaf, Term
@@ -42,9 +42,9 @@ __all__ = [
     "Answers",
     "Ballot",
     "BlockBatch",
-    "Box",
+    "Conjunction",
     "ColumnStatistics",
-    "Domain",
+    "ValueSet",
     "Function",
     "Highlights",
     "IndexKind",
@@ -247,7 +247,9 @@ class IndexKind:
 class Votes(Protocol):
     """ "Which rows can this leaf be true on": for skipping."""
 
-    def compile(self, what: Leaf | Box, inputs: Sequence[Input], options: Any, context: Context) -> Probe | Refusal:
+    def compile(
+        self, what: Leaf | Conjunction, inputs: Sequence[Input], options: Any, context: Context
+    ) -> Probe | Refusal:
         """Understand the leaf, once per query.
 
         A leaf has its column side on the left and non-NULL literals of the input's own type on the right; its ``IN``

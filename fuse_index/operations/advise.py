@@ -20,18 +20,18 @@ from fuse_index.indexes.sandbox import ask
 from fuse_index.predicate import Column, Compare, Literal
 from fuse_storage import ColumnStatistics, Field
 
-SECONDS = 10.0
+_KIND_TIMEOUT_SECONDS = 10.0
 """How long a kind may think about a column."""
-FEWEST_BLOCKS = 8
+_MIN_BLOCKS = 8
 """Of fewer blocks there is little to skip."""
-NARROW = 0.1
+_MAX_SELECTIVE_SHARE = 0.1
 """An equality that reads no more than this share of the blocks needs no help."""
-FEW_VALUES = 64
+_MAX_LOW_CARDINALITY_VALUES = 64
 """Of so few different values per block each is likely to be in every block: no index can skip those, but sorting
 can.
 """
 
-SUGGESTIONS = pa.schema(
+SUGGESTIONS_SCHEMA = pa.schema(
     [
         ("column", pa.string()),
         ("reads", pa.float64()),
@@ -48,7 +48,7 @@ where it is not known, as for values that hardly repeat; ``nulls``: the share of
 """
 
 
-class Suggestions(TableHandle):
+class AdviceMixin(TableHandle):
     """The part of ``fuse_index.Table`` that says what might help."""
 
     def suggest(self) -> pa.Table:
@@ -59,57 +59,59 @@ class Suggestions(TableHandle):
         rows = []
         for path, field in self.snapshot.schema.leaves():
             kept = blocks.statistics(field.id) or ColumnStatistics.unknown(field.type, len(blocks))
-            found = overlaps.measured(overlaps.column(kept, blocks.row_counts))
+            found = overlaps.measure_overlaps(overlaps.column_intervals(kept, blocks.row_counts))
             total = int(blocks.row_counts.sum())
             row = {
                 "column": ".".join(path),
                 "reads": found.average_depth / max(found.blocks, 1),
-                "distinct_per_block": _distinct(field, kept),
+                "distinct_per_block": _distinct_per_block(field, kept),
                 "nulls": None
                 if kept.null_count.null_count or not total
                 else int(np.sum(kept.null_count.to_numpy())) / total,
             }
             rows.append(row | self._advice(path, field, kept, found.blocks, row))
-        return pa.Table.from_pylist(rows, SUGGESTIONS)
+        return pa.Table.from_pylist(rows, SUGGESTIONS_SCHEMA)
 
     def _advice(
         self, path: tuple[str, ...], field: Field, kept: ColumnStatistics, blocks: int, row: dict[str, Any]
     ) -> dict[str, Any]:
         reads = f"an equality reads {row['reads']:.0%} of the blocks by their bounds"
-        if blocks < FEWEST_BLOCKS:
-            return _told("none", f"there are only {blocks} blocks to skip")
+        if blocks < _MIN_BLOCKS:
+            return _advice_row("none", f"there are only {blocks} blocks to skip")
         if not kept.min.null_count < blocks:
-            return _told("none", "no block has a value, or none has known bounds")
-        if row["reads"] <= NARROW:
-            return _told("none", reads)
-        if row["distinct_per_block"] is not None and row["distinct_per_block"] <= FEW_VALUES:
+            return _advice_row("none", "no block has a value, or none has known bounds")
+        if row["reads"] <= _MAX_SELECTIVE_SHARE:
+            return _advice_row("none", reads)
+        if row["distinct_per_block"] is not None and row["distinct_per_block"] <= _MAX_LOW_CARDINALITY_VALUES:
             repeats = f"a block holds {row['distinct_per_block']} different values"
-            return _told("cluster", f"{reads}, and {repeats}: an index cannot skip what is everywhere, sorting can")
+            return _advice_row(
+                "cluster", f"{reads}, and {repeats}: an index cannot skip what is everywhere, sorting can"
+            )
         column = Column(path, field.type)
-        if there := self._on(column):
-            return _told("none", f"{reads}, and index {there[0]!r} is on it")
-        kinds = sorted(self._voting(column, kept))
+        if there := self._voting_indexes_on(column):
+            return _advice_row("none", f"{reads}, and index {there[0]!r} is on it")
+        kinds = sorted(self._voting_kinds(column, kept))
         if not kinds:
-            return _told("cluster", f"{reads}, and no kind of index that is installed votes on equality")
-        return _told(
+            return _advice_row("cluster", f"{reads}, and no kind of index that is installed votes on equality")
+        return _advice_row(
             "index", f"{reads}; an index skips blocks that lack a value, and clustering helps ranges too", kinds
         )
 
-    def _on(self, column: Column) -> list[str]:
+    def _voting_indexes_on(self, column: Column) -> list[str]:
         """The indexes on this column alone that vote."""
         usable = [one for one in load(self.snapshot, self.host) if not isinstance(one, Unavailable)]
         mine = [one for one in usable if [each.term for each in one.inputs] == [column]]
         return [one.name for one in mine if isinstance(self.host.kinds[one.kind], Votes)]
 
-    def _voting(self, column: Column, kept: ColumnStatistics) -> Iterator[str]:
+    def _voting_kinds(self, column: Column, kept: ColumnStatistics) -> Iterator[str]:
         """The kinds that could vote on equality with a value of this column."""
         given = (Input(column, column.type),)
         value = kept.min.drop_null()[0].as_py()
         for name, kind in self.host.kinds.items():
-            if not kind.implicit and isinstance(kind, Votes) and self._votes(kind, given, value):
+            if not kind.implicit and isinstance(kind, Votes) and self._votes_on_equality(kind, given, value):
                 yield name
 
-    def _votes(self, kind: IndexKind, given: tuple[Input, ...], value: Any) -> bool:
+    def _votes_on_equality(self, kind: IndexKind, given: tuple[Input, ...], value: Any) -> bool:
         def asked() -> bool:
             options = kind.Options()
             leaf = Compare("=", given[0].term, Literal(value, given[0].type))
@@ -118,14 +120,14 @@ class Suggestions(TableHandle):
                 kind.compile(leaf, given, options, self.context), Probe
             )
 
-        return ask(asked, SECONDS) is True  # whatever it raises: then it is no suggestion
+        return ask(asked, _KIND_TIMEOUT_SECONDS) is True  # whatever it raises: then it is no suggestion
 
 
-def _told(advice: str, why: str, kinds: list[str] | None = None) -> dict[str, Any]:
+def _advice_row(advice: str, why: str, kinds: list[str] | None = None) -> dict[str, Any]:
     return {"advice": advice, "kinds": kinds or [], "why": why}
 
 
-def _distinct(field: Field, kept: ColumnStatistics) -> int | None:
+def _distinct_per_block(field: Field, kept: ColumnStatistics) -> int | None:
     """How many different values a block holds, as far as it was counted."""
     known = kept.distinct_count.drop_null().to_numpy()
     if is_.is_boolean(field.type):

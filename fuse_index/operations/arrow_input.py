@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 from fuse_index.errors import InputError
 from fuse_index.expressions import types
 
-BATCH_ROWS = 65_536
+_BATCH_ROWS = 65_536
 
 
-def batches(data: Any, schema: pa.Schema | None = None) -> Iterator[pa.RecordBatch]:
+def to_record_batches(data: Any, schema: pa.Schema | None = None) -> Iterator[pa.RecordBatch]:
     """Rows as record batches: of a pa.Table, RecordBatch or RecordBatchReader, a pandas DataFrame, Parquet path(s),
     a list of dicts, or anything with the Arrow C stream interface. Raises InputError.
 
@@ -26,19 +26,19 @@ def batches(data: Any, schema: pa.Schema | None = None) -> Iterator[pa.RecordBat
     """
     match data:
         case pa.Table():
-            yield from data.to_batches(max_chunksize=BATCH_ROWS)
+            yield from data.to_batches(max_chunksize=_BATCH_ROWS)
         case pa.RecordBatch():
             yield data
         case pa.RecordBatchReader():
             yield from data
         case str() | PathLike():
-            yield from _parquet([data])
+            yield from _read_parquet([data])
         case list() | tuple() if data and all(isinstance(item, str | PathLike) for item in data):
-            yield from _parquet(data)
+            yield from _read_parquet(data)
         case list() | tuple() if all(isinstance(item, dict) for item in data):
-            yield from _of_dicts(data, schema or pa.schema([])).to_batches(max_chunksize=BATCH_ROWS)
+            yield from _table_from_dicts(data, schema or pa.schema([])).to_batches(max_chunksize=_BATCH_ROWS)
         case _ if type(data).__module__.startswith("pandas.") and hasattr(data, "columns"):
-            yield from _of_pandas(data, schema or pa.schema([])).to_batches(max_chunksize=BATCH_ROWS)
+            yield from _table_from_pandas(data, schema or pa.schema([])).to_batches(max_chunksize=_BATCH_ROWS)
         case _ if hasattr(data, "__arrow_c_stream__"):
             yield from pa.RecordBatchReader.from_stream(data)
         case _:
@@ -48,22 +48,22 @@ def batches(data: Any, schema: pa.Schema | None = None) -> Iterator[pa.RecordBat
             )
 
 
-def _of_dicts(data: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.Table:
+def _table_from_dicts(data: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.Table:
     names = list(dict.fromkeys(name for row in data for name in row))
-    return pa.table({name: _array([row.get(name) for row in data], name, schema, pa.array) for name in names})
+    return pa.table({name: _column_array([row.get(name) for row in data], name, schema, pa.array) for name in names})
 
 
-def _of_pandas(data: Any, schema: pa.Schema) -> pa.Table:
+def _table_from_pandas(data: Any, schema: pa.Schema) -> pa.Table:
     if odd := [name for name in data.columns if not isinstance(name, str)]:
         raise InputError(f"the DataFrame has a column {odd[0]!r}, whose name is no text: rename it")
     if not data.columns.is_unique:
         raise InputError(
             f"the DataFrame has more than one column {data.columns[data.columns.duplicated()][0]!r}: rename one"
         )
-    return pa.table({name: _array(data[name], name, schema, pa.Array.from_pandas) for name in data.columns})
+    return pa.table({name: _column_array(data[name], name, schema, pa.Array.from_pandas) for name in data.columns})
 
 
-def _array(values: Any, name: str, schema: pa.Schema, make: Callable[..., pa.Array]) -> pa.Array:
+def _column_array(values: Any, name: str, schema: pa.Schema, make: Callable[..., pa.Array]) -> pa.Array:
     """Values as a column of its type in the schema, or of the type that they suggest where it has none."""
     kind = schema.field(name).type if name in schema.names else None
     try:
@@ -74,17 +74,17 @@ def _array(values: Any, name: str, schema: pa.Schema, make: Callable[..., pa.Arr
         ) from refusal
 
 
-def _parquet(paths: Sequence[str | PathLike[str]]) -> Iterator[pa.RecordBatch]:
+def _read_parquet(paths: Sequence[str | PathLike[str]]) -> Iterator[pa.RecordBatch]:
     for path in paths:
-        for file in _files(Path(path)):
+        for file in _parquet_files(Path(path)):
             try:
                 with pq.ParquetFile(file) as parquet:
-                    yield from parquet.iter_batches(batch_size=BATCH_ROWS)
+                    yield from parquet.iter_batches(batch_size=_BATCH_ROWS)
             except (OSError, pa.ArrowException) as problem:
                 raise InputError(f"{file} cannot be read as Parquet: {problem}") from problem
 
 
-def _files(path: Path) -> list[Path]:
+def _parquet_files(path: Path) -> list[Path]:
     if not path.exists():
         raise InputError(f"no file {str(path)!r}")
     found = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
@@ -93,7 +93,7 @@ def _files(path: Path) -> list[Path]:
     return found
 
 
-def schema_of(schema: Any) -> pa.Schema:
+def resolve_arrow_schema(schema: Any) -> pa.Schema:
     """An Arrow schema from one, from Spark's StructType, or from DDL text. Raises InputError or WhereError."""
     match schema:
         case pa.Schema():
@@ -103,17 +103,17 @@ def schema_of(schema: Any) -> pa.Schema:
 
             return parse_schema(schema)
         case _ if hasattr(schema, "fieldNames") and hasattr(schema, "json"):
-            return _of_spark(json.loads(schema.json()))
+            return _schema_from_spark(json.loads(schema.json()))
         case _:
             raise InputError(
                 f"a schema cannot be read from {type(schema).__name__}: give a pa.Schema, a StructType or DDL text"
             )
 
 
-def _of_spark(described: dict[str, Any]) -> pa.Schema:
+def _schema_from_spark(described: dict[str, Any]) -> pa.Schema:
     fields = []
     for field in described["fields"]:
-        kind = types.from_json(field["type"])
+        kind = types.type_from_spark_json(field["type"])
         if kind is None:
             raise InputError(
                 f"column {field['name']!r} has Spark type {field['type']!r}, which a table cannot hold: cast it first"

@@ -14,20 +14,20 @@ import pyarrow as pa
 
 from fuse_index.errors import InputError, OpaqueError
 from fuse_index.expressions.evaluate import evaluate_term
-from fuse_index.expressions.traversal import leaves
+from fuse_index.expressions.traversal import predicate_leaves
 from fuse_index.handle import TableHandle
 from fuse_index.indexes.builder import builders
 from fuse_index.indexes.inputs import read_term
 from fuse_index.operations import arrow_input
-from fuse_index.operations.merge_clauses import Clauses, Given
-from fuse_index.operations.merge_match import Match, source_schema
-from fuse_index.operations.rewrite_job import Work
-from fuse_index.operations.row_edits import Change, Condition, rewrite, stage
+from fuse_index.operations.merge_clauses import MergeClauses, MergeClauseSpec
+from fuse_index.operations.merge_match import MergeRows, merge_source_schema
+from fuse_index.operations.rewrite_job import RewriteJob
+from fuse_index.operations.row_edits import RowCondition, UpdateRows, run_rewrite_task, stage_rows
 from fuse_index.predicate import Opaque, Predicate
 from fuse_storage import Snapshot
 
 
-class Mutations(TableHandle):
+class DmlMixin(TableHandle):
     """The part of ``fuse_index.Table`` that deletes and changes rows."""
 
     def delete(self, where: str | Predicate) -> Snapshot:
@@ -35,7 +35,7 @@ class Mutations(TableHandle):
 
         Raises WhereError, OpaqueError for what only Spark can evaluate, Conflict as above, StorageError.
         """
-        return self._done(self.deleting(where))
+        return self._run_locally(self.deleting(where))
 
     def update(self, where: str | Predicate | None, set: Mapping[str, Any]) -> Snapshot:
         """Give columns other values in the rows that the condition is true on, in all rows if it is None.
@@ -44,7 +44,7 @@ class Mutations(TableHandle):
         function from the matching rows, a pa.Table, to their values. Raises as ``delete``, and SchemaError for values
         that do not fit.
         """
-        return self._done(self.updating(where, set))
+        return self._run_locally(self.updating(where, set))
 
     def overwrite(self, data: Any, where: str | Predicate | None = None) -> Snapshot:
         """Replace the rows that the condition is true on, by default all, with others on which it is true too.
@@ -52,18 +52,23 @@ class Mutations(TableHandle):
         Raises InputError for a row on which it is not, and as ``append`` and ``delete`` do.
         """
         work = self.overwriting(where)
-        work.adopt(
-            stage(self.stored, work.building, arrow_input.batches(data, self.snapshot.schema.arrow), work.condition)
+        work.add_staged(
+            stage_rows(
+                self.stored,
+                work.builders,
+                arrow_input.to_record_batches(data, self.snapshot.schema.arrow),
+                work.condition,
+            )
         )
-        return self._done(work)
+        return self._run_locally(work)
 
     def merge(
         self,
         source: Any,
         on: Sequence[str] | None = None,
-        matched: Given = "update",
-        not_matched: Given = "insert",
-        not_matched_by_source: Given = None,
+        matched: MergeClauseSpec = "update",
+        not_matched: MergeClauseSpec = "insert",
+        not_matched_by_source: MergeClauseSpec = None,
     ) -> Snapshot:
         """Bring in rows by their keys, the columns ``on``, by default the table's key (see ``key_by``): NULL equals
         nothing.
@@ -80,75 +85,75 @@ class Mutations(TableHandle):
         Raises InputError if several rows of the source match one, SchemaError for columns that do not fit, WhereError,
         OpaqueError, Conflict.
         """
-        return self._done(self.merging(source, on, matched, not_matched, not_matched_by_source))
+        return self._run_locally(self.merging(source, on, matched, not_matched, not_matched_by_source))
 
     # --- the same as work, which may be done elsewhere ----------------------------------------------------------
 
-    def deleting(self, where: str | Predicate, pieces: int = 1) -> Work:
+    def deleting(self, where: str | Predicate, pieces: int = 1) -> RewriteJob:
         """What ``delete`` does, in about so many portions."""
-        work = self._work("delete", where)
-        work.remove(pieces)
+        work = self._start_job("delete", where)
+        work.plan_delete(pieces)
         return work
 
-    def updating(self, where: str | Predicate | None, set: Mapping[str, Any], pieces: int = 1) -> Work:
+    def updating(self, where: str | Predicate | None, set: Mapping[str, Any], pieces: int = 1) -> RewriteJob:
         """What ``update`` does, in about so many portions."""
         if not isinstance(set, Mapping) or not set:
             raise InputError(f"set={set!r}: give a value for one column at least, such as {{'city': \"'Bonn'\"}}")
-        work = self._work("update", where)
+        work = self._start_job("update", where)
         setters = {name: self._setter(name, value) for name, value in set.items()}
-        work.rewrite(Change(work.condition, setters, self.snapshot.schema), pieces)
+        work.plan_rewrite(UpdateRows(work.condition, setters, self.snapshot.schema), pieces)
         return work
 
-    def overwriting(self, where: str | Predicate | None, pieces: int = 1) -> Work:
+    def overwriting(self, where: str | Predicate | None, pieces: int = 1) -> RewriteJob:
         """What ``overwrite`` does, but for the rows that come."""
-        work = self._work("overwrite", where)
-        work.remove(pieces)
+        work = self._start_job("overwrite", where)
+        work.plan_delete(pieces)
         return work
 
     def merging(
         self,
         source: Any,
         on: Sequence[str] | None = None,
-        matched: Given = "update",
-        not_matched: Given = "insert",
-        not_matched_by_source: Given = None,
+        matched: MergeClauseSpec = "update",
+        not_matched: MergeClauseSpec = "insert",
+        not_matched_by_source: MergeClauseSpec = None,
         pieces: int = 1,
-    ) -> Work:
+    ) -> RewriteJob:
         """What ``merge`` does, in about so many portions."""
         self._begin_write()
         schema = self.snapshot.schema
-        batches = list(arrow_input.batches(source, schema.arrow))
-        coming = _together(batches) if batches else schema.arrow.empty_table()
+        batches = list(arrow_input.to_record_batches(source, schema.arrow))
+        coming = _concat_batches(batches) if batches else schema.arrow.empty_table()
         if on is None and not (on := self.snapshot.key):
             raise InputError(
                 "the table has no key: say by which columns rows are matched, on=['id'], or give it "
                 "a key with key_by(['id'])"
             )
-        sides = source_schema(coming, schema), schema
-        clauses = Clauses.read(matched, not_matched, not_matched_by_source, *sides, self.host, self.context)
-        match = Match.of(coming, on, schema, clauses)
-        work = self._planned("merge", match.predicate)
-        if match.possible or clauses.by_source:
-            work.rewrite(match, pieces)
+        sides = merge_source_schema(coming, schema), schema
+        clauses = MergeClauses.parse(matched, not_matched, not_matched_by_source, *sides, self.host, self.context)
+        match = MergeRows.from_source(coming, on, schema, clauses)
+        work = self._new_job("merge", match.predicate)
+        if match.has_keys or clauses.not_matched_by_source:
+            work.plan_rewrite(match, pieces)
         if clauses.not_matched:
-            work.match = match
+            work.merge_rows = match
         return work
 
-    def _done(self, work: Work) -> Snapshot:
-        return self._move_to(work.finish([rewrite(portion) for portion in work.portions]))
+    def _run_locally(self, work: RewriteJob) -> Snapshot:
+        return self._move_to(work.commit_results([run_rewrite_task(portion) for portion in work.tasks]))
 
-    def _work(self, operation: str, where: str | Predicate | None) -> Work:
+    def _start_job(self, operation: str, where: str | Predicate | None) -> RewriteJob:
         self._begin_write()
-        return self._planned(operation, where)
+        return self._new_job(operation, where)
 
-    def _planned(self, operation: str, where: str | Predicate | None) -> Work:
+    def _new_job(self, operation: str, where: str | Predicate | None) -> RewriteJob:
         """Work on the snapshot that this handle reads."""
         predicate = self._predicate(where)
-        for leaf in [] if predicate is None else leaves(predicate):
+        for leaf in [] if predicate is None else predicate_leaves(predicate):
             if isinstance(leaf, Opaque):
                 raise OpaqueError(f"{where!r}: only Spark can evaluate {leaf.sql}")
-        condition = Condition(predicate, self.host, self.context)
-        return Work(operation, self.stored, condition, builders(self.snapshot, self.host))
+        condition = RowCondition(predicate, self.host, self.context)
+        return RewriteJob(operation, self.stored, condition, builders(self.snapshot, self.host))
 
     def _setter(self, name: str, value: Any) -> Callable[[pa.Table], Any]:
         """From matching rows to their new values."""
@@ -167,7 +172,7 @@ class Mutations(TableHandle):
         return lambda found: pa.repeat(scalar, found.num_rows)
 
 
-def _together(batches: Sequence[pa.RecordBatch]) -> pa.Table:
+def _concat_batches(batches: Sequence[pa.RecordBatch]) -> pa.Table:
     """Raises InputError for batches whose columns differ."""
     if odd := next((batch for batch in batches if not batch.schema.equals(batches[0].schema)), None):
         first, other = (

@@ -15,23 +15,23 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fuse_index.errors import InputError, OpaqueError
-from fuse_index.expressions.traversal import columns_of, leaves, terms_of
+from fuse_index.expressions.traversal import columns_of, predicate_leaves, predicate_terms
 from fuse_index.indexes.registry import Host
-from fuse_index.operations.row_edits import Condition
+from fuse_index.operations.row_edits import RowCondition
 from fuse_index.predicate import Column, Context, Opaque, Predicate
 from fuse_index.query.group_keys import located
 from fuse_storage import Schema
 
-Mask = npt.NDArray[np.bool_]
-Numbers = npt.NDArray[np.int64]
-Given = str | Mapping[str, str | None] | None
+_Mask = npt.NDArray[np.bool_]
+_RowNumbers = npt.NDArray[np.int64]
+MergeClauseSpec = str | Mapping[str, str | None] | None
 """An action; or by action the condition on which it is taken, None for always; or None for nothing."""
 
-SOURCE, TARGET, ROW = "source", "target", "\0row"
+SOURCE, TARGET, _ROW_COUNT_COLUMN = "source", "target", "\0row"
 
 
 @dataclass(frozen=True)
-class Clause:
+class MergeClause:
     """``predicate`` is on columns of two structs, ``source`` and ``target``; without one the action is always taken."""
 
     action: str
@@ -41,57 +41,58 @@ class Clause:
 
     @property
     def columns(self) -> set[Column]:
-        return {column for term in terms_of(self.predicate) for column in columns_of(term)}
+        return {column for term in predicate_terms(self.predicate) for column in columns_of(term)}
 
-    def true(self, rows: pa.Table) -> Mask:
-        return np.asarray(Condition(self.predicate, self.host, self.context).true(rows), np.bool_)
+    def matching_mask(self, rows: pa.Table) -> _Mask:
+        return np.asarray(RowCondition(self.predicate, self.host, self.context).matching_mask(rows), np.bool_)
 
 
 @dataclass(frozen=True)
-class Clauses:
+class MergeClauses:
     """For rows that match, for those of the source that match none, and for those of the table that match none."""
 
-    matched: tuple[Clause, ...]
-    not_matched: tuple[Clause, ...]
-    by_source: tuple[Clause, ...]
+    matched: tuple[MergeClause, ...]
+    not_matched: tuple[MergeClause, ...]
+    not_matched_by_source: tuple[MergeClause, ...]
 
     @staticmethod
-    def read(
-        matched: Given,
-        not_matched: Given,
-        by_source: Given,
+    def parse(
+        matched: MergeClauseSpec,
+        not_matched: MergeClauseSpec,
+        not_matched_by_source: MergeClauseSpec,
         source: Schema,
         target: Schema,
         host: Host,
         context: Context,
-    ) -> Clauses:
+    ) -> MergeClauses:
         """Raises InputError, WhereError, and OpaqueError for what only Spark can evaluate."""
         whole = {SOURCE: source, TARGET: target}
 
-        def read(name: str, given: Given, known: Sequence[str], *sides: str) -> tuple[Clause, ...]:
+        def read(name: str, given: MergeClauseSpec, known: Sequence[str], *sides: str) -> tuple[MergeClause, ...]:
             schema = Schema.create(pa.schema([(side, pa.struct(list(whole[side].arrow))) for side in sides]))
-            texts = _checked(name, given, known)
+            texts = _validate_spec(name, given, known)
             return tuple(
-                Clause(action, _predicate(text, schema, host, context), host, context) for action, text in texts.items()
+                MergeClause(action, _parse_condition(text, schema, host, context), host, context)
+                for action, text in texts.items()
             )
 
-        return Clauses(
+        return MergeClauses(
             read("matched", matched, ("update", "delete"), SOURCE, TARGET),
             read("not_matched", not_matched, ("insert",), SOURCE),
-            read("not_matched_by_source", by_source, ("delete",), TARGET),
+            read("not_matched_by_source", not_matched_by_source, ("delete",), TARGET),
         )
 
     @property
-    def of_source(self) -> set[str]:
+    def source_columns(self) -> set[str]:
         """The columns of the source that conditions look at."""
         found = [column for clause in (*self.matched, *self.not_matched) for column in clause.columns]
         return {column.path[1] for column in found if column.path[0] == SOURCE}
 
     @property
-    def of_others(self) -> list[Predicate] | None:
+    def unmatched_target_predicates(self) -> list[Predicate] | None:
         """On the table's own columns: what may become of rows that match none of the source's; None: anything."""
         found: list[Predicate] = []
-        for clause in self.by_source:
+        for clause in self.not_matched_by_source:
             if clause.predicate is None:
                 return None
             found.append(
@@ -100,26 +101,28 @@ class Clauses:
         return found
 
 
-def decided(clauses: Sequence[Clause], count: int, sides: Mapping[str, tuple[pa.Table, Numbers]]) -> dict[str, Mask]:
+def action_masks(
+    clauses: Sequence[MergeClause], row_count: int, sides: Mapping[str, tuple[pa.Table, _RowNumbers]]
+) -> dict[str, _Mask]:
     """For each action, on which of so many rows it is taken. ``sides``: rows, and which of them these are on that
     side.
     """
-    left, found = np.ones(count, np.bool_), {}
+    left, found = np.ones(row_count, np.bool_), {}
     needed = {column.path[:2] for clause in clauses for column in clause.columns}
-    columns: dict[str, Any] = {ROW: pa.nulls(count)}
+    columns: dict[str, Any] = {_ROW_COUNT_COLUMN: pa.nulls(row_count)}
     for side, (rows, places) in sides.items():
         if names := sorted(name for where, name in needed if where == side):
             chosen = rows.select(names).take(pa.array(places)).combine_chunks()
             columns[side] = (
-                pa.StructArray.from_arrays([column.chunk(0) for column in chosen.columns], names) if count else []
+                pa.StructArray.from_arrays([column.chunk(0) for column in chosen.columns], names) if row_count else []
             )
-    for clause in clauses if count else ():
-        found[clause.action] = left & clause.true(pa.table(columns))
+    for clause in clauses if row_count else ():
+        found[clause.action] = left & clause.matching_mask(pa.table(columns))
         left &= ~found[clause.action]
     return found
 
 
-def _checked(name: str, given: Given, known: Sequence[str]) -> Mapping[str, str | None]:
+def _validate_spec(name: str, given: MergeClauseSpec, known: Sequence[str]) -> Mapping[str, str | None]:
     found = {} if given is None else {given: None} if isinstance(given, str) else given
     if not isinstance(found, Mapping) or not set(found) <= set(known):
         known_ = " or ".join(map(repr, known))
@@ -135,13 +138,13 @@ def _checked(name: str, given: Given, known: Sequence[str]) -> Mapping[str, str 
     return found
 
 
-def _predicate(text: str | None, schema: Schema, host: Host, context: Context) -> Predicate | None:
+def _parse_condition(text: str | None, schema: Schema, host: Host, context: Context) -> Predicate | None:
     if text is None:
         return None
-    from fuse_index.sql.parser import parse  # the SQL parser takes a while to import
+    from fuse_index.sql.parser import parse_predicate  # the SQL parser takes a while to import
 
-    found = parse(text, schema, context, host.functions)
-    for leaf in leaves(found):
+    found = parse_predicate(text, schema, context, host.functions)
+    for leaf in predicate_leaves(found):
         if isinstance(leaf, Opaque):
             raise OpaqueError(f"{text!r}: only Spark can evaluate {leaf.sql}")
     return found

@@ -16,18 +16,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fuse_index.clustering.key import ClusterKey
-from fuse_index.clustering.sorted_writer import write_runs
+from fuse_index.clustering.sorted_writer import write_sorted_runs
 from fuse_index.errors import InputError
 from fuse_index.expressions.evaluate import evaluate
 from fuse_index.indexes.builder import Builder
 from fuse_index.indexes.registry import Host
 from fuse_index.predicate import Context, Predicate
-from fuse_storage import Schema, StagedSegment, Swap, Table, conformed
+from fuse_storage import BlockReplacement, Schema, StagedSegment, StoredTable, conform_rows
 
-Mask = npt.NDArray[np.bool_]
+_Mask = npt.NDArray[np.bool_]
 
 
-class Edit(Protocol):
+class RowEdit(Protocol):
     """Called with the rows of one block after the other. ``counts``: rows by what became of them, so far."""
 
     counts: dict[str, int]
@@ -38,22 +38,22 @@ class Edit(Protocol):
 
 
 @dataclass(frozen=True)
-class Condition:
+class RowCondition:
     """Which rows are meant; all if there is no predicate."""
 
     predicate: Predicate | None
     host: Host
     context: Context
 
-    def true(self, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
+    def matching_mask(self, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
         if self.predicate is None:
             return pa.array(np.ones(rows.num_rows, np.bool_))
         return evaluate(self.predicate, rows, self.context, self.host.functions).fill_null(False)
 
-    def all_true(self, rows: pa.Table | pa.RecordBatch, schema: Schema) -> pa.Table:
+    def conform_and_check(self, rows: pa.Table | pa.RecordBatch, schema: Schema) -> pa.Table:
         """These rows, in the schema's types. Raises InputError if there is one on which the condition is not true."""
-        found = conformed(rows, schema)
-        outside = found.filter(pc.invert(self.true(found)))
+        found = conform_rows(rows, schema)
+        outside = found.filter(pc.invert(self.matching_mask(found)))
         if outside.num_rows:
             one = outside.slice(0, 1).to_pylist()[0]
             raise InputError(
@@ -64,99 +64,103 @@ class Condition:
 
 
 @dataclass
-class Remove:
+class DeleteRows:
     """Rows that the condition is true on go."""
 
-    condition: Condition
+    condition: RowCondition
     counts: dict[str, int] = field(default_factory=dict)
 
     def __call__(self, block: pa.Table) -> pa.Table | None:
-        mask = self.condition.true(block)
+        mask = self.condition.matching_mask(block)
         gone = int(pc.sum(mask).as_py() or 0)
-        count(self.counts, "deleted_rows", gone)
+        add_count(self.counts, "deleted_rows", gone)
         return block.filter(pc.invert(mask)) if gone else None
 
 
 @dataclass
-class Change:
+class UpdateRows:
     """Rows that the condition is true on get other values: for each column, a function of those rows."""
 
-    condition: Condition
+    condition: RowCondition
     setters: Mapping[str, Callable[[pa.Table], Any]]
     schema: Schema
     counts: dict[str, int] = field(default_factory=dict)
 
     def __call__(self, block: pa.Table) -> pa.Table | None:
-        mask = self.condition.true(block)
+        mask = self.condition.matching_mask(block)
         found = block.filter(mask)
         if not found.num_rows:
             return None
-        count(self.counts, "updated_rows", found.num_rows)
+        add_count(self.counts, "updated_rows", found.num_rows)
         values = {name: setter(found) for name, setter in self.setters.items()}
         made = pa.table({name: values.get(name, found.column(name)) for name in block.column_names})
-        return replaced(block, np.asarray(mask), conformed(made, self.schema))
+        return replace_rows(block, np.asarray(mask), conform_rows(made, self.schema))
 
 
-def count(counts: dict[str, int], name: str, rows: int) -> None:
+def add_count(counts: dict[str, int], name: str, rows: int) -> None:
     counts[name] = counts.get(name, 0) + rows
 
 
-def replaced(block: pa.Table, mask: Any, changed: pa.Table) -> pa.Table:
+def replace_rows(block: pa.Table, mask: Any, replacements: pa.Table) -> pa.Table:
     """The same rows in the same order, but where the mask is set the next of ``changed``."""
     places = np.where(mask, len(mask) + np.cumsum(mask) - 1, np.arange(len(mask)))
-    return pa.concat_tables([block, changed.select(block.column_names)]).take(pa.array(places))
+    return pa.concat_tables([block, replacements.select(block.column_names)]).take(pa.array(places))
 
 
 @dataclass(frozen=True)
-class Portion:
+class RewriteTask:
     """Blocks of a snapshot, by their numbers in it, that an edit may change. Picklable if the edit is."""
 
-    table: Table
-    building: tuple[Builder, ...]
-    edit: Edit
-    blocks: tuple[int, ...]
+    table: StoredTable
+    builders: tuple[Builder, ...]
+    edit: RowEdit
+    block_numbers: tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Rewritten:
+class RewriteResult:
     """What a portion wrote; small and picklable.
 
     ``touched``: ids of the segments in which blocks are replaced. ``seen``: which rows of a source matched, if there is
     one.
     """
 
-    swaps: tuple[Swap, ...]
+    replacements: tuple[BlockReplacement, ...]
     staged: tuple[StagedSegment, ...]
-    touched: frozenset[str]
+    affected_segment_ids: frozenset[str]
     counts: Mapping[str, int]
-    seen: Mask | None
+    matched_rows: _Mask | None
 
 
-def rewrite(portion: Portion) -> Rewritten:
+def run_rewrite_task(task: RewriteTask) -> RewriteResult:
     """Raises StorageError, and what the edit raises; then nothing of it stays."""
-    table, edit, swaps, changed = portion.table, portion.edit, [], []
-    names, found = table.snapshot.schema.names, table.blocks().take(np.array(portion.blocks, np.int64))
-    with table.writer(portion.building) as writer:
+    table, edit, swaps, changed = task.table, task.edit, [], []
+    names, found = table.snapshot.schema.names, table.blocks().take(np.array(task.block_numbers, np.int64))
+    with table.writer(task.builders) as writer:
         for number in range(len(found)):
-            made = edit(table.read(found, number, names))
+            made = edit(table.read_block(found, number, names))
             if made is None:
                 continue
             before = writer.block_count
             writer.write(made)
-            writer.cut()
-            swaps.append(Swap((found.ids[number],), writer.block_count - before))
-            changed.append(portion.blocks[number])
+            writer.end_block()
+            swaps.append(BlockReplacement((found.ids[number],), writer.block_count - before))
+            changed.append(task.block_numbers[number])
         staged = writer.finish()
-    return Rewritten(
-        tuple(swaps), tuple(staged), table.segments().holding(changed), dict(edit.counts), getattr(edit, "seen", None)
+    return RewriteResult(
+        tuple(swaps),
+        tuple(staged),
+        table.segments().segments_containing(changed),
+        dict(edit.counts),
+        getattr(edit, "matched_rows", None),
     )
 
 
-def stage(
-    table: Table,
-    building: tuple[Builder, ...],
+def stage_rows(
+    table: StoredTable,
+    builders: tuple[Builder, ...],
     batches: Iterable[pa.RecordBatch | pa.Table],
-    condition: Condition | None = None,
+    condition: RowCondition | None = None,
 ) -> list[StagedSegment]:
     """Write rows that are to be added, sorted by the table's key; the condition must be true on all of them.
 
@@ -166,8 +170,8 @@ def stage(
     coming = (
         batches
         if condition is None or condition.predicate is None
-        else (condition.all_true(batch, schema) for batch in batches)
+        else (condition.conform_and_check(batch, schema) for batch in batches)
     )
-    with table.writer(building) as writer:
-        write_runs(writer, coming, ClusterKey.of(table.snapshot))
+    with table.writer(builders) as writer:
+        write_sorted_runs(writer, coming, ClusterKey.from_snapshot(table.snapshot))
         return writer.finish()

@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fuse_index.aggregates.finalize import comparable
+from fuse_index.aggregates.finalize import comparable_answer
 from fuse_index.errors import OpaqueError
-from fuse_index.expressions.conjunction import Box
+from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.evaluate import evaluate, evaluate_term
-from fuse_index.expressions.to_sql import sql
-from fuse_index.expressions.traversal import subject_terms
+from fuse_index.expressions.to_sql import predicate_sql
+from fuse_index.expressions.traversal import leaf_terms
 from fuse_index.indexes.ballot import FALSE, NULL, TRUE
 from fuse_index.indexes.block_batch import Batch
 from fuse_index.indexes.builder import Builder
@@ -29,21 +29,21 @@ from fuse_index.indexes.definition import Definition
 from fuse_index.indexes.interface import Aggregation, Answers, Ballot, Probe, Refusal, RollsUp, Votes, state_of
 from fuse_index.indexes.registry import Host
 from fuse_index.indexes.sandbox import Failure, ask
-from fuse_index.operations.sample_predicates import leaves
+from fuse_index.operations.sample_predicates import generate_predicates
 from fuse_index.predicate import And, Column, Context, Leaf
 from fuse_index.pruning.combine import Nulls
 from fuse_index.pruning.compile import Voter, decided_by_engine, for_author
 from fuse_index.pruning.probe import malformed, settled
-from fuse_storage import Blocks, PackPayload, SidecarRows, StorageError, Table, shared
+from fuse_storage import BlockFrame, PackSlice, SidecarRows, StorageError, StoredTable, process_cache
 
-SECONDS = 30.0
+_KIND_TIMEOUT_SECONDS = 30.0
 """How long a kind may take for one vote."""
-PIECE = 8 << 20
+_READ_CHUNK_BYTES = 8 << 20
 """Bytes of a pack that are read at once."""
 
-Bits = npt.NDArray[np.uint8]
-Offsets = npt.NDArray[np.int64]
-NAMES = {TRUE: "TRUE", FALSE: "FALSE", NULL: "NULL"}
+_TruthBits = npt.NDArray[np.uint8]
+_Offsets = npt.NDArray[np.int64]
+_TRUTH_NAMES = {TRUE: "TRUE", FALSE: "FALSE", NULL: "NULL"}
 
 
 @dataclass(frozen=True)
@@ -82,12 +82,14 @@ class Verification:
         )
 
 
-def verify(table: Table, definition: Definition, host: Host, blocks: int = 16, seed: int = 0) -> Verification:
+def check_index(
+    table: StoredTable, definition: Definition, host: Host, max_blocks: int = 16, seed: int = 0
+) -> Verification:
     """Check all payloads by their checksums, and the votes on up to ``blocks`` indexed blocks by the oracle.
 
     Raises StorageError if the table itself cannot be read.
     """
-    shared.clear()  # what is kept in memory says nothing of the files
+    process_cache.clear()  # what is kept in memory says nothing of the files
     frame = table.blocks()
     sidecars = frame.sidecars(definition.key)
     if sidecars is None:
@@ -95,132 +97,143 @@ def verify(table: Table, definition: Definition, host: Host, blocks: int = 16, s
     problems, payloads = [sidecars.error] if sidecars.error else [], 0
     for pack, members in sidecars.packs():
         payloads += len(members)
-        if (problem := _unreadable(pack)) is not None:
+        if (problem := _read_error(pack)) is not None:
             names = ", ".join(frame.ids[member] for member in members[:3].tolist())
             problems.append(
                 f"the payload of {len(members)} blocks ({names}{', …' if len(members) > 3 else ''}): {problem}"
             )
     usable = np.flatnonzero(sidecars.indexed & np.isin(sidecars.versions, list(host.kinds[definition.kind].reads)))
     pick = random.Random(seed)
-    chosen = np.array(sorted(pick.sample(usable.tolist(), min(blocks, len(usable)))), np.int64)
-    judge = _Judge(table, definition, host, frame, sidecars, chosen)
+    chosen = np.array(sorted(pick.sample(usable.tolist(), min(max_blocks, len(usable)))), np.int64)
+    judge = _VoteChecker(table, definition, host, frame, sidecars, chosen)
     for place in range(len(chosen)):
-        problems += judge.problems(place, pick)
-    return Verification(definition.name, len(chosen), payloads, judge.asked, tuple(dict.fromkeys(problems)))
+        problems += judge.check_block(place, pick)
+    return Verification(definition.name, len(chosen), payloads, judge.leaf_count, tuple(dict.fromkeys(problems)))
 
 
-def _unreadable(pack: PackPayload) -> str | None:
+def _read_error(pack: PackSlice) -> str | None:
     try:
-        for start in range(0, pack.size, PIECE):
-            pack.read([(start, min(PIECE, pack.size - start))])
+        for start in range(0, pack.size, _READ_CHUNK_BYTES):
+            pack.read([(start, min(_READ_CHUNK_BYTES, pack.size - start))])
     except StorageError as error:
         return str(error)
     return None
 
 
 @dataclass
-class _Judge:
+class _VoteChecker:
     """Asks the kind about the ``chosen`` blocks together, and judges its votes on one of them after the other."""
 
-    table: Table
+    table: StoredTable
     definition: Definition
     host: Host
-    frame: Blocks
+    frame: BlockFrame
     sidecars: SidecarRows
-    chosen: Offsets
-    asked: int = 0
-    strict: frozenset[str] = field(init=False)
+    sample: _Offsets
+    leaf_count: int = 0
+    null_on_null_functions: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.strict = frozenset(name for name, function in self.host.functions.items() if function.null_on_null)
+        self.null_on_null_functions = frozenset(
+            name for name, function in self.host.functions.items() if function.null_on_null
+        )
         self.kind, self.context = self.host.kinds[self.definition.kind], self.definition.context or Context()
 
-    def problems(self, place: int, pick: random.Random) -> Iterator[str]:
+    def check_block(self, place: int, rng: random.Random) -> Iterator[str]:
         """What is wrong with votes on the block that is number ``place`` of the chosen ones."""
-        builder, number = Builder.of(self.definition, self.host), int(self.chosen[place])
+        builder, number = Builder.of(self.definition, self.host), int(self.sample[place])
         try:
-            rows = self.table.read(self.frame, number, builder.columns)
+            rows = self.table.read_block(self.frame, number, builder.columns)
         except StorageError as damage:
             yield f"block {self.frame.ids[number]} cannot be read: {damage}"
             return
         if isinstance(self.kind, Answers):
-            yield from self._wrong_state(place, self.kind, rows)
+            yield from self._check_state(place, self.kind, rows)
         inputs = builder.inputs(rows)
-        for leaf in leaves(self.definition.inputs, inputs, self.host.functions, pick):
-            if (truth := self._truth(leaf, rows)) is None or decided_by_engine(leaf):
+        for leaf in generate_predicates(self.definition.inputs, inputs, self.host.functions, rng):
+            if (truth := self._evaluate_leaf(leaf, rows)) is None or decided_by_engine(leaf):
                 continue
-            voter = self._compiled(leaf)
+            voter = self._compile(leaf)
             if isinstance(voter, str):
                 yield voter
             elif voter is not None:
-                self.asked += 1
-                yield from self._wrong(place, leaf, voter, truth, inputs)
+                self.leaf_count += 1
+                yield from self._check_leaf(place, leaf, voter, truth, inputs)
 
-    def _wrong_state(self, place: int, kind: Answers, rows: pa.Table) -> Iterator[str]:
+    def _check_state(self, place: int, kind: Answers, rows: pa.Table) -> Iterator[str]:
         """Compare what is kept of a block with what its rows come to."""
         groups = tuple(given.term for given in self.definition.inputs if not given.function)
         kept = tuple(given.aggregate for given in self.definition.inputs if given.function)
         asked = Aggregation(groups, kept)
-        probe = ask(lambda: kind.match(asked, self.definition.inputs, self.definition.options, self.context), SECONDS)
-        found = ask(lambda: kind.state(probe, self._batch, place), SECONDS) if isinstance(probe, Probe) else probe
-        name = self.frame.ids[int(self.chosen[place])]
+        probe = ask(
+            lambda: kind.match(asked, self.definition.inputs, self.definition.options, self.context),
+            _KIND_TIMEOUT_SECONDS,
+        )
+        found = (
+            ask(lambda: kind.state(probe, self._batch, place), _KIND_TIMEOUT_SECONDS)
+            if isinstance(probe, Probe)
+            else probe
+        )
+        name = self.frame.ids[int(self.sample[place])]
         if isinstance(found, Failure | Refusal):
             yield f"block {name}: {found.detail}"
         if not isinstance(found, pa.Table):
             return
-        self.asked += 1
+        self.leaf_count += 1
         if self.definition.where is not None:
             rows = rows.filter(evaluate(self.definition.where, rows, self.context, self.host.functions))
         right = state_of(
             asked, lambda term: evaluate_term(term, rows, self.context, self.host.functions), rows.num_rows
         )
-        if comparable(asked, found) != comparable(asked, right):
+        if comparable_answer(asked, found) != comparable_answer(asked, right):
             yield f"block {name}: its rows come to other aggregates than are kept of it"
 
-    def _compiled(self, leaf: Leaf | Box) -> Voter | str | None:
+    def _compile(self, leaf: Leaf | Conjunction) -> Voter | str | None:
         """A voter, or what is wrong with the kind; None if it says that it has nothing to say."""
         kind, inputs, options = self.kind, self.definition.inputs, self.definition.options
         if not isinstance(kind, Votes):
             return None
-        probe = ask(lambda: kind.compile(for_author(leaf), inputs, options, self.context), SECONDS)
+        probe = ask(lambda: kind.compile(for_author(leaf), inputs, options, self.context), _KIND_TIMEOUT_SECONDS)
         if isinstance(probe, Failure):
-            return f"compile() of {sql(leaf)}: {probe.detail}"
+            return f"compile() of {predicate_sql(leaf)}: {probe.detail}"
         if not isinstance(probe, Probe):
             return None
-        exact = all(term in {given.term for given in inputs} for term in subject_terms(leaf))
+        exact = all(term in {given.term for given in inputs} for term in leaf_terms(leaf))
         return Voter(self.definition.name, kind, inputs, probe, self.definition, exact)
 
-    def _wrong(self, place: int, leaf: Leaf | Box, voter: Voter, truth: Bits, inputs: pa.Table) -> Iterator[str]:
-        number = int(self.chosen[place])
+    def _check_leaf(
+        self, place: int, leaf: Leaf | Conjunction, voter: Voter, truth: _TruthBits, inputs: pa.Table
+    ) -> Iterator[str]:
+        number = int(self.sample[place])
         zones = slice(int(self._batch.zone_offsets[place]), int(self._batch.zone_offsets[place + 1]))
-        yield from self._judged(
+        yield from self._check_unit(
             voter, leaf, self._batch, (place, zones), truth, inputs, f"block {self.frame.ids[number]}"
         )
         if (segments := self._segments) is not None and voter.probe.cost == 0:
-            first = self.table.segments().first_block
+            first = self.table.segments().block_offsets
             owner = int(np.searchsorted(first, self.frame.ordinals[number], side="right")) - 1
             if segments.summaries is not None and segments.summaries[owner].is_valid:
                 unit = (owner, slice(owner, owner + 1))
-                yield from self._judged(
+                yield from self._check_unit(
                     voter, leaf, segments, unit, truth, inputs, f"segment {self.table.segments().ids[owner]}"
                 )
 
-    def _judged(
+    def _check_unit(
         self,
         voter: Voter,
-        leaf: Leaf | Box,
+        leaf: Leaf | Conjunction,
         batch: Batch,
         unit: tuple[int, slice],
-        truth: Bits,
+        truth: _TruthBits,
         inputs: pa.Table,
         where: str,
     ) -> Iterator[str]:
         """Compare the votes on one unit of a batch with the truth about rows that are in it."""
         kind: Any = voter.kind
-        answer = ask(lambda: kind.probe(voter.probe, batch), SECONDS)
+        answer = ask(lambda: kind.probe(voter.probe, batch), _KIND_TIMEOUT_SECONDS)
         problem = answer if isinstance(answer, Failure) else malformed(answer, batch)
         if problem is not None:
-            yield f"{sql(leaf)}: {problem.detail}"
+            yield f"{predicate_sql(leaf)}: {problem.detail}"
             return
         assert isinstance(answer, Ballot)
         fine = len(answer) == len(batch.zone_rows)
@@ -232,15 +245,15 @@ class _Judge:
             else np.array([len(truth)])
         )
         offsets = np.append(0, np.cumsum(sizes))
-        whole = settled(leaf, voter, own, _nulls(inputs, offsets), self.strict)
+        whole = settled(leaf, voter, own, _null_rows(inputs, offsets), self.null_on_null_functions)
         possible = np.repeat(whole.bits, sizes)
         for zone, bits in whole.rows.items():
             possible[offsets[zone] : offsets[zone + 1]] = bits
         wrong = np.flatnonzero(truth & ~possible)
         if len(wrong):
-            outcomes = ", ".join(sorted({NAMES[int(truth[row])] for row in wrong}))
+            outcomes = ", ".join(sorted({_TRUTH_NAMES[int(truth[row])] for row in wrong}))
             yield (
-                f"{sql(leaf)} is {outcomes} on {len(wrong)} rows of {where}, such as row {int(wrong[0])}, "
+                f"{predicate_sql(leaf)} is {outcomes} on {len(wrong)} rows of {where}, such as row {int(wrong[0])}, "
                 f"and the vote rules that out"
             )
 
@@ -255,7 +268,7 @@ class _Judge:
     @cached_property
     def _batch(self) -> Batch:
         zones = (self.frame.zone_offsets, self.frame.zone_rows)
-        return Batch.indexed(self.frame, self._fields, zones, self.sidecars, self.chosen)
+        return Batch.indexed(self.frame, self._fields, zones, self.sidecars, self.sample)
 
     @cached_property
     def _segments(self) -> Batch | None:
@@ -263,9 +276,9 @@ class _Judge:
         found = self.table.segments().roll_ups(self.definition.key) if isinstance(self.kind, RollsUp) else None
         return None if found is None else Batch.whole(self.table.segments(), self._fields, found)
 
-    def _truth(self, leaf: Leaf | Box, rows: pa.Table) -> Bits | None:
+    def _evaluate_leaf(self, leaf: Leaf | Conjunction, rows: pa.Table) -> _TruthBits | None:
         """What the leaf is on each row, as one of TRUE, FALSE and NULL; None where only Spark knows."""
-        predicate = And(leaf.leaves) if isinstance(leaf, Box) else leaf
+        predicate = And(leaf.leaves) if isinstance(leaf, Conjunction) else leaf
         try:
             found = evaluate(predicate, rows, self.context, self.host.functions)
         except OpaqueError:
@@ -274,7 +287,7 @@ class _Judge:
         return np.where(null, NULL, np.where(true, TRUE, FALSE)).astype(np.uint8)
 
 
-def _nulls(inputs: pa.Table, offsets: Offsets) -> Nulls:
+def _null_rows(inputs: pa.Table, offsets: _Offsets) -> Nulls:
     """Where an input may be NULL, and where one always is, from the rows themselves."""
     units = len(offsets) - 1
     possible, everywhere = np.zeros(units, np.bool_), np.zeros(units, np.bool_)

@@ -15,11 +15,11 @@ from operator import and_, or_
 import numpy as np
 import numpy.typing as npt
 
-from fuse_index.expressions.conjunction import Box
+from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.indexes.ballot import FALSE, NULL, TRUE, UNKNOWN, Ballot
 from fuse_index.predicate import And, Call, Compare, In, IsNull, Leaf, Literal, Not, Or, Predicate
 
-Ballots = Mapping[Leaf | Box, Ballot]
+Ballots = Mapping[Leaf | Conjunction, Ballot]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Nulls:
 
 
 def settle(
-    ballot: Ballot, leaf: Leaf | Box, nulls: Nulls, judged: int = TRUE | FALSE, on_null: int = UNKNOWN
+    ballot: Ballot, leaf: Leaf | Conjunction, nulls: Nulls, judged: int = TRUE | FALSE, on_null: int = UNKNOWN
 ) -> Ballot:
     """An author's ballot, made whole: the outcomes on rows with a NULL input are added.
 
@@ -61,10 +61,10 @@ def settle(
     return Ballot(bits, rows)
 
 
-def outcomes_on_null(leaf: Leaf | Box, strict_functions: frozenset[str] = frozenset()) -> int:
+def outcomes_on_null(leaf: Leaf | Conjunction, strict_functions: frozenset[str] = frozenset()) -> int:
     """What a leaf may be on a row where one of its inputs is NULL."""
     match leaf:
-        case Box():
+        case Conjunction():
             return FALSE | NULL  # another conjunct may be FALSE, which wins over NULL
         case _ if is_null_test(leaf):
             return TRUE
@@ -94,7 +94,10 @@ def is_null_literal(term: object) -> bool:
 
 
 def decide(
-    predicate: Predicate, ballots: Ballots, boxes: Mapping[And, Sequence[Box]], implied: Mapping[Leaf, Sequence[Leaf]]
+    predicate: Predicate,
+    ballots: Ballots,
+    boxes: Mapping[And, Sequence[Conjunction]],
+    implied: Mapping[Leaf, Sequence[Leaf]],
 ) -> Ballot:
     """What the tree may be on each unit, given ballots on all its leaves.
 
@@ -140,7 +143,7 @@ def wishes(predicate: Predicate, positive: bool = True) -> dict[Leaf, int]:
             return {leaf: FALSE if positive else TRUE}
 
 
-def is_null_test(leaf: Leaf | Box) -> bool:
+def is_null_test(leaf: Leaf | Conjunction) -> bool:
     return isinstance(leaf, IsNull) or (
         isinstance(leaf, Compare) and leaf.operator == "<=>" and is_null_literal(leaf.right)
     )

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fuse_index.expressions.conjunction import Box
-from fuse_index.expressions.traversal import columns_of, leaves, subject_terms
+from fuse_index.expressions.conjunction import Conjunction
+from fuse_index.expressions.traversal import columns_of, leaf_terms, predicate_leaves
 from fuse_index.indexes.definition import Definition, Unavailable
 from fuse_index.indexes.interface import IndexKind, Input, Probe, Refusal, Votes
 from fuse_index.indexes.registry import Host
@@ -55,7 +55,7 @@ class Silence:
 
 @dataclass(frozen=True)
 class Question:
-    leaf: Leaf | Box
+    leaf: Leaf | Conjunction
     voters: tuple[Voter, ...]
     silent: tuple[Silence, ...]
 
@@ -65,8 +65,8 @@ class Questions:
     """All that can be asked for one predicate."""
 
     predicate: Predicate
-    asked: Mapping[Leaf | Box, Question]
-    boxes: Mapping[And, Sequence[Box]]
+    asked: Mapping[Leaf | Conjunction, Question]
+    boxes: Mapping[And, Sequence[Conjunction]]
     implied: Mapping[Leaf, Sequence[Leaf]]
     strict_functions: frozenset[str]
     """Functions that are NULL exactly where an argument is."""
@@ -84,10 +84,15 @@ class Panel:
     """Kinds that need no definition are asked, too."""
 
     def about(self, predicate: Predicate) -> Questions:
-        implied = dict(self._implied(leaves(predicate)))
-        everything = list(dict.fromkeys([*leaves(predicate), *(leaf for more in implied.values() for leaf in more)]))
+        implied = dict(self._implied(predicate_leaves(predicate)))
+        everything = list(
+            dict.fromkeys([*predicate_leaves(predicate), *(leaf for more in implied.values() for leaf in more)])
+        )
         boxes = {group: made for group in groups(predicate) if (made := list(self._boxes(group)))}
-        subjects: list[Leaf | Box] = [*everything, *dict.fromkeys(box for made in boxes.values() for box in made)]
+        subjects: list[Leaf | Conjunction] = [
+            *everything,
+            *dict.fromkeys(box for made in boxes.values() for box in made),
+        ]
         strict = frozenset(name for name, function in self.host.functions.items() if function.null_on_null)
         return Questions(predicate, {subject: self._question(subject) for subject in subjects}, boxes, implied, strict)
 
@@ -100,9 +105,9 @@ class Panel:
                 if not isinstance(consequences, Failure):
                     yield leaf, consequences
 
-    def _boxes(self, group: And) -> Iterator[Box]:
+    def _boxes(self, group: And) -> Iterator[Conjunction]:
         """What the group says of each term that it names more than once, and of the terms of each wider index."""
-        whole = Box.of(group)
+        whole = Conjunction.of(group)
         if whole is None:
             return
         named = [term for term, _ in whole.domains]
@@ -115,7 +120,7 @@ class Panel:
             if len(terms) > 1 and (box := whole.restrict(terms)) is not None:
                 yield box
 
-    def _question(self, subject: Leaf | Box) -> Question:
+    def _question(self, subject: Leaf | Conjunction) -> Question:
         if isinstance(subject, Opaque) or decided_by_engine(subject):
             return Question(subject, (), ())
         voters: list[Voter] = []
@@ -124,8 +129,8 @@ class Panel:
             (voters if isinstance(opinion, Voter) else silent).append(opinion)  # type: ignore[arg-type]
         return Question(subject, tuple(sorted(voters, key=lambda voter: voter.probe.cost)), tuple(silent))
 
-    def _opinions(self, subject: Leaf | Box) -> Iterator[Voter | Silence]:
-        terms = subject_terms(subject)
+    def _opinions(self, subject: Leaf | Conjunction) -> Iterator[Voter | Silence]:
+        terms = leaf_terms(subject)
         if self.implicit and len(terms) == 1 and isinstance(terms[0], Column):
             given = (Input(terms[0], terms[0].type),)
             for name, kind in self.host.kinds.items():
@@ -144,11 +149,16 @@ class Panel:
                 )
 
     def _opinion(
-        self, subject: Leaf | Box, name: str, kind: IndexKind, inputs: tuple[Input, ...], definition: Definition | None
+        self,
+        subject: Leaf | Conjunction,
+        name: str,
+        kind: IndexKind,
+        inputs: tuple[Input, ...],
+        definition: Definition | None,
     ) -> Voter | Silence:
         if not isinstance(kind, Votes):
             return Silence(name, kind.name, Refusal(Reason.LEAF_UNSUPPORTED, f"index kind {kind.name!r} does not skip"))
-        on_inputs = all(term in {given.term for given in inputs} for term in subject_terms(subject))
+        on_inputs = all(term in {given.term for given in inputs} for term in leaf_terms(subject))
         options: Any = definition.options if definition else kind.Options()
         probe = ask(lambda: kind.compile(for_author(subject), inputs, options, self.context), self.budget)
         match probe:
@@ -163,7 +173,7 @@ class Panel:
                 return Silence(name, kind.name, Refusal(Reason.PLUGIN_ERROR, wrong))
 
 
-def for_author(subject: Leaf | Box) -> Leaf | Box:
+def for_author(subject: Leaf | Conjunction) -> Leaf | Conjunction:
     """The leaf as authors are promised it: no NULL among the values, and ``<=>`` as ``=`` (they differ on NULLs
     only).
     """
@@ -176,10 +186,10 @@ def for_author(subject: Leaf | Box) -> Leaf | Box:
     return subject
 
 
-def decided_by_engine(subject: Leaf | Box) -> bool:
+def decided_by_engine(subject: Leaf | Conjunction) -> bool:
     """Null tests of plain columns, comparisons with NULL, constants: what needs no index."""
     match subject:
-        case Box():
+        case Conjunction():
             return False
         case IsNull(Column()):
             return True
@@ -188,6 +198,4 @@ def decided_by_engine(subject: Leaf | Box) -> bool:
         case In(_, values) if all(value.value is None for value in values):
             return True
         case _:
-            return not is_null_test(subject) and not any(
-                True for term in subject_terms(subject) for _ in columns_of(term)
-            )
+            return not is_null_test(subject) and not any(True for term in leaf_terms(subject) for _ in columns_of(term))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from fuse_index.expressions.to_sql import sql
+from fuse_index.expressions.to_sql import predicate_sql
 from fuse_index.predicate import Predicate
 from fuse_index.reasons import FAULTS, Reason
 
@@ -73,7 +73,7 @@ class Explanation:
         """JSON-able, with the keys that design promises."""
         return {
             "snapshot": self.snapshot,
-            "where": None if self.predicate is None else sql(self.predicate),
+            "where": None if self.predicate is None else predicate_sql(self.predicate),
             **{level: totals.to_dict() for level, totals in self._levels()},
             "predicates": [vote.to_dict() for vote in self.votes],
             "seconds": self.seconds,
@@ -96,7 +96,7 @@ class Explanation:
     def __str__(self) -> str:
         lines = [
             f"snapshot {self.snapshot}",
-            f"where    {sql(self.predicate) if self.predicate is not None else '(everything)'}",
+            f"where    {predicate_sql(self.predicate) if self.predicate is not None else '(everything)'}",
         ]
         lines += [f"{level:8} {totals.kept:,} of {totals.total:,} to read" for level, totals in self._levels()]
         rows = self._rows()

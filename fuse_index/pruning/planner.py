@@ -14,8 +14,8 @@ from time import perf_counter
 import numpy as np
 import numpy.typing as npt
 
-from fuse_index.expressions.conjunction import Box
-from fuse_index.expressions.traversal import columns_of, subject_terms
+from fuse_index.expressions.conjunction import Conjunction
+from fuse_index.expressions.traversal import columns_of, leaf_terms
 from fuse_index.indexes.ballot import FALSE, TRUE, Ballot
 from fuse_index.indexes.block_batch import Indices, zone_numbers
 from fuse_index.indexes.definition import Definition, load
@@ -26,7 +26,7 @@ from fuse_index.pruning.compile import Panel, Question, Questions, Voter
 from fuse_index.pruning.explanation import Explanation, Totals
 from fuse_index.pruning.probe import Poll
 from fuse_index.pruning.trace import Ledger
-from fuse_storage import Blocks, Table
+from fuse_storage import BlockFrame, StoredTable
 
 ZONE_LIMIT = 20_000
 """Zone statistics are opened only when at most so many blocks are left: beyond, they cost more than they save."""
@@ -43,10 +43,10 @@ class Plan:
     only the rows set in its mask may match.
     """
 
-    table: Table
+    table: StoredTable
     predicate: Predicate | None
     context: Context
-    blocks: Blocks
+    blocks: BlockFrame
     zones: Mask
     certain: Mask
     rows: Mapping[int, Mask]
@@ -77,7 +77,7 @@ class Plan:
 
 
 def plan(
-    table: Table,
+    table: StoredTable,
     predicate: Predicate | None,
     host: Host,
     context: Context | None = None,
@@ -104,7 +104,9 @@ def plan(
     return _Planner(table, panel.about(predicate), Ledger(strict), started + budget, zones).run(context)
 
 
-def unvoted(table: Table, predicate: Predicate | None, context: Context, blocks: Blocks | None = None) -> Plan:
+def unvoted(
+    table: StoredTable, predicate: Predicate | None, context: Context, blocks: BlockFrame | None = None
+) -> Plan:
     """Reads all of these blocks, by default of the whole snapshot; they may be another's, in the columns of this
     one.
     """
@@ -119,7 +121,7 @@ def unvoted(table: Table, predicate: Predicate | None, context: Context, blocks:
 
 @dataclass
 class _Planner:
-    table: Table
+    table: StoredTable
     questions: Questions
     ledger: Ledger
     deadline: float
@@ -148,24 +150,26 @@ class _Planner:
         ballots = self._payloads(poll, ballots)
         return self._finish(context, blocks, ballots)
 
-    def _poll_basis(self) -> tuple[Table, Questions, Ledger, float]:
+    def _poll_basis(self) -> tuple[StoredTable, Questions, Ledger, float]:
         return self.table, self.questions, self.ledger, self.deadline
 
     def _columns(self) -> set[int]:
         """Ids of the plain columns that the predicate names: their statistics are read along with the blocks."""
         schema = self.table.snapshot.schema
         named = (
-            column for subject in self.questions.asked for term in subject_terms(subject) for column in columns_of(term)
+            column for subject in self.questions.asked for term in leaf_terms(subject) for column in columns_of(term)
         )
         return {schema.find(column.path).id for column in named}
 
-    def _unknown(self, units: int) -> dict[Leaf | Box, Ballot]:
+    def _unknown(self, units: int) -> dict[Leaf | Conjunction, Ballot]:
         return {subject: Ballot.unknown(units) for subject in self.questions.asked}
 
-    def _decide(self, ballots: Mapping[Leaf | Box, Ballot]) -> Ballot:
+    def _decide(self, ballots: Mapping[Leaf | Conjunction, Ballot]) -> Ballot:
         return decide(self.questions.predicate, ballots, self.questions.boxes, self.questions.implied)
 
-    def _free(self, poll: Poll, ballots: dict[Leaf | Box, Ballot], weights: Indices | None) -> dict[Leaf | Box, Ballot]:
+    def _free(
+        self, poll: Poll, ballots: dict[Leaf | Conjunction, Ballot], weights: Indices | None
+    ) -> dict[Leaf | Conjunction, Ballot]:
         """All votes of one level that need no payload."""
         count = poll.count if weights is None else _weigher(weights)
         before = self._decide(ballots).kept
@@ -177,7 +181,7 @@ class _Planner:
                 before = after
         return ballots
 
-    def _payloads(self, poll: Poll, ballots: dict[Leaf | Box, Ballot]) -> dict[Leaf | Box, Ballot]:
+    def _payloads(self, poll: Poll, ballots: dict[Leaf | Conjunction, Ballot]) -> dict[Leaf | Conjunction, Ballot]:
         """Votes that must read, the cheapest first."""
         pending = sorted(
             (
@@ -203,7 +207,7 @@ class _Planner:
                 self.ledger.removed(question.leaf, voter, poll.count(before & ~after, after))
         return ballots
 
-    def _hope(self, ballots: Mapping[Leaf | Box, Ballot], pending: list[tuple[Voter, Question]]) -> Mask:
+    def _hope(self, ballots: Mapping[Leaf | Conjunction, Ballot], pending: list[tuple[Voter, Question]]) -> Mask:
         """What would still be kept if every index yet to be asked gave the best answer."""
         wished = wishes(self.questions.predicate)
         hopes = {
@@ -212,7 +216,7 @@ class _Planner:
         }
         return self._decide({**ballots, **hopes}).kept
 
-    def _finish(self, context: Context, blocks: Blocks, ballots: Mapping[Leaf | Box, Ballot]) -> Plan:
+    def _finish(self, context: Context, blocks: BlockFrame, ballots: Mapping[Leaf | Conjunction, Ballot]) -> Plan:
         final = self._decide(ballots)
         if len(blocks):
             living = np.logical_or.reduceat(final.kept, blocks.zone_offsets[:-1])
@@ -225,7 +229,7 @@ class _Planner:
         for zone, votes in final.rows.items():
             certain[zone] = not np.any((votes & TRUE).view(np.bool_) & (votes != TRUE))
         seconds = perf_counter() - self.started
-        segments = len(np.unique(np.searchsorted(self.table.segments().first_block, blocks.ordinals, side="right")))
+        segments = len(np.unique(np.searchsorted(self.table.segments().block_offsets, blocks.ordinals, side="right")))
         self.ledger.unanswered(self.questions)
         explanation = _explain(
             self.table, self.questions.predicate, segments, blocks, final.kept, rows, self.ledger, seconds
@@ -233,7 +237,7 @@ class _Planner:
         return Plan(self.table, self.questions.predicate, context, blocks, final.kept, certain, rows, explanation)
 
 
-def _take(ballots: Mapping[Leaf | Box, Ballot], units: Indices) -> dict[Leaf | Box, Ballot]:
+def _take(ballots: Mapping[Leaf | Conjunction, Ballot], units: Indices) -> dict[Leaf | Conjunction, Ballot]:
     return {subject: ballot.take(units) for subject, ballot in ballots.items()}
 
 
@@ -242,10 +246,10 @@ def _weigher(weights: Indices) -> Callable[[Mask, Mask], dict[str, int]]:
 
 
 def _explain(
-    table: Table,
+    table: StoredTable,
     predicate: Predicate | None,
     segments: int,
-    blocks: Blocks,
+    blocks: BlockFrame,
     zones: Mask,
     rows: Mapping[int, Mask],
     ledger: Ledger,

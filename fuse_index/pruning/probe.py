@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fuse_index.expressions.conjunction import Box
+from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.evaluate import evaluate_constant
-from fuse_index.expressions.traversal import subject_terms
+from fuse_index.expressions.traversal import leaf_terms
 from fuse_index.indexes.ballot import FALSE, NULL, TRUE, UNKNOWN, Ballot
 from fuse_index.indexes.block_batch import Batch, Indices, zone_numbers
 from fuse_index.indexes.interface import Input, RollsUp, Votes
@@ -26,10 +26,10 @@ from fuse_index.pruning.combine import Nulls, has_null, is_null_test, null_test,
 from fuse_index.pruning.compile import Question, Questions, Voter, decided_by_engine
 from fuse_index.pruning.trace import Ledger
 from fuse_index.reasons import Reason
-from fuse_storage import Blocks, ColumnStatistics, SegmentList, SidecarRows, Table, Units
+from fuse_storage import BlockFrame, ColumnStatistics, SegmentFrame, SidecarRows, StoredTable, UnitFrame
 
 Mask = npt.NDArray[np.bool_]
-Basis = tuple[Table, Questions, Ledger, float]
+Basis = tuple[StoredTable, Questions, Ledger, float]
 
 
 @dataclass
@@ -41,20 +41,20 @@ class Poll:
     basis: Basis
     level: str
     row_counts: npt.NDArray[np.int64]
-    units: Units | None
-    segments: SegmentList | None = None
-    blocks: Blocks | None = None
+    units: UnitFrame | None
+    segments: SegmentFrame | None = None
+    blocks: BlockFrame | None = None
 
     @classmethod
-    def of_segments(cls, basis: Basis, segments: SegmentList) -> Poll:
+    def of_segments(cls, basis: Basis, segments: SegmentFrame) -> Poll:
         return cls(basis, "segment", segments.row_counts, segments, segments=segments)
 
     @classmethod
-    def of_blocks(cls, basis: Basis, blocks: Blocks) -> Poll:
+    def of_blocks(cls, basis: Basis, blocks: BlockFrame) -> Poll:
         return cls(basis, "block", blocks.row_counts, blocks, blocks=blocks)
 
     @classmethod
-    def of_zones(cls, basis: Basis, table: Table, blocks: Blocks, fine: bool) -> Poll:
+    def of_zones(cls, basis: Basis, table: StoredTable, blocks: BlockFrame, fine: bool) -> Poll:
         return cls(
             basis, "zone", blocks.zone_rows, table.zones(blocks) if fine and len(blocks) else None, blocks=blocks
         )
@@ -69,7 +69,7 @@ class Poll:
         """Votes of this level that cost no read of a payload."""
         if not len(self.row_counts):
             return
-        if not isinstance(question.leaf, Box) and (own := self._own(question.leaf)) is not None:
+        if not isinstance(question.leaf, Conjunction) and (own := self._own(question.leaf)) is not None:
             yield None, own
         for voter in question.voters:
             found = self._free_batch(question, voter)
@@ -100,9 +100,9 @@ class Poll:
             return None
         units = len(self.row_counts)
         if is_null_test(leaf):
-            statistics = self._statistics(subject_terms(leaf)[0])
+            statistics = self._statistics(leaf_terms(leaf)[0])
             return null_test(None if statistics is None else _counts(statistics.null_count), self.row_counts)
-        if not subject_terms(leaf):
+        if not leaf_terms(leaf):
             outcome = evaluate_constant(leaf)
             return Ballot.constant(units, NULL if outcome is None else TRUE if outcome else FALSE)
         return Ballot.constant(units, NULL if not isinstance(leaf, In) or has_null(leaf) else FALSE | NULL)
@@ -197,7 +197,7 @@ class Poll:
         assert isinstance(answer, Ballot)
         return answer
 
-    def _settle(self, leaf: Leaf | Box, voter: Voter, ballot: Ballot, nulls: Nulls) -> Ballot:
+    def _settle(self, leaf: Leaf | Conjunction, voter: Voter, ballot: Ballot, nulls: Nulls) -> Ballot:
         return settled(leaf, voter, ballot, nulls, self.basis[1].strict_functions)
 
     def _nulls(self, inputs: tuple[Input, ...]) -> Nulls:
@@ -249,9 +249,11 @@ class Poll:
         return {"zones": int(gone.sum()), "blocks": int((had & ~has).sum())}
 
 
-def settled(leaf: Leaf | Box, voter: Voter, ballot: Ballot, nulls: Nulls, strict_functions: frozenset[str]) -> Ballot:
+def settled(
+    leaf: Leaf | Conjunction, voter: Voter, ballot: Ballot, nulls: Nulls, strict_functions: frozenset[str]
+) -> Ballot:
     """What a voter said of a leaf, with the outcomes that NULLs in its inputs add; the one place where that is done."""
-    terms = set(subject_terms(leaf))
+    terms = set(leaf_terms(leaf))
     judged = UNKNOWN if voter.exact or voter.probe.judges_null else TRUE | FALSE
     spread = all(reached(given.term, terms) for given in voter.inputs)
     on_null = outcomes_on_null(leaf, strict_functions) if spread else UNKNOWN

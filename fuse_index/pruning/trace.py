@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fuse_index.errors import IndexFault
-from fuse_index.expressions.conjunction import Box
-from fuse_index.expressions.to_sql import sql
-from fuse_index.expressions.traversal import leaves
+from fuse_index.expressions.conjunction import Conjunction
+from fuse_index.expressions.to_sql import predicate_sql
+from fuse_index.expressions.traversal import predicate_leaves
 from fuse_index.indexes.ballot import UNKNOWN, Ballot
 from fuse_index.indexes.sandbox import Failure
 from fuse_index.predicate import Leaf, Opaque, Predicate
@@ -26,7 +26,7 @@ ENGINE = "null_counts"
 class Line:
     """One index on one leaf."""
 
-    leaf: Leaf | Box
+    leaf: Leaf | Conjunction
     index: str
     kind: str
     voted: bool = False
@@ -38,36 +38,36 @@ class Line:
 @dataclass
 class Ledger:
     strict: bool = False
-    lines: dict[tuple[Leaf | Box, str], Line] = field(default_factory=dict)
+    lines: dict[tuple[Leaf | Conjunction, str], Line] = field(default_factory=dict)
 
-    def _line(self, leaf: Leaf | Box, index: str, kind: str) -> Line:
+    def _line(self, leaf: Leaf | Conjunction, index: str, kind: str) -> Line:
         return self.lines.setdefault((leaf, index), Line(leaf, index, kind))
 
-    def _of(self, leaf: Leaf | Box, voter: Voter | None) -> Line:
+    def _of(self, leaf: Leaf | Conjunction, voter: Voter | None) -> Line:
         return self._line(leaf, ENGINE, "engine") if voter is None else self._line(leaf, voter.index, voter.kind.name)
 
-    def removed(self, leaf: Leaf | Box, voter: Voter | None, counts: Mapping[str, int]) -> None:
+    def removed(self, leaf: Leaf | Conjunction, voter: Voter | None, counts: Mapping[str, int]) -> None:
         line = self._of(leaf, voter)
         line.voted = True
         for what, count in counts.items():
             line.removed[what] = line.removed.get(what, 0) + count
 
-    def note(self, leaf: Leaf | Box, voter: Voter | None, reason: Reason, detail: str) -> None:
+    def note(self, leaf: Leaf | Conjunction, voter: Voter | None, reason: Reason, detail: str) -> None:
         line = self._of(leaf, voter)
         line.reason, line.detail = reason, detail
 
-    def not_needed(self, leaf: Leaf | Box, voter: Voter) -> None:
+    def not_needed(self, leaf: Leaf | Conjunction, voter: Voter) -> None:
         line = self._of(leaf, voter)
         if line.reason is None:
             line.reason, line.detail = Reason.NOT_NEEDED, "no vote on it could have skipped more"
 
-    def failed(self, leaf: Leaf | Box, voter: Voter, failure: Failure) -> None:
+    def failed(self, leaf: Leaf | Conjunction, voter: Voter, failure: Failure) -> None:
         """An index that raised, hung or answered nonsense: noted, or raised in strict mode."""
         if self.strict:
             raise IndexFault(voter.index, voter.kind.name, failure.reason, failure.detail) from failure.error
         self.note(leaf, voter, failure.reason, failure.detail)
 
-    def damaged(self, leaf: Leaf | Box, voter: Voter) -> bool:
+    def damaged(self, leaf: Leaf | Conjunction, voter: Voter) -> bool:
         return self._of(leaf, voter).reason in (Reason.CORRUPT, Reason.PAYLOAD_MISSING)
 
     def meet(self, question: Question, voter: Voter | None, known: Ballot, vote: Ballot) -> Ballot:
@@ -89,11 +89,11 @@ class Ledger:
         bits[wrong] = UNKNOWN
         return Ballot(bits, {unit: rows for unit, rows in met.rows.items() if bits[unit] != UNKNOWN})
 
-    def _voted(self, leaf: Leaf | Box) -> Iterator[str]:
+    def _voted(self, leaf: Leaf | Conjunction) -> Iterator[str]:
         return (line.index for (about, _), line in self.lines.items() if about == leaf and line.voted)
 
     def disabled(self, predicate: Predicate) -> None:
-        for leaf in leaves(predicate):
+        for leaf in predicate_leaves(predicate):
             line = self._line(leaf, "", "")
             line.reason, line.detail = Reason.DISABLED, "indexes were switched off for this query"
 
@@ -107,7 +107,7 @@ class Ledger:
                     line = self._line(question.leaf, silence.index, silence.kind)
                     line.reason, line.detail = silence.refusal.reason, silence.refusal.detail
                     helped = True
-            if not helped and not isinstance(question.leaf, Box):
+            if not helped and not isinstance(question.leaf, Conjunction):
                 line = self._line(question.leaf, "", "")
                 line.reason, line.detail = _why_nobody(question.leaf)
 
@@ -117,7 +117,7 @@ class Ledger:
             reason = line.reason if line.reason and not (gain and line.reason is Reason.NOT_NEEDED) else None
             plain = Reason.USED if gain else Reason.USED_NO_GAIN
             yield Vote(
-                leaf=sql(line.leaf),
+                leaf=predicate_sql(line.leaf),
                 index=line.index,
                 kind=line.kind,
                 reason=reason or plain,

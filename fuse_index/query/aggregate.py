@@ -17,13 +17,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as is_
 
-from fuse_index.aggregates.finalize import finish
+from fuse_index.aggregates.finalize import finalize_state
 from fuse_index.aggregates.sketches import DEFAULT_LG_K
-from fuse_index.aggregates.state import ROW, Aggregate, Aggregation, Part, largest_sum, largest_value, merge, state_of
+from fuse_index.aggregates.state import (
+    COUNT_STAR_ARGUMENT,
+    Aggregate,
+    Aggregation,
+    Part,
+    largest_sum,
+    largest_value,
+    merge_states,
+    state_of,
+)
 from fuse_index.errors import IndexFault, OpaqueError
 from fuse_index.expressions.evaluate import evaluate_term
 from fuse_index.expressions.function import Function
-from fuse_index.expressions.to_sql import term as shown
+from fuse_index.expressions.to_sql import term_sql
 from fuse_index.expressions.traversal import columns_of
 from fuse_index.indexes.definition import Unavailable, load
 from fuse_index.indexes.interface import Answers, Refusal
@@ -35,7 +44,7 @@ from fuse_index.query.aggregate_sources import Given, Index, Keeper, Statistics
 from fuse_index.query.group_keys import rest_of
 from fuse_index.query.scan import Scan
 from fuse_index.reasons import FAULTS, Reason
-from fuse_storage import Blocks, Table
+from fuse_storage import BlockFrame, StoredTable
 
 MARGIN = 1 - 1e-6
 """Of the largest sum, so much may be reached: bounds are added up as doubles."""
@@ -65,8 +74,8 @@ class Answer:
         for state in self._scanned(functions):
             states.append(state)
             if len(states) >= PENDING:
-                states = [merge(self.asked, states)]
-        return merge(self.asked, states)
+                states = [merge_states(self.asked, states)]
+        return merge_states(self.asked, states)
 
     def _scanned(self, functions: Mapping[str, Function]) -> Iterator[pa.Table]:
         terms = [*self.asked.groups, *(part.argument for part in self.asked.parts)]
@@ -74,7 +83,8 @@ class Answer:
         scan = Scan(self.left, columns, functions)
         if not columns:
             yield pa.table(
-                [[scan.count() if part.argument == ROW else 0] for part in self.asked.parts], schema=self.asked.schema
+                [[scan.count() if part.argument == COUNT_STAR_ARGUMENT else 0] for part in self.asked.parts],
+                schema=self.asked.schema,
             )
             return
         for rows in scan.tables():
@@ -87,11 +97,11 @@ class Answer:
 
     def table(self, names: Sequence[str], functions: Mapping[str, Function]) -> pa.Table:
         """The answer; ``names`` are those of its columns, groups first."""
-        return pa.table(finish(self.asked, self.whole(functions)), names=list(names))
+        return pa.table(finalize_state(self.asked, self.whole(functions)), names=list(names))
 
 
 def answer(
-    table: Table,
+    table: StoredTable,
     asked: Aggregation,
     predicate: Predicate | None,
     host: Host,
@@ -113,20 +123,20 @@ def answer(
         if (doubt := overflowing(part, whole.blocks)) is not None:
             raise OpaqueError(f"only Spark can evaluate {_shown_part(part)}: {doubt}")
     work = _Work(table, asked, whole, host, context, perf_counter() + budget, strict)
-    return work.run() if indexes else Answer(asked, merge(asked, []), whole)
+    return work.run() if indexes else Answer(asked, merge_states(asked, []), whole)
 
 
-def overflowing(part: Part, blocks: Blocks) -> str | None:
+def overflowing(part: Part, blocks: BlockFrame) -> str | None:
     """Why this sum of these blocks' rows, or of some of them, may be more than Spark can hold; None if it never is."""
     limit = largest_sum(part)
     kind = part.argument.type
     if limit is None or int(blocks.row_counts.sum()) * largest_value(kind) <= limit:
         return None
     if not isinstance(part.argument, Column):
-        return f"a sum of {shown(part.argument)} may overflow"
+        return f"a sum of {term_sql(part.argument)} may overflow"
     statistics = blocks.statistics(blocks.segments.snapshot.schema.find(part.argument.path).id)
     if statistics is None:
-        return f"a sum of {shown(part.argument)} may overflow, and nothing is known of its values"
+        return f"a sum of {term_sql(part.argument)} may overflow, and nothing is known of its values"
     nulls = np.asarray(pc.fill_null(statistics.null_count, -1))
     unit = 10.0**kind.scale if is_.is_decimal(kind) else 1.0
     low, high = (np.asarray(pc.cast(bound, pa.float64(), safe=False)) for bound in (statistics.min, statistics.max))
@@ -134,14 +144,14 @@ def overflowing(part: Part, blocks: Blocks) -> str | None:
     total = float((largest * unit * blocks.row_counts).sum())
     if total <= limit * MARGIN:  # not where a bound is unknown, which is NaN here
         return None
-    return f"a sum of {shown(part.argument)} may overflow: its values are too large"
+    return f"a sum of {term_sql(part.argument)} may overflow: its values are too large"
 
 
 @dataclass
 class _Work:
     """Asks one keeper after the other for what is still lacking."""
 
-    table: Table
+    table: StoredTable
     asked: Aggregation
     whole: Plan
     host: Host
@@ -173,7 +183,9 @@ class _Work:
             self.votes.append(self._outcome(found, given, len(self.whole.blocks)))
         left = self.whole.take(remaining)
         answered = len(self.whole.blocks) - len(remaining)
-        return Answer(self.asked, merge(self.asked, states), replace(left, explanation=self._explained(left)), answered)
+        return Answer(
+            self.asked, merge_states(self.asked, states), replace(left, explanation=self._explained(left)), answered
+        )
 
     def _keepers(self) -> Iterator[Keeper | Vote]:
         if (known := Statistics.of(self.asked)) is not None:
@@ -203,13 +215,13 @@ class _Work:
         """The blocks, all rows of which are live and wanted by what the keeper does not decide itself."""
         blocks = self.whole.blocks
         if not keeper.decided:
-            return self.whole.fully & blocks.intact
+            return self.whole.fully & blocks.has_exact_statistics
         rest = rest_of(self.whole.predicate, keeper.decided)
         if rest is None:
-            return blocks.intact
+            return blocks.has_exact_statistics
         seconds = max(self.deadline - perf_counter(), 0.001)
         judged = plan(self.table, rest, self.host, self.context, budget=seconds, strict=self.strict)
-        return np.isin(blocks.ordinals, judged.blocks.ordinals[judged.fully]) & blocks.intact
+        return np.isin(blocks.ordinals, judged.blocks.ordinals[judged.fully]) & blocks.has_exact_statistics
 
     def _fitted(self, keeper: Keeper, given: Given) -> pa.Table | None:
         """As states of what is asked; None where only Spark can tell what to make of them."""
@@ -240,7 +252,7 @@ class _Work:
     def _explained(self, left: Plan) -> Explanation:
         was = self.whole.explanation
         rows = int(np.where(left.zones, left.blocks.zone_rows, 0).sum())
-        segments = np.unique(np.searchsorted(self.table.segments().first_block, left.blocks.ordinals, side="right"))
+        segments = np.unique(np.searchsorted(self.table.segments().block_offsets, left.blocks.ordinals, side="right"))
         nobody = Vote(self._title, "", "", Reason.NO_INDEX, "no index keeps such aggregates")
         return replace(
             was,
@@ -256,14 +268,14 @@ class _Work:
 def titled(asked: Aggregation) -> str:
     """What was asked, for people."""
     aggregates = ", ".join(map(_shown_aggregate, asked.aggregates))
-    groups = f" GROUP BY {', '.join(map(shown, asked.groups))}" if asked.groups else ""
+    groups = f" GROUP BY {', '.join(map(term_sql, asked.groups))}" if asked.groups else ""
     return aggregates + groups
 
 
 def _shown_aggregate(each: Aggregate) -> str:
     size = f", {each.lg_k}" if each.lg_k not in (0, DEFAULT_LG_K) else ""
-    return f"{each.function}({'*' if each.argument == ROW else shown(each.argument)}{size})"
+    return f"{each.function}({'*' if each.argument == COUNT_STAR_ARGUMENT else term_sql(each.argument)}{size})"
 
 
 def _shown_part(part: Part) -> str:
-    return f"{part.function}({shown(part.argument)})"
+    return f"{part.function}({term_sql(part.argument)})"

@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as is_
 
-from fuse_index.aggregates.state import Aggregation, Part, damage, merge, one_spelling
+from fuse_index.aggregates.state import Aggregation, Part, canonical_floats, merge_states, sketch_damage
 from fuse_index.expressions.evaluate import evaluate, evaluate_term
 from fuse_index.expressions.function import Function
-from fuse_index.expressions.to_sql import sql
+from fuse_index.expressions.to_sql import predicate_sql
 from fuse_index.indexes.block_batch import Batch, Indices
 from fuse_index.indexes.definition import Definition
 from fuse_index.indexes.interface import Answers, IndexKind, Probe, Refusal
@@ -29,7 +29,7 @@ from fuse_index.indexes.sandbox import Failure, ask
 from fuse_index.predicate import Column, Context, Literal, Predicate, Term
 from fuse_index.query.group_keys import Keys, conjunction, conjuncts, implied_by, located, mentions
 from fuse_index.reasons import Reason
-from fuse_storage import Blocks, shared
+from fuse_storage import BlockFrame, process_cache
 
 TOGETHER = 64
 """States that are read between two looks at the clock."""
@@ -58,7 +58,7 @@ class Keeper(Protocol):
     @property
     def decided(self) -> tuple[Predicate, ...]: ...
 
-    def give(self, blocks: Blocks, chosen: Indices, seconds: float) -> Given:
+    def give(self, blocks: BlockFrame, chosen: Indices, seconds: float) -> Given:
         """The states of as many of the chosen blocks as it has; all their rows are wanted, as far as that is not
         ``decided``.
         """
@@ -83,7 +83,7 @@ class Statistics:
         )
         return Statistics(asked) if known and asked.parts and not asked.groups else None
 
-    def give(self, blocks: Blocks, chosen: Indices, seconds: float) -> Given:
+    def give(self, blocks: BlockFrame, chosen: Indices, seconds: float) -> Given:
         taken = blocks.take(chosen)
         columns = [_known(part, taken) for part in self.asked.parts]
         whole = np.logical_and.reduce([known for _, known in columns])
@@ -93,10 +93,10 @@ class Statistics:
             if whole.all()
             else Refusal(Reason.TRUNCATED_STATS, f"bounds of {int((~whole).sum())} blocks are cut, or not known")
         )
-        return Given(chosen[whole], merge(self.asked, [held]), cut)
+        return Given(chosen[whole], merge_states(self.asked, [held]), cut)
 
 
-def _known(part: Part, blocks: Blocks) -> tuple[pa.Array, Mask]:
+def _known(part: Part, blocks: BlockFrame) -> tuple[pa.Array, Mask]:
     """The part of each block, and of which blocks it is sure."""
     rows = blocks.row_counts
     if isinstance(part.argument, Literal):
@@ -156,7 +156,7 @@ class Index:
             return Refusal(Reason.LEAF_UNSUPPORTED, f"index kind {kind.name!r} does not answer aggregates")
         asked_for = conjuncts(predicate)
         if any(part not in asked_for for part in conjuncts(definition.where)):
-            return Refusal(Reason.LEAF_UNSUPPORTED, (f"it is only on rows where {sql(definition.where)}"))  # type: ignore[arg-type]
+            return Refusal(Reason.LEAF_UNSUPPORTED, (f"it is only on rows where {predicate_sql(definition.where)}"))  # type: ignore[arg-type]
         implied = tuple(part for part in asked_for if implied_by(part, conjuncts(definition.where)))
         keys = Keys(tuple(given.term for given in definition.inputs if not given.function), context)
         on_groups = conjunction([part for part in asked_for if part not in implied and keys.decide(part)])
@@ -177,7 +177,7 @@ class Index:
             case _:
                 return Refusal(Reason.PLUGIN_ERROR, f"match() gave {type(probe).__name__}, not a Probe or a Refusal")
 
-    def give(self, blocks: Blocks, chosen: Indices, seconds: float) -> Given:
+    def give(self, blocks: BlockFrame, chosen: Indices, seconds: float) -> Given:
         name = (
             "states",
             blocks.segments.store.url,
@@ -186,14 +186,14 @@ class Index:
             self.wider,
             chosen.tobytes(),
         )
-        if (kept := shared.find(name)) is not None:
+        if (kept := process_cache.find(name)) is not None:
             return kept  # type: ignore[no-any-return]
         found = self._given(blocks, chosen, seconds)
         if found.problem is None:
-            shared.put(name, found, found.states.nbytes + chosen.nbytes + 1000)
+            process_cache.put(name, found, found.states.nbytes + chosen.nbytes + 1000)
         return found
 
-    def _given(self, blocks: Blocks, chosen: Indices, seconds: float) -> Given:
+    def _given(self, blocks: BlockFrame, chosen: Indices, seconds: float) -> Given:
         sidecars = blocks.sidecars(self.definition.key)
         if sidecars is None:
             nothing = Refusal(Reason.BLOCK_NOT_INDEXED, "no block is indexed: refresh the index")
@@ -207,7 +207,7 @@ class Index:
             problem = Refusal(Reason.CORRUPT, sidecars.error)
         fields: list[int | None] = [None] * len(self.definition.inputs)
         batch = Batch.indexed(blocks, fields, (blocks.zone_offsets, blocks.zone_rows), sidecars, usable)
-        deadline, answered, merged = perf_counter() + seconds, [], merge(self.wider, [])
+        deadline, answered, merged = perf_counter() + seconds, [], merge_states(self.wider, [])
         for start in range(0, len(usable), TOGETHER):
             states = [merged]
             for unit, found in self._states(batch, range(start, min(start + TOGETHER, len(usable))), deadline):
@@ -216,7 +216,7 @@ class Index:
                     answered.append(unit)
                 else:
                     problem = found
-            merged = merge(self.wider, states)  # at once, so that memory holds groups and not blocks
+            merged = merge_states(self.wider, states)  # at once, so that memory holds groups and not blocks
         return Given(usable[answered], merged, problem)
 
     def _states(self, batch: Batch, units: Sequence[int], deadline: float) -> Iterator[tuple[int, pa.Table | Refusal]]:
@@ -237,7 +237,7 @@ class Index:
         if isinstance(found, Refusal):
             return found
         if isinstance(found, pa.Table) and found.schema.equals(self.wider.schema):
-            problem = damage(self.wider, found)
+            problem = sketch_damage(self.wider, found)
             return found if problem is None else Refusal(Reason.CORRUPT, f"a state is damaged: {problem}")
         gave = found.schema.to_string() if isinstance(found, pa.Table) else type(found).__name__
         return Refusal(Reason.PLUGIN_ERROR, f"state() gave {gave}, not {self.wider.schema.to_string()}")
@@ -254,7 +254,7 @@ class Index:
             evaluate_term(self._located(group, context), states, context, functions, strict=True)
             for group in self.asked.groups
         ]
-        groups = map(one_spelling, made)
+        groups = map(canonical_floats, made)
         return pa.table([*groups, *states.columns[len(self.wider.groups) :]], schema=self.asked.schema)
 
     def _located(self, node: Any, context: Context) -> Any:

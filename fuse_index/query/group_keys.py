@@ -16,7 +16,7 @@ import pyarrow.types as is_
 
 from fuse_index.expressions import datetimes
 from fuse_index.expressions.scalar_functions import DATE_TRUNC, date_trunc
-from fuse_index.expressions.traversal import columns_of, leaves, subject_terms
+from fuse_index.expressions.traversal import columns_of, leaf_terms, predicate_leaves
 from fuse_index.predicate import (
     And,
     Call,
@@ -67,7 +67,7 @@ def implied_by(part: Predicate, known: Sequence[Predicate]) -> bool:
         for leaf in known
         if isinstance(leaf, Compare | In | StartsWith) and getattr(leaf, "operator", "=") != "<=>"
     ]
-    return any(tested in subject_terms(leaf) for leaf in strict)
+    return any(tested in leaf_terms(leaf) for leaf in strict)
 
 
 @dataclass(frozen=True)
@@ -79,10 +79,10 @@ class Keys:
 
     def decide(self, predicate: Predicate) -> bool:
         """Whether they alone say which rows a condition is true on."""
-        found = leaves(self.expressed(predicate))
+        found = predicate_leaves(self.expressed(predicate))
         if any(isinstance(leaf, Opaque) or leaf in self.terms for leaf in found):
             return False
-        return all(self.tell(term) for leaf in found for term in subject_terms(leaf))
+        return all(self.tell(term) for leaf in found for term in leaf_terms(leaf))
 
     def tell(self, term: Term) -> bool:
         """Whether it can be made of them. Of floats, a key shows one spelling of many: only itself can be told."""
@@ -131,7 +131,7 @@ class Keys:
         operator: Operator = ">=" if node.operator in (">", ">=") else "<"
         for key in self.terms:
             if (unit := _cut(key, node.left)) is not None and self._begins(unit, first):
-                place = datetimes.zone(self.context.time_zone)
+                place = datetimes.parse_time_zone(self.context.time_zone)
                 return Compare(
                     operator,
                     key,
@@ -142,8 +142,8 @@ class Keys:
     def _begins(self, unit: str, moment: datetime) -> bool:
         found = pa.array([moment], TIMESTAMP)
         try:
-            return bool(date_trunc(unit, found, datetimes.zone(self.context.time_zone)) == found)
-        except datetimes.Unsure:
+            return bool(date_trunc(unit, found, datetimes.parse_time_zone(self.context.time_zone)) == found)
+        except datetimes.NotReproducible:
             return False
 
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from fuse_storage import Blocks, Table
+from fuse_storage import BlockFrame, StoredTable
 
 Read = TypeVar("Read")
 
@@ -37,6 +37,6 @@ def ahead(read: Callable[[int], Read], places: Sequence[int], count: int) -> Ite
                 each.cancel()
 
 
-def read_ahead(table: Table, blocks: Blocks, places: Sequence[int]) -> Iterator[pa.Table]:
+def read_ahead(table: StoredTable, blocks: BlockFrame, places: Sequence[int]) -> Iterator[pa.Table]:
     """The rows of these blocks, all columns, in this order. Raises as ``fuse_storage.Table.read``."""
-    return ahead(partial(table.read, blocks, columns=table.snapshot.schema.names), places, AHEAD)
+    return ahead(partial(table.read_block, blocks, columns=table.snapshot.schema.names), places, AHEAD)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from fuse_index.expressions.evaluate import evaluate
 from fuse_index.expressions.function import Function
-from fuse_index.expressions.traversal import columns_of, leaves, subject_terms
+from fuse_index.expressions.traversal import columns_of, leaf_terms, predicate_leaves
 from fuse_index.pruning.explanation import Explanation
 from fuse_index.pruning.planner import Plan
 from fuse_index.query.prefetch import ahead
@@ -126,7 +126,7 @@ class Scan:
         return rows.select(list(columns))
 
     def _read(self, block: int, columns: Sequence[str], zones: npt.NDArray[np.int64], rows: Mask | None) -> pa.Table:
-        return self.plan.table.read(self.plan.blocks, block, list(columns), [int(zone) for zone in zones], rows)
+        return self.plan.table.read_block(self.plan.blocks, block, list(columns), [int(zone) for zone in zones], rows)
 
     def _known_rows(self, zones: npt.NDArray[np.int64]) -> Mask | None:
         """Rows of these zones that may match, where an index knew rows at all."""
@@ -139,5 +139,5 @@ class Scan:
         """Top-level columns that the residual filter needs."""
         if self.plan.predicate is None:
             return []
-        terms = (term for leaf in leaves(self.plan.predicate) for term in subject_terms(leaf))
+        terms = (term for leaf in predicate_leaves(self.plan.predicate) for term in leaf_terms(leaf))
         return list(dict.fromkeys(column.path[0] for term in terms for column in columns_of(term)))

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from fuse_index.errors import DefinitionError, IndexFault
 from fuse_index.expressions.evaluate import evaluate
-from fuse_index.expressions.traversal import columns_of, leaves, subject_terms
+from fuse_index.expressions.traversal import columns_of, leaf_terms, predicate_leaves
 from fuse_index.indexes.block_batch import Batch
 from fuse_index.indexes.builder import Builder
 from fuse_index.indexes.definition import Definition, load
@@ -39,7 +39,7 @@ from fuse_index.predicate import Call, Column, Context, Literal, Predicate, Term
 from fuse_index.pruning.planner import plan
 from fuse_index.pruning.probe import holds_something
 from fuse_index.reasons import Reason
-from fuse_storage import Blocks, Table
+from fuse_storage import BlockFrame, StoredTable
 
 Mask = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.int64]
@@ -60,7 +60,7 @@ class Ranking:
 
 
 def search(
-    table: Table,
+    table: StoredTable,
     host: Host,
     context: Context,
     columns: Sequence[Column],
@@ -88,7 +88,9 @@ def search(
     return rows.append_column(HIGHLIGHT, pa.array(marked, pa.string()))
 
 
-def _ranking(table: Table, host: Host, context: Context, column: Column, query: str, options: str | None) -> Ranking:
+def _ranking(
+    table: StoredTable, host: Host, context: Context, column: Column, query: str, options: str | None
+) -> Ranking:
     """The first index on the column that ranks such a query."""
     refused = []
     for definition in load(table.snapshot, host, context):
@@ -114,14 +116,14 @@ def _ranking(table: Table, host: Host, context: Context, column: Column, query: 
     raise DefinitionError(f"column {'.'.join(column.path)!r} cannot be searched: {why}")
 
 
-def _rows(table: Table, found: Sequence[tuple[int, int, float]], names: list[str]) -> pa.Table:
+def _rows(table: StoredTable, found: Sequence[tuple[int, int, float]], names: list[str]) -> pa.Table:
     """These columns of rows, which are given as (block, row), in their order."""
     blocks = table.blocks()
     parts, places = [], []
     for block in dict.fromkeys(block for block, _, _ in found):
         wanted = np.zeros(int(blocks.row_counts[block]), np.bool_)
         wanted[[row for other, row, _ in found if other == block]] = True
-        parts.append(table.read(blocks, block, names, None, wanted))
+        parts.append(table.read_block(blocks, block, names, None, wanted))
         places += [(block, int(row)) for row in np.flatnonzero(wanted)]
     if not parts:
         whole = table.snapshot.schema.arrow
@@ -142,7 +144,7 @@ def _marked(text: str | None, spans: Sequence[tuple[int, int]], signs: tuple[str
 
 @dataclass
 class _Search:
-    table: Table
+    table: StoredTable
     host: Host
     context: Context
     rankings: Sequence[Ranking]
@@ -173,7 +175,7 @@ class _Search:
     def _planned(self) -> Mask:
         return plan(self.table, self.where, self.host, self.context).block_mask
 
-    def _open(self, number: int, blocks: Blocks) -> None:
+    def _open(self, number: int, blocks: BlockFrame) -> None:
         """What the index knows of each block, where it knows anything."""
         ranking = self.rankings[number]
         sidecars = blocks.sidecars(ranking.definition.key)
@@ -185,7 +187,7 @@ class _Search:
         for block in np.flatnonzero(usable).tolist():
             self.views[number, block] = Batch.indexed(blocks, fields, zones, sidecars, np.array([block]))
 
-    def _each(self, number: int, blocks: Blocks, work: Any) -> list[Any]:
+    def _each(self, number: int, blocks: BlockFrame, work: Any) -> list[Any]:
         """``work`` on what is known of each block; of a block whose index fails, on one made of its rows."""
 
         def attempt(block: int) -> Any:
@@ -198,11 +200,11 @@ class _Search:
 
         return together(attempt, range(len(blocks)))
 
-    def _gathered(self, number: int, blocks: Blocks) -> Any:
+    def _gathered(self, number: int, blocks: BlockFrame) -> Any:
         kind, probe = self.rankings[number].kind, self.rankings[number].probe
         return kind.merge_statistics(self._each(number, blocks, lambda view: kind.gather(probe, view)))
 
-    def _bounds(self, number: int, statistics: Any, blocks: Blocks) -> Scores:
+    def _bounds(self, number: int, statistics: Any, blocks: BlockFrame) -> Scores:
         kind, probe = self.rankings[number].kind, self.rankings[number].probe
         return np.array(
             self._each(number, blocks, lambda view: float(kind.bound(probe, statistics, view)[0])), np.float64
@@ -237,12 +239,12 @@ class _Search:
             return work()
         return answer
 
-    def _built(self, number: int, blocks: Blocks, block: int) -> BlockBatch:
+    def _built(self, number: int, blocks: BlockFrame, block: int) -> BlockBatch:
         ranking = self.rankings[number]
         builder = Builder.of(ranking.definition, self.host, strict=True)
         zones = blocks.zone_rows[blocks.zone_offsets[block] : blocks.zone_offsets[block + 1]]
         offsets = np.append(0, np.cumsum(zones)).astype(np.int64)
-        sidecar = builder.build(self.table.read(blocks, block, builder.columns), offsets)
+        sidecar = builder.build(self.table.read_block(blocks, block, builder.columns), offsets)
         pack = None if sidecar is None else builder.pack([sidecar])
         if pack is None:
             raise IndexFault(
@@ -255,13 +257,13 @@ class _Search:
         span = pack.spans[0] or (0, 0)
         return _Built(summaries, pack.data[span[0] : span[0] + span[1]], zones.astype(np.int64))
 
-    def _among(self, blocks: Blocks, block: int) -> Mask | None:
+    def _among(self, blocks: BlockFrame, block: int) -> Mask | None:
         """The rows of a block on which ``where`` is true."""
         if self.where is None:
             return None
-        terms = (term for leaf in leaves(self.where) for term in subject_terms(leaf))
+        terms = (term for leaf in predicate_leaves(self.where) for term in leaf_terms(leaf))
         names = list(dict.fromkeys(column.path[0] for term in terms for column in columns_of(term)))
-        rows = self.table.read(
+        rows = self.table.read_block(
             blocks, block, names or self.table.snapshot.schema.names[:1]
         )  # a condition may name no column
         mask: Mask = (

@@ -23,21 +23,21 @@ from pyspark.sql.types import BooleanType
 
 from fuse_index.expressions import literals
 from fuse_index.expressions import types as spark_types
-from fuse_index.expressions.coercion import Refused
-from fuse_index.expressions.evaluate import spread
-from fuse_index.expressions.function import Function, call
+from fuse_index.expressions.coercion import AnalysisError
+from fuse_index.expressions.evaluate import broadcast_constants
+from fuse_index.expressions.function import Function, build_call
 from fuse_index.indexes.registry import Host, PluginWarning
 from fuse_index.predicate import Call, Cast, Context, Literal, Term
 from fuse_index.predicate import Column as Argument
-from fuse_index.spark.native.java_compiler import bridge
+from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_index.spark.placement import is_connect
-from fuse_index.sql.call_markers import mark
+from fuse_index.sql.call_markers import render_call_mark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-UDF = "`fuse udf`"
-TRUTHS = {True: "TRUE", False: "FALSE", None: "CAST(NULL AS BOOLEAN)"}
+_UDF_PLACEHOLDER = "`fuse udf`"
+_BOOLEAN_SQL = {True: "TRUE", False: "FALSE", None: "CAST(NULL AS BOOLEAN)"}
 
 
 def __getattr__(name: str) -> Callable[..., Column]:
@@ -48,14 +48,14 @@ def __getattr__(name: str) -> Callable[..., Column]:
     function = None if name.startswith("_") else Host.discover().functions.get(name)
     if function is None:
         raise AttributeError(f"no plugin brings a function {name!r}")
-    return on_columns(function)
+    return column_function(function)
 
 
-def on_columns(function: Function) -> Callable[..., Column]:
+def column_function(function: Function) -> Callable[..., Column]:
     """The function, for Columns; it is looked up by its name in the session in which it is used."""
 
     def build(*arguments: Any) -> Column:
-        made = [_column(argument, number in function.constants) for number, argument in enumerate(arguments)]
+        made = [_as_column(argument, number in function.constants) for number, argument in enumerate(arguments)]
         return sf.call_function(function.name, *made)
 
     build.__name__ = build.__qualname__ = function.name
@@ -63,18 +63,18 @@ def on_columns(function: Function) -> Callable[..., Column]:
     return build
 
 
-def register(spark: SparkSession, host: Host) -> None:
+def register_functions(spark: SparkSession, host: Host) -> None:
     """Make the host's functions known to a session by their names. Registering again replaces them."""
     for function in host.functions.values():
         if is_connect(spark):
-            spark.udf.register(function.name, _unbound(function))
-        elif not bridge(spark).function(spark._jsparkSession, function.name, Writer(function)):
+            spark.udf.register(function.name, _unbound_udf(function))
+        elif not jvm_bridge(spark).function(spark._jsparkSession, function.name, FunctionCallback(function)):
             told = f"function {function.name!r} of a plugin is not used in SQL: Spark has one of that name"
             warnings.warn(told, PluginWarning, stacklevel=3)
 
 
 @dataclass(frozen=True)
-class Writer:
+class FunctionCallback:
     """Writes the calls of one function: called from the JVM, with a ``Functions.Call``; never raises.
 
     The answer is ``+`` and Spark SQL text, or ``-`` and what is wrong.
@@ -82,43 +82,43 @@ class Writer:
 
     function: Function
 
-    def apply(self, asked: Any) -> str:
+    def apply(self, jvm_call: Any) -> str:
         try:
-            return "+" + self._written(asked)
-        except Refused as refusal:
+            return "+" + self._call_sql(jvm_call)
+        except AnalysisError as refusal:
             return f"-{refusal}"
         except BaseException as failure:  # py4j's thread must live
             return f"-{self.function.name}(): {type(failure).__name__}: {failure}"
 
-    def _written(self, asked: Any) -> str:
-        trees = json.loads(asked.arguments())
-        made = call(self.function, [_term(tree, number) for number, tree in enumerate(trees)], Context())
+    def _call_sql(self, jvm_call: Any) -> str:
+        trees = json.loads(jvm_call.arguments())
+        made = build_call(self.function, [_argument_term(tree, number) for number, tree in enumerate(trees)], Context())
         constants = [pa.scalar(term.value, term.type) if isinstance(term, Literal) else None for term in made.arguments]
         texts = [_sql(term) for term in made.arguments if not isinstance(term, Literal)]
         if not texts:
-            return TRUTHS[self.function.evaluate(*spread(self.function, constants, 1))[0].as_py()]
-        meaning = _said(self.function.native, made)
+            return _BOOLEAN_SQL[self.function.evaluate(*broadcast_constants(self.function, constants, 1))[0].as_py()]
+        meaning = _sql_by(self.function.native, made)
         if meaning is None:
-            asked.evaluateBy(_bound(self.function, constants)._unwrapped._judf, _java_list(texts))
-            plainer = _said(self.function.narrows, made)
-            meaning = UDF if plainer is None else f"({plainer}) AND {UDF}"
-        return f"({meaning}) AND {mark(made, texts, self.function.null_on_null)}"
+            jvm_call.evaluateBy(_bound_udf(self.function, constants)._unwrapped._judf, _java_list(texts))
+            plainer = _sql_by(self.function.narrows, made)
+            meaning = _UDF_PLACEHOLDER if plainer is None else f"({plainer}) AND {_UDF_PLACEHOLDER}"
+        return f"({meaning}) AND {render_call_mark(made, texts, self.function.null_on_null)}"
 
     class Java:
         implements: ClassVar[list[str]] = ["java.util.function.Function"]
 
 
-def _said(by: Callable[..., str | None] | None, made: Call) -> str | None:
+def _sql_by(by: Callable[..., str | None] | None, made: Call) -> str | None:
     return None if by is None else by(*(term if isinstance(term, Literal) else _sql(term) for term in made.arguments))
 
 
-def _term(tree: Mapping[str, Any], number: int) -> Term:
+def _argument_term(tree: Mapping[str, Any], number: int) -> Term:
     """An argument as Spark has analysed it: a constant, or something of which only the type matters here."""
-    kind = spark_types.from_json(tree["type"])
+    kind = spark_types.type_from_spark_json(tree["type"])
     if kind is None:
-        raise Refused(f"argument {number + 1} is {tree['type']}, which is not supported")
+        raise AnalysisError(f"argument {number + 1} is {tree['type']}, which is not supported")
     if tree["node"] == "Literal":
-        return Literal(literals.read(tree["value"], kind), kind)
+        return Literal(literals.decode_literal(tree["value"], kind), kind)
     return Argument((f"fuse argument {number}",), kind)
 
 
@@ -127,7 +127,7 @@ def _sql(term: Term) -> str:
         case Argument((name,), _):
             return f"`{name}`"
         case Cast(inner, kind, _):
-            return f"CAST({_sql(inner)} AS {spark_types.name_of(kind)})"
+            return f"CAST({_sql(inner)} AS {spark_types.spark_type_name(kind)})"
     raise AssertionError(term)
 
 
@@ -143,7 +143,7 @@ def _java_list(texts: Sequence[str]) -> Any:
     return made
 
 
-def _bound(function: Function, constants: Sequence[pa.Scalar | None]) -> Any:
+def _bound_udf(function: Function, constants: Sequence[pa.Scalar | None]) -> Any:
     """A UDF of the arguments that are no constants."""
     types = function.argument_types
     kinds = [types[number] for number, constant in enumerate(constants) if constant is None]
@@ -152,10 +152,10 @@ def _bound(function: Function, constants: Sequence[pa.Scalar | None]) -> Any:
         given = iter(columns)
         return function.evaluate(*(next(given) if constant is None else constant for constant in constants))
 
-    return _vectorised(evaluate, kinds, function.name)
+    return _vectorised_udf(evaluate, kinds, function.name)
 
 
-def _unbound(function: Function) -> Any:
+def _unbound_udf(function: Function) -> Any:
     """A UDF of all arguments, which come as columns, the constants too."""
 
     def evaluate(*columns: pa.Array) -> pa.Array:
@@ -169,10 +169,10 @@ def _unbound(function: Function) -> Any:
             function.check(*(constants[n].as_py() if n in constants else None for n in range(len(columns))))
         return function.evaluate(*(constants.get(number, column) for number, column in enumerate(columns)))
 
-    return _vectorised(evaluate, function.argument_types, function.name)
+    return _vectorised_udf(evaluate, function.argument_types, function.name)
 
 
-def _vectorised(evaluate: Callable[..., pa.Array], kinds: Sequence[pa.DataType], name: str) -> Any:
+def _vectorised_udf(evaluate: Callable[..., pa.Array], kinds: Sequence[pa.DataType], name: str) -> Any:
     """A UDF on Arrow arrays where Spark has them (4.1), else on pandas' series."""
 
     vectorised: Any = sf
@@ -196,7 +196,7 @@ def _vectorised(evaluate: Callable[..., pa.Array], kinds: Sequence[pa.DataType],
     return vectorised.pandas_udf(on_series, BooleanType())
 
 
-def _column(argument: Any, constant: bool) -> Column:
+def _as_column(argument: Any, constant: bool) -> Column:
     if isinstance(argument, Column):
         return argument
     return sf.col(argument) if isinstance(argument, str) and not constant else sf.lit(argument)

@@ -20,8 +20,8 @@ from fuse_storage import StorageError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-T = TypeVar("T")
-ANSWER = "answer binary"
+_T = TypeVar("_T")
+ANSWER_SCHEMA = "answer binary"
 
 
 def is_connect(spark: SparkSession) -> bool:
@@ -30,7 +30,7 @@ def is_connect(spark: SparkSession) -> bool:
 
 
 @contextmanager
-def active(spark: SparkSession) -> Iterator[None]:
+def active_session(spark: SparkSession) -> Iterator[None]:
     """Make this the session in which Spark looks for data sources: not always that of the DataFrame at hand."""
     if is_connect(spark):
         yield
@@ -48,28 +48,28 @@ def active(spark: SparkSession) -> Iterator[None]:
             sessions.clearActiveSession()
 
 
-def near_table(spark: SparkSession, work: Callable[[], T]) -> T:
+def run_where_reachable(spark: SparkSession, work: Callable[[], _T]) -> _T:
     """What ``work()`` returns, or raises of ours; it must be safe to do twice, as a task may be."""
     if not is_connect(spark):
         return work()
-    (answer,) = in_tasks(spark, lambda _: work(), [None])
+    (answer,) = run_as_tasks(spark, lambda _: work(), [None])
     return answer
 
 
-def in_tasks(spark: SparkSession, work: Callable[[Any], T], things: Sequence[Any]) -> list[T]:
+def run_as_tasks(spark: SparkSession, work: Callable[[Any], _T], items: Sequence[Any]) -> list[_T]:
     """``work`` of each thing, each in a Spark task of its own, in their order; or what one of them raised of ours."""
-    if not things:
+    if not items:
         return []
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield answered(lambda number=number: work(things[number]))  # type: ignore[misc]
+                yield capture_answer(lambda number=number: work(items[number]))  # type: ignore[misc]
 
-    return answers(spark.range(0, len(things), 1, len(things)).mapInArrow(run, ANSWER))
+    return collect_answers(spark.range(0, len(items), 1, len(items)).mapInArrow(run, ANSWER_SCHEMA))
 
 
-def answered(work: Callable[[], Any]) -> pa.RecordBatch:
+def capture_answer(work: Callable[[], Any]) -> pa.RecordBatch:
     """What a task gives back of ``work``: the answer, or the refusal of ours that it raised."""
     try:
         answer = work()
@@ -78,7 +78,7 @@ def answered(work: Callable[[], Any]) -> pa.RecordBatch:
     return pa.record_batch({"answer": pa.array([cloudpickle.dumps(answer)], pa.binary())})  # type: ignore[no-untyped-call]
 
 
-def answers(df: DataFrame) -> list[Any]:
+def collect_answers(df: DataFrame) -> list[Any]:
     """What tasks answered. Raises what the first of them raised of ours."""
     found = [pickle.loads(row.answer) for row in df.collect()]
     for answer in found:

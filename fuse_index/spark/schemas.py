@@ -8,7 +8,7 @@ from pyspark.sql import types as spark
 
 from fuse_storage import SchemaError
 
-PLAIN: tuple[tuple[pa.DataType, spark.DataType], ...] = (
+_SCALAR_TYPES: tuple[tuple[pa.DataType, spark.DataType], ...] = (
     (pa.bool_(), spark.BooleanType()),
     (pa.int8(), spark.ByteType()),
     (pa.int16(), spark.ShortType()),
@@ -24,7 +24,7 @@ PLAIN: tuple[tuple[pa.DataType, spark.DataType], ...] = (
 )
 
 
-def to_spark(schema: pa.Schema) -> spark.StructType:
+def to_spark_schema(schema: pa.Schema) -> spark.StructType:
     """The Spark schema of a table's logical columns."""
     return spark.StructType([_spark_field(field) for field in schema])
 
@@ -33,22 +33,24 @@ def _spark_field(field: pa.Field) -> spark.StructField:
     return spark.StructField(field.name, _spark_type(field.type), field.nullable)
 
 
-def _spark_type(type: pa.DataType) -> spark.DataType:
-    if is_.is_decimal(type):
-        return spark.DecimalType(type.precision, type.scale)
-    if is_.is_struct(type):
-        return spark.StructType([_spark_field(field) for field in type])
-    if is_.is_map(type):
-        return spark.MapType(_spark_type(type.key_type), _spark_type(type.item_type), type.item_field.nullable)
-    if is_.is_list(type):
-        return spark.ArrayType(_spark_type(type.value_type), type.value_field.nullable)
-    for arrow, found in PLAIN:
-        if arrow == type:
+def _spark_type(arrow_type: pa.DataType) -> spark.DataType:
+    if is_.is_decimal(arrow_type):
+        return spark.DecimalType(arrow_type.precision, arrow_type.scale)
+    if is_.is_struct(arrow_type):
+        return spark.StructType([_spark_field(field) for field in arrow_type])
+    if is_.is_map(arrow_type):
+        return spark.MapType(
+            _spark_type(arrow_type.key_type), _spark_type(arrow_type.item_type), arrow_type.item_field.nullable
+        )
+    if is_.is_list(arrow_type):
+        return spark.ArrayType(_spark_type(arrow_type.value_type), arrow_type.value_field.nullable)
+    for arrow, found in _SCALAR_TYPES:
+        if arrow == arrow_type:
             return found
-    raise SchemaError(f"Spark has no equivalent of {type}")
+    raise SchemaError(f"Spark has no equivalent of {arrow_type}")
 
 
-def to_arrow(schema: spark.StructType) -> pa.Schema:
+def to_arrow_schema(schema: spark.StructType) -> pa.Schema:
     """The Arrow schema of a DataFrame's columns. Raises SchemaError naming a column that no table can hold.
 
     CHAR and VARCHAR are text here; a void column stays one.
@@ -58,30 +60,34 @@ def to_arrow(schema: spark.StructType) -> pa.Schema:
     )
 
 
-def _arrow_type(type: spark.DataType, where: str) -> pa.DataType:
-    match type:
+def _arrow_type(spark_type: spark.DataType, path: str) -> pa.DataType:
+    match spark_type:
         case spark.DecimalType():
-            return pa.decimal128(type.precision, type.scale)
+            return pa.decimal128(spark_type.precision, spark_type.scale)
         case spark.StructType():
-            return pa.struct([pa.field(f.name, _arrow_type(f.dataType, f"{where}.{f.name}"), f.nullable) for f in type])
+            return pa.struct(
+                [pa.field(f.name, _arrow_type(f.dataType, f"{path}.{f.name}"), f.nullable) for f in spark_type]
+            )
         case spark.MapType():
-            value = pa.field("value", _arrow_type(type.valueType, f"{where}.value"), type.valueContainsNull)
-            return pa.map_(_arrow_type(type.keyType, f"{where}.key"), value)
+            value = pa.field("value", _arrow_type(spark_type.valueType, f"{path}.value"), spark_type.valueContainsNull)
+            return pa.map_(_arrow_type(spark_type.keyType, f"{path}.key"), value)
         case spark.ArrayType():
-            return pa.list_(pa.field("element", _arrow_type(type.elementType, f"{where}.element"), type.containsNull))
+            return pa.list_(
+                pa.field("element", _arrow_type(spark_type.elementType, f"{path}.element"), spark_type.containsNull)
+            )
         case spark.CharType() | spark.VarcharType():
             return pa.string()
         case spark.NullType():
             return pa.null()
-        case spark.StringType() if not type.isUTF8BinaryCollation():
+        case spark.StringType() if not spark_type.isUTF8BinaryCollation():
             # Stored as plain text, it would compare by bytes when read back.
             raise SchemaError(
-                f"column {where!r} is {type.simpleString()}: cast it to string first, tables keep no collations"
+                f"column {path!r} is {spark_type.simpleString()}: cast it to string first, tables keep no collations"
             )
-    for arrow, found in PLAIN:
-        if found == type:
+    for arrow, found in _SCALAR_TYPES:
+        if found == spark_type:
             return arrow
-    raise SchemaError(f"column {where!r} has type {type.simpleString()}, which a table cannot hold: cast it first")
+    raise SchemaError(f"column {path!r} has type {spark_type.simpleString()}, which a table cannot hold: cast it first")
 
 
 def all_nullable(schema: pa.Schema) -> pa.Schema:
@@ -89,11 +95,11 @@ def all_nullable(schema: pa.Schema) -> pa.Schema:
     return pa.schema([pa.field(field.name, _nullable(field.type)) for field in schema])
 
 
-def _nullable(type: pa.DataType) -> pa.DataType:
-    if is_.is_struct(type):
-        return pa.struct([pa.field(field.name, _nullable(field.type)) for field in type])
-    if is_.is_map(type):
-        return pa.map_(_nullable(type.key_type), pa.field("value", _nullable(type.item_type)))
-    if is_.is_list(type):
-        return pa.list_(pa.field("element", _nullable(type.value_type)))
-    return type
+def _nullable(arrow_type: pa.DataType) -> pa.DataType:
+    if is_.is_struct(arrow_type):
+        return pa.struct([pa.field(field.name, _nullable(field.type)) for field in arrow_type])
+    if is_.is_map(arrow_type):
+        return pa.map_(_nullable(arrow_type.key_type), pa.field("value", _nullable(arrow_type.item_type)))
+    if is_.is_list(arrow_type):
+        return pa.list_(pa.field("element", _nullable(arrow_type.value_type)))
+    return arrow_type

@@ -28,20 +28,20 @@ from fuse_index.pruning.explanation import Explanation, Vote
 from fuse_index.reasons import Reason
 from fuse_index.spark import functions
 from fuse_index.spark.native import relation
-from fuse_index.spark.native.java_compiler import bridge
-from fuse_index.spark.native.planner_callback import Voter
-from fuse_index.spark.native.snapshot_planner import INDEXES, Tables
-from fuse_index.spark.placement import is_connect, near_table
-from fuse_index.spark.schemas import to_spark
+from fuse_index.spark.native.java_compiler import jvm_bridge
+from fuse_index.spark.native.planner_callback import PlannerCallback
+from fuse_index.spark.native.snapshot_planner import INDEXED_MODE, SnapshotPlanner
+from fuse_index.spark.placement import is_connect, run_where_reachable
+from fuse_index.spark.schemas import to_spark_schema
 from fuse_index.spark.source import data_source
-from fuse_index.spark.source.options import STORE, Place
-from fuse_index.table.arguments import checked
+from fuse_index.spark.source.options import STORE_PREFIX, TableLocation
+from fuse_index.table.arguments import check_arguments
 from fuse_index.table.open import open_table
-from fuse_storage import Table
+from fuse_storage import StoredTable
 
-MASTER = re.compile(r"local(\[(\*|\d+)(, *\d+)?\]|-cluster\[.*\])?|yarn|(spark|k8s|sc)://.+")
-MASTERS = "give one such as local[4], spark://host:7077 or sc://host"
-SCHEMES = {"": ("file",), "file": ("file",), "s3": ("s3", "s3a"), "gs": ("gs",)}
+_MASTER_PATTERN = re.compile(r"local(\[(\*|\d+)(, *\d+)?\]|-cluster\[.*\])?|yarn|(spark|k8s|sc)://.+")
+_MASTER_HINT = "give one such as local[4], spark://host:7077 or sc://host"
+_HADOOP_SCHEMES = {"": ("file",), "file": ("file",), "s3": ("s3", "s3a"), "gs": ("gs",)}
 """By the scheme of a table's URL, what Hadoop may call it, the likeliest first."""
 
 
@@ -52,8 +52,8 @@ class FallbackWarning(UserWarning):
 @dataclass(frozen=True)
 class _Session:
     key: str
-    tables: Tables
-    voter: Voter
+    planner: SnapshotPlanner
+    callback: PlannerCallback
 
 
 _lock = Lock()
@@ -61,21 +61,21 @@ _sessions: dict[str, _Session] = {}
 """By key: the JVM asks for votes long after whoever made a DataFrame has forgotten it."""
 
 
-def connect(master: str) -> SparkSession:
+def start_session(master: str) -> SparkSession:
     """A session of a program's own, with this Python for its workers, installed. ``master``: such as ``local[4]`` or
     ``sc://host``.
 
     Raises InputError where Spark cannot be had.
     """
-    if not MASTER.fullmatch(master):  # or the JVM says so, in a page
-        raise InputError(f"no Spark at {master!r}: {MASTERS}")
+    if not _MASTER_PATTERN.fullmatch(master):  # or the JVM says so, in a page
+        raise InputError(f"no Spark at {master!r}: {_MASTER_HINT}")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or workers take any python3 on the PATH
     builder = SparkSession.builder.appName("fuse-index")
     try:
         spark = (builder.remote(master) if master.startswith("sc://") else builder.master(master)).getOrCreate()
     except (PySparkException, Py4JError) as refusal:
         said = str(refusal).strip().split("\n")[0]
-        raise InputError(f"no Spark at {master!r}: {said}; {MASTERS}") from refusal
+        raise InputError(f"no Spark at {master!r}: {said}; {_MASTER_HINT}") from refusal
     install(spark)
     return spark
 
@@ -86,13 +86,13 @@ def install(spark: SparkSession, host: Host | None = None) -> None:
     ``host`` has the index kinds to use; by default all that are installed. Safe to call twice: a host given later
     replaces the former, also for DataFrames that are there already.
     """
-    data_source.register(spark, host)
-    functions.register(spark, host or Host.discover())
+    data_source.register_source(spark, host)
+    functions.register_functions(spark, host or Host.discover())
     if not is_connect(spark):
         _session(spark, host)
 
 
-@checked
+@check_arguments
 def read(
     spark: SparkSession,
     url: str | Path,
@@ -110,25 +110,25 @@ def read(
     those of the object store for us; Spark has its own. Raises StorageError.
     """
     if is_connect(spark):
-        place = Place(str(url), branch, _text(at), _pairs(options))
+        place = TableLocation(str(url), branch, _at_text(at), _option_pairs(options))
         return _through_source(spark, place, "Spark Connect has no JVM here to ask indexes from")
-    table = Table.open(url, branch=branch, at=at, options=options)
-    pinned = Place(str(url), branch, table.snapshot.id, _pairs(options))
+    table = StoredTable.open(url, branch=branch, at=at, options=options)
+    pinned = TableLocation(str(url), branch, table.snapshot.id, _option_pairs(options))
     scheme = _scheme(spark, table.store.url)
     if scheme is None:
         return _through_source(spark, pinned, f"Spark has no file system for {table.store.url}")
-    older = relation.misread(spark, table.snapshot.schemas.values())
-    if why := relation.obstacle(table.snapshot.schema, older):
+    older = relation.schemas_with_null_struct_bug(spark, table.snapshot.schemas.values())
+    if why := relation.unsupported_reason(table.snapshot.schema, older):
         return _through_source(spark, pinned, why)
     session = _session(spark)
-    return relation.frame(
+    return relation.snapshot_dataframe(
         spark,
         session.key,
         table.store.url,
         branch if at is None else "",
-        INDEXES if indexes else "everything",
+        INDEXED_MODE if indexes else "everything",
         table.snapshot.id,
-        session.tables.keep(table, scheme, dict(options or {})),
+        session.planner.register_table(table, scheme, dict(options or {})),
         table.snapshot.schema,
         older,
     )
@@ -154,8 +154,8 @@ def search(
     def found() -> pa.Table:
         return open_table(url, branch=branch, at=at).search(columns, query, limit, where, select, options, highlight)
 
-    rows = near_table(spark, found)
-    return spark.createDataFrame(rows, to_spark(rows.schema))
+    rows = run_where_reachable(spark, found)
+    return spark.createDataFrame(rows, to_spark_schema(rows.schema))
 
 
 class Explanations(tuple[Explanation, ...]):
@@ -181,48 +181,48 @@ def explain(df: DataFrame) -> Explanation | Explanations:
         raise ValueError(
             "a Spark Connect session has no plan to look into: use fuse_index.open_table(url).explain(where)"
         )
-    jvm, execution = bridge(df.sparkSession), df._jdf.queryExecution()
+    jvm, execution = jvm_bridge(df.sparkSession), df._jdf.queryExecution()
     answers, scans = json.loads(jvm.answers(execution)), json.loads(jvm.scans(execution))
-    found = Explanations(_explained(each) for each in answers if each.get("answered"))
-    left = [(each.get("snapshot"), _left(each)) for each in answers if not each.get("answered")]
-    found = Explanations((*found, *(_with(_explained(scan), left) for scan in scans)))
+    found = Explanations(_explanation_of(each) for each in answers if each.get("answered"))
+    left = [(each.get("snapshot"), _aggregate_votes(each)) for each in answers if not each.get("answered")]
+    found = Explanations((*found, *(_with_aggregate_votes(_explanation_of(scan), left) for scan in scans)))
     if not found:
         raise ValueError("no scan in this plan comes from fuse_index.spark.read: nothing to explain")
     return found[0] if len(found) == 1 else found
 
 
-def _explained(scan: dict[str, Any]) -> Explanation:
+def _explanation_of(scan: dict[str, Any]) -> Explanation:
     session = _sessions.get(scan["voter"])
     if session is None:
         raise ValueError("this DataFrame was made by another Python process: read the table again here")
-    explanation = session.voter.explain(scan["request"])
+    explanation = session.callback.explain(scan["request"])
     unpushed = tuple(
         Vote(text, "", "", Reason.NOT_PUSHED, "Spark kept it to itself") for text in scan.get("unpushed", ())
     )
     return replace(explanation, votes=(*explanation.votes, *unpushed))
 
 
-def _left(aggregate: dict[str, Any]) -> tuple[Vote, ...]:
+def _aggregate_votes(aggregate: dict[str, Any]) -> tuple[Vote, ...]:
     """Why an aggregate was left as it was."""
     if "refusal" in aggregate:
         return (Vote("(aggregate)", "", "", Reason.LEAF_UNSUPPORTED, aggregate["refusal"]),)
-    return _explained(aggregate).votes
+    return _explanation_of(aggregate).votes
 
 
-def _with(scan: Explanation, left: Sequence[tuple[str | None, tuple[Vote, ...]]]) -> Explanation:
+def _with_aggregate_votes(scan: Explanation, left: Sequence[tuple[str | None, tuple[Vote, ...]]]) -> Explanation:
     """The scan's account, with that of the aggregates over it."""
     votes = (vote for snapshot, votes in left if snapshot in (scan.snapshot, None) for vote in votes)
     return replace(scan, votes=tuple(dict.fromkeys((*scan.votes, *votes))))
 
 
 def _session(spark: SparkSession, host: Host | None = None) -> _Session:
-    jvm = bridge(spark)
+    jvm = jvm_bridge(spark)
     key = f"{spark._jsparkSession.sessionUUID()}/{os.getpid()}"
     with _lock:
         if host is not None or key not in _sessions:
-            tables = Tables(host or Host.discover())
-            _sessions[key] = _Session(key, tables, Voter(tables))
-            jvm.register(key, _sessions[key].voter)
+            tables = SnapshotPlanner(host or Host.discover())
+            _sessions[key] = _Session(key, tables, PlannerCallback(tables))
+            jvm.register(key, _sessions[key].callback)
     jvm.optimize(spark._jsparkSession)
     return _sessions[key]
 
@@ -232,7 +232,7 @@ def _scheme(spark: SparkSession, url: str) -> str | None:
     jvm: Any = spark.sparkContext._jvm
     configuration = spark._jsparkSession.sessionState().newHadoopConf()
     own, rest = url.split(":", 1) if "://" in url else ("", url)
-    for scheme in SCHEMES.get(own, (own,)):
+    for scheme in _HADOOP_SCHEMES.get(own, (own,)):
         try:
             jvm.org.apache.hadoop.fs.FileSystem.get(
                 jvm.org.apache.hadoop.fs.Path(f"{scheme}:{rest}").toUri(), configuration
@@ -243,8 +243,8 @@ def _scheme(spark: SparkSession, url: str) -> str | None:
     return None
 
 
-def _through_source(spark: SparkSession, place: Place, why: str) -> DataFrame:
-    data_source.register(spark)
+def _through_source(spark: SparkSession, place: TableLocation, why: str) -> DataFrame:
+    data_source.register_source(spark)
     warnings.warn(
         f"{place.url} is read through format('fuse'), which skips less and copies more: {why}",
         FallbackWarning,
@@ -253,14 +253,14 @@ def _through_source(spark: SparkSession, place: Place, why: str) -> DataFrame:
     reader = (
         spark.read.format("fuse")
         .option("branch", place.branch)
-        .options(**{f"{STORE}{key}": value for key, value in place.store})
+        .options(**{f"{STORE_PREFIX}{key}": value for key, value in place.store_options})
     )
     return (reader.option("at", place.at) if place.at else reader).load(place.url)
 
 
-def _text(at: str | datetime | None) -> str | None:
+def _at_text(at: str | datetime | None) -> str | None:
     return at.isoformat() if isinstance(at, datetime) else at
 
 
-def _pairs(options: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
+def _option_pairs(options: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
     return tuple((options or {}).items())

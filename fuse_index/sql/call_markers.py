@@ -20,11 +20,11 @@ import pyarrow as pa
 from fuse_index.expressions import literals, types
 from fuse_index.predicate import Call, Literal, Term
 
-SIGN = "fuse_index call "
-Tree = Mapping[str, Any]
+CALL_MARK_PREFIX = "fuse_index call "
+_Tree = Mapping[str, Any]
 
 
-def mark(call: Call, operands: Sequence[str], null_on_null: bool) -> str:
+def render_call_mark(call: Call, operands: Sequence[str], null_on_null: bool) -> str:
     """Spark SQL text. ``operands``: for each argument that is no constant, the SQL text that stands for it; at least
     one.
     """
@@ -34,14 +34,14 @@ def mark(call: Call, operands: Sequence[str], null_on_null: bool) -> str:
         for sql, column in zip(operands, columns, strict=True)
     ]
     signs = [
-        SIGN + json.dumps({"call": call.name, "arguments": list(_written(call))}),
-        *(f"{SIGN}{n}" for n in range(1, len(texts))),
+        CALL_MARK_PREFIX + json.dumps({"call": call.name, "arguments": list(_written(call))}),
+        *(f"{CALL_MARK_PREFIX}{n}" for n in range(1, len(texts))),
     ]
-    compared = " OR ".join(f"{text} = {text_literal(sign)}" for text, sign in zip(texts, signs, strict=True))
+    compared = " OR ".join(f"{text} = {_text_literal(sign)}" for text, sign in zip(texts, signs, strict=True))
     return f"({compared}) IN (true, false)" if null_on_null else f"coalesce({compared}, false) IN (true, false)"
 
 
-def marked(tree: Tree, term: Callable[[Tree], Term]) -> Call | None:
+def parse_call_mark(tree: _Tree, term: Callable[[_Tree], Term]) -> Call | None:
     """The call that a tree of Spark's is the mark of, if it is one. Raises what ``term`` raises for its operands."""
     match tree:
         case {"node": "In", "children": [inner, *_]} | {"node": "InSet", "children": [inner]}:
@@ -60,33 +60,37 @@ def marked(tree: Tree, term: Callable[[Tree], Term]) -> Call | None:
     return Call(said["call"], tuple(_argument(argument, columns, term) for argument in said["arguments"]))
 
 
-def text_literal(text: str) -> str:
+def _text_literal(text: str) -> str:
     """A text in SQL, whatever the session makes of quotes and backslashes."""
     return f"CAST(X'{text.encode().hex()}' AS STRING)"
 
 
 def _written(call: Call) -> Iterator[dict[str, Any]]:
     for argument in call.arguments:
-        constant = {"constant": literals.write(argument.value, argument.type)} if isinstance(argument, Literal) else {}
-        yield {"type": types.name_of(argument.type), **constant}
+        constant = (
+            {"constant": literals.encode_literal(argument.value, argument.type)}
+            if isinstance(argument, Literal)
+            else {}
+        )
+        yield {"type": types.spark_type_name(argument.type), **constant}
 
 
-def _operands(tree: Tree) -> Iterator[tuple[str, Tree]]:
+def _operands(tree: _Tree) -> Iterator[tuple[str, _Tree]]:
     """What stands beside each sign."""
     match tree:
         case {"node": "Or", "children": children}:
             for child in children:
                 yield from _operands(child)
         case {"node": "EqualTo", "children": [operand, {"node": "Literal", "value": str(text)}]} if text.startswith(
-            SIGN
+            CALL_MARK_PREFIX
         ):
-            yield text.removeprefix(SIGN), operand
+            yield text.removeprefix(CALL_MARK_PREFIX), operand
 
 
-def _argument(said: Mapping[str, Any], columns: Iterator[Tree], term: Callable[[Tree], Term]) -> Term:
-    kind = types.from_name(said["type"])
+def _argument(said: Mapping[str, Any], columns: Iterator[_Tree], term: Callable[[_Tree], Term]) -> Term:
+    kind = types.type_from_spark_name(said["type"])
     assert kind is not None, f"no type {said['type']}"
     if "constant" in said:
-        return Literal(literals.read(said["constant"], kind), kind)
+        return Literal(literals.decode_literal(said["constant"], kind), kind)
     column = next(columns)
     return term(column if kind == pa.string() else column["children"][0])

@@ -16,10 +16,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as is_
 
-from fuse_index.aggregates.state import ROW, SKETCHES, Aggregate, Aggregation, Unaggregatable
-from fuse_index.aggregates.state import Function as AggregateFunction
+from fuse_index.aggregates.state import (
+    COUNT_STAR_ARGUMENT,
+    SKETCH_ARGUMENT_TYPES,
+    Aggregate,
+    AggregateFunction,
+    Aggregation,
+    UnsupportedAggregate,
+)
 from fuse_index.expressions import types
-from fuse_index.expressions.like import Pattern
+from fuse_index.expressions.like import LikePattern
 from fuse_index.expressions.normalize import normalize
 from fuse_index.predicate import (
     And,
@@ -40,12 +46,12 @@ from fuse_index.predicate import (
     Term,
 )
 from fuse_index.reasons import Reason
-from fuse_index.sql.call_markers import marked
-from fuse_index.sql.catalyst_terms import TermReader, Tree, Unknown, value_of
+from fuse_index.sql.call_markers import parse_call_mark
+from fuse_index.sql.catalyst_terms import CatalystTermReader, CatalystTree, UnsupportedNode, decode_catalyst_value
 from fuse_storage import Schema
 
-TRUE = Literal(True, pa.bool_())
-FUNCTIONS: tuple[tuple[str, AggregateFunction], ...] = (
+_TRUE = Literal(True, pa.bool_())
+_AGGREGATE_CLASSES: tuple[tuple[str, AggregateFunction], ...] = (
     ("Count", "count"),
     ("Sum", "sum"),
     ("Min", "min"),
@@ -54,10 +60,10 @@ FUNCTIONS: tuple[tuple[str, AggregateFunction], ...] = (
     ("HllSketchAgg", "hll_sketch_agg"),
     ("HllUnionAgg", "hll_union_agg"),
 )
-AGGREGATES: Mapping[str, AggregateFunction] = {
-    f"org.apache.spark.sql.catalyst.expressions.aggregate.{node}": function for node, function in FUNCTIONS
+_AGGREGATES: Mapping[str, AggregateFunction] = {
+    f"org.apache.spark.sql.catalyst.expressions.aggregate.{node}": function for node, function in _AGGREGATE_CLASSES
 }
-COMPARISONS: Mapping[str, Operator] = {
+_COMPARISONS: Mapping[str, Operator] = {
     "EqualTo": "=",
     "EqualNullSafe": "<=>",
     "LessThan": "<",
@@ -65,15 +71,18 @@ COMPARISONS: Mapping[str, Operator] = {
     "GreaterThan": ">",
     "GreaterThanOrEqual": ">=",
 }
-TEXTS: Mapping[str, type[StartsWith] | type[EndsWith] | type[Contains]] = {
+_TEXT_CONDITIONS: Mapping[str, type[StartsWith] | type[EndsWith] | type[Contains]] = {
     "StartsWith": StartsWith,
     "EndsWith": EndsWith,
     "Contains": Contains,
 }
 
 
-def decode(
-    tree: Tree | Sequence[Tree], schema: Schema, context: Context, names: Mapping[str, str] | None = None
+def decode_filter(
+    tree: CatalystTree | Sequence[CatalystTree],
+    schema: Schema,
+    context: Context,
+    names: Mapping[str, str] | None = None,
 ) -> Predicate:
     """The filter, or the conjunction of a list of filters, normalised. Not understood is Opaque; malformed is a
     KeyError.
@@ -84,12 +93,14 @@ def decode(
     reader = _Reader(schema, context, names)
     trees = [tree] if isinstance(tree, Mapping) else tree
     return (
-        normalize(And(tuple(reader.predicate(each) for each in trees)), context) if trees else Compare("=", TRUE, TRUE)
+        normalize(And(tuple(reader.predicate(each) for each in trees)), context)
+        if trees
+        else Compare("=", _TRUE, _TRUE)
     )
 
 
 def decode_aggregation(
-    question: Mapping[str, Any], schema: Schema, context: Context
+    request: Mapping[str, Any], schema: Schema, context: Context
 ) -> tuple[Aggregation, tuple[bool, ...]]:
     """The ``groups`` and ``aggregates`` of a question, columns by their physical names; and which aggregates are
     *unscaled*.
@@ -98,34 +109,34 @@ def decode_aggregation(
     """
     reader = _Reader(schema, context, None)
 
-    def term(tree: Tree) -> Term:
+    def term(tree: CatalystTree) -> Term:
         try:
             return reader.term(tree)
-        except Unknown:
-            raise Unaggregatable(f"only Spark understands {shown(tree)}") from None
+        except UnsupportedNode:
+            raise UnsupportedAggregate(f"only Spark understands {_plan_text(tree)}") from None
 
-    read = [_aggregate(found, term) for found in question["aggregates"]]
-    asked = Aggregation(tuple(term(tree) for tree in question["groups"]), tuple(aggregate for aggregate, _ in read))
+    read = [_aggregate(found, term) for found in request["aggregates"]]
+    asked = Aggregation(tuple(term(tree) for tree in request["groups"]), tuple(aggregate for aggregate, _ in read))
     asked.check()
     return asked, tuple(unscaled for _, unscaled in read)
 
 
-def _aggregate(found: Mapping[str, Any], term: Callable[[Tree], Term]) -> tuple[Aggregate, bool]:
-    function = AGGREGATES.get(found["function"])
+def _aggregate(found: Mapping[str, Any], term: Callable[[CatalystTree], Term]) -> tuple[Aggregate, bool]:
+    function = _AGGREGATES.get(found["function"])
     tree, *further = found["arguments"] or [None]
-    if function is None or tree is None or len(further) != (function in SKETCHES):
+    if function is None or tree is None or len(further) != (function in SKETCH_ARGUMENT_TYPES):
         of = f" of {len(found['arguments'])} arguments" if function else ""
-        raise Unaggregatable(f"no index keeps {found['function'].rpartition('.')[2]}{of}")
+        raise UnsupportedAggregate(f"no index keeps {found['function'].rpartition('.')[2]}{of}")
     if tree["node"] == "UnscaledValue" and function in ("sum", "avg"):
         return Aggregate(function, term(tree["children"][0])), True
     argument = term(tree)
     if isinstance(argument, Literal):
         if function != "count" or argument.value is None:
-            raise Unaggregatable(f"{function} of a constant")
-        argument = ROW
+            raise UnsupportedAggregate(f"{function} of a constant")
+        argument = COUNT_STAR_ARGUMENT
     made = Aggregate(function, argument, *(_lg_k(function, term(size)) for size in further))
-    if made.type != types.from_json(found["type"]):
-        raise Unaggregatable(f"{function} is {found['type']} to Spark, and {made.type} here")
+    if made.type != types.type_from_spark_json(found["type"]):
+        raise UnsupportedAggregate(f"{function} is {found['type']} to Spark, and {made.type} here")
     return made, False
 
 
@@ -134,12 +145,12 @@ def _lg_k(function: AggregateFunction, given: Term) -> int:
     if function == "hll_union_agg" and given == Literal(False, pa.bool_()):
         return 0
     if function == "hll_union_agg" or not isinstance(given, Literal) or not isinstance(given.value, int):
-        raise Unaggregatable(f"the last argument of {function} is not known here")
+        raise UnsupportedAggregate(f"the last argument of {function} is not known here")
     return given.value
 
 
-class _Reader(TermReader):
-    def predicate(self, tree: Tree) -> Predicate:
+class _Reader(CatalystTermReader):
+    def predicate(self, tree: CatalystTree) -> Predicate:
         match tree["node"]:
             case "And":
                 return And(tuple(self.predicate(part) for part in _chain(tree)))
@@ -150,72 +161,72 @@ class _Reader(TermReader):
             case "IsNotNull":
                 return Not(self.predicate({**tree, "node": "IsNull"}))
         try:
-            return CONDITIONS.get(tree["node"], _Reader._truth)(self, tree)
-        except Unknown as unknown:
-            return Opaque(shown(tree), unknown.reason)
+            return _CONDITIONS.get(tree["node"], _Reader._truth)(self, tree)
+        except UnsupportedNode as unknown:
+            return Opaque(_plan_text(tree), unknown.reason)
 
     # --- conditions -------------------------------------------------------------------------------------------
 
-    def _truth(self, tree: Tree) -> Predicate:
+    def _truth(self, tree: CatalystTree) -> Predicate:
         term = self.term(tree)
         if term.type != pa.bool_():
-            raise Unknown(Reason.TYPE_MISMATCH)
-        return Compare("=", term, TRUE)
+            raise UnsupportedNode(Reason.TYPE_MISMATCH)
+        return Compare("=", term, _TRUE)
 
-    def _compare(self, tree: Tree) -> Predicate:
+    def _compare(self, tree: CatalystTree) -> Predicate:
         left, right = (self.term(child) for child in tree["children"])
         if left.type != right.type or is_.is_nested(left.type):
-            raise Unknown(Reason.TYPE_MISMATCH)
-        return Compare(COMPARISONS[tree["node"]], left, right)
+            raise UnsupportedNode(Reason.TYPE_MISMATCH)
+        return Compare(_COMPARISONS[tree["node"]], left, right)
 
-    def _in(self, tree: Tree) -> Predicate:
-        if (call := marked(tree, self.term)) is not None:
+    def _in(self, tree: CatalystTree) -> Predicate:
+        if (call := parse_call_mark(tree, self.term)) is not None:
             return call
         term, *listed = (self.term(child) for child in tree["children"])
         values = [value for value in listed if isinstance(value, Literal) and value.type == term.type]
         if tree["node"] == "InSet":
-            values = [Literal(value_of(value, term.type), term.type) for value in tree["values"]]
+            values = [Literal(decode_catalyst_value(value, term.type), term.type) for value in tree["values"]]
         elif len(values) < len(listed):
-            raise Unknown
+            raise UnsupportedNode
         if not values or is_.is_nested(term.type):
-            raise Unknown  # what an empty list means on NULL depends on the session
+            raise UnsupportedNode  # what an empty list means on NULL depends on the session
         return In(term, tuple(values))
 
-    def _is_null(self, tree: Tree) -> Predicate:
+    def _is_null(self, tree: CatalystTree) -> Predicate:
         return IsNull(self.term(tree["children"][0]))
 
-    def _is_nan(self, tree: Tree) -> Predicate:
+    def _is_nan(self, tree: CatalystTree) -> Predicate:
         term = self.term(tree["children"][0])
         return Compare("<=>", term, Literal(math.nan, term.type))
 
-    def _text(self, tree: Tree) -> Predicate:
+    def _text(self, tree: CatalystTree) -> Predicate:
         value, part = (self.term(child) for child in tree["children"])
         if {value.type, part.type} not in ({pa.string()}, {pa.binary()}):
-            raise Unknown(Reason.TYPE_MISMATCH)
-        return TEXTS[tree["node"]](value, part)
+            raise UnsupportedNode(Reason.TYPE_MISMATCH)
+        return _TEXT_CONDITIONS[tree["node"]](value, part)
 
-    def _like(self, tree: Tree) -> Predicate:
+    def _like(self, tree: CatalystTree) -> Predicate:
         value, pattern = (self.term(child) for child in tree["children"])
         if {value.type, pattern.type} != {pa.string()} or not isinstance(pattern, Literal):
-            raise Unknown
+            raise UnsupportedNode
         try:
-            Pattern.parse(pattern.value or "", tree["escape"])
+            LikePattern.parse(pattern.value or "", tree["escape"])
         except ValueError:
-            raise Unknown from None  # Spark raises too, but only when it comes to a row
+            raise UnsupportedNode from None  # Spark raises too, but only when it comes to a row
         return Like(value, pattern, tree["escape"])
 
 
-CONDITIONS: dict[str, Callable[[_Reader, Tree], Predicate]] = {
-    **dict.fromkeys(COMPARISONS, _Reader._compare),
+_CONDITIONS: dict[str, Callable[[_Reader, CatalystTree], Predicate]] = {
+    **dict.fromkeys(_COMPARISONS, _Reader._compare),
     **dict.fromkeys(("In", "InSet"), _Reader._in),
-    **dict.fromkeys(TEXTS, _Reader._text),
+    **dict.fromkeys(_TEXT_CONDITIONS, _Reader._text),
     "IsNull": _Reader._is_null,
     "IsNaN": _Reader._is_nan,
     "Like": _Reader._like,
 }
 
 
-def shown(tree: Tree) -> str:
+def _plan_text(tree: CatalystTree) -> str:
     """The tree for people, in the manner of Spark's plans."""
     match tree:
         case {"node": "Literal", "value": value}:
@@ -223,12 +234,12 @@ def shown(tree: Tree) -> str:
         case {"node": "AttributeReference", "name": name}:
             return str(name)
         case {"node": node, "children": children}:
-            return f"{str(node).rpartition('.')[2]}({', '.join(shown(child) for child in children)})"
+            return f"{str(node).rpartition('.')[2]}({', '.join(_plan_text(child) for child in children)})"
         case _:
             return "…"
 
 
-def _chain(tree: Tree) -> list[Tree]:
+def _chain(tree: CatalystTree) -> list[CatalystTree]:
     """The parts of a chain of ANDs or ORs, however deep Spark nests them."""
     parts, waiting = [], [tree]
     while waiting:

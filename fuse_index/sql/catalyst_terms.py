@@ -18,20 +18,25 @@ import pyarrow.types as is_
 from fuse_index.expressions import datetimes, literals, types
 from fuse_index.expressions.casts import cast_value
 from fuse_index.expressions.json import path as json_paths
-from fuse_index.expressions.scalar_functions import BY_NODE, DATE_TRUNC, SCALARS, UNITS
+from fuse_index.expressions.scalar_functions import (
+    DATE_TRUNC,
+    DATE_TRUNC_UNITS,
+    FUNCTION_BY_CATALYST_CLASS,
+    SCALAR_FUNCTIONS,
+)
 from fuse_index.predicate import Call, Cast, CastMode, Column, Context, JsonFunction, JsonPath, Literal, Term
 from fuse_index.reasons import Reason
 from fuse_storage import Field, Schema
 
-Tree = Mapping[str, Any]
+CatalystTree = Mapping[str, Any]
 
-VARIANT_PATH = re.compile(r"\$(?:\.[A-Za-z_][A-Za-z0-9_]*|\['[^'\"\[\]?*\s][^'\"\[\]?]*'\]|\[[0-9]{1,9}\])*")
+_VARIANT_PATH = re.compile(r"\$(?:\.[A-Za-z_][A-Za-z0-9_]*|\['[^'\"\[\]?*\s][^'\"\[\]?]*'\]|\[[0-9]{1,9}\])*")
 """Paths that ``variant_get`` and ``get_json_object`` read alike."""
-TIMESTAMP = pa.timestamp("us", "UTC")
-MODES: Mapping[str, CastMode] = {"LEGACY": "legacy", "ANSI": "ansi", "TRY": "try"}
+_TIMESTAMP = pa.timestamp("us", "UTC")
+_CAST_MODES: Mapping[str, CastMode] = {"LEGACY": "legacy", "ANSI": "ansi", "TRY": "try"}
 
 
-class Unknown(Exception):
+class UnsupportedNode(Exception):
     """Only Spark knows what this means."""
 
     def __init__(self, reason: Reason = Reason.LEAF_UNSUPPORTED) -> None:
@@ -40,77 +45,77 @@ class Unknown(Exception):
 
 
 @dataclass(frozen=True)
-class TermReader:
+class CatalystTermReader:
     schema: Schema
     context: Context
     names: Mapping[str, str] | None
 
-    def term(self, tree: Tree) -> Term:
-        if tree["node"] not in TERMS:
-            raise Unknown
-        return TERMS[tree["node"]](self, tree)
+    def term(self, tree: CatalystTree) -> Term:
+        if tree["node"] not in _TERMS:
+            raise UnsupportedNode
+        return _TERMS[tree["node"]](self, tree)
 
-    def _attribute(self, tree: Tree) -> Column:
+    def _attribute(self, tree: CatalystTree) -> Column:
         field = self._field(tree)
-        if not is_.is_struct(field.type) and types.from_json(tree["type"]) != field.type:
-            raise Unknown(Reason.TYPE_MISMATCH if isinstance(tree["type"], str) else Reason.LEAF_UNSUPPORTED)
+        if not is_.is_struct(field.type) and types.type_from_spark_json(tree["type"]) != field.type:
+            raise UnsupportedNode(Reason.TYPE_MISMATCH if isinstance(tree["type"], str) else Reason.LEAF_UNSUPPORTED)
         return Column((field.name,), field.type)
 
-    def _field(self, tree: Tree) -> Field:
+    def _field(self, tree: CatalystTree) -> Field:
         if not tree["ours"]:
-            raise Unknown
-        if types.compares_specially(tree["metadata"]) or " collate " in str(tree["type"]):
-            raise Unknown(Reason.COLLATION)
+            raise UnsupportedNode
+        if types.is_char_or_collated(tree["metadata"]) or " collate " in str(tree["type"]):
+            raise UnsupportedNode(Reason.COLLATION)
         name = tree["name"] if self.names is None else self.names.get(tree["name"])
         for field in self.schema.fields:
-            if name == (field.physical if self.names is None else field.name):
+            if name == (field.physical_name if self.names is None else field.name):
                 return field
-        raise Unknown
+        raise UnsupportedNode
 
-    def _struct_field(self, tree: Tree) -> Term:
+    def _struct_field(self, tree: CatalystTree) -> Term:
         names, root = self._member(tree)
         if root["node"] == "JsonToStructs":
             return self._from_json(tree, names, root)
         path, field = self._path(tree)
-        if not is_.is_struct(field.type) and types.from_json(tree["type"]) != field.type:
-            raise Unknown(Reason.TYPE_MISMATCH)
+        if not is_.is_struct(field.type) and types.type_from_spark_json(tree["type"]) != field.type:
+            raise UnsupportedNode(Reason.TYPE_MISMATCH)
         return Column(path, field.type)
 
-    def _path(self, tree: Tree) -> tuple[tuple[str, ...], Field]:
+    def _path(self, tree: CatalystTree) -> tuple[tuple[str, ...], Field]:
         """Fields by name, since Spark leaves out those that a query does not need."""
         if tree["node"] == "AttributeReference":
             field = self._field(tree)
             return (field.name,), field
         if tree["node"] != "GetStructField":
-            raise Unknown
+            raise UnsupportedNode
         inner = tree["children"][0]
         above, parent = self._path(inner)
         described = inner["type"]["fields"][tree["ordinal"]]
-        if types.compares_specially(described["metadata"]) or " collate " in str(tree["type"]):
-            raise Unknown(Reason.COLLATION)
+        if types.is_char_or_collated(described["metadata"]) or " collate " in str(tree["type"]):
+            raise UnsupportedNode(Reason.COLLATION)
         for field in parent.children:
-            if is_.is_struct(parent.type) and field.physical == described["name"]:
+            if is_.is_struct(parent.type) and field.physical_name == described["name"]:
                 return (*above, field.name), field
-        raise Unknown
+        raise UnsupportedNode
 
-    def _member(self, tree: Tree) -> tuple[list[str], Tree]:
+    def _member(self, tree: CatalystTree) -> tuple[list[str], CatalystTree]:
         """The names of the fields that lead to a value, and what they begin at."""
         if tree["node"] != "GetStructField":
             return [], tree
         above, root = self._member(tree["children"][0])
         return [*above, tree["children"][0]["type"]["fields"][tree["ordinal"]]["name"]], root
 
-    def _from_json(self, tree: Tree, names: Sequence[str], parsed: Tree) -> JsonPath:
-        kind = types.from_json(tree["type"])
-        path = json_paths.text_of(names)
+    def _from_json(self, tree: CatalystTree, names: Sequence[str], parsed: CatalystTree) -> JsonPath:
+        kind = types.type_from_spark_json(tree["type"])
+        path = json_paths.path_from_names(names)
         if parsed["options"] or kind is None or is_.is_nested(kind) or json_paths.parse(path) != tuple(names):
-            raise Unknown  # names with quotes, blanks in front, or a star are no names in a path
+            raise UnsupportedNode  # names with quotes, blanks in front, or a star are no names in a path
         return self._json_value(parsed["children"][0], path, kind, "from_json")
 
-    def _variant_get(self, tree: Tree) -> JsonPath:
-        return self._of_variant(tree, types.from_json(tree["type"]))
+    def _variant_get(self, tree: CatalystTree) -> JsonPath:
+        return self._of_variant(tree, types.type_from_spark_json(tree["type"]))
 
-    def _of_variant(self, tree: Tree, kind: pa.DataType | None) -> JsonPath:
+    def _of_variant(self, tree: CatalystTree, kind: pa.DataType | None) -> JsonPath:
         """A value of a VARIANT that is made of text on the spot."""
         parsed, path = tree["children"]
         made = (
@@ -125,80 +130,84 @@ class TermReader:
             or path["node"] != "Literal"
             or not isinstance(path["value"], str)
         ):
-            raise Unknown
-        if not VARIANT_PATH.fullmatch(path["value"]) or tree["zone"] != self.context.time_zone:
-            raise Unknown
+            raise UnsupportedNode
+        if not _VARIANT_PATH.fullmatch(path["value"]) or tree["zone"] != self.context.time_zone:
+            raise UnsupportedNode
         return self._json_value(parsed["children"][0], path["value"], kind, "variant_get")
 
-    def _json_value(self, document: Tree, path: str, kind: pa.DataType, function: JsonFunction) -> JsonPath:
+    def _json_value(self, document: CatalystTree, path: str, kind: pa.DataType, function: JsonFunction) -> JsonPath:
         found = self.term(document)
         if found.type != pa.string():
-            raise Unknown
+            raise UnsupportedNode
         return JsonPath(found, path, kind, function)
 
-    def _literal(self, tree: Tree) -> Literal:
-        kind = types.from_json(tree["type"])
+    def _literal(self, tree: CatalystTree) -> Literal:
+        kind = types.type_from_spark_json(tree["type"])
         if kind is None or is_.is_nested(kind):
-            raise Unknown(Reason.COLLATION if " collate " in str(tree["type"]) else Reason.LEAF_UNSUPPORTED)
-        return Literal(value_of(tree["value"], kind), kind)
+            raise UnsupportedNode(Reason.COLLATION if " collate " in str(tree["type"]) else Reason.LEAF_UNSUPPORTED)
+        return Literal(decode_catalyst_value(tree["value"], kind), kind)
 
-    def _cast(self, tree: Tree) -> Term:
-        kind = types.from_json(tree["type"])
+    def _cast(self, tree: CatalystTree) -> Term:
+        kind = types.type_from_spark_json(tree["type"])
         if tree["children"][0]["node"] == "VariantGet" and tree["children"][0]["type"] == "variant":
             return self._of_variant(tree["children"][0], kind)
         inner = self.term(tree["children"][0])
         if kind is None or is_.is_nested(kind) or is_.is_nested(inner.type):
-            raise Unknown
-        if TIMESTAMP in (inner.type, kind) and tree["zone"] != self.context.time_zone:
-            raise Unknown(Reason.SESSION_SEMANTICS)
-        cast = Cast(inner, kind, MODES[tree["evalMode"]])
+            raise UnsupportedNode
+        if _TIMESTAMP in (inner.type, kind) and tree["zone"] != self.context.time_zone:
+            raise UnsupportedNode(Reason.SESSION_SEMANTICS)
+        cast = Cast(inner, kind, _CAST_MODES[tree["evalMode"]])
         return self._folded(cast, inner) if isinstance(inner, Literal) else cast
 
     def _folded(self, cast: Cast, inner: Literal) -> Term:
         try:
             value = cast_value(inner.value, inner.type, cast.type, cast.mode, self.context)
-        except datetimes.Unsure:
+        except datetimes.NotReproducible:
             return cast
         fails = value is None and inner.value is not None and cast.mode == "ansi"
         return cast if fails else Literal(value, cast.type)
 
-    def _scalar(self, tree: Tree) -> Term:
-        (argument,), name = (self.term(child) for child in tree["children"]), BY_NODE[tree["node"]]
-        if argument.type != SCALARS[name].argument:
-            raise Unknown(Reason.TYPE_MISMATCH)
-        return Call(name, (argument,), SCALARS[name].result)
+    def _scalar(self, tree: CatalystTree) -> Term:
+        (argument,), name = (self.term(child) for child in tree["children"]), FUNCTION_BY_CATALYST_CLASS[tree["node"]]
+        if argument.type != SCALAR_FUNCTIONS[name].argument_type:
+            raise UnsupportedNode(Reason.TYPE_MISMATCH)
+        return Call(name, (argument,), SCALAR_FUNCTIONS[name].result_type)
 
-    def _date_trunc(self, tree: Tree) -> Term:
+    def _date_trunc(self, tree: CatalystTree) -> Term:
         unit, argument = (self.term(child) for child in tree["children"])
-        if not isinstance(unit, Literal) or str(unit.value).upper() not in UNITS or argument.type != TIMESTAMP:
-            raise Unknown
+        if (
+            not isinstance(unit, Literal)
+            or str(unit.value).upper() not in DATE_TRUNC_UNITS
+            or argument.type != _TIMESTAMP
+        ):
+            raise UnsupportedNode
         if tree["zone"] != self.context.time_zone:
-            raise Unknown(Reason.SESSION_SEMANTICS)
-        return Call(DATE_TRUNC, (Literal(UNITS[unit.value.upper()], pa.string()), argument), TIMESTAMP)
+            raise UnsupportedNode(Reason.SESSION_SEMANTICS)
+        return Call(DATE_TRUNC, (Literal(DATE_TRUNC_UNITS[unit.value.upper()], pa.string()), argument), _TIMESTAMP)
 
-    def _json(self, tree: Tree) -> Term:
+    def _json(self, tree: CatalystTree) -> Term:
         document, path = (self.term(child) for child in tree["children"])
         if document.type != pa.string() or not isinstance(path, Literal) or not isinstance(path.value, str):
-            raise Unknown
+            raise UnsupportedNode
         return JsonPath(document, path.value)
 
 
-TERMS: dict[str, Callable[[TermReader, Tree], Term]] = {
-    "AttributeReference": TermReader._attribute,
-    "GetStructField": TermReader._struct_field,
-    "Literal": TermReader._literal,
-    "Cast": TermReader._cast,
-    "GetJsonObject": TermReader._json,
-    "VariantGet": TermReader._variant_get,
-    "TruncTimestamp": TermReader._date_trunc,
-    **dict.fromkeys(BY_NODE, TermReader._scalar),
+_TERMS: dict[str, Callable[[CatalystTermReader, CatalystTree], Term]] = {
+    "AttributeReference": CatalystTermReader._attribute,
+    "GetStructField": CatalystTermReader._struct_field,
+    "Literal": CatalystTermReader._literal,
+    "Cast": CatalystTermReader._cast,
+    "GetJsonObject": CatalystTermReader._json,
+    "VariantGet": CatalystTermReader._variant_get,
+    "TruncTimestamp": CatalystTermReader._date_trunc,
+    **dict.fromkeys(FUNCTION_BY_CATALYST_CLASS, CatalystTermReader._scalar),
 }
 """By class: another class that is understood is another line here."""
 
 
-def value_of(value: Any, kind: pa.DataType) -> Any:
+def decode_catalyst_value(value: Any, kind: pa.DataType) -> Any:
     """A literal's internal value, as Python has it."""
     try:
-        return literals.read(value, kind)
+        return literals.decode_literal(value, kind)
     except (ValueError, OverflowError, InvalidOperation):
-        raise Unknown(Reason.TYPE_MISMATCH) from None  # a day or an instant that Python has no value for
+        raise UnsupportedNode(Reason.TYPE_MISMATCH) from None  # a day or an instant that Python has no value for

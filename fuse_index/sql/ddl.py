@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from fuse_index.errors import WhereError
 from fuse_index.expressions import types
-from fuse_index.sql.tokenizer import Tokens, unescape
+from fuse_index.sql.tokenizer import TokenizedSql, unescape_string
 
-TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|('(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\")|(\w+)|(.))", re.DOTALL)
+_TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|('(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\")|(\w+)|(.))", re.DOTALL)
 
 
 def parse_schema(ddl: str) -> pa.Schema:
@@ -31,7 +31,7 @@ class _Reader:
     tokens: list[re.Match[str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.tokens = list(TOKEN.finditer(self.ddl.rstrip()))
+        self.tokens = list(_TOKEN.finditer(self.ddl.rstrip()))
 
     @property
     def word(self) -> str:
@@ -55,7 +55,7 @@ class _Reader:
     def error(self, message: str) -> WhereError:
         found = self.tokens[self.at] if self.at < len(self.tokens) else None
         start = found.end() - len(found[0].strip()) if found else len(self.ddl)
-        return Tokens(self.ddl, "", (), ()).error(message, start, found.end() if found else start + 1)
+        return TokenizedSql(self.ddl, "", (), ()).error(message, start, found.end() if found else start + 1)
 
     def fields(self, colon: bool) -> list[pa.Field]:
         made = [self.field(colon)]
@@ -83,7 +83,7 @@ class _Reader:
         if self.word[:1] not in ("'", '"'):
             raise self.error("expected a text in quotes")
         try:
-            return unescape(self.word)
+            return unescape_string(self.word)
         except ValueError as refusal:
             raise self.error(str(refusal)) from None
         finally:
@@ -116,7 +116,7 @@ class _Reader:
         if self.word == "(":
             while self.word and not name.endswith(")"):
                 name += self.take()
-        kind = types.from_name(name)
+        kind = types.type_from_spark_name(name)
         if kind is None or kind == pa.null():
             self.at = start
             raise self.error(f"no column can have the type {name!r}" if name else "expected a type")

@@ -16,13 +16,13 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
-from fuse_index.aggregates.state import Aggregate, Aggregation, Unaggregatable
+from fuse_index.aggregates.state import Aggregate, Aggregation, UnsupportedAggregate
 from fuse_index.errors import WhereError
 from fuse_index.expressions import coercion
-from fuse_index.expressions.datetimes import Unsure
-from fuse_index.expressions.like import Pattern
+from fuse_index.expressions.datetimes import NotReproducible
+from fuse_index.expressions.like import LikePattern
 from fuse_index.expressions.normalize import normalize
-from fuse_index.expressions.types import name_of
+from fuse_index.expressions.types import spark_type_name
 from fuse_index.predicate import (
     And,
     Call,
@@ -44,68 +44,97 @@ from fuse_index.predicate import (
 )
 from fuse_index.reasons import Reason
 from fuse_index.sql.ddl import parse_schema
-from fuse_index.sql.parser_terms import OPERATORS, Node, TermReader, Unknown, says_more
-from fuse_index.sql.tokenizer import FUNCTION, Tokens
+from fuse_index.sql.parser_terms import (
+    COMPARISON_OPERATORS,
+    SqlNode,
+    SqlTermReader,
+    UnsupportedExpression,
+    has_unknown_parts,
+)
+from fuse_index.sql.tokenizer import FUNCTION_PREFIX, TokenizedSql
 from fuse_storage import Schema
 
 if TYPE_CHECKING:
     from fuse_index.expressions.function import Function
 
-__all__ = ["WhereError", "parse", "parse_aggregate", "parse_schema", "parse_term", "parse_value", "read"]
+__all__ = [
+    "WhereError",
+    "parse_predicate",
+    "parse_aggregate",
+    "parse_schema",
+    "parse_term",
+    "parse_value",
+    "parse_predicate_as_written",
+]
 
-DEFAULT = Context()
-TRUE = Literal(True, pa.bool_())
-BEYOND_US = {"OVER": "windows", "FILTER": "aggregates with a FILTER", "SELECT": "subqueries"}
-BEYOND = re.compile(rf"(?:\b|{FUNCTION})({'|'.join(BEYOND_US)})\b", re.IGNORECASE)
+_DEFAULT_CONTEXT = Context()
+_TRUE = Literal(True, pa.bool_())
+_SPARK_ONLY_CLAUSES = {"OVER": "windows", "FILTER": "aggregates with a FILTER", "SELECT": "subqueries"}
+_SPARK_ONLY_CLAUSE = re.compile(rf"(?:\b|{FUNCTION_PREFIX})({'|'.join(_SPARK_ONLY_CLAUSES)})\b", re.IGNORECASE)
 
 
-def parse(
-    text: str, schema: Schema, context: Context = DEFAULT, functions: Mapping[str, Function] | Iterable[Function] = ()
+def parse_predicate(
+    text: str,
+    schema: Schema,
+    context: Context = _DEFAULT_CONTEXT,
+    functions: Mapping[str, Function] | Iterable[Function] = (),
 ) -> Predicate:
     """The predicate of a WHERE clause (without the word), normalised. Raises WhereError."""
-    return normalize(read(text, schema, context, functions), context)
+    return normalize(parse_predicate_as_written(text, schema, context, functions), context)
 
 
-def read(
-    text: str, schema: Schema, context: Context = DEFAULT, functions: Mapping[str, Function] | Iterable[Function] = ()
+def parse_predicate_as_written(
+    text: str,
+    schema: Schema,
+    context: Context = _DEFAULT_CONTEXT,
+    functions: Mapping[str, Function] | Iterable[Function] = (),
 ) -> Predicate:
     """The predicate as it is written, with the casts that Spark adds. Raises WhereError."""
-    reader = _Reader(Tokens.read(text), schema, context, _by_name(functions))
+    reader = _Reader(TokenizedSql.tokenize(text), schema, context, _by_name(functions))
     return reader.predicate(reader.tree())
 
 
 def parse_term(
-    text: str, schema: Schema, context: Context = DEFAULT, functions: Mapping[str, Function] | Iterable[Function] = ()
+    text: str,
+    schema: Schema,
+    context: Context = _DEFAULT_CONTEXT,
+    functions: Mapping[str, Function] | Iterable[Function] = (),
 ) -> Term:
     """A column, a field of one, a cast, a JSON path or a call of a registered function. Raises WhereError."""
-    return _term(_Reader(Tokens.read(text), schema, context, _by_name(functions)))
+    return _term(_Reader(TokenizedSql.tokenize(text), schema, context, _by_name(functions)))
 
 
 def parse_value(
-    text: str, schema: Schema, context: Context = DEFAULT, functions: Mapping[str, Function] | Iterable[Function] = ()
+    text: str,
+    schema: Schema,
+    context: Context = _DEFAULT_CONTEXT,
+    functions: Mapping[str, Function] | Iterable[Function] = (),
 ) -> Term:
     """What a column is set to: a term, or sums, differences, products and quotients of numbers. Raises WhereError."""
-    return _term(_Reader(Tokens.read(text), schema, context, _by_name(functions), arithmetic=True))
+    return _term(_Reader(TokenizedSql.tokenize(text), schema, context, _by_name(functions), arithmetic=True))
 
 
 def parse_aggregate(
-    text: str, schema: Schema, context: Context = DEFAULT, functions: Mapping[str, Function] | Iterable[Function] = ()
+    text: str,
+    schema: Schema,
+    context: Context = _DEFAULT_CONTEXT,
+    functions: Mapping[str, Function] | Iterable[Function] = (),
 ) -> Aggregate:
     """``count(*)``, or the count, sum, min, max, avg, hll_sketch_agg or hll_union_agg of a term. Raises WhereError."""
-    reader = _Reader(Tokens.read(text), schema, context, _by_name(functions))
+    reader = _Reader(TokenizedSql.tokenize(text), schema, context, _by_name(functions))
     try:
         found = reader.aggregate(reader.tree("an aggregate"))
         Aggregation((), (found,)).check()
         return found
-    except (Unknown, Unsure, Unaggregatable, coercion.Refused) as unknown:
+    except (UnsupportedExpression, NotReproducible, UnsupportedAggregate, coercion.AnalysisError) as unknown:
         raise reader.tokens.error(f"no aggregate that is known here: {unknown}", 0, len(text)) from None
 
 
 def _term(reader: _Reader) -> Term:
     try:
         return reader.term(reader.tree("a term"))
-    except (Unknown, Unsure, coercion.Refused) as unknown:
-        raise reader.tokens.error(f"not understood: {unknown}", *reader.tokens.whole) from None
+    except (UnsupportedExpression, NotReproducible, coercion.AnalysisError) as unknown:
+        raise reader.tokens.error(f"not understood: {unknown}", *reader.tokens.full_span) from None
 
 
 def _by_name(functions: Mapping[str, Function] | Iterable[Function]) -> dict[str, Function]:
@@ -113,10 +142,10 @@ def _by_name(functions: Mapping[str, Function] | Iterable[Function]) -> dict[str
     return {function.name.lower(): function for function in given}
 
 
-class _Reader(TermReader):
+class _Reader(SqlTermReader):
     # --- the tree ---------------------------------------------------------------------------------------------
 
-    def tree(self, what: str = "a predicate") -> Node:
+    def tree(self, what: str = "a predicate") -> SqlNode:
         if not self.tokens.safe.strip():
             empty = (
                 "an empty predicate: leave it out to have every row"
@@ -129,12 +158,12 @@ class _Reader(TermReader):
         except sqlglot.errors.ParseError as refusal:
             raise self._syntax(refusal) from None
         except sqlglot.errors.SqlglotError as refusal:
-            raise self.tokens.error(f"not understood: {refusal}", *self.tokens.whole) from None
+            raise self.tokens.error(f"not understood: {refusal}", *self.tokens.full_span) from None
         tree = trees[0] if len(trees) == 1 else None
         if not isinstance(tree, exp.Condition) or isinstance(tree, exp.Query):
             where = "WHERE" if what == "a predicate" else "SELECT, without a name"
             raise self.tokens.error(
-                f"{what} is one expression, as it stands after {where}{self._beyond()}", *self.tokens.whole
+                f"{what} is one expression, as it stands after {where}{self._beyond()}", *self.tokens.full_span
             )
         return tree
 
@@ -143,18 +172,18 @@ class _Reader(TermReader):
         lines = self.tokens.safe.split("\n")
         above = sum(len(line) + 1 for line in lines[: (place.get("line") or 1) - 1])
         end = above + (place.get("col") or len(lines[0]))
-        start, stop = self.tokens.span(end - len(place.get("highlight") or " "))
+        start, stop = self.tokens.original_span(end - len(place.get("highlight") or " "))
         return self.tokens.error(
             f"cannot be read near {self.tokens.original[start:stop]!r}{self._beyond()}", start, stop
         )
 
     def _beyond(self) -> str:
         """What the text may be about that no expression here is."""
-        found = BEYOND.search(self.tokens.safe)
-        return f": {BEYOND_US[found[1].upper()]} are known to Spark alone" if found else ""
+        found = _SPARK_ONLY_CLAUSE.search(self.tokens.safe)
+        return f": {_SPARK_ONLY_CLAUSES[found[1].upper()]} are known to Spark alone" if found else ""
 
-    def predicate(self, node: Node) -> Predicate:
-        if says_more(node):
+    def predicate(self, node: SqlNode) -> Predicate:
+        if has_unknown_parts(node):
             return self._opaque(node, Reason.LEAF_UNSUPPORTED)
         match node:
             case exp.Paren():
@@ -167,14 +196,14 @@ class _Reader(TermReader):
                 return Not(self.predicate(node.this))
         try:
             return self._leaf(node)
-        except Unknown as unknown:
+        except UnsupportedExpression as unknown:
             return self._opaque(node, unknown.reason)
-        except Unsure:
+        except NotReproducible:
             return self._opaque(node, Reason.LEAF_UNSUPPORTED)
-        except coercion.Refused as refusal:
-            raise self.refused(str(refusal), node) from None
+        except coercion.AnalysisError as refusal:
+            raise self.error_at(str(refusal), node) from None
 
-    def _leaf(self, node: Node) -> Predicate:
+    def _leaf(self, node: SqlNode) -> Predicate:
         match node:
             case exp.Between():
                 low = self._compare(">=", node.this, node.args["low"])
@@ -186,32 +215,32 @@ class _Reader(TermReader):
                 return self._is(node)
             case exp.In():
                 return self._in(node)
-            case exp.Escape() if isinstance(node.this, exp.Like) and not says_more(node.this):
+            case exp.Escape() if isinstance(node.this, exp.Like) and not has_unknown_parts(node.this):
                 return self._like(node.this, self.constant(node.expression, "ESCAPE"))
             case exp.Like():
                 return self._like(node, "\\")
             case exp.Anonymous() if (found := self._boolean_function(node)) is not None:
                 return found
             case exp.Null():
-                return Compare("=", Literal(None, pa.bool_()), TRUE)
-            case _ if type(node) in OPERATORS:
-                return self._compare(OPERATORS[type(node)], node.this, node.expression)
+                return Compare("=", Literal(None, pa.bool_()), _TRUE)
+            case _ if type(node) in COMPARISON_OPERATORS:
+                return self._compare(COMPARISON_OPERATORS[type(node)], node.this, node.expression)
             case _:
                 return self._truth(node)
 
-    def _truth(self, node: Node) -> Predicate:
+    def _truth(self, node: SqlNode) -> Predicate:
         """A term that is itself a condition: a boolean column, a literal, a call."""
         term = self.term(node)
         if isinstance(term, Call) and term.type == pa.bool_():
             return term
         if term.type != pa.bool_():
-            raise coercion.Refused(f"a predicate is boolean, and this is {name_of(term.type)}")
-        return Compare("=", term, TRUE)
+            raise coercion.AnalysisError(f"a predicate is boolean, and this is {spark_type_name(term.type)}")
+        return Compare("=", term, _TRUE)
 
-    def _compare(self, operator: Operator, left: Node, right: Node) -> Compare:
-        sides = coercion.compared(operator, self.term(left), self.term(right), self.context)
+    def _compare(self, operator: Operator, left: SqlNode, right: SqlNode) -> Compare:
+        sides = coercion.coerce_comparison(operator, self.term(left), self.term(right), self.context)
         if pa.types.is_nested(sides[0].type):
-            raise Unknown(f"comparing values of type {name_of(sides[0].type)}")
+            raise UnsupportedExpression(f"comparing values of type {spark_type_name(sides[0].type)}")
         return Compare(operator, *sides)
 
     def _is(self, node: exp.Is) -> Predicate:
@@ -221,27 +250,27 @@ class _Reader(TermReader):
             term = self.term(node.this)
             if term.type == pa.bool_():
                 return Compare("<=>", term, Literal(bool(node.expression.this), pa.bool_()))
-        raise Unknown("IS with anything but NULL, TRUE or FALSE")
+        raise UnsupportedExpression("IS with anything but NULL, TRUE or FALSE")
 
     def _in(self, node: exp.In) -> Predicate:
         values = [self.term(value) for value in node.expressions]
         if not values or not all(isinstance(value, Literal) for value in values):
-            raise Unknown("IN with anything but literals")
+            raise UnsupportedExpression("IN with anything but literals")
         return In(
-            *coercion.listed(
+            *coercion.coerce_in_list(
                 self.term(node.this), [value for value in values if isinstance(value, Literal)], self.context
             )
         )
 
-    def _like(self, node: Node, escape: str) -> Predicate:
+    def _like(self, node: SqlNode, escape: str) -> Predicate:
         text, pattern = self.text(node.this), self.text(node.expression)
         if len(escape) != 1:
-            raise coercion.Refused(f"ESCAPE takes one character, not {escape!r}")
+            raise coercion.AnalysisError(f"ESCAPE takes one character, not {escape!r}")
         if isinstance(pattern, Literal) and pattern.value is not None:
             try:
-                Pattern.parse(pattern.value, escape)
+                LikePattern.parse(pattern.value, escape)
             except ValueError as refusal:
-                raise coercion.Refused(str(refusal)) from None
+                raise coercion.AnalysisError(str(refusal)) from None
         found = Like(text, pattern, escape)
         return Not(found) if node.args.get("negate") else found
 
@@ -265,9 +294,9 @@ class _Reader(TermReader):
             case _:
                 return None
 
-    def _opaque(self, node: Node, reason: Reason) -> Opaque:
+    def _opaque(self, node: SqlNode, reason: Reason) -> Opaque:
         if not node.find(exp.Lambda, exp.Query):
             for column in node.find_all(exp.Column):
-                with suppress(Unknown):
+                with suppress(UnsupportedExpression):
                     self.column(column)
-        return Opaque(self.original(node), reason)
+        return Opaque(self.original_text(node), reason)

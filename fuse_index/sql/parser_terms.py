@@ -13,31 +13,31 @@ import pyarrow as pa
 from sqlglot import exp
 
 from fuse_index.aggregates.sketches import DEFAULT_LG_K
-from fuse_index.aggregates.state import FUNCTIONS, ROW, Aggregate
+from fuse_index.aggregates.state import AGGREGATE_FUNCTIONS, COUNT_STAR_ARGUMENT, Aggregate
 from fuse_index.errors import WhereError
 from fuse_index.expressions import coercion, types
-from fuse_index.expressions.arithmetic import made
-from fuse_index.expressions.function import call
-from fuse_index.expressions.scalar_functions import DATE_TRUNC, SCALARS, SYNONYMS, UNITS
-from fuse_index.expressions.types import name_of
+from fuse_index.expressions.arithmetic import arithmetic_call
+from fuse_index.expressions.function import build_call
+from fuse_index.expressions.scalar_functions import DATE_TRUNC, DATE_TRUNC_UNITS, FUNCTION_SYNONYMS, SCALAR_FUNCTIONS
+from fuse_index.expressions.types import spark_type_name
 from fuse_index.predicate import Call, CastMode, Column, Context, JsonPath, Literal, Operator, Term
 from fuse_index.reasons import Reason
-from fuse_index.sql.tokenizer import FUNCTION, Tokens, number_literal
+from fuse_index.sql.tokenizer import FUNCTION_PREFIX, TokenizedSql, number_literal
 from fuse_storage import Schema, SchemaError
 
 if TYPE_CHECKING:
     from fuse_index.expressions.function import Function
 
-Node = Any
+SqlNode = Any
 """A node of the parser's tree; its versions differ in what they call the class."""
 
-TIMESTAMP = pa.timestamp("us", "UTC")
-KEPT = (
+_TIMESTAMP = pa.timestamp("us", "UTC")
+_KNOWN_AGGREGATES = (
     "known are count(*), and count, sum, min, max, avg, hll_sketch_agg and hll_union_agg of a term, without "
     "DISTINCT, FILTER or OVER"
 )
 
-OPERATORS: Mapping[type[Any], Operator] = {
+COMPARISON_OPERATORS: Mapping[type[Any], Operator] = {
     exp.EQ: "=",
     exp.NullSafeEQ: "<=>",
     exp.NEQ: "<>",
@@ -46,16 +46,17 @@ OPERATORS: Mapping[type[Any], Operator] = {
     exp.GT: ">",
     exp.GTE: ">=",
 }
-ARITHMETIC: Mapping[type[Any], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.DPipe: "||"}
-KNOWN: Mapping[type[Any], frozenset[str]] = {
+_ARITHMETIC: Mapping[type[Any], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.DPipe: "||"}
+_UNDERSTOOD_PARTS: Mapping[type[Any], frozenset[str]] = {
     **dict.fromkeys(
-        (exp.And, exp.Or, exp.Is, exp.Escape, exp.Dot, exp.NullSafeNEQ, *OPERATORS), frozenset(["this", "expression"])
+        (exp.And, exp.Or, exp.Is, exp.Escape, exp.Dot, exp.NullSafeNEQ, *COMPARISON_OPERATORS),
+        frozenset(["this", "expression"]),
     ),
     **dict.fromkeys((exp.Not, exp.Paren, exp.Neg, exp.Boolean, exp.DataTypeParam), frozenset(["this"])),
     **dict.fromkeys((exp.In, exp.Anonymous), frozenset(["this", "expressions"])),
     **dict.fromkeys((exp.Cast, exp.TryCast), frozenset(["this", "to", "safe"])),
     **dict.fromkeys(
-        ARITHMETIC, frozenset(["this", "expression", "typed", "safe"])
+        _ARITHMETIC, frozenset(["this", "expression", "typed", "safe"])
     ),  # the latter say how Spark divides and joins
     exp.Like: frozenset(["this", "expression", "negate"]),
     exp.Between: frozenset(["this", "low", "high"]),
@@ -65,19 +66,19 @@ KNOWN: Mapping[type[Any], frozenset[str]] = {
     exp.Null: frozenset(),
 }
 """The nodes that are understood, with all that is understood of them: a node that says more is not."""
-TYPED = {
+_TYPED_LITERALS = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ltz": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
 }
-SPECIAL = frozenset(["epoch", "now", "today", "tomorrow", "yesterday"])
+_SPECIAL_DATES = frozenset(["epoch", "now", "today", "tomorrow", "yesterday"])
 """Words that Spark takes for a date."""
-CASTING = frozenset(types.NAMES.keys() | {"decimal"}) - {"void"}
+_CAST_FUNCTIONS = frozenset(types.SPARK_TYPES_BY_NAME.keys() | {"decimal"}) - {"void"}
 """Functions that are casts, named after their type."""
 
 
-class Unknown(Exception):
+class UnsupportedExpression(Exception):
     """Well-formed, as far as we can tell, but only Spark knows what it means."""
 
     def __init__(self, what: str, reason: Reason = Reason.LEAF_UNSUPPORTED) -> None:
@@ -86,18 +87,18 @@ class Unknown(Exception):
 
 
 @dataclass(frozen=True)
-class TermReader:
+class SqlTermReader:
     """Reads the terms of one text."""
 
-    tokens: Tokens
+    tokens: TokenizedSql
     schema: Schema
     context: Context
     functions: Mapping[str, Function]
     arithmetic: bool = False
 
-    def term(self, node: Node) -> Term:
-        if says_more(node):
-            raise Unknown(self.original(node))
+    def term(self, node: SqlNode) -> Term:
+        if has_unknown_parts(node):
+            raise UnsupportedExpression(self.original_text(node))
         match node:
             case exp.Paren():
                 return self.term(node.this)
@@ -112,66 +113,68 @@ class TermReader:
             case exp.Null():
                 return Literal(None, pa.null())
             case exp.Placeholder() | exp.Parameter():
-                raise coercion.Refused("parameters are not supported: write the value")
+                raise coercion.AnalysisError("parameters are not supported: write the value")
             case exp.Cast():
                 return self._cast(node)
             case exp.Anonymous():
                 return self._function(node)
             case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.DPipe() if self.arithmetic:
-                return made(ARITHMETIC[type(node)], self.term(node.this), self.term(node.expression), self.context)
+                return arithmetic_call(
+                    _ARITHMETIC[type(node)], self.term(node.this), self.term(node.expression), self.context
+                )
             case _:
-                raise Unknown(self.original(node))
+                raise UnsupportedExpression(self.original_text(node))
 
-    def aggregate(self, node: Node) -> Aggregate:
+    def aggregate(self, node: SqlNode) -> Aggregate:
         if not isinstance(node, exp.Anonymous):
-            raise Unknown(f"{self.original(node)}; {KEPT}")
+            raise UnsupportedExpression(f"{self.original_text(node)}; {_KNOWN_AGGREGATES}")
         name, arguments = self.call(node)
         lg_k = 0
         if name == "hll_sketch_agg" and arguments:
             lg_k, arguments = self._lg_k(arguments[1:]), arguments[:1]
         if name == "hll_union_agg" and len(arguments) == 2 and self.term(arguments[1]) == Literal(False, pa.bool_()):
             arguments = arguments[:1]  # sketches of one size, as without it
-        if name not in FUNCTIONS or len(arguments) != 1 or isinstance(arguments[0], exp.Distinct):
-            raise Unknown(f"{self.original(node)}; {KEPT}")
+        if name not in AGGREGATE_FUNCTIONS or len(arguments) != 1 or isinstance(arguments[0], exp.Distinct):
+            raise UnsupportedExpression(f"{self.original_text(node)}; {_KNOWN_AGGREGATES}")
         if name == "count" and isinstance(arguments[0], exp.Star):
-            return Aggregate("count", ROW)
+            return Aggregate("count", COUNT_STAR_ARGUMENT)
         term = self.term(arguments[0])
         if isinstance(term, Literal):
             if name == "count" and term.value is not None:
-                return Aggregate("count", ROW)
-            raise Unknown(f"{name} of a constant")
+                return Aggregate("count", COUNT_STAR_ARGUMENT)
+            raise UnsupportedExpression(f"{name} of a constant")
         return Aggregate(name, term, lg_k)
 
-    def _lg_k(self, given: list[Node]) -> int:
+    def _lg_k(self, given: list[SqlNode]) -> int:
         """The size of a sketch."""
         if not given:
             return DEFAULT_LG_K
         size = self.term(given[0])
         if len(given) > 1 or not isinstance(size, Literal) or size.type != pa.int32() or size.value is None:
-            raise Unknown("lgConfigK of hll_sketch_agg is a number from 4 to 21, or left out")
+            raise UnsupportedExpression("lgConfigK of hll_sketch_agg is a number from 4 to 21, or left out")
         return int(size.value)
 
-    def text(self, node: Node) -> Term:
+    def text(self, node: SqlNode) -> Term:
         term = self.term(node)
         if pa.types.is_nested(term.type):
-            raise coercion.Refused(f"{name_of(term.type)} is no text")
-        return coercion.converted(term, pa.string(), self.context)
+            raise coercion.AnalysisError(f"{spark_type_name(term.type)} is no text")
+        return coercion.coerce_term(term, pa.string(), self.context)
 
-    def texts(self, value: Node, part: Node) -> tuple[Term, Term]:
+    def texts(self, value: SqlNode, part: SqlNode) -> tuple[Term, Term]:
         terms = self.term(value), self.term(part)
         return terms if all(term.type == pa.binary() for term in terms) else (self.text(value), self.text(part))
 
-    def constant(self, node: Node, what: str) -> str:
+    def constant(self, node: SqlNode, what: str) -> str:
         term = self.term(node)
         if isinstance(term, Literal) and isinstance(term.value, str):
             return term.value
-        raise Unknown(f"{what} is a string, not {self.original(node)}")
+        raise UnsupportedExpression(f"{what} is a string, not {self.original_text(node)}")
 
-    def column(self, node: Node) -> Column:
+    def column(self, node: SqlNode) -> Column:
         parts = node.parts if isinstance(node, exp.Column | exp.Dot) else []
         names = [part.name for part in parts]
         if not names or not all(isinstance(part, exp.Identifier) for part in parts):
-            raise Unknown(self.original(node))
+            raise UnsupportedExpression(self.original_text(node))
         found: list[str] = []
         try:
             for length in range(1, len(names) + 1):
@@ -183,94 +186,108 @@ class TermReader:
 
     def _written(self, node: exp.Literal, sign: str) -> Literal:
         if node.is_string:
-            mark = self.tokens.marked(node.this)
+            mark = self.tokens.find_mark(node.this)
             if mark is None:
-                raise Unknown(self.original(node))
+                raise UnsupportedExpression(self.original_text(node))
             if mark.kind:
-                return self._typed(mark.literal, TYPED[mark.kind], mark.kind.upper())
+                return self._typed(mark.literal, _TYPED_LITERALS[mark.kind], mark.kind.upper())
             if (
                 not sign
-                and mark.literal.type in coercion.INTEGERS
+                and mark.literal.type in coercion.INTEGER_TYPES
                 and mark.literal.value == 1 << mark.literal.type.bit_width - 1
             ):
-                raise coercion.Refused(f"{mark.literal.value} is too large for its suffix")
+                raise coercion.AnalysisError(f"{mark.literal.value} is too large for its suffix")
             if not sign:
                 return mark.literal
             if not coercion.is_number(mark.literal.type):
-                raise coercion.Refused(f"there is no negative of {mark.literal.value!r}")
+                raise coercion.AnalysisError(f"there is no negative of {mark.literal.value!r}")
             return Literal(_negative(mark.literal.value), mark.literal.type)
         try:
             return number_literal(sign + node.this)
         except ValueError as refusal:
-            raise coercion.Refused(str(refusal)) from None
+            raise coercion.AnalysisError(str(refusal)) from None
 
     def _typed(self, literal: Literal, kind: pa.DataType, word: str) -> Literal:
-        if literal.value.strip().lower() in SPECIAL:
-            raise Unknown(f"{word} {literal.value!r}")
-        value = coercion.converted(literal, kind, self.context, "ansi")
+        if literal.value.strip().lower() in _SPECIAL_DATES:
+            raise UnsupportedExpression(f"{word} {literal.value!r}")
+        value = coercion.coerce_term(literal, kind, self.context, "ansi")
         assert isinstance(value, Literal)  # of a literal, a literal is made
         return value
 
     def _cast(self, node: exp.Cast) -> Term:
-        kind = None if says_more(node.to) else types.from_name(node.to.sql(dialect="spark"))
+        kind = None if has_unknown_parts(node.to) else types.type_from_spark_name(node.to.sql(dialect="spark"))
         if kind is None:
-            raise Unknown(f"a cast to {node.to.sql(dialect='spark')}")
+            raise UnsupportedExpression(f"a cast to {node.to.sql(dialect='spark')}")
         mode: CastMode | None = "try" if node.args.get("safe") else None
-        return coercion.converted(self.term(node.this), kind, self.context, mode)
+        return coercion.coerce_term(self.term(node.this), kind, self.context, mode)
 
-    def call(self, node: exp.Anonymous) -> tuple[str, list[Node]]:
-        return str(node.this).lower().removeprefix(FUNCTION), node.expressions
+    def call(self, node: exp.Anonymous) -> tuple[str, list[SqlNode]]:
+        return str(node.this).lower().removeprefix(FUNCTION_PREFIX), node.expressions
 
     def _function(self, node: exp.Anonymous) -> Term:
         name, arguments = self.call(node)
         if (function := self.functions.get(name)) is not None:
-            return call(function, [self.term(argument) for argument in arguments], self.context)
-        if name in CASTING and len(arguments) == 1:
-            kind = types.from_name(name)
-            return coercion.converted(self.term(arguments[0]), kind, self.context)
-        if (found := SYNONYMS.get(name, name)) in SCALARS and len(arguments) == 1:
+            return build_call(function, [self.term(argument) for argument in arguments], self.context)
+        if name in _CAST_FUNCTIONS and len(arguments) == 1:
+            kind = types.type_from_spark_name(name)
+            return coercion.coerce_term(self.term(arguments[0]), kind, self.context)
+        if (found := FUNCTION_SYNONYMS.get(name, name)) in SCALAR_FUNCTIONS and len(arguments) == 1:
             return self._scalar(found, self.term(arguments[0]))
         if name == DATE_TRUNC and len(arguments) == 2:
             return self._date_trunc(self.constant(arguments[0], "the unit of date_trunc"), self.term(arguments[1]))
         if name == "get_json_object" and len(arguments) == 2:
             return JsonPath(self.text(arguments[0]), self.constant(arguments[1], "a path"))
-        raise Unknown(f"function {name!r}")
+        raise UnsupportedExpression(f"function {name!r}")
 
     def _scalar(self, name: str, argument: Term) -> Call:
         if pa.types.is_nested(argument.type) or argument.type == pa.binary():
-            raise Unknown(f"{name} of {name_of(argument.type)}")
-        return Call(name, (coercion.converted(argument, SCALARS[name].argument, self.context),), SCALARS[name].result)
+            raise UnsupportedExpression(f"{name} of {spark_type_name(argument.type)}")
+        return Call(
+            name,
+            (coercion.coerce_term(argument, SCALAR_FUNCTIONS[name].argument_type, self.context),),
+            SCALAR_FUNCTIONS[name].result_type,
+        )
 
     def _date_trunc(self, unit: str, argument: Term) -> Call:
-        found = UNITS.get(unit.upper())
+        found = DATE_TRUNC_UNITS.get(unit.upper())
         if found is None:
-            raise Unknown(f"date_trunc knows no unit {unit!r}: use one of {', '.join(sorted(set(UNITS.values())))}")
+            raise UnsupportedExpression(
+                f"date_trunc knows no unit {unit!r}: use one of {', '.join(sorted(set(DATE_TRUNC_UNITS.values())))}"
+            )
         return Call(
-            DATE_TRUNC, (Literal(found, pa.string()), coercion.converted(argument, TIMESTAMP, self.context)), TIMESTAMP
+            DATE_TRUNC,
+            (Literal(found, pa.string()), coercion.coerce_term(argument, _TIMESTAMP, self.context)),
+            _TIMESTAMP,
         )
 
     # --- places -----------------------------------------------------------------------------------------------
 
-    def original(self, node: Node) -> str:
+    def original_text(self, node: SqlNode) -> str:
         return self.tokens.restore(node.sql(dialect="spark", normalize_functions=False))
 
-    def _at(self, message: str, identifier: Node) -> WhereError:
+    def _at(self, message: str, identifier: SqlNode) -> WhereError:
         start = identifier.meta.get("start")
-        return self.tokens.error(message, *(self.tokens.whole if start is None else self.tokens.span(start)))
+        return self.tokens.error(
+            message, *(self.tokens.full_span if start is None else self.tokens.original_span(start))
+        )
 
-    def refused(self, message: str, node: Node) -> WhereError:
+    def error_at(self, message: str, node: SqlNode) -> WhereError:
         """At the leaf: from its first to its last column or literal, as far as they know their places."""
-        spans = [self.tokens.span(part.meta["start"]) for part in node.find_all(exp.Identifier) if "start" in part.meta]
-        marks = [self.tokens.marked(part.name) for part in node.find_all(exp.Literal)]
+        spans = [
+            self.tokens.original_span(part.meta["start"])
+            for part in node.find_all(exp.Identifier)
+            if "start" in part.meta
+        ]
+        marks = [self.tokens.find_mark(part.name) for part in node.find_all(exp.Literal)]
         spans += [(mark.start, mark.end) for mark in marks if mark]
         if not spans:
-            return self.tokens.error(message, *self.tokens.whole)
+            return self.tokens.error(message, *self.tokens.full_span)
         return self.tokens.error(message, min(start for start, _ in spans), max(end for _, end in spans))
 
 
-def says_more(node: Node) -> bool:
+def has_unknown_parts(node: SqlNode) -> bool:
     """The node is of a kind that is understood, but has a part that is not."""
-    known = KNOWN.get(type(node))
+    known = _UNDERSTOOD_PARTS.get(type(node))
     return known is not None and any(part for name, part in node.args.items() if name not in known)
 
 

@@ -19,20 +19,20 @@ import pyarrow as pa
 from fuse_index.errors import WhereError
 from fuse_index.predicate import Literal
 
-MARK = re.compile(r"fuse__(\d+)")
-Value = TypeVar("Value")
+_MARK = re.compile(r"fuse__(\d+)")
+_Value = TypeVar("_Value")
 
-FUNCTION = "fuse__"
+FUNCTION_PREFIX = "fuse__"
 """Stands before the name of every function in the made-safe text."""
 
-GRAMMAR = """
+_GRAMMAR_WORDS = """
 all and any array as asymmetric at between by case cast char collate dec decimal distinct div else end escape except
 exists extract false
 from group having ilike in interval intersect is like map not null numeric on or over regexp rlike select some struct
 symmetric table then
 time true try_cast union unknown using values varchar when where with zone
 """
-ALSO_TYPES_AND_UNITS = """
+_TYPE_AND_UNIT_WORDS = """
 bigint binary boolean byte date day days double float hour hours int integer interval long microsecond microseconds
 millisecond
 milliseconds minute minutes month months quarter real second seconds short smallint string timestamp timestamp_ltz
@@ -40,11 +40,11 @@ timestamp_ntz tinyint
 variant week weeks year years current_catalog current_database current_date current_time current_timestamp
 current_user localtimestamp
 """
-BEFORE_PARENTHESES = frozenset(GRAMMAR.split())
-PLAIN_WORDS = BEFORE_PARENTHESES | frozenset(ALSO_TYPES_AND_UNITS.split())
+_NON_FUNCTION_WORDS = frozenset(_GRAMMAR_WORDS.split())
+_UNQUOTED_WORDS = _NON_FUNCTION_WORDS | frozenset(_TYPE_AND_UNIT_WORDS.split())
 """All other words are names of columns, and are quoted: a parser has keywords that Spark lets columns be called."""
 
-TOKEN = re.compile(
+_TOKEN = re.compile(
     r"""
       (?P<space>\s+|--[^\n]*|/\*.*?\*/)
     | (?P<binary>[xX](?:'[0-9a-fA-F]*'|"[0-9a-fA-F]*"))
@@ -61,17 +61,17 @@ TOKEN = re.compile(
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
 
-OPERATORS = {"!<": ">=", "!>": "<=", "!": " NOT "}
+_OPERATOR_SPELLINGS = {"!<": ">=", "!>": "<=", "!": " NOT "}
 
-ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2}|.)", re.DOTALL)
-ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2}|.)", re.DOTALL)
+_ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 """What Spark makes of a letter after a backslash; any other letter is itself."""
 
-TYPES = {"l": pa.int64(), "s": pa.int16(), "y": pa.int8()}
+_SUFFIX_TYPES = {"l": pa.int64(), "s": pa.int16(), "y": pa.int8()}
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class LiteralMark:
     """A literal of the text: ``kind`` is "" or the word before a string that is a date or a timestamp."""
 
     literal: Literal
@@ -81,28 +81,28 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Tokens:
+class TokenizedSql:
     """Text that a general parser reads as Spark would."""
 
     original: str
     safe: str
-    marks: tuple[Mark, ...]
+    marks: tuple[LiteralMark, ...]
     pieces: tuple[tuple[int, int], ...]
     """Where pieces of the safe text begin, there and in the original."""
 
     @classmethod
-    def read(cls, text: str) -> Tokens:
+    def tokenize(cls, text: str) -> TokenizedSql:
         """Raises WhereError for a literal that is not finished, or a character that no predicate has."""
         reader = _Reader(text)
-        for found in TOKEN.finditer(text):
+        for found in _TOKEN.finditer(text):
             reader.take(found)
         return cls(text, "".join(reader.safe), tuple(reader.marks), tuple(reader.pieces))
 
     @property
-    def whole(self) -> tuple[int, int]:
+    def full_span(self) -> tuple[int, int]:
         return 0, len(self.original)
 
-    def span(self, safe: int) -> tuple[int, int]:
+    def original_span(self, safe: int) -> tuple[int, int]:
         """Start and end in the original text of the token at a place in the safe text."""
         after = bisect_right(self.pieces, (safe, len(self.original)))
         start = self.pieces[after - 1][1] if after else 0
@@ -110,15 +110,15 @@ class Tokens:
 
     def restore(self, safe: str) -> str:
         """Safe text as people wrote it."""
-        text = re.sub(rf"'{MARK.pattern}'", lambda found: self._written(self.marks[int(found[1])]), safe)
-        return re.sub(r"`([^\W\d]\w*)`", r"\1", text.replace(FUNCTION, ""))
+        text = re.sub(rf"'{_MARK.pattern}'", lambda found: self._written(self.marks[int(found[1])]), safe)
+        return re.sub(r"`([^\W\d]\w*)`", r"\1", text.replace(FUNCTION_PREFIX, ""))
 
-    def marked(self, text: str) -> Mark | None:
+    def find_mark(self, text: str) -> LiteralMark | None:
         """What a string of the safe text stands for; None for one that a parser made."""
-        found = MARK.fullmatch(text)
+        found = _MARK.fullmatch(text)
         return self.marks[int(found[1])] if found else None
 
-    def _written(self, mark: Mark) -> str:
+    def _written(self, mark: LiteralMark) -> str:
         return self.original[mark.start : mark.end]
 
     def error(self, message: str, start: int, end: int) -> WhereError:
@@ -133,7 +133,7 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.safe: list[str] = []
-        self.marks: list[Mark] = []
+        self.marks: list[LiteralMark] = []
         self.pieces: list[tuple[int, int]] = []
         self.length = 0
         self.after_string = False
@@ -156,14 +156,14 @@ class _Reader:
                 self._mark(self._checked(suffixed_number, text.lower(), found), "", found)
             case "sized":
                 self._write("VARIANT", start)  # parsers take it for STRING, which it is not
-            case "function" if text.lower() not in BEFORE_PARENTHESES:
-                self._write(FUNCTION + text, start)
-            case "word" if text.lower() not in PLAIN_WORDS:
+            case "function" if text.lower() not in _NON_FUNCTION_WORDS:
+                self._write(FUNCTION_PREFIX + text, start)
+            case "word" if text.lower() not in _UNQUOTED_WORDS:
                 self._write(f"`{text}`", start)
             case "operator" if text in "'\"`;?":
                 raise self._refusal(text, start)
             case _:
-                self._write(OPERATORS.get(text, text), start)
+                self._write(_OPERATOR_SPELLINGS.get(text, text), start)
 
     def _write(self, safe: str, start: int) -> None:
         self.pieces.append((self.length, start))
@@ -171,39 +171,39 @@ class _Reader:
         self.length += len(safe)
 
     def _mark(self, literal: Literal, kind: str, found: re.Match[str]) -> None:
-        self._write(f"'{FUNCTION}{len(self.marks)}'", found.start())
-        self.marks.append(Mark(literal, kind, found.start(), found.end()))
+        self._write(f"'{FUNCTION_PREFIX}{len(self.marks)}'", found.start())
+        self.marks.append(LiteralMark(literal, kind, found.start(), found.end()))
 
     def _string(self, found: re.Match[str], adjacent: bool) -> None:
-        value = found[0][2:-1] if found["raw"] else self._checked(unescape, found["string"], found)
+        value = found[0][2:-1] if found["raw"] else self._checked(unescape_string, found["string"], found)
         if adjacent and not found["typed"]:
             before = self.marks[-1]
             joined = Literal(before.literal.value + value, pa.string())
-            self.marks[-1] = Mark(joined, before.kind, before.start, found.end())
+            self.marks[-1] = LiteralMark(joined, before.kind, before.start, found.end())
         else:
             self._mark(Literal(value, pa.string()), (found["typed"] or "").lower(), found)
         self.after_string = True
 
-    def _checked(self, read: Callable[[str], Value], text: str, found: re.Match[str]) -> Value:
+    def _checked(self, read: Callable[[str], _Value], text: str, found: re.Match[str]) -> _Value:
         try:
             return read(text)
         except ValueError as refusal:
-            raise Tokens(self.text, "", (), ()).error(str(refusal), found.start(), found.end()) from None
+            raise TokenizedSql(self.text, "", (), ()).error(str(refusal), found.start(), found.end()) from None
 
     def _refusal(self, text: str, start: int) -> WhereError:
         what = {";": "a predicate is one expression: no ';'", "?": "parameters are not supported: write the value"}
-        return Tokens(self.text, "", (), ()).error(
+        return TokenizedSql(self.text, "", (), ()).error(
             what.get(text, f"the text after {text} never ends"), start, start + 1
         )
 
 
-def unescape(quoted: str) -> str:
+def unescape_string(quoted: str) -> str:
     """The value of a quoted string literal, as Spark reads it: backslashes, and a doubled quote for one. Raises
     ValueError.
     """
     quote = quoted[0]
     text = re.sub(
-        rf"{quote}{quote}|{ESCAPE.pattern}",
+        rf"{quote}{quote}|{_ESCAPE.pattern}",
         lambda found: quote if found[1] is None else _escaped(found[1]),
         quoted[1:-1],
         flags=re.DOTALL,
@@ -221,7 +221,7 @@ def _escaped(letters: str) -> str:
         if int(letters[1:], 16) > 0x10FFFF:
             raise ValueError(f"\\{letters} is no character")
         return chr(int(letters[1:], 16))
-    return chr(int(letters, 8)) if len(letters) == 3 else ESCAPED.get(letters, letters)
+    return chr(int(letters, 8)) if len(letters) == 3 else _ESCAPED.get(letters, letters)
 
 
 def number_literal(text: str) -> Literal:
@@ -247,7 +247,7 @@ def suffixed_number(text: str) -> Literal:
         return Literal(pa.scalar(float(digits), kind).as_py(), kind)
     if not digits.isdigit():
         raise ValueError(f"{text!r} is no number: the suffix {suffix!r} is for whole numbers")
-    kind = TYPES[suffix]
+    kind = _SUFFIX_TYPES[suffix]
     if (
         int(digits) > 1 << kind.bit_width - 1
     ):  # the very least number is written as the minus of what is too large by one

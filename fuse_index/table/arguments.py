@@ -21,107 +21,108 @@ import numpy as np
 from fuse_index.errors import InputError
 from fuse_index.predicate import Predicate
 
-F = TypeVar("F", bound=Callable[..., Any])
-C = TypeVar("C", bound=type)
+_F = TypeVar("_F", bound=Callable[..., Any])
+_C = TypeVar("_C", bound=type)
 
-SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-MOST_SECONDS = 1000 * 365 * SECONDS["d"]
+_SECONDS_PER_UNIT = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_MAX_DURATION_SECONDS = 1000 * 365 * _SECONDS_PER_UNIT["d"]
 """So that no end of a duration leaves the calendar."""
 
 
-def checked(function: F) -> F:
+def check_arguments(function: _F) -> _F:
     """The same function, which raises InputError for an argument of a type that it does not take."""
     signature = inspect.signature(function)
     single = {name: one.annotation for name, one in signature.parameters.items() if one.kind is not one.VAR_KEYWORD}
-    known = {name: kinds for name, annotation in single.items() if (kinds := _kinds(annotation))}
+    known = {name: kinds for name, annotation in single.items() if (kinds := _argument_types(annotation))}
 
     @wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
         for name, value in signature.bind(*arguments, **named).arguments.items():
             kinds = known.get(name, ())
-            if kinds and not any(kind.holds(value) for kind in kinds):
-                raise InputError(f"{name}={value!r}: give {' or '.join(kind.words for kind in kinds)}")
+            if kinds and not any(kind.accepts(value) for kind in kinds):
+                raise InputError(f"{name}={value!r}: give {' or '.join(kind.description for kind in kinds)}")
         return function(*arguments, **named)
 
     return call  # type: ignore[return-value]
 
 
-def checking(made: C) -> C:
+def check_public_methods(cls: _C) -> _C:
     """The same class, of which each public method, inherited ones too, is ``checked``."""
-    for name, method in inspect.getmembers(made, inspect.isfunction):
+    for name, method in inspect.getmembers(cls, inspect.isfunction):
         if not name.startswith("_"):
-            setattr(made, name, checked(method))
-    return made
+            setattr(cls, name, check_arguments(method))
+    return cls
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
+class _ArgumentType:
     """What may be given, and how that is called."""
 
-    holds: Callable[[Any], bool]
-    words: str
+    accepts: Callable[[Any], bool]
+    description: str
 
 
-KINDS: Mapping[str, _Kind] = {
-    "None": _Kind(lambda given: given is None, "None"),
-    "str": _Kind(lambda given: isinstance(given, str), "a text"),
-    "int": _Kind(lambda given: isinstance(given, Integral) and not isinstance(given, bool), "a whole number"),
-    "bool": _Kind(lambda given: isinstance(given, bool | np.bool_), "True or False"),
-    "Sequence[str]": _Kind(lambda given: _listed(given, str), "a list of texts such as ['id']"),
-    "Mapping[str, Any]": _Kind(
-        lambda given: isinstance(given, Mapping) and _listed(list(given), str), "a dict by name"
+_ARGUMENT_TYPES: Mapping[str, _ArgumentType] = {
+    "None": _ArgumentType(lambda given: given is None, "None"),
+    "str": _ArgumentType(lambda given: isinstance(given, str), "a text"),
+    "int": _ArgumentType(lambda given: isinstance(given, Integral) and not isinstance(given, bool), "a whole number"),
+    "bool": _ArgumentType(lambda given: isinstance(given, bool | np.bool_), "True or False"),
+    "Sequence[str]": _ArgumentType(lambda given: _is_list_of(given, str), "a list of texts such as ['id']"),
+    "Mapping[str, Any]": _ArgumentType(
+        lambda given: isinstance(given, Mapping) and _is_list_of(list(given), str), "a dict by name"
     ),
-    "Mapping[str, str]": _Kind(
-        lambda given: isinstance(given, Mapping) and _listed([*given, *given.values()], str), "a dict of texts"
+    "Mapping[str, str]": _ArgumentType(
+        lambda given: isinstance(given, Mapping) and _is_list_of([*given, *given.values()], str), "a dict of texts"
     ),
-    "datetime": _Kind(lambda given: isinstance(given, datetime), "a datetime"),
-    "timedelta": _Kind(lambda given: isinstance(given, timedelta), "a timedelta"),
-    "Predicate": _Kind(lambda given: isinstance(given, Predicate), "a predicate"),
-    "Path": _Kind(lambda given: isinstance(given, PathLike), "a path"),
-    "Progress": _Kind(callable, "a function"),
-    "SparkSession": _Kind(lambda given: hasattr(given, "createDataFrame"), "a SparkSession"),
-    "DataFrame": _Kind(lambda given: hasattr(given, "mapInArrow"), "a DataFrame"),
-    "tuple[str, int]": _Kind(
+    "datetime": _ArgumentType(lambda given: isinstance(given, datetime), "a datetime"),
+    "timedelta": _ArgumentType(lambda given: isinstance(given, timedelta), "a timedelta"),
+    "Predicate": _ArgumentType(lambda given: isinstance(given, Predicate), "a predicate"),
+    "Path": _ArgumentType(lambda given: isinstance(given, PathLike), "a path"),
+    "ProgressCallback": _ArgumentType(callable, "a function"),
+    "ReclusterCallback": _ArgumentType(callable, "a function"),
+    "SparkSession": _ArgumentType(lambda given: hasattr(given, "createDataFrame"), "a SparkSession"),
+    "DataFrame": _ArgumentType(lambda given: hasattr(given, "mapInArrow"), "a DataFrame"),
+    "tuple[str, int]": _ArgumentType(
         lambda given: isinstance(given, tuple) and list(map(type, given)) == [str, int], "a text and a whole number"
     ),
-    "tuple[str, str]": _Kind(
+    "tuple[str, str]": _ArgumentType(
         lambda given: isinstance(given, tuple) and list(map(type, given)) == [str, str], "two texts"
     ),
 }
 """By annotation; what has another one is not checked."""
 
 
-def _listed(given: Any, kind: type) -> bool:
+def _is_list_of(given: Any, kind: type) -> bool:
     """A text is no list of texts, though Python would take it for one of letters."""
     return isinstance(given, Sequence) and not isinstance(given, str) and all(isinstance(one, kind) for one in given)
 
 
-def _kinds(annotation: Any) -> tuple[_Kind, ...]:
+def _argument_types(annotation: Any) -> tuple[_ArgumentType, ...]:
     """One for each alternative; none if one of them is unknown."""
     parts = re.split(r" \| (?![^\[]*\])", annotation) if isinstance(annotation, str) else [""]
-    found = [_literal(part) if part.startswith("Literal[") else KINDS.get(part) for part in parts]
+    found = [_literal_type(part) if part.startswith("Literal[") else _ARGUMENT_TYPES.get(part) for part in parts]
     return tuple(kind for kind in found if kind is not None) if all(found) else ()
 
 
-def _literal(annotation: str) -> _Kind:
+def _literal_type(annotation: str) -> _ArgumentType:
     values = ast.literal_eval(annotation.removeprefix("Literal")[:-1] + ",]")
-    return _Kind(lambda given: isinstance(given, str) and given in values, " or ".join(map(repr, values)))
+    return _ArgumentType(lambda given: isinstance(given, str) and given in values, " or ".join(map(repr, values)))
 
 
-def duration(given: str, argument: str) -> timedelta:
+def parse_duration(text: str, argument: str) -> timedelta:
     """``12h``, ``7d`` as a time span. Raises InputError."""
-    if (found := re.fullmatch(r"(\d+)([smhdw])", given)) is None:
-        raise InputError(f"{argument}={given!r} is no duration: say 12h, 7d")
-    if (seconds := int(found[1]) * SECONDS[found[2]]) > MOST_SECONDS:
-        raise InputError(f"{argument}={given!r} is longer than a thousand years")
+    if (found := re.fullmatch(r"(\d+)([smhdw])", text)) is None:
+        raise InputError(f"{argument}={text!r} is no duration: say 12h, 7d")
+    if (seconds := int(found[1]) * _SECONDS_PER_UNIT[found[2]]) > _MAX_DURATION_SECONDS:
+        raise InputError(f"{argument}={text!r} is longer than a thousand years")
     return timedelta(seconds=seconds)
 
 
-def moment(given: str, argument: str) -> datetime | timedelta:
+def parse_time_or_duration(text: str, argument: str) -> datetime | timedelta:
     """A time in ISO form, or a duration. Raises InputError."""
-    if re.fullmatch(r"\d+[smhdw]", given):
-        return duration(given, argument)
+    if re.fullmatch(r"\d+[smhdw]", text):
+        return parse_duration(text, argument)
     try:
-        return datetime.fromisoformat(given)
+        return datetime.fromisoformat(text)
     except ValueError:
-        raise InputError(f"{argument}={given!r} is neither a duration such as 30d nor a time in ISO form") from None
+        raise InputError(f"{argument}={text!r} is neither a duration such as 30d nor a time in ISO form") from None

@@ -6,7 +6,7 @@ In: an index by its name, its kind and what it is on. Out: the snapshot that has
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -16,15 +16,13 @@ from fuse_index.handle import TableHandle
 from fuse_index.indexes.builder import Builder, builders
 from fuse_index.indexes.definition import Definition, Unavailable, define, load
 from fuse_index.operations import build_index
-from fuse_index.operations.verify_index import Verification, verify
+from fuse_index.operations.build_index import ProgressCallback
+from fuse_index.operations.verify_index import Verification, check_index
 from fuse_index.table import inspect
 from fuse_storage import Snapshot
 
-Progress = Callable[[int, int], None]
-"""Told after each step how many blocks are done, and how many there are to do."""
 
-
-class Indexes(TableHandle):
+class IndexesMixin(TableHandle):
     """The part of ``fuse_index.Table`` that makes and keeps indexes."""
 
     def create_index(
@@ -39,12 +37,17 @@ class Indexes(TableHandle):
         if name in self.snapshot.definitions:
             raise DefinitionError(f"there is an index {name!r} already: drop it first, or choose another name")
         definition = define(name, kind, columns, options, self.snapshot.schema, self.host, self.context)
-        transaction = self.stored.transaction().define(name, definition.content)
+        transaction = self.stored.transaction().add_index(name, definition.content)
         self._move_to(transaction.commit("create index", summary={"index": name, "kind": kind}))
         return self.refresh_index(name) if build else self.snapshot
 
     def refresh_index(
-        self, name: str | None = None, processes: int = 1, progress: Progress | None = None, *, strict: bool = False
+        self,
+        name: str | None = None,
+        processes: int = 1,
+        progress: ProgressCallback | None = None,
+        *,
+        strict: bool = False,
     ) -> Snapshot:
         """Index the blocks that an index lacks, and only those; without a name, of every index that can be used here.
 
@@ -52,63 +55,67 @@ class Indexes(TableHandle):
         DefinitionError, BuildError, StorageError.
         """
         self._begin_write()
-        for definition in [self._definition(name)] if name is not None else self._definitions():
-            self._move_to(build_index.refresh(self.stored, definition, self.host, processes, progress, strict=strict))
+        for definition in [self._usable_definition(name)] if name is not None else self._usable_definitions():
+            self._move_to(
+                build_index.refresh_index(self.stored, definition, self.host, processes, progress, strict=strict)
+            )
         return self.snapshot
 
     def rebuild_index(
-        self, name: str, processes: int = 1, progress: Progress | None = None, *, strict: bool = False
+        self, name: str, processes: int = 1, progress: ProgressCallback | None = None, *, strict: bool = False
     ) -> Snapshot:
         """Index every block anew, with the kind as it is installed; no row is rewritten. Raises as
         ``refresh_index``.
         """
         self._begin_write()
         return self._move_to(
-            build_index.rebuild(self.stored, self._found(name), self.host, processes, progress, strict=strict)
+            build_index.rebuild_index(
+                self.stored, self._find_index(name), self.host, processes, progress, strict=strict
+            )
         )
 
-    def index_tasks(self, name: str, rebuild: bool = False, processes: int = 1) -> list[build_index.Task]:
+    def index_tasks(self, name: str, rebuild: bool = False, processes: int = 1) -> list[build_index.BuildTask]:
         """What ``refresh_index`` or ``rebuild_index`` would do, for others to run and commit. Raises as they do."""
         self._begin_write()
         if rebuild:
-            return build_index.rebuilding(self.stored, self._found(name), self.host, processes)
-        return build_index.refreshing(self.stored, self._definition(name), self.host, processes)
+            return build_index.plan_rebuild(self.stored, self._find_index(name), self.host, processes)
+        return build_index.plan_refresh(self.stored, self._usable_definition(name), self.host, processes)
 
     def drop_index(self, name: str) -> Snapshot:
         """Forget an index. Only metadata changes; its files stay for older snapshots. Raises DefinitionError."""
         self._begin_write()
-        self._found(name)
-        return self._move_to(self.stored.transaction().undefine(name).commit("drop index", summary={"index": name}))
+        self._find_index(name)
+        return self._move_to(self.stored.transaction().drop_index(name).commit("drop index", summary={"index": name}))
 
     def verify_index(self, name: str, blocks: int = 16, seed: int = 0) -> Verification:
         """Judge an index anew, by the oracle, on up to so many blocks; and every byte of its payloads by its
         checksum.
         """
-        return verify(self.stored, self._definition(name), self.host, blocks, seed)
+        return check_index(self.stored, self._usable_definition(name), self.host, blocks, seed)
 
     def indexes(self) -> pa.Table:
         """One row per index: what it is on, its options, coverage, sizes, and what stands in its way."""
-        return inspect.indexes(self.stored, self.host)
+        return inspect.describe_indexes(self.stored, self.host)
 
     def inspect_index(self, name: str) -> Mapping[str, Any]:
         """All that is known of one index, and what its kind says of its contents. Raises DefinitionError."""
-        self._found(name)
-        return inspect.inspect(self.stored, self.host, name)
+        self._find_index(name)
+        return inspect.describe_index(self.stored, self.host, name)
 
     def builders(self) -> tuple[Builder, ...]:
         """What indexes rows as they are written: for whoever writes through ``stored``."""
         return builders(self.snapshot, self.host)
 
-    def _definitions(self) -> list[Definition]:
+    def _usable_definitions(self) -> list[Definition]:
         return [found for found in load(self.snapshot, self.host) if isinstance(found, Definition)]
 
-    def _definition(self, name: str) -> Definition:
-        found = self._found(name)
+    def _usable_definition(self, name: str) -> Definition:
+        found = self._find_index(name)
         if isinstance(found, Unavailable):
             raise DefinitionError(f"index {name!r} cannot be used here: {found.refusal.detail or found.refusal.reason}")
         return found
 
-    def _found(self, name: str) -> Definition | Unavailable:
+    def _find_index(self, name: str) -> Definition | Unavailable:
         for found in load(self.snapshot, self.host):
             if found.name == name:
                 return found

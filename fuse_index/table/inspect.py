@@ -24,9 +24,9 @@ from fuse_index.indexes.registry import Host
 from fuse_index.indexes.sandbox import Failure, ask
 from fuse_index.predicate import Column
 from fuse_index.reasons import Reason
-from fuse_storage import Blocks, ColumnStatistics, Field, SidecarRows, Snapshot, Units
+from fuse_storage import BlockFrame, ColumnStatistics, Field, SidecarRows, Snapshot, UnitFrame
 
-SNAPSHOTS = pa.schema(
+SNAPSHOTS_SCHEMA = pa.schema(
     [
         ("snapshot", pa.string()),
         ("sequence", pa.int64()),
@@ -47,7 +47,7 @@ SNAPSHOTS = pa.schema(
 is known.
 """
 
-COLUMNS = pa.schema(
+COLUMNS_SCHEMA = pa.schema(
     [
         ("name", pa.string()),
         ("id", pa.int64()),
@@ -68,7 +68,7 @@ COLUMNS = pa.schema(
 ``bounds_exact``: whether ``min`` and ``max`` are values, and not bounds that were cut. ``bytes``: as stored.
 """
 
-STATISTICS = pa.schema(
+STATISTICS_SCHEMA = pa.schema(
     [
         ("block", pa.string()),
         ("column", pa.string()),
@@ -85,12 +85,12 @@ STATISTICS = pa.schema(
 """One row per block and column that has statistics. Null where unknown."""
 
 
-class Looking(TableHandle):
+class InspectionMixin(TableHandle):
     """The part of ``fuse_index.Table`` that shows what there is of it."""
 
     def history(self) -> pa.Table:
         """Commits of this branch, newest first."""
-        return _history(self.stored)
+        return _history_table(self.stored)
 
     def snapshots(self, limit: int | None = None) -> pa.Table:
         """One row per commit of this branch up to this snapshot, newest first, with what the table was then; see
@@ -100,8 +100,8 @@ class Looking(TableHandle):
         """
         if limit is not None and limit < 0:
             raise InputError(f"limit={limit!r}: give a number of commits, 0 or more, or None for all")
-        rows = [_snapshot(entry, found) for entry, found in self.stored.snapshots(limit)]
-        return pa.Table.from_pylist(rows, SNAPSHOTS)
+        rows = [_snapshot_row(entry, found) for entry, found in self.stored.snapshots(limit)]
+        return pa.Table.from_pylist(rows, SNAPSHOTS_SCHEMA)
 
     def segments(self) -> pa.Table:
         """One row per segment. ``bytes``: of its blocks' files."""
@@ -133,7 +133,7 @@ class Looking(TableHandle):
                 "level": found.levels,
                 "schema": found.schema_ids,
                 "added_by": found.added_by,
-                "indexes": self._covering(),
+                "indexes": self._covering_indexes(),
                 "location": pa.array(found.locations, pa.string()),
             }
         )
@@ -142,9 +142,10 @@ class Looking(TableHandle):
         """One row per column, and per field of a struct, with what is known of it over all blocks; see ``COLUMNS``."""
         segments = self.stored.segments()
         leaves = {field.id: path for path, field in self.snapshot.schema.leaves()}
-        fields = [one for field in self.snapshot.schema.fields for one in _paths(field, "")]
+        fields = [one for field in self.snapshot.schema.fields for one in _field_paths(field, "")]
         return pa.Table.from_pylist(
-            [_column(name, field, segments if field.id in leaves else None) for name, field in fields], COLUMNS
+            [_column_row(name, field, segments if field.id in leaves else None) for name, field in fields],
+            COLUMNS_SCHEMA,
         )
 
     def statistics(self, columns: Sequence[str] | None = None) -> pa.Table:
@@ -166,12 +167,12 @@ class Looking(TableHandle):
         tables = []
         for name, field in (found for found in chosen.values() if found is not None):
             kept = blocks.statistics(field.id) or ColumnStatistics.unknown(field.type, len(blocks))
-            tables.append(_of_blocks(blocks.ids, name, blocks.row_counts, kept))
-        every = pa.concat_tables([STATISTICS.empty_table(), *tables])
+            tables.append(_statistics_table(blocks.ids, name, blocks.row_counts, kept))
+        every = pa.concat_tables([STATISTICS_SCHEMA.empty_table(), *tables])
         order = np.arange(len(every)).reshape(max(len(tables), 1), -1).T.reshape(-1)  # block after block
         return every.take(pa.array(order))
 
-    def _covering(self) -> pa.Array:
+    def _covering_indexes(self) -> pa.Array:
         """Of each block, the names of the indexes that know something of it."""
         blocks = self.stored.blocks()
         kept = {found.name: blocks.sidecars(found.key) for found in load(self.snapshot, self.host)}
@@ -182,7 +183,7 @@ class Looking(TableHandle):
         )
 
 
-def _snapshot(entry: storage.RefEntry, found: Snapshot | None) -> dict[str, Any]:
+def _snapshot_row(entry: storage.RefEntry, found: Snapshot | None) -> dict[str, Any]:
     known: dict[str, Any] = {"snapshot": entry.snapshot_id, "sequence": entry.sequence}
     known |= {"timestamp": entry.timestamp, "operation": entry.operation}
     if found is None:
@@ -200,33 +201,33 @@ def _snapshot(entry: storage.RefEntry, found: Snapshot | None) -> dict[str, Any]
     }
 
 
-def _paths(field: Field, above: str) -> list[tuple[str, Field]]:
+def _field_paths(field: Field, above: str) -> list[tuple[str, Field]]:
     """A column and, if it is a struct, all fields in it, by their paths."""
     name = above + field.name
     inner = field.children if is_.is_struct(field.type) else ()
-    return [(name, field), *(one for child in inner for one in _paths(child, f"{name}."))]
+    return [(name, field), *(one for child in inner for one in _field_paths(child, f"{name}."))]
 
 
-def _column(name: str, field: Field, units: Units | None) -> dict[str, Any]:
+def _column_row(name: str, field: Field, units: UnitFrame | None) -> dict[str, Any]:
     row = {
         "name": name,
         "id": field.id,
         "type": str(field.type),
         "nullable": field.nullable,
-        "stored_as": field.physical,
+        "stored_as": field.physical_name,
         "default": None
         if field.default is None
-        else texts(pa.array([field.default_scalar.as_py()], field.type))[0].as_py(),
+        else _display_texts(pa.array([field.default_scalar.as_py()], field.type))[0].as_py(),
     }
     kept = None if units is None else units.statistics(field.id)
     if kept is None or not len(kept) or units is None:
         return row
     whole = kept.reduced(np.array([0, len(kept)]), units.row_counts)
-    told = _of_blocks([""], name, np.array([int(units.row_counts.sum())]), whole).to_pylist()[0]
-    return row | {key: value for key, value in told.items() if key in COLUMNS.names}
+    told = _statistics_table([""], name, np.array([int(units.row_counts.sum())]), whole).to_pylist()[0]
+    return row | {key: value for key, value in told.items() if key in COLUMNS_SCHEMA.names}
 
 
-def _of_blocks(ids: Sequence[str], name: str, row_counts: Any, kept: ColumnStatistics) -> pa.Table:
+def _statistics_table(ids: Sequence[str], name: str, row_counts: Any, kept: ColumnStatistics) -> pa.Table:
     exact = pc.and_(pc.and_(kept.min.is_valid(), kept.max.is_valid()), pc.invert(pc.or_(kept.min_cut, kept.max_cut)))
     found = [
         pa.array(ids, pa.string()),
@@ -235,25 +236,25 @@ def _of_blocks(ids: Sequence[str], name: str, row_counts: Any, kept: ColumnStati
         kept.null_count,
         kept.nan_count,
         kept.distinct_count,
-        texts(kept.min),
-        texts(kept.max),
+        _display_texts(kept.min),
+        _display_texts(kept.max),
         exact,
         kept.size,
     ]
-    return pa.table(found, schema=STATISTICS)
+    return pa.table(found, schema=STATISTICS_SCHEMA)
 
 
-def texts(values: pa.Array) -> pa.Array:
+def _display_texts(values: pa.Array) -> pa.Array:
     """Values as text that people read: binary in hex, times in ISO form."""
     if is_.is_binary(values.type):
         return pa.array([None if value is None else value.hex() for value in values.to_pylist()], pa.string())
     return values.cast(pa.string())
 
 
-SECONDS = 60.0
+_KIND_TIMEOUT_SECONDS = 60.0
 """How long a kind may look at its own sidecars."""
 
-INDEXES = pa.schema(
+INDEXES_SCHEMA = pa.schema(
     [
         ("name", pa.string()),
         ("kind", pa.string()),
@@ -272,7 +273,7 @@ INDEXES = pa.schema(
 )
 """``summary_bytes`` as they are in memory while planning, ``payload_bytes`` as they lie in files."""
 
-HISTORY = pa.schema(
+HISTORY_SCHEMA = pa.schema(
     [
         ("sequence", pa.int64()),
         ("timestamp", pa.timestamp("us", "UTC")),
@@ -284,13 +285,15 @@ HISTORY = pa.schema(
 )
 
 
-def indexes(table: storage.Table, host: Host) -> pa.Table:
+def describe_indexes(table: storage.StoredTable, host: Host) -> pa.Table:
     """One row per definition of the table's snapshot."""
     blocks = table.blocks()
-    return pa.Table.from_pylist([_described(found, blocks, host) for found in load(table.snapshot, host)], INDEXES)
+    return pa.Table.from_pylist(
+        [_index_row(found, blocks, host) for found in load(table.snapshot, host)], INDEXES_SCHEMA
+    )
 
 
-def _described(found: Definition | Unavailable, blocks: Blocks, host: Host) -> dict[str, Any]:
+def _index_row(found: Definition | Unavailable, blocks: BlockFrame, host: Host) -> dict[str, Any]:
     sidecars = blocks.sidecars(found.key)
     row = {
         "name": found.name,
@@ -308,7 +311,7 @@ def _described(found: Definition | Unavailable, blocks: Blocks, host: Host) -> d
         "problem": _problem(found, sidecars, host),
     }
     if sidecars is not None:
-        usable = sidecars.indexed if isinstance(found, Unavailable) else _usable(found, sidecars, host)
+        usable = sidecars.indexed if isinstance(found, Unavailable) else _readable_blocks(found, sidecars, host)
         row |= {"blocks_indexed": int(usable.sum()), "rows_indexed": int(blocks.row_counts[usable].sum())}
         row |= {
             "summary_bytes": sidecars.summaries.nbytes,
@@ -317,7 +320,7 @@ def _described(found: Definition | Unavailable, blocks: Blocks, host: Host) -> d
     return row
 
 
-def _usable(found: Definition, sidecars: SidecarRows, host: Host) -> npt.NDArray[np.bool_]:
+def _readable_blocks(found: Definition, sidecars: SidecarRows, host: Host) -> npt.NDArray[np.bool_]:
     """Blocks that are indexed in a version that the kind reads."""
     usable: npt.NDArray[np.bool_] = sidecars.indexed & np.isin(sidecars.versions, list(host.kinds[found.kind].reads))
     return usable
@@ -328,7 +331,7 @@ def _problem(found: Definition | Unavailable, sidecars: SidecarRows | None, host
         return f"{found.refusal.reason}: {found.refusal.detail}"
     if sidecars is not None and sidecars.error is not None:
         return f"{Reason.CORRUPT}: {sidecars.error}; refresh the index"
-    if sidecars is not None and (other := int((sidecars.indexed & ~_usable(found, sidecars, host)).sum())):
+    if sidecars is not None and (other := int((sidecars.indexed & ~_readable_blocks(found, sidecars, host)).sum())):
         return (
             f"{Reason.PAYLOAD_TOO_NEW}: {other} blocks are indexed in a version that cannot be "
             f"read here; refresh the index"
@@ -336,30 +339,30 @@ def _problem(found: Definition | Unavailable, sidecars: SidecarRows | None, host
     return None
 
 
-def inspect(table: storage.Table, host: Host, name: str) -> dict[str, Any]:
+def describe_index(table: storage.StoredTable, host: Host, name: str) -> dict[str, Any]:
     """One index: its row of ``indexes``, and what its kind says of the blocks that are indexed."""
-    row: dict[str, Any] = next(row for row in indexes(table, host).to_pylist() if row["name"] == name)
+    row: dict[str, Any] = next(row for row in describe_indexes(table, host).to_pylist() if row["name"] == name)
     found = next(found for found in load(table.snapshot, host) if found.name == name)
-    return row if isinstance(found, Unavailable) else row | {"contents": _contents(table, host, found)}
+    return row if isinstance(found, Unavailable) else row | {"contents": _index_contents(table, host, found)}
 
 
-def _contents(table: storage.Table, host: Host, definition: Definition) -> Any:
+def _index_contents(table: storage.StoredTable, host: Host, definition: Definition) -> Any:
     blocks = table.blocks()
     sidecars = blocks.sidecars(definition.key)
     if sidecars is None:
         return {}
     kind = host.kinds[definition.kind]
-    chosen = np.flatnonzero(_usable(definition, sidecars, host))
+    chosen = np.flatnonzero(_readable_blocks(definition, sidecars, host))
     schema = table.snapshot.schema
     fields = [
         schema.find(given.term.path).id if isinstance(given.term, Column) else None for given in definition.inputs
     ]
     batch = Batch.indexed(blocks, fields, (blocks.zone_offsets, blocks.zone_rows), sidecars, chosen)
-    told = ask(lambda: dict(kind.inspect(batch, definition.options)), SECONDS)
+    told = ask(lambda: dict(kind.inspect(batch, definition.options)), _KIND_TIMEOUT_SECONDS)
     return {"problem": told.detail} if isinstance(told, Failure) else told
 
 
-def _history(table: storage.Table) -> pa.Table:
+def _history_table(table: storage.StoredTable) -> pa.Table:
     """Commits of the table's branch, newest first."""
     rows = [
         {
@@ -372,4 +375,4 @@ def _history(table: storage.Table) -> pa.Table:
         }
         for entry in table.history()
     ]
-    return pa.Table.from_pylist(rows, HISTORY)
+    return pa.Table.from_pylist(rows, HISTORY_SCHEMA)

@@ -12,12 +12,12 @@ from fuse_index.errors import InputError
 from fuse_index.indexes.registry import Host
 from fuse_index.operations import arrow_input
 from fuse_index.predicate import Context
-from fuse_index.table.arguments import checked
+from fuse_index.table.arguments import check_arguments
 from fuse_index.table.table import Table
 from fuse_storage import Recovery
 
 
-@checked
+@check_arguments
 def create_table(
     url: Any,
     schema: Any,
@@ -36,13 +36,18 @@ def create_table(
     ``key``: columns that identify a row (see ``Table.key_by``). ``options``: of the object store. Raises AlreadyExists,
     InputError, SchemaError, InvalidArgument.
     """
-    made = storage.Table.create(
-        _place(url), arrow_input.schema_of(schema), tuple(cluster_by), dict(properties or {}), options, tuple(key)
+    made = storage.StoredTable.create(
+        _check_url(url),
+        arrow_input.resolve_arrow_schema(schema),
+        tuple(cluster_by),
+        dict(properties or {}),
+        options,
+        tuple(key),
     )
     return Table(made, host or Host.discover(), context or Context())
 
 
-@checked
+@check_arguments
 def recover_table(
     url: Any, heads: Mapping[str, str] | None = None, *, dry_run: bool = False, options: Mapping[str, str] | None = None
 ) -> Recovery:
@@ -53,10 +58,10 @@ def recover_table(
     branches were dropped, stay lost. ``dry_run`` writes nothing. Raises InvalidArgument for a doubt, naming the ids;
     NotFound, StorageError.
     """
-    return storage.recover(storage.open_store(_place(url), options), heads, dry_run)
+    return storage.recover_branches(storage.open_store(_check_url(url), options), heads, dry_run)
 
 
-@checked
+@check_arguments
 def open_table(
     url: Any,
     branch: str = "main",
@@ -71,12 +76,12 @@ def open_table(
 
     ``read_only``: whatever would write or delete anything through this handle, a tag too, raises ReadOnly.
     """
-    source = storage.ReadOnlyStore(storage.open_store(_place(url), options)) if read_only else _place(url)
-    stored = storage.Table.open(source, branch=branch, at=at, options=options)
+    source = storage.ReadOnlyStore(storage.open_store(_check_url(url), options)) if read_only else _check_url(url)
+    stored = storage.StoredTable.open(source, branch=branch, at=at, options=options)
     return Table(stored, host or Host.discover(), context or Context(), pinned=at is not None)
 
 
-def _place(url: Any) -> Any:
+def _check_url(url: Any) -> Any:
     """A path, a URL, or an open store. Raises InputError."""
     if not isinstance(url, str | PathLike) and not hasattr(url, "read_ranges"):
         raise InputError(f"url={url!r}: give the path or URL of a table, such as '/data/t' or 's3://bucket/t'")

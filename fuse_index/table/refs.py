@@ -11,10 +11,10 @@ import pyarrow as pa
 
 import fuse_storage as storage
 from fuse_index.handle import TableHandle
-from fuse_index.table.arguments import duration, moment
-from fuse_storage import Difference, Litter, Snapshot, Tag
+from fuse_index.table.arguments import parse_duration, parse_time_or_duration
+from fuse_storage import Snapshot, SnapshotDiff, Tag, VacuumResult
 
-REFS = pa.schema(
+REFS_SCHEMA = pa.schema(
     [
         ("name", pa.string()),
         ("kind", pa.string()),
@@ -26,7 +26,7 @@ REFS = pa.schema(
 )
 
 
-class History(TableHandle):
+class RefsMixin(TableHandle):
     """The part of ``fuse_index.Table`` that names, compares and restores snapshots."""
 
     def tag(self, name: str, expires: datetime | timedelta | str | None = None) -> Tag:
@@ -35,7 +35,7 @@ class History(TableHandle):
 
         Raises AlreadyExists if the name is taken, ValueError if it could be taken for a time or a snapshot id.
         """
-        until = moment(expires, "expires") if isinstance(expires, str) else expires
+        until = parse_time_or_duration(expires, "expires") if isinstance(expires, str) else expires
         return self.stored.tag(name, datetime.now(UTC) + until if isinstance(until, timedelta) else until)
 
     def untag(self, name: str) -> None:
@@ -58,7 +58,7 @@ class History(TableHandle):
         table's files must be readable too. Raises AlreadyExists where there is anything, Conflict or NotFound beside a
         vacuum, StorageError.
         """
-        made = storage.clone(self.stored, storage.open_store(url, options))
+        made = storage.clone_table(self.stored, storage.open_store(url, options))
         return replace(self, stored=made, pinned=False)
 
     def drop_branch(self, name: str) -> None:
@@ -70,7 +70,7 @@ class History(TableHandle):
         Conflict.
         """
         self._begin_write()
-        return self._move_to(storage.fast_forward(self.stored, self._stored_at(None, branch=source)))
+        return self._move_to(storage.fast_forward_branch(self.stored, self._stored_at(None, branch=source)))
 
     def restore(self, at: str | datetime) -> Snapshot:
         """Make the table what it was ``at`` a snapshot id, tag or time, as a new snapshot: the history stays.
@@ -80,14 +80,14 @@ class History(TableHandle):
         """
         self._begin_write()
         old = self._stored_at(at)
-        return self._move_to(storage.restore(self.stored, old))
+        return self._move_to(storage.restore_snapshot(self.stored, old))
 
-    def diff(self, since: str | datetime, until: str | datetime | None = None) -> Difference:
+    def diff(self, since: str | datetime, until: str | datetime | None = None) -> SnapshotDiff:
         """What changed from one snapshot to another, by default to the one that this handle reads.
 
         Blocks, rows and bytes that came, went and stayed, and what changed of columns and indexes. Raises NotFound.
         """
-        return storage.difference(self._stored_at(since), self.stored if until is None else self._stored_at(until))
+        return storage.diff_snapshots(self._stored_at(since), self.stored if until is None else self._stored_at(until))
 
     def vacuum(
         self,
@@ -96,7 +96,7 @@ class History(TableHandle):
         *,
         dry_run: bool = False,
         force: bool = False,
-    ) -> Litter:
+    ) -> VacuumResult:
         """Delete the files that nothing leads to: neither tags, nor what was the head of a branch within the retention,
         a timedelta or text such as ``"12h"``, ``"7d"``.
 
@@ -104,15 +104,15 @@ class History(TableHandle):
         ``max_write_seconds``, a day by default) stay too, so writers may be running. ``dry_run`` counts and deletes
         nothing. Raises InvalidArgument for a retention below an hour unless ``force``, StorageError.
         """
-        span = duration(retention, "retention") if isinstance(retention, str) else retention
-        return storage.collect(self.stored.store, span, keep, dry_run, force)
+        span = parse_duration(retention, "retention") if isinstance(retention, str) else retention
+        return storage.vacuum_table(self.stored.store, span, keep, dry_run, force)
 
     def refs(self) -> pa.Table:
         """All branches and tags: what they name, since when, until when, and which clone needs it."""
         store = self.stored.store
         rows: list[dict[str, Any]] = [
             {"name": name, "kind": "branch", "snapshot": head.snapshot_id, "timestamp": head.timestamp}
-            for name, head in storage.branches(store).items()
+            for name, head in storage.list_branches(store).items()
         ]
         rows += [
             {
@@ -123,6 +123,6 @@ class History(TableHandle):
                 "expires": tag.expires,
                 "holder": tag.holder,
             }
-            for tag in storage.tags(store)
+            for tag in storage.list_tags(store)
         ]
-        return pa.Table.from_pylist(rows, REFS)
+        return pa.Table.from_pylist(rows, REFS_SCHEMA)

@@ -11,13 +11,13 @@ import pyarrow as pa
 import fuse_storage as storage
 from fuse_index.errors import DefinitionError, InputError
 from fuse_index.operations import arrow_input
-from fuse_index.table.indexes import Indexes
-from fuse_storage import Snapshot, Step
+from fuse_index.table.indexes import IndexesMixin
+from fuse_storage import SchemaChange, Snapshot
 
-FIRST = ""
+_FIRST = ""
 
 
-class Columns(Indexes):
+class SchemaMixin(IndexesMixin):
     """The part of ``fuse_index.Table`` that changes columns.
 
     A path with dots names a field of a struct, also of one within arrays and maps: ``items.element.price``,
@@ -39,8 +39,8 @@ class Columns(Indexes):
         ``default`` is what rows hold that are there already; blocks full of it are skipped like any other. Raises
         SchemaError.
         """
-        kind = _type(type)
-        place = _place(first, after)
+        kind = _parse_type(type)
+        place = _column_position(first, after)
         step = partial(storage.add_column, path=path, type=kind, default=default, nullable=nullable, after=place)
         return self._evolve(step, "add column", path)
 
@@ -58,7 +58,7 @@ class Columns(Indexes):
 
     def move_column(self, path: str, *, first: bool = False, after: str | None = None) -> Snapshot:
         """Put a column first, or after another. Raises SchemaError, InputError."""
-        place = _place(first, after)
+        place = _column_position(first, after)
         if place is None:
             raise InputError(f"where is {path!r} to go? say first=True, or after= which column")
         return self._evolve(partial(storage.move_column, path=path, after=place), "move column", path)
@@ -70,7 +70,7 @@ class Columns(Indexes):
         What indexes know of the old type is of no use: they are refused with DefinitionError, dropped, or rebuilt at
         once.
         """
-        step = partial(storage.change_type, path=path, type=_type(type))
+        step = partial(storage.change_type, path=path, type=_parse_type(type))
         return self._evolve(step, "change type", path, indexes)
 
     def key_by(self, columns: Sequence[str] | None) -> Snapshot:
@@ -84,7 +84,7 @@ class Columns(Indexes):
         storage.key_by(self.snapshot, chosen)  # refused before anything is written
         return self._move_to(self.stored.transaction().key_by(chosen).commit(summary={"columns": list(chosen)}))
 
-    def _evolve(self, step: Step, operation: str, path: str, indexes: str | None = None) -> Snapshot:
+    def _evolve(self, step: SchemaChange, operation: str, path: str, indexes: str | None = None) -> Snapshot:
         """Commit a step; ``indexes``: what is to become of those on this column, where the step is none of their
         kind.
         """
@@ -97,8 +97,8 @@ class Columns(Indexes):
             advice = "drop it first, or say indexes='drop'" + (" or 'rebuild'" if operation == "change type" else "")
             raise DefinitionError(f"column {path!r} has index {touched[0]!r} on it: {advice}")
         for name in touched if indexes == "drop" else ():
-            transaction.undefine(name)
-        transaction.evolve(step, indexed=indexes is not None)
+            transaction.drop_index(name)
+        transaction.evolve_schema(step, depends_on_indexes=indexes is not None)
         self._move_to(transaction.commit(operation, summary={"column": path}))
         for name in touched if indexes == "rebuild" else ():
             self.rebuild_index(name)
@@ -106,14 +106,14 @@ class Columns(Indexes):
 
     def _indexes_on(self, path: str) -> list[str]:
         """Those that are on this column or any part of it, even where their kind is not installed."""
-        ids = {part.id for part in self.snapshot.schema.find(path, inside=True).walk()}
+        ids = {part.id for part in self.snapshot.schema.find(path, into_collections=True).walk()}
         stored = {name: [found.get("inputs"), found.get("where")] for name, found in self.snapshot.definitions.items()}
-        return [name for name, on in stored.items() if ids.intersection(_ids(on))]
+        return [name for name, on in stored.items() if ids.intersection(_referenced_column_ids(on))]
 
 
-def adding(given: pa.Schema, known: Sequence[str]) -> Step | None:
+def missing_columns_change(rows_schema: pa.Schema, column_names: Sequence[str]) -> SchemaChange | None:
     """The step that adds the columns that rows have and a table lacks; None if there are none."""
-    new = [field for field in given if field.name not in known]
+    new = [field for field in rows_schema if field.name not in column_names]
 
     def step(shape: Snapshot) -> Snapshot:
         for field in new:
@@ -123,7 +123,7 @@ def adding(given: pa.Schema, known: Sequence[str]) -> Step | None:
     return step if new else None
 
 
-def _ids(stored: Any) -> Iterator[int]:
+def _referenced_column_ids(stored: Any) -> Iterator[int]:
     """Ids of the columns that stored terms and conditions are on."""
     if isinstance(stored, dict):
         if isinstance(id := stored.get("column"), int):
@@ -131,28 +131,28 @@ def _ids(stored: Any) -> Iterator[int]:
         stored = list(stored.values())
     if isinstance(stored, list):
         for part in stored:
-            yield from _ids(part)
+            yield from _referenced_column_ids(part)
 
 
-def _type(given: Any) -> pa.DataType:
+def _parse_type(given: Any) -> pa.DataType:
     """Raises InputError, WhereError."""
     if isinstance(given, pa.DataType):
         return given
     if not isinstance(given, str):
         raise InputError(f"type={given!r}: give Spark SQL's name of a type, such as 'bigint', or a pa.DataType")
-    return arrow_input.schema_of(f"c {given}").field(0).type
+    return arrow_input.resolve_arrow_schema(f"c {given}").field(0).type
 
 
-def value_of(text: str, type: Any) -> Any:
+def parse_typed_value(text: str, type_name: Any) -> Any:
     """A value of this type, written as text. Raises SchemaError."""
-    kind = _type(type)
+    kind = _parse_type(type_name)
     try:
         return pa.scalar(text).cast(kind).as_py()
     except (pa.ArrowException, ValueError) as problem:
-        raise storage.SchemaError(f"{text!r} is no value of type {type}: {problem}") from problem
+        raise storage.SchemaError(f"{text!r} is no value of type {type_name}: {problem}") from problem
 
 
-def _place(first: bool, after: str | None) -> str | None:
+def _column_position(first: bool, after: str | None) -> str | None:
     if first and after is not None:
         raise InputError(f"first=True and after={after!r} are two places: say one")
-    return FIRST if first else after
+    return _FIRST if first else after

@@ -8,36 +8,45 @@ from typing import Any
 
 import pyarrow as pa
 
-from fuse_index.aggregates.state import Aggregation, Unaggregatable
-from fuse_index.changes.changes import Changing
+from fuse_index.aggregates.state import Aggregation, UnsupportedAggregate
+from fuse_index.changes.changes import ChangesMixin
 from fuse_index.clustering.key import ClusterKey
-from fuse_index.clustering.recluster import Reclustering
-from fuse_index.clustering.report import ClusterKeys
-from fuse_index.clustering.sorted_writer import write_runs
+from fuse_index.clustering.recluster import ReclusteringMixin
+from fuse_index.clustering.report import ClusteringMixin
+from fuse_index.clustering.sorted_writer import write_sorted_runs
 from fuse_index.errors import InputError
 from fuse_index.indexes.builder import builders
 from fuse_index.indexes.inputs import read_term
 from fuse_index.operations import arrow_input
-from fuse_index.operations.advise import Suggestions
-from fuse_index.operations.compact import Compaction
-from fuse_index.operations.dml import Mutations
+from fuse_index.operations.advise import AdviceMixin
+from fuse_index.operations.compact import CompactionMixin
+from fuse_index.operations.dml import DmlMixin
 from fuse_index.predicate import Column, Predicate
 from fuse_index.pruning.explanation import Explanation
 from fuse_index.pruning.planner import Plan, plan
 from fuse_index.query.aggregate import Answer, answer, titled
 from fuse_index.query.scan import Scan
 from fuse_index.query.search import search
-from fuse_index.table.arguments import checking
-from fuse_index.table.indexes import Indexes
-from fuse_index.table.inspect import Looking
-from fuse_index.table.refs import History
-from fuse_index.table.schema import Columns, adding
+from fuse_index.table.arguments import check_public_methods
+from fuse_index.table.indexes import IndexesMixin
+from fuse_index.table.inspect import InspectionMixin
+from fuse_index.table.refs import RefsMixin
+from fuse_index.table.schema import SchemaMixin, missing_columns_change
 from fuse_storage import Snapshot
 
 
-@checking
+@check_public_methods
 class Table(
-    History, Columns, Indexes, Mutations, Compaction, Changing, ClusterKeys, Reclustering, Looking, Suggestions
+    RefsMixin,
+    SchemaMixin,
+    IndexesMixin,
+    DmlMixin,
+    CompactionMixin,
+    ChangesMixin,
+    ClusteringMixin,
+    ReclusteringMixin,
+    InspectionMixin,
+    AdviceMixin,
 ):
     """One snapshot of a table, and the way to its next one.
 
@@ -65,16 +74,16 @@ class Table(
         """
         self._check_writable()
         building = builders(self.snapshot, self.host, strict)
-        coming = arrow_input.batches(data, self.schema)
+        coming = arrow_input.to_record_batches(data, self.schema)
         transaction = self.stored.transaction(building)
         schema = self.snapshot.schema
         if evolve and (first := next(coming, None)) is not None:
             coming = chain([first], coming)
-            if first.num_rows and (step := adding(first.schema, schema.names)) is not None:
+            if first.num_rows and (step := missing_columns_change(first.schema, schema.names)) is not None:
                 schema = step(self.snapshot).schema
-                transaction.evolve(step)
+                transaction.evolve_schema(step)
         with self.stored.writer(building, schema) as writer:
-            write_runs(writer, coming, ClusterKey.of(self.snapshot))
+            write_sorted_runs(writer, coming, ClusterKey.from_snapshot(self.snapshot))
             staged = writer.finish()
         return self._move_to(transaction.append(staged).commit("append", application=application))
 
@@ -139,10 +148,10 @@ class Table(
         and indexes that keep aggregates answer what they can, other rows are read. Raises WhereError, OpaqueError for
         what only Spark can evaluate, and as ``scan`` does.
         """
-        found = self._answer(group_by, aggregates, where, indexes, strict)
+        found = self._aggregate_plan(group_by, aggregates, where, indexes, strict)
         try:
             return found.table([*group_by, *aggregates], self.host.functions)
-        except Unaggregatable as refusal:
+        except UnsupportedAggregate as refusal:
             raise InputError(f"{titled(found.asked)}: {refusal}") from refusal
 
     def explain(
@@ -152,10 +161,10 @@ class Table(
         why no other could.
         """
         if aggregates or group_by:
-            return self._answer(group_by, aggregates, where, True, False).explanation
+            return self._aggregate_plan(group_by, aggregates, where, True, False).explanation
         return self._plan(where, True, False).explanation
 
-    def _answer(
+    def _aggregate_plan(
         self,
         group_by: Sequence[str],
         aggregates: Sequence[str],
@@ -178,7 +187,7 @@ class Table(
             return answer(
                 self.stored, asked, self._predicate(where), self.host, self.context, indexes=indexes, strict=strict
             )
-        except Unaggregatable as refusal:
+        except UnsupportedAggregate as refusal:
             raise InputError(f"{titled(asked)}: {refusal}") from refusal
 
     def _plan(self, where: str | Predicate | None, indexes: bool, strict: bool) -> Plan:

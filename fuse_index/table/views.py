@@ -9,22 +9,22 @@ from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
-from fuse_index.clustering.report import CLUSTERING
+from fuse_index.clustering.report import CLUSTERING_SCHEMA
 from fuse_index.table.table import Table
 
 
-def _clustering(table: Table) -> pa.Table:
-    return table.clustering().to_arrow() if table.snapshot.cluster_ids else CLUSTERING.empty_table()
+def _clustering_table(table: Table) -> pa.Table:
+    return table.clustering().to_arrow() if table.snapshot.cluster_ids else CLUSTERING_SCHEMA.empty_table()
 
 
-VIEWS: Mapping[str, Callable[[Table], pa.Table]] = {
+METADATA_VIEWS: Mapping[str, Callable[[Table], pa.Table]] = {
     "snapshots": lambda table: table.snapshots(),
     "segments": lambda table: table.segments(),
     "blocks": lambda table: table.blocks(),
     "columns": lambda table: table.columns(),
     "statistics": lambda table: table.statistics(),
     "indexes": lambda table: table.indexes(),
-    "clustering": _clustering,
+    "clustering": _clustering_table,
     "refs": lambda table: table.refs(),
 }
 """By name, all that there is to see of a table."""

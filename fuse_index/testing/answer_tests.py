@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pytest
 
-from fuse_index.aggregates.finalize import comparable
-from fuse_index.aggregates.state import merge
+from fuse_index.aggregates.finalize import comparable_answer
+from fuse_index.aggregates.state import merge_states
 from fuse_index.expressions.evaluate import evaluate_term
 from fuse_index.indexes.interface import Aggregation, Answers, Probe, Refusal, state_of
 from fuse_index.testing.kind_tests import KindTests
@@ -98,4 +98,6 @@ class _Trial:
         )
 
     def check(self, states: Sequence[pa.Table]) -> None:
-        assert comparable(self.request, merge(self.request, states)) == comparable(self.request, self.expected)
+        assert comparable_answer(self.request, merge_states(self.request, states)) == comparable_answer(
+            self.request, self.expected
+        )

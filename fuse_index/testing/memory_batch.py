@@ -21,7 +21,7 @@ from fuse_index.expressions.evaluate import evaluate_term
 from fuse_index.expressions.function import Function
 from fuse_index.indexes.interface import ColumnStatistics, IndexKind, Input, Payload
 from fuse_index.predicate import Column, Context
-from fuse_storage import Cache, Corrupt, NotFound, PackPayload, Sidecar, Store, compute_statistics, seal
+from fuse_storage import Cache, Corrupt, NotFound, PackSlice, Sidecar, Store, add_checksums, compute_statistics
 
 Numbers = npt.NDArray[np.int64]
 Zones = Sequence[pa.Table]
@@ -102,7 +102,7 @@ class Shelf:
                 "pack() must keep one summary and one span for each sidecar"
             )
             key = f"pack-{number}"
-            files[key] = seal(pack.data, pack.chunk)
+            files[key] = add_checksums(pack.data, pack.chunk)
             places += [None if span is None else Place(key, len(files[key]), pack.chunk, span) for span in pack.spans]
             summaries += pack.summaries
         known = pa.array(summaries, subject.kind.summary_type(subject.inputs, subject.options))
@@ -153,7 +153,7 @@ class Shelf:
         return cast(Place, self.places[unit])
 
     def _open(self, place: Place, span: tuple[int, int] | None) -> Payload:
-        return PackPayload(cast(Store, self.files), place.key, place.chunk, place.length, span, self.cache)
+        return PackSlice(cast(Store, self.files), place.key, place.chunk, place.length, span, self.cache)
 
     # --- what a test sees -------------------------------------------------------------------------------------------
 

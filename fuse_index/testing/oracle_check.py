@@ -13,10 +13,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fuse_index.errors import OpaqueError
-from fuse_index.expressions.conjunction import Box
+from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.evaluate import evaluate
-from fuse_index.expressions.to_sql import sql
-from fuse_index.expressions.traversal import subject_terms
+from fuse_index.expressions.to_sql import predicate_sql
+from fuse_index.expressions.traversal import leaf_terms
 from fuse_index.indexes.ballot import FALSE, NULL, TRUE, UNKNOWN
 from fuse_index.indexes.interface import Ballot, BlockBatch, Probe, Refusal, Votes
 from fuse_index.predicate import And, Leaf, Predicate
@@ -34,7 +34,7 @@ class Trial:
     """One leaf, put to a kind."""
 
     subject: Subject
-    leaf: Leaf | Box
+    leaf: Leaf | Conjunction
 
     def compile(self) -> Probe | Refusal | None:
         """None where the engine judges the leaf by itself."""
@@ -45,7 +45,7 @@ class Trial:
         found = kind.compile(for_author(self.leaf), subject.inputs, subject.options, subject.context)
         assert isinstance(found, Probe | Refusal), f"compile() gave {type(found).__name__}, not a Probe or a Refusal"
         if isinstance(found, Probe):
-            assert found.cost >= 0, f"{sql(self.leaf)}: the probe's cost is {found.cost}"
+            assert found.cost >= 0, f"{predicate_sql(self.leaf)}: the probe's cost is {found.cost}"
             found = pickle.loads(pickle.dumps(found))
         return found
 
@@ -88,7 +88,7 @@ class Trial:
 
     def truth(self, shelf: Shelf) -> Bits:
         """What the leaf is on each row, as one of TRUE, FALSE and NULL; 0 on a row of which only Spark can say."""
-        return self._truth(And(self.leaf.leaves) if isinstance(self.leaf, Box) else self.leaf, shelf.rows)
+        return self._truth(And(self.leaf.leaves) if isinstance(self.leaf, Conjunction) else self.leaf, shelf.rows)
 
     def _truth(self, predicate: Predicate, rows: pa.Table) -> Bits:
         try:
@@ -103,7 +103,7 @@ class Trial:
 
     def _voter(self, probe: Probe) -> Voter:
         terms = {given.term for given in self.subject.inputs}
-        exact = all(term in terms for term in subject_terms(self.leaf))
+        exact = all(term in terms for term in leaf_terms(self.leaf))
         return Voter(self.subject.kind.name, self.subject.kind, self.subject.inputs, probe, None, exact)
 
     def _strict_functions(self) -> frozenset[str]:
@@ -124,7 +124,7 @@ class Trial:
         votes = ballot.rows.get(unit, ballot.bits[unit : unit + 1])
         said = ", ".join(sorted({_named(int(vote)) for vote in votes}))
         return (
-            f"{self.subject.kind.name}: {sql(self.leaf)} is {outcome} on {_shown(shelf.rows, row, 1)}, "
+            f"{self.subject.kind.name}: {predicate_sql(self.leaf)} is {outcome} on {_shown(shelf.rows, row, 1)}, "
             f"but the vote was {said} on {_shown(shelf.rows, start, min(end - start, 10))}"
         )
 

@@ -16,7 +16,7 @@ from typing import Any, get_args
 import pyarrow as pa
 import pyarrow.types as is_
 
-from fuse_index.expressions.conjunction import Box
+from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.predicate import (
     And,
     Compare,
@@ -168,7 +168,7 @@ def _text_tests(term: Term, text: str) -> Iterator[Leaf]:
         yield Like(term, Literal(pattern, term.type))
 
 
-def boxes(terms: Sequence[Term], literals: Sequence[Sequence[Any]]) -> Iterator[Box]:
+def boxes(terms: Sequence[Term], literals: Sequence[Sequence[Any]]) -> Iterator[Conjunction]:
     """What AND groups say of one term, and of two together. ``literals[i]`` are values for ``terms[i]``; the middle
     ones are used.
     """
@@ -200,7 +200,7 @@ def _groups(term: Term, one: Literal, other: Literal) -> Iterator[And]:
     yield And((Not(In(term, (one, other))), Compare(">=", term, one)))
 
 
-def _boxed(group: And) -> Iterator[Box]:
-    box = Box.of(group)
+def _boxed(group: And) -> Iterator[Conjunction]:
+    box = Conjunction.of(group)
     if box is not None:
         yield box

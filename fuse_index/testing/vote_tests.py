@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fuse_index.expressions.conjunction import Box
+from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.indexes.ballot import FALSE, TRUE, UNKNOWN
 from fuse_index.indexes.interface import Ballot, ColumnStatistics, Input, Probe, RollsUp
 from fuse_index.predicate import Column, Leaf, Term
@@ -170,7 +170,7 @@ class VoteTests(KindTests):
         ]
 
         def trials(literals: Sequence[Sequence[Any]]) -> list[Trial]:
-            asked: list[Leaf | Box] = [
+            asked: list[Leaf | Conjunction] = [
                 leaf for one, some in zip(subject.inputs, literals, strict=True) for leaf in self.leaves(one, some)
             ]
             asked += small_worlds.boxes([one.term for one in subject.inputs], literals)

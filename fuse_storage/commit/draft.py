@@ -12,17 +12,23 @@ from typing import Any
 
 import pyarrow as pa
 
-from fuse_storage.commit.merge_segments import Merger, Span, plan
+from fuse_storage.commit.merge_segments import SegmentMerger, SegmentSpan, plan_segment_merges
 from fuse_storage.errors import AlreadyExists
-from fuse_storage.metadata.metadata_table import has
+from fuse_storage.metadata.metadata_table import has_column
 from fuse_storage.metadata.refs import RefEntry
-from fuse_storage.metadata.segment import StagedSegment, listed, read_list, sidecar_columns, unpacked_row
+from fuse_storage.metadata.segment import (
+    StagedSegment,
+    assemble_segment_list,
+    decode_list_row,
+    read_segment_list,
+    sidecar_columns,
+)
 from fuse_storage.metadata.sidecar_writer import SidecarBuilder
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.schema.schema import Schema
 from fuse_storage.store.store import Store
 
-Passed = Callable[[], Sequence[tuple[RefEntry, Snapshot]]]
+CommitLoader = Callable[[], Sequence[tuple[RefEntry, Snapshot]]]
 """The commits after the base up to the head, oldest first, with their snapshots."""
 
 
@@ -38,11 +44,11 @@ class Draft:
     store: Store
     base: Snapshot
     head: Snapshot
-    passed: Passed
+    load_commits: CommitLoader
     builders: Mapping[str, SidecarBuilder]
-    merges: dict[tuple[Any, ...], pa.Table | None]
-    shape: Snapshot = field(init=False)
-    rows: pa.Table = field(init=False)
+    merge_cache: dict[tuple[Any, ...], pa.Table | None]
+    schema_state: Snapshot = field(init=False)
+    segment_rows: pa.Table = field(init=False)
     definitions: dict[str, Mapping[str, Any]] = field(init=False)
     next_row_id: int = field(init=False)
     summary: dict[str, Any] = field(default_factory=dict)
@@ -50,17 +56,17 @@ class Draft:
     same_rows: bool = True
 
     def __post_init__(self) -> None:
-        self.shape = self.head
-        self.rows = read_list(self.store, self.head)
+        self.schema_state = self.head
+        self.segment_rows = read_segment_list(self.store, self.head)
         self.definitions = dict(self.head.definitions)
         self.next_row_id = self.head.next_row_id
 
     @property
     def schema(self) -> Schema:
-        return self.shape.schema
+        return self.schema_state.schema
 
     @property
-    def same_columns(self) -> bool:
+    def column_ids_unchanged(self) -> bool:
         """Whether a column id means the same at the head as at the base; not where another branch's history took
         over.
         """
@@ -68,35 +74,37 @@ class Draft:
         return all(now.get(id, schema) == schema for id, schema in self.base.schemas.items())
 
     @property
-    def keys(self) -> list[str]:
+    def index_keys(self) -> list[str]:
         return sorted({str(definition["key"]) for definition in self.definitions.values()})
 
     @cached_property
-    def base_rows(self) -> pa.Table:
-        return read_list(self.store, self.base)
+    def base_segment_rows(self) -> pa.Table:
+        return read_segment_list(self.store, self.base)
 
-    def since(self, matters: Callable[[Snapshot, Snapshot], bool]) -> RefEntry | None:
+    def first_conflicting_commit(self, conflicts: Callable[[Snapshot, Snapshot], bool]) -> RefEntry | None:
         """The first commit since the base that matters, judged by the snapshots before and after it."""
         before = self.base
-        for entry, after in self.passed():
-            if matters(before, after):
+        for entry, after in self.load_commits():
+            if conflicts(before, after):
                 return entry
             before = after
         return None
 
-    def add(self, staged: Sequence[StagedSegment]) -> None:
+    def append_segments(self, staged: Sequence[StagedSegment]) -> None:
         """Put new segments at the end, and number their rows."""
         self.same_rows = self.same_rows and not staged
-        self.rows = listed([self.rows, *self.numbered(staged)], self.schema, self.keys)
+        self.segment_rows = assemble_segment_list(
+            [self.segment_rows, *self.assign_row_ids(staged)], self.schema, self.index_keys
+        )
         self.changed = True
 
-    def numbered(self, staged: Sequence[StagedSegment]) -> list[pa.Table]:
+    def assign_row_ids(self, staged: Sequence[StagedSegment]) -> list[pa.Table]:
         """New segments' rows of the list, and numbers for the rows in them."""
-        self._refuse_known(staged)
+        self._check_not_present(staged)
         rows = []
         for segment in staged:
-            row = _with(unpacked_row(segment.row), "first_row_id", self.next_row_id)
-            rows.append(_with(row, "added_by", self.head.sequence + 1))
+            row = _with_constant(decode_list_row(segment.row), "first_row_id", self.next_row_id)
+            rows.append(_with_constant(row, "added_by", self.head.sequence + 1))
             self.next_row_id += segment.row_count
         for name, counts in (
             ("added_rows", [one.row_count for one in staged]),
@@ -105,8 +113,8 @@ class Draft:
             self.summary[name] = self.summary.get(name, 0) + sum(counts)
         return rows
 
-    def _refuse_known(self, staged: Sequence[StagedSegment]) -> None:
-        known = set(self.rows.column("id").to_pylist())
+    def _check_not_present(self, staged: Sequence[StagedSegment]) -> None:
+        known = set(self.segment_rows.column("id").to_pylist())
         for segment in staged:
             if segment.id in known:
                 raise AlreadyExists(
@@ -114,35 +122,37 @@ class Draft:
                 )
             known.add(segment.id)
 
-    def merge_small(self) -> None:
+    def merge_small_segments(self) -> None:
         """Join small adjacent segments, where there are enough of them."""
-        self.merge(plan(self.rows.column("block_count").to_pylist()))
+        self.merge_spans(plan_segment_merges(self.segment_rows.column("block_count").to_pylist()))
 
-    def merge(self, spans: Sequence[Span]) -> None:
+    def merge_spans(self, spans: Sequence[SegmentSpan]) -> None:
         """Join these segments; those that cannot be read stay as they are."""
-        merger = Merger(self.store, self.schema, self.keys, self.builders)
+        merger = SegmentMerger(self.store, self.schema, self.index_keys, self.builders)
         pieces, at = [], 0
         for start, end in spans:
-            rows = self.rows.slice(start, end - start)
-            if (merged := self._merged(merger, rows)) is not None:
-                pieces += [self.rows.slice(at, start - at), merged]
+            rows = self.segment_rows.slice(start, end - start)
+            if (merged := self._merge_cached(merger, rows)) is not None:
+                pieces += [self.segment_rows.slice(at, start - at), merged]
                 at = end
                 self.summary["merged_segments"] = self.summary.get("merged_segments", 0) + len(rows)
         if pieces:
-            self.rows = listed([*pieces, self.rows.slice(at)], self.schema, self.keys)
+            self.segment_rows = assemble_segment_list(
+                [*pieces, self.segment_rows.slice(at)], self.schema, self.index_keys
+            )
 
-    def _merged(self, merger: Merger, rows: pa.Table) -> pa.Table | None:
+    def _merge_cached(self, merger: SegmentMerger, rows: pa.Table) -> pa.Table | None:
         """Remembered over attempts, so that losing a race does not mean merging again what nobody touched."""
-        kept = ["id", "first_row_id", "added_by", *(sidecar_columns(key)[0] for key in self.keys)]
-        name = tuple(str(rows.column(column).to_pylist()) if has(rows, column) else "" for column in kept)
-        if name not in self.merges:
-            self.merges[name] = merger.merge(rows)
-        return self.merges[name]
+        kept = ["id", "first_row_id", "added_by", *(sidecar_columns(key)[0] for key in self.index_keys)]
+        name = tuple(str(rows.column(column).to_pylist()) if has_column(rows, column) else "" for column in kept)
+        if name not in self.merge_cache:
+            self.merge_cache[name] = merger.merge(rows)
+        return self.merge_cache[name]
 
-    def finish(self) -> None:
+    def finalize(self) -> None:
         """Leave in the list only what the final definitions need."""
-        self.rows = listed([self.rows], self.schema, self.keys)
+        self.segment_rows = assemble_segment_list([self.segment_rows], self.schema, self.index_keys)
 
 
-def _with(row: pa.Table, name: str, value: int) -> pa.Table:
+def _with_constant(row: pa.Table, name: str, value: int) -> pa.Table:
     return row.set_column(row.column_names.index(name), name, pa.array([value], pa.int64()))

@@ -18,65 +18,64 @@ import pyarrow as pa
 from fuse_storage import statistics
 from fuse_storage.errors import InvalidArgument, StorageError
 from fuse_storage.metadata import metadata_table
-from fuse_storage.metadata.file_ref import created, new_id
+from fuse_storage.metadata.file_ref import create_file, new_id
 from fuse_storage.metadata.pack import Sidecar
 from fuse_storage.metadata.segment import (
-    BLOCK,
-    MAX_BLOCKS,
+    BLOCK_SCHEMA,
+    MAX_BLOCKS_PER_SEGMENT,
     StagedSegment,
-    beside,
     block_path,
-    packed_row,
+    encode_list_row,
     segment_path,
     segment_row,
+    with_columns,
     zones_path,
 )
-from fuse_storage.metadata.sidecar_writer import PACK_BYTES, SidecarBuilder, SidecarWriter
-from fuse_storage.parquet import writer as blocks
-from fuse_storage.parquet.writer import PAGE_ROWS, ZONE_ROWS, Layout
-from fuse_storage.schema.conform import conform
+from fuse_storage.metadata.sidecar_writer import DEFAULT_PACK_BYTES, SidecarBuilder, SidecarWriter
+from fuse_storage.parquet.writer import DEFAULT_PAGE_ROWS, DEFAULT_ZONE_ROWS, BlockLayout, write_block
+from fuse_storage.schema.conform import conform_rows
 from fuse_storage.schema.schema import Schema
 from fuse_storage.statistics import ColumnStatistics
 from fuse_storage.store.store import Store
 
-BLOCK_ROWS = 1_000_000
-BLOCK_BYTES = 128 << 20
+_DEFAULT_BLOCK_ROWS = 1_000_000
+_DEFAULT_BLOCK_BYTES = 128 << 20
 """Bytes of a block's rows in memory, uncompressed."""
-SORT_BYTES = 256 << 20
+_DEFAULT_SORT_BYTES = 256 << 20
 """Bytes of rows in memory that are sorted by the clustering key at a time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class WriteLimits:
     """How large things become; a table's properties of the same names set them."""
 
-    block_rows: int = BLOCK_ROWS
-    block_bytes: int = BLOCK_BYTES
-    zone_rows: int = ZONE_ROWS
-    page_rows: int = PAGE_ROWS
-    segment_blocks: int = MAX_BLOCKS
-    pack_bytes: int = PACK_BYTES
-    sort_bytes: int = SORT_BYTES
+    block_rows: int = _DEFAULT_BLOCK_ROWS
+    block_bytes: int = _DEFAULT_BLOCK_BYTES
+    zone_rows: int = DEFAULT_ZONE_ROWS
+    page_rows: int = DEFAULT_PAGE_ROWS
+    segment_blocks: int = MAX_BLOCKS_PER_SEGMENT
+    pack_bytes: int = DEFAULT_PACK_BYTES
+    sort_bytes: int = _DEFAULT_SORT_BYTES
 
     @staticmethod
-    def of(properties: Mapping[str, Any], **limits: int) -> Limits:
+    def from_properties(properties: Mapping[str, Any], **limits: int) -> WriteLimits:
         """Raises InvalidArgument for a limit that is unknown or not positive."""
-        names = Limits.__dataclass_fields__
+        names = WriteLimits.__dataclass_fields__
         if unknown := sorted(set(limits) - set(names)):
             raise InvalidArgument(f"{unknown[0]!r} is no limit of a writer: there are {', '.join(names)}")
         found = {name: value for name, value in properties.items() if name in names} | limits
         for name, value in found.items():
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise InvalidArgument(f"{name} = {value!r}: it must be a whole number above 0")
-        return Limits(**found)
+        return WriteLimits(**found)
 
 
 @dataclass
-class _Job:
+class _BlockJob:
     """One block on its way."""
 
     id: str
-    stored: Future[Layout]
+    stored: Future[BlockLayout]
     sidecars: list[Future[Sidecar | None]]
 
 
@@ -90,17 +89,17 @@ class SegmentWriter:
     store: Store
     schema: Schema
     builders: Sequence[SidecarBuilder] = ()
-    limits: Limits = field(default_factory=Limits)
+    limits: WriteLimits = field(default_factory=WriteLimits)
     properties: Mapping[str, Any] = field(default_factory=dict)
     level: int = 0
 
     def __post_init__(self) -> None:
         self._started = datetime.now(UTC)
         self._threads: ThreadPoolExecutor | None = None
-        self._job: _Job | None = None
-        self._waiting: list[pa.Table] = []
-        self._rows = self._bytes = self._begun = 0
-        self._layouts: list[tuple[str, Layout]] = []
+        self._job: _BlockJob | None = None
+        self._buffered: list[pa.Table] = []
+        self._rows = self._bytes = self._block_count = 0
+        self._layouts: list[tuple[str, BlockLayout]] = []
         self._writers = [SidecarWriter(self.store, builder, self.limits.pack_bytes) for builder in self.builders]
         self._written: list[str] = []
         self._staged: list[tuple[str, pa.Table, int, int]] = []
@@ -110,28 +109,28 @@ class SegmentWriter:
         """Take these rows, matched to columns by name. Raises SchemaError, StorageError or whatever an index raises."""
         if self._finished:
             raise StorageError("this writer has finished: take another for more rows")
-        table = conform(rows, self.schema)
+        table = conform_rows(rows, self.schema)
         if table.num_rows:
-            self._waiting.append(table)
+            self._buffered.append(table)
             self._rows += table.num_rows
             self._bytes += table.nbytes
-        while (size := self._block_rows()) <= self._rows:
-            self._cut(size)
+        while (size := self._next_block_row_count()) <= self._rows:
+            self._start_next_block(size)
 
     @property
     def block_count(self) -> int:
         """Of the blocks that were begun."""
-        return self._begun
+        return self._block_count
 
-    def cut(self) -> None:
+    def end_block(self) -> None:
         """End the block here: rows that follow are in another."""
         if self._rows:
-            self._cut(self._rows)
+            self._start_next_block(self._rows)
 
     def finish(self) -> list[StagedSegment]:
         """Write what is left; everything staged is then the transaction's to commit."""
-        self.cut()
-        self._collect()
+        self.end_block()
+        self._collect_block()
         self._end_segment()
         self._finished = True
         staged = {(one.segment, one.key): one for writer in self._writers for one in writer.finish()}
@@ -140,8 +139,8 @@ class SegmentWriter:
         for id, row, row_count, block_count in self._staged:
             for builder in self.builders:
                 if (sidecars := staged.get((id, builder.key))) is not None:
-                    row = beside(row, sidecars.row)
-            found.append(StagedSegment(id, self.schema.id, row_count, block_count, self._started, packed_row(row)))
+                    row = with_columns(row, sidecars.row)
+            found.append(StagedSegment(id, self.schema.id, row_count, block_count, self._started, encode_list_row(row)))
         return found
 
     def abort(self) -> None:
@@ -153,7 +152,7 @@ class SegmentWriter:
             for writer in self._writers:
                 writer.abort()
 
-    def _block_rows(self) -> int:
+    def _next_block_row_count(self) -> int:
         """How many of the waiting rows make a block."""
         limit = self.limits
         if self._bytes <= limit.block_bytes:
@@ -162,16 +161,16 @@ class SegmentWriter:
         zones = fitting // limit.zone_rows
         return min(limit.block_rows, zones * limit.zone_rows or fitting)  # no short zone at the end
 
-    def _cut(self, size: int) -> None:
-        table = pa.concat_tables(self._waiting)
+    def _start_next_block(self, size: int) -> None:
+        table = pa.concat_tables(self._buffered)
         rows, rest = table.slice(0, size), table.slice(size)
-        self._waiting = [rest] if rest.num_rows else []
+        self._buffered = [rest] if rest.num_rows else []
         self._rows, self._bytes = rest.num_rows, rest.nbytes
-        self._collect()
-        self._begun += 1
-        self._job = self._begin(rows)
+        self._collect_block()
+        self._block_count += 1
+        self._job = self._submit_block(rows)
 
-    def _begin(self, rows: pa.Table) -> _Job:
+    def _submit_block(self, rows: pa.Table) -> _BlockJob:
         rows = rows.combine_chunks()
         zones = np.append(np.arange(0, len(rows), self.limits.zone_rows), len(rows))
         if self._threads is None:
@@ -180,15 +179,15 @@ class SegmentWriter:
         sidecars = [
             self._threads.submit(builder.build, rows.select(list(builder.columns)), zones) for builder in self.builders
         ]
-        return _Job(id, self._threads.submit(self._store_block, id, rows), sidecars)
+        return _BlockJob(id, self._threads.submit(self._store_block, id, rows), sidecars)
 
-    def _store_block(self, id: str, rows: pa.Table) -> Layout:
-        data, layout = blocks.write(rows, self.schema, {**self.properties, "zone_rows": self.limits.zone_rows})
+    def _store_block(self, id: str, rows: pa.Table) -> BlockLayout:
+        data, layout = write_block(rows, self.schema, {**self.properties, "zone_rows": self.limits.zone_rows})
         self._written.append(block_path(id))
         self.store.create(block_path(id), data)
         return layout
 
-    def _collect(self) -> None:
+    def _collect_block(self) -> None:
         """Wait for the block on its way."""
         job, self._job = self._job, None
         if job is None:
@@ -204,13 +203,13 @@ class SegmentWriter:
             return
         id = new_id()
         table, zones = (
-            block_rows(self._layouts, self.schema, self.level),
-            zone_rows([layout for _, layout in self._layouts], self.schema),
+            _block_table(self._layouts, self.schema, self.level),
+            _zone_table([layout for _, layout in self._layouts], self.schema),
         )
         references = []
         for path, rows in ((segment_path(id), table), (zones_path(id), zones)):
             self._written.append(path)
-            references.append(created(self.store, path, metadata_table.encode(rows)))
+            references.append(create_file(self.store, path, metadata_table.encode_metadata(rows)))
         for writer in self._writers:
             writer.end_segment(id)
         rows_staged = sum(layout.row_count for _, layout in self._layouts)
@@ -232,7 +231,7 @@ class SegmentWriter:
         self._close()
 
 
-def block_rows(layouts: Sequence[tuple[str, Layout]], schema: Schema, level: int = 0) -> pa.Table:
+def _block_table(layouts: Sequence[tuple[str, BlockLayout]], schema: Schema, level: int = 0) -> pa.Table:
     """The rows of a segment with these new blocks."""
     known: dict[str, list[Any]] = {
         "id": [id for id, _ in layouts],
@@ -244,22 +243,22 @@ def block_rows(layouts: Sequence[tuple[str, Layout]], schema: Schema, level: int
         "hash": [layout.hash for _, layout in layouts],
         "footer_offset": [layout.footer_offset for _, layout in layouts],
         "footer_length": [layout.footer_length for _, layout in layouts],
-        "zone_rows": [list(layout.rows) for _, layout in layouts],
+        "zone_rows": [list(layout.zone_rows) for _, layout in layouts],
         "schema_id": [schema.id] * len(layouts),
         "level": [level] * len(layouts),
     }
-    columns = {field.name: pa.array(known.get(field.name, [None] * len(layouts)), field.type) for field in BLOCK}
-    return pa.table(columns | _statistics([layout.columns for _, layout in layouts], schema))
+    columns = {field.name: pa.array(known.get(field.name, [None] * len(layouts)), field.type) for field in BLOCK_SCHEMA}
+    return pa.table(columns | _statistics_arrays([layout.block_statistics for _, layout in layouts], schema))
 
 
-def zone_rows(layouts: Sequence[Layout], schema: Schema) -> pa.Table:
+def _zone_table(layouts: Sequence[BlockLayout], schema: Schema) -> pa.Table:
     """The rows of a zones file: statistics of each zone, block after block."""
-    rows = pa.array([rows for layout in layouts for rows in layout.rows], pa.int64())
-    return pa.table({"row_count": rows} | _statistics([layout.zones for layout in layouts], schema))
+    rows = pa.array([rows for layout in layouts for rows in layout.zone_rows], pa.int64())
+    return pa.table({"row_count": rows} | _statistics_arrays([layout.zone_statistics for layout in layouts], schema))
 
 
-def _statistics(found: Sequence[Mapping[int, ColumnStatistics]], schema: Schema) -> dict[str, pa.Array]:
+def _statistics_arrays(found: Sequence[Mapping[int, ColumnStatistics]], schema: Schema) -> dict[str, pa.Array]:
     columns: dict[str, pa.Array] = {}
     for _, leaf in schema.leaves():
-        columns |= statistics.encode(leaf.id, ColumnStatistics.concat([one[leaf.id] for one in found]))
+        columns |= statistics.encode_statistics(leaf.id, ColumnStatistics.concat([one[leaf.id] for one in found]))
     return columns

@@ -11,31 +11,37 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 from fuse_storage.errors import Conflict, FormatError, NotFound
-from fuse_storage.metadata.file_ref import Reference, new_id
-from fuse_storage.metadata.refs import Branch, RefEntry, opened, sealed, written
-from fuse_storage.metadata.tags import FOLDER, Tag, create_tag, drop_tag
-from fuse_storage.store.ranges import Object
+from fuse_storage.metadata.file_ref import FileRef, new_id
+from fuse_storage.metadata.refs import (
+    Branch,
+    RefEntry,
+    decode_checksummed_json,
+    encode_checksummed_json,
+    format_timestamp,
+)
+from fuse_storage.metadata.tags import TAG_FOLDER, Tag, create_tag, drop_tag
+from fuse_storage.store.ranges import ObjectMeta
 from fuse_storage.store.store import Store
 
-NOTICES = "_refs/vacuum"
-LASTING = timedelta(hours=1)
+VACUUM_NOTICE_FOLDER = "_refs/vacuum"
+VACUUM_TIME_LIMIT = timedelta(hours=1)
 """How long a vacuum may go on deleting after its notice. One twice as old is of a vacuum that died."""
 
 
-def give_notice(store: Store, cutoff: datetime) -> Object:
+def post_vacuum_notice(store: Store, cutoff: datetime) -> ObjectMeta:
     """Say that snapshots which were replaced before ``cutoff`` may go; the notice, with the store's own time."""
-    key = f"{NOTICES}/{new_id()}.json"
-    store.create(key, sealed({"kind": "vacuum", "cutoff": written(cutoff)}))
-    return next(found for found in store.list(NOTICES) if found.key == key)
+    key = f"{VACUUM_NOTICE_FOLDER}/{new_id()}.json"
+    store.create(key, encode_checksummed_json({"kind": "vacuum", "cutoff": format_timestamp(cutoff)}))
+    return next(found for found in store.list(VACUUM_NOTICE_FOLDER) if found.key == key)
 
 
-def was_head(branch: Branch, entry: RefEntry, cutoff: datetime) -> bool:
+def was_head_since(branch: Branch, entry: RefEntry, cutoff: datetime) -> bool:
     """Whether this entry was the head of its branch at that time or later."""
     following = branch.find(entry.sequence + 1)
     return following is None or following.timestamp >= cutoff
 
 
-def hold(store: Store, branch: str, entry: RefEntry, tag: Tag) -> None:
+def tag_snapshot(store: Store, branch: str, entry: RefEntry, tag: Tag) -> None:
     """Make a tag of the snapshot that this entry made. Raises Conflict, without the tag, if a vacuum may be deleting
     it.
 
@@ -43,47 +49,49 @@ def hold(store: Store, branch: str, entry: RefEntry, tag: Tag) -> None:
     """
     create_tag(store, tag)
     try:
-        _refuse_vacuumed(store, Branch(store, branch), entry, tag)
+        _check_not_vacuumed(store, Branch(store, branch), entry, tag)
     except BaseException:
         drop_tag(store, tag.name)
         raise
 
 
 @contextmanager
-def held(store: Store, branch: str, entry: RefEntry) -> Iterator[None]:
+def hold_snapshot(store: Store, branch: str, entry: RefEntry) -> Iterator[None]:
     """The snapshot that this entry made stays until the end of the block. Raises Conflict or NotFound as ``hold``
     does.
     """
     assert entry.reference is not None
     assert entry.snapshot_id is not None
     now = datetime.now(UTC)
-    tag = Tag(f"held-{new_id()}", now, entry.snapshot_id, entry.reference, now + 2 * LASTING)
-    hold(store, branch, entry, tag)
+    tag = Tag(f"held-{new_id()}", now, entry.snapshot_id, entry.reference, now + 2 * VACUUM_TIME_LIMIT)
+    tag_snapshot(store, branch, entry, tag)
     try:
         yield
     finally:
         drop_tag(store, tag.name)
 
 
-def _refuse_vacuumed(store: Store, branch: Branch, entry: RefEntry, tag: Tag) -> None:
-    if notices := list(store.list(NOTICES)):
-        made = next(found.modified for found in store.list(FOLDER) if found.key == f"{FOLDER}/{tag.name}.json")
+def _check_not_vacuumed(store: Store, branch: Branch, entry: RefEntry, tag: Tag) -> None:
+    if notices := list(store.list(VACUUM_NOTICE_FOLDER)):
+        made = next(found.modified for found in store.list(TAG_FOLDER) if found.key == f"{TAG_FOLDER}/{tag.name}.json")
         for notice in notices:
-            if made - notice.modified < 2 * LASTING and not was_head(branch, entry, _cutoff(store, notice)):
+            if made - notice.modified < 2 * VACUUM_TIME_LIMIT and not was_head_since(
+                branch, entry, _read_cutoff(store, notice)
+            ):
                 raise Conflict(
                     f"a vacuum of {store.url} is running, and snapshot {tag.snapshot_id} is older than "
                     f"what it keeps: try later"
                 )
-    reference: Reference = tag.reference
+    reference: FileRef = tag.reference
     try:
         store.read(reference.path)
     except NotFound as missing:
         raise NotFound(f"{store.url}: snapshot {tag.snapshot_id} was collected by a vacuum") from missing
 
 
-def _cutoff(store: Store, notice: Object) -> datetime:
+def _read_cutoff(store: Store, notice: ObjectMeta) -> datetime:
     try:
-        found = opened(store.read(notice.key), f"{store.url}/{notice.key}")
+        found = decode_checksummed_json(store.read(notice.key), f"{store.url}/{notice.key}")
         return datetime.fromisoformat(found["cutoff"])
     except NotFound:
         return datetime.min.replace(tzinfo=UTC)  # it has just ended

@@ -13,23 +13,30 @@ import pyarrow.compute as pc
 
 from fuse_storage.errors import NotFound
 from fuse_storage.metadata import metadata_table
-from fuse_storage.metadata.file_ref import Reference, read_verified
-from fuse_storage.metadata.metadata_table import Part
-from fuse_storage.metadata.pack import PackPayload
+from fuse_storage.metadata.file_ref import FileRef, read_verified
+from fuse_storage.metadata.metadata_table import MetadataFile
+from fuse_storage.metadata.pack import PackSlice
 from fuse_storage.metadata.refs import RefEntry
-from fuse_storage.metadata.segment import BLOCK, MAX_BLOCKS, block_path, parts, read_list, sidecar_parts, zone_parts
-from fuse_storage.metadata.segment_frame import Units
-from fuse_storage.metadata.sidecar import FIXED
+from fuse_storage.metadata.segment import (
+    BLOCK_SCHEMA,
+    MAX_BLOCKS_PER_SEGMENT,
+    block_path,
+    read_segment_list,
+    segment_files,
+    sidecar_files,
+    zone_files,
+)
+from fuse_storage.metadata.segment_frame import UnitFrame
+from fuse_storage.metadata.sidecar import SIDECAR_COLUMN_TYPES
 from fuse_storage.metadata.snapshot import Snapshot
-from fuse_storage.parquet import writer
-from fuse_storage.parquet.reader import BlockFile
-from fuse_storage.statistics import compute, leaf
+from fuse_storage.parquet.reader import BlockFile, read_block
+from fuse_storage.statistics import column_values, compute_statistics
 from fuse_storage.store.cache import Cache
-from fuse_storage.store.shared_files import located
-from fuse_storage.table import Table
+from fuse_storage.store.shared_files import resolve_store
+from fuse_storage.table import StoredTable
 
 
-def check(table: Table) -> None:
+def check_invariants(table: StoredTable) -> None:
     """Raise AssertionError, or the StorageError of a file that cannot be read, if this table is not sound."""
     history = table.history()
     _check_chain(history)
@@ -64,27 +71,30 @@ def _check_claims(snapshot: Snapshot, entry: RefEntry) -> None:
     assert claimed == (entry.snapshot_id, entry.sequence, entry.commit_id, entry.timestamp, entry.operation)
 
 
-def _check_snapshot(table: Table) -> None:
+def _check_snapshot(table: StoredTable) -> None:
     snapshot, store = table.snapshot, table.store
-    listed = read_list(store, snapshot, Cache(0))
-    totals = {name: metadata_table.numbers(listed, name) for name in ("row_count", "block_count", "zone_count", "size")}
+    listed = read_segment_list(store, snapshot, Cache(0))
+    totals = {
+        name: metadata_table.column_as_int64(listed, name)
+        for name in ("row_count", "block_count", "zone_count", "size")
+    }
     assert snapshot.row_count == totals["row_count"].sum()
     assert snapshot.block_count == totals["block_count"].sum()
     assert snapshot.bytes == totals["size"].sum()
     assert snapshot.segment_count == len(listed)
     assert len(set(listed.column("id").to_pylist())) == len(listed)
     seen: list[tuple[int, int]] = []
-    for number, (part, zones) in enumerate(zip(parts(listed), zone_parts(listed), strict=True)):
-        rows = metadata_table.read_whole(store, part, Cache(0))
-        assert 0 < len(rows) <= MAX_BLOCKS
-        assert rows.column_names[: len(BLOCK)] == BLOCK.names
-        assert metadata_table.numbers(rows, "row_count").sum() == totals["row_count"][number]
-        assert metadata_table.numbers(rows, "size").sum() == totals["size"][number]
+    for number, (part, zones) in enumerate(zip(segment_files(listed), zone_files(listed), strict=True)):
+        rows = metadata_table.read_all_columns(store, part, Cache(0))
+        assert 0 < len(rows) <= MAX_BLOCKS_PER_SEGMENT
+        assert rows.column_names[: len(BLOCK_SCHEMA)] == BLOCK_SCHEMA.names
+        assert metadata_table.column_as_int64(rows, "row_count").sum() == totals["row_count"][number]
+        assert metadata_table.column_as_int64(rows, "size").sum() == totals["size"][number]
         assert pc.sum(pc.list_value_length(rows.column("zone_rows"))).as_py() == totals["zone_count"][number]
         if zones is not None:
-            assert metadata_table.read_whole(store, zones, Cache(0)).num_rows == zones.rows
+            assert metadata_table.read_all_columns(store, zones, Cache(0)).num_rows == zones.row_count
         first = listed.column("first_row_id")[number].as_py()
-        for row in rows.select(BLOCK.names).to_pylist():
+        for row in rows.select(BLOCK_SCHEMA.names).to_pylist():
             _check_file(table, row)
             own = row["first_row_id"] if row["first_row_id"] is not None else first
             first = None if first is None else first + row["row_count"]
@@ -93,59 +103,63 @@ def _check_snapshot(table: Table) -> None:
         assert start + count <= following, "two rows have one row id"
     assert not seen or sum(max(seen)) <= snapshot.next_row_id
     for key in snapshot.keys:
-        for place in sidecar_parts(listed, key):
+        for place in sidecar_files(listed, key):
             if place is not None:
                 _check_sidecars(table, place)
     _check_statistics(table)
 
 
-def _check_file(table: Table, row: dict[str, object]) -> None:
+def _check_file(table: StoredTable, row: dict[str, object]) -> None:
     path = str(row["location"] or block_path(str(row["id"])))
-    store, path = located(table.store, path)
-    read_verified(store, Reference(path, int(str(row["size"])), str(row["hash"])))
+    store, path = resolve_store(table.store, path)
+    read_verified(store, FileRef(path, int(str(row["size"])), str(row["hash"])))
     counts = row["zone_rows"]
     assert isinstance(counts, list)
     assert sum(counts) == row["row_count"] == row["live_rows"]
     schema = table.snapshot.schemas[int(str(row["schema_id"]))]
     file = BlockFile(path, int(str(row["footer_offset"])), int(str(row["footer_length"])))
     for zone, count in enumerate(counts):
-        assert writer.read(store, file, schema, schema.names[:1], [zone], Cache(0)).num_rows == count
+        assert read_block(store, file, schema, schema.names[:1], [zone], Cache(0)).num_rows == count
 
 
-def _check_sidecars(table: Table, place: Part) -> None:
-    rows = metadata_table.read_whole(table.store, place, Cache(0))
-    assert {name: rows.schema.field(name).type for name in FIXED} == FIXED
+def _check_sidecars(table: StoredTable, place: MetadataFile) -> None:
+    rows = metadata_table.read_all_columns(table.store, place, Cache(0))
+    assert {name: rows.schema.field(name).type for name in SIDECAR_COLUMN_TYPES} == SIDECAR_COLUMN_TYPES
     for row in rows.to_pylist():
         if not row["indexed"]:
-            assert [row[name] for name in FIXED if name != "indexed"] == [None] * (len(FIXED) - 1)
+            assert [row[name] for name in SIDECAR_COLUMN_TYPES if name != "indexed"] == [None] * (
+                len(SIDECAR_COLUMN_TYPES) - 1
+            )
             assert row["summary"] is None
         elif row["pack"] is not None:
             span = (row["offset"], row["length"])
-            payload = PackPayload(*located(table.store, row["pack"]), row["chunk"], row["pack_length"], span, Cache(0))
+            payload = PackSlice(
+                *resolve_store(table.store, row["pack"]), row["chunk"], row["pack_length"], span, Cache(0)
+            )
             assert [len(data) for data in payload.read([(0, payload.size)])] == [row["length"]]
 
 
-def _check_statistics(table: Table) -> None:
+def _check_statistics(table: StoredTable) -> None:
     """No row of a unit lies outside of its bounds, at any level."""
     found = table.blocks()
     zones, segments = table.zones(found), table.segments()
-    rows = [table.read(found, block, table.snapshot.schema.names) for block in range(len(found))]
+    rows = [table.read_block(found, block, table.snapshot.schema.names) for block in range(len(found))]
     whole = pa.concat_tables(rows) if rows else table.snapshot.schema.arrow.empty_table()
-    levels: list[Units] = [zones, found, segments]
+    levels: list[UnitFrame] = [zones, found, segments]
     for path, field in table.snapshot.schema.leaves():
-        values = leaf(whole, path)
+        values = column_values(whole, path)
         for units in levels:
             _check_bounds(units, field.id, values)
 
 
-def _check_bounds(units: Units, column: int, values: pa.Array) -> None:
+def _check_bounds(units: UnitFrame, column: int, values: pa.Array) -> None:
     known = units.statistics(column)
     if known is None:
         return
     assert len(known) == len(units)
-    ends = metadata_table.offsets(units.row_counts)
+    ends = metadata_table.counts_to_offsets(units.row_counts)
     assert ends[-1] == len(values)
-    true = compute(values, ends)
+    true = compute_statistics(values, ends)
     ordered = pa.Table.from_arrays([known.min, true.min, true.max, known.max], ["low", "least", "greatest", "high"])
     for bounds in ordered.to_pylist():
         low, least, greatest, high = bounds.values()

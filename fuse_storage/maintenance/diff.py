@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from fuse_storage.commit.schema_evolution import widens
+from fuse_storage.commit.schema_evolution import can_widen
 from fuse_storage.errors import StorageError
-from fuse_storage.metadata.block_frame import Blocks
+from fuse_storage.metadata.block_frame import BlockFrame
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.schema.schema import Field, Schema
-from fuse_storage.schema.types import name_of
-from fuse_storage.table import Table
+from fuse_storage.schema.types import storage_type_name
+from fuse_storage.table import StoredTable
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
+class BlockTotals:
     """So many blocks, with so many rows, of so many bytes in their files."""
 
     blocks: int = 0
@@ -29,7 +29,7 @@ class Extent:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class SnapshotDiff:
     """What came, went and stayed from one snapshot to another.
 
     A rewritten block counts as gone and as come. ``columns`` and ``definitions``: sentences, in order, such as
@@ -38,9 +38,9 @@ class Difference:
 
     before: str
     after: str
-    added: Extent
-    removed: Extent
-    kept: Extent
+    added: BlockTotals
+    removed: BlockTotals
+    kept: BlockTotals
     columns: tuple[str, ...]
     definitions: tuple[str, ...]
 
@@ -53,63 +53,66 @@ class Difference:
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
 
-def difference(before: Table, after: Table) -> Difference:
+def diff_snapshots(before: StoredTable, after: StoredTable) -> SnapshotDiff:
     """From ``before`` to ``after``, two snapshots of one table in any order. Raises StorageError."""
     if before.store.url != after.store.url:
         raise StorageError(
             f"{before.store.url} and {after.store.url} are two tables: only snapshots of one can be compared"
         )
-    gone, came = exchanged(before, after)
-    added, removed = _extent(came), _extent(gone)
+    gone, came = changed_blocks(before, after)
+    added, removed = _totals(came), _totals(gone)
     old = before.snapshot
-    kept = Extent(old.block_count - removed.blocks, old.row_count - removed.rows, old.bytes - removed.bytes)
-    columns, definitions = tuple(_columns(old.schema, after.snapshot.schema)), tuple(_definitions(old, after.snapshot))
-    return Difference(old.id, after.snapshot.id, added, removed, kept, columns, definitions)
+    kept = BlockTotals(old.block_count - removed.blocks, old.row_count - removed.rows, old.bytes - removed.bytes)
+    columns, definitions = (
+        tuple(_describe_columns(old.schema, after.snapshot.schema)),
+        tuple(_describe_definitions(old, after.snapshot)),
+    )
+    return SnapshotDiff(old.id, after.snapshot.id, added, removed, kept, columns, definitions)
 
 
-def exchanged(before: Table, after: Table) -> tuple[Blocks, Blocks]:
+def changed_blocks(before: StoredTable, after: StoredTable) -> tuple[BlockFrame, BlockFrame]:
     """The blocks that only ``before`` has, and those that only ``after`` has, each in their order."""
     shared = set(before.segments().ids) & set(after.segments().ids)
-    was, now = _besides(before, shared), _besides(after, shared)
-    return _without(was, now), _without(now, was)
+    was, now = _unshared_blocks(before, shared), _unshared_blocks(after, shared)
+    return _blocks_not_in(was, now), _blocks_not_in(now, was)
 
 
-def _besides(table: Table, shared: set[str]) -> Blocks:
+def _unshared_blocks(table: StoredTable, shared: set[str]) -> BlockFrame:
     """The blocks in segments that are not shared."""
     return table.blocks([number for number, id in enumerate(table.segments().ids) if id not in shared])
 
 
-def _without(blocks: Blocks, others: Blocks) -> Blocks:
+def _blocks_not_in(blocks: BlockFrame, others: BlockFrame) -> BlockFrame:
     known = set(others.ids)
     return blocks.take(np.array([place for place, id in enumerate(blocks.ids) if id not in known], np.int64))
 
 
-def _extent(blocks: Blocks) -> Extent:
-    return Extent(len(blocks), int(blocks.row_counts.sum()), int(blocks.sizes.sum()))
+def _totals(blocks: BlockFrame) -> BlockTotals:
+    return BlockTotals(len(blocks), int(blocks.row_counts.sum()), int(blocks.sizes.sum()))
 
 
-def narrowed(before: Schema, after: Schema) -> list[str]:
+def narrowed_columns(before: Schema, after: Schema) -> list[str]:
     """Columns, by their names in ``after``, whose values of ``before`` need not fit their type in ``after``."""
-    old = _named(before)
-    both = [(path, old[id][1], field) for id, (path, field) in _named(after).items() if id in old]
+    old = _fields_by_id(before)
+    both = [(path, old[id][1], field) for id, (path, field) in _fields_by_id(after).items() if id in old]
     return [
         path
         for path, was, now in both
-        if was.is_leaf and now.is_leaf and was.type != now.type and not widens(was.type, now.type)
+        if was.is_leaf and now.is_leaf and was.type != now.type and not can_widen(was.type, now.type)
     ]
 
 
-def _columns(before: Schema, after: Schema) -> Iterator[str]:
-    old, new = _named(before), _named(after)
+def _describe_columns(before: Schema, after: Schema) -> Iterator[str]:
+    old, new = _fields_by_id(before), _fields_by_id(after)
     for id, (path, field) in new.items():
         if id not in old:
-            yield f"added {path!r} {name_of(field.type)}"
+            yield f"added {path!r} {storage_type_name(field.type)}"
             continue
         was, former = old[id]
         if was != path and was.rpartition(".")[2] != field.name:
             yield f"renamed {was!r} to {path!r}"
         if former.type != field.type and (former.is_leaf or field.is_leaf):
-            yield f"changed {path!r} from {name_of(former.type)} to {name_of(field.type)}"
+            yield f"changed {path!r} from {storage_type_name(former.type)} to {storage_type_name(field.type)}"
         if former.nullable != field.nullable:
             yield f"{path!r} {'may now be' if field.nullable else 'can no longer be'} NULL"
     yield from (f"dropped {path!r}" for id, (path, _) in old.items() if id not in new)
@@ -117,11 +120,11 @@ def _columns(before: Schema, after: Schema) -> Iterator[str]:
         yield "reordered: " + ", ".join(after.names)
 
 
-def _named(schema: Schema) -> Mapping[tuple[int, str], tuple[str, Field]]:
+def _fields_by_id(schema: Schema) -> Mapping[tuple[int, str], tuple[str, Field]]:
     """Fields and their dotted paths. By id and physical name: two branches may each have given an id to a new
     column.
     """
-    return {(field.id, field.physical): (path, field) for top in schema.fields for path, field in _paths(top, "")}
+    return {(field.id, field.physical_name): (path, field) for top in schema.fields for path, field in _paths(top, "")}
 
 
 def _paths(field: Field, above: str) -> Iterator[tuple[str, Field]]:
@@ -130,7 +133,7 @@ def _paths(field: Field, above: str) -> Iterator[tuple[str, Field]]:
         yield from _paths(child, f"{above}{field.name}.")
 
 
-def _definitions(before: Snapshot, after: Snapshot) -> Iterator[str]:
+def _describe_definitions(before: Snapshot, after: Snapshot) -> Iterator[str]:
     old, new = before.definitions, after.definitions
     yield from (f"added {name!r}" for name in new if name not in old)
     yield from (f"changed {name!r}" for name in new if name in old and new[name] != old[name])

@@ -17,12 +17,12 @@ from itertools import pairwise
 from typing import Any
 
 from fuse_storage.errors import InvalidArgument, NotFound, StorageError
-from fuse_storage.metadata.file_ref import Reference, new_id
-from fuse_storage.metadata.refs import PARALLEL, TICK, Branch, RefEntry, written
+from fuse_storage.metadata.file_ref import FileRef, new_id
+from fuse_storage.metadata.refs import MAX_PARALLEL_REF_READS, TIMESTAMP_RESOLUTION, Branch, RefEntry, format_timestamp
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.store.store import Store
 
-LOST = "lost"
+_LOST_OPERATION = "lost"
 """The operation of an entry whose snapshot is gone: collected by a vacuum, or there was none."""
 
 
@@ -46,9 +46,9 @@ class Recovery:
             {
                 "branch": name,
                 "entries": len(entries),
-                "lost": sum(entry.operation == LOST for entry in entries),
+                "lost": sum(entry.operation == _LOST_OPERATION for entry in entries),
                 "newest": entries[0].snapshot_id,
-                "timestamp": written(entries[0].timestamp),
+                "timestamp": format_timestamp(entries[0].timestamp),
                 "operation": entries[0].operation,
             }
             for name, entries in self.entries.items()
@@ -58,9 +58,9 @@ class Recovery:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _FoundSnapshot:
     snapshot: Snapshot
-    reference: Reference
+    reference: FileRef
 
     @property
     def entry(self) -> RefEntry:
@@ -71,14 +71,14 @@ class _Found:
         )
 
 
-def recover(store: Store, heads: Mapping[str, str] | None = None, dry_run: bool = False) -> Recovery:
+def recover_branches(store: Store, heads: Mapping[str, str] | None = None, dry_run: bool = False) -> Recovery:
     """Write the entries that are missing, of branches without any and in the midst of others; none that is there
     changes.
 
     ``heads``: for a branch, the id of the snapshot that is its newest. Raises InvalidArgument where that is needed or
     wrong, NotFound where there are no snapshots, and StorageError. A recovery that dies is done by the next one.
     """
-    found, unreadable = _snapshots(store)
+    found, unreadable = _read_snapshots(store)
     if not found:
         why = next(iter(unreadable.values()), "there is nothing to recover a table from")
         raise NotFound(f"{store.url} holds no snapshot that can be read: {why}")
@@ -89,36 +89,36 @@ def recover(store: Store, heads: Mapping[str, str] | None = None, dry_run: bool 
     missing, later = {}, {}
     for name in branches:
         own = [one for one in found if one.snapshot.branch == name]
-        left = _left(Branch(store, name))
-        if entries := _missing(Branch(store, name), left, own, heads.get(name)):
+        left = _existing_entries(Branch(store, name))
+        if entries := _missing_entries(Branch(store, name), left, own, heads.get(name)):
             missing[name] = entries
-        if left and name not in heads and (ids := _after(max(left), own)):
+        if left and name not in heads and (ids := _snapshot_ids_after(max(left), own)):
             later[name] = ids
     for name, entries in missing.items() if not dry_run else ():
         for entry in entries:  # the first one last: without it there is no branch, so that nobody sees half of it
             Branch(store, name).create(entry)
-        Branch(store, name).note(entries[0].sequence)
+        Branch(store, name).write_head_hint(entries[0].sequence)
     return Recovery(missing, later, unreadable, not dry_run)
 
 
-def _snapshots(store: Store) -> tuple[list[_Found], dict[str, str]]:
+def _read_snapshots(store: Store) -> tuple[list[_FoundSnapshot], dict[str, str]]:
     """All that can be read, and why others cannot."""
 
-    def read(key: str) -> _Found | StorageError:
+    def read(key: str) -> _FoundSnapshot | StorageError:
         try:
             data = store.read(key)
-            return _Found(Snapshot.decode(data, f"{store.url}/{key}"), Reference.of(key, data))
+            return _FoundSnapshot(Snapshot.decode(data, f"{store.url}/{key}"), FileRef.for_data(key, data))
         except StorageError as problem:
             return problem
 
     keys = sorted(one.key for one in store.list("_ss") if one.key.endswith(".json"))
-    with ThreadPoolExecutor(PARALLEL, "fuse-recovery") as pool:
+    with ThreadPoolExecutor(MAX_PARALLEL_REF_READS, "fuse-recovery") as pool:
         results = dict(zip(keys, pool.map(read, keys), strict=True))
-    found = [one for one in results.values() if isinstance(one, _Found)]
+    found = [one for one in results.values() if isinstance(one, _FoundSnapshot)]
     return found, {key: str(one) for key, one in results.items() if isinstance(one, StorageError)}
 
 
-def _after(newest: int, found: Sequence[_Found]) -> list[str]:
+def _snapshot_ids_after(newest: int, found: Sequence[_FoundSnapshot]) -> list[str]:
     """The snapshots with greater numbers, in order."""
     return [
         one.snapshot.id
@@ -127,21 +127,23 @@ def _after(newest: int, found: Sequence[_Found]) -> list[str]:
     ]
 
 
-def _missing(branch: Branch, left: Mapping[int, RefEntry], found: Sequence[_Found], head: str | None) -> list[RefEntry]:
+def _missing_entries(
+    branch: Branch, left: Mapping[int, RefEntry], found: Sequence[_FoundSnapshot], head: str | None
+) -> list[RefEntry]:
     """The entries that a branch lacks, newest first. ``left``: those that it has, by their numbers."""
     numbered = defaultdict(list)
     for one in found:
         numbered[one.snapshot.sequence].append(one)
     whole = list[RefEntry]()
-    following: RefEntry | _Found | None = None
-    for sequence in range(_newest(branch, left, found, head), 0, -1):
-        following = left.get(sequence) or _chosen(numbered[sequence], following, head)
+    following: RefEntry | _FoundSnapshot | None = None
+    for sequence in range(_newest_sequence(branch, left, found, head), 0, -1):
+        following = left.get(sequence) or _choose_snapshot(numbered[sequence], following, head)
         if following is None and not whole:
             ids = ", ".join(one.snapshot.id for one in numbered[sequence])
             raise InvalidArgument(
                 f"{branch.store.url}: one of {ids} is the newest snapshot of branch {branch.name!r}: say which"
             )
-        whole.append(_entry(following, sequence, whole[-1] if whole else None))
+        whole.append(_recovered_entry(following, sequence, whole[-1] if whole else None))
     linked = [
         replace(entry, parent=before.commit_id) if entry.sequence not in left else entry
         for entry, before in pairwise(whole)
@@ -149,13 +151,15 @@ def _missing(branch: Branch, left: Mapping[int, RefEntry], found: Sequence[_Foun
     return [entry for entry in [*linked, *whole[-1:]] if entry.sequence not in left]
 
 
-def _left(branch: Branch) -> dict[int, RefEntry]:
+def _existing_entries(branch: Branch) -> dict[int, RefEntry]:
     keys = [one.key for one in branch.store.list(f"_refs/branch/{branch.name}") if one.key.endswith(".json")]
     numbers = [int(key.rpartition("/")[2].removesuffix(".json")) for key in keys]
     return {number: branch.entry(number) for number in numbers}
 
 
-def _newest(branch: Branch, left: Mapping[int, RefEntry], found: Sequence[_Found], head: str | None) -> int:
+def _newest_sequence(
+    branch: Branch, left: Mapping[int, RefEntry], found: Sequence[_FoundSnapshot], head: str | None
+) -> int:
     """The number of the newest entry. What comes after one that is left may never have been committed."""
     if head is None:
         return max(left) if left else max(one.snapshot.sequence for one in found)
@@ -165,9 +169,11 @@ def _newest(branch: Branch, left: Mapping[int, RefEntry], found: Sequence[_Found
     return chosen
 
 
-def _chosen(candidates: Sequence[_Found], following: RefEntry | _Found | None, head: str | None) -> _Found | None:
+def _choose_snapshot(
+    candidates: Sequence[_FoundSnapshot], following: RefEntry | _FoundSnapshot | None, head: str | None
+) -> _FoundSnapshot | None:
     """The one that what follows names as its parent; if that does not say, the only one; None is a doubt, or a loss."""
-    if isinstance(following, _Found):
+    if isinstance(following, _FoundSnapshot):
         candidates = [one for one in candidates if one.snapshot.id == following.snapshot.parent]
     elif following is not None:
         candidates = [one for one in candidates if one.snapshot.commit_id == following.parent]
@@ -176,10 +182,12 @@ def _chosen(candidates: Sequence[_Found], following: RefEntry | _Found | None, h
     return candidates[0] if len(candidates) == 1 else None
 
 
-def _entry(found: RefEntry | _Found | None, sequence: int, later: RefEntry | None) -> RefEntry:
+def _recovered_entry(found: RefEntry | _FoundSnapshot | None, sequence: int, later: RefEntry | None) -> RefEntry:
     if isinstance(found, RefEntry):
         return found
     if found is not None:
         return found.entry
     assert later is not None
-    return RefEntry("tombstone", sequence, later.parent or new_id(), None, later.timestamp - TICK, LOST)
+    return RefEntry(
+        "tombstone", sequence, later.parent or new_id(), None, later.timestamp - TIMESTAMP_RESOLUTION, _LOST_OPERATION
+    )

@@ -17,30 +17,30 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from fuse_storage.commit.snapshot_hold import LASTING, give_notice
+from fuse_storage.commit.snapshot_hold import VACUUM_TIME_LIMIT, post_vacuum_notice
 from fuse_storage.commit.transaction import MAX_WRITE_SECONDS
 from fuse_storage.errors import Expired, FormatError, InvalidArgument, NotFound
 from fuse_storage.metadata import metadata_table
-from fuse_storage.metadata.file_ref import Reference, read_verified
+from fuse_storage.metadata.file_ref import FileRef, read_verified
 from fuse_storage.metadata.refs import Branch
-from fuse_storage.metadata.segment import block_path, parts, read_list, sidecar_parts, zone_parts
+from fuse_storage.metadata.segment import block_path, read_segment_list, segment_files, sidecar_files, zone_files
 from fuse_storage.metadata.snapshot import Snapshot
-from fuse_storage.metadata.tags import tags
+from fuse_storage.metadata.tags import list_tags
 from fuse_storage.store.cache import Cache
-from fuse_storage.store.ranges import Object
+from fuse_storage.store.ranges import ObjectMeta
 from fuse_storage.store.store import Store
 
-KINDS = {"_ss": "snapshots", "_sg": "segments", "_x": "sidecars", "_b": "blocks", "_i": "packs"}
+_FOLDER_KINDS = {"_ss": "snapshots", "_sg": "segments", "_x": "sidecars", "_b": "blocks", "_i": "packs"}
 """Folders in the order in which they are emptied: what leads to others goes first."""
-SLACK = timedelta(hours=1)
+_COMMIT_ALLOWANCE = timedelta(hours=1)
 """On top of the longest allowed write: a commit takes a while too."""
-SHORTEST = timedelta(hours=1)
+_MIN_RETENTION = timedelta(hours=1)
 """Retention below which readers of what was the head a moment ago would lose their files."""
-AT_ONCE = 500
+_DELETE_BATCH_KEYS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Litter:
+class VacuumResult:
     """What a vacuum deletes, or would: files and their bytes, by kind; ``kept``: files that are reachable, or too
     young.
     """
@@ -55,43 +55,45 @@ class Litter:
         return asdict(self)
 
 
-def vacuum(store: Store, retention: timedelta, keep: int = 1, dry_run: bool = False, force: bool = False) -> Litter:
+def vacuum_table(
+    store: Store, retention: timedelta, keep: int = 1, dry_run: bool = False, force: bool = False
+) -> VacuumResult:
     """Delete what nothing leads to. ``keep``: so many snapshots of each branch stay however old they are, at least one.
 
     Raises InvalidArgument for a retention below an hour, unless ``force``; Expired if deleting takes longer than it
     may, and what is left is for the next; StorageError, before anything is deleted, if anything that leads to files
     cannot be read.
     """
-    if retention < SHORTEST and not force:
+    if retention < _MIN_RETENTION and not force:
         raise InvalidArgument(
             f"retention={retention}: readers may still need what was replaced in the last hour; say force to risk it"
         )
     if keep < 1 or retention < timedelta(0):
         raise InvalidArgument(f"keep={keep}, retention={retention}: the newest snapshot of each branch always stays")
     cutoff = datetime.now(UTC) - retention
-    notice = None if dry_run else give_notice(store, cutoff)
-    ends = monotonic() + LASTING.total_seconds()
+    notice = None if dry_run else post_vacuum_notice(store, cutoff)
+    ends = monotonic() + VACUUM_TIME_LIMIT.total_seconds()
     try:
-        found = _Found(store)
-        for snapshot, needed in _living(store, cutoff, keep):
+        found = _ReachableFiles(store)
+        for snapshot, needed in _live_snapshots(store, cutoff, keep):
             found.add(snapshot, needed)
-        oldest = (datetime.now(UTC) if notice is None else notice.modified) - found.longest_write - SLACK
+        oldest = (datetime.now(UTC) if notice is None else notice.modified) - found.longest_write - _COMMIT_ALLOWANCE
         found.add_young(oldest)
-        litter = {folder: list(found.litter(folder, oldest)) for folder in KINDS}
-        for keys in () if dry_run else _stages(litter):
-            for start in range(0, len(keys), AT_ONCE):
+        litter = {folder: list(found.unreachable(folder, oldest)) for folder in _FOLDER_KINDS}
+        for keys in () if dry_run else _deletion_stages(litter):
+            for start in range(0, len(keys), _DELETE_BATCH_KEYS):
                 if monotonic() > ends:
-                    raise Expired(f"a vacuum may delete for {LASTING}, and there is more: run it again")
-                store.delete(keys[start : start + AT_ONCE])
+                    raise Expired(f"a vacuum may delete for {VACUUM_TIME_LIMIT}, and there is more: run it again")
+                store.delete(keys[start : start + _DELETE_BATCH_KEYS])
     finally:
         if notice is not None:
             store.delete([notice.key])
-    files = {KINDS[folder]: len(objects) for folder, objects in litter.items()}
-    bytes = {KINDS[folder]: sum(one.size for one in objects) for folder, objects in litter.items()}
-    return Litter(files, bytes, found.seen - sum(files.values()), not dry_run)
+    files = {_FOLDER_KINDS[folder]: len(objects) for folder, objects in litter.items()}
+    bytes = {_FOLDER_KINDS[folder]: sum(one.size for one in objects) for folder, objects in litter.items()}
+    return VacuumResult(files, bytes, found.file_count - sum(files.values()), not dry_run)
 
 
-def _stages(litter: Mapping[str, Sequence[Object]]) -> Iterator[list[str]]:
+def _deletion_stages(litter: Mapping[str, Sequence[ObjectMeta]]) -> Iterator[list[str]]:
     """What to delete, one after the other. Snapshots go first: where one is, all that it leads to still is."""
     keys = [one.key for objects in litter.values() for one in objects]
     snapshots = [key for key in keys if key.startswith("_ss/") and key.endswith(".json")]
@@ -100,7 +102,7 @@ def _stages(litter: Mapping[str, Sequence[Object]]) -> Iterator[list[str]]:
         yield [one.key for one in objects if folder != "_ss" or one.key.endswith(".parquet")]
 
 
-def _living(store: Store, cutoff: datetime, keep: int) -> Iterator[tuple[Reference, bool]]:
+def _live_snapshots(store: Store, cutoff: datetime, keep: int) -> Iterator[tuple[FileRef, bool]]:
     """Every snapshot that must stay, some of them more than once; and whether it is certain to be there.
 
     An earlier vacuum, told to keep less, may have collected it.
@@ -118,18 +120,18 @@ def _living(store: Store, cutoff: datetime, keep: int) -> Iterator[tuple[Referen
             count += entry.reference is not None
             replaced = entry.timestamp
     now = datetime.now(UTC)
-    yield from ((tag.reference, True) for tag in tags(store) if not tag.expired(now))
+    yield from ((tag.reference, True) for tag in list_tags(store) if not tag.expired(now))
 
 
-class _Found:
+class _ReachableFiles:
     """Keys of all files that living snapshots lead to."""
 
     def __init__(self, store: Store) -> None:
-        self.store, self.keys, self.whole = store, set[str](), set[str]()
+        self.store, self.keys, self.kept_prefixes = store, set[str](), set[str]()
         self.longest_write = timedelta(0)
-        self.seen = 0
+        self.file_count = 0
 
-    def add(self, reference: Reference, needed: bool) -> None:
+    def add(self, reference: FileRef, needed: bool) -> None:
         """Raises StorageError for anything that leads to rows and cannot be read; but a snapshot that is not needed may
         be gone.
         """
@@ -159,29 +161,31 @@ class _Found:
         if snapshot.segments is None:
             return
         self.keys.add(snapshot.segments.path)
-        rows = read_list(self.store, snapshot, Cache(0))
-        for part, zones in zip(parts(rows), zone_parts(rows), strict=True):
+        rows = read_segment_list(self.store, snapshot, Cache(0))
+        for part, zones in zip(segment_files(rows), zone_files(rows), strict=True):
             if part.reference.path not in self.keys:
                 self.keys |= {part.reference.path} | ({zones.reference.path} if zones is not None else set())
-                blocks = metadata_table.read(self.store, part, [("id", "location")], Cache(0))[0].to_pylist()
+                blocks = metadata_table.read_column_groups(self.store, part, [("id", "location")], Cache(0))[
+                    0
+                ].to_pylist()
                 self.keys |= {block["location"] or block_path(block["id"]) for block in blocks}
         for key in snapshot.keys:
-            for sidecars in sidecar_parts(rows, key):
+            for sidecars in sidecar_files(rows, key):
                 if sidecars is not None and sidecars.reference.path not in self.keys:
                     self.keys.add(sidecars.reference.path)
                     self._add_packs(key, sidecars)
 
-    def _add_packs(self, key: str, sidecars: metadata_table.Part) -> None:
+    def _add_packs(self, key: str, sidecars: metadata_table.MetadataFile) -> None:
         try:
-            (rows,) = metadata_table.read(self.store, sidecars, [("pack",)], Cache(0))
+            (rows,) = metadata_table.read_column_groups(self.store, sidecars, [("pack",)], Cache(0))
             self.keys |= set(pc.drop_null(pc.unique(rows.column("pack"))).to_pylist())
         except (NotFound, FormatError):
-            self.whole.add(f"_i/{key}/")  # readers can do without it; which packs it leads to, nobody can say
+            self.kept_prefixes.add(f"_i/{key}/")  # readers can do without it; which packs it leads to, nobody can say
 
-    def litter(self, folder: str, oldest: datetime) -> Iterator[Object]:
+    def unreachable(self, folder: str, oldest: datetime) -> Iterator[ObjectMeta]:
         """What nothing leads to, and no writer can still commit."""
         for found in self.store.list(folder):
-            self.seen += 1
-            kept = found.key in self.keys or any(found.key.startswith(prefix) for prefix in self.whole)
+            self.file_count += 1
+            kept = found.key in self.keys or any(found.key.startswith(prefix) for prefix in self.kept_prefixes)
             if not kept and found.modified < oldest:
                 yield found

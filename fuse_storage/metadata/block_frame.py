@@ -13,127 +13,161 @@ import pyarrow.compute as pc
 
 from fuse_storage import statistics
 from fuse_storage.errors import StorageError
-from fuse_storage.metadata.metadata_table import Group, Indices, Rows, flat, numbers, offsets
-from fuse_storage.metadata.segment import BLOCK, HOT, block_path, parts, sidecar_parts, zone_parts
-from fuse_storage.metadata.segment_frame import SegmentList, filled, group_of, has_statistics, merged, schemas_without
+from fuse_storage.metadata.metadata_table import (
+    ColumnGroup,
+    IndexArray,
+    MetadataRows,
+    column_as_array,
+    column_as_int64,
+    counts_to_offsets,
+)
+from fuse_storage.metadata.segment import (
+    BLOCK_SCHEMA,
+    PLANNING_COLUMNS,
+    block_path,
+    segment_files,
+    sidecar_files,
+    zone_files,
+)
+from fuse_storage.metadata.segment_frame import (
+    SegmentFrame,
+    concat_statistics,
+    fill_default_statistics,
+    has_statistics,
+    schema_ids_without,
+    statistics_group,
+)
 from fuse_storage.metadata.sidecar import SidecarRows
 from fuse_storage.parquet.reader import BlockFile
 from fuse_storage.statistics import ColumnStatistics
-from fuse_storage.store.cache import shared
+from fuse_storage.store.cache import process_cache
 
-T = TypeVar("T")
-PLACES: Group = ("id", "location", "size", "footer_offset", "footer_length", "zone_rows")
+_T = TypeVar("_T")
+_LOCATION_COLUMNS: ColumnGroup = ("id", "location", "size", "footer_offset", "footer_length", "zone_rows")
 """Columns of blocks that are of interest for those that are left: read together, since that is one pass over files."""
-LIVE: Group = ("live_rows", "stats_exact")
+_LIVE_ROW_COLUMNS: ColumnGroup = ("live_rows", "stats_exact")
 """What tells whether more than a vote can be had of statistics: asked for by few."""
-ORIGIN: Group = ("level", "schema_id", "added_by")
+_ORIGIN_COLUMNS: ColumnGroup = ("level", "schema_id", "added_by")
 """What tells how blocks came to be."""
-FEW = 16
+_MAX_FILES_READ_EAGERLY = 16
 """Of so few files all that is not statistics is read at once: going back to a store is dearer."""
 
 
-class Blocks:
+class BlockFrame:
     """Some blocks of a snapshot. ``ordinals``: their numbers among all of them."""
 
     def __init__(
         self,
-        segments: SegmentList,
-        rows: Rows,
-        ordinals: Indices,
-        listed: Indices,
-        parent: tuple[Blocks, Indices] | None = None,
-        whole: bool = False,
+        segments: SegmentFrame,
+        rows: MetadataRows,
+        ordinals: IndexArray,
+        segment_indices: IndexArray,
+        parent: tuple[BlockFrame, IndexArray] | None = None,
+        is_all_blocks: bool = False,
     ) -> None:
         self.segments, self.ordinals = segments, ordinals
-        self._rows, self._listed, self._parent, self._whole = rows, listed, parent, whole
-        self._kept: dict[Any, Any] = {}
+        self._rows, self._segment_indices, self._parent, self._is_all_blocks = (
+            rows,
+            segment_indices,
+            parent,
+            is_all_blocks,
+        )
+        self._cache: dict[Any, Any] = {}
 
     @staticmethod
-    def of(segments: SegmentList) -> Blocks:
+    def from_segments(segments: SegmentFrame) -> BlockFrame:
         """All blocks of all segments."""
-        rows = Rows.whole(segments.store, parts(segments.table), segments.block_counts)
-        return Blocks(segments, rows, np.arange(segments.total_blocks), np.arange(len(segments)), whole=True)
+        rows = MetadataRows.all_rows(segments.store, segment_files(segments.table), segments.block_counts)
+        return BlockFrame(
+            segments, rows, np.arange(segments.total_blocks), np.arange(len(segments)), is_all_blocks=True
+        )
 
     def __len__(self) -> int:
         return len(self.ordinals)
 
-    def take(self, indices: Indices) -> Blocks:
+    def take(self, indices: IndexArray) -> BlockFrame:
         """The blocks at these positions, in this order."""
         indices = np.asarray(indices, np.int64)
-        used = np.unique(self._rows.files[indices])
-        return Blocks(
-            self.segments, self._rows.take(indices), self.ordinals[indices], self._listed[used], (self, indices)
+        used = np.unique(self._rows.file_indices[indices])
+        return BlockFrame(
+            self.segments,
+            self._rows.take(indices),
+            self.ordinals[indices],
+            self._segment_indices[used],
+            (self, indices),
         )
 
-    def prefetch(self, column_ids: Iterable[int]) -> Blocks:
+    def prefetch(self, column_ids: Iterable[int]) -> BlockFrame:
         """Read the statistics of these columns, and what every plan needs, in one pass over the files."""
         fields = [self.segments.snapshot.schema.by_id(id) for id in column_ids]
-        groups = [group_of(field) for field in fields if has_statistics(field)]
-        if any(self._recall(group) is None for group in groups):
-            self._read([HOT, *groups])
+        groups = [statistics_group(field) for field in fields if has_statistics(field)]
+        if any(self._cached(group) is None for group in groups):
+            self._read([PLANNING_COLUMNS, *groups])
         return self
 
     @cached_property
-    def row_counts(self) -> Indices:
-        return numbers(self._columns(HOT), "row_count")
+    def row_counts(self) -> IndexArray:
+        return column_as_int64(self._columns(PLANNING_COLUMNS), "row_count")
 
     @cached_property
-    def intact(self) -> npt.NDArray[np.bool_]:
+    def has_exact_statistics(self) -> npt.NDArray[np.bool_]:
         """Blocks of which every row is live and every bound that is not cut is a value: what is kept of them is an
         answer.
         """
-        found = self._columns(LIVE)
+        found = self._columns(_LIVE_ROW_COLUMNS)
         exact = np.asarray(pc.fill_null(found.column("stats_exact"), False).to_numpy(), np.bool_)
-        return np.asarray(exact & (numbers(found, "live_rows", -1) == self.row_counts))
+        return np.asarray(exact & (column_as_int64(found, "live_rows", -1) == self.row_counts))
 
     @cached_property
-    def levels(self) -> Indices:
+    def levels(self) -> IndexArray:
         """How often the rows of each were rewritten to be clustered, since they were last written otherwise."""
-        return numbers(self._columns(ORIGIN), "level", 0)
+        return column_as_int64(self._columns(_ORIGIN_COLUMNS), "level", 0)
 
     @cached_property
-    def schema_ids(self) -> Indices:
+    def schema_ids(self) -> IndexArray:
         """The schema that each was written with."""
-        return numbers(self._columns(ORIGIN), "schema_id")
+        return column_as_int64(self._columns(_ORIGIN_COLUMNS), "schema_id")
 
     @cached_property
-    def added_by(self) -> Indices:
+    def added_by(self) -> IndexArray:
         """The sequence of the commit that added each."""
-        told = numbers(self._columns(ORIGIN), "added_by", -1)
-        return np.where(told < 0, self.segments.added_by[self._listed[self._rows.files]], told)
+        told = column_as_int64(self._columns(_ORIGIN_COLUMNS), "added_by", -1)
+        return np.where(told < 0, self.segments.added_by[self._segment_indices[self._rows.file_indices]], told)
 
     @cached_property
-    def sizes(self) -> Indices:
+    def sizes(self) -> IndexArray:
         """Bytes of the blocks' files."""
-        return numbers(self._columns(PLACES), "size")
+        return column_as_int64(self._columns(_LOCATION_COLUMNS), "size")
 
     @cached_property
-    def zone_offsets(self) -> Indices:
+    def zone_offsets(self) -> IndexArray:
         """Length n + 1: block i has the zones ``zone_offsets[i]:zone_offsets[i + 1]``."""
-        return offsets(self.zone_counts)
+        return counts_to_offsets(self.zone_counts)
 
     @cached_property
-    def zone_counts(self) -> Indices:
-        return np.asarray(pc.list_value_length(flat(self._columns(PLACES), "zone_rows")).to_numpy(), np.int64)
+    def zone_counts(self) -> IndexArray:
+        return np.asarray(
+            pc.list_value_length(column_as_array(self._columns(_LOCATION_COLUMNS), "zone_rows")).to_numpy(), np.int64
+        )
 
     @cached_property
-    def zone_rows(self) -> Indices:
+    def zone_rows(self) -> IndexArray:
         """The rows of each zone, block after block."""
-        return np.asarray(flat(self._columns(PLACES), "zone_rows").flatten().to_numpy(), np.int64)
+        return np.asarray(column_as_array(self._columns(_LOCATION_COLUMNS), "zone_rows").flatten().to_numpy(), np.int64)
 
     @cached_property
     def ids(self) -> list[str]:
-        return list(self._columns(PLACES).column("id").to_pylist())
+        return list(self._columns(_LOCATION_COLUMNS).column("id").to_pylist())
 
     @cached_property
     def locations(self) -> list[str]:
         """The keys of the blocks' files in the table's store."""
-        located = self._columns(PLACES).column("location").to_pylist()
+        located = self._columns(_LOCATION_COLUMNS).column("location").to_pylist()
         return [location or block_path(id) for id, location in zip(self.ids, located, strict=True)]
 
     def file(self, block: int) -> BlockFile:
         """Where block number ``block`` of this frame is."""
-        places = self._columns(PLACES)
+        places = self._columns(_LOCATION_COLUMNS)
         start, length = (places.column(name)[block].as_py() for name in ("footer_offset", "footer_length"))
         location = places.column("location")[block].as_py() or block_path(places.column("id")[block].as_py())
         return BlockFile(location, start, length)
@@ -142,69 +176,74 @@ class Blocks:
         field = self.segments.snapshot.schema.by_id(column_id)
         if not has_statistics(field):
             return None
-        group = group_of(field)
-        if (kept := self._recall(group)) is not None:
+        group = statistics_group(field)
+        if (kept := self._cached(group)) is not None:
             return kept  # type: ignore[no-any-return]
-        found = merged(self._read([group]), field, self._rows.counts)
-        if (places := self._rows.indices) is not None:
+        found = concat_statistics(self._read([group]), field, self._rows.file_row_counts)
+        if (places := self._rows.stacked_indices) is not None:
             found = found.take(places)
-        if lacking := schemas_without(field, self.segments.snapshot):
-            absent = np.isin(numbers(self._columns(HOT), "schema_id"), list(lacking))
-            found = filled(found, absent, field, self.row_counts)
-        return self._keep(group, found, _statistics_size)
+        if lacking := schema_ids_without(field, self.segments.snapshot):
+            absent = np.isin(column_as_int64(self._columns(PLANNING_COLUMNS), "schema_id"), list(lacking))
+            found = fill_default_statistics(found, absent, field, self.row_counts)
+        return self._cache_value(group, found, _statistics_size)
 
     def sidecars(self, key: str) -> SidecarRows | None:
         """What the definition with this key knows of each block; None if of none. Never raises for damaged files."""
         listed = (
-            self.segments.table.take(pa.array(self._listed))
-            if len(self._listed) < len(self.segments)
+            self.segments.table.take(pa.array(self._segment_indices))
+            if len(self._segment_indices) < len(self.segments)
             else self.segments.table
         )
-        found = sidecar_parts(listed, key)
+        found = sidecar_files(listed, key)
         if all(part is None for part in found):
             return None
         rows = self._rows
-        return SidecarRows(Rows(rows.store, tuple(found), rows.counts, rows.files, rows.positions))
+        return SidecarRows(
+            MetadataRows(rows.store, tuple(found), rows.file_row_counts, rows.file_indices, rows.positions)
+        )
 
-    def zones(self) -> Zones:
+    def zones(self) -> ZoneFrame:
         """The zones of these blocks, block after block."""
-        starts = offsets(self._all_zone_counts())[self._block_places()]
+        starts = counts_to_offsets(self._all_zone_counts())[self._stacked_indices()]
         owners = np.repeat(np.arange(len(self)), self.zone_counts)
         within = np.arange(len(owners)) - self.zone_offsets[owners]
-        listed = self.segments.table.take(pa.array(self._listed))
-        counts = numbers(listed, "zone_count")
-        files = self._rows.files[owners]
-        positions = starts[owners] + within - offsets(counts)[files]
-        rows = Rows(self._rows.store, tuple(zone_parts(listed)), counts, files, positions)
-        return Zones(self, rows, owners)
+        listed = self.segments.table.take(pa.array(self._segment_indices))
+        counts = column_as_int64(listed, "zone_count")
+        files = self._rows.file_indices[owners]
+        positions = starts[owners] + within - counts_to_offsets(counts)[files]
+        rows = MetadataRows(self._rows.store, tuple(zone_files(listed)), counts, files, positions)
+        return ZoneFrame(self, rows, owners)
 
-    def _all_zone_counts(self) -> Indices:
+    def _all_zone_counts(self) -> IndexArray:
         """Of all blocks of the files in which these blocks are."""
-        return np.asarray(pc.list_value_length(flat(self._stacked(PLACES), "zone_rows")).to_numpy(), np.int64)
+        return np.asarray(
+            pc.list_value_length(column_as_array(self._read_all_rows(_LOCATION_COLUMNS), "zone_rows")).to_numpy(),
+            np.int64,
+        )
 
-    def _block_places(self) -> Indices:
-        places = self._rows.indices
+    def _stacked_indices(self) -> IndexArray:
+        places = self._rows.stacked_indices
         return np.arange(len(self)) if places is None else places
 
-    def _columns(self, group: Group) -> pa.Table:
+    def _columns(self, group: ColumnGroup) -> pa.Table:
         """These columns, one row for each block."""
-        if (kept := self._recall(group)) is not None:
+        if (kept := self._cached(group)) is not None:
             return kept
-        rows, places = self._stacked(group), self._rows.indices
-        return self._keep(
+        rows, places = self._read_all_rows(group), self._rows.stacked_indices
+        return self._cache_value(
             group, rows.combine_chunks() if places is None else rows.take(pa.array(places)), lambda rows: rows.nbytes
         )
 
-    def _stacked(self, group: Group) -> pa.Table:
+    def _read_all_rows(self, group: ColumnGroup) -> pa.Table:
         """These columns of all blocks of the files in which these blocks are."""
-        return pa.concat_tables([_empty(group), *(tables[0] for tables in self._read([group]))])
+        return pa.concat_tables([_empty_table(group), *(tables[0] for tables in self._read([group]))])
 
-    def _read(self, groups: Sequence[Group]) -> list[list[pa.Table]]:
+    def _read(self, groups: Sequence[ColumnGroup]) -> list[list[pa.Table]]:
         """The tables of these groups of each file. Raises StorageError: a segment that is damaged cannot be left
         out.
         """
-        if len(self._rows.parts) <= FEW:
-            groups = list(dict.fromkeys([*groups, HOT, PLACES]))
+        if len(self._rows.metadata_files) <= _MAX_FILES_READ_EAGERLY:
+            groups = list(dict.fromkeys([*groups, PLANNING_COLUMNS, _LOCATION_COLUMNS]))
         tables = []
         for found in self._rows.read(groups):
             if isinstance(found, StorageError):
@@ -213,39 +252,39 @@ class Blocks:
             tables.append(found)
         return tables
 
-    def _recall(self, name: Any) -> Any | None:
+    def _cached(self, name: Any) -> Any | None:
         """What is kept under this name here, or by the frame that this one was taken from."""
-        found = shared.find(self._shared_name(name)) if self._whole else self._kept.get(name)
+        found = process_cache.find(self._cache_key(name)) if self._is_all_blocks else self._cache.get(name)
         if found is None and self._parent is not None:
             above, indices = self._parent
-            if (wider := above._recall(name)) is not None:
+            if (wider := above._cached(name)) is not None:
                 taken = wider.take(pa.array(indices)) if isinstance(wider, pa.Table) else wider.take(indices)
-                return self._keep(name, taken, lambda _: 0)
+                return self._cache_value(name, taken, lambda _: 0)
         return found
 
-    def _keep(self, name: Any, found: T, size: Callable[[T], int]) -> T:
-        if self._whole:  # of a million blocks it is much: let the cache decide how long
-            shared.put(self._shared_name(name), found, size(found))
+    def _cache_value(self, name: Any, found: _T, size: Callable[[_T], int]) -> _T:
+        if self._is_all_blocks:  # of a million blocks it is much: let the cache decide how long
+            process_cache.put(self._cache_key(name), found, size(found))
         else:
-            self._kept[name] = found
+            self._cache[name] = found
         return found
 
-    def _shared_name(self, name: Any) -> tuple[Any, ...]:
+    def _cache_key(self, name: Any) -> tuple[Any, ...]:
         snapshot = self.segments.snapshot
         return ("blocks", self._rows.store.url, snapshot.id, name)
 
 
-class Zones:
+class ZoneFrame:
     """The zones of some blocks. What cannot be read of them is unknown; nothing is raised."""
 
-    def __init__(self, blocks: Blocks, rows: Rows, owners: Indices) -> None:
+    def __init__(self, blocks: BlockFrame, rows: MetadataRows, owners: IndexArray) -> None:
         self.blocks, self._rows, self._owners = blocks, rows, owners
 
     def __len__(self) -> int:
         return len(self._owners)
 
     @property
-    def row_counts(self) -> Indices:
+    def row_counts(self) -> IndexArray:
         return self.blocks.zone_rows
 
     def statistics(self, column_id: int) -> ColumnStatistics | None:
@@ -253,22 +292,24 @@ class Zones:
         field = snapshot.schema.by_id(column_id)
         if not has_statistics(field):
             return None
-        group = group_of(field)
+        group = statistics_group(field)
         tables = [found[0] if isinstance(found, list) else None for found in self._rows.read([group])]
         if all(table is None for table in tables) and tables:
             return None
-        found = merged([[table] for table in tables], field, self._rows.counts)
-        if (places := self._rows.indices) is not None:
+        found = concat_statistics([[table] for table in tables], field, self._rows.file_row_counts)
+        if (places := self._rows.stacked_indices) is not None:
             found = found.take(places)
-        if lacking := schemas_without(field, snapshot):
-            absent = np.isin(numbers(self.blocks._columns(HOT), "schema_id"), list(lacking))[self._owners]
-            found = filled(found, absent, field, self.row_counts)
+        if lacking := schema_ids_without(field, snapshot):
+            absent = np.isin(column_as_int64(self.blocks._columns(PLANNING_COLUMNS), "schema_id"), list(lacking))[
+                self._owners
+            ]
+            found = fill_default_statistics(found, absent, field, self.row_counts)
         return found
 
 
-def _empty(group: Group) -> pa.Table:
-    return pa.schema([BLOCK.field(name) for name in group]).empty_table()
+def _empty_table(group: ColumnGroup) -> pa.Table:
+    return pa.schema([BLOCK_SCHEMA.field(name) for name in group]).empty_table()
 
 
 def _statistics_size(found: ColumnStatistics) -> int:
-    return sum(int(getattr(found, name).nbytes) for name in statistics.PARTS)
+    return sum(int(getattr(found, name).nbytes) for name in statistics.STATISTICS_PARTS)

@@ -18,7 +18,7 @@ from fuse_storage.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class FileRef:
     """A whole file: its key in the table's store, its bytes, and their xxh3-128 in hex."""
 
     path: str
@@ -26,21 +26,21 @@ class Reference:
     hash: str
 
     @staticmethod
-    def of(path: str, data: bytes) -> Reference:
-        return Reference(path, len(data), xxhash.xxh3_128_hexdigest(data))
+    def for_data(path: str, data: bytes) -> FileRef:
+        return FileRef(path, len(data), xxhash.xxh3_128_hexdigest(data))
 
     def to_json(self) -> dict[str, Any]:
         return {"path": self.path, "length": self.length, "hash": self.hash}
 
     @staticmethod
-    def from_json(found: Mapping[str, Any]) -> Reference:
+    def from_json(found: Mapping[str, Any]) -> FileRef:
         match dict(found):
             case {"path": str(path), "length": int(length), "hash": str(hash)}:
-                return Reference(path, length, hash)
+                return FileRef(path, length, hash)
         raise FormatError(f"{found!r} is no reference: it needs path, length and hash")
 
 
-def read_verified(store: Store, reference: Reference) -> bytes:
+def read_verified(store: Store, reference: FileRef) -> bytes:
     """All bytes of the file. Raises NotFound if it is gone, Corrupt if they are not those that were written."""
     try:
         data = store.read(reference.path)
@@ -57,10 +57,10 @@ def read_verified(store: Store, reference: Reference) -> bytes:
     return data
 
 
-def created(store: Store, path: str, data: bytes) -> Reference:
+def create_file(store: Store, path: str, data: bytes) -> FileRef:
     """Write the file, and refer to it."""
     store.create(path, data)
-    return Reference.of(path, data)
+    return FileRef.for_data(path, data)
 
 
 def new_id() -> str:

@@ -15,15 +15,15 @@ from typing import Any, TypeVar
 import xxhash
 
 from fuse_storage.errors import Corrupt
-from fuse_storage.store.cache import Cache, shared
+from fuse_storage.store.cache import Cache, process_cache
 from fuse_storage.store.store import Store
 
-CHUNK = 16 << 10
+_DEFAULT_CHUNK_BYTES = 16 << 10
 """Default bytes between two checksums: small enough for needles, large enough that checksums cost 0.03 %."""
 
-SUM = struct.Struct("<I")
-Range = tuple[int, int]
-Decoded = TypeVar("Decoded")
+_CHECKSUM_FORMAT = struct.Struct("<I")
+_ByteSpan = tuple[int, int]
+_Decoded = TypeVar("_Decoded")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,12 @@ class Pack:
     data: bytes
     chunk: int
     summaries: list[Any]
-    spans: list[Range | None]
+    spans: list[_ByteSpan | None]
 
     @staticmethod
-    def concatenate(sidecars: Sequence[Sidecar], chunk: int = CHUNK) -> Pack:
+    def concatenate(sidecars: Sequence[Sidecar], chunk: int = _DEFAULT_CHUNK_BYTES) -> Pack:
         """The payloads one after the other, summaries as they are."""
-        spans: list[Range | None] = []
+        spans: list[_ByteSpan | None] = []
         end = 0
         for sidecar in sidecars:
             size = None if sidecar.payload is None else len(sidecar.payload)
@@ -65,7 +65,7 @@ class Pack:
         return Pack(data, chunk, [sidecar.summary for sidecar in sidecars], spans)
 
 
-def seal(data: bytes, chunk: int) -> bytes:
+def add_checksums(data: bytes, chunk: int) -> bytes:
     """The bytes of the file that holds ``data``: each chunk, and after it its checksum."""
     if chunk < 1:
         raise ValueError(f"a chunk of {chunk} bytes is too small: choose at least 1")
@@ -73,32 +73,38 @@ def seal(data: bytes, chunk: int) -> bytes:
     parts: list[bytes | memoryview] = []
     for number, start in enumerate(range(0, len(view), chunk)):
         piece = view[start : start + chunk]
-        parts += (piece, SUM.pack(_checksum(piece, number)))
+        parts += (piece, _CHECKSUM_FORMAT.pack(_checksum(piece, number)))
     return b"".join(parts)
 
 
-def sealed_size(size: int, chunk: int) -> int:
+def checksummed_size(size: int, chunk: int) -> int:
     """The length of the file that holds ``size`` logical bytes."""
-    return size + SUM.size * -(-size // chunk)
+    return size + _CHECKSUM_FORMAT.size * -(-size // chunk)
 
 
 def logical_size(length: int, chunk: int) -> int:
     """How many logical bytes a file of ``length`` bytes holds."""
-    return length - SUM.size * -(-length // (chunk + SUM.size))
+    return length - _CHECKSUM_FORMAT.size * -(-length // (chunk + _CHECKSUM_FORMAT.size))
 
 
 def _checksum(piece: bytes | memoryview, number: int) -> int:
     return xxhash.xxh3_64_intdigest(piece, number) & 0xFFFFFFFF
 
 
-class PackPayload:
+class PackSlice:
     """Part of a pack, as if it were a file of its own: what ``fuse_index.plugin.Payload`` asks for.
 
     ``length`` is that of the whole file; ``span`` the (offset, length) of this part, by default all of it.
     """
 
     def __init__(
-        self, store: Store, key: str, chunk: int, length: int, span: Range | None = None, cache: Cache = shared
+        self,
+        store: Store,
+        key: str,
+        chunk: int,
+        length: int,
+        span: _ByteSpan | None = None,
+        cache: Cache = process_cache,
     ) -> None:
         whole = logical_size(length, chunk) if chunk > 0 else -1
         self.store, self.key, self.chunk, self.length, self.cache = store, key, chunk, length, cache
@@ -108,30 +114,32 @@ class PackPayload:
                 f"{store.url}/{key}: bytes {self.offset} to {self.offset + self.size} do not lie in its {length}"
             )
 
-    def read(self, ranges: Sequence[Range]) -> list[bytes]:
+    def read(self, ranges: Sequence[_ByteSpan]) -> list[bytes]:
         """The bytes of each (offset, length), verified. Raises ValueError, NotFound, Corrupt or StorageError."""
         for offset, length in ranges:
             if offset < 0 or length < 0 or offset + length > self.size:
                 raise ValueError(f"bytes {offset} to {offset + length} of {self.key}: it has {self.size}")
         absolute = [(self.offset + offset, length) for offset, length in ranges]
-        chunks = self._chunks({number for r in absolute for number in self._numbers(r)})
-        return [self._cut(r, chunks) for r in absolute]
+        chunks = self._chunks({number for r in absolute for number in self._chunk_numbers(r)})
+        return [self._slice_chunks(r, chunks) for r in absolute]
 
-    def decoded(self, span: Range, decode: Callable[[bytes], Decoded], size: Callable[[Decoded], int]) -> Decoded:
+    def decoded(
+        self, span: _ByteSpan, decode: Callable[[bytes], _Decoded], size: Callable[[_Decoded], int]
+    ) -> _Decoded:
         """What ``decode`` makes of the bytes of one (offset, length), kept in memory as long as there is room. Raises
         as ``read``.
 
         ``decode``: the same function each time, since what it made is kept under it. ``size``: bytes of what it made.
         """
         name = ("decoded", self.store.url, self.key, self.offset + span[0], span[1], decode)
-        return self.cache.get(name, lambda: decode(self.read([span])[0]), size)
+        return self.cache.get_or_load(name, lambda: decode(self.read([span])[0]), size)
 
-    def _numbers(self, span: Range) -> range:
+    def _chunk_numbers(self, span: _ByteSpan) -> range:
         offset, length = span
         return range(offset // self.chunk, -(-(offset + length) // self.chunk)) if length else range(0)
 
-    def _cut(self, span: Range, chunks: Mapping[int, bytes]) -> bytes:
-        numbers = self._numbers(span)
+    def _slice_chunks(self, span: _ByteSpan, chunks: Mapping[int, bytes]) -> bytes:
+        numbers = self._chunk_numbers(span)
         if not numbers:
             return b""
         joined = chunks[numbers[0]] if len(numbers) == 1 else b"".join(chunks[number] for number in numbers)
@@ -142,27 +150,27 @@ class PackPayload:
         chunks: dict[int, bytes] = {}
         missing = []
         for number in sorted(numbers):
-            if (kept := self.cache.find(self._name(number))) is None:
+            if (kept := self.cache.find(self._cache_key(number))) is None:
                 missing.append(number)
             else:
                 chunks[number] = kept
         if missing:
-            places = [self._place(number) for number in missing]
+            places = [self._stored_range(number) for number in missing]
             for number, sealed in zip(missing, self.store.read_ranges(self.key, places), strict=True):
-                chunks[number] = self._verified(number, sealed)
-                self.cache.put(self._name(number), chunks[number], len(chunks[number]) + 200)
+                chunks[number] = self._verify_chunk(number, sealed)
+                self.cache.put(self._cache_key(number), chunks[number], len(chunks[number]) + 200)
         return chunks
 
-    def _name(self, number: int) -> tuple[str, str, str, int, int]:
+    def _cache_key(self, number: int) -> tuple[str, str, str, int, int]:
         return ("chunk", self.store.url, self.key, self.chunk, number)
 
-    def _place(self, number: int) -> Range:
-        stride = self.chunk + SUM.size
+    def _stored_range(self, number: int) -> _ByteSpan:
+        stride = self.chunk + _CHECKSUM_FORMAT.size
         return (number * stride, min(stride, self.length - number * stride))
 
-    def _verified(self, number: int, sealed: bytes) -> bytes:
-        piece, checksum = sealed[: -SUM.size], sealed[-SUM.size :]
-        if len(sealed) != self._place(number)[1] or checksum != SUM.pack(_checksum(piece, number)):
+    def _verify_chunk(self, number: int, sealed: bytes) -> bytes:
+        piece, checksum = sealed[: -_CHECKSUM_FORMAT.size], sealed[-_CHECKSUM_FORMAT.size :]
+        if len(sealed) != self._stored_range(number)[1] or checksum != _CHECKSUM_FORMAT.pack(_checksum(piece, number)):
             raise Corrupt(
                 f"{self.store.url}/{self.key}: chunk {number} fails its checksum; rebuild the index it belongs to"
             )

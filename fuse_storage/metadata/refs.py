@@ -19,15 +19,15 @@ from typing import Any
 import xxhash
 
 from fuse_storage.errors import Corrupt, FormatError, InvalidArgument, NotFound, StorageError, Unsupported
-from fuse_storage.metadata.file_ref import Reference
+from fuse_storage.metadata.file_ref import FileRef
 from fuse_storage.store.store import Store
 
-MAIN = "main"
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-PARALLEL = 32
+MAIN_BRANCH = "main"
+REF_NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+MAX_PARALLEL_REF_READS = 32
 """Entries that are read at once while walking through history."""
 
-TICK = timedelta(microseconds=1)
+TIMESTAMP_RESOLUTION = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,10 @@ class RefEntry:
     timestamp: datetime
     operation: str
     snapshot_id: str | None = None
-    reference: Reference | None = None
+    reference: FileRef | None = None
 
     def __str__(self) -> str:
-        return f"{self.operation} (commit {self.commit_id}, number {self.sequence}, {written(self.timestamp)})"
+        return f"{self.operation} (commit {self.commit_id}, number {self.sequence}, {format_timestamp(self.timestamp)})"
 
     def encode(self) -> bytes:
         """Bytes unique to this commit: JSON for people, with a checksum for machines."""
@@ -57,17 +57,17 @@ class RefEntry:
             "sequence": self.sequence,
             "commit": self.commit_id,
             "parent": self.parent,
-            "timestamp": written(self.timestamp),
+            "timestamp": format_timestamp(self.timestamp),
             "operation": self.operation,
         }
         if self.reference is not None:
             found["snapshot"] = {"id": self.snapshot_id, **self.reference.to_json()}
-        return sealed(found)
+        return encode_checksummed_json(found)
 
     @staticmethod
     def decode(data: bytes, where: str) -> RefEntry:
         """Raises Unsupported for a kind of a newer version, Corrupt for bytes that are not as they were written."""
-        found = opened(data, where)
+        found = decode_checksummed_json(data, where)
         if (kind := found.get("kind")) not in ("snapshot", "tombstone"):
             raise Unsupported(
                 f"{where} is an entry of kind {kind!r}, which this version does not know: upgrade fuse-index"
@@ -86,7 +86,7 @@ class RefEntry:
                 timestamp,
                 entry.operation,
                 held["id"],
-                Reference.from_json(held),
+                FileRef.from_json(held),
             )
         except (LookupError, TypeError, ValueError) as problem:
             raise FormatError(f"{where} is no entry of a branch: {problem!r}") from problem
@@ -100,7 +100,7 @@ class Branch:
     name: str
 
     def __post_init__(self) -> None:
-        check_name(self.name, "branch")
+        check_ref_name(self.name, "branch")
 
     def key(self, sequence: int) -> str:
         return f"_refs/branch/{self.name}/{sequence:020}.json"
@@ -108,7 +108,7 @@ class Branch:
     def find(self, sequence: int) -> RefEntry | None:
         """The entry with this number, or None if the branch is not that long."""
         data = self._read(sequence)
-        return None if data is None else self._decoded(sequence, data)
+        return None if data is None else self._decode_entry(sequence, data)
 
     def entry(self, sequence: int) -> RefEntry:
         found = self.find(sequence)
@@ -120,7 +120,7 @@ class Branch:
 
     def head(self, known: RefEntry | None = None) -> RefEntry:
         """The newest entry. ``known``: one of the branch, from which to go on."""
-        low, data = self._begun() if known is None else (known.sequence, b"")
+        low, data = self._start_from_hint() if known is None else (known.sequence, b"")
         step = 1
         while (further := self._read(low + step)) is not None:
             low, data, step = low + step, further, step * 2
@@ -131,9 +131,9 @@ class Branch:
                 missing = middle
             else:
                 low, data = middle, further
-        return known if known is not None and low == known.sequence else self._decoded(low, data)
+        return known if known is not None and low == known.sequence else self._decode_entry(low, data)
 
-    def newest(self) -> RefEntry | None:
+    def newest_entry(self) -> RefEntry | None:
         """The newest entry, a tombstone too; None if there never was such a branch."""
         return self.head() if self.find(1) is not None else None
 
@@ -141,16 +141,16 @@ class Branch:
         """Commit: nothing else makes a snapshot visible. Raises AlreadyExists if someone else's entry is there."""
         self.store.create(self.key(entry.sequence), entry.encode())
 
-    def note(self, sequence: int) -> None:
+    def write_head_hint(self, sequence: int) -> None:
         """Tell later readers where the head was. Advisory, so a failure is of no account."""
         with suppress(StorageError):
             self.store.create(self._hint, str(sequence).encode(), overwrite=True)
 
     def walk(self, newest: int, oldest: int = 1) -> Iterator[RefEntry]:
         """The entries from ``newest`` down to ``oldest``, a few read ahead."""
-        with ThreadPoolExecutor(PARALLEL, "fuse-refs") as pool:
-            for start in range(newest, oldest - 1, -PARALLEL):
-                yield from pool.map(self.entry, range(start, max(start - PARALLEL, oldest - 1), -1))
+        with ThreadPoolExecutor(MAX_PARALLEL_REF_READS, "fuse-refs") as pool:
+            for start in range(newest, oldest - 1, -MAX_PARALLEL_REF_READS):
+                yield from pool.map(self.entry, range(start, max(start - MAX_PARALLEL_REF_READS, oldest - 1), -1))
 
     def at_time(self, when: datetime) -> RefEntry:
         """The newest entry that is not later than ``when``."""
@@ -164,15 +164,15 @@ class Branch:
             else:
                 missing = middle
         if found is None:
-            first = written(self.entry(1).timestamp)
-            raise NotFound(f"{self.store.url}: branch {self.name!r} began at {first}, after {written(when)}")
+            first = format_timestamp(self.entry(1).timestamp)
+            raise NotFound(f"{self.store.url}: branch {self.name!r} began at {first}, after {format_timestamp(when)}")
         return found
 
     @property
     def _hint(self) -> str:
         return f"_refs/branch/{self.name}/_hint"
 
-    def _begun(self) -> tuple[int, bytes]:
+    def _start_from_hint(self) -> tuple[int, bytes]:
         """Some entry that there is, the newest that the hint knows of."""
         with suppress(StorageError, ValueError):
             hinted = max(int(self.store.read(self._hint)[:20]), 1)
@@ -188,7 +188,7 @@ class Branch:
         except NotFound:
             return None
 
-    def _decoded(self, sequence: int, data: bytes) -> RefEntry:
+    def _decode_entry(self, sequence: int, data: bytes) -> RefEntry:
         where = f"{self.store.url}/{self.key(sequence)}"
         entry = RefEntry.decode(data, where)
         if entry.sequence != sequence:
@@ -199,14 +199,14 @@ class Branch:
 def next_timestamp(parent: datetime | None, now: datetime | None = None) -> datetime:
     """Now, or just after the parent's time where this writer's clock is behind."""
     now = now or datetime.now(UTC)
-    return now if parent is None else max(now, parent + TICK)
+    return now if parent is None else max(now, parent + TIMESTAMP_RESOLUTION)
 
 
-def is_id(text: str) -> bool:
+def is_snapshot_id(text: str) -> bool:
     return re.fullmatch(r"[0-9a-f]{32}", text) is not None
 
 
-def is_time(text: str) -> bool:
+def is_iso_time(text: str) -> bool:
     try:
         datetime.fromisoformat(text)
     except ValueError:
@@ -214,26 +214,26 @@ def is_time(text: str) -> bool:
     return True
 
 
-def check_name(name: str, what: str) -> None:
+def check_ref_name(name: str, what: str) -> None:
     """Raises InvalidArgument for what cannot name a branch or a tag."""
-    if NAME.fullmatch(name) is None:
+    if REF_NAME_PATTERN.fullmatch(name) is None:
         raise InvalidArgument(
             f"{name!r} is no name for a {what}: use up to 100 letters, digits and . _ - and "
             f"begin with a letter or digit"
         )
 
 
-def written(time: datetime) -> str:
+def format_timestamp(time: datetime) -> str:
     """The time as files hold it: UTC, to the microsecond."""
     return time.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def sealed(found: Mapping[str, Any]) -> bytes:
+def encode_checksummed_json(found: Mapping[str, Any]) -> bytes:
     """JSON with a checksum of all the rest as its last member."""
     return json.dumps({**found, "checksum": _checksum(found)}, indent=2, ensure_ascii=False).encode() + b"\n"
 
 
-def opened(data: bytes, where: str) -> dict[str, Any]:
+def decode_checksummed_json(data: bytes, where: str) -> dict[str, Any]:
     """What ``sealed`` wrote. Raises Corrupt."""
     try:
         found = json.loads(data)

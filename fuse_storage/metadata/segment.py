@@ -20,18 +20,18 @@ import pyarrow.compute as pc
 from fuse_storage import statistics
 from fuse_storage.errors import Corrupt
 from fuse_storage.metadata import metadata_table
-from fuse_storage.metadata.file_ref import Reference
-from fuse_storage.metadata.refs import written
+from fuse_storage.metadata.file_ref import FileRef
+from fuse_storage.metadata.refs import format_timestamp
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.schema.schema import Schema
 from fuse_storage.statistics import ColumnStatistics
-from fuse_storage.store.cache import Cache, shared
+from fuse_storage.store.cache import Cache, process_cache
 from fuse_storage.store.store import Store
 
-MAX_BLOCKS = 1000
+MAX_BLOCKS_PER_SEGMENT = 1000
 """Blocks of a segment: enough that a million of them are a thousand files, few enough that one file is read quickly."""
 
-BLOCK = pa.schema(
+BLOCK_SCHEMA = pa.schema(
     [
         ("id", pa.string()),
         ("location", pa.string()),  # null: where blocks of this table are; else the URL of a clone's block
@@ -58,7 +58,7 @@ BLOCK = pa.schema(
 )
 """A block's row, besides statistics."""
 
-SEGMENT = pa.schema(
+SEGMENT_SCHEMA = pa.schema(
     [
         ("id", pa.string()),
         ("length", pa.int64()),
@@ -77,23 +77,23 @@ SEGMENT = pa.schema(
 )
 """A segment's row in the list, besides statistics and sidecars."""
 
-HOT: metadata_table.Group = ("row_count", "schema_id")
+PLANNING_COLUMNS: metadata_table.ColumnGroup = ("row_count", "schema_id")
 """Columns of blocks that every plan needs: read whenever a segment is opened at all."""
 
 
-def block_path(id: str) -> str:
-    return f"_b/{id}.parquet"
+def block_path(block_id: str) -> str:
+    return f"_b/{block_id}.parquet"
 
 
-def segment_path(id: str) -> str:
-    return f"_sg/{id}.parquet"
+def segment_path(segment_id: str) -> str:
+    return f"_sg/{segment_id}.parquet"
 
 
-def zones_path(id: str) -> str:
-    return f"_sg/{id}.zones.parquet"
+def zones_path(segment_id: str) -> str:
+    return f"_sg/{segment_id}.zones.parquet"
 
 
-def list_path(snapshot_id: str) -> str:
+def segment_list_path(snapshot_id: str) -> str:
     return f"_ss/{snapshot_id}.parquet"
 
 
@@ -117,7 +117,7 @@ class StagedSegment:
             "schema_id": self.schema_id,
             "row_count": self.row_count,
             "block_count": self.block_count,
-            "started": written(self.started),
+            "started": format_timestamp(self.started),
             "row": base64.b64encode(self.row).decode(),
         }
 
@@ -127,7 +127,7 @@ class StagedSegment:
         return StagedSegment(found["id"], found["schema_id"], found["row_count"], found["block_count"], started, row)
 
 
-def packed_row(row: pa.Table) -> bytes:
+def encode_list_row(row: pa.Table) -> bytes:
     """One row of a list as bytes."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, row.schema) as stream:
@@ -137,26 +137,31 @@ def packed_row(row: pa.Table) -> bytes:
     )  # as a whole: a hundred small buffers one by one take 50 times as long
 
 
-def unpacked_row(data: bytes) -> pa.Table:
+def decode_list_row(data: bytes) -> pa.Table:
     return pa.ipc.open_stream(zlib.decompress(data)).read_all()
 
 
-def beside(row: pa.Table, more: bytes) -> pa.Table:
+def with_columns(row: pa.Table, more: bytes) -> pa.Table:
     """A row of a list, with the columns of another, which come instead of its own of these names."""
-    found = unpacked_row(more)
-    kept = row.drop_columns([name for name in found.column_names if metadata_table.has(row, name)])
+    found = decode_list_row(more)
+    kept = row.drop_columns([name for name in found.column_names if metadata_table.has_column(row, name)])
     for name, column in zip(found.column_names, found.columns, strict=True):
         kept = kept.append_column(name, column)
     return kept
 
 
 def segment_row(
-    id: str, segment: Reference, zones: Reference | None, blocks: pa.Table, schema: Schema, added_by: int | None = None
+    segment_id: str,
+    segment: FileRef,
+    zones: FileRef | None,
+    blocks: pa.Table,
+    schema: Schema,
+    added_by: int | None = None,
 ) -> pa.Table:
     """The row in the list of a segment with these blocks: sums, and the union of their statistics."""
     counts = blocks.column("row_count").to_numpy()
     columns: dict[str, pa.Array] = {
-        "id": [id],
+        "id": [segment_id],
         "length": [segment.length],
         "hash": [segment.hash],
         "zones_length": [None if zones is None else zones.length],
@@ -170,12 +175,12 @@ def segment_row(
         "first_row_id": [None],
         "added_by": [added_by],
     }
-    columns = {field.name: pa.array(columns[field.name], field.type) for field in SEGMENT}
+    columns = {field.name: pa.array(columns[field.name], field.type) for field in SEGMENT_SCHEMA}
     whole = np.array([0, len(blocks)])
     for _, field in schema.leaves():
-        found = statistics.decode(blocks, field.id, field.type)
+        found = statistics.decode_statistics(blocks, field.id, field.type)
         if found is not None:
-            columns |= statistics.encode(field.id, statistics.reduce(found, whole, counts))
+            columns |= statistics.encode_statistics(field.id, statistics.roll_up_statistics(found, whole, counts))
     return pa.table(columns)
 
 
@@ -183,21 +188,21 @@ def statistics_columns(schema: Schema, units: pa.Table) -> dict[str, pa.Array]:
     """The statistics of these units (rows of segments or zones) in the present types; null where nothing is known."""
     columns: dict[str, pa.Array] = {}
     for _, field in schema.leaves():
-        found = statistics.decode(units, field.id, field.type)
-        columns |= statistics.encode(field.id, found or ColumnStatistics.unknown(field.type, len(units)))
+        found = statistics.decode_statistics(units, field.id, field.type)
+        columns |= statistics.encode_statistics(field.id, found or ColumnStatistics.unknown(field.type, len(units)))
     return columns
 
 
-def listed(rows: Iterable[pa.Table], schema: Schema, keys: Iterable[str]) -> pa.Table:
+def assemble_segment_list(rows: Iterable[pa.Table], schema: Schema, keys: Iterable[str]) -> pa.Table:
     """One list of these rows: statistics of the columns that there are, sidecars of the definitions that there are."""
-    parts = [_typed(part, schema) for part in _alike(rows)]
-    whole = pa.concat_tables([SEGMENT.empty_table(), *parts], promote_options="default")
-    kept = [*SEGMENT.names, *(name for name in whole.column_names if name.startswith("c."))]
-    kept += [name for key in sorted(keys) for name in sidecar_columns(key) if metadata_table.has(whole, name)]
+    parts = [_cast_statistics(part, schema) for part in _concat_by_schema(rows)]
+    whole = pa.concat_tables([SEGMENT_SCHEMA.empty_table(), *parts], promote_options="default")
+    kept = [*SEGMENT_SCHEMA.names, *(name for name in whole.column_names if name.startswith("c."))]
+    kept += [name for key in sorted(keys) for name in sidecar_columns(key) if metadata_table.has_column(whole, name)]
     return whole.select(kept).combine_chunks()
 
 
-def _alike(rows: Iterable[pa.Table]) -> list[pa.Table]:
+def _concat_by_schema(rows: Iterable[pa.Table]) -> list[pa.Table]:
     """The same rows in as few tables as there are changes of columns."""
     runs: list[list[pa.Table]] = []
     for part in rows:
@@ -208,8 +213,8 @@ def _alike(rows: Iterable[pa.Table]) -> list[pa.Table]:
     return [pa.concat_tables(run).combine_chunks() for run in runs]
 
 
-def _typed(rows: pa.Table, schema: Schema) -> pa.Table:
-    columns = {name: rows.column(name) for name in SEGMENT.names}
+def _cast_statistics(rows: pa.Table, schema: Schema) -> pa.Table:
+    columns = {name: rows.column(name) for name in SEGMENT_SCHEMA.names}
     columns |= statistics_columns(schema, rows)
     columns |= {name: rows.column(name) for name in rows.column_names if name.startswith("x.")}
     return pa.table(columns)
@@ -223,42 +228,42 @@ def sidecar_columns(key: str) -> list[str]:
     return [f"x.{key}.{part}" for part in ("path", "length", "hash", "indexed", "size", "roll_up")]
 
 
-def read_list(store: Store, snapshot: Snapshot, cache: Cache = shared) -> pa.Table:
+def read_segment_list(store: Store, snapshot: Snapshot, cache: Cache = process_cache) -> pa.Table:
     """The list of a snapshot's segments. Raises NotFound, Corrupt or StorageError."""
     if snapshot.segments is None:
-        return SEGMENT.empty_table()
-    part = metadata_table.Part(snapshot.segments, snapshot.segment_count)
-    found = metadata_table.read_whole(store, part, cache)
-    if missing := [name for name in SEGMENT.names if not metadata_table.has(found, name)]:
+        return SEGMENT_SCHEMA.empty_table()
+    part = metadata_table.MetadataFile(snapshot.segments, snapshot.segment_count)
+    found = metadata_table.read_all_columns(store, part, cache)
+    if missing := [name for name in SEGMENT_SCHEMA.names if not metadata_table.has_column(found, name)]:
         raise Corrupt(f"{store.url}/{snapshot.segments.path} lacks column {missing[0]!r}: it is no list of segments")
     return found
 
 
-def parts(rows: pa.Table) -> list[metadata_table.Part]:
+def segment_files(rows: pa.Table) -> list[metadata_table.MetadataFile]:
     """The segment files that rows of a list refer to."""
     columns = (rows.column(name).to_pylist() for name in ("id", "length", "hash", "block_count"))
     return [
-        metadata_table.Part(Reference(segment_path(id), length, hash), count)
+        metadata_table.MetadataFile(FileRef(segment_path(id), length, hash), count)
         for id, length, hash, count in zip(*columns, strict=True)
     ]
 
 
-def zone_parts(rows: pa.Table) -> list[metadata_table.Part | None]:
+def zone_files(rows: pa.Table) -> list[metadata_table.MetadataFile | None]:
     """The zones files that rows of a list refer to; None where there is none."""
     columns = (rows.column(name).to_pylist() for name in ("id", "zones_length", "zones_hash", "zone_count"))
     return [
-        None if length is None else metadata_table.Part(Reference(zones_path(id), length, hash), count)
+        None if length is None else metadata_table.MetadataFile(FileRef(zones_path(id), length, hash), count)
         for id, length, hash, count in zip(*columns, strict=True)
     ]
 
 
-def sidecar_parts(rows: pa.Table, key: str) -> list[metadata_table.Part | None]:
+def sidecar_files(rows: pa.Table, key: str) -> list[metadata_table.MetadataFile | None]:
     """The ``_x`` files of this definition that rows of a list refer to; None where there is none."""
     path, length, hash, *_ = sidecar_columns(key)
-    if not metadata_table.has(rows, path):
+    if not metadata_table.has_column(rows, path):
         return [None] * len(rows)
     columns = (rows.column(name).to_pylist() for name in (path, length, hash, "block_count"))
     return [
-        None if path is None else metadata_table.Part(Reference(path, length, hash), count)
+        None if path is None else metadata_table.MetadataFile(FileRef(path, length, hash), count)
         for path, length, hash, count in zip(*columns, strict=True)
     ]

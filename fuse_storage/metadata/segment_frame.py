@@ -15,7 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fuse_storage import statistics
-from fuse_storage.metadata.metadata_table import Group, Indices, flat, has, numbers, offsets
+from fuse_storage.metadata.metadata_table import (
+    ColumnGroup,
+    IndexArray,
+    column_as_array,
+    column_as_int64,
+    counts_to_offsets,
+    has_column,
+)
 from fuse_storage.metadata.segment import sidecar_columns
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.schema.schema import Field, Schema
@@ -23,20 +30,20 @@ from fuse_storage.statistics import ColumnStatistics
 from fuse_storage.store.store import Store
 
 
-class Units(Protocol):
+class UnitFrame(Protocol):
     """Things that have rows and statistics: segments, blocks or zones."""
 
     def __len__(self) -> int: ...
 
     @property
-    def row_counts(self) -> Indices: ...
+    def row_counts(self) -> IndexArray: ...
 
     def statistics(self, column_id: int) -> ColumnStatistics | None:
         """One unit each, in the column's present type; None if nothing is kept of such a column. Raises SchemaError."""
         ...
 
 
-class SegmentList:
+class SegmentFrame:
     """All segments of a snapshot, in order."""
 
     def __init__(self, store: Store, snapshot: Snapshot, table: pa.Table) -> None:
@@ -50,36 +57,36 @@ class SegmentList:
         return list(self.table.column("id").to_pylist())
 
     @cached_property
-    def row_counts(self) -> Indices:
-        return numbers(self.table, "row_count")
+    def row_counts(self) -> IndexArray:
+        return column_as_int64(self.table, "row_count")
 
     @cached_property
-    def block_counts(self) -> Indices:
-        return numbers(self.table, "block_count")
+    def block_counts(self) -> IndexArray:
+        return column_as_int64(self.table, "block_count")
 
     @cached_property
-    def zone_counts(self) -> Indices:
-        return numbers(self.table, "zone_count")
+    def zone_counts(self) -> IndexArray:
+        return column_as_int64(self.table, "zone_count")
 
     @cached_property
-    def sizes(self) -> Indices:
+    def sizes(self) -> IndexArray:
         """Bytes of the blocks' files."""
-        return numbers(self.table, "size")
+        return column_as_int64(self.table, "size")
 
     @cached_property
-    def added_by(self) -> Indices:
+    def added_by(self) -> IndexArray:
         """The sequence of the commit that added the latest of its blocks."""
-        return numbers(self.table, "added_by")
+        return column_as_int64(self.table, "added_by")
 
     @cached_property
-    def first_block(self) -> Indices:
+    def block_offsets(self) -> IndexArray:
         """Length n + 1: segment i has the blocks ``first_block[i]:first_block[i + 1]`` of the snapshot."""
-        return offsets(self.block_counts)
+        return counts_to_offsets(self.block_counts)
 
-    def holding(self, blocks: Sequence[int] | Indices) -> frozenset[str]:
+    def segments_containing(self, blocks: Sequence[int] | IndexArray) -> frozenset[str]:
         """The ids of the segments in which these blocks are, by their numbers in the snapshot."""
         return frozenset(
-            self.ids[number] for number in np.unique(np.searchsorted(self.first_block, blocks, side="right") - 1)
+            self.ids[number] for number in np.unique(np.searchsorted(self.block_offsets, blocks, side="right") - 1)
         )
 
     @property
@@ -88,48 +95,52 @@ class SegmentList:
 
     @property
     def total_blocks(self) -> int:
-        return int(self.first_block[-1])
+        return int(self.block_offsets[-1])
 
     def statistics(self, column_id: int) -> ColumnStatistics | None:
         field = self.snapshot.schema.by_id(column_id)
         if not has_statistics(field):
             return None
-        found = statistics.decode(self.table, field.id, field.type) or ColumnStatistics.unknown(field.type, len(self))
-        if not (lacking := schemas_without(field, self.snapshot)):
+        found = statistics.decode_statistics(self.table, field.id, field.type) or ColumnStatistics.unknown(
+            field.type, len(self)
+        )
+        if not (lacking := schema_ids_without(field, self.snapshot)):
             return found
         absent = [bool(ids) and lacking.issuperset(ids) for ids in self.table.column("schema_ids").to_pylist()]
-        return filled(found, np.array(absent, bool), field, self.row_counts)
+        return fill_default_statistics(found, np.array(absent, bool), field, self.row_counts)
 
     def roll_ups(self, key: str) -> pa.Array | None:
         """What the definition with this key knows of whole segments, null where nothing; None if it is of no
         segment.
         """
         name = sidecar_columns(key)[-1]
-        return flat(self.table, name) if has(self.table, name) else None
+        return column_as_array(self.table, name) if has_column(self.table, name) else None
 
-    def sidecar_counts(self, key: str) -> Indices:
+    def indexed_block_counts(self, key: str) -> IndexArray:
         """How many blocks of each segment are indexed."""
-        return self._sidecar_numbers(key, 3)
+        return self._sidecar_column(key, 3)
 
-    def sidecar_bytes(self, key: str) -> Indices:
+    def sidecar_bytes(self, key: str) -> IndexArray:
         """Bytes that the index takes for each segment, payloads included."""
-        return self._sidecar_numbers(key, 4)
+        return self._sidecar_column(key, 4)
 
-    def _sidecar_numbers(self, key: str, part: int) -> Indices:
+    def _sidecar_column(self, key: str, part: int) -> IndexArray:
         name = sidecar_columns(key)[part]
-        return numbers(self.table, name) if has(self.table, name) else np.zeros(len(self), np.int64)
+        return column_as_int64(self.table, name) if has_column(self.table, name) else np.zeros(len(self), np.int64)
 
 
 def has_statistics(field: Field) -> bool:
     return field.is_leaf
 
 
-def group_of(field: Field) -> Group:
+def statistics_group(field: Field) -> ColumnGroup:
     """The names of this column's statistics in any file."""
-    return tuple(statistics.columns(field.id, field.type))
+    return tuple(statistics.statistics_column_names(field.id, field.type))
 
 
-def merged(tables: Sequence[Sequence[pa.Table | None]], field: Field, counts: Indices) -> ColumnStatistics:
+def concat_statistics(
+    tables: Sequence[Sequence[pa.Table | None]], field: Field, counts: IndexArray
+) -> ColumnStatistics:
     """The statistics in these tables, one after the other, in the present type; unknown where there are none."""
     first = [table for table, *_ in tables]
     if not first:
@@ -137,32 +148,33 @@ def merged(tables: Sequence[Sequence[pa.Table | None]], field: Field, counts: In
     same = first[0] is not None and all(table is not None and table.schema.equals(first[0].schema) for table in first)
     if (
         same
-        and (found := statistics.decode(pa.concat_tables(first).combine_chunks(), field.id, field.type)) is not None
+        and (found := statistics.decode_statistics(pa.concat_tables(first).combine_chunks(), field.id, field.type))
+        is not None
     ):
         return found
-    decoded = [None if table is None else statistics.decode(table, field.id, field.type) for table in first]
+    decoded = [None if table is None else statistics.decode_statistics(table, field.id, field.type) for table in first]
     units = [
         found or ColumnStatistics.unknown(field.type, int(count)) for found, count in zip(decoded, counts, strict=True)
     ]
     return ColumnStatistics.concat(units)
 
 
-def schemas_without(field: Field, snapshot: Snapshot) -> frozenset[int]:
+def schema_ids_without(field: Field, snapshot: Snapshot) -> frozenset[int]:
     """The schemas in which there was no such column: blocks written with them hold its default throughout."""
-    return frozenset(id for id, schema in snapshot.schemas.items() if not _has(schema, field.id))
+    return frozenset(id for id, schema in snapshot.schemas.items() if not _has_field(schema, field.id))
 
 
-def _has(schema: Schema, id: int) -> bool:
+def _has_field(schema: Schema, id: int) -> bool:
     return any(field.id == id for _, field in schema.leaves())
 
 
-def filled(
-    found: ColumnStatistics, absent: npt.NDArray[np.bool_], field: Field, row_counts: Indices
+def fill_default_statistics(
+    found: ColumnStatistics, absent: npt.NDArray[np.bool_], field: Field, row_counts: IndexArray
 ) -> ColumnStatistics:
     """The same, with the default's own statistics where the column is absent."""
     if not absent.any():
         return found
     default = ColumnStatistics.constant(field.default_scalar, row_counts)
     mask = pa.array(absent)
-    each = (pc.if_else(mask, getattr(default, name), getattr(found, name)) for name in statistics.PARTS)
+    each = (pc.if_else(mask, getattr(default, name), getattr(found, name)) for name in statistics.STATISTICS_PARTS)
     return ColumnStatistics(*each)

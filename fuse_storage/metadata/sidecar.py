@@ -16,15 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fuse_storage.errors import StorageError
-from fuse_storage.metadata.file_ref import Reference
-from fuse_storage.metadata.metadata_table import Group, Indices, Rows, flat, numbers
-from fuse_storage.metadata.pack import PackPayload
-from fuse_storage.store.shared_files import located
+from fuse_storage.metadata.file_ref import FileRef
+from fuse_storage.metadata.metadata_table import ColumnGroup, IndexArray, MetadataRows, column_as_array, column_as_int64
+from fuse_storage.metadata.pack import PackSlice
+from fuse_storage.store.shared_files import resolve_store
 
-SUMMARIES: Group = ("indexed", "version", "summary")
-SPANS: Group = ("pack", "offset", "length", "chunk", "pack_length")
+_SUMMARY_COLUMNS: ColumnGroup = ("indexed", "version", "summary")
+_PAYLOAD_COLUMNS: ColumnGroup = ("pack", "offset", "length", "chunk", "pack_length")
 
-FIXED = {
+SIDECAR_COLUMN_TYPES = {
     "indexed": pa.bool_(),
     "version": pa.int32(),
     "pack": pa.string(),  # null: no payload
@@ -36,17 +36,17 @@ FIXED = {
 """Columns of an ``_x`` file, besides the summary, whose type is the index's."""
 
 
-def sidecar_path(segment: str, key: str, id: str) -> str:
-    return f"_x/{segment}/{key}-{id}.parquet"
+def sidecar_path(segment: str, key: str, file_id: str) -> str:
+    return f"_x/{segment}/{key}-{file_id}.parquet"
 
 
-def pack_path(key: str, id: str) -> str:
-    return f"_i/{key}/{id}"
+def pack_path(key: str, pack_id: str) -> str:
+    return f"_i/{key}/{pack_id}"
 
 
-def unindexed(rows: int, summary_type: pa.DataType) -> pa.Table:
+def unindexed_rows(rows: int, summary_type: pa.DataType) -> pa.Table:
     """Rows of an ``_x`` file for blocks that are not indexed."""
-    columns = {name: pa.nulls(rows, type) for name, type in FIXED.items()}
+    columns = {name: pa.nulls(rows, type) for name, type in SIDECAR_COLUMN_TYPES.items()}
     columns |= {"indexed": pa.array(np.zeros(rows, bool)), "summary": pa.nulls(rows, summary_type)}
     return pa.table(columns)
 
@@ -61,7 +61,7 @@ class StagedSidecars:
 
     segment: str
     key: str
-    reference: Reference
+    reference: FileRef
     indexed: int
     row: bytes
 
@@ -69,100 +69,102 @@ class StagedSidecars:
 class SidecarRows:
     """What one index knows of some blocks. ``error``: why some of it cannot be read, None if all can."""
 
-    def __init__(self, rows: Rows, found: pa.Table | None = None, error: str | None = None) -> None:
+    def __init__(self, rows: MetadataRows, found: pa.Table | None = None, error: str | None = None) -> None:
         self._rows = rows
         self.error = error
         if found is None:
-            found, self.error = _read(rows, SUMMARIES)
-        self._found = found
+            found, self.error = _read_or_null(rows, _SUMMARY_COLUMNS)
+        self._columns = found
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def take(self, indices: Indices) -> SidecarRows:
+    def take(self, indices: IndexArray) -> SidecarRows:
         """Those of the blocks at these positions, in this order."""
         indices = np.asarray(indices, np.int64)
-        return SidecarRows(self._rows.take(indices), self._found.take(pa.array(indices)), self.error)
+        return SidecarRows(self._rows.take(indices), self._columns.take(pa.array(indices)), self.error)
 
     @cached_property
     def summaries(self) -> pa.Array:
         """One value per block, null where it is not indexed."""
-        return flat(self._found, "summary")
+        return column_as_array(self._columns, "summary")
 
     @cached_property
     def indexed(self) -> npt.NDArray[np.bool_]:
-        return np.asarray(pc.fill_null(self._found.column("indexed"), False).to_numpy(), bool)
+        return np.asarray(pc.fill_null(self._columns.column("indexed"), False).to_numpy(), bool)
 
     @cached_property
-    def versions(self) -> Indices:
+    def versions(self) -> IndexArray:
         """By which version of its kind each was built; -1 where it is not indexed."""
-        return numbers(self._found, "version", -1)
+        return column_as_int64(self._columns, "version", -1)
 
     @property
-    def sizes(self) -> Indices:
+    def sizes(self) -> IndexArray:
         """Bytes of each payload."""
-        return numbers(self._spans, "length")
+        return column_as_int64(self._spans, "length")
 
-    def payload(self, block: int) -> PackPayload | None:
+    def payload(self, block: int) -> PackSlice | None:
         """The payload of block number ``block``; None if it has none. Reading it may raise, this does not read."""
-        pack, offset, length, chunk, pack_length = (self._spans.column(name)[block].as_py() for name in SPANS)
+        pack, offset, length, chunk, pack_length = (
+            self._spans.column(name)[block].as_py() for name in _PAYLOAD_COLUMNS
+        )
         if pack is None:
             return None
-        return PackPayload(*located(self._rows.store, pack), chunk, pack_length, (offset, length))
+        return PackSlice(*resolve_store(self._rows.store, pack), chunk, pack_length, (offset, length))
 
-    def packs(self) -> list[tuple[PackPayload, Indices]]:
+    def packs(self) -> list[tuple[PackSlice, IndexArray]]:
         """Each pack in which payloads lie, as one payload, and the numbers of the blocks whose payloads they are.
 
         ``spans`` says where in it.
         """
-        codes = flat(self._spans, "pack").dictionary_encode()
+        codes = column_as_array(self._spans, "pack").dictionary_encode()
         numbers = pc.fill_null(codes.indices, -1).to_numpy()
         chunks, lengths = (self._spans.column(name) for name in ("chunk", "pack_length"))
         found = []
         for number, key in enumerate(codes.dictionary.to_pylist()):
             members = np.flatnonzero(numbers == number)
             first = int(members[0])
-            whole = PackPayload(*located(self._rows.store, key), chunks[first].as_py(), lengths[first].as_py())
+            whole = PackSlice(*resolve_store(self._rows.store, key), chunks[first].as_py(), lengths[first].as_py())
             found.append((whole, members))
         return found
 
     @property
-    def spans(self) -> tuple[Indices, Indices]:
+    def spans(self) -> tuple[IndexArray, IndexArray]:
         """Offset and length of each payload in its pack; 0 where there is none."""
-        return numbers(self._spans, "offset"), numbers(self._spans, "length")
+        return column_as_int64(self._spans, "offset"), column_as_int64(self._spans, "length")
 
     @cached_property
     def _spans(self) -> pa.Table:
-        found, error = _read(self._rows, SPANS)
+        found, error = _read_or_null(self._rows, _PAYLOAD_COLUMNS)
         self.error = self.error or error
         return found
 
 
-def _read(rows: Rows, group: Group) -> tuple[pa.Table, str | None]:
+def _read_or_null(rows: MetadataRows, group: ColumnGroup) -> tuple[pa.Table, str | None]:
     """These columns, one row for each block, null where there is nothing; and the first problem, if there was any."""
     found = rows.read([group])
     problems = [str(problem) for problem in found if isinstance(problem, StorageError)]
     tables = [tables[0] if isinstance(tables, list) else None for tables in found]
-    kinds = {name: type for name, type in FIXED.items() if name in group}
+    kinds = {name: type for name, type in SIDECAR_COLUMN_TYPES.items() if name in group}
     if "summary" in group:
         kinds["summary"] = next(
             (table.schema.field("summary").type for table in tables if table is not None), pa.null()
         )
     whole = []
-    for number, (table, count) in enumerate(zip(tables, rows.counts.tolist(), strict=True)):
+    for number, (table, count) in enumerate(zip(tables, rows.file_row_counts.tolist(), strict=True)):
         if table is not None and {field.name: field.type for field in table.schema} == kinds:
             whole.append(table.select(list(kinds)))
             continue
         if table is not None:
-            part = rows.parts[number]
+            part = rows.metadata_files[number]
             problems.append(f"{rows.store.url}/{part.reference.path if part else ''} has other columns than its like")
         whole.append(pa.table({name: pa.nulls(count, type) for name, type in kinds.items()}))
     merged = pa.concat_tables(whole) if whole else pa.table({name: pa.nulls(0, type) for name, type in kinds.items()})
-    places = rows.indices
-    return merged.combine_chunks() if places is None else merged.take(pa.array(places)), _summed_up(problems)
+    places = rows.stacked_indices
+    return merged.combine_chunks() if places is None else merged.take(pa.array(places)), _summarize_problems(problems)
 
 
-def _summed_up(problems: Sequence[str]) -> str | None:
+def _summarize_problems(problems: Sequence[str]) -> str | None:
     if len(problems) < 2:
         return problems[0] if problems else None
     return f"{problems[0]}; and {len(problems) - 1} more such files"

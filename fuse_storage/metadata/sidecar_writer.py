@@ -17,15 +17,15 @@ import pyarrow.compute as pc
 
 from fuse_storage.errors import StorageError
 from fuse_storage.metadata import metadata_table
-from fuse_storage.metadata.file_ref import created, new_id
-from fuse_storage.metadata.pack import Pack, Sidecar, seal
-from fuse_storage.metadata.segment import packed_row, sidecar_columns
-from fuse_storage.metadata.sidecar import FIXED, StagedSidecars, pack_path, sidecar_path
+from fuse_storage.metadata.file_ref import create_file, new_id
+from fuse_storage.metadata.pack import Pack, Sidecar, add_checksums
+from fuse_storage.metadata.segment import encode_list_row, sidecar_columns
+from fuse_storage.metadata.sidecar import SIDECAR_COLUMN_TYPES, StagedSidecars, pack_path, sidecar_path
 from fuse_storage.store.store import Store
 
-PACK_BYTES = 64 << 20
+DEFAULT_PACK_BYTES = 64 << 20
 """Payload bytes after which a pack is written: what a writer keeps in memory."""
-PACK_SIDECARS = 1000
+MAX_SIDECARS_PER_PACK = 1000
 """Sidecars after which a pack is written, however small they are."""
 
 
@@ -70,7 +70,7 @@ class SidecarWriter:
 
     store: Store
     builder: SidecarBuilder
-    pack_bytes: int = PACK_BYTES
+    pack_bytes: int = DEFAULT_PACK_BYTES
     _written: list[str] = field(default_factory=list)
     _rows: list[dict[str, Any]] = field(default_factory=list)
     _pending: list[tuple[dict[str, Any], Sidecar]] = field(default_factory=list)
@@ -86,13 +86,13 @@ class SidecarWriter:
             return
         self._pending.append((row, sidecar))
         self._pending_bytes += len(sidecar.payload or b"")
-        if self._pending_bytes >= self.pack_bytes or len(self._pending) >= PACK_SIDECARS:
+        if self._pending_bytes >= self.pack_bytes or len(self._pending) >= MAX_SIDECARS_PER_PACK:
             self._flush()
 
-    def end_segment(self, id: str) -> None:
+    def end_segment(self, segment_id: str) -> None:
         """The blocks since the last call were all that are in this segment."""
         rows, self._rows = self._rows, []
-        self._ended.append((id, rows))
+        self._ended.append((segment_id, rows))
 
     def finish(self) -> list[StagedSidecars]:
         """Write what is left. Of segments without any indexed block there is nothing to stage."""
@@ -120,7 +120,7 @@ class SidecarWriter:
             for row in rows:
                 row["indexed"] = False
             return
-        data = seal(pack.data, pack.chunk) if pack.data else b""
+        data = add_checksums(pack.data, pack.chunk) if pack.data else b""
         path = pack_path(self.builder.key, new_id())
         if data:
             self._create(path, data)
@@ -139,9 +139,9 @@ class SidecarWriter:
                 }
 
     def _write_rows(self, segment: str, rows: Sequence[dict[str, Any]]) -> StagedSidecars:
-        kinds = {**FIXED, "summary": self.builder.summary_type}
+        kinds = {**SIDECAR_COLUMN_TYPES, "summary": self.builder.summary_type}
         table = pa.table({name: pa.array([row.get(name) for row in rows], type) for name, type in kinds.items()})
-        staged = stage(self.store, segment, self.builder.key, table, self.builder)
+        staged = stage_sidecars(self.store, segment, self.builder.key, table, self.builder)
         self._written.append(staged.reference.path)
         return staged
 
@@ -150,13 +150,17 @@ class SidecarWriter:
         self.store.create(path, data)
 
 
-def stage(store: Store, segment: str, key: str, rows: pa.Table, builder: SidecarBuilder | None) -> StagedSidecars:
+def stage_sidecars(
+    store: Store, segment: str, key: str, rows: pa.Table, builder: SidecarBuilder | None
+) -> StagedSidecars:
     """Write the ``_x`` file of a segment, and what the list is to say of it. Without a builder there is no roll-up."""
-    reference = created(store, sidecar_path(segment, key, new_id()), metadata_table.encode(rows, any_types=True))
-    roll_up = None if builder is None else builder.roll_up(metadata_table.flat(rows, "summary"))
+    reference = create_file(
+        store, sidecar_path(segment, key, new_id()), metadata_table.encode_metadata(rows, keep_arrow_types=True)
+    )
+    roll_up = None if builder is None else builder.roll_up(metadata_table.column_as_array(rows, "summary"))
     kind = pa.null() if builder is None else builder.roll_up_type
     indexed = int(pc.sum(rows.column("indexed")).as_py() or 0)
-    size = reference.length + int(metadata_table.numbers(rows, "length").sum())
+    size = reference.length + int(metadata_table.column_as_int64(rows, "length").sum())
     values = [
         pa.array([reference.path]),
         pa.array([reference.length]),
@@ -166,4 +170,4 @@ def stage(store: Store, segment: str, key: str, rows: pa.Table, builder: Sidecar
         pa.array([None if roll_up is None else roll_up.as_py()], kind),
     ]
     row = pa.table(dict(zip(sidecar_columns(key), values, strict=True)))
-    return StagedSidecars(segment, key, reference, indexed, packed_row(row))
+    return StagedSidecars(segment, key, reference, indexed, encode_list_row(row))

@@ -15,11 +15,11 @@ from types import MappingProxyType
 from typing import Any
 
 from fuse_storage.errors import FormatError, Unsupported
-from fuse_storage.metadata.file_ref import Reference
-from fuse_storage.metadata.refs import written
+from fuse_storage.metadata.file_ref import FileRef
+from fuse_storage.metadata.refs import format_timestamp
 from fuse_storage.schema.schema import Schema
 
-FORMAT = "fuse-index table"
+FORMAT_NAME = "fuse-index table"
 FORMAT_VERSION = 1
 READER_FEATURES: frozenset[str] = frozenset(["shared-files"])
 """Features of later format versions that this version reads."""
@@ -65,7 +65,7 @@ class Snapshot:
     bytes: int = 0
     next_row_id: int = 0
     same_rows: bool = False
-    segments: Reference | None = None
+    segments: FileRef | None = None
     reader_features: tuple[str, ...] = ()
     writer_features: tuple[str, ...] = ()
 
@@ -110,11 +110,11 @@ class Snapshot:
     def path(self) -> str:
         return snapshot_path(self.id)
 
-    def refuse_writing(self) -> None:
+    def check_writable(self) -> None:
         """Raise Unsupported if a write by this version could break what a newer one relies on."""
         if unknown := sorted(set(self.writer_features) - WRITER_FEATURES):
             raise Unsupported(
-                f"writing to this table needs {_listed(unknown)}, unknown to this version: it is "
+                f"writing to this table needs {_feature_list(unknown)}, unknown to this version: it is "
                 f"read-only until you upgrade"
             )
 
@@ -122,7 +122,7 @@ class Snapshot:
         """JSON, the most asked-for things first."""
         names = {str(id): list(names) for id, names in self.names.items()}
         found = {
-            "format": FORMAT,
+            "format": FORMAT_NAME,
             "format_version": FORMAT_VERSION,
             "reader_features": list(self.reader_features),
             "writer_features": list(self.writer_features),
@@ -131,7 +131,7 @@ class Snapshot:
             "branch": self.branch,
             "sequence": self.sequence,
             "commit": self.commit_id,
-            "timestamp": written(self.timestamp),
+            "timestamp": format_timestamp(self.timestamp),
             "operation": self.operation,
             "summary": dict(self.summary),
             "rows": self.row_count,
@@ -159,19 +159,19 @@ class Snapshot:
         """Raises Unsupported for what is newer than this version, FormatError for what is no snapshot."""
         try:
             found = json.loads(data)
-            _refuse_newer(found)
-            return _decoded(found)
+            _check_format(found)
+            return _decode(found)
         except FormatError as problem:
             raise type(problem)(f"{where}: {problem}") from problem
         except (LookupError, TypeError, ValueError, AttributeError) as problem:
             raise FormatError(f"{where} is no snapshot: {problem!r}") from problem
 
 
-def snapshot_path(id: str) -> str:
-    return f"_ss/{id}.json"
+def snapshot_path(snapshot_id: str) -> str:
+    return f"_ss/{snapshot_id}.json"
 
 
-def _decoded(found: Mapping[str, Any]) -> Snapshot:
+def _decode(found: Mapping[str, Any]) -> Snapshot:
     schemas = {schema["id"]: Schema.from_json(schema) for schema in found["schemas"]}
     listed = found["segments"]["list"]
     return Snapshot(
@@ -189,7 +189,7 @@ def _decoded(found: Mapping[str, Any]) -> Snapshot:
         next_row_id=found["next_row_id"],
         same_rows=found.get("same_rows") is True,
         segment_count=found["segments"]["count"],
-        segments=None if listed is None else Reference.from_json(listed),
+        segments=None if listed is None else FileRef.from_json(listed),
         schema_id=found["schema"],
         schemas=_frozen(schemas),
         last_column_id=found["last_column_id"],
@@ -207,7 +207,7 @@ def _frozen(found: Mapping[Any, Any]) -> Mapping[Any, Any]:
     return MappingProxyType(dict(found))
 
 
-def place_of(data: builtins.bytes, where: str) -> tuple[str, int]:
+def claimed_ref_position(data: builtins.bytes, where: str) -> tuple[str, int]:
     """Which entry of which branch a snapshot says it belongs to, before anything of it is believed."""
     try:
         found = json.loads(data)
@@ -216,17 +216,19 @@ def place_of(data: builtins.bytes, where: str) -> tuple[str, int]:
         raise FormatError(f"{where} is no snapshot: {problem!r}") from problem
 
 
-def _refuse_newer(found: Mapping[str, Any]) -> None:
-    if found["format"] != FORMAT:
-        raise FormatError(f"it is of format {found['format']!r}, not {FORMAT!r}")
+def _check_format(found: Mapping[str, Any]) -> None:
+    if found["format"] != FORMAT_NAME:
+        raise FormatError(f"it is of format {found['format']!r}, not {FORMAT_NAME!r}")
     if found["format_version"] > FORMAT_VERSION:
         version = found["format_version"]
         raise Unsupported(
             f"it is of format version {version}, and this version knows {FORMAT_VERSION}: upgrade fuse-index to read it"
         )
     if unknown := sorted(set(found["reader_features"]) - READER_FEATURES):
-        raise Unsupported(f"reading this table needs {_listed(unknown)}, unknown to this version: upgrade fuse-index")
+        raise Unsupported(
+            f"reading this table needs {_feature_list(unknown)}, unknown to this version: upgrade fuse-index"
+        )
 
 
-def _listed(features: Iterable[str]) -> str:
+def _feature_list(features: Iterable[str]) -> str:
     return ", ".join(f"feature {name!r}" for name in features)

@@ -13,9 +13,20 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fuse_storage.parquet.thrift import BINARY, I32, I64, LIST, STRUCT, binary, fields, integer, items, struct
+from fuse_storage.parquet.thrift import (
+    BINARY,
+    I32,
+    I64,
+    LIST,
+    STRUCT,
+    encode_binary,
+    encode_integer,
+    encode_list,
+    encode_struct,
+    read_struct,
+)
 
-PHYSICAL = {
+_PHYSICAL_TYPE_CODES = {
     "BOOLEAN": 0,
     "INT32": 1,
     "INT64": 2,
@@ -25,30 +36,30 @@ PHYSICAL = {
     "BYTE_ARRAY": 6,
     "FIXED_LEN_BYTE_ARRAY": 7,
 }
-CODEC = {"UNCOMPRESSED": 0, "SNAPPY": 1, "GZIP": 2, "BROTLI": 4, "ZSTD": 6, "LZ4": 7}
-PLAIN, RLE, RLE_DICTIONARY = 0, 3, 8
+_CODEC_CODES = {"UNCOMPRESSED": 0, "SNAPPY": 1, "GZIP": 2, "BROTLI": 4, "ZSTD": 6, "LZ4": 7}
+_PLAIN, _RLE, _RLE_DICTIONARY = 0, 3, 8
 
-Pages = Sequence[bytes | memoryview]
+_PageData = Sequence[bytes | memoryview]
 
 
 @dataclass(frozen=True, slots=True)
-class Excerpt:
+class PageSubset:
     """The chosen pages of one column chunk, dictionary first if it has one, and their rows."""
 
-    pages: Pages
-    rows: int
-    dictionary: int
+    pages: _PageData
+    row_count: int
+    dictionary_length: int
     """Bytes of the dictionary page; 0 if there is none."""
 
 
-def schema_of(footer: memoryview) -> bytes:
+def footer_schema_bytes(footer: memoryview) -> bytes:
     """The schema in a Parquet footer, as it is written there."""
-    _, start = struct(footer, 0, until=1)
-    _, end = struct(footer, 0, until=2)
+    _, start = read_struct(footer, 0, until=1)
+    _, end = read_struct(footer, 0, until=2)
     return bytes(footer[start : end - 1])  # the field after it has a head of one byte
 
 
-def table(schema: bytes, like: pq.FileMetaData, zones: Sequence[Mapping[int, Excerpt]]) -> pa.Table:
+def decode_pages(schema: bytes, metadata: pq.FileMetaData, zones: Sequence[Mapping[int, PageSubset]]) -> pa.Table:
     """The rows of these pages: for each zone, its columns by number.
 
     ``schema`` and ``like`` are those of the file that the pages are from.
@@ -59,38 +70,47 @@ def table(schema: bytes, like: pq.FileMetaData, zones: Sequence[Mapping[int, Exc
     groups = []
     for excerpts in zones:
         written = []
-        for number in range(like.num_columns):
-            excerpt = excerpts.get(number, NOTHING)
+        for number in range(metadata.num_columns):
+            excerpt = excerpts.get(number, _NO_PAGES)
             length = sum(map(len, excerpt.pages))
-            written.append(_chunk(like.row_group(0).column(number), excerpt, at, length))
+            written.append(_encode_column_chunk(metadata.row_group(0).column(number), excerpt, at, length))
             body += excerpt.pages
             at += length
-        rows = next(iter(excerpts.values())).rows
-        groups.append(fields((1, LIST, items(STRUCT, written)), (2, I64, integer(at)), (3, I64, integer(rows))))
-    total = sum(next(iter(excerpts.values())).rows for excerpts in zones)
-    footer = fields((1, I32, integer(2)), (2, LIST, schema), (3, I64, integer(total)), (4, LIST, items(STRUCT, groups)))
+        rows = next(iter(excerpts.values())).row_count
+        groups.append(
+            encode_struct(
+                (1, LIST, encode_list(STRUCT, written)), (2, I64, encode_integer(at)), (3, I64, encode_integer(rows))
+            )
+        )
+    total = sum(next(iter(excerpts.values())).row_count for excerpts in zones)
+    footer = encode_struct(
+        (1, I32, encode_integer(2)),
+        (2, LIST, schema),
+        (3, I64, encode_integer(total)),
+        (4, LIST, encode_list(STRUCT, groups)),
+    )
     file = b"".join((*body, footer, len(footer).to_bytes(4, "little"), head))
     with pq.ParquetFile(pa.BufferReader(file), pre_buffer=False) as parquet:
-        names = [like.schema.column(number).path for number in zones[0]]
+        names = [metadata.schema.column(number).path for number in zones[0]]
         return parquet.read(columns=names, use_threads=False)
 
 
-NOTHING = Excerpt((), 0, 0)
+_NO_PAGES = PageSubset((), 0, 0)
 
 
-def _chunk(like: pq.ColumnChunkMetaData, excerpt: Excerpt, at: int, length: int) -> bytes:
+def _encode_column_chunk(like: pq.ColumnChunkMetaData, excerpt: PageSubset, at: int, length: int) -> bytes:
     """A ColumnChunk."""
-    size = integer(length)
+    size = encode_integer(length)
     parts = [
-        (1, I32, integer(PHYSICAL[like.physical_type])),
-        (2, LIST, items(I32, map(integer, (PLAIN, RLE, RLE_DICTIONARY)))),
-        (3, LIST, items(BINARY, [binary(like.path_in_schema.encode())])),
-        (4, I32, integer(CODEC[like.compression])),
-        (5, I64, integer(excerpt.rows)),
+        (1, I32, encode_integer(_PHYSICAL_TYPE_CODES[like.physical_type])),
+        (2, LIST, encode_list(I32, map(encode_integer, (_PLAIN, _RLE, _RLE_DICTIONARY)))),
+        (3, LIST, encode_list(BINARY, [encode_binary(like.path_in_schema.encode())])),
+        (4, I32, encode_integer(_CODEC_CODES[like.compression])),
+        (5, I64, encode_integer(excerpt.row_count)),
         (6, I64, size),
         (7, I64, size),
-        (9, I64, integer(at + excerpt.dictionary)),
+        (9, I64, encode_integer(at + excerpt.dictionary_length)),
     ]
-    if excerpt.dictionary:
-        parts.append((11, I64, integer(at)))
-    return fields((2, I64, integer(at)), (3, STRUCT, fields(*parts)))
+    if excerpt.dictionary_length:
+        parts.append((11, I64, encode_integer(at)))
+    return encode_struct((2, I64, encode_integer(at)), (3, STRUCT, encode_struct(*parts)))

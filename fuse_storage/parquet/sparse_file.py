@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from fuse_storage.store.ranges import Range
+from fuse_storage.store.ranges import ByteRange
 
 
-class Sparse(io.RawIOBase):
+class SparseFile(io.RawIOBase):
     """What was fetched, at its own offsets."""
 
-    def __init__(self, spans: Sequence[Range], fetched: Sequence[bytes]) -> None:
+    def __init__(self, spans: Sequence[ByteRange], fetched: Sequence[bytes]) -> None:
         self.starts = [offset for offset, _ in spans]
         self.fetched = fetched
         self.position = 0

@@ -10,11 +10,11 @@ from typing import Any
 
 BOOL_TRUE, BOOL_FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
 
-Struct = Mapping[int, Any]
+ThriftStruct = Mapping[int, Any]
 """Values by field id. Lists are lists; a list of structs is a list of mappings."""
 
 
-def _varint(data: memoryview, at: int) -> tuple[int, int]:
+def _read_varint(data: memoryview, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         byte = data[at]
@@ -25,29 +25,29 @@ def _varint(data: memoryview, at: int) -> tuple[int, int]:
         shift += 7
 
 
-def _integer(data: memoryview, at: int) -> tuple[int, int]:
-    value, at = _varint(data, at)
+def _read_integer(data: memoryview, at: int) -> tuple[int, int]:
+    value, at = _read_varint(data, at)
     return (value >> 1) ^ -(value & 1), at
 
 
-def _binary(data: memoryview, at: int) -> tuple[bytes, int]:
-    length, at = _varint(data, at)
+def _read_binary(data: memoryview, at: int) -> tuple[bytes, int]:
+    length, at = _read_varint(data, at)
     return bytes(data[at : at + length]), at + length
 
 
-def _list(data: memoryview, at: int) -> tuple[list[Any], int]:
+def _read_list(data: memoryview, at: int) -> tuple[list[Any], int]:
     size, kind = data[at] >> 4, data[at] & 0x0F
     at += 1
     if size == 15:
-        size, at = _varint(data, at)
+        size, at = _read_varint(data, at)
     found = []
     for _ in range(size):
-        value, at = _READ[kind](data, at)
+        value, at = _READERS[kind](data, at)
         found.append(value)
     return found, at
 
 
-def struct(data: memoryview, at: int, until: int | None = None) -> tuple[Struct, int]:
+def read_struct(data: memoryview, at: int, until: int | None = None) -> tuple[ThriftStruct, int]:
     """The struct that begins at byte ``at``, and where it ends; with ``until``, only the fields up to this id.
 
     Raises IndexError or KeyError for bytes that are no such struct.
@@ -59,32 +59,32 @@ def struct(data: memoryview, at: int, until: int | None = None) -> tuple[Struct,
         if delta:
             id, at = id + delta, at + 1
         else:
-            id, at = _integer(data, at + 1)
+            id, at = _read_integer(data, at + 1)
         if until is not None and id > until:
             return found, at
         if kind in (BOOL_TRUE, BOOL_FALSE):
             found[id] = kind == BOOL_TRUE
         else:
-            found[id], at = _READ[kind](data, at)
+            found[id], at = _READERS[kind](data, at)
     return found, at + 1
 
 
-_READ: Mapping[int, Callable[[memoryview, int], tuple[Any, int]]] = {
+_READERS: Mapping[int, Callable[[memoryview, int], tuple[Any, int]]] = {
     BOOL_TRUE: lambda data, at: (data[at] == BOOL_TRUE, at + 1),  # within a list, a byte each
     BOOL_FALSE: lambda data, at: (data[at] == BOOL_TRUE, at + 1),
     BYTE: lambda data, at: (data[at], at + 1),
-    I16: _integer,
-    I32: _integer,
-    I64: _integer,
+    I16: _read_integer,
+    I32: _read_integer,
+    I64: _read_integer,
     DOUBLE: lambda data, at: (bytes(data[at : at + 8]), at + 8),
-    BINARY: _binary,
-    LIST: _list,
-    SET: _list,
-    STRUCT: struct,
+    BINARY: _read_binary,
+    LIST: _read_list,
+    SET: _read_list,
+    STRUCT: read_struct,
 }
 
 
-def unsigned(value: int) -> bytes:
+def encode_varint(value: int) -> bytes:
     found = bytearray()
     while value > 0x7F:
         found.append(value & 0x7F | 0x80)
@@ -93,23 +93,23 @@ def unsigned(value: int) -> bytes:
     return bytes(found)
 
 
-def integer(value: int) -> bytes:
+def encode_integer(value: int) -> bytes:
     """A number of 0 or more, as I16, I32 or I64."""
-    return unsigned(value << 1)
+    return encode_varint(value << 1)
 
 
-def binary(value: bytes) -> bytes:
-    return unsigned(len(value)) + value
+def encode_binary(value: bytes) -> bytes:
+    return encode_varint(len(value)) + value
 
 
-def items(kind: int, values: Iterable[bytes]) -> bytes:
+def encode_list(kind: int, values: Iterable[bytes]) -> bytes:
     """A list of values that are written already."""
     found = list(values)
-    head = bytes([len(found) << 4 | kind]) if len(found) < 15 else bytes([0xF0 | kind]) + unsigned(len(found))
+    head = bytes([len(found) << 4 | kind]) if len(found) < 15 else bytes([0xF0 | kind]) + encode_varint(len(found))
     return head + b"".join(found)
 
 
-def fields(*parts: tuple[int, int, bytes]) -> bytes:
+def encode_struct(*parts: tuple[int, int, bytes]) -> bytes:
     """A struct of (id, kind, written value), ids ascending by less than 16."""
     found, last = bytearray(), 0
     for id, kind, value in parts:

@@ -25,36 +25,36 @@ from fuse_storage import statistics
 from fuse_storage.errors import SchemaError
 from fuse_storage.parquet import page_subset
 from fuse_storage.parquet.pages import Pages
-from fuse_storage.parquet.reader import BlockFile, Footer, footer_sum, read
-from fuse_storage.schema.conform import conform, nested, renamed
+from fuse_storage.parquet.reader import BlockFile, Footer, footer_checksum, read_block
+from fuse_storage.schema.conform import child_arrays, conform_rows, rename_table_fields
 from fuse_storage.schema.schema import Field, Schema
-from fuse_storage.statistics import ColumnStatistics, is_text
+from fuse_storage.statistics import ColumnStatistics, is_text_or_binary
 
-__all__ = ["ZONE_ROWS", "BlockFile", "Layout", "read", "write"]
+__all__ = ["DEFAULT_ZONE_ROWS", "BlockFile", "BlockLayout", "read_block", "write_block"]
 
-ZONE_ROWS = 65_536
+DEFAULT_ZONE_ROWS = 65_536
 """Rows of a zone: one row of it costs a third of what it costs in a whole block, and smaller zones cost bytes."""
 
-PAGE_ROWS = 8_192
+DEFAULT_PAGE_ROWS = 8_192
 """Rows of a page. Against Arrow's 20,000, one row costs less than half, and the file has 1 % more bytes."""
 
-PAGE_BATCH = 1_024
+_ROWS_PER_PAGE_CHECK = 1_024
 """After so many rows the writer looks whether the page is full, by rows or by bytes."""
 
-DISTINCT = 0.05
+_MAX_DICTIONARY_SHARE = 0.05
 """Up to this share of distinct values in a zone a dictionary pays; above, it costs bytes and time."""
 
-LONG_TEXT = 128
+_MAX_MEAN_TEXT_BYTES = 128
 """Text that is longer than this on average gets no Parquet statistics: they would outgrow what they can skip."""
 
-CALENDAR = {"org.apache.spark.version": "4.0.0"}
+_SPARK_CALENDAR_METADATA = {"org.apache.spark.version": "4.0.0"}
 """Tells Spark that days before 1582 are of the proleptic Gregorian calendar, or its settings might shift what it
 reads.
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class BlockLayout:
     """What is to be remembered of a block's file.
 
     ``rows``: of each zone. ``size``: bytes of the file, ``hash``: xxh3-128 of them, in hex. The footer (with the seal)
@@ -62,20 +62,22 @@ class Layout:
     for each zone and one for the whole block.
     """
 
-    rows: tuple[int, ...]
+    zone_rows: tuple[int, ...]
     size: int
     hash: str
     footer_offset: int
     footer_length: int
-    zones: Mapping[int, ColumnStatistics]
-    columns: Mapping[int, ColumnStatistics]
+    zone_statistics: Mapping[int, ColumnStatistics]
+    block_statistics: Mapping[int, ColumnStatistics]
 
     @property
     def row_count(self) -> int:
-        return sum(self.rows)
+        return sum(self.zone_rows)
 
 
-def write(rows: pa.Table, schema: Schema, properties: Mapping[str, Any] | None = None) -> tuple[bytes, Layout]:
+def write_block(
+    rows: pa.Table, schema: Schema, properties: Mapping[str, Any] | None = None
+) -> tuple[bytes, BlockLayout]:
     """The file that holds these rows, at least one, and what is to be remembered of it.
 
     ``properties``: ``zone_rows``, ``page_rows`` and ``compression_level``. Raises SchemaError if the rows do not fit
@@ -84,15 +86,15 @@ def write(rows: pa.Table, schema: Schema, properties: Mapping[str, Any] | None =
     if not rows.num_rows:
         raise SchemaError("a block holds at least one row")
     properties = properties or {}
-    zone_rows = int(properties.get("zone_rows", ZONE_ROWS))
-    table = conform(rows, schema).combine_chunks()
+    zone_rows = int(properties.get("zone_rows", DEFAULT_ZONE_ROWS))
+    table = conform_rows(rows, schema).combine_chunks()
     zones = np.append(np.arange(0, table.num_rows, zone_rows), table.num_rows)
-    kinds = list(_leaves(table, schema))
-    stored = _parquet(table, schema, zones, kinds, properties)
-    data, footer = _sealed(stored)
+    kinds = list(_parquet_columns(table, schema))
+    stored = _encode_parquet(table, schema, zones, kinds, properties)
+    data, footer = _seal_file(stored)
     start = len(data) - footer.length
-    counted = _statistics(table, schema, zones, {kind.id: kind for kind in kinds}, footer)
-    layout = Layout(
+    counted = _zone_and_block_statistics(table, schema, zones, {kind.id: kind for kind in kinds}, footer)
+    layout = BlockLayout(
         tuple(np.diff(zones).tolist()),
         len(data),
         xxhash.xxh3_128_hexdigest(data),
@@ -105,112 +107,116 @@ def write(rows: pa.Table, schema: Schema, properties: Mapping[str, Any] | None =
 
 
 @dataclass(frozen=True, slots=True)
-class _Leaf:
+class _ParquetColumn:
     """One Parquet column: how it is called there, and how it is best written."""
 
     id: int
     path: str
-    dictionary: bool
-    statistics: bool
+    uses_dictionary: bool
+    writes_statistics: bool
 
 
-def _leaves(table: pa.Table, schema: Schema) -> Iterator[_Leaf]:
+def _parquet_columns(table: pa.Table, schema: Schema) -> Iterator[_ParquetColumn]:
     for field, column in zip(schema.fields, table.columns, strict=True):
-        yield from _leaves_of(field, column.chunk(0) if column.num_chunks else pa.array([], field.type), "")
+        yield from _parquet_columns_of(field, column.chunk(0) if column.num_chunks else pa.array([], field.type), "")
 
 
-def _leaves_of(field: Field, values: pa.Array, above: str) -> Iterator[_Leaf]:
-    path = above + field.physical
+def _parquet_columns_of(field: Field, values: pa.Array, above: str) -> Iterator[_ParquetColumn]:
+    path = above + field.physical_name
     if field.is_leaf:
-        yield _Leaf(field.id, path, _is_repetitive(values), _is_brief(values))
+        yield _ParquetColumn(field.id, path, _suits_dictionary(values), _suits_statistics(values))
         return
-    inner = {"array": ".list.", "map": ".key_value."}.get(_word(field), ".")
-    for child, part in zip(field.children, nested(values), strict=True):
-        yield from _leaves_of(child, part, path + inner)
+    inner = {"array": ".list.", "map": ".key_value."}.get(_nested_kind(field), ".")
+    for child, part in zip(field.children, child_arrays(values), strict=True):
+        yield from _parquet_columns_of(child, part, path + inner)
 
 
-def _word(field: Field) -> str:
+def _nested_kind(field: Field) -> str:
     return "map" if is_.is_map(field.type) else "struct" if is_.is_struct(field.type) else "array"
 
 
-def _is_repetitive(values: pa.Array) -> bool:
+def _suits_dictionary(values: pa.Array) -> bool:
     """Whether a dictionary pays, judged by the first zone. Never for floats, whose dictionaries Spark filters
     wrongly.
     """
     if is_.is_floating(values.type) or is_.is_boolean(values.type):
         return False
-    zone = values[:ZONE_ROWS]
-    limit = DISTINCT * len(zone)
+    zone = values[:DEFAULT_ZONE_ROWS]
+    limit = _MAX_DICTIONARY_SHARE * len(zone)
     # a few rows show that most columns are not, at a tenth of the cost
     return bool(
         pc.count_distinct(zone[: 1 << 13]).as_py() <= max(limit, 1) and pc.count_distinct(zone).as_py() <= max(limit, 1)
     )
 
 
-def _is_brief(values: pa.Array) -> bool:
+def _suits_statistics(values: pa.Array) -> bool:
     """Whether Parquet's own statistics are written: for Spark's filters, which get floats wrong by them."""
     if is_.is_floating(values.type):
         return False
-    long = is_text(values.type) and values.nbytes > LONG_TEXT * len(values)
+    long = is_text_or_binary(values.type) and values.nbytes > _MAX_MEAN_TEXT_BYTES * len(values)
     return not long
 
 
-def _parquet(
-    table: pa.Table, schema: Schema, zones: npt.NDArray[np.int64], kinds: list[_Leaf], properties: Mapping[str, Any]
+def _encode_parquet(
+    table: pa.Table,
+    schema: Schema,
+    zones: npt.NDArray[np.int64],
+    kinds: list[_ParquetColumn],
+    properties: Mapping[str, Any],
 ) -> pa.Buffer:
-    page_rows = int(properties.get("page_rows", PAGE_ROWS))
+    page_rows = int(properties.get("page_rows", DEFAULT_PAGE_ROWS))
     sink = pa.BufferOutputStream()
-    stored = renamed(table, schema.physical)
+    stored = rename_table_fields(table, schema.parquet_schema)
     writer = pq.ParquetWriter(
         sink,
-        schema.physical,
+        schema.parquet_schema,
         version="2.6",
         data_page_version="1.0",  # what every reader of Spark 4 reads fastest
         max_rows_per_page=page_rows,
-        write_batch_size=min(page_rows, PAGE_BATCH),
+        write_batch_size=min(page_rows, _ROWS_PER_PAGE_CHECK),
         compression="zstd",
         compression_level=int(properties.get("compression_level", 1)),
-        use_dictionary=[kind.path for kind in kinds if kind.dictionary] or False,
-        write_statistics=[kind.path for kind in kinds if kind.statistics] or False,
+        use_dictionary=[kind.path for kind in kinds if kind.uses_dictionary] or False,
+        write_statistics=[kind.path for kind in kinds if kind.writes_statistics] or False,
         write_page_checksum=True,
         store_schema=False,  # our own schema is in the snapshot
         store_decimal_as_integer=True,  # as Spark does
     )
     with writer:
-        writer.add_key_value_metadata(CALENDAR)
+        writer.add_key_value_metadata(_SPARK_CALENDAR_METADATA)
         for start, end in pairwise(zones.tolist()):
             writer.write_table(stored.slice(start, end - start), row_group_size=end - start)
     return sink.getvalue()
 
 
-def _sealed(stored: pa.Buffer) -> tuple[bytes, Footer]:
+def _seal_file(stored: pa.Buffer) -> tuple[bytes, Footer]:
     """The file with its seal, and its footer."""
     metadata = pq.read_metadata(pa.BufferReader(stored))
     view = memoryview(stored).cast("B")
     parquet_footer = int.from_bytes(view[-8:-4], "little") + 8
     body, tail = view[:-parquet_footer], bytes(view[-parquet_footer:])
-    chunks = Footer.places(metadata)
+    chunks = Footer.chunk_ranges(metadata)
     flat = [metadata.schema.column(number).max_repetition_level == 0 for number in range(metadata.num_columns)]
-    pages = Pages.of(body, chunks, flat * metadata.num_row_groups)
-    packed = pages.packed()
-    seal = packed + footer_sum(packed + tail)
+    pages = Pages.from_body(body, chunks, flat * metadata.num_row_groups)
+    packed = pages.to_bytes()
+    seal = packed + footer_checksum(packed + tail)
     return b"".join((body, seal, tail)), Footer(
-        metadata, chunks, pages, page_subset.schema_of(memoryview(tail)), len(seal) + len(tail)
+        metadata, chunks, pages, page_subset.footer_schema_bytes(memoryview(tail)), len(seal) + len(tail)
     )
 
 
-def _statistics(
-    table: pa.Table, schema: Schema, zones: npt.NDArray[np.int64], kinds: Mapping[int, _Leaf], footer: Footer
+def _zone_and_block_statistics(
+    table: pa.Table, schema: Schema, zones: npt.NDArray[np.int64], kinds: Mapping[int, _ParquetColumn], footer: Footer
 ) -> dict[int, tuple[ColumnStatistics, ColumnStatistics]]:
     """Of each column that has statistics: those of its zones and those of the block."""
     order = {footer.metadata.schema.column(number).path: number for number in range(len(footer.metadata.schema))}
     found = {}
     for path, field in schema.leaves():
-        values = statistics.leaf(table, path)
-        sizes = footer.sizes(order[kinds[field.id].path])
-        per_zone = replace(statistics.compute(values, zones), size=pa.array(sizes, pa.int64()))
-        whole = statistics.reduce(per_zone, np.array([0, len(sizes)]), np.diff(zones))
-        if kinds[field.id].dictionary:  # few values: then an exact count is cheap
+        values = statistics.column_values(table, path)
+        sizes = footer.column_sizes(order[kinds[field.id].path])
+        per_zone = replace(statistics.compute_statistics(values, zones), size=pa.array(sizes, pa.int64()))
+        whole = statistics.roll_up_statistics(per_zone, np.array([0, len(sizes)]), np.diff(zones))
+        if kinds[field.id].uses_dictionary:  # few values: then an exact count is cheap
             whole = replace(
                 whole, distinct_count=pa.array([pc.count_distinct(values, mode="only_valid").as_py()], pa.int64())
             )

@@ -16,7 +16,7 @@ from fuse_storage.schema import types
 from fuse_storage.schema.schema import Field, Schema
 
 
-def conform(rows: pa.Table | pa.RecordBatch, schema: Schema) -> pa.Table:
+def conform_rows(rows: pa.Table | pa.RecordBatch, schema: Schema) -> pa.Table:
     """The same rows in the logical schema, its order and its types. Raises SchemaError naming the column."""
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
     if len(set(table.column_names)) != table.num_columns:
@@ -28,11 +28,11 @@ def conform(rows: pa.Table | pa.RecordBatch, schema: Schema) -> pa.Table:
         )
     if unknown := [name for name in table.column_names if name not in schema.names]:
         raise SchemaError(f"the rows have a column {unknown[0]!r} that the table lacks: it has {schema.names}")
-    columns = [_conformed(table.column(field.name), field) for field in schema.fields]
+    columns = [_conform_column(table.column(field.name), field) for field in schema.fields]
     return pa.Table.from_arrays(columns, schema=schema.arrow)
 
 
-def _conformed(column: pa.ChunkedArray, field: Field) -> pa.ChunkedArray:
+def _conform_column(column: pa.ChunkedArray, field: Field) -> pa.ChunkedArray:
     if column.type != field.type:
         _check_types(column.type, field, field.name)
     for chunk in column.chunks:
@@ -47,27 +47,27 @@ def _conformed(column: pa.ChunkedArray, field: Field) -> pa.ChunkedArray:
     return column
 
 
-def _cast(column: pa.ChunkedArray, type: pa.DataType) -> pa.ChunkedArray:
-    if is_.is_integer(column.type) and is_.is_decimal(type):
+def _cast(column: pa.ChunkedArray, data_type: pa.DataType) -> pa.ChunkedArray:
+    if is_.is_integer(column.type) and is_.is_decimal(data_type):
         # Arrow asks for room for any integer before it looks at the values; so make room first
-        column = pc.cast(column, pa.decimal128(38, type.scale))
-    return pc.cast(column, type)
+        column = pc.cast(column, pa.decimal128(38, data_type.scale))
+    return pc.cast(column, data_type)
 
 
 def _check_types(given: pa.DataType, field: Field, where: str) -> None:
     """Raise SchemaError unless values of the given type can be held exactly, value by value."""
     if field.children and not is_.is_null(given):
-        parts = _parts(types.stored(given, where), field)
+        parts = _child_types(types.to_storage_type(given, where), field)
         if parts is None:
             raise SchemaError(f"column {where!r} is {field.type}, and the rows have {given}: their fields differ")
         for part, child in zip(parts, field.children, strict=True):
             _check_types(part, child, f"{where}.{child.name}")
-    elif not _plain_fits(given, field.type, where):
+    elif not _fits_exactly(given, field.type, where):
         raise SchemaError(f"column {where!r} is {field.type}, and the rows have {given}: cast it first")
 
 
-def _parts(given: pa.DataType, field: Field) -> list[pa.DataType] | None:
-    if types.name_of(given) != types.name_of(field.type):
+def _child_types(given: pa.DataType, field: Field) -> list[pa.DataType] | None:
+    if types.storage_type_name(given) != types.storage_type_name(field.type):
         return None
     if is_.is_map(given):
         return [given.key_type, given.item_type]
@@ -77,10 +77,10 @@ def _parts(given: pa.DataType, field: Field) -> list[pa.DataType] | None:
     return [part.type for part in given] if names == [child.name for child in field.children] else None
 
 
-def _plain_fits(given: pa.DataType, wanted: pa.DataType, where: str) -> bool:
+def _fits_exactly(given: pa.DataType, wanted: pa.DataType, where: str) -> bool:
     if is_.is_null(given):
         return True
-    kept = types.stored(given, where)
+    kept = types.to_storage_type(given, where)
     if kept == wanted:
         return True
     numbers = (is_.is_integer(kept), is_.is_floating(kept), is_.is_decimal(kept))
@@ -101,11 +101,11 @@ def _check_nulls(values: pa.Array, field: Field, where: str) -> None:
     if is_.is_null(values.type) or all(part.nullable for child in field.children for part in child.walk()):
         return
     present = values.drop_null()  # what a NULL struct has in its fields is of no account
-    for child, part in zip(field.children, nested(present), strict=True):
+    for child, part in zip(field.children, child_arrays(present), strict=True):
         _check_nulls(part, child, f"{where}.{child.name}")
 
 
-def nested(values: pa.Array) -> list[pa.Array]:
+def child_arrays(values: pa.Array) -> list[pa.Array]:
     """The arrays right below a nested one, those of a struct or of its elements, keys and values."""
     if is_.is_struct(values.type):
         return list(values.flatten())
@@ -115,7 +115,7 @@ def nested(values: pa.Array) -> list[pa.Array]:
     return [values.flatten()]
 
 
-class _Renamed:
+class _RenamedBatch:
     """A record batch that says to be of another schema, whose types differ in names only."""
 
     def __init__(self, batch: pa.RecordBatch, schema: pa.Schema) -> None:
@@ -125,15 +125,15 @@ class _Renamed:
         return self.schema.__arrow_c_schema__(), self.batch.__arrow_c_array__()[1]
 
 
-def renamed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+def rename_table_fields(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """The same columns under other names, nested ones too, without copying. The types must differ in names only."""
-    batches = [pa.record_batch(_Renamed(batch, schema)) for batch in rows.to_batches()]
+    batches = [pa.record_batch(_RenamedBatch(batch, schema)) for batch in rows.to_batches()]
     return pa.Table.from_batches(batches, schema)
 
 
-def renamed_array(values: pa.Array, type: pa.DataType) -> pa.Array:
+def rename_array_fields(values: pa.Array, data_type: pa.DataType) -> pa.Array:
     """The same values under other names within."""
-    if values.type == type:
+    if values.type == data_type:
         return values
     batch = pa.RecordBatch.from_arrays([values], [""])
-    return pa.record_batch(_Renamed(batch, pa.schema([("", type)]))).column(0)
+    return pa.record_batch(_RenamedBatch(batch, pa.schema([("", data_type)]))).column(0)

@@ -20,7 +20,7 @@ import pyarrow.types as is_
 from fuse_storage.errors import SchemaError
 from fuse_storage.schema import types
 
-FIELD_ID = b"PARQUET:field_id"
+_PARQUET_FIELD_ID = b"PARQUET:field_id"
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Field:
 
     id: int
     name: str
-    physical: str
+    physical_name: str
     type: pa.DataType
     nullable: bool = True
     default: Any | None = None
@@ -47,10 +47,10 @@ class Field:
         return pa.field(self.name, self.type, self.nullable)
 
     @property
-    def stored(self) -> pa.Field:
+    def parquet_field(self) -> pa.Field:
         """As Parquet files hold it: physical names, and ids as documentation for other engines."""
-        type = assemble(self.type, [child.stored for child in self.children])
-        return pa.field(self.physical, type, self.nullable, {FIELD_ID: str(self.id).encode()})
+        type = nested_type_like(self.type, [child.parquet_field for child in self.children])
+        return pa.field(self.physical_name, type, self.nullable, {_PARQUET_FIELD_ID: str(self.id).encode()})
 
     @property
     def default_scalar(self) -> pa.Scalar:
@@ -72,11 +72,11 @@ class Field:
         found: dict[str, Any] = {
             "id": self.id,
             "name": self.name,
-            "type": types.name_of(self.type),
+            "type": types.storage_type_name(self.type),
             "nullable": self.nullable,
         }
-        if self.physical != self.name:
-            found["physical"] = self.physical
+        if self.physical_name != self.name:
+            found["physical"] = self.physical_name
         if self.default is not None:
             found["default"] = self.default
         if self.type_changed:
@@ -91,7 +91,7 @@ class Field:
     def from_json(found: Mapping[str, Any]) -> Field:
         """Raises Unsupported for a type of a newer version."""
         children = tuple(Field.from_json(child) for child in found.get("fields", ()))
-        type = _nested(found["type"], children) if children else types.named(found["type"])
+        type = _nested_type(found["type"], children) if children else types.storage_type_from_name(found["type"])
         return Field(
             found["id"],
             found["name"],
@@ -113,10 +113,10 @@ class Schema:
     fields: tuple[Field, ...]
 
     @staticmethod
-    def create(schema: pa.Schema, id: int = 0) -> Schema:
+    def create(schema: pa.Schema, schema_id: int = 0) -> Schema:
         """Number the columns, in order, from 1; types that Spark lacks are widened. Raises SchemaError."""
-        _refuse_duplicates(schema.names, "the table")
-        return Schema(id, tuple(number(schema, iter(range(1, 1 << 31)))))
+        _raise_if_duplicates(schema.names, "the table")
+        return Schema(schema_id, tuple(assign_field_ids(schema, iter(range(1, 1 << 31)))))
 
     @cached_property
     def arrow(self) -> pa.Schema:
@@ -124,15 +124,15 @@ class Schema:
         return pa.schema([field.arrow for field in self.fields])
 
     @cached_property
-    def physical(self) -> pa.Schema:
+    def parquet_schema(self) -> pa.Schema:
         """As Parquet files hold it."""
-        return pa.schema([field.stored for field in self.fields])
+        return pa.schema([field.parquet_field for field in self.fields])
 
     @property
     def names(self) -> list[str]:
         return [field.name for field in self.fields]
 
-    def find(self, path: Sequence[str] | str, case_sensitive: bool = True, inside: bool = False) -> Field:
+    def find(self, path: Sequence[str] | str, case_sensitive: bool = True, into_collections: bool = False) -> Field:
         """The field at a path; a text is a column's whole name or else a dotted path. Raises SchemaError naming near
         names.
 
@@ -144,9 +144,9 @@ class Schema:
         for place, name in enumerate(path):
             matching = _matching(fields, name, case_sensitive)
             if len(matching) != 1:
-                raise SchemaError(_not_one(".".join(path), name, path[:place], fields, len(matching)))
+                raise SchemaError(_lookup_problem(".".join(path), name, path[:place], fields, len(matching)))
             found = matching[0]
-            fields = found.children if inside or is_.is_struct(found.type) else ()
+            fields = found.children if into_collections or is_.is_struct(found.type) else ()
         if found is None:
             raise SchemaError("an empty path names no column")
         return found
@@ -155,11 +155,11 @@ class Schema:
     def _by_id(self) -> dict[int, Field]:
         return {field.id: field for top in self.fields for field in top.walk()}
 
-    def by_id(self, id: int) -> Field:
+    def by_id(self, field_id: int) -> Field:
         """The field with this id, nested ones too. Raises SchemaError."""
-        if id not in self._by_id:
-            raise SchemaError(f"no column has the id {id} in schema {self.id}")
-        return self._by_id[id]
+        if field_id not in self._by_id:
+            raise SchemaError(f"no column has the id {field_id} in schema {self.id}")
+        return self._by_id[field_id]
 
     def leaves(self) -> Iterator[tuple[tuple[str, ...], Field]]:
         """The fields that have statistics, with their paths: plain ones, at the top or within structs."""
@@ -174,42 +174,42 @@ class Schema:
         return Schema(found["id"], tuple(Field.from_json(field) for field in found["fields"]))
 
 
-def number(fields: Iterable[pa.Field], ids: Iterator[int], taken: Iterable[str] = ()) -> list[Field]:
+def assign_field_ids(fields: Iterable[pa.Field], ids: Iterator[int], used_names: Iterable[str] = ()) -> list[Field]:
     """New fields, with the next ids, parents before children; ``taken`` are names that Parquet files already use
     here.
     """
-    used = {name.lower() for name in taken}
+    used = {name.lower() for name in used_names}
     numbered: list[Field] = []
     for field in fields:
         id = next(ids)
-        physical = _unused(field.name.replace(".", "_"), id, used)  # dots separate the parts of a Parquet path
+        physical = _unused_name(field.name.replace(".", "_"), id, used)  # dots separate the parts of a Parquet path
         used.add(physical.lower())
-        type = types.stored(field.type, field.name)
-        parts = _parts(type)
+        type = types.to_storage_type(field.type, field.name)
+        parts = _child_fields(type)
         if is_.is_struct(type):
-            _refuse_duplicates([part.name for part in parts], f"struct {field.name!r}")
-        children = tuple(number(parts, ids))
+            _raise_if_duplicates([part.name for part in parts], f"struct {field.name!r}")
+        children = tuple(assign_field_ids(parts, ids))
         comment = (field.metadata or {}).get(b"comment")
-        type = assemble(type, [child.arrow for child in children])
+        type = nested_type_like(type, [child.arrow for child in children])
         numbered.append(
             Field(id, field.name, physical, type, field.nullable, None, children, False, comment and comment.decode())
         )
     return numbered
 
 
-def _unused(name: str, id: int, used: Container[str]) -> str:
+def _unused_name(name: str, id: int, used: Container[str]) -> str:
     """Spark matches Parquet names without case by default, so names that differ only in case count as one."""
     while name.lower() in used:
         name = f"{name}_{id}"
     return name
 
 
-def assemble(type: pa.DataType, parts: Sequence[pa.Field]) -> pa.DataType:
+def nested_type_like(data_type: pa.DataType, parts: Sequence[pa.Field]) -> pa.DataType:
     """The nested type like ``type`` with these parts; ``type`` itself if it is plain."""
-    return _nested(types.name_of(type), parts) if parts else type
+    return _nested_type(types.storage_type_name(data_type), parts) if parts else data_type
 
 
-def _nested(name: str, parts: Sequence[Any]) -> pa.DataType:
+def _nested_type(name: str, parts: Sequence[Any]) -> pa.DataType:
     fields = [part.arrow if isinstance(part, Field) else part for part in parts]
     match name, fields:
         case "struct", _:
@@ -221,12 +221,12 @@ def _nested(name: str, parts: Sequence[Any]) -> pa.DataType:
     raise SchemaError(f"a {name} cannot have {len(fields)} parts")
 
 
-def _parts(type: pa.DataType) -> list[pa.Field]:
+def _child_fields(type: pa.DataType) -> list[pa.Field]:
     if is_.is_map(type):
         return [type.key_field, type.item_field]
     if is_.is_struct(type):
         return list(type)
-    return [type.value_field] if types.is_list(type) else []
+    return [type.value_field] if types.is_list_type(type) else []
 
 
 def _leaves(field: Field, above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Field]]:
@@ -243,7 +243,7 @@ def _matching(fields: Sequence[Field], name: str, case_sensitive: bool) -> list[
     return exact if case_sensitive else [field for field in fields if field.name.lower() == name.lower()]
 
 
-def _not_one(path: str, name: str, above: Sequence[str], fields: Sequence[Field], count: int) -> str:
+def _lookup_problem(path: str, name: str, above: Sequence[str], fields: Sequence[Field], count: int) -> str:
     names = [field.name for field in fields]
     where = f"struct {'.'.join(above)!r}" if above else "the table"
     if count:
@@ -252,6 +252,6 @@ def _not_one(path: str, name: str, above: Sequence[str], fields: Sequence[Field]
     return f"no column {path!r}: {where} has " + (f"no {name!r}; did you mean {near}?" if near else "no fields")
 
 
-def _refuse_duplicates(names: Iterable[str], where: str) -> None:
+def _raise_if_duplicates(names: Iterable[str], where: str) -> None:
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise SchemaError(f"{where} has more than one column called {twice[0]!r}: rename one")

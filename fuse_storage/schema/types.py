@@ -19,7 +19,7 @@ import pyarrow.types as is_
 
 from fuse_storage.errors import SchemaError, Unsupported
 
-NAMES: dict[str, pa.DataType] = {
+STORAGE_TYPES_BY_NAME: dict[str, pa.DataType] = {
     "boolean": pa.bool_(),
     "tinyint": pa.int8(),
     "smallint": pa.int16(),
@@ -33,10 +33,10 @@ NAMES: dict[str, pa.DataType] = {
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
 }
-TYPES = {type: name for name, type in NAMES.items()}
-DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+_NAMES_BY_TYPE = {type: name for name, type in STORAGE_TYPES_BY_NAME.items()}
+_DECIMAL_NAME = re.compile(r"decimal\((\d+),(\d+)\)")
 
-REPLACED: dict[pa.DataType, pa.DataType] = {
+_REPLACED_TYPES: dict[pa.DataType, pa.DataType] = {
     pa.uint8(): pa.int16(),
     pa.uint16(): pa.int32(),
     pa.uint32(): pa.int64(),
@@ -51,53 +51,58 @@ REPLACED: dict[pa.DataType, pa.DataType] = {
 """Arrow types that Spark lacks, and what is stored instead, without loss."""
 
 
-def name_of(type: pa.DataType) -> str:
+def storage_type_name(data_type: pa.DataType) -> str:
     """Spark's name of a column's type; nested types by their outermost word, their parts being fields of their own."""
-    if is_.is_decimal(type):
-        return f"decimal({type.precision},{type.scale})"
-    if is_.is_nested(type):
-        return "struct" if is_.is_struct(type) else "map" if is_.is_map(type) else "array"
-    return TYPES[type]
+    if is_.is_decimal(data_type):
+        return f"decimal({data_type.precision},{data_type.scale})"
+    if is_.is_nested(data_type):
+        return "struct" if is_.is_struct(data_type) else "map" if is_.is_map(data_type) else "array"
+    return _NAMES_BY_TYPE[data_type]
 
 
-def named(name: str) -> pa.DataType:
+def storage_type_from_name(name: str) -> pa.DataType:
     """The type of a name that is not nested. Raises Unsupported."""
-    if found := DECIMAL.fullmatch(name):
+    if found := _DECIMAL_NAME.fullmatch(name):
         return pa.decimal128(int(found[1]), int(found[2]))
-    if name not in NAMES:
+    if name not in STORAGE_TYPES_BY_NAME:
         raise Unsupported(f"type {name!r} is not known to this version: upgrade fuse-index to read this table")
-    return NAMES[name]
+    return STORAGE_TYPES_BY_NAME[name]
 
 
-def stored(type: pa.DataType, where: str) -> pa.DataType:
+def to_storage_type(data_type: pa.DataType, where: str) -> pa.DataType:
     """The type in which values of ``type`` are stored. Raises SchemaError naming ``where``, the field."""
-    if is_.is_dictionary(type) or is_.is_run_end_encoded(type):
-        return stored(type.value_type, where)
-    if isinstance(type, pa.BaseExtensionType):
-        return stored(type.storage_type, where)
-    if is_.is_timestamp(type):
-        return NAMES["timestamp_ntz" if type.tz is None else "timestamp"]
-    if is_.is_decimal(type) and type.precision <= 38 and 0 <= type.scale <= type.precision:
-        return pa.decimal128(type.precision, type.scale)
-    if is_.is_fixed_size_binary(type):
+    if is_.is_dictionary(data_type) or is_.is_run_end_encoded(data_type):
+        return to_storage_type(data_type.value_type, where)
+    if isinstance(data_type, pa.BaseExtensionType):
+        return to_storage_type(data_type.storage_type, where)
+    if is_.is_timestamp(data_type):
+        return STORAGE_TYPES_BY_NAME["timestamp_ntz" if data_type.tz is None else "timestamp"]
+    if is_.is_decimal(data_type) and data_type.precision <= 38 and 0 <= data_type.scale <= data_type.precision:
+        return pa.decimal128(data_type.precision, data_type.scale)
+    if is_.is_fixed_size_binary(data_type):
         return pa.binary()
-    if is_.is_struct(type) and type.num_fields:
-        return pa.struct([f.with_type(stored(f.type, f"{where}.{f.name}")) for f in type])
-    if is_.is_map(type):
+    if is_.is_struct(data_type) and data_type.num_fields:
+        return pa.struct([f.with_type(to_storage_type(f.type, f"{where}.{f.name}")) for f in data_type])
+    if is_.is_map(data_type):
         return pa.map_(
-            stored(type.key_type, f"{where}.key"), type.item_field.with_type(stored(type.item_type, f"{where}.value"))
+            to_storage_type(data_type.key_type, f"{where}.key"),
+            data_type.item_field.with_type(to_storage_type(data_type.item_type, f"{where}.value")),
         )
-    if is_list(type):
-        return pa.list_(type.value_field.with_name("element").with_type(stored(type.value_type, f"{where}.element")))
-    if type in TYPES or type in REPLACED:
-        return REPLACED.get(type, type)
-    raise SchemaError(f"column {where!r} has type {type}, which Spark has no equivalent of: cast it first")
+    if is_list_type(data_type):
+        return pa.list_(
+            data_type.value_field.with_name("element").with_type(
+                to_storage_type(data_type.value_type, f"{where}.element")
+            )
+        )
+    if data_type in _NAMES_BY_TYPE or data_type in _REPLACED_TYPES:
+        return _REPLACED_TYPES.get(data_type, data_type)
+    raise SchemaError(f"column {where!r} has type {data_type}, which Spark has no equivalent of: cast it first")
 
 
-def is_list(type: pa.DataType) -> bool:
+def is_list_type(data_type: pa.DataType) -> bool:
     """Any of Arrow's list types; a map is none."""
     tests = (is_.is_list, is_.is_large_list, is_.is_fixed_size_list, is_.is_list_view, is_.is_large_list_view)
-    return any(test(type) for test in tests)
+    return any(test(data_type) for test in tests)
 
 
 def encode_default(value: Any) -> Any:
@@ -116,17 +121,17 @@ def encode_default(value: Any) -> Any:
     raise SchemaError(f"{value!r} cannot be a default: only values of plain types can")
 
 
-def decode_default(value: Any, type: pa.DataType) -> Any:
+def decode_default(value: Any, data_type: pa.DataType) -> Any:
     """The value that ``encode_default`` wrote."""
     if value is None:
         return None
-    if is_.is_floating(type):
+    if is_.is_floating(data_type):
         return float(value)
-    if is_.is_decimal(type):
+    if is_.is_decimal(data_type):
         return Decimal(value)
-    if is_.is_date(type):
+    if is_.is_date(data_type):
         return date.fromisoformat(value)
-    if is_.is_timestamp(type):
+    if is_.is_timestamp(data_type):
         found = datetime.fromisoformat(value)
-        return found if type.tz is None else found.astimezone(UTC)
-    return base64.b64decode(value) if is_.is_binary(type) else value
+        return found if data_type.tz is None else found.astimezone(UTC)
+    return base64.b64decode(value) if is_.is_binary(data_type) else value

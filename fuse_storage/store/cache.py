@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar, cast
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 class Cache:
@@ -19,24 +19,24 @@ class Cache:
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
-        self.bytes = 0
-        self._kept: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self.total_bytes = 0
+        self._entries: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, key: Hashable, load: Callable[[], T], size: Callable[[T], int]) -> T:
+    def get_or_load(self, key: Hashable, load: Callable[[], _T], size_of: Callable[[_T], int]) -> _T:
         """What is kept under ``key``, or else ``load()``, which is then kept if it fits."""
         found = self.find(key)
         if found is None:
             found = load()
-            self.put(key, found, size(found))
-        return cast(T, found)
+            self.put(key, found, size_of(found))
+        return cast(_T, found)
 
     def find(self, key: Hashable) -> Any | None:
         """What is kept under ``key``, or None."""
         with self._lock:
-            if (entry := self._kept.get(key)) is None:
+            if (entry := self._entries.get(key)) is None:
                 return None
-            self._kept.move_to_end(key)
+            self._entries.move_to_end(key)
             return entry[0]
 
     def put(self, key: Hashable, value: Any, size: int) -> None:
@@ -44,22 +44,22 @@ class Cache:
         if size > self.max_bytes // 4:
             return
         with self._lock:
-            if (old := self._kept.pop(key, None)) is not None:
-                self.bytes -= old[1]
-            self._kept[key] = (value, size)
-            self.bytes += size
-            while self.bytes > self.max_bytes:
-                _, (_, freed) = self._kept.popitem(last=False)
-                self.bytes -= freed
+            if (old := self._entries.pop(key, None)) is not None:
+                self.total_bytes -= old[1]
+            self._entries[key] = (value, size)
+            self.total_bytes += size
+            while self.total_bytes > self.max_bytes:
+                _, (_, freed) = self._entries.popitem(last=False)
+                self.total_bytes -= freed
 
     def clear(self) -> None:
         with self._lock:
-            self._kept.clear()
-            self.bytes = 0
+            self._entries.clear()
+            self.total_bytes = 0
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._entries)
 
 
-shared = Cache(512 << 20)
+process_cache = Cache(512 << 20)
 """The cache of this process."""

@@ -13,18 +13,18 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fuse_storage.errors import AlreadyExists, NotFound, StorageError
-from fuse_storage.store.ranges import STAGING, Object, Range, carved, checked, coalesced
+from fuse_storage.store.ranges import STAGING_FOLDER, ByteRange, ObjectMeta, coalesce_ranges, slice_ranges, validate_key
 
-NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EXDEV}
+_NO_HARD_LINK_ERRNOS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EXDEV}
 
-ABANDONED = 24 * 60 * 60
+_DRAFT_MAX_AGE_SECONDS = 24 * 60 * 60
 """Seconds after which nobody works on a draft any more."""
 
 
 class LocalStore:
     """A folder. Files are staged, made durable and then linked: unlike a rename, a link refuses to replace."""
 
-    gap = 4 << 10
+    coalesce_gap = 4 << 10
 
     def __init__(self, folder: str) -> None:
         self.url = os.path.abspath(os.path.expanduser(folder))
@@ -37,23 +37,23 @@ class LocalStore:
         return f"LocalStore({self.url!r})"
 
     def path(self, key: str) -> str:
-        return f"{self.url}/{checked(key)}"
+        return f"{self.url}/{validate_key(key)}"
 
     def read(self, key: str) -> bytes:
-        with self._asked(key), open(self.path(key), "rb", buffering=0) as file:
+        with self._translate_errors(key), open(self.path(key), "rb", buffering=0) as file:
             return file.read()
 
-    def read_ranges(self, key: str, ranges: Sequence[Range]) -> list[bytes]:
-        spans = coalesced(ranges, self.gap)
-        with self._asked(key), open(self.path(key), "rb", buffering=0) as file:
+    def read_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[bytes]:
+        spans = coalesce_ranges(ranges, self.coalesce_gap)
+        with self._translate_errors(key), open(self.path(key), "rb", buffering=0) as file:
             fetched = [_read_at(file.fileno(), offset, length) for offset, length in spans]
-        return carved(ranges, spans, fetched, self.path(key))
+        return slice_ranges(ranges, spans, fetched, self.path(key))
 
-    def list(self, prefix: str = "") -> Iterator[Object]:
+    def list(self, prefix: str = "") -> Iterator[ObjectMeta]:
         prefix = prefix.strip("/")
         yield from self._walk(f"{prefix}/" if prefix else "")
 
-    def _walk(self, prefix: str) -> Iterator[Object]:
+    def _walk(self, prefix: str) -> Iterator[ObjectMeta]:
         try:
             with os.scandir(f"{self.url}/{prefix}") as found:
                 entries = sorted(found, key=lambda entry: entry.name)
@@ -64,18 +64,18 @@ class LocalStore:
         for entry in entries:
             key = prefix + entry.name
             if entry.is_dir():
-                if key != STAGING:
+                if key != STAGING_FOLDER:
                     yield from self._walk(key + "/")
                 continue
             with suppress(FileNotFoundError):  # deleted meanwhile
                 state = entry.stat()
-                yield Object(key, state.st_size, datetime.fromtimestamp(state.st_mtime, UTC))
+                yield ObjectMeta(key, state.st_size, datetime.fromtimestamp(state.st_mtime, UTC))
 
     def create(self, key: str, data: bytes, overwrite: bool = False) -> None:
         path = self.path(key)
-        with self._asked(key, missing=StorageError):
+        with self._translate_errors(key, missing=StorageError):
             self._make_folder(os.path.dirname(path))
-            draft = self._staged(data)
+            draft = self._stage_draft(data)
             try:
                 if overwrite:
                     os.replace(draft, path)
@@ -91,14 +91,14 @@ class LocalStore:
 
     def delete(self, keys: Iterable[str]) -> None:
         for key in keys:
-            with suppress(NotFound), self._asked(key):
+            with suppress(NotFound), self._translate_errors(key):
                 os.unlink(self.path(key))
 
-    def _staged(self, data: bytes) -> str:
-        self._make_folder(f"{self.url}/{STAGING}")
+    def _stage_draft(self, data: bytes) -> str:
+        self._make_folder(f"{self.url}/{STAGING_FOLDER}")
         if not self._swept:
             self._sweep()
-        draft = f"{self.url}/{STAGING}/{uuid.uuid4().hex}"
+        draft = f"{self.url}/{STAGING_FOLDER}/{uuid.uuid4().hex}"
         try:
             with open(draft, "xb", buffering=0) as file:
                 view = memoryview(data)
@@ -114,10 +114,10 @@ class LocalStore:
     def _sweep(self) -> None:
         """Remove drafts that a crash left behind; a living one is linked within seconds."""
         self._swept = True
-        with os.scandir(f"{self.url}/{STAGING}") as drafts:
+        with os.scandir(f"{self.url}/{STAGING_FOLDER}") as drafts:
             for draft in drafts:
                 with suppress(FileNotFoundError):
-                    if draft.stat().st_mtime < time.time() - ABANDONED:
+                    if draft.stat().st_mtime < time.time() - _DRAFT_MAX_AGE_SECONDS:
                         os.unlink(draft.path)
 
     def _link(self, draft: str, path: str) -> bool:
@@ -127,7 +127,7 @@ class LocalStore:
         except FileExistsError:
             return False
         except OSError as refusal:
-            if refusal.errno in NO_LINKS:
+            if refusal.errno in _NO_HARD_LINK_ERRNOS:
                 raise StorageError(
                     f"{self.url} is on a file system without hard links, by which two writers are told apart: "
                     "put the table elsewhere, or into an object store"
@@ -144,7 +144,7 @@ class LocalStore:
         _sync(above)
 
     @contextmanager
-    def _asked(self, key: str, missing: type[StorageError] = NotFound) -> Iterator[None]:
+    def _translate_errors(self, key: str, missing: type[StorageError] = NotFound) -> Iterator[None]:
         try:
             yield
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as refusal:
@@ -178,14 +178,14 @@ class MemoryStore:
     processes.
     """
 
-    gap = 4 << 10
-    _named: dict[str, dict[str, tuple[bytes, datetime]]] = {}  # noqa: RUF012 - one for the process is the point
+    coalesce_gap = 4 << 10
+    _objects_by_name: dict[str, dict[str, tuple[bytes, datetime]]] = {}  # noqa: RUF012 - one for the process is the point
     _lock = threading.Lock()
 
     def __init__(self, name: str) -> None:
         self.url = f"memory://{name}"
         with self._lock:
-            self._held = self._named.setdefault(name, {})
+            self._objects = self._objects_by_name.setdefault(name, {})
 
     def __reduce__(self) -> tuple[Any, ...]:
         return MemoryStore, (self.url.removeprefix("memory://"),)
@@ -198,30 +198,32 @@ class MemoryStore:
 
     def read(self, key: str) -> bytes:
         try:
-            return self._held[checked(key)][0]
+            return self._objects[validate_key(key)][0]
         except KeyError:
             raise NotFound(f"{self.url}/{key}: there is no such object") from None
 
-    def read_ranges(self, key: str, ranges: Sequence[Range]) -> list[bytes]:
+    def read_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[bytes]:
         data = self.read(key)
-        spans = coalesced(ranges, self.gap)
-        return carved(ranges, spans, [data[offset : offset + length] for offset, length in spans], f"{self.url}/{key}")
+        spans = coalesce_ranges(ranges, self.coalesce_gap)
+        return slice_ranges(
+            ranges, spans, [data[offset : offset + length] for offset, length in spans], f"{self.url}/{key}"
+        )
 
-    def list(self, prefix: str = "") -> Iterator[Object]:
+    def list(self, prefix: str = "") -> Iterator[ObjectMeta]:
         prefix = prefix.strip("/")
         within = f"{prefix}/" if prefix else ""
-        for key, (data, modified) in sorted(self._held.copy().items()):
+        for key, (data, modified) in sorted(self._objects.copy().items()):
             if key.startswith(within):
-                yield Object(key, len(data), modified)
+                yield ObjectMeta(key, len(data), modified)
 
     def create(self, key: str, data: bytes, overwrite: bool = False) -> None:
         with self._lock:
-            held = self._held.get(checked(key))
+            held = self._objects.get(validate_key(key))
             if held is None or overwrite:
-                self._held[key] = (bytes(data), datetime.now(UTC))
+                self._objects[key] = (bytes(data), datetime.now(UTC))
             elif held[0] != data:
                 raise AlreadyExists(f"{self.url}/{key} already holds other bytes")
 
     def delete(self, keys: Iterable[str]) -> None:
         for key in keys:
-            self._held.pop(checked(key), None)
+            self._objects.pop(validate_key(key), None)

@@ -12,35 +12,35 @@ from functools import lru_cache
 from fuse_storage.errors import StorageError
 from fuse_storage.store.store import Store, open_store
 
-FEATURE = "shared-files"
+SHARED_FILES_FEATURE = "shared-files"
 """The reader feature of tables with files elsewhere."""
-ELSEWHERE = re.compile(r"(?P<table>(?:[a-z0-9]+:/)?/.*)/(?P<key>_[bi]/.+)", re.DOTALL)
+_SHARED_FILE_URL = re.compile(r"(?P<table>(?:[a-z0-9]+:/)?/.*)/(?P<key>_[bi]/.+)", re.DOTALL)
 """The URL or absolute path of a table, and the key of a block or pack in it."""
 
 
-def everywhere(store: Store, key: str) -> str:
+def absolute_key(store: Store, key: str) -> str:
     """The key as it can be told to other tables."""
-    return key if is_elsewhere(key) else f"{store.url}/{key}"
+    return key if is_absolute_key(key) else f"{store.url}/{key}"
 
 
-def is_elsewhere(key: str) -> bool:
+def is_absolute_key(key: str) -> bool:
     return key.startswith("/") or "://" in key
 
 
-def located(store: Store, key: str) -> tuple[Store, str]:
+def resolve_store(store: Store, key: str) -> tuple[Store, str]:
     """The store in which a file of a table lies, and its key there. Raises StorageError for what is neither key nor URL
     of one.
 
     Another table's store is asked with the options of this one, the same credentials among them.
     """
-    if not is_elsewhere(key):
+    if not is_absolute_key(key):
         return store, key
-    if (found := ELSEWHERE.fullmatch(key)) is None:
+    if (found := _SHARED_FILE_URL.fullmatch(key)) is None:
         raise StorageError(f"{store.url} refers to {key!r}, which is no file of a table")
     options = getattr(store, "options", None) or {}
-    return _opened(found["table"], tuple(sorted(options.items()))), found["key"]
+    return _open_cached(found["table"], tuple(sorted(options.items()))), found["key"]
 
 
 @lru_cache(maxsize=256)
-def _opened(url: str, options: tuple[tuple[str, str], ...]) -> Store:
+def _open_cached(url: str, options: tuple[tuple[str, str], ...]) -> Store:
     return open_store(url, dict(options))

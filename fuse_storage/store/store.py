@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 from urllib.parse import unquote, urlsplit
 
-from fuse_storage.errors import RESTORE, AlreadyExists, Corrupt, NotFound, StorageError
+from fuse_storage.errors import RESTORE_HINT, AlreadyExists, Corrupt, NotFound, StorageError
 from fuse_storage.store.local import LocalStore, MemoryStore
-from fuse_storage.store.ranges import Object, Range, carved, checked, coalesced
+from fuse_storage.store.ranges import ByteRange, ObjectMeta, coalesce_ranges, slice_ranges, validate_key
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 @runtime_checkable
@@ -38,7 +38,7 @@ class Store(Protocol):
         ...
 
     @property
-    def gap(self) -> int:
+    def coalesce_gap(self) -> int:
         """How many bytes are cheaper read than skipped by another request."""
         ...
 
@@ -46,13 +46,13 @@ class Store(Protocol):
         """All bytes of ``key``."""
         ...
 
-    def read_ranges(self, key: str, ranges: Sequence[Range]) -> list[bytes]:
+    def read_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[bytes]:
         """The bytes of each (offset, length), in order; near ranges are fetched together. Raises Corrupt past the
         end.
         """
         ...
 
-    def list(self, prefix: str = "") -> Iterator[Object]:
+    def list(self, prefix: str = "") -> Iterator[ObjectMeta]:
         """All objects under ``prefix``, in no promised order; what is written meanwhile may or may not be seen."""
         ...
 
@@ -73,7 +73,16 @@ class Store(Protocol):
         ...
 
 
-REMOTE = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "azure": "az", "abfs": "abfs", "abfss": "abfss"}
+_REMOTE_SCHEMES = {
+    "s3": "s3",
+    "s3a": "s3",
+    "gs": "gs",
+    "gcs": "gs",
+    "az": "az",
+    "azure": "az",
+    "abfs": "abfs",
+    "abfss": "abfss",
+}
 """Schemes of remote stores, and what obstore calls them."""
 
 
@@ -95,34 +104,43 @@ def open_store(url: str | Path, options: Mapping[str, str] | None = None) -> Sto
         return LocalStore(unquote(urlsplit(text).path))
     if scheme == "memory":
         return MemoryStore(rest.strip("/"))
-    if scheme in REMOTE:
-        return RemoteStore(f"{REMOTE[scheme]}://{rest.rstrip('/')}", options)
+    if scheme in _REMOTE_SCHEMES:
+        return RemoteStore(f"{_REMOTE_SCHEMES[scheme]}://{rest.rstrip('/')}", options)
     raise StorageError(
-        f"{text!r}: no store speaks {scheme!r}; use a folder, file://, memory://, {'://, '.join(REMOTE)}://"
+        f"{text!r}: no store speaks {scheme!r}; use a folder, file://, memory://, {'://, '.join(_REMOTE_SCHEMES)}://"
     )
 
 
-CLIENT = ("allow_http", "allow_invalid_certificates", "connect_timeout", "proxy_url", "timeout", "user_agent")
+_HTTP_CLIENT_OPTIONS = (
+    "allow_http",
+    "allow_invalid_certificates",
+    "connect_timeout",
+    "proxy_url",
+    "timeout",
+    "user_agent",
+)
 """Options that are of the HTTP client, not of the store."""
 
 
 class RemoteStore:
     """A bucket, or a folder of one, through obstore."""
 
-    gap = 256 << 10
+    coalesce_gap = 256 << 10
 
     def __init__(self, url: str, options: Mapping[str, str] | None = None) -> None:
         from obstore import exceptions, store  # not needed for local tables, and 20 ms to import
 
         self.url, self.options = url, dict(options or {})
-        config: Any = {key: value for key, value in self.options.items() if _client_key(key) not in CLIENT}
+        config: Any = {
+            key: value for key, value in self.options.items() if _client_key(key) not in _HTTP_CLIENT_OPTIONS
+        }
         client: Any = {"timeout": "120s", **_client_options(self.options)}
         # left to itself, obstore tries for three minutes: longer than a commit may take
         retries: Any = {"max_retries": 6, "retry_timeout": timedelta(seconds=45)}
         try:
             self._store = store.from_url(url, config=config, client_options=client, retry_config=retries)
         except (exceptions.BaseError, ValueError) as refusal:
-            raise StorageError(f"{url} cannot be opened: {_brief(refusal)}") from refusal
+            raise StorageError(f"{url} cannot be opened: {_brief_message(refusal)}") from refusal
 
     def __reduce__(self) -> tuple[Any, ...]:
         return RemoteStore, (self.url, self.options)
@@ -133,46 +151,46 @@ class RemoteStore:
     def read(self, key: str) -> bytes:
         import obstore
 
-        return self._asked(key, lambda: bytes(obstore.get(self._store, checked(key)).bytes()))
+        return self._translate_errors(key, lambda: bytes(obstore.get(self._store, validate_key(key)).bytes()))
 
-    def read_ranges(self, key: str, ranges: Sequence[Range]) -> list[bytes]:
-        spans = coalesced(ranges, self.gap)
+    def read_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[bytes]:
+        spans = coalesce_ranges(ranges, self.coalesce_gap)
         if len(spans) < 2:
             fetched = [self._read_range(key, span) for span in spans]
         else:
             fetched = list(self._threads.map(partial(self._read_range, key), spans))
-        return carved(ranges, spans, fetched, f"{self.url}/{key}")
+        return slice_ranges(ranges, spans, fetched, f"{self.url}/{key}")
 
-    def _read_range(self, key: str, span: Range) -> bytes:
+    def _read_range(self, key: str, span: ByteRange) -> bytes:
         import obstore  # one by one: its get_ranges panics past the end
 
-        return self._asked(
-            key, lambda: bytes(obstore.get_range(self._store, checked(key), start=span[0], length=span[1]))
+        return self._translate_errors(
+            key, lambda: bytes(obstore.get_range(self._store, validate_key(key), start=span[0], length=span[1]))
         )
 
     @cached_property
     def _threads(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(16, "fuse-store")
 
-    def list(self, prefix: str = "") -> Iterator[Object]:
+    def list(self, prefix: str = "") -> Iterator[ObjectMeta]:
         import obstore
 
         pages = obstore.list(self._store, prefix.strip("/") or None)
-        while page := self._asked(prefix, lambda: next(iter(pages), None)):
+        while page := self._translate_errors(prefix, lambda: next(iter(pages), None)):
             for found in page:
-                yield Object(found["path"], found["size"], found["last_modified"])
+                yield ObjectMeta(found["path"], found["size"], found["last_modified"])
 
     def create(self, key: str, data: bytes, overwrite: bool = False) -> None:
         import obstore
 
         def put(mode: Any) -> None:
-            obstore.put(self._store, checked(key), data, mode=mode, use_multipart=False)
+            obstore.put(self._store, validate_key(key), data, mode=mode, use_multipart=False)
 
         if overwrite:
-            return self._asked(key, lambda: put("overwrite"))
+            return self._translate_errors(key, lambda: put("overwrite"))
         for _ in range(3):
             try:
-                return self._asked(key, lambda: put("create"))
+                return self._translate_errors(key, lambda: put("create"))
             except AlreadyExists:
                 try:
                     found = self.read(key)
@@ -186,20 +204,20 @@ class RemoteStore:
     def delete(self, keys: Iterable[str]) -> None:
         import obstore
 
-        names = [checked(key) for key in keys]
+        names = [validate_key(key) for key in keys]
         for start in range(0, len(names), 1000):
             some = names[start : start + 1000]
             try:
-                self._asked(some[0], partial(obstore.delete, self._store, some))
+                self._translate_errors(some[0], partial(obstore.delete, self._store, some))
             except NotFound:  # some stores stop at the first that is missing
                 for name in some:
                     with suppress(NotFound):
-                        self._asked(name, partial(obstore.delete, self._store, name))
+                        self._translate_errors(name, partial(obstore.delete, self._store, name))
 
     def path(self, key: str) -> None:
         return None
 
-    def _asked(self, key: str, ask: Callable[[], T]) -> T:
+    def _translate_errors(self, key: str, ask: Callable[[], _T]) -> _T:
         from obstore.exceptions import AlreadyExistsError, BaseError
 
         try:
@@ -211,9 +229,9 @@ class RemoteStore:
         except (BaseError, OSError) as refusal:
             if "416 Range Not Satisfiable" in str(refusal):
                 raise Corrupt(
-                    f"{self.url}/{key} ends before the bytes that were asked for: it was truncated; {RESTORE}"
+                    f"{self.url}/{key} ends before the bytes that were asked for: it was truncated; {RESTORE_HINT}"
                 ) from refusal
-            raise StorageError(f"{self.url}/{key}: {_brief(refusal)}") from refusal
+            raise StorageError(f"{self.url}/{key}: {_brief_message(refusal)}") from refusal
 
 
 def _client_key(key: str) -> str:
@@ -222,7 +240,9 @@ def _client_key(key: str) -> str:
 
 def _client_options(options: Mapping[str, str]) -> dict[str, Any]:
     """What the HTTP client is told; plain HTTP is allowed where somebody names such an endpoint, or says so."""
-    found: dict[str, Any] = {_client_key(key): value for key, value in options.items() if _client_key(key) in CLIENT}
+    found: dict[str, Any] = {
+        _client_key(key): value for key, value in options.items() if _client_key(key) in _HTTP_CLIENT_OPTIONS
+    }
     given = {_client_key(key): value for key, value in options.items()}
     named = (
         given.get("endpoint"),
@@ -235,5 +255,5 @@ def _client_options(options: Mapping[str, str]) -> dict[str, Any]:
     return {**found, "allow_http": allowed.lower() == "true"}
 
 
-def _brief(refusal: BaseException) -> str:
+def _brief_message(refusal: BaseException) -> str:
     return str(refusal).split("\n\nDebug source")[0]

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from fuse_storage.errors import NotFound, ReadOnly
-from fuse_storage.store.ranges import Object, Range, carved, coalesced
+from fuse_storage.store.ranges import ByteRange, ObjectMeta, coalesce_ranges, slice_ranges
 from fuse_storage.store.store import Store
 
 
-class Metered:
+class MeteredStore:
     """Counts requests to the store within, one for each range that is fetched, and one for each listing or write.
 
     ``reads`` and ``writes`` hold (verb, key, bytes) of each, in the order in which they ended. It has no ``path``, so
@@ -31,7 +31,7 @@ class Metered:
             self.writes: list[tuple[str, str, int]] = []
 
     @property
-    def requests(self) -> int:
+    def request_count(self) -> int:
         return len(self.reads) + len(self.writes)
 
     @property
@@ -45,7 +45,7 @@ class Metered:
             return sum(size for _, _, size in self.writes)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Metered, (self.store,)
+        return MeteredStore, (self.store,)
 
     def __repr__(self) -> str:
         return f"Metered({self.store!r})"
@@ -55,8 +55,8 @@ class Metered:
         return self.store.url
 
     @property
-    def gap(self) -> int:
-        return self.store.gap
+    def coalesce_gap(self) -> int:
+        return self.store.coalesce_gap
 
     def path(self, key: str) -> None:
         return None
@@ -65,38 +65,40 @@ class Metered:
         try:
             data = self.store.read(key)
         except NotFound:  # to ask is a request, too
-            self._note(self.reads, ("read", key, 0))
+            self._record(self.reads, ("read", key, 0))
             raise
-        self._note(self.reads, ("read", key, len(data)))
+        self._record(self.reads, ("read", key, len(data)))
         return data
 
-    def read_ranges(self, key: str, ranges: Sequence[Range]) -> list[bytes]:
-        spans = coalesced(ranges, self.gap)  # as the store itself would, so it asks for these as they are
+    def read_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[bytes]:
+        spans = coalesce_ranges(
+            ranges, self.coalesce_gap
+        )  # as the store itself would, so it asks for these as they are
         fetched = self.store.read_ranges(key, spans)
-        self._note(self.reads, *(("read_ranges", key, len(data)) for data in fetched))
-        return carved(ranges, spans, fetched, f"{self.url}/{key}")
+        self._record(self.reads, *(("read_ranges", key, len(data)) for data in fetched))
+        return slice_ranges(ranges, spans, fetched, f"{self.url}/{key}")
 
-    def list(self, prefix: str = "") -> Iterator[Object]:
-        self._note(self.reads, ("list", prefix, 0))
+    def list(self, prefix: str = "") -> Iterator[ObjectMeta]:
+        self._record(self.reads, ("list", prefix, 0))
         yield from self.store.list(prefix)
 
     def create(self, key: str, data: bytes, overwrite: bool = False) -> None:
         self.store.create(key, data, overwrite)
-        self._note(self.writes, ("create", key, len(data)))
+        self._record(self.writes, ("create", key, len(data)))
 
     def delete(self, keys: Iterable[str]) -> None:
         names = list(keys)
         self.store.delete(names)
-        self._note(self.writes, *(("delete", name, 0) for name in names))
+        self._record(self.writes, *(("delete", name, 0) for name in names))
 
-    def _note(self, notes: Any, *entries: tuple[str, str, int]) -> None:
+    def _record(self, notes: Any, *entries: tuple[str, str, int]) -> None:
         with self._lock:
             notes.extend(entries)
 
 
-def metered(store: Store) -> Metered:
+def meter_requests(store: Store) -> MeteredStore:
     """The same store, counted from zero."""
-    return Metered(store)
+    return MeteredStore(store)
 
 
 @dataclass(frozen=True)
@@ -110,8 +112,8 @@ class ReadOnlyStore:
         return self.store.url
 
     @property
-    def gap(self) -> int:
-        return self.store.gap
+    def coalesce_gap(self) -> int:
+        return self.store.coalesce_gap
 
     @property
     def options(self) -> Mapping[str, str]:
@@ -120,10 +122,10 @@ class ReadOnlyStore:
     def read(self, key: str) -> bytes:
         return self.store.read(key)
 
-    def read_ranges(self, key: str, ranges: Sequence[Range]) -> list[bytes]:
+    def read_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[bytes]:
         return self.store.read_ranges(key, ranges)
 
-    def list(self, prefix: str = "") -> Iterator[Object]:
+    def list(self, prefix: str = "") -> Iterator[ObjectMeta]:
         return self.store.list(prefix)
 
     def path(self, key: str) -> str | None:

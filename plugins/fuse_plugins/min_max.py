@@ -23,13 +23,13 @@ from fuse_index.plugin import (
     SOME,
     Ballot,
     BlockBatch,
-    Box,
-    Domain,
+    Conjunction,
     IndexKind,
     Input,
     Probe,
     Reason,
     Refusal,
+    ValueSet,
     hookimpl,
 )
 from fuse_index.predicate import Compare, Context, In, Leaf, Like, Literal, StartsWith, Term
@@ -51,7 +51,9 @@ class MinMax(IndexKind):
     def accepts(self, inputs: Sequence[Input], options: Any) -> Refusal | None:
         return Refusal(Reason.NOT_NEEDED, "every column has min_max without a definition")
 
-    def compile(self, what: Leaf | Box, inputs: Sequence[Input], options: Any, context: Context) -> Probe | Refusal:
+    def compile(
+        self, what: Leaf | Conjunction, inputs: Sequence[Input], options: Any, context: Context
+    ) -> Probe | Refusal:
         if len(inputs) != 1 or not is_ordered(inputs[0].type):
             return Refusal(
                 Reason.LEAF_UNSUPPORTED, f"{[str(given.type) for given in inputs]} is not one column of an ordered type"
@@ -121,7 +123,7 @@ class Wanted:
     bounds: tuple[Bound, ...] = field(default=())
 
     @classmethod
-    def of(cls, domain: Domain, type: pa.DataType, exact: bool) -> Wanted:
+    def of(cls, domain: ValueSet, type: pa.DataType, exact: bool) -> Wanted:
         lows = [interval.low for interval in domain.intervals]
         highs = [interval.high for interval in domain.intervals]
         low_closed = np.array([i.low_closed for i in domain.intervals], np.bool_)
@@ -150,26 +152,26 @@ class Bound:
     closed: Mask
 
 
-def domain_of(what: Leaf | Box, term: Term) -> tuple[Domain, bool] | None:
+def domain_of(what: Leaf | Conjunction, term: Term) -> tuple[ValueSet, bool] | None:
     """The values of the term on which the leaf may be TRUE, and whether it is TRUE on all of them."""
     match what:
-        case Box():
+        case Conjunction():
             return (what.domain(term), True) if any(named == term for named, _ in what.domains) else None
         case Compare(_, left, _) | In(left, _) | StartsWith(left, _) | Like(left, _, _) if left == term:
-            domain = Domain.of(what)
+            domain = ValueSet.of(what)
             return _prefix_of(what) if domain is None else (domain, True)
         case _:
             return None
 
 
-def _prefix_of(leaf: Leaf) -> tuple[Domain, bool] | None:
+def _prefix_of(leaf: Leaf) -> tuple[ValueSet, bool] | None:
     """``LIKE 'ab%c'`` is TRUE only on what starts with ``ab``."""
     match leaf:
         case Like(term, Literal(str() as pattern, type), escape):
             plain = pattern[
                 : min((pattern.index(letter) for letter in ("%", "_", escape) if letter in pattern), default=0)
             ]
-            domain = Domain.of(StartsWith(term, Literal(plain, type))) if plain else None
+            domain = ValueSet.of(StartsWith(term, Literal(plain, type))) if plain else None
             return None if domain is None else (domain, False)
         case _:
             return None

@@ -28,14 +28,14 @@ from fuse_index.cli import output
     ],
 )
 def test_every_value_has_a_form_in_json(value, expected):
-    assert output.plain(value) == expected
+    assert output.to_json_value(value) == expected
 
 
 @pytest.mark.parametrize(
     ("count", "text"), [(0, "0 B"), (999, "999 B"), (1_000, "1.0 kB"), (2_500_000, "2.5 MB"), (5e15, "5000.0 TB")]
 )
 def test_sizes_read_as_people_say_them(count, text):
-    assert output.size(int(count)) == text
+    assert output.format_bytes(int(count)) == text
 
 
 def test_rows_as_json_lines_are_one_object_each(capsys):

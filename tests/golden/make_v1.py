@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fuse_storage import Table
+from fuse_storage import StoredTable
 from tests.storage.small import Totals, build_missing
 
 FOLDER = Path(__file__).parent / "v1"
@@ -68,7 +68,7 @@ def rows(first: int, count: int) -> pa.Table:
     return pa.table([pa.array(columns[field.name], field.type) for field in COLUMNS], schema=COLUMNS)
 
 
-def appended(table: Table, first: int, count: int, *builders: Totals, **commit: Any) -> Table:
+def appended(table: StoredTable, first: int, count: int, *builders: Totals, **commit: Any) -> StoredTable:
     with table.writer(builders) as writer:
         writer.write(rows(first, count))
         return table.transaction(builders).append(writer.finish()).commit(**commit)
@@ -77,10 +77,10 @@ def appended(table: Table, first: int, count: int, *builders: Totals, **commit: 
 def make() -> None:
     shutil.rmtree(FOLDER, ignore_errors=True)
     properties = {"block_rows": 5, "zone_rows": 2, "owner": "nobody"}
-    table = Table.create(FOLDER / "table", COLUMNS, ["day", "place.lat"], properties)
+    table = StoredTable.create(FOLDER / "table", COLUMNS, ["day", "place.lat"], properties)
     table = appended(table, 0, 9)
-    table = table.transaction().define("totals", {"key": "70a1", "kind": "totals", "columns": [1]}).commit()
-    table = table.transaction([Totals()]).attach("70a1", build_missing(table, Totals())).commit("refresh")
+    table = table.transaction().add_index("totals", {"key": "70a1", "kind": "totals", "columns": [1]}).commit()
+    table = table.transaction([Totals()]).attach_sidecars("70a1", build_missing(table, Totals())).commit("refresh")
     table.tag("first-nine")
     for first in range(9, 17):  # enough for segments to merge
         table = appended(table, first, 1, *([Totals()] if first % 4 else []), application=("golden", first))

@@ -91,7 +91,7 @@ def evolve(table: fuse.Table, chance: random.Random, number: int) -> dict[str, A
 
 
 def vacuum(table: fuse.Table, chance: random.Random, number: int) -> dict[str, Any]:
-    fuse_storage.maintenance.vacuum.SLACK = timedelta(seconds=SLACK)
+    fuse_storage.maintenance.vacuum._COMMIT_ALLOWANCE = timedelta(seconds=SLACK)
     table.vacuum(timedelta(seconds=PATIENCE), force=True)
     time.sleep(1)
     return {}

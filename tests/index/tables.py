@@ -8,7 +8,7 @@ import pyarrow as pa
 import fuse_index as fuse
 from fuse_index.indexes.registry import Host
 from fuse_plugins import bloom, min_max
-from fuse_storage import Metered, Table, metered, shared
+from fuse_storage import MeteredStore, StoredTable, meter_requests, process_cache
 from tests.index.kinds import Values
 
 SMALL = {"block_rows": 10, "zone_rows": 5}
@@ -31,15 +31,15 @@ def coverage(table: fuse.Table, name: str = "x") -> tuple[int, int]:
     return row["blocks_indexed"], row["blocks"]
 
 
-def read_blocks(store: Metered) -> set[str]:
+def read_blocks(store: MeteredStore) -> set[str]:
     return {key for _, key, _ in store.reads if key.startswith("_b/")}
 
 
-def counted(table: fuse.Table) -> tuple[fuse.Table, Metered]:
+def counted(table: fuse.Table) -> tuple[fuse.Table, MeteredStore]:
     """The same table, its reads counted from now on."""
-    store = metered(table.stored.store)
-    shared.clear()
-    return fuse.Table(Table.open(store), table.host), store
+    store = meter_requests(table.stored.store)
+    process_cache.clear()
+    return fuse.Table(StoredTable.open(store), table.host), store
 
 
 def files(table: fuse.Table, folder: str) -> list[Path]:
@@ -59,5 +59,5 @@ def damaged(path: Path, how: str) -> None:
 
 
 def reopened(table: fuse.Table) -> fuse.Table:
-    shared.clear()
+    process_cache.clear()
     return fuse.open_table(table.stored.store.url, host=table.host)

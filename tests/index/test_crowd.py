@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import fuse_index as fuse
-from fuse_storage import NotFound, shared
-from fuse_storage.testing import invariants
+from fuse_storage import NotFound, process_cache
+from fuse_storage.testing import check_invariants
 from tests.index.crowd import ROLES, created, replayed
 
 SECONDS = float(os.environ.get("FUSE_INDEX_SOAK_SECONDS", "8"))
@@ -44,7 +44,7 @@ def test_a_crowd_loses_and_doubles_nothing(tmp_path):
         counts[role] = lines[-1]["counts"]
         commits += lines[:-1]
 
-    shared.clear()
+    process_cache.clear()
     table = fuse.open_table(url)
     found = {
         row["id"]: (row["grp"], row["value"])
@@ -53,7 +53,7 @@ def test_a_crowd_loses_and_doubles_nothing(tmp_path):
     assert found == replayed(commits)
     assert table.scan().count() == len(found)
     assert len({commit["sequence"] for commit in commits}) == len(commits)
-    invariants(table.stored)
+    check_invariants(table.stored)
     for name in table.snapshot.definitions:
         table.refresh_index(name)
         assert table.verify_index(name).sound

@@ -187,7 +187,7 @@ def test_of_a_block_whose_sketches_are_of_another_size_the_rows_are_read(sales, 
 def test_sketches_that_a_table_holds_are_united_and_those_of_other_sizes_refused(sales):
     sales.create_index("x", "aggregate", ["city"], aggregates=["hll_union_agg(sketch)"])
     for first in (0, 50):
-        made = [sketches.sketch_of(range(first, first + 100), 10), None, sketches.sketch_of(range(300), 10), None]
+        made = [sketches.build_sketch(range(first, first + 100), 10), None, sketches.build_sketch(range(300), 10), None]
         sales.append(rows(city=["a", "a", "b", "c"], sketch=made))
 
     assert sales.explain(None, ["city"], ["hll_union_agg(sketch)"]).blocks.kept == 0
@@ -196,15 +196,15 @@ def test_sketches_that_a_table_holds_are_united_and_those_of_other_sizes_refused
         for row in sales.aggregate(["city"], ["hll_union_agg(sketch)"]).to_pylist()
     }
     expected = {
-        "a": sketches.sketch_of(range(150), 10),
-        "b": sketches.sketch_of(range(300), 10),
-        "c": sketches.sketch_of((), 12),
+        "a": sketches.build_sketch(range(150), 10),
+        "b": sketches.build_sketch(range(300), 10),
+        "c": sketches.build_sketch((), 12),
     }
-    assert {city: sketches.registers(one) for city, one in found.items()} == {
-        c: sketches.registers(one) for c, one in expected.items()
+    assert {city: sketches.sketch_registers(one) for city, one in found.items()} == {
+        c: sketches.sketch_registers(one) for c, one in expected.items()
     }
 
-    sales.append(rows(city=["a"], sketch=[sketches.sketch_of([1], 12)]))
+    sales.append(rows(city=["a"], sketch=[sketches.build_sketch([1], 12)]))
     with pytest.raises(InputError, match=r"2\^12 registers, not 2\^10"):
         sales.aggregate(["city"], ["hll_union_agg(sketch)"])
     with pytest.warns(fuse.PluginWarning, match="3 bytes are no HLL sketch"):

@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import fuse_index as fuse
-from fuse_index.expressions.conjunction import Box
+from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.indexes.ballot import FALSE, NULL, TRUE
 from fuse_index.plugin import NONE, Ballot, Input, Probe, json_documents, json_paths
 from fuse_index.predicate import And, Call, Cast, Column, Compare, In, IsNull, JsonPath, Like, Literal, StartsWith
@@ -89,7 +89,7 @@ def leaves_at(path, mode="try"):
         yield from (
             box
             for one in literals[1:3]
-            if (box := Box.of(And((Compare(">=", term, literals[0]), Compare("<", term, one)))))
+            if (box := Conjunction.of(And((Compare(">=", term, literals[0]), Compare("<", term, one)))))
         )
     path = JsonPath(DOCUMENT, path)
     yield from (
@@ -299,7 +299,7 @@ def is_path(text):
 
 def is_sure(rows, path):
     """Whether the oracle, by which the vote is judged, knows what Spark finds."""
-    return not json_paths.search(pa.array(rows), path).doubts.any()
+    return not json_paths.get_json_objects(pa.array(rows), path).doubts.any()
 
 
 @settings(max_examples=150, deadline=None)

@@ -11,7 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuse_index.plugin import ALL, NONE, SOME, Ballot, Box, ColumnStatistics, Input, NoOptions, Probe, Reason, Refusal
+from fuse_index.plugin import (
+    ALL,
+    NONE,
+    SOME,
+    Ballot,
+    ColumnStatistics,
+    Conjunction,
+    Input,
+    NoOptions,
+    Probe,
+    Reason,
+    Refusal,
+)
 from fuse_index.predicate import And, Column, Compare, Contains, Context, In, Like, Literal, Not, StartsWith
 from fuse_index.testing import IndexTests
 from fuse_plugins import min_max
@@ -156,8 +168,8 @@ def test_a_list_of_neighbours_holds_what_lies_between():
 def test_an_and_group_is_judged_as_one():
     column = Column(("a",), pa.int64())
     five, fifty = Literal(10, pa.int64()), Literal(50, pa.int64())
-    joint = Box.of(And((Compare(">", column, five), Compare("<", column, fifty))))
-    excluded = Box.of(And(tuple(Not(Compare("=", column, Literal(n, pa.int64()))) for n in (1, 2, 3))))
+    joint = Conjunction.of(And((Compare(">", column, five), Compare("<", column, fifty))))
+    excluded = Conjunction.of(And(tuple(Not(Compare("=", column, Literal(n, pa.int64()))) for n in (1, 2, 3))))
 
     assert votes(joint, pa.int64(), (1, 10), (20, 30), (50, 100), (1, 100)) == [NONE, ALL, NONE, SOME]
     assert votes(excluded, pa.int64(), (1, 3), (1, 4), (4, 9)) == [NONE, SOME, ALL]
@@ -242,7 +254,7 @@ def test_a_long_literal_lies_between_short_bounds():
 
 
 def test_what_is_wanted_may_be_nothing():
-    nothing = Box.of(And((compare("<", 1, pa.int64()), compare(">", 5, pa.int64()))))
+    nothing = Conjunction.of(And((compare("<", 1, pa.int64()), compare(">", 5, pa.int64()))))
 
     assert votes(nothing, pa.int64(), (1, 9)) == [NONE]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from fuse_index.plugin import ALL, NONE, SOME, Ballot, Box, Domain, Input, Probe, Sidecar
+from fuse_index.plugin import ALL, NONE, SOME, Ballot, Conjunction, Input, Probe, Sidecar, ValueSet
 from fuse_index.predicate import Column, Compare, In, Like, Literal, StartsWith
 from fuse_index.testing import IndexTests
 from fuse_plugins.bloom import Bloom
@@ -111,7 +111,7 @@ class TrustsAnyLeafOfABox(MinMax):
     """ALL for a conjunction where one conjunct is ALL."""
 
     def compile(self, what, inputs, options, context):
-        if isinstance(what, Box) and isinstance(what.leaves[0], Compare):
+        if isinstance(what, Conjunction) and isinstance(what.leaves[0], Compare):
             return super().compile(what.leaves[0], inputs, options, context)
         return super().compile(what, inputs, options, context)
 
@@ -239,10 +239,10 @@ class BoxOfAllPoints(Bloom):
     """Asks a Box for the wrong values: those it excludes."""
 
     def compile(self, what, inputs, options, context):
-        if isinstance(what, Box) and what.domain(inputs[0].term).points() is None:
+        if isinstance(what, Conjunction) and what.domain(inputs[0].term).points() is None:
             points = what.domain(inputs[0].term).complement().points()
             if points:
-                what = Box(((inputs[0].term, Domain.points_at(points)),), what.leaves)
+                what = Conjunction(((inputs[0].term, ValueSet.points_at(points)),), what.leaves)
         return super().compile(what, inputs, options, context)
 
 

@@ -12,7 +12,7 @@ from fuse_index.plugin import (
     Aggregate,
     Aggregation,
     Ballot,
-    Box,
+    Conjunction,
     Function,
     IndexKind,
     Input,
@@ -117,7 +117,7 @@ class Corners(IndexKind):
 
     def compile(self, what, inputs, options, context):
         match what:
-            case Box():
+            case Conjunction():
                 return Probe([what.domain(given.term) for given in inputs])
             case Call("near", (x, y, *_)) if (x, y) == tuple(given.term for given in inputs):
                 return Probe(what)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from fuse_index.spark.native.java_compiler import bridge
+from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_storage import Schema
 from tests.spark.plain import FILES, Judge, by_id, read, rows, write
 
@@ -54,7 +54,7 @@ def judge() -> Judge:
 
 @pytest.fixture
 def plain(spark: SparkSession, plain_files: list[Path], judge: Judge) -> DataFrame:
-    bridge(spark).optimize(spark._jsparkSession)
+    jvm_bridge(spark).optimize(spark._jsparkSession)
     return read(spark, plain_files, Schema.create(rows(0).schema), judge)
 
 

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from fuse_index.pruning.explanation import Explanation, Totals
-from fuse_index.spark.native.file_listing import packed
-from fuse_index.spark.native.java_compiler import bridge
-from fuse_index.spark.native.planner_callback import Judgement, Moved, Voter
-from fuse_index.spark.native.relation import frame
+from fuse_index.spark.native.file_listing import pack_file_listing
+from fuse_index.spark.native.java_compiler import jvm_bridge
+from fuse_index.spark.native.planner_callback import PlannerCallback, PruneReply, RefreshReply
+from fuse_index.spark.native.relation import snapshot_dataframe
 from fuse_storage import Schema
 
 Tree = dict[str, Any]
@@ -32,15 +32,15 @@ class Judge:
         self.asked: list[list[Tree]] = []
         self.questions: list[Mapping[str, Any]] = []
         self.threads: set[int] = set()
-        self.next: Moved | Exception | None = None
+        self.next: RefreshReply | Exception | None = None
 
-    def judge(self, question: Mapping[str, Any]) -> Judgement:
+    def prune_blocks(self, question: Mapping[str, Any]) -> PruneReply:
         self.threads.add(threading.get_ident())
         self.questions.append(question)
         self.asked.append(question["filters"])
-        return Judgement(self.say(question["filters"]), NOTHING)
+        return PruneReply(self.say(question["filters"]), NOTHING)
 
-    def move(self, url: str, branch: str, snapshot: str) -> Moved | None:
+    def refresh_snapshot(self, url: str, branch: str, snapshot: str) -> RefreshReply | None:
         if isinstance(self.next, Exception):
             raise self.next
         return self.next
@@ -55,7 +55,9 @@ def write(folder: Path, tables: Sequence[pa.Table], **options: Any) -> list[Path
 
 
 def listing(files: Sequence[Path]) -> bytes:
-    return packed([f"file:{file}" for file in files], np.array([file.stat().st_size for file in files], np.int64))
+    return pack_file_listing(
+        [f"file:{file}" for file in files], np.array([file.stat().st_size for file in files], np.int64)
+    )
 
 
 def read(
@@ -63,8 +65,8 @@ def read(
 ) -> DataFrame:
     """A DataFrame whose votes ``judge`` casts."""
     voter = uuid4().hex
-    bridge(spark).register(voter, Voter(judge))
-    return frame(spark, voter, url, "main", mode, "s1", listing(files), schema)
+    jvm_bridge(spark).register(voter, PlannerCallback(judge))
+    return snapshot_dataframe(spark, voter, url, "main", mode, "s1", listing(files), schema)
 
 
 def names(trees: Sequence[Tree]) -> list[str]:

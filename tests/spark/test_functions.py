@@ -133,7 +133,7 @@ def test_explain_names_the_call_as_it_was_written(spark: SparkSession) -> None:
 
 
 def test_functions_of_columns(spark: SparkSession, url: str) -> None:
-    divides, alike = (functions.on_columns(HOST.functions[name]) for name in ("divides", "alike"))
+    divides, alike = (functions.column_function(HOST.functions[name]) for name in ("divides", "alike"))
     df = fuse_spark.read(spark, url)
     found = df.where(divides("n", 7) & alike(df.word, "other"))
 
@@ -180,7 +180,7 @@ def test_a_function_of_sparks_own_name_is_left_alone(spark: SparkSession) -> Non
             return [Function("abs", (pa.int64(),), acme_functions.divides)]
 
     with pytest.warns(PluginWarning, match="'abs' of a plugin is not used in SQL: Spark has one of that name"):
-        functions.register(spark, Host([Plugin()]))
+        functions.register_functions(spark, Host([Plugin()]))
 
     assert spark.sql("SELECT abs(-3)").collect() == [(3,)]
 
@@ -194,7 +194,7 @@ def test_a_function_that_fails_while_it_is_written_fails_the_query_by_name(spark
         def fuse_index_functions(self) -> list[Function]:
             return [Function("broken", (pa.int64(),), acme_functions.divides, native=broken)]
 
-    functions.register(spark, Host([Plugin()]))
+    functions.register_functions(spark, Host([Plugin()]))
     with pytest.raises(AnalysisException, match=r"broken\(\): KeyError: 'nothing here'"):
         spark.sql("SELECT broken(n) FROM numbers")
 

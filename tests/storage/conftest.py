@@ -7,13 +7,13 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
-from fuse_storage import shared
+from fuse_storage import process_cache
 
 
 @pytest.fixture(autouse=True)
 def _nothing_remembered() -> None:
     """Each test reads its own files."""
-    shared.clear()
+    process_cache.clear()
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fuse_storage import Object, Pack, Sidecar, SidecarBuilder, StagedSegment, StagedSidecars, Table
+from fuse_storage import ObjectMeta, Pack, Sidecar, SidecarBuilder, StagedSegment, StagedSidecars, StoredTable
 
 COLUMNS = pa.schema([("id", pa.int64()), ("name", pa.string())])
 
@@ -53,7 +53,7 @@ class Aged:
     def age(self) -> None:
         self.old |= {found.key for found in self.within.list()}
 
-    def list(self, prefix: str = "") -> Iterator[Object]:
+    def list(self, prefix: str = "") -> Iterator[ObjectMeta]:
         for found in self.within.list(prefix):
             yield replace(found, modified=found.modified - timedelta(days=3)) if found.key in self.old else found
 
@@ -63,45 +63,49 @@ def rows(ids: Sequence[int]) -> pa.Table:
 
 
 def staged(
-    table: Table, ids: Sequence[int], builders: Sequence[SidecarBuilder] = (), **limits: int
+    table: StoredTable, ids: Sequence[int], builders: Sequence[SidecarBuilder] = (), **limits: int
 ) -> list[StagedSegment]:
     with table.writer(builders, **limits) as writer:
         writer.write(rows(ids))
         return writer.finish()
 
 
-def append(table: Table, *ids: int, builders: Sequence[SidecarBuilder] = (), **limits: int) -> Table:
+def append(table: StoredTable, *ids: int, builders: Sequence[SidecarBuilder] = (), **limits: int) -> StoredTable:
     return table.transaction(builders).append(staged(table, ids, builders, **limits)).commit()
 
 
-def ids_of(table: Table) -> list[int]:
+def ids_of(table: StoredTable) -> list[int]:
     blocks = table.blocks()
-    return [id for block in range(len(blocks)) for id in table.read(blocks, block, ["id"]).column("id").to_pylist()]
+    return [
+        id for block in range(len(blocks)) for id in table.read_block(blocks, block, ["id"]).column("id").to_pylist()
+    ]
 
 
-def blocks_of(table: Table) -> list[tuple[str, list[int]]]:
+def blocks_of(table: StoredTable) -> list[tuple[str, list[int]]]:
     """Each block, and the ids in it."""
     blocks = table.blocks()
-    return [(id, table.read(blocks, place, ["id"]).column("id").to_pylist()) for place, id in enumerate(blocks.ids)]
+    return [
+        (id, table.read_block(blocks, place, ["id"]).column("id").to_pylist()) for place, id in enumerate(blocks.ids)
+    ]
 
 
-def build_missing(table: Table, builder: SidecarBuilder) -> dict[str, StagedSidecars]:
+def build_missing(table: StoredTable, builder: SidecarBuilder) -> dict[str, StagedSidecars]:
     """What a refresh builds: sidecars of the blocks that have none."""
     blocks, segments = table.blocks(), table.segments()
     known = blocks.sidecars(builder.key)
     writer = table.sidecar_writer(builder)
     for number, id in enumerate(segments.ids):
-        for block in range(segments.first_block[number], segments.first_block[number + 1]):
+        for block in range(segments.block_offsets[number], segments.block_offsets[number + 1]):
             if known is not None and known.indexed[block]:
                 writer.add(None)
             else:
-                found = table.read(blocks, block, builder.columns)
+                found = table.read_block(blocks, block, builder.columns)
                 writer.add(builder.build(found, np.array([0, len(found)])))
         writer.end_segment(id)
     return {staged.segment: staged for staged in writer.finish()}
 
 
-def known_by(table: Table, key: str) -> list[tuple[int | None, bytes | None]]:
+def known_by(table: StoredTable, key: str) -> list[tuple[int | None, bytes | None]]:
     """Summary and payload of each block."""
     found = table.blocks().sidecars(key)
     if found is None:
@@ -111,8 +115,8 @@ def known_by(table: Table, key: str) -> list[tuple[int | None, bytes | None]]:
     return list(zip(found.summaries.to_pylist(), texts, strict=True))
 
 
-def truth(table: Table) -> list[tuple[int | None, bytes | None]]:
+def truth(table: StoredTable) -> list[tuple[int | None, bytes | None]]:
     """What ``Totals`` must know of each block."""
     blocks = table.blocks()
-    ids = [table.read(blocks, block, ["id"]).column("id").to_pylist() for block in range(len(blocks))]
+    ids = [table.read_block(blocks, block, ["id"]).column("id").to_pylist() for block in range(len(blocks))]
     return [(sum(some), repr(some).encode()) for some in ids]

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fuse_storage import Table
-from fuse_storage.testing import invariants
+from fuse_storage import StoredTable
+from fuse_storage.testing import check_invariants
 from tests.storage.small import COLUMNS, append, ids_of, known_by, truth
 
 WRITERS, COMMITS = 8, 50
@@ -34,8 +34,8 @@ def start(script: str, *arguments: object) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root)
 
 
-def created(folder: Path) -> Table:
-    return Table.create(folder / "table", COLUMNS).transaction().define("totals", {"key": "70a1"}).commit()
+def created(folder: Path) -> StoredTable:
+    return StoredTable.create(folder / "table", COLUMNS).transaction().add_index("totals", {"key": "70a1"}).commit()
 
 
 def test_eight_processes_that_append_at_once_lose_nothing(tmp_path: Path) -> None:
@@ -52,24 +52,24 @@ def test_eight_processes_that_append_at_once_lose_nothing(tmp_path: Path) -> Non
     assert after.snapshot.segment_count < 60
     for found, true in zip(known_by(after, "70a1"), truth(after), strict=True):
         assert found == (true if (true[0] or 0) % 2 else (None, None))
-    invariants(after)
+    check_invariants(after)
 
 
 def test_threads_that_append_to_an_object_store_lose_nothing(s3: dict[str, str]) -> None:
     url = f"s3://tables/{uuid.uuid4().hex}"
-    Table.create(url, COLUMNS, options=s3)
+    StoredTable.create(url, COLUMNS, options=s3)
 
     def write(first: int) -> None:
         for id in range(first, first + 4):
-            append(Table.open(url, options=s3), id)
+            append(StoredTable.open(url, options=s3), id)
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(write, range(0, 16, 4)))
 
-    after = Table.open(url, options=s3)
+    after = StoredTable.open(url, options=s3)
     assert sorted(ids_of(after)) == list(range(16))
-    assert after.listing()[0] == [f"{url}/{key}" for key in after.blocks().locations]
-    invariants(after)
+    assert after.block_files()[0] == [f"{url}/{key}" for key in after.blocks().locations]
+    check_invariants(after)
 
 
 @pytest.mark.parametrize("wait", [0.0, 0.003, 0.006, 0.009, 0.012, 0.02, 0.03, 0.05])
@@ -86,5 +86,5 @@ def test_a_writer_that_is_killed_leaves_a_sound_table(tmp_path: Path, wait: floa
 
     told = len([line for line in seen if line.endswith("\n")])
     assert ids_of(after) in ([-1, *range(told)], [-1, *range(told + 1)])
-    invariants(after)
+    check_invariants(after)
     assert ids_of(append(after, 77))[-1] == 77

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fuse_storage import StorageError, Table, shared
+from fuse_storage import StorageError, StoredTable, process_cache
 from tests.storage.small import COLUMNS, Totals, append, ids_of, truth
 
 KINDS = ("_refs/branch", "_refs/tag", "_ss/json", "_ss/parquet", "_sg/segment", "_sg/zones", "_x", "_b", "_i")
@@ -23,9 +23,9 @@ SAMPLES = 24
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sound") / "table"
     table = (
-        Table.create(folder, COLUMNS, properties={"zone_rows": 2})
+        StoredTable.create(folder, COLUMNS, properties={"zone_rows": 2})
         .transaction()
-        .define("totals", {"key": "70a1"})
+        .add_index("totals", {"key": "70a1"})
         .commit()
     )
     for first in range(0, 27, 3):
@@ -68,7 +68,7 @@ def damages(data: bytes, seed: str) -> Iterator[bytes]:
     yield b""
 
 
-def rows_right(table: Table) -> bool:
+def rows_right(table: StoredTable) -> bool:
     return ids_of(table) == list(range(27))
 
 
@@ -89,10 +89,10 @@ def test_damage_is_noticed_or_does_not_matter(folder: Path, kind: str) -> None:
 
 
 def assert_typed_or_right(folder: Path, must_read: bool) -> None:
-    shared.clear()
+    process_cache.clear()
     for at in (None, "v1"):
         try:
-            table = Table.open(folder, at=at)
+            table = StoredTable.open(folder, at=at)
             if table.snapshot.row_count == 27:
                 assert rows_right(table)
                 assert_nothing_false_is_told(table)
@@ -103,7 +103,7 @@ def assert_typed_or_right(folder: Path, must_read: bool) -> None:
             assert str(folder) in str(problem)  # noqa: PT017
 
 
-def assert_nothing_false_is_told(table: Table) -> None:
+def assert_nothing_false_is_told(table: StoredTable) -> None:
     """Statistics bound the rows, and sidecars are those that were built, or unknown."""
     blocks = table.blocks()
     zones, statistics, known = table.zones(blocks).statistics(1), blocks.statistics(1), blocks.sidecars("70a1")
@@ -131,7 +131,7 @@ def test_a_damaged_sidecar_file_loses_only_its_own_segment(folder: Path) -> None
     path = files(folder, "_x")[-1]
     path.write_bytes(path.read_bytes()[:-1])
 
-    found = Table.open(folder).blocks().sidecars("70a1")
+    found = StoredTable.open(folder).blocks().sidecars("70a1")
 
     assert found is not None
     assert found.indexed.tolist() == [True] * 8 + [False]
@@ -142,7 +142,7 @@ def test_damaged_zones_say_nothing_and_the_others_speak(folder: Path) -> None:
     path = files(folder, "_sg/zones")[-1]
     path.write_bytes(b"")
 
-    table = Table.open(folder)
+    table = StoredTable.open(folder)
     found = table.zones(table.blocks()).statistics(1)
 
     assert found is not None
@@ -155,7 +155,7 @@ def test_damaged_zones_say_nothing_and_the_others_speak(folder: Path) -> None:
 def test_appending_goes_on_beside_damaged_sidecars(folder: Path) -> None:
     for path in files(folder, "_x") + files(folder, "_sg/zones"):
         path.write_bytes(b"damaged")
-    table = Table.open(folder)
+    table = StoredTable.open(folder)
 
     for id in range(27, 40):
         table = append(table, id, builders=[Totals()])

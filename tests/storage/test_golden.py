@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 import xxhash
 
-from fuse_storage import Table
-from fuse_storage.testing import invariants
+from fuse_storage import StoredTable
+from fuse_storage.testing import check_invariants
 from tests.storage.small import Totals, append, ids_of, known_by, truth
 
 VERSIONS = sorted(path for path in (Path(__file__).parents[1] / "golden").glob("v*") if path.is_dir())
@@ -37,17 +37,21 @@ def test_there_are_golden_tables() -> None:
 
 
 def test_all_rows_of_a_golden_table_are_read(golden: Path) -> None:
-    table = Table.open(golden / "table")
+    table = StoredTable.open(golden / "table")
     blocks = table.blocks()
 
-    rows = [row for block in range(len(blocks)) for row in told(table.read(blocks, block, table.snapshot.schema.names))]
+    rows = [
+        row
+        for block in range(len(blocks))
+        for row in told(table.read_block(blocks, block, table.snapshot.schema.names))
+    ]
 
     assert rows == expected(golden)["rows"]
-    assert ids_of(Table.open(golden / "table", at="first-nine")) == list(range(9))
+    assert ids_of(StoredTable.open(golden / "table", at="first-nine")) == list(range(9))
 
 
 def test_a_golden_table_keeps_all_that_was_said_of_it(golden: Path) -> None:
-    table = Table.open(golden / "table")
+    table = StoredTable.open(golden / "table")
 
     assert [entry.operation for entry in table.history()] == expected(golden)["history"]
     assert table.snapshot.cluster_by == ("day", "place.lat")
@@ -61,11 +65,11 @@ def test_a_golden_table_keeps_all_that_was_said_of_it(golden: Path) -> None:
 
 
 def test_a_golden_table_is_sound(golden: Path) -> None:
-    invariants(Table.open(golden / "table"))
+    check_invariants(StoredTable.open(golden / "table"))
 
 
 def test_a_golden_table_is_written_on(golden: Path, tmp_path: Path) -> None:
-    table = Table.open(shutil.copytree(golden / "table", tmp_path / "table"))
+    table = StoredTable.open(shutil.copytree(golden / "table", tmp_path / "table"))
     columns = table.snapshot.schema.arrow
     row = dict.fromkeys(columns.names) | {"id": 29}
 
@@ -74,7 +78,7 @@ def test_a_golden_table_is_written_on(golden: Path, tmp_path: Path) -> None:
         table = table.transaction([Totals()]).append(writer.finish()).commit()
 
     assert ids_of(table) == list(range(30))
-    invariants(table)
+    check_invariants(table)
 
 
 # --- by the document alone ------------------------------------------------------------------------------------
@@ -221,7 +225,7 @@ def test_the_document_is_enough_to_read_what_indexes_know() -> None:
 
 def test_appending_does_not_change_what_a_golden_table_is_made_of(tmp_path: Path) -> None:
     """So many files, and of these kinds, are a commit: whoever adds one changes the format."""
-    table = Table.create(tmp_path / "t", pa.schema([("id", pa.int64()), ("name", pa.string())]))
+    table = StoredTable.create(tmp_path / "t", pa.schema([("id", pa.int64()), ("name", pa.string())]))
     before = {found.key for found in table.store.list()}
 
     table = append(table, 1)

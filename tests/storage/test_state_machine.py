@@ -16,17 +16,17 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 
 from fuse_storage import (
     AlreadyExists,
+    BlockReplacement,
     Conflict,
     NotFound,
     StorageError,
-    Swap,
-    Table,
+    StoredTable,
     Transaction,
-    clone,
+    clone_table,
     open_store,
-    recover,
+    recover_branches,
 )
-from fuse_storage.testing import Crash, FaultyStore, invariants
+from fuse_storage.testing import Crash, FaultyStore, check_invariants
 from tests.storage.small import COLUMNS, Totals, blocks_of, build_missing, ids_of, known_by, rows, staged, truth
 
 NAMES = st.sampled_from(["one", "other"])
@@ -38,12 +38,12 @@ FAULTS = st.one_of(st.none(), st.tuples(st.integers(1, 9), st.sampled_from(["bef
 class Tables(RuleBasedStateMachine):
     """One table, changed through handles of any age."""
 
-    handles: Bundle[Table] = Bundle("handles")
+    handles: Bundle[StoredTable] = Bundle("handles")
 
     @initialize(target=handles, rows=st.integers(1, 3))
-    def create(self, rows: int) -> Table:
+    def create(self, rows: int) -> StoredTable:
         self.url = f"memory://{uuid.uuid4().hex}"
-        table = Table.create(self.url, COLUMNS, properties={"block_rows": rows})
+        table = StoredTable.create(self.url, COLUMNS, properties={"block_rows": rows})
         self.head = table
         self.model: dict[str, list[int]] = {table.snapshot.id: []}
         self.definitions: dict[str, str] = {}
@@ -51,23 +51,23 @@ class Tables(RuleBasedStateMachine):
         return table
 
     @rule(target=handles, base=handles, count=st.integers(0, 7), indexes=st.booleans(), fault=FAULTS)
-    def append(self, base: Table, count: int, indexes: bool, fault: tuple[int, Any] | None) -> Table:
+    def append(self, base: StoredTable, count: int, indexes: bool, fault: tuple[int, Any] | None) -> StoredTable:
         builders = [Totals(key) for key in KEYS.values()] if indexes else []
         made = list(range(self.next, self.next + count))
         self.next += count
 
-        def change(table: Table) -> Transaction:
+        def change(table: StoredTable) -> Transaction:
             return table.transaction(builders).append(staged(table, made, builders))
 
         return self.commit(base, change, self.rows + made, fault)
 
     @rule(target=handles, base=handles, count=st.integers(0, 4), force=st.booleans(), fault=FAULTS)
-    def overwrite(self, base: Table, count: int, force: bool, fault: tuple[int, Any] | None) -> Table:
+    def overwrite(self, base: StoredTable, count: int, force: bool, fault: tuple[int, Any] | None) -> StoredTable:
         made = list(range(self.next, self.next + count))
         self.next += count
         unseen = base.snapshot.next_row_id < self.head.snapshot.next_row_id
 
-        def change(table: Table) -> Transaction:
+        def change(table: StoredTable) -> Transaction:
             return table.transaction().overwrite(staged(table, made), force=force)
 
         return self.commit(base, change, made, fault, refused=Conflict if unseen and not force else None)
@@ -80,7 +80,9 @@ class Tables(RuleBasedStateMachine):
         indexes=st.booleans(),
         fault=FAULTS,
     )
-    def rewrite(self, base: Table, remainder: int, keep: bool, indexes: bool, fault: tuple[int, Any] | None) -> Table:
+    def rewrite(
+        self, base: StoredTable, remainder: int, keep: bool, indexes: bool, fault: tuple[int, Any] | None
+    ) -> StoredTable:
         """Every block with an id of this remainder goes, and of its rows all others, or all, come again."""
         builders = [Totals(key) for key in KEYS.values()] if indexes else []
 
@@ -88,19 +90,19 @@ class Tables(RuleBasedStateMachine):
             return id % 3 == remainder
 
         def unseen(id: str) -> list[str]:
-            return [block for block, ids in blocks_of(Table.open(self.url, at=id)) if any(map(chosen, ids))]
+            return [block for block, ids in blocks_of(StoredTable.open(self.url, at=id)) if any(map(chosen, ids))]
 
-        def change(table: Table) -> Transaction:
+        def change(table: StoredTable) -> Transaction:
             swaps = []
             with table.writer(builders) as writer:
                 for block, ids in blocks_of(table):
                     if any(map(chosen, ids)):
                         before = writer.block_count
                         writer.write(rows([id for id in ids if keep or not chosen(id)]))
-                        writer.cut()
-                        swaps.append(Swap((block,), writer.block_count - before))
+                        writer.end_block()
+                        swaps.append(BlockReplacement((block,), writer.block_count - before))
                 new = writer.finish()
-            return table.transaction(builders).rewrite(swaps, new, table.segments().ids, unseen)
+            return table.transaction(builders).replace_blocks(swaps, new, table.segments().ids, unseen)
 
         now, then = blocks_of(self.head), blocks_of(base)
         lost = any(map(chosen, (id for block in then if block not in now for id in block[1])))
@@ -109,7 +111,7 @@ class Tables(RuleBasedStateMachine):
         return self.commit(base, change, after, fault, refused=Conflict if lost or new else None)
 
     @rule(target=handles, base=handles, old=handles, fault=FAULTS)
-    def restore(self, base: Table, old: Table, fault: tuple[int, Any] | None) -> Table:
+    def restore(self, base: StoredTable, old: StoredTable, fault: tuple[int, Any] | None) -> StoredTable:
         definitions = {name: found["by"] for name, found in old.snapshot.definitions.items()}
         passed = [entry.operation for entry in self.head.history() if entry.sequence > base.snapshot.sequence]
         matters = old.snapshot.id != self.head.snapshot.id and any(operation != "attach" for operation in passed)
@@ -123,14 +125,14 @@ class Tables(RuleBasedStateMachine):
         )
 
     @rule(target=handles, base=handles, name=NAMES, fault=FAULTS)
-    def define(self, base: Table, name: str, fault: tuple[int, Any] | None) -> Table:
+    def define(self, base: StoredTable, name: str, fault: tuple[int, Any] | None) -> StoredTable:
         definition = {"key": KEYS[name], "by": self.next}
         self.next += 1
         taken = AlreadyExists if name in base.snapshot.definitions else Conflict
         after = {**self.definitions, name: definition["by"]}
         return self.commit(
             base,
-            lambda table: table.transaction().define(name, definition),
+            lambda table: table.transaction().add_index(name, definition),
             self.rows,
             fault,
             after,
@@ -138,39 +140,39 @@ class Tables(RuleBasedStateMachine):
         )
 
     @rule(target=handles, base=handles, name=NAMES, fault=FAULTS)
-    def undefine(self, base: Table, name: str, fault: tuple[int, Any] | None) -> Table:
+    def undefine(self, base: StoredTable, name: str, fault: tuple[int, Any] | None) -> StoredTable:
         was = base.snapshot.definitions.get(name, {}).get("by")
         refused = NotFound if was is None else Conflict if self.definitions.get(name, was) != was else None
         after = {kept: by for kept, by in self.definitions.items() if kept != name}
         return self.commit(
-            base, lambda table: table.transaction().undefine(name), self.rows, fault, after, refused=refused
+            base, lambda table: table.transaction().drop_index(name), self.rows, fault, after, refused=refused
         )
 
     @rule(target=handles, base=handles, name=NAMES, unable=st.frozensets(st.integers(0, 40), max_size=5), fault=FAULTS)
-    def index(self, base: Table, name: str, unable: frozenset[int], fault: tuple[int, Any] | None) -> Table:
+    def index(self, base: StoredTable, name: str, unable: frozenset[int], fault: tuple[int, Any] | None) -> StoredTable:
         builder = Totals(KEYS[name], unable=unable)
 
-        def change(table: Table) -> Transaction:
-            return table.transaction([builder]).attach(builder.key, build_missing(table, builder))
+        def change(table: StoredTable) -> Transaction:
+            return table.transaction([builder]).attach_sidecars(builder.key, build_missing(table, builder))
 
         return self.commit(base, change, self.rows, fault)
 
     @rule(target=handles, base=handles, fault=FAULTS)
-    def gather(self, base: Table, fault: tuple[int, Any] | None) -> Table:
+    def gather(self, base: StoredTable, fault: tuple[int, Any] | None) -> StoredTable:
         builders = [Totals(key) for key in KEYS.values()]
-        return self.commit(base, lambda table: table.transaction(builders).gather(), self.rows, fault)
+        return self.commit(base, lambda table: table.transaction(builders).compact_segments(), self.rows, fault)
 
     @rule()
     def lose_all_refs_and_recover_them(self) -> None:
         """What crashed writers left behind is not taken for a commit."""
         before = self.head.history()
         self.head.store.delete([one.key for one in self.head.store.list("_refs")])
-        recover(self.head.store, {"main": self.head.snapshot.id})
-        assert Table.open(self.url).history() == before
+        recover_branches(self.head.store, {"main": self.head.snapshot.id})
+        assert StoredTable.open(self.url).history() == before
 
     @rule(old=handles)
-    def clone(self, old: Table) -> None:
-        copy = clone(Table.open(self.url, at=old.snapshot.id), open_store(f"{self.url}-{uuid.uuid4().hex}"))
+    def clone(self, old: StoredTable) -> None:
+        copy = clone_table(StoredTable.open(self.url, at=old.snapshot.id), open_store(f"{self.url}-{uuid.uuid4().hex}"))
         assert ids_of(copy) == self.model[old.snapshot.id]
         for key in copy.snapshot.keys:
             for found, true in zip(known_by(copy, key), truth(copy), strict=True):
@@ -182,18 +184,18 @@ class Tables(RuleBasedStateMachine):
 
     def commit(
         self,
-        base: Table,
-        change: Callable[[Table], Transaction],
+        base: StoredTable,
+        change: Callable[[StoredTable], Transaction],
         after: list[int],
         fault: tuple[int, Any] | None,
         definitions: dict[str, Any] | None = None,
         refused: type[StorageError] | None = None,
-    ) -> Table:
+    ) -> StoredTable:
         """Commit, break, and see that the table is as it was or as it should be, and which of both if anybody was
         told.
         """
         store = open_store(self.url) if fault is None else FaultyStore(open_store(self.url), *fault)
-        table = Table(store, base.branch, base.entry, base.snapshot)
+        table = StoredTable(store, base.branch, base.entry, base.snapshot)
         told: bool | None = None
         raised: StorageError | None = None
         try:
@@ -206,7 +208,7 @@ class Tables(RuleBasedStateMachine):
             told, raised = False, problem
         if told is False and fault is None:
             assert type(raised) is refused
-        now = Table.open(self.url)
+        now = StoredTable.open(self.url)
         happened = now.snapshot.id != self.head.snapshot.id
         if told is False:
             assert not happened
@@ -231,12 +233,12 @@ class Tables(RuleBasedStateMachine):
                 assert found in (true, (None, None))
 
     @rule(old=handles)
-    def an_old_handle_reads_what_it_always_read(self, old: Table) -> None:
-        assert ids_of(Table.open(self.url, at=old.snapshot.id)) == self.model[old.snapshot.id]
+    def an_old_handle_reads_what_it_always_read(self, old: StoredTable) -> None:
+        assert ids_of(StoredTable.open(self.url, at=old.snapshot.id)) == self.model[old.snapshot.id]
 
     def teardown(self) -> None:
         if hasattr(self, "head"):
-            invariants(self.head)
+            check_invariants(self.head)
 
 
 TestTables = Tables.TestCase

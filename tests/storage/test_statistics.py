@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuse_storage import ColumnStatistics, Schema, statistics
-from fuse_storage.statistics import LONGEST, cut, raised, raised_text
+from fuse_storage.statistics import MAX_BOUND_BYTES, truncate_bounds, truncate_bytes_up, truncate_text_up
 
 MICROS = st.integers(-(2**62), 2**62)
 DOUBLES = st.floats() | st.sampled_from([0.0, -0.0, math.nan, math.inf, -math.inf])
@@ -92,7 +92,7 @@ def check(found: ColumnStatistics, units: list[list[Any]]) -> None:
             if isinstance(bound, float) and bound == 0:
                 assert math.copysign(1, bound) == 1
             if isinstance(bound, str | bytes):
-                assert len(spark(bound)) <= LONGEST + 3
+                assert len(spark(bound)) <= MAX_BOUND_BYTES + 3
 
 
 def offsets(units: list[list[Any]]) -> np.ndarray:
@@ -104,7 +104,7 @@ def test_statistics_of_zones_are_those_of_their_values(column: tuple[pa.DataType
     type, units = column
     values = filled([value for unit in units for value in unit], type)
 
-    found = statistics.compute(values, offsets(units))
+    found = statistics.compute_statistics(values, offsets(units))
 
     assert (found.min.type, found.max.type) == (type, type)
     check(found, units)
@@ -119,8 +119,8 @@ def test_reduced_statistics_are_those_of_all_values(
     ends = sorted({*draw.draw(st.sets(st.integers(1, len(units)))), len(units)})
     groups = np.array([0, *ends])
 
-    found = statistics.reduce(
-        statistics.compute(values, offsets(units)), groups, np.array([len(unit) for unit in units])
+    found = statistics.roll_up_statistics(
+        statistics.compute_statistics(values, offsets(units)), groups, np.array([len(unit) for unit in units])
     )
 
     joined = [[value for unit in units[start:end] for value in unit] for start, end in pairwise(groups)]
@@ -130,16 +130,16 @@ def test_reduced_statistics_are_those_of_all_values(
 @given(columns)
 def test_encoded_statistics_are_decoded_alike(column: tuple[pa.DataType, list[list[Any]]]) -> None:
     type, units = column
-    found = statistics.compute(filled([value for unit in units for value in unit], type), offsets(units))
+    found = statistics.compute_statistics(filled([value for unit in units for value in unit], type), offsets(units))
 
-    table = pa.table(statistics.encode(7, found))
+    table = pa.table(statistics.encode_statistics(7, found))
 
-    assert table.column_names == statistics.columns(7, type)
-    back = statistics.decode(table, 7, type)
+    assert table.column_names == statistics.statistics_column_names(7, type)
+    back = statistics.decode_statistics(table, 7, type)
     assert back is not None
-    for part in statistics.PARTS:
+    for part in statistics.STATISTICS_PARTS:
         assert str(getattr(back, part)) == str(getattr(found, part))  # NaN is not equal to itself in Arrow
-    assert statistics.decode(table, 8, type) is None
+    assert statistics.decode_statistics(table, 8, type) is None
 
 
 @given(st.lists(TEXTS | st.binary(max_size=50), min_size=1, max_size=4))
@@ -147,7 +147,7 @@ def test_text_that_is_no_utf8_is_bounded_by_text(values: list[str | bytes]) -> N
     raw = [value.encode() if isinstance(value, str) else value for value in values]
     array = pa.array(raw, pa.binary()).view(pa.string())
 
-    found = statistics.compute(array)
+    found = statistics.compute_statistics(array)
 
     (low,), (high,) = found.min.to_pylist(), found.max.to_pylist()  # both are valid, or this raises
     assert low.encode() <= min(raw)
@@ -168,32 +168,32 @@ def test_text_that_is_no_utf8_is_bounded_by_text(values: list[str | bytes]) -> N
     ],
 )
 def test_a_long_text_is_raised_to_a_short_one(value: str, above: str | None) -> None:
-    found = raised_text(value.encode())
+    found = truncate_text_up(value.encode())
 
     assert (found and found.decode()) == above
 
 
 def test_long_bytes_are_raised_to_short_ones() -> None:
-    assert raised(b"a" * 40) == b"a" * 31 + b"b"
-    assert raised(b"a\xff" + b"\xff" * 40) == b"b"
-    assert raised(b"\xff" * 40) is None
+    assert truncate_bytes_up(b"a" * 40) == b"a" * 31 + b"b"
+    assert truncate_bytes_up(b"a\xff" + b"\xff" * 40) == b"b"
+    assert truncate_bytes_up(b"\xff" * 40) is None
 
 
 def test_a_bound_of_32_bytes_is_not_cut() -> None:
-    bounds, flags = cut(pa.array(["a" * 32, "a" * 33]), upper=False)
+    bounds, flags = truncate_bounds(pa.array(["a" * 32, "a" * 33]), upper=False)
 
     assert bounds.to_pylist() == ["a" * 32, "a" * 32]
     assert flags.to_pylist() == [False, True]
 
 
 def one(values: list[Any], type: pa.DataType | None = None) -> ColumnStatistics:
-    return statistics.compute(pa.array(values, type))
+    return statistics.compute_statistics(pa.array(values, type))
 
 
 def test_a_bound_that_one_unit_has_whole_is_a_value_of_the_group() -> None:
     parts = ColumnStatistics.concat([one(["a" * 33, "b"]), one(["a" * 32, "c"])])
 
-    found = statistics.reduce(parts, np.array([0, 2]), np.array([2, 2]))
+    found = statistics.roll_up_statistics(parts, np.array([0, 2]), np.array([2, 2]))
 
     assert (found.min.to_pylist(), found.min_cut.to_pylist()) == (["a" * 32], [False])
 
@@ -201,8 +201,8 @@ def test_a_bound_that_one_unit_has_whole_is_a_value_of_the_group() -> None:
 def test_what_is_unknown_of_one_unit_is_unknown_of_the_group() -> None:
     parts = ColumnStatistics.concat([one([1, 2]), ColumnStatistics.unknown(pa.int64(), 1)])
 
-    found = statistics.reduce(parts, np.array([0, 1, 2]), np.array([2, 5]))
-    whole = statistics.reduce(parts, np.array([0, 2]), np.array([2, 5]))
+    found = statistics.roll_up_statistics(parts, np.array([0, 1, 2]), np.array([2, 5]))
+    whole = statistics.roll_up_statistics(parts, np.array([0, 2]), np.array([2, 5]))
 
     assert found.min.to_pylist() == [1, None]
     for part in ("min", "max", "null_count", "nan_count", "distinct_count", "size"):
@@ -212,7 +212,7 @@ def test_what_is_unknown_of_one_unit_is_unknown_of_the_group() -> None:
 def test_an_unbounded_maximum_leaves_the_group_unbounded() -> None:
     parts = ColumnStatistics.concat([one(["\U0010ffff" * 20]), one(["a"])])
 
-    found = statistics.reduce(parts, np.array([0, 2]), np.array([1, 1]))
+    found = statistics.roll_up_statistics(parts, np.array([0, 2]), np.array([1, 1]))
 
     assert (found.max.to_pylist(), found.max_cut.to_pylist()) == ([None], [True])
     assert found.min.to_pylist() == ["a"]
@@ -221,7 +221,7 @@ def test_an_unbounded_maximum_leaves_the_group_unbounded() -> None:
 def test_distinct_counts_survive_only_alone() -> None:
     known = ColumnStatistics.constant(pa.scalar(5), np.array([3, 4, 5]))
 
-    found = statistics.reduce(known, np.array([0, 1, 3]), np.array([3, 4, 5]))
+    found = statistics.roll_up_statistics(known, np.array([0, 1, 3]), np.array([3, 4, 5]))
 
     assert found.distinct_count.to_pylist() == [1, None]
 
@@ -259,7 +259,7 @@ def test_statistics_widen_with_their_column(given: list[Any], type: pa.DataType,
 
 
 def test_bounds_that_cannot_be_widened_become_unknown() -> None:
-    days = statistics.compute(pa.array([2**31 - 1], pa.int32()).cast(pa.date32()))
+    days = statistics.compute_statistics(pa.array([2**31 - 1], pa.int32()).cast(pa.date32()))
 
     found = days.cast(pa.timestamp("us"))
 
@@ -277,7 +277,7 @@ def test_units_are_taken_and_joined() -> None:
 def test_fields_of_structs_have_statistics_and_a_null_struct_counts_as_null() -> None:
     rows = pa.table({"s": pa.array([{"x": 1, "t": {"y": "a"}}, None, {"x": None, "t": None}])})
     schema = Schema.create(rows.schema)
-    found = {path: statistics.compute(statistics.leaf(rows, path)) for path, _ in schema.leaves()}
+    found = {path: statistics.compute_statistics(statistics.column_values(rows, path)) for path, _ in schema.leaves()}
 
     assert {path: (s.min.to_pylist(), s.null_count.to_pylist()) for path, s in found.items()} == {
         ("s", "x"): ([1], [2]),
@@ -288,7 +288,10 @@ def test_fields_of_structs_have_statistics_and_a_null_struct_counts_as_null() ->
 def test_chunks_make_no_difference() -> None:
     chunked = pa.chunked_array([[1.0, None], [], [math.nan, -5.0]])
 
-    parts = [statistics.encode(1, statistics.compute(values)) for values in (chunked, chunked.combine_chunks())]
+    parts = [
+        statistics.encode_statistics(1, statistics.compute_statistics(values))
+        for values in (chunked, chunked.combine_chunks())
+    ]
     assert str(pa.table(parts[0])) == str(pa.table(parts[1]))
 
 
@@ -296,6 +299,6 @@ def test_chunks_make_no_difference() -> None:
     "values", [pa.array([], pa.int64()), pa.chunked_array([], pa.string())], ids=["array", "chunks"]
 )
 def test_no_rows_have_no_bounds(values: pa.Array | pa.ChunkedArray) -> None:
-    found = statistics.compute(values)
+    found = statistics.compute_statistics(values)
 
     assert (found.min.to_pylist(), found.null_count.to_pylist()) == ([None], [0])

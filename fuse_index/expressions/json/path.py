@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fuse_index.expressions.datetimes import Unsure
-from fuse_index.expressions.json.reader import Float, Malformed, Members, read, write
+from fuse_index.expressions.datetimes import NotReproducible
+from fuse_index.expressions.json.reader import Float, MalformedJson, Members, read_json, write_json
 
 
 class Every(Enum):
@@ -29,31 +29,31 @@ class Every(Enum):
     MEMBER = ".*"
 
 
-Step = str | int | Every
-Path = tuple[Step, ...]
+JsonPathStep = str | int | Every
+JsonPathSteps = tuple[JsonPathStep, ...]
 
-BLANK = r"[ \t\n\x0b\f\r]*+"
+_BLANK = r"[ \t\n\x0b\f\r]*+"
 """Spark's parser skips blanks before names and numbers, not before signs."""
-STEP = re.compile(
-    rf"(?P<member>{BLANK}\.\*|{BLANK}\['\*'\])"
-    rf"|\.{BLANK}(?P<dotted>[^.\[]+)"
-    rf"|{BLANK}\['{BLANK}(?P<quoted>[^']+)'\]"
-    rf"|\[(?:(?P<element>\*)|{BLANK}(?P<index>[0-9]+))\]"
+_STEP = re.compile(
+    rf"(?P<member>{_BLANK}\.\*|{_BLANK}\['\*'\])"
+    rf"|\.{_BLANK}(?P<dotted>[^.\[]+)"
+    rf"|{_BLANK}\['{_BLANK}(?P<quoted>[^']+)'\]"
+    rf"|\[(?:(?P<element>\*)|{_BLANK}(?P<index>[0-9]+))\]"
 )
-LARGEST = (1 << 63) - 1
+_MAX_ARRAY_INDEX = (1 << 63) - 1
 
-RAW, QUOTED, FLAT = "raw", "quoted", "flat"
+_RAW, _QUOTED, _FLAT = "raw", "quoted", "flat"
 
 
 @lru_cache(maxsize=4096)
-def parse(text: str) -> Path | None:
+def parse(text: str) -> JsonPathSteps | None:
     """The steps of a path; None for what is no path to Spark. Raises Unsure for one on which Spark fails."""
     if not text.startswith("$"):
         return None
-    steps: list[Step] = []
+    steps: list[JsonPathStep] = []
     place, end = 1, len(text.rstrip("\t\n\x0b\x0c\r "))
     while place < end:
-        found = STEP.match(text, place)
+        found = _STEP.match(text, place)
         if found is None:
             return None
         place = found.end()
@@ -61,19 +61,19 @@ def parse(text: str) -> Path | None:
     return tuple(steps)
 
 
-def text_of(names: Sequence[str]) -> str:
+def path_from_names(names: Sequence[str]) -> str:
     """The path that leads along these names."""
     return "$" + "".join(f"['{name}']" for name in names)
 
 
-def _step(found: re.Match[str]) -> Step:
+def _step(found: re.Match[str]) -> JsonPathStep:
     if found["member"]:
         return Every.MEMBER
     if found["element"]:
         return Every.ELEMENT
     if found["index"]:
-        if int(found["index"]) > LARGEST:
-            raise Unsure(f"{found['index']} as a place in an array")
+        if int(found["index"]) > _MAX_ARRAY_INDEX:
+            raise NotReproducible(f"{found['index']} as a place in an array")
         return int(found["index"])
     return found["dotted"] or found["quoted"]
 
@@ -85,41 +85,43 @@ too.
 
 
 @dataclass(frozen=True)
-class Found:
+class JsonPathMatches:
     """What a path finds in documents, and how sure each text is."""
 
     texts: pa.StringArray
     doubts: npt.NDArray[np.uint8]
 
 
-def search(documents: pa.Array, path: str) -> Found:
+def get_json_objects(documents: pa.Array, path: str) -> JsonPathMatches:
     """What ``get_json_object`` gives for each document."""
     steps = parse(path)
     if steps is None or Every.MEMBER in steps:
-        return Found(pa.nulls(len(documents), pa.string()), np.zeros(len(documents), np.uint8))
+        return JsonPathMatches(pa.nulls(len(documents), pa.string()), np.zeros(len(documents), np.uint8))
     found = [(None, SURE) if document is None else find(document, steps) for document in documents.to_pylist()]
-    return Found(pa.array([text for text, _ in found], pa.string()), np.array([doubt for _, doubt in found], np.uint8))
+    return JsonPathMatches(
+        pa.array([text for text, _ in found], pa.string()), np.array([doubt for _, doubt in found], np.uint8)
+    )
 
 
-def find(document: str, steps: Path) -> tuple[str | None, int]:
+def find(document: str, steps: JsonPathSteps) -> tuple[str | None, int]:
     """What ``get_json_object`` gives for a document, and how sure that is."""
     try:
-        return find_in(read(document), steps)
-    except Malformed:
+        return find_in(read_json(document), steps)
+    except MalformedJson:
         return None, SURE
-    except Unsure:
+    except NotReproducible:
         return None, ANYTHING
 
 
-def find_in(tree: Any, steps: Path) -> tuple[str | None, int]:
+def find_in(tree: Any, steps: JsonPathSteps) -> tuple[str | None, int]:
     """The same of a document that was read already."""
     doubt = SURE
     out: list[str] = []
     try:
-        matched = _walk(tree, steps, RAW, out, True)
-    except Unsure:
+        matched = _walk(tree, steps, _RAW, out, True)
+    except NotReproducible:
         doubt, out = SPELLING, []
-        matched = _walk(tree, steps, RAW, out, False)
+        matched = _walk(tree, steps, _RAW, out, False)
     except RecursionError:
         return None, ANYTHING
     if not matched:
@@ -127,7 +129,7 @@ def find_in(tree: Any, steps: Path) -> tuple[str | None, int]:
     return (out[0], doubt) if len(out) == 1 and _is_utf8(out[0]) else (None, ANYTHING)
 
 
-def _walk(node: Any, steps: Sequence[Step], style: str, out: list[str], sure: bool) -> bool:
+def _walk(node: Any, steps: Sequence[JsonPathStep], style: str, out: list[str], sure: bool) -> bool:
     """Write what the steps find below ``node`` to ``out``; whether that is anything."""
     if not steps:
         return _leaf(node, style, out, sure)
@@ -137,14 +139,14 @@ def _walk(node: Any, steps: Sequence[Step], style: str, out: list[str], sure: bo
     if not isinstance(node, list) or isinstance(node, Members) or isinstance(first, str):
         return False
     if isinstance(first, int):
-        inner = QUOTED if rest and rest[0] is Every.ELEMENT else style
+        inner = _QUOTED if rest and rest[0] is Every.ELEMENT else style
         return first < len(node) and _walk(node[first], rest, inner, out, sure)
     if rest and rest[0] is Every.ELEMENT:
-        return _array(node, rest[1:], FLAT, out, sure)
-    if style == QUOTED:
-        return _array(node, rest, QUOTED, out, sure)
+        return _array(node, rest[1:], _FLAT, out, sure)
+    if style == _QUOTED:
+        return _array(node, rest, _QUOTED, out, sure)
     found: list[str] = []
-    count = sum(_walk(element, rest, FLAT if style == FLAT else QUOTED, found, sure) for element in node)
+    count = sum(_walk(element, rest, _FLAT if style == _FLAT else _QUOTED, found, sure) for element in node)
     if count:
         joined = ",".join(found)
         out.append(f"[{joined}]" if count > 1 else joined)
@@ -152,15 +154,17 @@ def _walk(node: Any, steps: Sequence[Step], style: str, out: list[str], sure: bo
 
 
 def _leaf(node: Any, style: str, out: list[str], sure: bool) -> bool:
-    if style == FLAT and isinstance(node, list) and not isinstance(node, Members):
+    if style == _FLAT and isinstance(node, list) and not isinstance(node, Members):
         return (
-            sum(_walk(element, (), FLAT, out, sure) for element in node) > 0
+            sum(_walk(element, (), _FLAT, out, sure) for element in node) > 0
         )  # all are written, whatever the first one gave
-    out.append(node if style == RAW and isinstance(node, str) and not isinstance(node, Float) else write(node, sure))
+    out.append(
+        node if style == _RAW and isinstance(node, str) and not isinstance(node, Float) else write_json(node, sure)
+    )
     return True
 
 
-def _array(node: list[Any], rest: Sequence[Step], style: str, out: list[str], sure: bool) -> bool:
+def _array(node: list[Any], rest: Sequence[JsonPathStep], style: str, out: list[str], sure: bool) -> bool:
     found: list[str] = []
     count = sum(_walk(element, rest, style, found, sure) for element in node)
     out.append(f"[{','.join(found)}]")

@@ -15,27 +15,27 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from fuse_index.expressions.datetimes import Unsure
+from fuse_index.expressions.datetimes import NotReproducible
 
-DEEPEST = 1000
+_MAX_DEPTH = 1000
 """Objects and arrays within each other."""
-DIGITS = 1000
+_MAX_NUMBER_DIGITS = 1000
 """Digits of one number, its exponent included."""
-LONGEST_NAME = 50_000
-LONG = 5_000_000
+_MAX_NAME_CHARACTERS = 50_000
+_MAX_DOCUMENT_CHARACTERS = 5_000_000
 """Characters of a document beyond which other limits may apply, which differ from version to version."""
 
-BLANK = re.compile(r"[ \t\n\r]*")
-NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
-ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
-ESCAPED = r"(?:u[0-9a-fA-F]{4}|[\"\\/bfnrt'])"
-STRINGS = {quote: re.compile(rf"{quote}([^{quote}\\]*(?:\\{ESCAPED}[^{quote}\\]*)*){quote}") for quote in "\"'"}
-LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-WORDS = {"true": True, "false": False, "null": None}
-RUN = re.compile(rf"[0-9.eE+-]{{{DIGITS}}}")
+_BLANK = re.compile(r"[ \t\n\r]*")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_ESCAPED = r"(?:u[0-9a-fA-F]{4}|[\"\\/bfnrt'])"
+_STRINGS = {quote: re.compile(rf"{quote}([^{quote}\\]*(?:\\{_ESCAPED}[^{quote}\\]*)*){quote}") for quote in "\"'"}
+_ESCAPE_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_KEYWORDS = {"true": True, "false": False, "null": None}
+_LONG_NUMBER = re.compile(rf"[0-9.eE+-]{{{_MAX_NUMBER_DIGITS}}}")
 
 
-class Malformed(ValueError):
+class MalformedJson(ValueError):
     """Spark takes such a document for NULL."""
 
 
@@ -49,24 +49,24 @@ class Float(str):
     __slots__ = ()
 
 
-def read(text: str) -> Any:
+def read_json(text: str) -> Any:
     """The first value of the text: Members, list, str, Float, int, bool or None. Raises Malformed, Unsure."""
-    if len(text) > LONG:
-        raise Unsure(f"a document of {len(text)} characters")
+    if len(text) > _MAX_DOCUMENT_CHARACTERS:
+        raise NotReproducible(f"a document of {len(text)} characters")
     try:
-        value, _ = PLAIN.raw_decode(text, BLANK.match(text).end())  # type: ignore[union-attr]
+        value, _ = _PYTHON_DECODER.raw_decode(text, _BLANK.match(text).end())  # type: ignore[union-attr]
     except (ValueError, RecursionError):
         return _Reader(text).document()
     if (
         isinstance(value, str | list)
         and not isinstance(value, Float)
-        and (len(text) < DIGITS or not _may_be_limited(text))
+        and (len(text) < _MAX_NUMBER_DIGITS or not _may_be_limited(text))
     ):
         return value
     return _Reader(text).document()
 
 
-def write(value: Any, sure: bool = True) -> str:
+def write_json(value: Any, sure: bool = True) -> str:
     """A value as Jackson writes it. Raises Unsure for what has two spellings, unless it need not be ``sure``: some
     floats, and emojis.
     """
@@ -80,9 +80,11 @@ def write(value: Any, sure: bool = True) -> str:
         case str():
             return f'"{_escaped(value, sure)}"'
         case Members():
-            return "{" + ",".join(f'"{_escaped(name, sure)}":{write(member, sure)}' for name, member in value) + "}"
+            return (
+                "{" + ",".join(f'"{_escaped(name, sure)}":{write_json(member, sure)}' for name, member in value) + "}"
+            )
         case _:
-            return "[" + ",".join(write(element, sure) for element in value) + "]"
+            return "[" + ",".join(write_json(element, sure) for element in value) + "]"
 
 
 def plain(value: Any) -> Any:
@@ -107,7 +109,7 @@ def double_text(number: float, sure: bool = True) -> str:
     written = "".join(map(str, digits)).rstrip("0") or "0"
     power = exponent + len(digits) - 1 if number else 0
     if sure and not is_plain(number):
-        raise Unsure(f"the digits of {number!r}, which depend on Java's version: cast to DOUBLE")
+        raise NotReproducible(f"the digits of {number!r}, which depend on Java's version: cast to DOUBLE")
     minus = "-" if sign else ""
     if not number or -3 <= power < 7:
         whole = written[: power + 1].ljust(power + 1, "0") if power >= 0 else "0"
@@ -124,26 +126,30 @@ def is_plain(number: float) -> bool:
 
 
 def _escaped(text: str, sure: bool) -> str:
-    if sure and BEYOND.search(text):
-        raise Unsure("a letter beyond the first 65,536, which Jackson writes in two ways")
-    return CONTROL.sub(lambda found: SHORT.get(found[0]) or f"\\u{ord(found[0]):04X}", text)
+    if sure and _BEYOND_BMP.search(text):
+        raise NotReproducible("a letter beyond the first 65,536, which Jackson writes in two ways")
+    return _CONTROL.sub(lambda found: _SHORT_ESCAPES.get(found[0]) or f"\\u{ord(found[0]):04X}", text)
 
 
-BEYOND = re.compile("[\U00010000-\U0010ffff]")
-CONTROL = re.compile(r'[\x00-\x1f"\\]')
-SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
+_BEYOND_BMP = re.compile("[\U00010000-\U0010ffff]")
+_CONTROL = re.compile(r'[\x00-\x1f"\\]')
+_SHORT_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 
 
 def _refuse(word: str) -> Any:
     raise ValueError(word)  # NaN and Infinity are no JSON to Jackson
 
 
-PLAIN = json.JSONDecoder(object_pairs_hook=Members, parse_float=Float, parse_constant=_refuse, strict=False)
+_PYTHON_DECODER = json.JSONDecoder(object_pairs_hook=Members, parse_float=Float, parse_constant=_refuse, strict=False)
 """Python's own reader takes nothing that Jackson does not, limits apart; and it is ten times as fast as ours."""
 
 
 def _may_be_limited(text: str) -> bool:
-    return text.count("[") + text.count("{") > DEEPEST or len(text) > LONGEST_NAME or RUN.search(text) is not None
+    return (
+        text.count("[") + text.count("{") > _MAX_DEPTH
+        or len(text) > _MAX_NAME_CHARACTERS
+        or _LONG_NUMBER.search(text) is not None
+    )
 
 
 class _Reader:
@@ -166,14 +172,14 @@ class _Reader:
         stack = [root]
         while True:
             top = stack[-1]
-            if (found := top.next(self)) is CLOSED:
+            if (found := top.next(self)) is _CLOSED:
                 stack.pop()
                 if not stack:
-                    return root.held
+                    return root.container
             elif isinstance(found, _Open):
                 stack.append(found)
-                if len(stack) > DEEPEST:
-                    raise Malformed(f"more than {DEEPEST} levels")
+                if len(stack) > _MAX_DEPTH:
+                    raise MalformedJson(f"more than {_MAX_DEPTH} levels")
 
     def _value(self) -> Any:
         """A scalar, or an object or array of which the first sign was read."""
@@ -184,45 +190,45 @@ class _Reader:
             case '"' | "'":
                 return self.string(letter)
             case "t" | "f" | "n":
-                for word, value in WORDS.items():
+                for word, value in _KEYWORDS.items():
                     if self.text.startswith(word, self.place):
                         self.place += len(word)
                         return value
-                raise Malformed(self.place)
+                raise MalformedJson(self.place)
             case _:
                 return self._number()
 
     def _number(self) -> Any:
-        found = NUMBER.match(self.text, self.place)
+        found = _NUMBER.match(self.text, self.place)
         if found is None:
-            raise Malformed(self.place)
+            raise MalformedJson(self.place)
         self.place = found.end()
-        if sum(letter.isdigit() for letter in found[0]) > DIGITS:
+        if sum(letter.isdigit() for letter in found[0]) > _MAX_NUMBER_DIGITS:
             if found.start() == 0:
-                raise Unsure("a document that is one number beyond the limit")  # which is kept, or not
-            raise Malformed(f"a number of {len(found[0])} characters")
+                raise NotReproducible("a document that is one number beyond the limit")  # which is kept, or not
+            raise MalformedJson(f"a number of {len(found[0])} characters")
         return Float(found[0]) if found[1] or found[2] else int(found[0])
 
     def string(self, quote: str) -> str:
-        found = STRINGS[quote].match(self.text, self.place) if quote in STRINGS else None
+        found = _STRINGS[quote].match(self.text, self.place) if quote in _STRINGS else None
         if found is None:
-            raise Malformed(self.place)
+            raise MalformedJson(self.place)
         self.place = found.end()
         return _unescaped(found[1])
 
     def name(self) -> str:
         name = self.string(self._peek())
-        if len(name) > LONGEST_NAME:
-            raise Malformed(f"a name of {len(name)} characters")
+        if len(name) > _MAX_NAME_CHARACTERS:
+            raise MalformedJson(f"a name of {len(name)} characters")
         if self._peek() != ":":
-            raise Malformed(self.place)
+            raise MalformedJson(self.place)
         self.place += 1
         return name
 
     def sign(self, allowed: str) -> str:
         found = self._peek()
         if found not in allowed:
-            raise Malformed(self.place)
+            raise MalformedJson(self.place)
         self.place += 1
         return found
 
@@ -236,27 +242,27 @@ class _Reader:
         return True
 
     def _peek(self) -> str:
-        self.place = BLANK.match(self.text, self.place).end()  # type: ignore[union-attr]
+        self.place = _BLANK.match(self.text, self.place).end()  # type: ignore[union-attr]
         if self.place == len(self.text):
-            raise Malformed("the text ends")
+            raise MalformedJson("the text ends")
         return self.text[self.place]
 
     def _end_of_word(self, is_word: bool) -> None:
         """A number at the root is followed by a blank or nothing, a word by anything that is no part of one."""
         following = self.text[self.place : self.place + 1]
         if is_word and following > "\x7f":
-            raise Unsure(f"{following!r} after a word")
+            raise NotReproducible(f"{following!r} after a word")
         if following.isalnum() or following == "_" or (not is_word and following not in ("", " ", "\t", "\n", "\r")):
-            raise Malformed(self.place)
+            raise MalformedJson(self.place)
 
 
-CLOSED = object()
+_CLOSED = object()
 
 
 class _Open:
     """An object or array that is being read."""
 
-    held: list[Any]
+    container: list[Any]
 
     def next(self, reader: _Reader) -> Any:
         """Read one more element, and give it if it has elements of its own; CLOSED at the end."""
@@ -265,44 +271,46 @@ class _Open:
 
 class _Array(_Open):
     def __init__(self) -> None:
-        self.held = []
+        self.container = []
 
     def next(self, reader: _Reader) -> Any:
-        if self.held:
+        if self.container:
             if reader.sign(",]") == "]":
-                return CLOSED
+                return _CLOSED
         elif reader.closes("]"):
-            return CLOSED
-        return _kept(reader.value(), self.held.append)
+            return _CLOSED
+        return _append_value(reader.value(), self.container.append)
 
 
 class _Object(_Open):
     def __init__(self) -> None:
-        self.held = Members()
+        self.container = Members()
 
     def next(self, reader: _Reader) -> Any:
-        if self.held:
+        if self.container:
             if reader.sign(",}") == "}":
-                return CLOSED
+                return _CLOSED
         elif reader.closes("}"):
-            return CLOSED
+            return _CLOSED
         name = reader.name()
-        return _kept(reader.value(), partial(_member, self.held, name))
+        return _append_value(reader.value(), partial(_append_member, self.container, name))
 
 
-def _member(held: list[Any], name: str, value: Any) -> None:
+def _append_member(held: list[Any], name: str, value: Any) -> None:
     held.append((name, value))
 
 
-def _kept(value: Any, keep: Callable[[Any], None]) -> Any:
-    keep(value.held if isinstance(value, _Open) else value)
+def _append_value(value: Any, keep: Callable[[Any], None]) -> Any:
+    keep(value.container if isinstance(value, _Open) else value)
     return value
 
 
 def _unescaped(text: str) -> str:
     if "\\" not in text:
         return text
-    plain = ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else LETTERS.get(found[2], found[2]), text)
+    plain = _ESCAPE.sub(
+        lambda found: chr(int(found[1], 16)) if found[1] else _ESCAPE_LETTERS.get(found[2], found[2]), text
+    )
     return plain.encode("utf-16-le", "surrogatepass").decode(
         "utf-16-le", "surrogatepass"
     )  # two surrogates are one letter

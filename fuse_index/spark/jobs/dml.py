@@ -14,55 +14,63 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from fuse_index.clustering.recluster import PASSES, STEP_BLOCKS, STEP_BYTES, Progress, Sorter, sort, told
+from fuse_index.clustering.recluster import (
+    DEFAULT_PASSES,
+    DEFAULT_STEP_BLOCKS,
+    DEFAULT_STEP_BYTES,
+    ReclusterCallback,
+    ReclusterJob,
+    recluster_steps,
+    run_recluster_task,
+)
 from fuse_index.indexes.registry import Host
-from fuse_index.operations.compact import Joiner, join
-from fuse_index.operations.merge_clauses import Given
-from fuse_index.operations.rewrite_job import Work
-from fuse_index.operations.row_edits import Rewritten, rewrite, stage
+from fuse_index.operations.compact import CompactJob, run_compact_task
+from fuse_index.operations.merge_clauses import MergeClauseSpec
+from fuse_index.operations.rewrite_job import RewriteJob
+from fuse_index.operations.row_edits import RewriteResult, run_rewrite_task, stage_rows
 from fuse_index.predicate import Context
-from fuse_index.spark.jobs.write import slots_of, target
-from fuse_index.spark.placement import ANSWER, answered, answers, in_tasks, near_table
-from fuse_index.spark.source.data_source import context_of
-from fuse_index.spark.source.options import Place
-from fuse_index.table.arguments import checked
+from fuse_index.spark.jobs.write import target_location, task_slots
+from fuse_index.spark.placement import ANSWER_SCHEMA, capture_answer, collect_answers, run_as_tasks, run_where_reachable
+from fuse_index.spark.source.data_source import session_context
+from fuse_index.spark.source.options import TableLocation
+from fuse_index.table.arguments import check_arguments
 from fuse_index.table.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-Rounds = TypeVar("Rounds", Joiner, Sorter)
+_RepeatedJob = TypeVar("_RepeatedJob", CompactJob, ReclusterJob)
 """Work that is planned, done in tasks and committed, again and again until nothing is left."""
 
 
 @dataclass(frozen=True)
-class Target:
+class DmlTarget:
     """A table to be changed, as the session sees it. Picklable."""
 
-    place: Place
+    location: TableLocation
     host: Host | None
     context: Context
-    pieces: int
+    task_count: int
 
     @staticmethod
-    def of(spark: SparkSession, url: str, branch: str, host: Host | None, store: dict[str, str]) -> Target:
-        return Target(target(url, branch, store), host, context_of(spark), slots_of(spark) * 4)
+    def for_session(spark: SparkSession, url: str, branch: str, host: Host | None, store: dict[str, str]) -> DmlTarget:
+        return DmlTarget(target_location(url, branch, store), host, session_context(spark), task_slots(spark) * 4)
 
     def open(self) -> Table:
-        return Table(self.place.open(), self.host or Host.discover(), self.context)
+        return Table(self.location.open(), self.host or Host.discover(), self.context)
 
 
-@checked
+@check_arguments
 def delete(
     spark: SparkSession, url: str, where: str, *, branch: str = "main", host: Host | None = None, **store: str
 ) -> None:
     """Delete the rows that the condition is true on; see ``Table.delete``."""
-    to = Target.of(spark, url, branch, host, store)
-    _done(spark, near_table(spark, lambda: to.open().deleting(where, to.pieces)))
+    to = DmlTarget.for_session(spark, url, branch, host, store)
+    _run_rewrite(spark, run_where_reachable(spark, lambda: to.open().deleting(where, to.task_count)))
 
 
-@checked
+@check_arguments
 def update(
     spark: SparkSession,
     url: str,
@@ -74,19 +82,19 @@ def update(
     **store: str,
 ) -> None:
     """Give columns other values in the rows that the condition is true on; see ``Table.update``."""
-    to = Target.of(spark, url, branch, host, store)
-    _done(spark, near_table(spark, lambda: to.open().updating(where, set, to.pieces)))
+    to = DmlTarget.for_session(spark, url, branch, host, store)
+    _run_rewrite(spark, run_where_reachable(spark, lambda: to.open().updating(where, set, to.task_count)))
 
 
-@checked
+@check_arguments
 def merge(
     spark: SparkSession,
     url: str,
     source: DataFrame,
     on: Sequence[str] | None = None,
-    matched: Given = "update",
-    not_matched: Given = "insert",
-    not_matched_by_source: Given = None,
+    matched: MergeClauseSpec = "update",
+    not_matched: MergeClauseSpec = "insert",
+    not_matched_by_source: MergeClauseSpec = None,
     *,
     branch: str = "main",
     host: Host | None = None,
@@ -95,14 +103,16 @@ def merge(
     """Bring in the rows of ``source`` by their keys; see ``Table.merge``. Each task holds all of ``source`` in
     memory.
     """
-    to, rows = Target.of(spark, url, branch, host, store), source.toArrow()
-    _done(
+    to, rows = DmlTarget.for_session(spark, url, branch, host, store), source.toArrow()
+    _run_rewrite(
         spark,
-        near_table(spark, lambda: to.open().merging(rows, on, matched, not_matched, not_matched_by_source, to.pieces)),
+        run_where_reachable(
+            spark, lambda: to.open().merging(rows, on, matched, not_matched, not_matched_by_source, to.task_count)
+        ),
     )
 
 
-@checked
+@check_arguments
 def overwrite(
     spark: SparkSession,
     url: str,
@@ -114,38 +124,38 @@ def overwrite(
     **store: str,
 ) -> None:
     """Replace the rows that the condition is true on, by default all, with ``rows``; see ``Table.overwrite``."""
-    to = Target.of(spark, url, branch, host, store)
-    work = near_table(spark, lambda: to.open().overwriting(where, to.pieces))
+    to = DmlTarget.for_session(spark, url, branch, host, store)
+    work = run_where_reachable(spark, lambda: to.open().overwriting(where, to.task_count))
     numbered = rows.toDF(
         *map(str, range(len(rows.columns)))
     )  # mapInArrow reads names as paths: dots and back-quotes mislead it
-    for staged in answers(numbered.mapInArrow(_staging(work, rows.columns), ANSWER)):
-        work.adopt(staged)
-    _done(spark, work)
+    for staged in collect_answers(numbered.mapInArrow(_stage_rows(work, rows.columns), ANSWER_SCHEMA)):
+        work.add_staged(staged)
+    _run_rewrite(spark, work)
 
 
-@checked
+@check_arguments
 def compact(spark: SparkSession, url: str, *, branch: str = "main", host: Host | None = None, **store: str) -> None:
     """Join small blocks and segments; see ``Table.compact``."""
-    to = Target.of(spark, url, branch, host, store)
-    work = near_table(spark, lambda: to.open().compacting())
+    to = DmlTarget.for_session(spark, url, branch, host, store)
+    work = run_where_reachable(spark, lambda: to.open().compacting())
     while True:
-        work, portions = near_table(spark, partial(_portions, work, to.pieces))
+        work, portions = run_where_reachable(spark, partial(_plan_round, work, to.task_count))
         if not portions:
             break
-        work = near_table(spark, partial(_taken, work, in_tasks(spark, join, portions)))
-    near_table(spark, partial(_gathered, work))
+        work = run_where_reachable(spark, partial(_commit_round, work, run_as_tasks(spark, run_compact_task, portions)))
+    run_where_reachable(spark, partial(_finish_compaction, work))
 
 
-@checked
+@check_arguments
 def recluster(
     spark: SparkSession,
     url: str,
     depth: int = 2,
-    step_blocks: int = STEP_BLOCKS,
-    step_bytes: int = STEP_BYTES,
-    passes: int = PASSES,
-    progress: Progress | None = None,
+    step_blocks: int = DEFAULT_STEP_BLOCKS,
+    step_bytes: int = DEFAULT_STEP_BYTES,
+    passes: int = DEFAULT_PASSES,
+    progress: ReclusterCallback | None = None,
     *,
     branch: str = "main",
     host: Host | None = None,
@@ -156,46 +166,46 @@ def recluster(
     Each task sorts a group of blocks that has none in common with another's, and the groups of a round are one commit.
     So executors need the memory of a step for each task that they run at a time.
     """
-    to, steps = Target.of(spark, url, branch, host, store), 0
-    work = near_table(spark, lambda: to.open().reclustering(depth, step_blocks, step_bytes, passes))
+    to, steps = DmlTarget.for_session(spark, url, branch, host, store), 0
+    work = run_where_reachable(spark, lambda: to.open().reclustering(depth, step_blocks, step_bytes, passes))
     while True:
-        work, portions = near_table(spark, partial(_portions, work, slots_of(spark)))
+        work, portions = run_where_reachable(spark, partial(_plan_round, work, task_slots(spark)))
         if not portions:
             break
-        done = in_tasks(spark, sort, portions)
-        work = near_table(spark, partial(_taken, work, done))
-        for step in told(done, steps):
+        done = run_as_tasks(spark, run_recluster_task, portions)
+        work = run_where_reachable(spark, partial(_commit_round, work, done))
+        for step in recluster_steps(done, steps):
             steps = step.number
             if progress is not None:
                 progress(step)
 
 
-def _portions(work: Rounds, pieces: int) -> tuple[Rounds, list[Any]]:
-    portions = work.portions(pieces)
+def _plan_round(work: _RepeatedJob, pieces: int) -> tuple[_RepeatedJob, list[Any]]:
+    portions = work.plan_tasks(pieces)
     return work, portions
 
 
-def _taken(work: Rounds, done: Sequence[Any]) -> Rounds:
-    work.take(done)
+def _commit_round(work: _RepeatedJob, done: Sequence[Any]) -> _RepeatedJob:
+    work.commit_results(done)
     return work
 
 
-def _gathered(work: Joiner) -> None:
-    work.finish()
+def _finish_compaction(work: CompactJob) -> None:
+    work.finalize()
 
 
-def _staging(work: Work, names: list[str]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _stage_rows(work: RewriteJob, names: list[str]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         named = (batch.rename_columns(names) for batch in batches)
-        yield answered(lambda: stage(work.stored, work.building, named, work.condition))
+        yield capture_answer(lambda: stage_rows(work.stored, work.builders, named, work.condition))
 
     return run
 
 
-def _done(spark: SparkSession, work: Work) -> None:
-    done = in_tasks(spark, rewrite, work.portions)
-    near_table(spark, partial(_finish, work, done))
+def _run_rewrite(spark: SparkSession, work: RewriteJob) -> None:
+    done = run_as_tasks(spark, run_rewrite_task, work.tasks)
+    run_where_reachable(spark, partial(_commit_rewrite, work, done))
 
 
-def _finish(work: Work, done: Sequence[Rewritten]) -> None:
-    work.finish(done)
+def _commit_rewrite(work: RewriteJob, done: Sequence[RewriteResult]) -> None:
+    work.commit_results(done)

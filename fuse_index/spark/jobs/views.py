@@ -10,10 +10,10 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from fuse_index.errors import InputError
-from fuse_index.spark.placement import near_table
-from fuse_index.spark.schemas import to_spark
+from fuse_index.spark.placement import run_where_reachable
+from fuse_index.spark.schemas import to_spark_schema
 from fuse_index.table.open import open_table
-from fuse_index.table.views import VIEWS
+from fuse_index.table.views import METADATA_VIEWS
 
 
 def introspect(
@@ -34,13 +34,13 @@ def introspect(
     column of each block. ``options``: of the object store. Raises InputError for a view that there is not,
     StorageError.
     """
-    wanted = list(VIEWS) if views is None else list(views)
+    wanted = list(METADATA_VIEWS) if views is None else list(views)
     for name in wanted:
-        if name not in VIEWS:
-            near = difflib.get_close_matches(name, VIEWS, 1)
+        if name not in METADATA_VIEWS:
+            near = difflib.get_close_matches(name, METADATA_VIEWS, 1)
             raise InputError(
                 f"there is no view {name!r}: "
-                f"{f'did you mean {near[0]!r}?' if near else 'there are ' + ', '.join(VIEWS)}"
+                f"{f'did you mean {near[0]!r}?' if near else 'there are ' + ', '.join(METADATA_VIEWS)}"
             )
     if not prefix.isidentifier():
         raise InputError(
@@ -49,8 +49,8 @@ def introspect(
 
     def look() -> list[pa.Table]:
         table = open_table(url, branch=branch, at=at, options=options)
-        return [VIEWS[name](table) for name in wanted]
+        return [METADATA_VIEWS[name](table) for name in wanted]
 
-    for name, rows in zip(wanted, near_table(spark, look), strict=True):
-        spark.createDataFrame(rows, to_spark(rows.schema)).createOrReplaceTempView(f"{prefix}_{name}")
+    for name, rows in zip(wanted, run_where_reachable(spark, look), strict=True):
+        spark.createDataFrame(rows, to_spark_schema(rows.schema)).createOrReplaceTempView(f"{prefix}_{name}")
     return [f"{prefix}_{name}" for name in wanted]

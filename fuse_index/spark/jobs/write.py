@@ -17,38 +17,38 @@ from pyspark.sql.functions import col
 from fuse_index.clustering.key import ClusterKey
 from fuse_index.indexes.registry import Host, PluginWarning
 from fuse_index.operations import build_index as lifecycle
-from fuse_index.operations.build_index import Built, Task
-from fuse_index.spark.placement import active, in_tasks, is_connect, near_table
-from fuse_index.spark.source.options import STORE, WRITING, Place, place
-from fuse_index.table.arguments import checked
+from fuse_index.operations.build_index import BuildResult, BuildTask
+from fuse_index.spark.placement import active_session, is_connect, run_as_tasks, run_where_reachable
+from fuse_index.spark.source.options import BATCH_WRITE_OPTIONS, STORE_PREFIX, TableLocation, parse_location
+from fuse_index.table.arguments import check_arguments
 from fuse_index.table.table import Table
 from fuse_storage import NotFound
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-BLOCK_ROWS = 1_000_000
-FILL = 0.85
+_DEFAULT_BLOCK_ROWS = 1_000_000
+_TARGET_BLOCK_FILL = 0.85
 """Of a block, so much is planned for: ranges are sampled, and one that came out larger would leave a crumb of a
 block.
 """
 
 
-CONNECT_SLOTS = 16
+_CONNECT_TASK_SLOTS = 16
 """What a Connect client takes the parallelism of its server for, which it cannot ask."""
-WAVE = 4
+_TASKS_PER_SLOT_AND_COMMIT = 4
 """Tasks for each slot after which an index build commits: so much is lost at most when it is interrupted."""
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class WriteLayout:
     """How a table wants its rows: paths of the columns to sort by, and rows to a block."""
 
     cluster_by: tuple[tuple[str, ...], ...] = ()
-    block_rows: int = BLOCK_ROWS
+    block_rows: int = _DEFAULT_BLOCK_ROWS
 
 
-@checked
+@check_arguments
 def write(
     df: DataFrame, url: str, mode: str = "append", *, branch: str = "main", rows: int | None = None, **store: str
 ) -> None:
@@ -59,39 +59,41 @@ def write(
     ``store`` are options of the object store. Raises as ``save`` does; ``install`` must have been called for this
     session.
     """
-    options = _options(branch, store)
-    layout = near_table(df.sparkSession, partial(layout_of, place({"path": url, **options}, WRITING)))
+    options = _source_options(branch, store)
+    layout = run_where_reachable(
+        df.sparkSession, partial(write_layout, parse_location({"path": url, **options}, BATCH_WRITE_OPTIONS))
+    )
     count = df.count() if rows is None else rows
-    arranged = _arranged(df, layout, count)
-    with active(df.sparkSession):
+    arranged = _arrange_rows(df, layout, count)
+    with active_session(df.sparkSession):
         arranged.write.format("fuse").mode(mode).options(**options).save(url)
 
 
-def layout_of(place: Place) -> Layout:
+def write_layout(place: TableLocation) -> WriteLayout:
     """What the table says; a default where there is none yet. Raises StorageError."""
     try:
         snapshot = place.open().snapshot
     except NotFound:
-        return Layout()
-    key = ClusterKey.of(snapshot)
+        return WriteLayout()
+    key = ClusterKey.from_snapshot(snapshot)
     keys = key.paths if key is not None and key.method == "linear" else ()
-    return Layout(keys, int(snapshot.properties.get("block_rows", BLOCK_ROWS)))
+    return WriteLayout(keys, int(snapshot.properties.get("block_rows", _DEFAULT_BLOCK_ROWS)))
 
 
-def _arranged(df: DataFrame, layout: Layout, rows: int) -> DataFrame:
+def _arrange_rows(df: DataFrame, layout: WriteLayout, rows: int) -> DataFrame:
     if not layout.cluster_by:
         return df.coalesce(max(1, math.ceil(rows / layout.block_rows)))
     keys = [_column(path) for path in layout.cluster_by]
-    return df.repartitionByRange(max(1, math.ceil(rows / (FILL * layout.block_rows))), *keys).sortWithinPartitions(
-        *keys
-    )
+    return df.repartitionByRange(
+        max(1, math.ceil(rows / (_TARGET_BLOCK_FILL * layout.block_rows))), *keys
+    ).sortWithinPartitions(*keys)
 
 
 def _column(path: tuple[str, ...]) -> Column:
     return col(".".join("`" + name.replace("`", "``") + "`" for name in path))
 
 
-@checked
+@check_arguments
 def build_index(
     spark: SparkSession,
     url: str,
@@ -108,35 +110,37 @@ def build_index(
     ``host``: by default what is installed where the table is planned. Warns of blocks that stay unindexed. Raises
     DefinitionError if there is no such index, or it cannot be built; StorageError.
     """
-    where = target(url, branch, store)
-    slots = slots_of(spark)
-    work = near_table(spark, partial(_work, where, name, rebuild, slots, host))
-    for start in range(0, len(work), WAVE * slots):
-        wave = work[start : start + WAVE * slots]
-        done = in_tasks(spark, lifecycle.run_elsewhere, wave)
-        for problem in (problem for built in done for problem in built.problems):
+    where = target_location(url, branch, store)
+    slots = task_slots(spark)
+    work = run_where_reachable(spark, partial(_index_tasks, where, name, rebuild, slots, host))
+    for start in range(0, len(work), _TASKS_PER_SLOT_AND_COMMIT * slots):
+        wave = work[start : start + _TASKS_PER_SLOT_AND_COMMIT * slots]
+        done = run_as_tasks(spark, lifecycle.run_build_task_in_worker, wave)
+        for problem in (problem for built in done for problem in built.warning_texts):
             warnings.warn(problem, PluginWarning, stacklevel=2)
-        near_table(spark, partial(_commit, wave[0], done))
+        run_where_reachable(spark, partial(_commit_index, wave[0], done))
 
 
-def _work(where: Place, name: str, rebuild: bool, slots: int, host: Host | None) -> list[Task]:
+def _index_tasks(where: TableLocation, name: str, rebuild: bool, slots: int, host: Host | None) -> list[BuildTask]:
     return Table(where.open(), host or Host.discover()).index_tasks(name, rebuild, slots)
 
 
-def _commit(task: Task, done: Sequence[Built]) -> None:
+def _commit_index(task: BuildTask, done: Sequence[BuildResult]) -> None:
     """Doing it twice does no harm: the second time, the same is attached again."""
-    lifecycle.commit(task.builder, task.table, done)
+    lifecycle.commit_build_results(task.builder, task.table, done)
 
 
-def slots_of(spark: SparkSession) -> int:
+def task_slots(spark: SparkSession) -> int:
     """Tasks that run at the same time."""
-    return CONNECT_SLOTS if is_connect(spark) else spark.sparkContext.defaultParallelism
+    return _CONNECT_TASK_SLOTS if is_connect(spark) else spark.sparkContext.defaultParallelism
 
 
-def target(url: str, branch: str, store: dict[str, str]) -> Place:
+def target_location(url: str, branch: str, store: dict[str, str]) -> TableLocation:
     """The table that a job changes. Raises OptionError."""
-    return place({"path": url, **_options(branch, store)}, WRITING)
+    return parse_location({"path": url, **_source_options(branch, store)}, BATCH_WRITE_OPTIONS)
 
 
-def _options(branch: str, store: dict[str, str]) -> dict[str, str]:
-    return {f"{STORE}{key}": value for key, value in store.items()} | ({"branch": branch} if branch != "main" else {})
+def _source_options(branch: str, store: dict[str, str]) -> dict[str, str]:
+    return {f"{STORE_PREFIX}{key}": value for key, value in store.items()} | (
+        {"branch": branch} if branch != "main" else {}
+    )

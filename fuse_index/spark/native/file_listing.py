@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fuse_index.expressions.types import name_of
+from fuse_index.expressions.types import spark_type_name
 from fuse_storage import Field
 
 
-def packed(paths: Sequence[str], sizes: npt.NDArray[np.int64]) -> bytes:
+def pack_file_listing(paths: Sequence[str], sizes: npt.NDArray[np.int64]) -> bytes:
     """What ``Listing.java`` reads. ``paths`` are what Hadoop opens, ``sizes`` their bytes, in the order of votes."""
     if not paths:
         return bytes(8)
@@ -32,7 +32,7 @@ def packed(paths: Sequence[str], sizes: npt.NDArray[np.int64]) -> bytes:
 def sql_default(field: Field) -> str:
     """A constant of the column's own type, whatever the session's time zone and ANSI mode."""
     value = field.default_scalar.as_py()
-    return f"CAST({_constant(value)} AS {name_of(field.type)})"
+    return f"CAST({_constant(value)} AS {spark_type_name(field.type)})"
 
 
 def _constant(value: Any) -> str:

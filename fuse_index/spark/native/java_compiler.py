@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 _compiling = threading.Lock()
 
 
-def bridge(spark: SparkSession) -> Any:
+def jvm_bridge(spark: SparkSession) -> Any:
     """Our one object in the JVM of a classic session: a ``Bridge``, whose methods ``Bridge.java`` documents.
 
     Made once per JVM, and kept there: py4j remembers methods by the name of their class, so a second class of one name
@@ -32,12 +32,12 @@ def bridge(spark: SparkSession) -> Any:
         kept = jvm.java.lang.System.getProperties()
         found = kept.get(package)
         if found is None:
-            kept.putIfAbsent(package, _compiled(jvm, package, sources))  # another Python may have been faster
+            kept.putIfAbsent(package, _compile_bridge(jvm, package, sources))  # another Python may have been faster
             found = kept.get(package)
     return found
 
 
-def _compiled(jvm: Any, package: str, sources: Mapping[str, str]) -> Any:
+def _compile_bridge(jvm: Any, package: str, sources: Mapping[str, str]) -> Any:
     texts = jvm.java.util.HashMap()
     for name, source in sources.items():
         texts[f"{package}/{name}.java"] = f"package {package};\n{source}".encode()

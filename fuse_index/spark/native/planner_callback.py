@@ -22,147 +22,155 @@ import numpy.typing as npt
 
 from fuse_index.pruning.explanation import Explanation
 
-log = logging.getLogger("fuse_index.spark")
+_logger = logging.getLogger("fuse_index.spark")
 
-Key = TypeVar("Key", bound=Hashable)
-Value = TypeVar("Value")
+_Key = TypeVar("_Key", bound=Hashable)
+_Value = TypeVar("_Value")
 
 
-class Recent(Generic[Key, Value]):
+class LruCache(Generic[_Key, _Value]):
     """The values used last, at most ``most`` of them; safe to use from many threads."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_entries: int) -> None:
+        self._max_entries = max_entries
         self._lock = Lock()
-        self._kept: OrderedDict[Key, tuple[Value, float]] = OrderedDict()
+        self._entries: OrderedDict[_Key, tuple[_Value, float]] = OrderedDict()
 
-    def get(self, key: Key, make: Callable[[], Value], lasts: Callable[[Value], float] = lambda _: inf) -> Value:
+    def get(
+        self, key: _Key, load: Callable[[], _Value], ttl_seconds: Callable[[_Value], float] = lambda _: inf
+    ) -> _Value:
         """The value, made if it is not there. Two threads may both make it: none waits for the other's slow one.
 
         ``lasts``: for how many seconds a value that was just made is remembered.
         """
         with self._lock:
-            if key in self._kept and monotonic() < self._kept[key][1]:
-                self._kept.move_to_end(key)
-                return self._kept[key][0]
-        value = make()
-        return self.put(key, value, lasts(value))
+            if key in self._entries and monotonic() < self._entries[key][1]:
+                self._entries.move_to_end(key)
+                return self._entries[key][0]
+        value = load()
+        return self.put(key, value, ttl_seconds(value))
 
-    def put(self, key: Key, value: Value, seconds: float = inf) -> Value:
+    def put(self, key: _Key, value: _Value, ttl_seconds: float = inf) -> _Value:
         with self._lock:
-            self._kept[key] = value, monotonic() + seconds
-            self._kept.move_to_end(key)
-            while len(self._kept) > self._most:
-                self._kept.popitem(last=False)
+            self._entries[key] = value, monotonic() + ttl_seconds
+            self._entries.move_to_end(key)
+            while len(self._entries) > self._max_entries:
+                self._entries.popitem(last=False)
         return value
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class PruneReply:
     """``keep`` has one bool per block of the snapshot, in its order."""
 
-    keep: npt.NDArray[np.bool_]
+    block_mask: npt.NDArray[np.bool_]
     explanation: Explanation
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class RefreshReply:
     """A newer snapshot of the same schema, and its files as ``listing.packed`` gives them."""
 
-    snapshot: str
-    listing: bytes
+    snapshot_id: str
+    file_listing: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AggregateReply:
     """``left`` has one bool per block of the snapshot: which are to be scanned. ``states``: an Arrow stream of those of
     all others.
 
     The states' columns are the groups, then the parts of each aggregate in turn. None: nothing is answered.
     """
 
-    left: npt.NDArray[np.bool_]
+    scan_mask: npt.NDArray[np.bool_]
     states: bytes | None
     explanation: Explanation
 
 
-class Judge(Protocol):
+class Planner(Protocol):
     """Who knows tables. All may raise, take long, and run on several threads at once."""
 
-    def judge(self, question: Mapping[str, Any]) -> Judgement:
+    def prune_blocks(self, request: Mapping[str, Any]) -> PruneReply:
         """``question`` is the JSON that ``FuseIndex.java`` makes: url, snapshot, mode, context, filters."""
         ...
 
-    def answer(self, question: Mapping[str, Any]) -> Answered:
+    def answer_aggregate(self, request: Mapping[str, Any]) -> AggregateReply:
         """``question`` also has ``groups`` and ``aggregates``: typed trees, as the filters are. Raises nothing for what
         is not known.
         """
         ...
 
-    def move(self, url: str, branch: str, snapshot: str) -> Moved | None:
+    def refresh_snapshot(self, url: str, branch: str, snapshot: str) -> RefreshReply | None:
         """To the head of the branch; None if that is ``snapshot``. Raises if the schema is another one by now."""
         ...
 
 
-class Voter:
+class PlannerCallback:
     """The session's one callback. Answers bytes: 1, their number and a bit for each block, or 0 and why there is no
     vote.
     """
 
-    MEMORY: ClassVar[int] = 256
-    ANSWERS: ClassVar[int] = 32
-    FAULT_SECONDS: ClassVar[float] = 30.0
+    MAX_REMEMBERED_PRUNINGS: ClassVar[int] = 256
+    MAX_REMEMBERED_AGGREGATES: ClassVar[int] = 32
+    FAULTY_REPLY_SECONDS: ClassVar[float] = 30.0
     """So long a vote that a fault has spoiled is remembered: for the query that is being planned, and not for ever."""
 
-    def __init__(self, judge: Judge) -> None:
-        self._judge = judge
-        self._answers: Recent[str, tuple[bytes, Explanation]] = Recent(self.ANSWERS)
-        self._votes: Recent[str, tuple[bytes, Explanation]] = Recent(self.MEMORY)
+    def __init__(self, planner: Planner) -> None:
+        self._planner = planner
+        self._answers: LruCache[str, tuple[bytes, Explanation]] = LruCache(self.MAX_REMEMBERED_AGGREGATES)
+        self._votes: LruCache[str, tuple[bytes, Explanation]] = LruCache(self.MAX_REMEMBERED_PRUNINGS)
 
     def apply(self, request: str) -> bytes:
         try:
-            return self._answer(request)
+            return self._reply(request)
         except BaseException as failure:  # whatever it is, the query must go on, and py4j's thread must live
-            log.warning("no index was asked about %.1000s", request, exc_info=True)
+            _logger.warning("no index was asked about %.1000s", request, exc_info=True)
             return b"\0" + f"{type(failure).__name__}: {failure}".encode(errors="replace")
 
     def explain(self, request: str) -> Explanation:
         """The account of a vote or an answer, from memory if it is still there. Raises what the judge raises."""
-        return self._asked(request, json.loads(request))[1]
+        return self._cached_reply(request, json.loads(request))[1]
 
-    def _answer(self, request: str) -> bytes:
+    def _reply(self, request: str) -> bytes:
         question = json.loads(request)
         if "refresh" in question:
-            moved = self._judge.move(question["url"], question["branch"], question["refresh"])
-            return _moved(moved)
-        return self._asked(request, question)[0]
+            moved = self._planner.refresh_snapshot(question["url"], question["branch"], question["refresh"])
+            return _encode_refresh_reply(moved)
+        return self._cached_reply(request, question)[0]
 
-    def _asked(self, request: str, question: Mapping[str, Any]) -> tuple[bytes, Explanation]:
+    def _cached_reply(self, request: str, question: Mapping[str, Any]) -> tuple[bytes, Explanation]:
         if "aggregates" in question:
-            return self._answers.get(request, lambda: _answered(self._judge.answer(question)), self._lasts)
-        return self._votes.get(request, lambda: _packed(self._judge.judge(question)), self._lasts)
+            return self._answers.get(
+                request,
+                lambda: _encode_aggregate_reply(self._planner.answer_aggregate(question)),
+                self._reply_ttl_seconds,
+            )
+        return self._votes.get(
+            request, lambda: _encode_prune_reply(self._planner.prune_blocks(question)), self._reply_ttl_seconds
+        )
 
-    def _lasts(self, vote: tuple[bytes, Explanation]) -> float:
-        return self.FAULT_SECONDS if vote[1].faulty else inf
+    def _reply_ttl_seconds(self, vote: tuple[bytes, Explanation]) -> float:
+        return self.FAULTY_REPLY_SECONDS if vote[1].faulty else inf
 
     class Java:
         implements: ClassVar[list[str]] = ["java.util.function.Function"]
 
 
-def _packed(judgement: Judgement) -> tuple[bytes, Explanation]:
-    bits = np.packbits(judgement.keep, bitorder="little")
-    return b"\1" + len(judgement.keep).to_bytes(4, "big") + bits.tobytes(), judgement.explanation
+def _encode_prune_reply(judgement: PruneReply) -> tuple[bytes, Explanation]:
+    bits = np.packbits(judgement.block_mask, bitorder="little")
+    return b"\1" + len(judgement.block_mask).to_bytes(4, "big") + bits.tobytes(), judgement.explanation
 
 
-def _answered(answered: Answered) -> tuple[bytes, Explanation]:
+def _encode_aggregate_reply(answered: AggregateReply) -> tuple[bytes, Explanation]:
     if answered.states is None:
         return b"\0", answered.explanation
-    bits = np.packbits(answered.left, bitorder="little")
-    return b"\1" + len(answered.left).to_bytes(4, "big") + bits.tobytes() + answered.states, answered.explanation
+    bits = np.packbits(answered.scan_mask, bitorder="little")
+    return b"\1" + len(answered.scan_mask).to_bytes(4, "big") + bits.tobytes() + answered.states, answered.explanation
 
 
-def _moved(moved: Moved | None) -> bytes:
+def _encode_refresh_reply(moved: RefreshReply | None) -> bytes:
     if moved is None:
         return b"\1"
-    name = moved.snapshot.encode()
-    return bytes([1, len(name)]) + name + moved.listing
+    name = moved.snapshot_id.encode()
+    return bytes([1, len(name)]) + name + moved.file_listing

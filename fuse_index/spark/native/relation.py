@@ -17,58 +17,58 @@ from pyspark.sql.functions import col
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from fuse_index.spark.native.file_listing import sql_default
-from fuse_index.spark.native.java_compiler import bridge
-from fuse_index.spark.schemas import to_spark
+from fuse_index.spark.native.java_compiler import jvm_bridge
+from fuse_index.spark.schemas import to_spark_schema
 from fuse_storage import Field, Schema
 
-NULL_STRUCTS = "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing"
+_NULL_STRUCT_SETTING = "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing"
 """Before 4.1 Spark has no such setting, and its reader takes a struct for NULL where a file has none of the fields
 asked for.
 """
 
 
-def frame(
+def snapshot_dataframe(
     spark: SparkSession,
-    voter: str,
+    callback_key: str,
     url: str,
     branch: str,
     mode: str,
     snapshot: str,
-    files: bytes,
+    listing: bytes,
     schema: Schema,
-    older: Sequence[Schema] = (),
+    older_schemas: Sequence[Schema] = (),
 ) -> DataFrame:
     """A DataFrame over one snapshot of the table at ``url``.
 
     ``voter`` is the key under which the session's voter is registered; ``branch`` is empty where a refresh must not
     move the DataFrame; ``files`` is what ``listing.packed`` gives. ``older``: what ``misread`` gives.
     """
-    described = StructType([_stored(field) for field in schema.fields]).json()
+    described = StructType([_stored_field(field) for field in schema.fields]).json()
     session = spark._jsparkSession
-    kept = [list(path) for path in unpushed(schema)]
-    relation = bridge(spark).relation(session, voter, url, branch, mode, snapshot, files, described, kept)
+    kept = [list(path) for path in unpushable_paths(schema)]
+    relation = jvm_bridge(spark).relation(session, callback_key, url, branch, mode, snapshot, listing, described, kept)
     plain = DataFrame(session.baseRelationToDataFrame(relation), spark)
-    whole = {field.id for field in schema.fields for one in older if _grown(field, one)}
-    if all(_as_stored(field) and field.id not in whole for field in schema.fields):
+    whole = {field.id for field in schema.fields for one in older_schemas if _gained_fields(field, one)}
+    if all(_has_stored_names(field) and field.id not in whole for field in schema.fields):
         return plain
-    return plain.select([_renamed(field, field.id in whole) for field in schema.fields])
+    return plain.select([_logical_column(field, field.id in whole) for field in schema.fields])
 
 
-def misread(spark: SparkSession, schemas: Iterable[Schema]) -> tuple[Schema, ...]:
+def schemas_with_null_struct_bug(spark: SparkSession, schemas: Iterable[Schema]) -> tuple[Schema, ...]:
     """The schemas of blocks in which this Spark takes structs for NULL whose fields it is asked for they lack: none
     from 4.1 on.
     """
     try:
-        fixed = spark.conf.get(NULL_STRUCTS) == "false"
+        fixed = spark.conf.get(_NULL_STRUCT_SETTING) == "false"
     except PySparkException:
         fixed = False
     return () if fixed else tuple(schemas)
 
 
-def obstacle(schema: Schema, older: Sequence[Schema] = ()) -> str | None:
+def unsupported_reason(schema: Schema, older_schemas: Sequence[Schema] = ()) -> str | None:
     """Why Spark's reader cannot read such a table, if it cannot. ``older``: as in ``frame``."""
     for field in schema.fields:
-        if any(_emptied(field, one) for one in older):
+        if any(_lacks_all_fields(field, one) for one in older_schemas):
             return (
                 f"this Spark's Parquet reader takes structs of column {field.name!r} for NULL in blocks that "
                 f"have none of their fields"
@@ -78,37 +78,39 @@ def obstacle(schema: Schema, older: Sequence[Schema] = ()) -> str | None:
     return None
 
 
-def unpushed(schema: Schema) -> list[tuple[str, ...]]:
+def unpushable_paths(schema: Schema) -> list[tuple[str, ...]]:
     """Physical paths of columns on which Parquet must not filter: it would lose rows, or fail."""
-    return [path for field in schema.fields for path in _unpushed(field, ())]
+    return [path for field in schema.fields for path in _unpushable_paths(field, ())]
 
 
-def _unpushed(field: Field, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    path = (*above, field.physical)
+def _unpushable_paths(field: Field, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    path = (*above, field.physical_name)
     if field.type_changed or pa.types.is_floating(field.type):
         yield path
     elif pa.types.is_struct(field.type):
         for child in field.children:
-            yield from _unpushed(child, path)
+            yield from _unpushable_paths(child, path)
 
 
-def _stored(field: Field) -> StructField:
+def _stored_field(field: Field) -> StructField:
     """With what the reader needs to know of files older than the column: the value that their rows have."""
     metadata: dict[str, Any] = {}
     if field.comment is not None:
         metadata["comment"] = field.comment
     if field.default is not None:
         metadata["EXISTS_DEFAULT"] = sql_default(field)
-    return StructField(field.physical, to_spark(pa.schema([field.stored]))[0].dataType, True, metadata)
+    return StructField(
+        field.physical_name, to_spark_schema(pa.schema([field.parquet_field]))[0].dataType, True, metadata
+    )
 
 
-def _grown(field: Field, older: Schema) -> bool:
+def _gained_fields(field: Field, older: Schema) -> bool:
     """Whether blocks of this schema have the column, and not all that is in it now."""
     ids = _ids(older)
     return field.id in ids and any(part.id not in ids for part in field.walk())
 
 
-def _emptied(field: Field, older: Schema) -> bool:
+def _lacks_all_fields(field: Field, older: Schema) -> bool:
     """Whether blocks of this schema have a struct in this column, and none of its present fields."""
     ids = _ids(older)
     return any(part.id in ids and part.children and not _any_leaf(part, ids) for part in field.walk())
@@ -122,32 +124,34 @@ def _ids(schema: Schema) -> set[int]:
     return {part.id for field in schema.fields for part in field.walk()}
 
 
-def _as_stored(field: Field) -> bool:
-    return all(part.name == part.physical for part in field.walk())
+def _has_stored_names(field: Field) -> bool:
+    return all(part.name == part.physical_name for part in field.walk())
 
 
-def _renamed(field: Field, whole: bool) -> Column:
+def _logical_column(field: Field, whole: bool) -> Column:
     """``whole``: nothing within it is to be left out of what is read."""
-    column = col(quoted([field.physical]))
-    if whole or not all(_as_stored(child) for child in field.children):
-        named = to_spark(pa.schema([field.arrow]))[0].dataType
-        column = column.cast(_marked(named) if whole else named)  # by position, so that only names change
+    column = col(quote_path([field.physical_name]))
+    if whole or not all(_has_stored_names(child) for child in field.children):
+        named = to_spark_schema(pa.schema([field.arrow]))[0].dataType
+        column = column.cast(_marked_type(named) if whole else named)  # by position, so that only names change
     return column.alias(field.name)
 
 
-def _marked(kind: DataType) -> DataType:
+def _marked_type(kind: DataType) -> DataType:
     """An equal type that Spark does not know for one: it keeps a cast to it, and reads all that is cast."""
     match kind:
         case StructType():
-            fields = [StructField(one.name, _marked(one.dataType), one.nullable, {"fuse": "whole"}) for one in kind]
+            fields = [
+                StructField(one.name, _marked_type(one.dataType), one.nullable, {"fuse": "whole"}) for one in kind
+            ]
             return StructType(fields)
         case ArrayType():
-            return ArrayType(_marked(kind.elementType), kind.containsNull)
+            return ArrayType(_marked_type(kind.elementType), kind.containsNull)
         case MapType():
-            return MapType(_marked(kind.keyType), _marked(kind.valueType), kind.valueContainsNull)
+            return MapType(_marked_type(kind.keyType), _marked_type(kind.valueType), kind.valueContainsNull)
     return kind
 
 
-def quoted(path: Sequence[str]) -> str:
+def quote_path(path: Sequence[str]) -> str:
     """A path as Spark parses it, whatever its names hold."""
     return ".".join("`" + name.replace("`", "``") + "`" for name in path)

@@ -13,21 +13,21 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from fuse_index.changes.changes import Changes
-from fuse_index.changes.follow import Step
-from fuse_index.changes.row_diff import CHANGE_TYPE, INSERT
+from fuse_index.changes.follow import CommitStep
+from fuse_index.changes.row_diff import CHANGE_TYPE_COLUMN, INSERT
 from fuse_index.indexes.registry import Host
 from fuse_index.predicate import Context, Predicate
 from fuse_index.pruning.planner import plan, unvoted
 from fuse_index.query.scan import Scan
-from fuse_index.spark.source.partitions import TASK_ROWS, cut
-from fuse_storage import SchemaError, Table
+from fuse_index.spark.source.partitions import ROWS_PER_TASK, split_plan
+from fuse_storage import SchemaError, StoredTable
 
-BATCH_ROWS = 65_536
+SPARK_BATCH_ROWS = 65_536
 """At most so many rows are handed to Spark at once."""
 
-TOLD = pa.schema(
+CHANGE_COLUMNS = pa.schema(
     [
-        pa.field(CHANGE_TYPE, pa.string(), nullable=False),
+        pa.field(CHANGE_TYPE_COLUMN, pa.string(), nullable=False),
         pa.field("_commit_version", pa.int64(), nullable=False),
         pa.field("_commit_timestamp", pa.timestamp("us", "UTC"), nullable=False),
     ]
@@ -36,116 +36,138 @@ TOLD = pa.schema(
 
 
 @dataclass(frozen=True)
-class Asked:
+class ChangeQuery:
     """What is asked of a table's commits: columns of ``shape``, and where ``telling``, those of ``TOLD``.
 
     ``key``: None for that which the table had at each commit, so that a commit is told alike whenever it is read.
     """
 
-    shape: Table
+    schema_table: StoredTable
     schema: pa.Schema
     key: tuple[str, ...] | None
     where: Predicate | None
     host: Host
     context: Context
-    telling: bool
+    include_change_columns: bool
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Those of the table."""
-        return tuple(name for name in self.schema.names if not (self.telling and name in TOLD.names))
+        return tuple(
+            name for name in self.schema.names if not (self.include_change_columns and name in CHANGE_COLUMNS.names)
+        )
 
-    def pieces(self, steps: Iterable[Step]) -> list[InputPartition]:
+    def plan_tasks(self, steps: Iterable[CommitStep]) -> list[InputPartition]:
         """The tasks that read these commits, in order; none needs the table any more to know what to read.
 
         Small ones share a task, so that a reader that was away for long does not come back with a task for each commit.
         """
-        groups: list[list[Part]] = []
+        groups: list[list[CommitRows]] = []
         room = 0
-        for part in (part for step in steps for part in self._parts(step)):
-            if part.rows > room or not groups:
+        for part in (part for step in steps for part in self._commit_rows(step)):
+            if part.row_count > room or not groups:
                 groups.append([])
-                room = TASK_ROWS
+                room = ROWS_PER_TASK
             groups[-1].append(part)
-            room -= part.rows
-        return [Piece(tuple(group)) for group in groups]
+            room -= part.row_count
+        return [ChangeTask(tuple(group)) for group in groups]
 
-    def _parts(self, step: Step) -> Iterator[Part]:
+    def _commit_rows(self, step: CommitStep) -> Iterator[CommitRows]:
         stamp = (step.after.snapshot.sequence, step.after.snapshot.timestamp)
-        if step.changed:
+        if step.may_remove_rows:
             assert step.before is not None
             found = Changes(
-                step.before, step.after, self.shape, self.columns, self._key(step), self.where, self.host, self.context
+                step.before,
+                step.after,
+                self.schema_table,
+                self.columns,
+                self._key_at(step),
+                self.where,
+                self.host,
+                self.context,
             )
-            yield Part(found.checked(), int(step.sizes.sum()), *stamp)
+            yield CommitRows(found.validate(), int(step.row_counts.sum()), *stamp)
             return
-        if step.before is None and self.where is not None and step.after.snapshot.schema == self.shape.snapshot.schema:
+        if (
+            step.before is None
+            and self.where is not None
+            and step.after.snapshot.schema == self.schema_table.snapshot.schema
+        ):
             made = plan(step.after, self.where, self.host, self.context)
-            made = made.take(np.flatnonzero(np.isin(made.blocks.ordinals, step.came.ordinals)))
+            made = made.take(np.flatnonzero(np.isin(made.blocks.ordinals, step.added_blocks.ordinals)))
         else:
-            made = unvoted(self.shape, self.where, self.context, step.came)
-        for part in cut(made):
-            yield Part(Scan(part, self.columns, self.host.functions), int(part.blocks.zone_rows.sum()), *stamp)
+            made = unvoted(self.schema_table, self.where, self.context, step.added_blocks)
+        for part in split_plan(made):
+            yield CommitRows(Scan(part, self.columns, self.host.functions), int(part.blocks.zone_rows.sum()), *stamp)
 
-    def _key(self, step: Step) -> tuple[str, ...]:
+    def _key_at(self, step: CommitStep) -> tuple[str, ...]:
         if self.key is not None:
             return self.key
-        names, ids = {field.id: field.name for field in self.shape.snapshot.schema.fields}, step.after.snapshot.key_ids
+        names, ids = (
+            {field.id: field.name for field in self.schema_table.snapshot.schema.fields},
+            step.after.snapshot.key_ids,
+        )
         return tuple(names[id] for id in ids) if names.keys() >= set(ids) else ()
 
-    def read(self, piece: Piece) -> Iterator[pa.RecordBatch]:
+    def read(self, task: ChangeTask) -> Iterator[pa.RecordBatch]:
         """The rows of a task, in the types and order that Spark was promised."""
-        for part in piece.value:
+        for part in task.value:
             told = (
-                {CHANGE_TYPE: INSERT, "_commit_version": part.number, "_commit_timestamp": part.time}
-                if self.telling
+                {
+                    CHANGE_TYPE_COLUMN: INSERT,
+                    "_commit_version": part.commit_version,
+                    "_commit_timestamp": part.commit_timestamp,
+                }
+                if self.include_change_columns
                 else {}
             )
-            for batch in part.value.to_batches():
+            for batch in part.source.to_batches():
                 rows = pa.Table.from_batches([batch])
                 for name, value in told.items():
                     if name not in rows.column_names:
-                        rows = rows.append_column(name, pa.repeat(pa.scalar(value, TOLD.field(name).type), len(rows)))
-                yield from rows.select(self.schema.names).cast(self.schema).to_batches(BATCH_ROWS)
+                        rows = rows.append_column(
+                            name, pa.repeat(pa.scalar(value, CHANGE_COLUMNS.field(name).type), len(rows))
+                        )
+                yield from rows.select(self.schema.names).cast(self.schema).to_batches(SPARK_BATCH_ROWS)
 
 
 @dataclass(frozen=True)
-class Part:
+class CommitRows:
     """Rows that came with a commit, or a comparison of what it replaced; and the commit's number and time."""
 
-    value: Scan | Changes
-    rows: int
-    number: int
-    time: datetime
+    source: Scan | Changes
+    row_count: int
+    commit_version: int
+    commit_timestamp: datetime
 
 
-class Piece(InputPartition):
+class ChangeTask(InputPartition):
     """What one task reads."""
 
-    value: tuple[Part, ...]
+    value: tuple[CommitRows, ...]
 
 
 class ChangesReader(DataSourceReader):
     """The net changes between two snapshots, as a batch."""
 
-    def __init__(self, asked: Asked, step: Step) -> None:
-        self.asked, self.step = asked, step
+    def __init__(self, query: ChangeQuery, step: CommitStep) -> None:
+        self.query, self.step = query, step
 
     def partitions(self) -> list[InputPartition]:
         """Rows that only came are read by many tasks; where rows went, one task compares."""
-        return self.asked.pieces([self.step])
+        return self.query.plan_tasks([self.step])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if isinstance(partition, Piece):
-            yield from self.asked.read(partition)
+        if isinstance(partition, ChangeTask):
+            yield from self.query.read(partition)
 
 
-def telling(schema: pa.Schema) -> pa.Schema:
+def with_change_columns(schema: pa.Schema) -> pa.Schema:
     """These columns and those of ``TOLD``. Raises SchemaError where a name is taken."""
-    for name in TOLD.names:
+    for name in CHANGE_COLUMNS.names:
         if name in schema.names:
             raise SchemaError(
                 f"the table has a column {name!r}, which is what changes are told by: rename it, "
                 f"or leave it out of columns"
             )
-    return pa.schema([*(field.with_nullable(True) for field in schema), *TOLD])
+    return pa.schema([*(field.with_nullable(True) for field in schema), *CHANGE_COLUMNS])

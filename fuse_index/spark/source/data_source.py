@@ -17,24 +17,24 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from fuse_index.changes.changes import refuse_strangers
-from fuse_index.changes.follow import Follower, Limit, OnChange, Step
+from fuse_index.changes.changes import check_is_ancestor
+from fuse_index.changes.follow import BatchLimit, CommitStep, OnChange, TableFollower
 from fuse_index.errors import OpaqueError
-from fuse_index.expressions.traversal import leaves
+from fuse_index.expressions.traversal import predicate_leaves
 from fuse_index.indexes.registry import Host
 from fuse_index.predicate import Context, Opaque, Predicate
 from fuse_index.pruning.planner import plan
 from fuse_index.query.scan import Scan
 from fuse_index.spark import schemas
-from fuse_index.spark.placement import active
+from fuse_index.spark.placement import active_session
 from fuse_index.spark.source import options
-from fuse_index.spark.source.batch_writer import Writer, target, writer
-from fuse_index.spark.source.change_feed import BATCH_ROWS, Asked, ChangesReader, telling
+from fuse_index.spark.source.batch_writer import BatchWriter, create_batch_writer, open_target
+from fuse_index.spark.source.change_feed import SPARK_BATCH_ROWS, ChangeQuery, ChangesReader, with_change_columns
 from fuse_index.spark.source.options import OptionError
-from fuse_index.spark.source.partitions import cut
+from fuse_index.spark.source.partitions import split_plan
 from fuse_index.spark.source.stream_reader import StreamReader
 from fuse_index.spark.source.stream_writer import StreamWriter
-from fuse_storage import SchemaError, Table
+from fuse_storage import SchemaError, StoredTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,8 +50,8 @@ class FuseSource(DataSource):
 
     host: ClassVar[Host]
     context: ClassVar[Context]
-    pinned: str | None = None
-    seen: Table | None = None
+    pinned_snapshot: str | None = None
+    planned_table: StoredTable | None = None
     """The table when ``schema`` was asked. A stream outlives that snapshot, and needs no more of it than is here."""
 
     @classmethod
@@ -62,83 +62,91 @@ class FuseSource(DataSource):
         """Also checks ``where`` and ``columns``, so that a mistake shows at ``load``. Raises OptionError, StorageError,
         WhereError.
         """
-        table, names = self._table((*options.READING, *options.STREAMING))
+        table, names = self._table((*options.BATCH_READ_OPTIONS, *options.STREAM_READ_OPTIONS))
         self._where(table)
-        self.pinned, self.seen = table.snapshot.id, table
-        return schemas.to_spark(self._offered(table, names))
+        self.pinned_snapshot, self.planned_table = table.snapshot.id, table
+        return schemas.to_spark_schema(self._offered_schema(table, names))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """``schema`` is ours, or the user's own: then it picks columns, by name."""
-        table, names = self._table(options.READING)
-        since = self._since(table)
-        if (since is not None) != options.flag(self.options, "read_changes"):
+        table, names = self._table(options.BATCH_READ_OPTIONS)
+        since = self._since_table(table)
+        if (since is not None) != options.parse_flag(self.options, "read_changes"):
             raise OptionError(
                 "read_changes and since go together in a batch: the changes since a snapshot, to that which is read"
             )
         if since is not None:
-            refuse_strangers(since, table)
-            return ChangesReader(self._asked(table, names, schema), Step(since, table))
-        wanted = schemas.to_arrow(schema)
-        _check_asked(wanted, _picked(table, names))
-        return Reader(table, wanted, self._where(table), self.host, self._context())
+            check_is_ancestor(since, table)
+            return ChangesReader(self._change_query(table, names, schema), CommitStep(since, table))
+        wanted = schemas.to_arrow_schema(schema)
+        _check_requested_schema(wanted, _select_columns(table, names))
+        return BatchReader(table, wanted, self._where(table), self.host, self._context())
 
     def streamReader(self, schema: StructType) -> StreamReader:
         """As ``reader``, of what comes. Raises OptionError, StorageError, WhereError, StreamError."""
-        table, names = self._table(options.STREAMING, self.seen)
-        skipping, reading = (options.flag(self.options, name) for name in ("skip_changes", "read_changes"))
+        table, names = self._table(options.STREAM_READ_OPTIONS, self.planned_table)
+        skipping, reading = (options.parse_flag(self.options, name) for name in ("skip_changes", "read_changes"))
         if skipping and reading:
             raise OptionError("skip_changes and read_changes contradict each other: set one of them")
         on_change = OnChange.SKIP if skipping else OnChange.READ if reading else OnChange.REFUSE
-        limit = Limit(*(options.count(self.options, f"max_{what}_per_trigger") for what in ("blocks", "rows")))
+        limit = BatchLimit(
+            *(options.parse_count(self.options, f"max_{what}_per_trigger") for what in ("blocks", "rows"))
+        )
         return StreamReader(
-            self._asked(table, names, schema), Follower(table, on_change), limit, self.options.get("since")
+            self._change_query(table, names, schema), TableFollower(table, on_change), limit, self.options.get("since")
         )
 
-    def writer(self, schema: StructType, overwrite: bool) -> Writer:
+    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         """Checks the schema at once; creates the table if there is none. Raises OptionError, StorageError."""
-        return writer(options.place(self.options, options.WRITING), schema, overwrite, self.host)
+        return create_batch_writer(
+            options.parse_location(self.options, options.BATCH_WRITE_OPTIONS), schema, overwrite, self.host
+        )
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
         """As ``writer``, for each micro-batch; ``overwrite`` in complete mode. Raises OptionError, StorageError."""
-        table, names = target(options.place(self.options, options.STREAM_WRITING), schema)
+        table, names = open_target(options.parse_location(self.options, options.STREAM_WRITE_OPTIONS), schema)
         return StreamWriter(table, self.host, names, overwrite)
 
-    def _table(self, known: tuple[str, ...], seen: Table | None = None) -> tuple[Table, tuple[str, ...]]:
+    def _table(self, known: tuple[str, ...], seen: StoredTable | None = None) -> tuple[StoredTable, tuple[str, ...]]:
         """The table at the snapshot that is read, and the columns that the options ask for."""
-        place = options.place(self.options, known)
-        table = seen or (replace(place, at=self.pinned) if self.pinned else place).open()
-        return table, options.columns(self.options.get("columns"), table.snapshot.schema, self.context.case_sensitive)
+        place = options.parse_location(self.options, known)
+        table = seen or (replace(place, at=self.pinned_snapshot) if self.pinned_snapshot else place).open()
+        return table, options.parse_column_list(
+            self.options.get("columns"), table.snapshot.schema, self.context.case_sensitive
+        )
 
-    def _since(self, table: Table) -> Table | None:
+    def _since_table(self, table: StoredTable) -> StoredTable | None:
         since = self.options.get("since")
-        return Table.open(table.store, branch=table.branch, at=since) if since else None
+        return StoredTable.open(table.store, branch=table.branch, at=since) if since else None
 
-    def _offered(self, table: Table, names: tuple[str, ...]) -> pa.Schema:
-        picked = _picked(table, names)
-        return telling(picked) if options.flag(self.options, "read_changes") else picked
+    def _offered_schema(self, table: StoredTable, names: tuple[str, ...]) -> pa.Schema:
+        picked = _select_columns(table, names)
+        return with_change_columns(picked) if options.parse_flag(self.options, "read_changes") else picked
 
-    def _asked(self, table: Table, names: tuple[str, ...], schema: StructType) -> Asked:
-        wanted, tells = schemas.to_arrow(schema), options.flag(self.options, "read_changes")
-        _check_asked(wanted, self._offered(table, names))
+    def _change_query(self, table: StoredTable, names: tuple[str, ...], schema: StructType) -> ChangeQuery:
+        wanted, tells = schemas.to_arrow_schema(schema), options.parse_flag(self.options, "read_changes")
+        _check_requested_schema(wanted, self._offered_schema(table, names))
         text = self.options.get("key")
         if text and not tells:
             raise OptionError(f"option key={text!r} makes pairs of changes: set read_changes too")
-        key = options.columns(text, table.snapshot.schema, self.context.case_sensitive) if text else ()
-        return Asked(
+        key = options.parse_column_list(text, table.snapshot.schema, self.context.case_sensitive) if text else ()
+        return ChangeQuery(
             table, wanted, None if text is None else key, self._where(table), self.host, self._context(), tells
         )
 
     def _context(self) -> Context:
         return replace(self.context, time_zone=self.options.get("timezone") or self.context.time_zone)
 
-    def _where(self, table: Table) -> Predicate | None:
+    def _where(self, table: StoredTable) -> Predicate | None:
         text = self.options.get("where")
         if not text:
             return None
-        from fuse_index.sql.parser import parse  # the SQL parser takes a while to import, in every planning process
+        from fuse_index.sql.parser import (
+            parse_predicate,  # the SQL parser takes a while to import, in every planning process
+        )
 
-        found = parse(text, table.snapshot.schema, self._context(), self.host.functions)
-        for leaf in leaves(found):
+        found = parse_predicate(text, table.snapshot.schema, self._context(), self.host.functions)
+        for leaf in predicate_leaves(found):
             if isinstance(leaf, Opaque):
                 raise OpaqueError(
                     f"option where={text!r}: {leaf.sql} cannot be evaluated here; use DataFrame.where for it"
@@ -146,10 +154,12 @@ class FuseSource(DataSource):
         return found
 
 
-class Reader(DataSourceReader):
+class BatchReader(DataSourceReader):
     """Plans in one process, reads in others: what a task needs travels in its partition."""
 
-    def __init__(self, table: Table, schema: pa.Schema, where: Predicate | None, host: Host, context: Context) -> None:
+    def __init__(
+        self, table: StoredTable, schema: pa.Schema, where: Predicate | None, host: Host, context: Context
+    ) -> None:
         self.table, self.schema, self.where, self.host, self.context = table, schema, where, host, context
 
     def partitions(self) -> list[InputPartition]:
@@ -157,29 +167,29 @@ class Reader(DataSourceReader):
         task.
         """
         made = plan(self.table, self.where, self.host, self.context)
-        return [Part(Scan(piece, tuple(self.schema.names), self.host.functions)) for piece in cut(made)]
+        return [ScanTask(Scan(piece, tuple(self.schema.names), self.host.functions)) for piece in split_plan(made)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if isinstance(partition, Part):
+        if isinstance(partition, ScanTask):
             for batch in partition.value.to_batches():
-                yield from pa.Table.from_batches([batch]).cast(self.schema).to_batches(BATCH_ROWS)
+                yield from pa.Table.from_batches([batch]).cast(self.schema).to_batches(SPARK_BATCH_ROWS)
 
 
-class Part(InputPartition):
+class ScanTask(InputPartition):
     """The blocks of one task."""
 
     value: Scan
 
 
-def register(spark: SparkSession, host: Host | None = None) -> type[FuseSource]:
+def register_source(spark: SparkSession, host: Host | None = None) -> type[FuseSource]:
     """Make ``format("fuse")`` known to this session, with the index kinds of ``host`` (default: all that are
     installed).
 
     What ``where`` depends on is read now: the session's time zone, ANSI mode and case sensitivity. Registering again
     replaces the former.
     """
-    made = source_class(host or Host.discover(), context_of(spark))
-    with active(spark):  # or another session's source of this name is taken for a stranger's
+    made = source_class(host or Host.discover(), session_context(spark))
+    with active_session(spark):  # or another session's source of this name is taken for a stranger's
         spark.dataSource.register(made)
     return made
 
@@ -189,7 +199,7 @@ def source_class(host: Host, context: Context) -> type[FuseSource]:
     return type("RegisteredFuseSource", (FuseSource,), {"host": host, "context": context, "__module__": "__main__"})
 
 
-def context_of(spark: SparkSession) -> Context:
+def session_context(spark: SparkSession) -> Context:
     """What conditions depend on in this session, as it is now."""
     zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
     return Context(zone, _is_on(spark, "spark.sql.ansi.enabled"), _is_on(spark, "spark.sql.caseSensitive"))
@@ -199,12 +209,12 @@ def _is_on(spark: SparkSession, name: str) -> bool:
     return str(spark.conf.get(name, "false")).lower() == "true"
 
 
-def _picked(table: Table, names: tuple[str, ...]) -> pa.Schema:
+def _select_columns(table: StoredTable, names: tuple[str, ...]) -> pa.Schema:
     whole = table.snapshot.schema.arrow
     return pa.schema([whole.field(name) for name in names])
 
 
-def _check_asked(asked: pa.Schema, offered: pa.Schema) -> None:
+def _check_requested_schema(asked: pa.Schema, offered: pa.Schema) -> None:
     for field in asked:
         if field.name not in offered.names:
             raise SchemaError(

@@ -10,21 +10,21 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fuse_storage import Schema, Table
+from fuse_storage import Schema, StoredTable
 
-READING = ("path", "branch", "at", "where", "columns", "timezone", "read_changes", "since", "key")
-STREAMING = (
-    *(name for name in READING if name != "at"),
+BATCH_READ_OPTIONS = ("path", "branch", "at", "where", "columns", "timezone", "read_changes", "since", "key")
+STREAM_READ_OPTIONS = (
+    *(name for name in BATCH_READ_OPTIONS if name != "at"),
     "skip_changes",
     "max_blocks_per_trigger",
     "max_rows_per_trigger",
 )
-WRITING = ("path", "branch")
-STREAM_WRITING = (*WRITING, "checkpointlocation")
-STORE = "store."
+BATCH_WRITE_OPTIONS = ("path", "branch")
+STREAM_WRITE_OPTIONS = (*BATCH_WRITE_OPTIONS, "checkpointlocation")
+STORE_PREFIX = "store."
 """Options with this prefix go to the object store: credentials, region, endpoint."""
 
-NAME = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`,]+?))\s*(?:,|$)")
+_COLUMN_NAME = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`,]+?))\s*(?:,|$)")
 
 
 class OptionError(ValueError):
@@ -32,25 +32,25 @@ class OptionError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TableLocation:
     """Where a table is, and which of its versions is meant. Picklable."""
 
     url: str
     branch: str = "main"
     at: str | None = None
-    store: tuple[tuple[str, str], ...] = ()
+    store_options: tuple[tuple[str, str], ...] = ()
 
-    def open(self) -> Table:
+    def open(self) -> StoredTable:
         """Raises StorageError."""
-        return Table.open(self.url, branch=self.branch, at=self.at, options=dict(self.store))
+        return StoredTable.open(self.url, branch=self.branch, at=self.at, options=dict(self.store_options))
 
 
-def place(options: Mapping[str, str], known: tuple[str, ...]) -> Place:
+def parse_location(options: Mapping[str, str], known: tuple[str, ...]) -> TableLocation:
     """Where the options point. Keys are in lower case, as Spark hands them over. Raises OptionError."""
     for key in options:
-        if key not in known and not key.startswith((STORE, "__")):  # Spark's own begin with "__"
+        if key not in known and not key.startswith((STORE_PREFIX, "__")):  # Spark's own begin with "__"
             near = difflib.get_close_matches(key, known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)} and {STORE}*"
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)} and {STORE_PREFIX}*"
             raise OptionError(f"format('fuse') has no option {key!r} here: {hint}")
     url = options.get("path", "").strip()
     if not url:
@@ -65,11 +65,13 @@ def place(options: Mapping[str, str], known: tuple[str, ...]) -> Place:
         )
     if url.startswith("file:/") and not url.startswith("file://"):
         url = url.removeprefix("file:")  # as Hadoop prints local paths
-    store = tuple((key.removeprefix(STORE), value) for key, value in options.items() if key.startswith(STORE))
-    return Place(url, options.get("branch") or "main", options.get("at") or None, store)
+    store = tuple(
+        (key.removeprefix(STORE_PREFIX), value) for key, value in options.items() if key.startswith(STORE_PREFIX)
+    )
+    return TableLocation(url, options.get("branch") or "main", options.get("at") or None, store)
 
 
-def columns(text: str | None, schema: Schema, case_sensitive: bool) -> tuple[str, ...]:
+def parse_column_list(text: str | None, schema: Schema, case_sensitive: bool) -> tuple[str, ...]:
     """The columns that ``text`` lists, in the schema's spelling; all if there is no text. Raises OptionError,
     SchemaError.
 
@@ -84,7 +86,7 @@ def columns(text: str | None, schema: Schema, case_sensitive: bool) -> tuple[str
     return found
 
 
-def flag(options: Mapping[str, str], name: str) -> bool:
+def parse_flag(options: Mapping[str, str], name: str) -> bool:
     """Whether an option is true. Raises OptionError for what is neither that nor false."""
     text = options.get(name, "false").strip().lower()
     if text not in ("true", "false"):
@@ -92,7 +94,7 @@ def flag(options: Mapping[str, str], name: str) -> bool:
     return text == "true"
 
 
-def count(options: Mapping[str, str], name: str) -> int | None:
+def parse_count(options: Mapping[str, str], name: str) -> int | None:
     """A whole number above 0; None if the option is not there. Raises OptionError."""
     text = options.get(name)
     if text is None:
@@ -105,7 +107,7 @@ def count(options: Mapping[str, str], name: str) -> int | None:
 def _split(text: str) -> list[str]:
     names, start = [], 0
     while start < len(text):
-        part = NAME.match(text, start)
+        part = _COLUMN_NAME.match(text, start)
         if part is None:
             raise OptionError(
                 f"option columns={text!r} cannot be read at {text[start:]!r}: write names separated by commas"

@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fuse_index.pruning.planner import Plan
-from fuse_storage import Blocks
+from fuse_storage import BlockFrame
 
-TASK_ROWS = 1_000_000
+ROWS_PER_TASK = 1_000_000
 """A task gets blocks until it has so many rows to read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class ScanUnits:
     """What a scan asks of ``Blocks``, of some of them. Small and picklable, where those hold on to the whole
     snapshot.
     """
@@ -27,7 +27,7 @@ class Places:
     zone_rows: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, blocks: Blocks) -> Places:
+    def from_blocks(cls, blocks: BlockFrame) -> ScanUnits:
         return cls(tuple(blocks.file(block) for block in range(len(blocks))), blocks.zone_offsets, blocks.zone_rows)
 
     def __len__(self) -> int:
@@ -37,16 +37,16 @@ class Places:
         return self.files[block]
 
 
-def cut(whole: Plan) -> Iterator[Plan]:
+def split_plan(plan: Plan) -> Iterator[Plan]:
     """The plan in pieces of about ``TASK_ROWS`` rows, in order; a block is never divided."""
-    if not len(whole.blocks):
+    if not len(plan.blocks):
         return
-    rows = np.add.reduceat(np.where(whole.zones, whole.blocks.zone_rows, 0), whole.blocks.zone_offsets[:-1])
-    task = (np.cumsum(rows) - 1) // TASK_ROWS
+    rows = np.add.reduceat(np.where(plan.zones, plan.blocks.zone_rows, 0), plan.blocks.zone_offsets[:-1])
+    task = (np.cumsum(rows) - 1) // ROWS_PER_TASK
     for number in np.unique(task):
-        yield _piece(whole, np.flatnonzero(task == number))
+        yield _plan_slice(plan, np.flatnonzero(task == number))
 
 
-def _piece(whole: Plan, chosen: npt.NDArray[np.int64]) -> Plan:
+def _plan_slice(whole: Plan, chosen: npt.NDArray[np.int64]) -> Plan:
     part = whole.take(chosen)
-    return replace(part, blocks=cast(Blocks, Places.of(part.blocks)))
+    return replace(part, blocks=cast(BlockFrame, ScanUnits.from_blocks(part.blocks)))

@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from fuse_index.changes.follow import Follower, Limit, Position
-from fuse_index.spark.source.change_feed import Asked, Piece
-from fuse_storage import Table
+from fuse_index.changes.follow import BatchLimit, StreamOffset, TableFollower
+from fuse_index.spark.source.change_feed import ChangeQuery, ChangeTask
+from fuse_storage import StoredTable
 
 try:
     from pyspark.sql.streaming.datasource import (
@@ -36,23 +36,23 @@ except ImportError:  # before 4.2 sources are told neither the limit nor the tri
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Offsets are positions of ``following``. ``since``: the snapshot, tag or time after which the first run begins."""
 
-    def __init__(self, asked: Asked, follower: Follower, limit: Limit, since: str | None) -> None:
-        self.asked, self.follower, self.limit, self.since = asked, follower, limit, since
-        self.begun: Position | None = None
-        self.position: Position | None = None
-        self.newest: int | None = None
+    def __init__(self, query: ChangeQuery, follower: TableFollower, limit: BatchLimit, since: str | None) -> None:
+        self.query, self.follower, self.limit, self.since = query, follower, limit, since
+        self.start_offset: StreamOffset | None = None
+        self.last_offset: StreamOffset | None = None
+        self.available_now_head: int | None = None
 
     def initialOffset(self) -> dict[str, Any]:
-        return self._begin().to_json()
+        return self._resolve_start().to_json()
 
-    def _begin(self) -> Position:
+    def _resolve_start(self) -> StreamOffset:
         """Where the first run of a query begins: the same whenever it is asked, since Spark before 4.2 asks late."""
-        if self.begun is None:
-            shape = self.asked.shape
-            self.begun = self.follower.begin(
-                Table.open(shape.store, branch=shape.branch, at=self.since) if self.since else None
+        if self.start_offset is None:
+            shape = self.query.schema_table
+            self.start_offset = self.follower.initial_offset(
+                StoredTable.open(shape.store, branch=shape.branch, at=self.since) if self.since else None
             )
-        return self.begun
+        return self.start_offset
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Spark hands it back in ``latestOffset``, or another, if the trigger is to read all."""
@@ -66,23 +66,23 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Spark before 4.2 gives neither argument. It asks on from what it was told last; after a restart, from what
         ``partitions`` was told first; and of a query's first run before anything else.
         """
-        position = Position.from_json(start) if start is not None else self.position or self._begin()
-        newest = self.follower.head() if self.newest is None else self.newest
-        bounded = Limit() if isinstance(limit, ReadAllAvailable) else self.limit
-        self.position = self.follower.latest(position, bounded, max(newest, position.sequence))
-        return self.position.to_json()
+        position = StreamOffset.from_json(start) if start is not None else self.last_offset or self._resolve_start()
+        newest = self.follower.head_sequence() if self.available_now_head is None else self.available_now_head
+        bounded = BatchLimit() if isinstance(limit, ReadAllAvailable) else self.limit
+        self.last_offset = self.follower.latest_offset(position, bounded, max(newest, position.sequence))
+        return self.last_offset.to_json()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self.newest = self.follower.head()
+        self.available_now_head = self.follower.head_sequence()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """Also how Spark before 4.2 tells a reader where its query was when it was stopped: nothing, from there to
         there.
         """
-        self.position = Position.from_json(end)
-        steps = self.follower.between(Position.from_json(start), self.position) if start != end else ()
-        return self.asked.pieces(steps)
+        self.last_offset = StreamOffset.from_json(end)
+        steps = self.follower.steps_between(StreamOffset.from_json(start), self.last_offset) if start != end else ()
+        return self.query.plan_tasks(steps)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if isinstance(partition, Piece):
-            yield from self.asked.read(partition)
+        if isinstance(partition, ChangeTask):
+            yield from self.query.read(partition)

@@ -16,8 +16,8 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter
 
 from fuse_index.indexes.builder import builders
 from fuse_index.indexes.registry import Host
-from fuse_index.spark.source.batch_writer import Written, accepted
-from fuse_storage import StorageError, Table
+from fuse_index.spark.source.batch_writer import TaskCommitMessage, staged_segments
+from fuse_storage import StorageError, StoredTable
 
 try:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter
@@ -27,27 +27,27 @@ except ImportError:  # before 4.1 any writer that is one of Arrow batches gets t
         pass
 
 
-QUERY = "sql.streaming.queryId"
+QUERY_ID_PROPERTY = "sql.streaming.queryId"
 """The property of a task that holds the id of its query: the same after a restart from the same checkpoint."""
 
 
 @dataclass(frozen=True)
-class WrittenInQuery(Written):
+class StreamCommitMessage(TaskCommitMessage):
     """What one task wrote, and for which query."""
 
-    query: str
+    query_id: str
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
     """``names``: the table's columns, in the order of the DataFrame's. ``complete``: each batch replaces all rows."""
 
-    def __init__(self, table: Table, host: Host, names: Sequence[str], complete: bool) -> None:
+    def __init__(self, table: StoredTable, host: Host, names: Sequence[str], complete: bool) -> None:
         self.table, self.host, self.names, self.complete = table, host, tuple(names), complete
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenInQuery:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> StreamCommitMessage:
         """In a task: as a batch is written, with the indexes that the table has by now."""
         context = TaskContext.get()
-        query = context.getLocalProperty(QUERY) if context is not None else None
+        query = context.getLocalProperty(QUERY_ID_PROPERTY) if context is not None else None
         if query is None:
             raise StorageError(
                 "Spark does not say which query this task is of: a batch could be committed twice, so none is written"
@@ -56,14 +56,14 @@ class StreamWriter(DataSourceStreamArrowWriter):
         with table.writer(builders(table.snapshot, self.host)) as writing:
             for batch in iterator:
                 writing.write(batch.rename_columns(list(self.names)))
-            return WrittenInQuery(tuple(writing.finish()), query)
+            return StreamCommitMessage(tuple(writing.finish()), query)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """One commit, unless this batch was committed before. Raises Conflict, CommitUnknown and other
         StorageErrors.
         """
-        staged = [segment for message in messages for segment in accepted(message)]
-        queries = {message.query for message in messages if isinstance(message, WrittenInQuery)}
+        staged = [segment for message in messages for segment in staged_segments(message)]
+        queries = {message.query_id for message in messages if isinstance(message, StreamCommitMessage)}
         if not queries:
             return
         if len(queries) > 1:

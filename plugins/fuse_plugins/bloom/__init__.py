@@ -24,7 +24,7 @@ from fuse_index.plugin import (
     SOME,
     Ballot,
     BlockBatch,
-    Box,
+    Conjunction,
     IndexKind,
     Input,
     Pack,
@@ -106,7 +106,7 @@ class Bloom(IndexKind):
         return Pack(b"".join(matrices), chunk(start), [sidecar.summary for sidecar in sidecars], _shares(sidecars))
 
     def compile(
-        self, what: Leaf | Box, inputs: Sequence[Input], options: BloomOptions, context: Context
+        self, what: Leaf | Conjunction, inputs: Sequence[Input], options: BloomOptions, context: Context
     ) -> Probe | Refusal:
         if len(inputs) != 1:
             return Refusal(Reason.LEAF_UNSUPPORTED, "bloom is on one column")
@@ -168,14 +168,14 @@ def _shares(sidecars: Sequence[Sidecar]) -> list[tuple[int, int] | None]:
     ]
 
 
-def _values(what: Leaf | Box, term: Term) -> list[Any] | None:
+def _values(what: Leaf | Conjunction, term: Term) -> list[Any] | None:
     """The only values of the term on which the leaf may be TRUE; None if they are not a list."""
     match what:
         case Compare("=" | "<=>", left, Literal(value)) if left == term and value is not None:
             return [value]
         case In(left, literals) if left == term:
             return [literal.value for literal in literals if literal.value is not None]
-        case Box():
+        case Conjunction():
             points = what.domain(term).points()
             return None if points is None else list(points)
         case _:

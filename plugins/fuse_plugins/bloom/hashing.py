@@ -2,7 +2,7 @@
 
 The bytes of a value: whole numbers, dates, timestamps and decimals that fit (by their unscaled value) as 8 bytes,
 little-endian, so that a column may be widened from int to bigint and keep its hashes; wider decimals as 16; floats and
-doubles as those of the double, -0.0 as 0.0, and one NaN; text in UTF-8. Any implementation of XXH3 gives the same
+doubles as those of the double, -0.0.0, and one NaN; text in UTF-8. Any implementation of XXH3 gives the same
 numbers; here 8-byte values are hashed by numpy, a whole array at a time.
 """
 

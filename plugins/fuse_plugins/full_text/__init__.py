@@ -21,7 +21,7 @@ from fuse_index.plugin import (
     SOME,
     Ballot,
     BlockBatch,
-    Box,
+    Conjunction,
     Function,
     IndexKind,
     Input,
@@ -105,7 +105,7 @@ class FullText(IndexKind):
         return Sidecar(summaries, b"".join(payload))
 
     def compile(
-        self, what: Leaf | Box, inputs: Sequence[Input], options: FullTextOptions, context: Context
+        self, what: Leaf | Conjunction, inputs: Sequence[Input], options: FullTextOptions, context: Context
     ) -> Probe | Refusal:
         asked = _asked(what, inputs, options)
         if isinstance(asked, Refusal):
@@ -205,7 +205,7 @@ class FullText(IndexKind):
         return spans(asked.query, asked.analyzer, text)
 
 
-def _asked(what: Leaf | Box | Call, inputs: Sequence[Input], options: FullTextOptions) -> Asked | Refusal:
+def _asked(what: Leaf | Conjunction | Call, inputs: Sequence[Input], options: FullTextOptions) -> Asked | Refusal:
     found = of_call(what) if isinstance(what, Call) else None
     if found is None or not isinstance(what, Call):
         return Refusal(Reason.LEAF_UNSUPPORTED, "full_text answers match()")

@@ -18,7 +18,7 @@ import pyarrow as pa
 from fuse_index.plugin import (
     Ballot,
     BlockBatch,
-    Box,
+    Conjunction,
     Function,
     IndexKind,
     Input,
@@ -125,7 +125,7 @@ class JsonPaths(IndexKind):
         return replace(pack, summaries=summaries)
 
     def compile(
-        self, what: Leaf | Box, inputs: Sequence[Input], options: JsonPathOptions, context: Context
+        self, what: Leaf | Conjunction, inputs: Sequence[Input], options: JsonPathOptions, context: Context
     ) -> Probe | Refusal:
         found = question_of(what, inputs[0].term, options.fpp)
         if isinstance(found, Refusal):

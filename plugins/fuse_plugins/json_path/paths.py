@@ -118,7 +118,7 @@ def parsed(document: str, exact: bool = False) -> Any:
         with suppress(ValueError):
             return orjson.loads(document)
     try:
-        return json_documents.plain(json_documents.read(document))
+        return json_documents.plain(json_documents.read_json(document))
     except (ValueError, RecursionError):
         return MISSING
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as is_
 
-from fuse_index.plugin import Box, Domain, Reason, Refusal, json_documents, json_paths
+from fuse_index.plugin import Conjunction, Reason, Refusal, ValueSet, json_documents, json_paths
 from fuse_index.predicate import Call, Cast, Compare, In, IsNull, JsonPath, Leaf, Like, Literal, StartsWith, Term
 from fuse_plugins.bloom.zone_index import Needles
 from fuse_plugins.json_path.path_statistics import (
@@ -67,7 +67,7 @@ def bloom_keys(pattern: Pattern, texts: pa.StringArray) -> pa.StringArray:
     return pc.binary_join_element_wise(pa.scalar(pattern.text), texts, "\0")
 
 
-def question_of(what: Leaf | Box, column: Term, fpp: float) -> Question | Refusal:
+def question_of(what: Leaf | Conjunction, column: Term, fpp: float) -> Question | Refusal:
     """What a leaf asks of the documents in a column."""
     match what:
         case Call("json_contains", (document, Literal(str() as path), Literal(str() as value))) if document == column:
@@ -101,9 +101,9 @@ def question_of(what: Leaf | Box, column: Term, fpp: float) -> Question | Refusa
     return _of_from_json(asked_of, term.type) if path_term.function == "from_json" else _of_variant(asked_of)
 
 
-def _term(what: Leaf | Box) -> Term | None:
+def _term(what: Leaf | Conjunction) -> Term | None:
     match what:
-        case Box(((term, _),)):
+        case Conjunction(((term, _),)):
             return term
         case Compare(_, term, _) | In(term, _) | StartsWith(term, _) | Like(term, _, _):
             return term
@@ -129,29 +129,30 @@ def _member(path: str, value: str, fpp: float) -> Question | Refusal:
         pattern = understood(path)
     except ValueError as problem:
         return Refusal(Reason.LEAF_UNSUPPORTED, str(problem))
-    wanted = Wanted.of(Domain.points_at([value]), pa.string(), False)
+    wanted = Wanted.of(ValueSet.points_at([value]), pa.string(), False)
     return Question(pattern.text, "member", wanted, needles=_needles(pattern.text, [value], fpp))
 
 
-def _text(path: str, domain: Domain, exact: bool, fpp: float) -> Question:
+def _text(path: str, domain: ValueSet, exact: bool, fpp: float) -> Question:
     points = domain.points()
     listed = points is not None and not any(point[:1] in STRUCTURES for point in points)
     needles = _needles(path, points, fpp) if points is not None and listed else None
     return Question(path, "text", Wanted.of(domain, pa.string(), exact), needles=needles, unreadable=SPELLING)
 
 
-def _cast(path: str, domain: Domain, kind: pa.DataType, fpp: float) -> Question | Refusal:
+def _cast(path: str, domain: ValueSet, kind: pa.DataType, fpp: float) -> Question | Refusal:
     if is_.is_boolean(kind):
         return Question(
             path, "truth", truths=(YES if domain.contains(True) else 0) | (NO if domain.contains(False) else 0)
         )
     if is_.is_date(kind) or is_.is_timestamp(kind):
         slack = timedelta() if is_.is_date(kind) else SLACK
-        days = [Domain.between(_day(one.low, -slack), _day(one.high, slack), True, True) for one in domain.intervals]
+        days = [ValueSet.between(_day(one.low, -slack), _day(one.high, slack), True, True) for one in domain.intervals]
         return Question(path, "day", Wanted.of(_union(days), pa.int32(), False), unreadable=ODD_DAYS)
     if is_.is_integer(kind) or is_.is_floating(kind) or is_.is_decimal(kind):
         near = [
-            Domain.between(_moved(one.low, kind, -1), _moved(one.high, kind, 1), True, True) for one in domain.intervals
+            ValueSet.between(_moved(one.low, kind, -1), _moved(one.high, kind, 1), True, True)
+            for one in domain.intervals
         ]
         texts = _spellings(domain, kind)
         needles = None if texts is None else _needles(path, texts, fpp)
@@ -180,8 +181,8 @@ def _of_variant(question: Question) -> Question:
     return replace(question, unreadable=unreadable[question.reading], plain=True)
 
 
-def _union(domains: Sequence[Domain]) -> Domain:
-    found = Domain.nothing()
+def _union(domains: Sequence[ValueSet]) -> ValueSet:
+    found = ValueSet.nothing()
     for domain in domains:
         found = found.union(domain)
     return found
@@ -212,7 +213,7 @@ def _moved(value: Any, kind: pa.DataType, direction: int) -> float | None:
     return math.nextafter(float(Decimal(value) + direction * unit), end)
 
 
-def _spellings(domain: Domain, kind: pa.DataType) -> list[str] | None:
+def _spellings(domain: ValueSet, kind: pa.DataType) -> list[str] | None:
     """How JSON's own numbers are written that a cast makes one of these values; None for ranges, and for values that
     many numbers make.
     """

@@ -6,8 +6,15 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from fuse_index.aggregates.finalize import finish
-from fuse_index.aggregates.state import ROW, Aggregate, Aggregation, Unaggregatable, merge, state_of
+from fuse_index.aggregates.finalize import finalize_state
+from fuse_index.aggregates.state import (
+    COUNT_STAR_ARGUMENT,
+    Aggregate,
+    Aggregation,
+    UnsupportedAggregate,
+    merge_states,
+    state_of,
+)
 from fuse_index.predicate import Column
 
 NAN = math.nan
@@ -20,7 +27,7 @@ def answer(values, kind, function, groups=None, cut=None):
     rows = pa.table({"c": pa.array(values, kind), **({"g": groups} if groups is not None else {})})
     parts = [rows] if cut is None else [rows.slice(0, cut), rows.slice(cut)]
     states = [state_of(asked, lambda term, part=part: part.column(term.path[0]), part.num_rows) for part in parts]
-    found = finish(asked, merge(asked, states))
+    found = finalize_state(asked, merge_states(asked, states))
     return found[-1].to_pylist() if groups is not None else found[0][0].as_py()
 
 
@@ -76,12 +83,12 @@ def test_types_are_sparks():
     [("sum", pa.string()), ("avg", pa.date32()), ("max", pa.list_(pa.int8())), ("sum", pa.bool_())],
 )
 def test_what_spark_does_not_add_up_is_refused(function, kind):
-    with pytest.raises(Unaggregatable):
+    with pytest.raises(UnsupportedAggregate):
         Aggregation((), (Aggregate(function, Column(("c",), kind)),)).check()
 
 
 def test_of_no_rows_there_is_one_answer_or_no_group():
-    whole = Aggregation((), (Aggregate("count", ROW), Aggregate("max", Column(("c",), pa.int8()))))
+    whole = Aggregation((), (Aggregate("count", COUNT_STAR_ARGUMENT), Aggregate("max", Column(("c",), pa.int8()))))
 
-    assert [column.to_pylist() for column in finish(whole, merge(whole, []))] == [[0], [None]]
-    assert merge(Aggregation((Column(("c",), pa.int8()),), whole.aggregates), []).num_rows == 0
+    assert [column.to_pylist() for column in finalize_state(whole, merge_states(whole, []))] == [[0], [None]]
+    assert merge_states(Aggregation((Column(("c",), pa.int8()),), whole.aggregates), []).num_rows == 0

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import fuse_index as fuse
-from fuse_index.changes.row_hash import fingerprints
-from fuse_storage import metered
+from fuse_index.changes.row_hash import row_hashes
+from fuse_storage import meter_requests
 
 SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string()), ("n", pa.int32())])
 CITIES = ["Bonn", "Oslo", "Rome", None]
@@ -37,7 +37,7 @@ def table():
 
 def opened(table, work):
     """Blocks that were opened meanwhile."""
-    store = metered(table.stored.store)
+    store = meter_requests(table.stored.store)
     work(fuse.open_table(store))
     return {key for _, key, _ in store.reads if key.startswith("_b/")}
 
@@ -355,8 +355,8 @@ def test_rows_have_one_fingerprint_if_they_are_equal(kind, values):
     sliced = pa.table({"x": array.slice(1, len(places)), "y": pa.nulls(len(places))})
     chunked = pa.concat_tables([sliced.slice(0, 3), sliced.slice(3)])
 
-    found = fingerprints(sliced).to_pylist()
-    assert found == fingerprints(chunked).to_pylist()
+    found = row_hashes(sliced).to_pylist()
+    assert found == row_hashes(chunked).to_pylist()
     assert [[a == b for b in places] for a in places] == [[a == b for b in found] for a in found]
 
 
@@ -366,8 +366,7 @@ def test_what_lies_in_memory_under_null_means_nothing():
     assert masked.to_pylist() == [1, None, 3, None]
 
     assert (
-        fingerprints(pa.table({"x": masked})).to_pylist()
-        == fingerprints(pa.table({"x": masked.to_pylist()})).to_pylist()
+        row_hashes(pa.table({"x": masked})).to_pylist() == row_hashes(pa.table({"x": masked.to_pylist()})).to_pylist()
     )
 
 
@@ -377,5 +376,5 @@ def test_columns_are_told_apart():
         pa.table({"a": pa.array([None], pa.string()), "b": ["x"]}),
     )
 
-    assert fingerprints(one) != fingerprints(other)
-    assert fingerprints(one.slice(0, 0)).to_pylist() == []
+    assert row_hashes(one) != row_hashes(other)
+    assert row_hashes(one.slice(0, 0)).to_pylist() == []

@@ -10,11 +10,11 @@ import pytest
 
 import fuse_index as fuse
 from fuse_index.changes import follow
-from fuse_index.changes.follow import Follower, Limit, OnChange, Position, Step
+from fuse_index.changes.follow import BatchLimit, CommitStep, OnChange, StreamOffset, TableFollower
 from fuse_index.errors import StreamError
-from fuse_storage import metered, shared
+from fuse_storage import meter_requests, process_cache
 
-ALL = Limit()
+ALL = BatchLimit()
 
 
 def rows(*ids):
@@ -47,35 +47,35 @@ def followed(follower, start, limit=ALL):
     """What is read at each trigger, until nothing is left; positions go through JSON, as in a checkpoint."""
     found = []
     while (end := follower.latest(start, limit, follower.head())) != start:
-        end = Position.from_json(json.loads(json.dumps(end.to_json())))
+        end = StreamOffset.from_json(json.loads(json.dumps(end.to_json())))
         found.append(ids(follower, start, end))
         start = end
     return found, start
 
 
 def test_what_is_there_comes_first_and_then_what_is_appended(table):
-    follower = Follower(table.stored)
-    start = follower.begin()
+    follower = TableFollower(table.stored)
+    start = follower.initial_offset()
     table.append(rows(10))
     first, here = followed(follower, start)
     assert first == [[list(range(10)), [10]]]
 
     table.append(rows(11, 12, 13))
     table.append(rows(14))
-    assert followed(Follower(table.stored), here) == (
+    assert followed(TableFollower(table.stored), here) == (
         [[[11, 12, 13], [14]]],
-        Position(table.snapshot.id, table.snapshot.sequence),
+        StreamOffset(table.snapshot.id, table.snapshot.sequence),
     )
-    assert followed(follower, follower.begin(table.stored)) == (
+    assert followed(follower, follower.initial_offset(table.stored)) == (
         [],
-        Position(table.snapshot.id, table.snapshot.sequence),
+        StreamOffset(table.snapshot.id, table.snapshot.sequence),
     )
 
 
 def test_an_empty_table_is_followed_from_its_first_rows():
     empty = fuse.create_table(f"memory://follow-{uuid4().hex}", "id BIGINT")
-    follower = Follower(empty.stored)
-    start = follower.begin()
+    follower = TableFollower(empty.stored)
+    start = follower.initial_offset()
     assert followed(follower, start) == ([], start)
     empty.append([{"id": 1}])
     assert followed(follower, start)[0] == [[[1]]]
@@ -84,16 +84,16 @@ def test_an_empty_table_is_followed_from_its_first_rows():
 @pytest.mark.parametrize(
     ("limit", "read"),
     [
-        (Limit(blocks=2), [[[0, 1, 2, 3]], [[4, 5, 6, 7]], [[8, 9], [10]], [[11, 12]]]),
-        (Limit(blocks=1), [[[0, 1]], [[2, 3]], [[4, 5]], [[6, 7]], [[8, 9]], [[10]], [[11, 12]]]),
-        (Limit(rows=5), [[[0, 1, 2, 3]], [[4, 5, 6, 7]], [[8, 9], [10], [11, 12]]]),
-        (Limit(rows=1), [[[0, 1]], [[2, 3]], [[4, 5]], [[6, 7]], [[8, 9]], [[10]], [[11, 12]]]),
-        (Limit(blocks=3, rows=100), [[[0, 1, 2, 3, 4, 5]], [[6, 7, 8, 9], [10]], [[11, 12]]]),
+        (BatchLimit(blocks=2), [[[0, 1, 2, 3]], [[4, 5, 6, 7]], [[8, 9], [10]], [[11, 12]]]),
+        (BatchLimit(blocks=1), [[[0, 1]], [[2, 3]], [[4, 5]], [[6, 7]], [[8, 9]], [[10]], [[11, 12]]]),
+        (BatchLimit(rows=5), [[[0, 1, 2, 3]], [[4, 5, 6, 7]], [[8, 9], [10], [11, 12]]]),
+        (BatchLimit(rows=1), [[[0, 1]], [[2, 3]], [[4, 5]], [[6, 7]], [[8, 9]], [[10]], [[11, 12]]]),
+        (BatchLimit(blocks=3, rows=100), [[[0, 1, 2, 3, 4, 5]], [[6, 7, 8, 9], [10]], [[11, 12]]]),
     ],
 )
 def test_so_much_is_read_at_once_and_no_more(table, limit, read):
-    follower = Follower(table.stored)
-    start = follower.begin()
+    follower = TableFollower(table.stored)
+    start = follower.initial_offset()
     table.append(rows(10))
     table.append(rows(11, 12))
 
@@ -102,27 +102,27 @@ def test_so_much_is_read_at_once_and_no_more(table, limit, read):
 
 def test_compactions_and_indexes_are_passed_over_unread():
     table = fuse.create_table(f"memory://follow-{uuid4().hex}", "id BIGINT, city STRING", properties={"block_rows": 8})
-    follower = Follower(table.stored)
-    start = follower.begin()
+    follower = TableFollower(table.stored)
+    start = follower.initial_offset()
     first = table.append(rows(0)).id
     for id in range(1, 6):
         table.append(rows(id))
     table.create_index("by_city", "bloom", ["city"])
     table.compact()
-    assert Step(fuse.open_table(table.stored.store, at=first).stored, table.stored).sizes.tolist() == [
+    assert CommitStep(fuse.open_table(table.stored.store, at=first).stored, table.stored).row_counts.tolist() == [
         7
     ]  # no shortcut over several
     table.append(rows(6))
     assert table.snapshot.block_count == 2
 
-    found, here = followed(follower, start, Limit(blocks=4))
+    found, here = followed(follower, start, BatchLimit(blocks=4))
     assert [id for batch in found for step in batch for id in step] == list(range(7))
     assert here.sequence == table.snapshot.sequence
-    done = follower.begin(table.stored)
+    done = follower.initial_offset(table.stored)
     table.append(rows(17))
     table.compact()
-    store = metered(table.stored.store)
-    assert followed(Follower(fuse.open_table(store).stored), done)[0] == [[[17]]]
+    store = meter_requests(table.stored.store)
+    assert followed(TableFollower(fuse.open_table(store).stored), done)[0] == [[[17]]]
     assert len({key for _, key, _ in store.reads if key.startswith("_b/")}) == 1
 
 
@@ -132,33 +132,36 @@ def test_reclustering_is_passed_over_unread():
     )
     for id in range(6):
         table.append(rows(id, 20 - id, 40 + id, 60 - id))
-    start = Follower(table.stored).begin(table.stored)
+    start = TableFollower(table.stored).initial_offset(table.stored)
     before = table.stored.blocks().ids
     table.recluster()
     assert set(table.stored.blocks().ids).isdisjoint(before)
     table.append(rows(7))
 
-    assert followed(Follower(table.stored), start)[0] == [[[7]]]
+    assert followed(TableFollower(table.stored), start)[0] == [[[7]]]
 
 
 def test_a_reader_moves_over_what_has_no_rows_only_now_and_then(table, monkeypatch):
-    follower = Follower(table.stored)
-    start = follower.begin(table.stored)
+    follower = TableFollower(table.stored)
+    start = follower.initial_offset(table.stored)
     table.create_index("by_city", "bloom", ["city"])
-    assert follower.latest(start, ALL, follower.head()) == start
-    store = metered(table.stored.store)
-    idle = Follower(fuse.open_table(store).stored)
-    idle.latest(start, ALL, idle.head())
+    assert follower.latest_offset(start, ALL, follower.head_sequence()) == start
+    store = meter_requests(table.stored.store)
+    idle = TableFollower(fuse.open_table(store).stored)
+    idle.latest_offset(start, ALL, idle.head_sequence())
     store.reset()
-    assert idle.latest(start, ALL, idle.head()) == start
+    assert idle.latest_offset(start, ALL, idle.head_sequence()) == start
     assert len(store.reads) <= 1  # is there another commit?
 
-    monkeypatch.setattr(follow, "QUIET", timedelta(0))
-    assert Follower(table.stored).latest(start, ALL, follower.head()).sequence == table.snapshot.sequence
+    monkeypatch.setattr(follow, "MAX_IDLE_LAG", timedelta(0))
+    assert (
+        TableFollower(table.stored).latest_offset(start, ALL, follower.head_sequence()).sequence
+        == table.snapshot.sequence
+    )
     table.drop_index("by_city")
     table.delete("id = 1")
     with pytest.raises(StreamError, match="deleted or changed"):
-        follower.latest(start, ALL, follower.head())
+        follower.latest_offset(start, ALL, follower.head_sequence())
 
 
 @pytest.mark.parametrize(
@@ -179,57 +182,61 @@ def test_deletes_and_updates_are_refused_passed_over_or_told(table, change):
     table.append(rows(11))
     number = table.snapshot.sequence
 
-    refusing = Follower(table.stored)
-    start = refusing.begin(since)
-    before = refusing.latest(start, ALL, number)
+    refusing = TableFollower(table.stored)
+    start = refusing.initial_offset(since)
+    before = refusing.latest_offset(start, ALL, number)
     assert ids(refusing, start, before) == [[10]]
     with pytest.raises(StreamError, match=rf"number {number - 1}.*read_changes.*skip_changes"):
-        refusing.latest(before, ALL, number)
-    assert followed(Follower(table.stored, OnChange.SKIP), start)[0] == [[[10], [11]]]
-    assert followed(Follower(table.stored, OnChange.READ), start)[0] == [[[10], 1 - number, [11]]]
-    assert followed(Follower(table.stored, OnChange.READ), start, Limit(rows=1))[0] == [[[10]], [1 - number], [[11]]]
+        refusing.latest_offset(before, ALL, number)
+    assert followed(TableFollower(table.stored, OnChange.SKIP), start)[0] == [[[10], [11]]]
+    assert followed(TableFollower(table.stored, OnChange.READ), start)[0] == [[[10], 1 - number, [11]]]
+    assert followed(TableFollower(table.stored, OnChange.READ), start, BatchLimit(rows=1))[0] == [
+        [[10]],
+        [1 - number],
+        [[11]],
+    ]
 
 
 def test_columns_that_change_ask_for_a_restart(table):
-    follower = Follower(table.stored)
-    start = follower.begin()
+    follower = TableFollower(table.stored)
+    start = follower.initial_offset()
     table.append(rows(10))
     table.add_column("n", "int")
     table.append([{"id": 11, "city": "Rome", "n": 1}])
 
-    here = follower.latest(start, ALL, follower.head())
+    here = follower.latest_offset(start, ALL, follower.head_sequence())
     assert ids(follower, start, here) == [list(range(10)), [10]]
     with pytest.raises(StreamError, match=r"columns were changed by add column.*restart"):
-        follower.latest(here, ALL, follower.head())
-    assert followed(Follower(table.stored), here)[0] == [[[11]]]
-    assert followed(Follower(table.stored), start)[0] == [[list(range(10)), [10], [11]]]
+        follower.latest_offset(here, ALL, follower.head_sequence())
+    assert followed(TableFollower(table.stored), here)[0] == [[[11]]]
+    assert followed(TableFollower(table.stored), start)[0] == [[list(range(10)), [10], [11]]]
 
 
 def test_what_was_collected_or_replaced_is_said_with_what_to_do(table):
-    follower = Follower(table.stored)
-    start = follower.begin(table.stored)
+    follower = TableFollower(table.stored)
+    start = follower.initial_offset(table.stored)
     gone = table.append(rows(10)).id
     table.append(rows(11))
     table.stored.store.delete([f"_ss/{gone}.json"])
-    fresh = Follower(fuse.open_table(table.stored.store).stored)
-    shared.clear()
+    fresh = TableFollower(fuse.open_table(table.stored.store).stored)
+    process_cache.clear()
     with pytest.raises(
         StreamError, match=rf"up to commit number {start.sequence}.*number {start.sequence + 1} is gone.*new checkpoint"
     ):
-        fresh.latest(start, ALL, fresh.head())
+        fresh.latest_offset(start, ALL, fresh.head_sequence())
     with pytest.raises(StreamError, match="has another commit number 2"):
-        fresh.latest(Position("0" * 32, 2), ALL, fresh.head())
+        fresh.latest_offset(StreamOffset("0" * 32, 2), ALL, fresh.head_sequence())
     with pytest.raises(StreamError, match="no commit number 40"):
-        fresh.latest(Position("0" * 32, 40), ALL, 41)
+        fresh.latest_offset(StreamOffset("0" * 32, 40), ALL, 41)
     with pytest.raises(StreamError, match="no position in a table"):
-        Position.from_json({"sequence": "x"})
+        StreamOffset.from_json({"sequence": "x"})
     side = table.branch("side")
     with pytest.raises(StreamError, match="on branch 'main'"):
-        Follower(side.stored).begin(table.stored)
-    follow = Follower(side.stored)
+        TableFollower(side.stored).initial_offset(table.stored)
+    follow = TableFollower(side.stored)
     side.drop_branch("side")
     with pytest.raises(StreamError, match="new checkpoint"):
-        follow.head()
+        follow.head_sequence()
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -237,8 +244,8 @@ def test_every_appended_row_is_read_once(seed):
     """Whatever happens in between, and however little is read at a time."""
     draw = random.Random(seed)
     table = fuse.create_table(f"memory://follow-{uuid4().hex}", "id BIGINT, city STRING", properties={"block_rows": 3})
-    follower, limit = Follower(table.stored), draw.choice([ALL, Limit(blocks=2), Limit(rows=4)])
-    position, read, written = follower.begin(), Counter(), Counter()
+    follower, limit = TableFollower(table.stored), draw.choice([ALL, BatchLimit(blocks=2), BatchLimit(rows=4)])
+    position, read, written = follower.initial_offset(), Counter(), Counter()
     for number in range(25):
         match draw.randrange(5):
             case 0:
@@ -250,10 +257,10 @@ def test_every_appended_row_is_read_once(seed):
                 table.append(rows(*new))
                 written.update(new)
         if draw.random() < 0.5:
-            end = follower.latest(position, limit, follower.head())
+            end = follower.latest_offset(position, limit, follower.head_sequence())
             read.update(id for step in ids(follower, position, end) for id in step)
             position = end
-            follower = Follower(table.stored) if draw.random() < 0.3 else follower
+            follower = TableFollower(table.stored) if draw.random() < 0.3 else follower
     for batch in followed(follower, position, limit)[0]:
         read.update(id for step in batch for id in step)
 

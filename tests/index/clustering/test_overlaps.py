@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import fuse_index as fuse
 from fuse_index.clustering import overlaps
-from fuse_index.clustering.curves import hilbert, zorder
+from fuse_index.clustering.curves import hilbert_positions, zorder_positions
 from fuse_index.clustering.overlaps import Intervals
 from fuse_storage import ColumnStatistics, compute_statistics
 
@@ -76,10 +76,10 @@ def test_a_column_is_measured_as_brute_force_measures_it(world):
     kind, blocks = world
     if not blocks:
         return
-    found = overlaps.column(statistics(blocks, kind), np.array([len(rows) for rows in blocks]))
+    found = overlaps.column_intervals(statistics(blocks, kind), np.array([len(rows) for rows in blocks]))
     expected = slow([bounds(rows, kind) for rows in blocks])
 
-    assert [list(part) for part in overlaps.counts(found)] == list(expected)
+    assert [list(part) for part in overlaps.overlaps_and_depths(found)] == list(expected)
     assert found.constant.tolist() == [
         len({rank(row, kind) for row in rows}) == 1
         and not any(row is not None and len(row) > 32 for row in rows if kind in CUT)
@@ -98,12 +98,12 @@ PAIRS = st.tuples(st.sampled_from([None, 0, 1, 2]), st.sampled_from([0, 1, 2]))
 def test_several_columns_are_an_order_that_holds_all_rows_of_a_block_and_surely_what_is_between_them(blocks):
     parts = [[[row[place] for row in rows] for rows in blocks] for place in (0, 1)]
     counts = np.array([len(rows) for rows in blocks])
-    columns = [overlaps.column(statistics(part, pa.int32()), counts) for part in parts]
-    around, within = overlaps.lexicographic(columns), overlaps.lexicographic(columns, sure=True)
+    columns = [overlaps.column_intervals(statistics(part, pa.int32()), counts) for part in parts]
+    around, within = overlaps.lexicographic_intervals(columns), overlaps.lexicographic_intervals(columns, certain=True)
     ends = [[tuple(rank(value, None) for value in row) for row in rows] for rows in blocks]
     corners = [[tuple(end(values) for values in zip(*one, strict=True)) for end in (min, max)] for one in ends]
 
-    assert [list(part) for part in overlaps.counts(around)] == list(slow(corners))
+    assert [list(part) for part in overlaps.overlaps_and_depths(around)] == list(slow(corners))
     true = [(min(one), max(one)) for one in ends]
     for one, other in itertools.permutations(range(len(blocks)), 2):
         apart = true[one][1] < true[other][0]
@@ -114,29 +114,36 @@ def test_several_columns_are_an_order_that_holds_all_rows_of_a_block_and_surely_
 
 def test_bounds_that_are_not_known_overlap_with_everything():
     known = statistics([[1], [5], [None]], pa.int32())
-    found = overlaps.column(
+    found = overlaps.column_intervals(
         ColumnStatistics.concat([known, ColumnStatistics.unknown(pa.int32(), 1)]), np.array([1, 1, 1, 1])
     )
 
-    assert overlaps.counts(found)[0].tolist() == [1, 1, 1, 3]
+    assert overlaps.overlaps_and_depths(found)[0].tolist() == [1, 1, 1, 3]
     assert (found.unknown.tolist(), found.constant.tolist()) == ([False, False, False, True], [True, True, True, False])
-    assert overlaps.measured(found).histogram == {2: 4}
+    assert overlaps.measure_overlaps(found).histogram == {2: 4}
 
 
 def test_depths_are_counted_one_by_one_and_then_by_doubling():
-    assert overlaps.histogram(np.array([1, 1, 2, 16, 17, 32, 33, 64, 65])) == {1: 2, 2: 1, 16: 1, 32: 2, 64: 2, 128: 1}
+    assert overlaps.depth_histogram(np.array([1, 1, 2, 16, 17, 32, 33, 64, 65])) == {
+        1: 2,
+        2: 1,
+        16: 1,
+        32: 2,
+        64: 2,
+        128: 1,
+    }
 
 
 def test_a_range_of_any_length_finds_its_greatest():
     values = np.random.default_rng(3).integers(0, 100, 70)
     pairs = np.array([(a, b) for a in range(70) for b in range(a + 1, 71)])
 
-    assert overlaps.greatest(values, *pairs.T).tolist() == [values[a:b].max() for a, b in pairs]
+    assert overlaps.range_max(values, *pairs.T).tolist() == [values[a:b].max() for a, b in pairs]
 
 
 def test_a_hundred_thousand_blocks_take_no_pairs():
     low = np.random.default_rng(1).integers(0, 10**6, 100_000)
-    found = overlaps.measured(Intervals(low, low + 50, np.zeros(100_000, bool), np.zeros(100_000, bool)))
+    found = overlaps.measure_overlaps(Intervals(low, low + 50, np.zeros(100_000, bool), np.zeros(100_000, bool)))
 
     assert found.blocks == 100_000
     assert 8 < found.average_overlaps < 12
@@ -145,11 +152,11 @@ def test_a_hundred_thousand_blocks_take_no_pairs():
 @pytest.mark.parametrize(("columns", "side"), [(2, 16), (3, 8)])
 def test_a_hilbert_curve_goes_from_neighbour_to_neighbour_and_a_z_curve_by_bits(columns, side):
     cells = np.array(list(itertools.product(range(side), repeat=columns)))
-    along = cells[np.argsort(hilbert(list(cells.T)))]
+    along = cells[np.argsort(hilbert_positions(list(cells.T)))]
 
     assert np.abs(np.diff(along, axis=0)).sum(axis=1).tolist() == [1] * (side**columns - 1)
-    assert len(set(zorder(list(cells.T)).tolist())) == side**columns
-    assert cells[np.argsort(zorder(list(cells.T)))][: 2**columns].max() == 1
+    assert len(set(zorder_positions(list(cells.T)).tolist())) == side**columns
+    assert cells[np.argsort(zorder_positions(list(cells.T)))][: 2**columns].max() == 1
 
 
 def test_a_report_tells_of_the_key_and_of_any_other_that_might_be():

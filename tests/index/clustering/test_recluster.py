@@ -17,10 +17,10 @@ import fuse_index as fuse
 from fuse_index.clustering import overlaps, select_blocks
 from fuse_index.clustering.key import ClusterKey
 from fuse_index.clustering.overlaps import Intervals
-from fuse_index.clustering.recluster import Step, deepest, sort
-from fuse_index.clustering.report import columns
-from fuse_index.clustering.sorted_writer import Run
-from fuse_storage.testing import invariants
+from fuse_index.clustering.recluster import ReclusterStep, max_depth_between_ranks, run_recluster_task
+from fuse_index.clustering.report import key_intervals
+from fuse_index.clustering.sorted_writer import SortedRun
+from fuse_storage.testing import check_invariants
 
 SCHEMA = "id BIGINT, name STRING"
 
@@ -51,8 +51,10 @@ def held(table: fuse.Table) -> Counter:
 
 def met(table: fuse.Table) -> int:
     """The most blocks that surely overlap anywhere: what a step must never raise."""
-    key = ClusterKey.of(table.snapshot)
-    return deepest(overlaps.lexicographic(columns(table.stored.blocks(), key), sure=True))
+    key = ClusterKey.from_snapshot(table.snapshot)
+    return max_depth_between_ranks(
+        overlaps.lexicographic_intervals(key_intervals(table.stored.blocks(), key), certain=True)
+    )
 
 
 def right(table: fuse.Table) -> None:
@@ -65,14 +67,14 @@ def right(table: fuse.Table) -> None:
     asked = (["name"], ["sum(id)", "count(*)"])
     with_indexes, without = (table.aggregate(*asked, indexes=indexes).to_pylist() for indexes in (True, False))
     assert sorted(with_indexes, key=repr) == sorted(without, key=repr)
-    invariants(table.stored)
+    check_invariants(table.stored)
 
 
 def test_depth_falls_to_what_was_asked_for_and_rows_stay():
     table = filled()
     before = held(table)
     assert table.clustering().average_depth == 30.0
-    steps: list[Step] = []
+    steps: list[ReclusterStep] = []
 
     depths = [met(table)]
     table.recluster(depth=1, step_blocks=8, progress=lambda step: (steps.append(step), depths.append(met(table))))
@@ -100,11 +102,11 @@ def test_groups_that_have_no_block_in_common_are_sorted_at_the_same_time(by, met
     work, together = table.reclustering(depth=1, step_blocks=16), []
     copy = table.clone(f"memory://recluster-{uuid4().hex}")
 
-    while portions := pickle.loads(pickle.dumps(work.portions(4))):
+    while portions := pickle.loads(pickle.dumps(work.plan_tasks(4))):
         groups = [block for portion in portions for block in portion.group]
         assert len(set(groups)) == len(groups)
         together.append(len(portions))
-        work.take([sort(portion) for portion in portions])
+        work.commit_results([run_recluster_task(portion) for portion in portions])
         table.refresh()
         depths.append(met(table))
 
@@ -158,7 +160,7 @@ def test_whatever_overlaps_comes_to_an_end_no_deeper_and_with_the_same_rows(worl
         assert depths[-1] <= depth or max(table.blocks().column("level").to_pylist()) == 3, (
             "it stopped before all was as asked for"
         )
-    invariants(table.stored)
+    check_invariants(table.stored)
 
 
 def test_what_statistics_cannot_tell_apart_is_read_once_and_left_alone():
@@ -188,7 +190,7 @@ def test_sorted_blocks_with_several_values_of_the_first_column_are_not_even_read
     table.cluster_by(["name", "id"])
     table.append(rows)
     assert table.clustering().maximum_depth > 1  # as far as bounds of each column tell
-    monkeypatch.setattr(Run, "of", None)
+    monkeypatch.setattr(SortedRun, "from_rows", None)
     same = table.snapshot
 
     assert table.recluster(depth=1) is same
@@ -228,7 +230,7 @@ def test_along_a_curve_blocks_become_narrow_in_every_column(method):
 
 def test_a_step_holds_no_more_than_it_may():
     table = filled(12)
-    steps: list[Step] = []
+    steps: list[ReclusterStep] = []
     table.recluster(depth=1, step_bytes=1, progress=steps.append)
 
     assert {step.read for step in steps} == {2}
@@ -238,7 +240,7 @@ def test_a_step_holds_no_more_than_it_may():
 
 def test_no_row_is_sorted_more_often_than_passes_allow():
     table = filled(30)
-    read: list[Step] = []
+    read: list[ReclusterStep] = []
     table.recluster(depth=1, step_blocks=3, passes=1, progress=read.append)
 
     assert sum(step.rows for step in read) <= 300
@@ -250,7 +252,7 @@ def test_a_killed_run_keeps_its_steps_and_another_goes_on():
     table = filled()
     before = held(table)
 
-    def dying(step: Step) -> None:
+    def dying(step: ReclusterStep) -> None:
         if step.number == 2:
             raise KeyboardInterrupt
 
@@ -270,7 +272,7 @@ def test_rows_appended_meanwhile_stay_and_rows_deleted_meanwhile_are_a_conflict(
     other = fuse.open_table(table.stored.store)
     before = held(table)
 
-    def append(step: Step) -> None:
+    def append(step: ReclusterStep) -> None:
         if step.number == 1:
             other.append([{"id": id, "name": "late"} for id in (-1, 1000)])
 
@@ -281,17 +283,17 @@ def test_rows_appended_meanwhile_stay_and_rows_deleted_meanwhile_are_a_conflict(
 
     table = filled()
     other = fuse.open_table(table.stored.store)
-    write = Run.write
+    write = SortedRun.write
 
-    def late(run: Run, writer) -> None:
+    def late(run: SortedRun, writer) -> None:
         other.delete("id < 3")
         write(run, writer)
 
-    monkeypatch.setattr(Run, "write", late)
+    monkeypatch.setattr(SortedRun, "write", late)
     with pytest.raises(fuse.Conflict, match="rows that this recluster read were replaced by delete"):
         table.recluster()
     assert table.refresh().scan().count() == 297
-    invariants(table.stored)
+    check_invariants(table.stored)
 
 
 def test_blocks_of_older_columns_are_sorted_by_present_ones():
@@ -357,7 +359,7 @@ def found(*spans: tuple[int, int]) -> Intervals:
     ],
 )
 def test_blocks_that_share_a_point_are_chosen_the_least_sorted_first(spans, levels, depth, most, chosen):
-    got = select_blocks.along_order(found(*spans), np.array(levels), np.ones(len(spans), bool), depth, most)
+    got = select_blocks.select_overlapping(found(*spans), np.array(levels), np.ones(len(spans), bool), depth, most)
 
     assert (None if got is None else set(got.tolist())) == chosen
 

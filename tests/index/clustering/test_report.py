@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import fuse_index as fuse
-from fuse_index.clustering.key import ClusterKey, order
-from fuse_storage.testing import invariants
+from fuse_index.clustering.key import ClusterKey, sort_order
+from fuse_storage.testing import check_invariants
 
 SCHEMA = "id BIGINT, name STRING, at STRUCT<x: DOUBLE>"
 
@@ -55,7 +55,7 @@ def test_rows_are_ordered_as_spark_orders_them():
     of = made(schema="f DOUBLE, s STRING").snapshot
 
     def sorted_by(*names: str) -> list[int]:
-        return order(rows, ClusterKey.read(of, names, "linear")).tolist()
+        return sort_order(rows, ClusterKey.from_names(of, names, "linear")).tolist()
 
     assert sorted_by("f") == [2, 4, 3, 5, 0, 6, 1]
     assert sorted_by("f", "s") == [2, 4, 3, 5, 0, 6, 1]
@@ -96,7 +96,7 @@ def test_a_key_is_chosen_changed_and_given_up_without_a_row_being_written():
     assert table.blocks() == blocks
     table.restore(same.id)
     assert (table.snapshot.cluster_by, table.snapshot.cluster_method) == (("at.x", "id"), "hilbert")
-    invariants(table.stored)
+    check_invariants(table.stored)
 
 
 def test_what_cannot_be_a_key_is_refused():

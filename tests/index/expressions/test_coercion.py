@@ -7,23 +7,23 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from fuse_index.expressions.coercion import Refused, common_type, compared, listed
-from fuse_index.expressions.datetimes import Unsure
-from fuse_index.expressions.types import from_name, name_of
+from fuse_index.expressions.coercion import AnalysisError, coerce_comparison, coerce_in_list, common_type
+from fuse_index.expressions.datetimes import NotReproducible
+from fuse_index.expressions.types import spark_type_name, type_from_spark_name
 from fuse_index.predicate import Column, Context, Literal
 
 
 def ours(pair, context):
     left, word, right = pair.split(" ")
-    kinds = from_name(left), from_name(right)
+    kinds = type_from_spark_name(left), type_from_spark_name(right)
     try:
         if word == "=":
-            return name_of(common_type(*kinds, context))
-        term, _ = listed(Column(("c",), kinds[0]), [Literal(None, kinds[1])] * 2, context)
-        return name_of(term.type)
-    except Refused:
+            return spark_type_name(common_type(*kinds, context))
+        term, _ = coerce_in_list(Column(("c",), kinds[0]), [Literal(None, kinds[1])] * 2, context)
+        return spark_type_name(term.type)
+    except AnalysisError:
         return None
-    except Unsure:
+    except NotReproducible:
         return "unsure"
 
 
@@ -43,14 +43,14 @@ def test_every_pair_of_types_is_compared_as_spark_does(golden, session):
 def test_a_whole_number_beside_a_decimal_is_as_wide_as_it_is_written():
     column = Column(("c",), pa.decimal128(38, 30))
 
-    left, right = compared("=", column, Literal(5, pa.int32()), Context())
+    left, right = coerce_comparison("=", column, Literal(5, pa.int32()), Context())
 
     assert left == column
     assert right == Literal(Decimal("5." + "0" * 30), column.type)
 
 
 def test_decimals_that_spark_would_round_are_left_alone():
-    with pytest.raises(Unsure, match="rounds"):
+    with pytest.raises(NotReproducible, match="rounds"):
         common_type(pa.decimal128(38, 30), pa.decimal128(38, 0), Context())
-    with pytest.raises(Unsure, match="rounds"):
+    with pytest.raises(NotReproducible, match="rounds"):
         common_type(pa.int64(), pa.decimal128(38, 28), Context())

@@ -16,7 +16,7 @@ import pytest
 from fuse_index.errors import OpaqueError
 from fuse_index.expressions.evaluate import evaluate
 from fuse_index.expressions.normalize import normalize
-from fuse_index.expressions.to_sql import sql
+from fuse_index.expressions.to_sql import predicate_sql
 from fuse_index.predicate import (
     And,
     Cast,
@@ -33,7 +33,7 @@ from fuse_index.predicate import (
     StartsWith,
 )
 from fuse_index.reasons import Reason
-from fuse_index.sql.parser import read
+from fuse_index.sql.parser import parse_predicate_as_written
 
 OPERATORS = ["=", "<=>", "<>", "<", "<=", ">", ">="]
 UTC_ANSI = Context()
@@ -161,7 +161,10 @@ def test_a_cast_taken_off_answers_alike_on_every_value(world, operator):
         leaf = Compare(operator, Cast(Column(("c",), kind), target), Literal(literal, target))
         normal = normalize(leaf, context)
 
-        assert answers(normal, kind, values, context) == answers(leaf, kind, values, context), (sql(leaf), sql(normal))
+        assert answers(normal, kind, values, context) == answers(leaf, kind, values, context), (
+            predicate_sql(leaf),
+            predicate_sql(normal),
+        )
         assert answers(normalize(Not(leaf), context), kind, values, context) == answers(
             Not(leaf), kind, values, context
         )
@@ -177,12 +180,15 @@ def test_a_cast_taken_off_a_list_answers_alike_on_every_value(world):
         leaf = In(Cast(Column(("c",), kind), target), (Literal(first, target), Literal(second, target)))
         normal = normalize(leaf, context)
 
-        assert answers(normal, kind, values, context) == answers(leaf, kind, values, context), (sql(leaf), sql(normal))
+        assert answers(normal, kind, values, context) == answers(leaf, kind, values, context), (
+            predicate_sql(leaf),
+            predicate_sql(normal),
+        )
 
 
 def test_normalising_changes_no_answer_of_the_corpus_and_is_done_at_once(golden):
     for case, _ in golden.answered:
-        written = read(case.sql, golden.schema, case.context)
+        written = parse_predicate_as_written(case.sql, golden.schema, case.context)
         normal = normalize(written, case.context)
         try:
             expected = evaluate(written, golden.rows, case.context)
@@ -246,7 +252,7 @@ C8, C32, F, D, DEC, S, TS, DAY = (
     ],
 )
 def test_the_column_stands_left_in_its_own_type(written, normal):
-    assert sql(normalize(written, UTC_ANSI)) == normal
+    assert predicate_sql(normalize(written, UTC_ANSI)) == normal
 
 
 def test_what_spark_does_not_compare_is_opaque():

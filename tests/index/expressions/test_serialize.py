@@ -11,10 +11,10 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from fuse_index.expressions.conjunction import Box
+from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.serialize import TermError, decode_predicate, decode_term, encode_predicate, encode_term
-from fuse_index.expressions.to_sql import sql
-from fuse_index.expressions.types import from_json, from_name, name_of
+from fuse_index.expressions.to_sql import predicate_sql
+from fuse_index.expressions.types import spark_type_name, type_from_spark_json, type_from_spark_name
 from fuse_index.predicate import And, Call, Cast, Column, Compare, In, IsNull, JsonPath, Like, Literal, Not, Opaque, Or
 from fuse_storage import Schema, SchemaError
 
@@ -126,25 +126,25 @@ def number(value):
             "`a b`.`c``d` = 0.1F",
         ),
         (In(ID, tuple(number(i) for i in range(10_000))), "id IN (0, 1, 2, 3, 4, 5, 6, 7, … 10,000 values)"),
-        (Box.of(And((Compare(">", ID, number(1)), Compare("<", ID, number(9))))), "id > 1 AND id < 9"),
+        (Conjunction.of(And((Compare(">", ID, number(1)), Compare("<", ID, number(9))))), "id > 1 AND id < 9"),
         (Call("match", (DOC, Literal("x", pa.string()))), "match(doc, 'x')"),
     ],
 )
 def test_predicates_are_shown_as_sql(predicate, text):
-    assert sql(predicate) == text
+    assert predicate_sql(predicate) == text
 
 
 def test_types_have_spark_s_names():
     for name in ("boolean", "tinyint", "bigint", "decimal(10,2)", "timestamp", "timestamp_ntz", "binary"):
-        assert name_of(from_name(name)) == name
+        assert spark_type_name(type_from_spark_name(name)) == name
     assert (
-        name_of(pa.struct([("a", pa.list_(pa.int32())), ("b", pa.map_(pa.string(), pa.date32()))]))
+        spark_type_name(pa.struct([("a", pa.list_(pa.int32())), ("b", pa.map_(pa.string(), pa.date32()))]))
         == "struct<a:array<int>,b:map<string,date>>"
     )
-    assert from_name("DEC ( 5 , 1 )") == pa.decimal128(5, 1)
-    assert from_name("Decimal") == pa.decimal128(10, 0)
+    assert type_from_spark_name("DEC ( 5 , 1 )") == pa.decimal128(5, 1)
+    assert type_from_spark_name("Decimal") == pa.decimal128(10, 0)
     assert [
-        from_name(name)
+        type_from_spark_name(name)
         for name in ("decimal(39,0)", "decimal(5,6)", "varchar(5)", "string collate UTF8_LCASE", "variant")
     ] == [None] * 5
 
@@ -163,9 +163,11 @@ def test_types_are_read_from_spark_s_json():
     }
     entries = {"type": "map", "keyType": "string", "valueType": "decimal(5,1)", "valueContainsNull": True}
 
-    assert from_json("integer") == pa.int32()
-    assert from_json(described) == pa.struct([pa.field("a", pa.list_(pa.field("element", pa.int64())), nullable=False)])
-    assert from_json(entries) == pa.map_(pa.string(), pa.decimal128(5, 1))
-    assert from_json({**entries, "keyType": "variant"}) is None
-    assert from_json({"type": "udt"}) is None
-    assert from_json("string collate UTF8_LCASE") is None
+    assert type_from_spark_json("integer") == pa.int32()
+    assert type_from_spark_json(described) == pa.struct(
+        [pa.field("a", pa.list_(pa.field("element", pa.int64())), nullable=False)]
+    )
+    assert type_from_spark_json(entries) == pa.map_(pa.string(), pa.decimal128(5, 1))
+    assert type_from_spark_json({**entries, "keyType": "variant"}) is None
+    assert type_from_spark_json({"type": "udt"}) is None
+    assert type_from_spark_json("string collate UTF8_LCASE") is None

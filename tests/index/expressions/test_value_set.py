@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuse_index.expressions.conjunction import Box
+from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.evaluate import evaluate
-from fuse_index.expressions.value_set import Domain, Interval, prefix_end
+from fuse_index.expressions.value_set import Interval, ValueSet, prefix_end
 from fuse_index.predicate import And, Column, Compare, Contains, In, IsNull, Like, Literal, Not, Or, StartsWith
 
 NAN = math.nan
@@ -59,7 +59,7 @@ def test_the_domain_of_a_comparison_holds_what_the_oracle_calls_true(world, oper
     for value in values:
         leaf = Compare(operator, column(kind), Literal(value, kind))
 
-        assert contained(Domain.of(leaf), values) == true_on(leaf, kind, values), leaf
+        assert contained(ValueSet.of(leaf), values) == true_on(leaf, kind, values), leaf
 
 
 @pytest.mark.parametrize("world", WORLDS)
@@ -69,7 +69,7 @@ def test_the_domain_of_a_list_holds_what_the_oracle_calls_true(world):
     for first, second in product(values, repeat=2):
         leaf = In(column(kind), (Literal(first, kind), Literal(second, kind)))
 
-        assert contained(Domain.of(leaf), values) == true_on(leaf, kind, values), leaf
+        assert contained(ValueSet.of(leaf), values) == true_on(leaf, kind, values), leaf
 
 
 @pytest.mark.parametrize("world", ["text", "bytes"])
@@ -79,7 +79,7 @@ def test_the_domain_of_a_prefix_holds_what_the_oracle_calls_true(world):
     for prefix in values:
         leaf = StartsWith(column(kind), Literal(prefix, kind))
 
-        assert contained(Domain.of(leaf), values) == true_on(leaf, kind, values), leaf
+        assert contained(ValueSet.of(leaf), values) == true_on(leaf, kind, values), leaf
 
 
 @pytest.mark.parametrize("pattern", ["", "%", "a%", "a%%", "a", "\\%", "\\%%", "a\\_%", "a\\\\%", "é%", "\U0001f600%"])
@@ -88,45 +88,45 @@ def test_the_domain_of_a_pattern_with_a_plain_prefix_is_exact(pattern):
     values = [*WORLDS["text"][1], "%", "%x", "a_", "a_b", "a\\", "a\\b", "\U0001f600x"]
     leaf = Like(column(kind), Literal(pattern, kind))
 
-    assert contained(Domain.of(leaf), values) == true_on(leaf, kind, values)
+    assert contained(ValueSet.of(leaf), values) == true_on(leaf, kind, values)
 
 
 @pytest.mark.parametrize("pattern", ["_", "a_", "a_%", "%a", "a%b", "%a%", "a\\b", "a\\"])
 def test_other_patterns_have_no_domain(pattern):
-    assert Domain.of(Like(column(pa.string()), Literal(pattern, pa.string()))) is None
+    assert ValueSet.of(Like(column(pa.string()), Literal(pattern, pa.string()))) is None
 
 
 def test_no_domain_where_it_could_not_be_exact():
     number = column(pa.int32())
 
-    assert Domain.of(Compare("=", number, Literal(None, pa.int32()))) is None
-    assert Domain.of(Compare("=", number, Literal(1, pa.int64()))) is None
-    assert Domain.of(Compare("=", number, number)) is None
-    assert Domain.of(In(number, (Literal(1, pa.int32()), Literal(None, pa.int32())))) is None
-    assert Domain.of(In(number, ())) is None
-    assert Domain.of(IsNull(number)) is None
-    assert Domain.of(Contains(column(pa.string()), Literal("a", pa.string()))) is None
+    assert ValueSet.of(Compare("=", number, Literal(None, pa.int32()))) is None
+    assert ValueSet.of(Compare("=", number, Literal(1, pa.int64()))) is None
+    assert ValueSet.of(Compare("=", number, number)) is None
+    assert ValueSet.of(In(number, (Literal(1, pa.int32()), Literal(None, pa.int32())))) is None
+    assert ValueSet.of(In(number, ())) is None
+    assert ValueSet.of(IsNull(number)) is None
+    assert ValueSet.of(Contains(column(pa.string()), Literal("a", pa.string()))) is None
 
 
 def test_nan_is_the_largest_value_and_zero_has_one_place():
     kind = pa.float64()
 
-    assert Domain.of(Compare(">=", column(kind), Literal(NAN, kind))).points() == (NAN,)
-    assert Domain.of(Compare(">", column(kind), Literal(NAN, kind))) == Domain.nothing()
-    assert Domain.of(Compare("<=", column(kind), Literal(NAN, kind))) == Domain.everything()
-    assert str(Domain.points_at([0.0, -0.0]).points()) == "(0.0,)"
-    assert Domain.between(5.0).covers(6.0, NAN)
-    assert not Domain.between(5.0, math.inf, True, True).covers(6.0, NAN)
+    assert ValueSet.of(Compare(">=", column(kind), Literal(NAN, kind))).points() == (NAN,)
+    assert ValueSet.of(Compare(">", column(kind), Literal(NAN, kind))) == ValueSet.nothing()
+    assert ValueSet.of(Compare("<=", column(kind), Literal(NAN, kind))) == ValueSet.everything()
+    assert str(ValueSet.points_at([0.0, -0.0]).points()) == "(0.0,)"
+    assert ValueSet.between(5.0).covers(6.0, NAN)
+    assert not ValueSet.between(5.0, math.inf, True, True).covers(6.0, NAN)
 
 
 def test_an_hour_shown_twice_is_two_hours():
     place = ZoneInfo("America/New_York")
     first, second = datetime(2024, 11, 3, 1, 30, tzinfo=place), datetime(2024, 11, 3, 1, 30, tzinfo=place, fold=1)
-    domain = Domain.between(low=first, low_closed=False)
+    domain = ValueSet.between(low=first, low_closed=False)
 
     assert domain.contains(second)
     assert not domain.contains(first)
-    assert len(Domain.points_at([first, second]).intervals) == 2
+    assert len(ValueSet.points_at([first, second]).intervals) == 2
 
 
 @pytest.mark.parametrize(
@@ -142,14 +142,14 @@ def test_the_end_of_a_prefix_is_the_least_value_above_it(prefix, end):
 
 values = st.sampled_from([None, 0, 2, 4, 6])
 intervals = st.builds(
-    lambda low, high, a, b: Domain.between(low, high, a, b), values, values, st.booleans(), st.booleans()
+    lambda low, high, a, b: ValueSet.between(low, high, a, b), values, values, st.booleans(), st.booleans()
 )
 domains = st.recursive(
-    intervals | st.lists(st.sampled_from([0, 2, 4, 6])).map(Domain.points_at),
+    intervals | st.lists(st.sampled_from([0, 2, 4, 6])).map(ValueSet.points_at),
     lambda inner: (
-        st.builds(Domain.union, inner, inner)
-        | st.builds(Domain.intersect, inner, inner)
-        | st.builds(Domain.complement, inner)
+        st.builds(ValueSet.union, inner, inner)
+        | st.builds(ValueSet.intersect, inner, inner)
+        | st.builds(ValueSet.complement, inner)
     ),
 )
 POINTS = range(-1, 8)
@@ -190,9 +190,9 @@ def test_overlap_and_cover_of_a_range_are_those_of_its_points(domain, low, high)
 
 
 def test_points_are_told_only_where_there_is_nothing_else():
-    assert Domain.points_at([3, 1, 1]).points() == (1, 3)
-    assert Domain.nothing().points() == ()
-    assert Domain.between(1, 2, True, True).points() is None
+    assert ValueSet.points_at([3, 1, 1]).points() == (1, 3)
+    assert ValueSet.nothing().points() == ()
+    assert ValueSet.between(1, 2, True, True).points() is None
     assert Interval.point(1).is_point
     assert not Interval(1, 2, True, True).is_point
 
@@ -232,7 +232,7 @@ trees = st.recursive(leaf, deeper, max_leaves=6)
 @given(st.lists(trees, min_size=1, max_size=4))
 def test_a_box_says_what_its_leaves_say_and_never_more_than_its_group(terms):
     group = And(tuple(terms))
-    box = Box.of(group)
+    box = Conjunction.of(group)
     if box is None:
         return
     leaves = evaluate(And(box.leaves), ROWS).to_pylist()
@@ -249,54 +249,54 @@ def test_a_box_says_what_its_leaves_say_and_never_more_than_its_group(terms):
 def test_a_box_knows_jointly_what_no_leaf_knows_alone():
     group = And((Compare(">", A, Literal(10, A.type)), Not(Compare(">=", A, Literal(50, A.type)))))
 
-    assert Box.of(group).domain(A) == Domain.between(10, 50)
-    assert not Box.of(group).domain(A).overlaps(100, 100)
-    assert not Box.of(group).domain(A).overlaps(1, 1)
+    assert Conjunction.of(group).domain(A) == ValueSet.between(10, 50)
+    assert not Conjunction.of(group).domain(A).overlaps(100, 100)
+    assert not Conjunction.of(group).domain(A).overlaps(1, 1)
 
 
 def test_a_box_excludes_point_by_point():
     group = And(tuple(Compare("<>", A, Literal(v, A.type)) for v in (1, 2, 3)))
 
-    assert [Box.of(group).domain(A).contains(v) for v in (0, 1, 2, 3, 4)] == [True, False, False, False, True]
+    assert [Conjunction.of(group).domain(A).contains(v) for v in (0, 1, 2, 3, 4)] == [True, False, False, False, True]
 
 
 def test_a_box_of_contradictions_holds_nothing():
     group = And((Compare(">", A, Literal(5, A.type)), Compare("<", A, Literal(3, A.type))))
 
-    assert Box.of(group).domain(A) == Domain.nothing()
+    assert Conjunction.of(group).domain(A) == ValueSet.nothing()
 
 
 def test_a_box_reads_alternatives_on_one_term():
     either = Or((Compare("<", A, Literal(0, A.type)), Compare(">", A, Literal(9, A.type))))
 
-    box = Box.of(And((either, Compare("<>", A, Literal(12, A.type)))))
+    box = Conjunction.of(And((either, Compare("<>", A, Literal(12, A.type)))))
 
     assert box.leaves == (either, Compare("<>", A, Literal(12, A.type)))
     assert [box.domain(A).contains(v) for v in (-1, 0, 9, 10, 12)] == [True, False, False, True, False]
 
 
 def test_a_box_leaves_out_what_does_not_reject_null():
-    assert Box.of(And((Compare("<=>", A, Literal(1, A.type)), IsNull(B)))) is None
+    assert Conjunction.of(And((Compare("<=>", A, Literal(1, A.type)), IsNull(B)))) is None
 
 
 def test_a_box_is_restricted_to_terms():
     on_a, on_b = Compare(">", A, Literal(1, A.type)), Compare("<", B, Literal(1.0, B.type))
-    box = Box.of(And((on_a, on_b)))
+    box = Conjunction.of(And((on_a, on_b)))
 
-    assert box.restrict((B,)) == Box(((B, Domain.between(high=1.0)),), (on_b,))
+    assert box.restrict((B,)) == Conjunction(((B, ValueSet.between(high=1.0)),), (on_b,))
     assert box.restrict((A, B)) == box
     assert box.restrict((TEXT,)) is None
-    assert box.domain(TEXT) == Domain.everything()
+    assert box.domain(TEXT) == ValueSet.everything()
 
 
 def test_a_long_list_meets_a_range():
     long = In(A, tuple(Literal(v, A.type) for v in range(0, 20_000, 2)))
-    box = Box.of(And((long, Compare(">=", A, Literal(19_990, A.type)))))
+    box = Conjunction.of(And((long, Compare(">=", A, Literal(19_990, A.type)))))
 
     assert box.domain(A).points() == (19_990, 19_992, 19_994, 19_996, 19_998)
 
 
 def test_boxes_travel():
-    box = Box.of(And((Compare(">", B, Literal(1.0, B.type)),)))
+    box = Conjunction.of(And((Compare(">", B, Literal(1.0, B.type)),)))
 
     assert pickle.loads(pickle.dumps(box)) == box

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 import fuse_index as fuse
-from fuse_storage import metered, shared
+from fuse_storage import meter_requests, process_cache
 
 SCHEMA = "id BIGINT, user STRING, status STRING, ok BOOLEAN, at STRUCT<x: DOUBLE>, nothing INT, tags ARRAY<INT>"
 
@@ -37,8 +37,8 @@ def advised(table: fuse.Table) -> dict[str, dict]:
 
 def test_each_column_is_judged_by_what_its_bounds_and_counts_tell():
     table = filled()
-    store = metered(table.stored.store)
-    shared.clear()
+    store = meter_requests(table.stored.store)
+    process_cache.clear()
     found = advised(fuse.open_table(store))
 
     assert {name: row["advice"] for name, row in found.items()} == {

@@ -82,7 +82,7 @@ def test_a_handle_ends_where_its_last_commit_led():
     (definition,) = load(table.snapshot, table.host)
 
     with pytest.warns(PluginWarning, match="too late"):
-        last = build_index.refresh(table.stored, definition, table.host, commit_seconds=0.0)
+        last = build_index.refresh_index(table.stored, definition, table.host, commit_seconds=0.0)
 
     assert last.snapshot.summary["indexed_blocks"] == 64
     assert last.snapshot == table.refresh().snapshot
@@ -172,7 +172,7 @@ def test_an_interrupted_build_keeps_what_it_has_done(commit_seconds):
     (definition,) = load(table.snapshot, table.host)
 
     with pytest.raises(KeyboardInterrupt):
-        build_index.refresh(table.stored, definition, table.host, commit_seconds=commit_seconds)
+        build_index.refresh_index(table.stored, definition, table.host, commit_seconds=commit_seconds)
 
     assert coverage(table.refresh()) == (64, 130)
     Interrupted.left = 66
@@ -186,10 +186,15 @@ def test_work_is_cut_so_that_every_process_has_some_and_packs_hold_many_blocks()
     table.create_index("x", "values", ["n"], build=False)
     (definition,) = load(table.snapshot, table.host)
     builder = Builder.of(definition, table.host)
-    lacking = build_index.missing(table.stored, builder)
+    lacking = build_index.unindexed_blocks(table.stored, builder)
 
-    assert [task.blocks for task in build_index.tasks(table.stored, builder, lacking)] == [64, 64, 64, 8]
-    assert len(build_index.tasks(table.stored, builder, lacking, processes=16)) == 16
+    assert [task.block_count for task in build_index.split_into_tasks(table.stored, builder, lacking)] == [
+        64,
+        64,
+        64,
+        8,
+    ]
+    assert len(build_index.split_into_tasks(table.stored, builder, lacking, processes=16)) == 16
     table.refresh_index("x")
     packs = {key for key in keys(table) if key.startswith("_i/")}
     assert len(packs) == 4
@@ -207,15 +212,17 @@ def test_builds_go_together_with_appends_that_merge_segments():
     (definition,) = load(table.snapshot, table.host)
     builder = Builder.of(definition, table.host)
     done = [
-        build_index.run(task)
-        for task in build_index.tasks(table.stored, builder, build_index.missing(table.stored, builder))
+        build_index.run_build_task(task)
+        for task in build_index.split_into_tasks(
+            table.stored, builder, build_index.unindexed_blocks(table.stored, builder)
+        )
     ]
     without = fuse.Table(table.stored, Host([min_max]))
     for start in range(60, 90, 10):
         without.append(numbers(start, 10))
     assert without.snapshot.segment_count < 9
 
-    build_index.commit(builder, table.stored, done)
+    build_index.commit_build_results(builder, table.stored, done)
 
     table.refresh()
     assert coverage(table) == (6, 9)
@@ -228,10 +235,13 @@ def test_dropping_wins_over_a_build_that_is_under_way():
     table.create_index("x", "values", ["n"], build=False)
     (definition,) = load(table.snapshot, table.host)
     builder, before = Builder.of(definition, table.host), table.stored
-    done = [build_index.run(task) for task in build_index.tasks(before, builder, build_index.missing(before, builder))]
+    done = [
+        build_index.run_build_task(task)
+        for task in build_index.split_into_tasks(before, builder, build_index.unindexed_blocks(before, builder))
+    ]
     dropped = table.drop_index("x")
 
-    assert build_index.commit(builder, before, done).snapshot == dropped
+    assert build_index.commit_build_results(builder, before, done).snapshot == dropped
 
 
 def test_a_drop_is_metadata_only():
@@ -337,7 +347,7 @@ def test_strictly_a_failing_kind_ends_the_build():
     (definition,) = load(table.snapshot, table.host)
 
     with pytest.raises(IndexFault, match="no such luck"):
-        build_index.refresh(table.stored, definition, table.host, strict=True)
+        build_index.refresh_index(table.stored, definition, table.host, strict=True)
 
 
 @pytest.fixture
@@ -371,7 +381,7 @@ def test_of_two_who_take_one_name_at_once_one_is_told():
     table.create_index("x", "values", ["n"])
 
     with pytest.raises(fuse.Conflict, match="'x'"):
-        transaction.define("x", {"key": "k"}).commit()
+        transaction.add_index("x", {"key": "k"}).commit()
 
 
 def test_two_builds_at_once_both_keep_what_they_did():
@@ -380,10 +390,12 @@ def test_two_builds_at_once_both_keep_what_they_did():
     table.create_index("x", "values", ["n"], build=False)
     (definition,) = load(table.snapshot, table.host)
     builder, base = Builder.of(definition, table.host), table.stored
-    first, second, *_ = build_index.tasks(base, builder, build_index.missing(base, builder), processes=2)
+    first, second, *_ = build_index.split_into_tasks(
+        base, builder, build_index.unindexed_blocks(base, builder), processes=2
+    )
 
-    build_index.commit(builder, base, [build_index.run(first)])
-    build_index.commit(builder, base, [build_index.run(second)])
+    build_index.commit_build_results(builder, base, [build_index.run_build_task(first)])
+    build_index.commit_build_results(builder, base, [build_index.run_build_task(second)])
 
     assert coverage(table.refresh()) == (4, 4)
     assert table.verify_index("x").sound

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import fuse_index as fuse
-from fuse_index.operations.compact import groups
-from fuse_storage.testing import invariants
+from fuse_index.operations.compact import spans_to_compact
+from fuse_storage.testing import check_invariants
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 
@@ -50,7 +50,7 @@ def table() -> fuse.Table:
     ],
 )
 def test_neighbours_that_are_small_and_fit_are_joined(counts, found):
-    assert groups(counts, 10) == found
+    assert spans_to_compact(counts, 10) == found
 
 
 def test_blocks_are_joined_in_order_and_indexed(table):
@@ -67,7 +67,7 @@ def test_blocks_are_joined_in_order_and_indexed(table):
     assert ids(table, "name = 'n30'") == [30]
     assert table.explain("name = 'n30'").to_dict()["blocks"]["kept"] == 1
     assert table.diff(was.id).kept.blocks == 5
-    invariants(table.stored)
+    check_invariants(table.stored)
 
 
 def test_what_is_compact_is_left_alone(table):
@@ -78,7 +78,7 @@ def test_what_is_compact_is_left_alone(table):
 
 def test_each_portion_is_committed_and_a_killed_run_goes_on(table, monkeypatch):
     before = ids(table)
-    monkeypatch.setattr("fuse_index.operations.compact.COMMIT_ROWS", 1)
+    monkeypatch.setattr("fuse_index.operations.compact.COMMIT_INTERVAL_ROWS", 1)
     seen = []
 
     def dying(done: int, total: int) -> None:
@@ -91,7 +91,7 @@ def test_each_portion_is_committed_and_a_killed_run_goes_on(table, monkeypatch):
     assert table.snapshot.operation == "compact"
     half = table.snapshot.block_count
     assert 9 < half < 20
-    invariants(table.stored)
+    check_invariants(table.stored)
     again = fuse.open_table(table.stored.store)
     again.compact()
     assert (again.snapshot.block_count, ids(again)) == (9, before)
@@ -129,7 +129,7 @@ def test_rows_appended_meanwhile_stay_and_rows_deleted_meanwhile_are_a_conflict(
     with pytest.raises(fuse.Conflict, match="rows that this compact read were replaced by delete"):
         table.compact(delete)
     assert ids(table.refresh()) == [*before, 100, 201]
-    invariants(table.stored)
+    check_invariants(table.stored)
 
 
 def test_many_small_segments_become_one():

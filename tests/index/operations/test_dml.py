@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 import pytest
 
 import fuse_index as fuse
-from fuse_storage import metered, open_store
-from fuse_storage.testing import invariants
+from fuse_storage import meter_requests, open_store
+from fuse_storage.testing import check_invariants
 
 SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string()), ("n", pa.int32())])
 CITIES = ["Bonn", "Oslo", "Rome", None]
@@ -40,12 +40,12 @@ def table() -> fuse.Table:
 
 def sound(table: fuse.Table) -> None:
     assert table.indexes().column("blocks_indexed").to_pylist() == [table.snapshot.block_count]
-    invariants(table.stored)
+    check_invariants(table.stored)
 
 
 def test_a_delete_drops_full_blocks_unread_and_rewrites_what_is_left(table):
     before = table.stored.blocks().ids
-    store = metered(open_store(table.stored.store.url))
+    store = meter_requests(open_store(table.stored.store.url))
     same = fuse.open_table(store)
     same.scan("id = -1").count()
     store.reset()
@@ -309,7 +309,7 @@ def test_clauses_that_cannot_be_are_refused(table, clauses, error, says):
 
 
 def test_a_merge_of_many_keys_is_judged_by_bounds(table, monkeypatch):
-    monkeypatch.setattr("fuse_index.operations.merge_match.MANY", 3)
+    monkeypatch.setattr("fuse_index.operations.merge_match.MAX_KEYS_IN_PREDICATE", 3)
     before = table.stored.blocks().ids
     table.merge([{"id": n, "n": 7} for n in range(4, 9)], ["id"])
 

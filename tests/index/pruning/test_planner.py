@@ -15,10 +15,10 @@ from fuse_index.plugin import ALL, NONE, Ballot, IndexKind, Probe, Refusal, Side
 from fuse_index.predicate import Compare
 from fuse_index.pruning.planner import plan
 from fuse_index.reasons import Reason
-from fuse_index.sql.parser import parse
+from fuse_index.sql.parser import parse_predicate
 from fuse_index.table.table import Table
 from fuse_plugins import bloom, min_max
-from fuse_storage import Metered, open_store
+from fuse_storage import MeteredStore, open_store
 
 ROWS, BLOCK, ZONE = 240, 24, 6
 SCHEMA = pa.schema([("id", pa.int64()), ("key", pa.string()), ("even", pa.bool_()), ("some", pa.int32())])
@@ -93,9 +93,9 @@ def rows() -> pa.Table:
 
 def table_of(*kinds, **properties) -> Table:
     host = Host([min_max, bloom, *kinds])
-    store = Metered(open_store(f"memory://plan-{uuid4().hex}"))
+    store = MeteredStore(open_store(f"memory://plan-{uuid4().hex}"))
     limits = {"block_rows": BLOCK, "zone_rows": ZONE} | properties
-    return Table(fuse_storage.Table.create(store, SCHEMA, properties=limits), host)
+    return Table(fuse_storage.StoredTable.create(store, SCHEMA, properties=limits), host)
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def test_a_needle_that_is_not_there_reads_no_row(table):
 def test_a_segment_that_cannot_match_is_never_opened():
     table = table_of(segment_blocks=2)
     table.append(rows())
-    fuse_storage.shared.clear()
+    fuse_storage.process_cache.clear()
     reads = table.stored.store
     reads.reset()
 
@@ -175,7 +175,7 @@ def test_a_limit_opens_no_more_blocks_than_it_needs(table):
 
 
 def test_only_needed_columns_of_kept_zones_are_read(table):
-    fuse_storage.shared.clear()
+    fuse_storage.process_cache.clear()
     narrow, wide = table.scan("id = 30", columns=["key"]), table.scan("id >= 0")
     store = table.stored.store
     store.reset()
@@ -220,7 +220,7 @@ def test_an_index_that_hangs_is_left_behind():
     table.create_index("slow", "own", ["id"])
     table.append(rows())
 
-    predicate = parse("id = 31", table.snapshot.schema)
+    predicate = parse_predicate("id = 31", table.snapshot.schema)
 
     made = plan(table.stored, predicate, table.host, budget=0.3)
 

@@ -14,14 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fuse_index as fuse
-from fuse_index.aggregates.sketches import registers
-from fuse_index.aggregates.state import ROW, Aggregate, Aggregation
+from fuse_index.aggregates.sketches import sketch_registers
+from fuse_index.aggregates.state import COUNT_STAR_ARGUMENT, Aggregate, Aggregation
 from fuse_index.errors import IndexFault, InputError, OpaqueError
 from fuse_index.indexes.registry import Host
 from fuse_index.predicate import Column, Context
 from fuse_index.query.aggregate import answer
 from fuse_plugins import aggregate, bloom, min_max
-from fuse_storage import Blocks, shared
+from fuse_storage import BlockFrame, process_cache
 from tests.index.tables import damaged, files
 
 HOST = Host([min_max, bloom, aggregate])
@@ -81,7 +81,7 @@ def plain(table):
 
     def shown(one):
         if isinstance(one, bytes):
-            return registers(one)
+            return sketch_registers(one)
         return float(f"{one:.9g}") + 0.0 if isinstance(one, float) else one
 
     return sorted(repr([shown(one) for one in row.values()]) for row in table.to_pylist())
@@ -288,7 +288,7 @@ def test_a_new_block_is_indexed_as_it_is_written_and_an_old_one_when_refreshed()
 def test_of_a_block_with_a_corrupt_state_the_rows_are_read(table, how):
     expected = plain(table.aggregate(["city"], ["count(*)", "sum(price)"], indexes=False))
     damaged(files(table, "_i")[0], how)
-    shared.clear()
+    process_cache.clear()
 
     explanation = table.explain(None, ["city"], ["count(*)", "sum(price)"])
     assert explanation.blocks.kept == 2
@@ -305,7 +305,7 @@ def test_a_state_that_never_comes_is_waited_for_once(table, monkeypatch):
         Event().wait()
 
     monkeypatch.setattr(aggregate.AggregateIndex, "state", hangs)
-    asked = Aggregation((Column(("city",), pa.string()),), (Aggregate("count", ROW),))
+    asked = Aggregation((Column(("city",), pa.string()),), (Aggregate("count", COUNT_STAR_ARGUMENT),))
     found = answer(table.stored, asked, None, HOST, budget=0.2)
 
     assert len(found.left.blocks) == 8
@@ -314,7 +314,7 @@ def test_a_state_that_never_comes_is_waited_for_once(table, monkeypatch):
 
 
 def test_only_blocks_whose_rows_are_all_live_answer(table, monkeypatch):
-    monkeypatch.setattr(Blocks, "intact", property(lambda blocks: np.arange(len(blocks)) % 2 == 0))
+    monkeypatch.setattr(BlockFrame, "intact", property(lambda blocks: np.arange(len(blocks)) % 2 == 0))
 
     assert left(table, ["city"], ["count(*)"]) == 4
     assert left(table, [], ["count(*)"]) == 4

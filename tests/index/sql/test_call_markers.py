@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from fuse_index.predicate import And, Call, Column, Context, In, Literal, Not, Opaque, Or
-from fuse_index.sql.call_markers import SIGN, mark
-from fuse_index.sql.catalyst import decode
-from fuse_index.sql.parser import parse
+from fuse_index.sql.call_markers import CALL_MARK_PREFIX, render_call_mark
+from fuse_index.sql.catalyst import decode_filter
+from fuse_index.sql.parser import parse_predicate
 from fuse_storage import Schema
 from tests.index.sql.test_catalyst import attribute, literal, node
 
@@ -31,7 +31,7 @@ CONSTANTS = [
 
 def tree(text):
     """What Spark sends of a mark: a reader of our own for the little SQL that marks are made of."""
-    (found,) = [parse(text.replace("coalesce(", "(").replace(", false) IN", ") IN"), SCHEMA)]
+    (found,) = [parse_predicate(text.replace("coalesce(", "(").replace(", false) IN", ") IN"), SCHEMA)]
     assert isinstance(found, Opaque), "a mark must not be understood as anything plainer"
     operands = [
         part.strip("() ")
@@ -73,32 +73,34 @@ def sign(text):
 def test_what_was_written_is_read(call, null_on_null):
     operands = [argument.path[0] for argument in call.arguments if isinstance(argument, Column)]
 
-    assert decode(tree(mark(call, operands, null_on_null)), SCHEMA, Context()) == call
+    assert decode_filter(tree(render_call_mark(call, operands, null_on_null)), SCHEMA, Context()) == call
 
 
 def test_a_mark_is_the_call_wherever_it_stands():
     call = Call("f", (NAME, CONSTANTS[0]))
-    marked = tree(mark(call, ["name"], True))
+    marked = tree(render_call_mark(call, ["name"], True))
     meaning = node("SomePythonUDF", attribute("name", "string"))
     opaque = Opaque("SomePythonUDF(name)")
 
-    assert decode(node("And", meaning, marked), SCHEMA, Context()) == And((opaque, call))
-    assert decode(node("Not", node("And", meaning, marked)), SCHEMA, Context()) == Not(And((opaque, call)))
-    assert decode(node("Or", node("Not", meaning), node("Not", marked)), SCHEMA, Context()) == Or(
+    assert decode_filter(node("And", meaning, marked), SCHEMA, Context()) == And((opaque, call))
+    assert decode_filter(node("Not", node("And", meaning, marked)), SCHEMA, Context()) == Not(And((opaque, call)))
+    assert decode_filter(node("Or", node("Not", meaning), node("Not", marked)), SCHEMA, Context()) == Or(
         (Not(opaque), Not(call))
     )
 
 
-@pytest.mark.parametrize("text", ["x", SIGN, SIGN + "1", "{}"])
+@pytest.mark.parametrize("text", ["x", CALL_MARK_PREFIX, CALL_MARK_PREFIX + "1", "{}"])
 def test_other_lists_of_truths_are_no_marks(text):
     compared = node("EqualTo", attribute("name", "string"), literal(text, "string"))
-    found = decode(node("In", compared, literal("true", "boolean"), literal("false", "boolean")), SCHEMA, Context())
+    found = decode_filter(
+        node("In", compared, literal("true", "boolean"), literal("false", "boolean")), SCHEMA, Context()
+    )
 
     assert isinstance(found, Opaque | In)
 
 
 def test_a_mark_on_what_is_no_column_of_the_table_is_not_understood():
-    marked = tree(mark(Call("f", (NAME, CONSTANTS[0])), ["name"], True))
+    marked = tree(render_call_mark(Call("f", (NAME, CONSTANTS[0])), ["name"], True))
     marked["children"][0]["children"][0]["ours"] = False
 
-    assert isinstance(decode(marked, SCHEMA, Context()), Opaque)
+    assert isinstance(decode_filter(marked, SCHEMA, Context()), Opaque)

@@ -12,7 +12,7 @@ import pytest
 
 from fuse_index.errors import OpaqueError
 from fuse_index.expressions.evaluate import evaluate
-from fuse_index.expressions.to_sql import sql
+from fuse_index.expressions.to_sql import predicate_sql
 from fuse_index.predicate import (
     And,
     Call,
@@ -29,7 +29,7 @@ from fuse_index.predicate import (
     Or,
 )
 from fuse_index.reasons import Reason
-from fuse_index.sql.catalyst import decode
+from fuse_index.sql.catalyst import decode_filter
 from fuse_storage import Schema
 
 UTC_ANSI = Context()
@@ -82,7 +82,7 @@ def test_every_filter_of_the_corpus_is_on_every_row_what_it_was_to_spark(golden,
     for case, answers in golden.plain:
         if getattr(case, plan) is None:
             continue
-        predicate = decode(getattr(case, plan), golden.schema, case.context)
+        predicate = decode_filter(getattr(case, plan), golden.schema, case.context)
         try:
             ours = evaluate(predicate, golden.rows, case.context).to_pylist()
         except OpaqueError:
@@ -91,7 +91,7 @@ def test_every_filter_of_the_corpus_is_on_every_row_what_it_was_to_spark(golden,
         # of a filter only the rows count that it lets through: Spark may make FALSE of NULL
         same = [a is True for a in ours] == [a is True for a in answers] if plan == "optimized" else ours == answers
         if not same:
-            wrong[str(case)] = sql(predicate)
+            wrong[str(case)] = predicate_sql(predicate)
 
     assert wrong == {}
     assert judged > 2_200
@@ -155,7 +155,7 @@ def test_every_filter_of_the_corpus_is_on_every_row_what_it_was_to_spark(golden,
     ],
 )
 def test_trees_are_understood(tree, predicate):
-    assert decode(tree, SCHEMA, UTC_ANSI) == predicate
+    assert decode_filter(tree, SCHEMA, UTC_ANSI) == predicate
 
 
 def struct(name, kind):
@@ -203,7 +203,7 @@ DOCUMENT = attribute("name", "string")
 )
 def test_values_that_other_functions_find_in_documents_are_terms(tree, term):
     kind = "long" if term is None or term.type == pa.int64() else "integer"
-    found = decode(
+    found = decode_filter(
         node("EqualTo", tree, literal("5", kind if tree["node"] == "GetStructField" else "integer")), SCHEMA, UTC_ANSI
     )
 
@@ -226,7 +226,7 @@ def test_values_that_other_functions_find_in_documents_are_terms(tree, term):
 def test_literals_are_read_from_their_internal_values(type, kind, value, read):
     schema = Schema.create(pa.schema([("c", kind)]))
 
-    predicate = decode(node("EqualTo", attribute("c", type), literal(value, type)), schema, UTC_ANSI)
+    predicate = decode_filter(node("EqualTo", attribute("c", type), literal(value, type)), schema, UTC_ANSI)
 
     assert predicate == Compare("=", Column(("c",), kind), Literal(read, kind))
 
@@ -277,19 +277,19 @@ STRANGE = {
 
 @pytest.mark.parametrize("strange", STRANGE)
 def test_what_is_not_surely_understood_is_opaque(strange):
-    assert isinstance(decode(STRANGE[strange], SCHEMA, UTC_ANSI), Opaque)
+    assert isinstance(decode_filter(STRANGE[strange], SCHEMA, UTC_ANSI), Opaque)
 
 
 def test_an_opaque_part_leaves_the_rest_and_says_why():
     collated = STRANGE["a collated column"]
 
-    predicate = decode(node("Or", node("Not", collated), on_id("EqualTo", "5")), SCHEMA, UTC_ANSI)
+    predicate = decode_filter(node("Or", node("Not", collated), on_id("EqualTo", "5")), SCHEMA, UTC_ANSI)
 
     assert predicate == Or(
         (Not(Opaque("EqualTo(name, a)", Reason.COLLATION)), Compare("=", ID, Literal(5, pa.int64())))
     )
-    assert decode(STRANGE["a cast in another zone"], SCHEMA, UTC_ANSI).reason == Reason.SESSION_SEMANTICS
-    assert decode(STRANGE["two types"], SCHEMA, UTC_ANSI).reason == Reason.TYPE_MISMATCH
+    assert decode_filter(STRANGE["a cast in another zone"], SCHEMA, UTC_ANSI).reason == Reason.SESSION_SEMANTICS
+    assert decode_filter(STRANGE["two types"], SCHEMA, UTC_ANSI).reason == Reason.TYPE_MISMATCH
 
 
 def test_fields_are_found_by_name_when_spark_leaves_some_out():
@@ -297,7 +297,7 @@ def test_fields_are_found_by_name_when_spark_leaves_some_out():
     inner = node("GetStructField", attribute("st", pruned), type=STRUCT["fields"][1]["type"], ordinal=0)
     tree = node("EqualTo", node("GetStructField", inner, type="string", ordinal=0), literal("a", "string"))
 
-    assert decode(tree, SCHEMA, UTC_ANSI) == Compare(
+    assert decode_filter(tree, SCHEMA, UTC_ANSI) == Compare(
         "=", Column(("st", "y", "z"), pa.string()), Literal("a", pa.string())
     )
 
@@ -309,13 +309,13 @@ def test_a_special_field_of_a_struct_is_opaque():
         node("GetStructField", attribute("st", {"type": "struct", "fields": [field]}), type="string", ordinal=0),
     )
 
-    assert isinstance(decode(tree, SCHEMA, UTC_ANSI), Opaque)
+    assert isinstance(decode_filter(tree, SCHEMA, UTC_ANSI), Opaque)
 
 
 def test_columns_are_known_by_their_physical_names():
     renamed = replace(SCHEMA, fields=(replace(SCHEMA.fields[0], name="number"), *SCHEMA.fields[1:]))
 
-    assert decode(on_id("EqualTo", "5"), renamed, UTC_ANSI) == Compare(
+    assert decode_filter(on_id("EqualTo", "5"), renamed, UTC_ANSI) == Compare(
         "=", Column(("number",), pa.int64()), Literal(5, pa.int64())
     )
 
@@ -323,8 +323,8 @@ def test_columns_are_known_by_their_physical_names():
 def test_columns_may_be_given_names():
     tree = node("EqualTo", attribute("col-1", "long"), literal("5", "long"))
 
-    assert decode(tree, SCHEMA, UTC_ANSI, {"col-1": "id"}) == Compare("=", ID, Literal(5, pa.int64()))
-    assert isinstance(decode(on_id("EqualTo", "5"), SCHEMA, UTC_ANSI, {"col-1": "id"}), Opaque)
+    assert decode_filter(tree, SCHEMA, UTC_ANSI, {"col-1": "id"}) == Compare("=", ID, Literal(5, pa.int64()))
+    assert isinstance(decode_filter(on_id("EqualTo", "5"), SCHEMA, UTC_ANSI, {"col-1": "id"}), Opaque)
 
 
 def test_casts_of_literals_are_done_at_once_unless_spark_would_raise():
@@ -335,8 +335,10 @@ def test_casts_of_literals_are_done_at_once_unless_spark_would_raise():
             node("Cast", literal(text, "string"), type="long", evalMode="ANSI", zone=""),
         )
 
-    assert decode(compared("5"), SCHEMA, UTC_ANSI) == Compare("=", ID, Literal(5, pa.int64()))
-    assert decode(compared("five"), SCHEMA, UTC_ANSI).right == Cast(Literal("five", pa.string()), pa.int64(), "ansi")
+    assert decode_filter(compared("5"), SCHEMA, UTC_ANSI) == Compare("=", ID, Literal(5, pa.int64()))
+    assert decode_filter(compared("five"), SCHEMA, UTC_ANSI).right == Cast(
+        Literal("five", pa.string()), pa.int64(), "ansi"
+    )
 
 
 def test_a_deep_chain_of_alternatives_is_read():
@@ -344,6 +346,6 @@ def test_a_deep_chain_of_alternatives_is_read():
     for i in range(1, 5_000):
         tree = node("Or", tree, on_id("EqualTo", str(i)))
 
-    predicate = decode(tree, SCHEMA, UTC_ANSI)
+    predicate = decode_filter(tree, SCHEMA, UTC_ANSI)
 
     assert len(predicate.terms) == 5_000

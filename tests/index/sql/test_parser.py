@@ -11,7 +11,7 @@ import pytest
 
 from fuse_index.errors import OpaqueError, WhereError
 from fuse_index.expressions.evaluate import evaluate
-from fuse_index.expressions.to_sql import sql
+from fuse_index.expressions.to_sql import predicate_sql
 from fuse_index.plugin import Function
 from fuse_index.predicate import (
     And,
@@ -32,7 +32,7 @@ from fuse_index.predicate import (
 )
 from fuse_index.reasons import Reason
 from fuse_index.sql.ddl import parse_schema
-from fuse_index.sql.parser import parse, parse_term
+from fuse_index.sql.parser import parse_predicate, parse_term
 from fuse_storage import Schema
 from tests.acme.acme_functions import fuse_index_functions
 
@@ -60,14 +60,14 @@ SCHEMA_PATHS = {field.name.lower(): (field.name,) for field in SCHEMA.fields}
 def test_parsed_and_normalised_every_predicate_is_what_it_was_to_spark(golden):
     wrong, judged = {}, 0
     for case, answers in golden.plain:
-        predicate = parse(case.sql, golden.schema, case.context)
+        predicate = parse_predicate(case.sql, golden.schema, case.context)
         try:
             ours = evaluate(predicate, golden.rows, case.context).to_pylist()
         except OpaqueError:
             continue
         judged += 1
         if ours != answers:
-            wrong[str(case)] = sql(predicate)
+            wrong[str(case)] = predicate_sql(predicate)
 
     assert wrong == {}
     assert judged > 2_500
@@ -78,7 +78,7 @@ def test_what_spark_refuses_to_read_is_refused_here_with_the_place_or_not_unders
     accepted = set()
     for case in refused:
         try:
-            predicate = parse(case.sql, golden.schema, case.context)
+            predicate = parse_predicate(case.sql, golden.schema, case.context)
         except WhereError as refusal:
             accepted |= set() if "^" in str(refusal) else {case.sql}
         else:
@@ -91,9 +91,11 @@ def test_what_spark_refuses_to_read_is_refused_here_with_the_place_or_not_unders
 def test_everything_that_was_read_can_be_shown_and_read_again(golden):
     for case in golden.cases:
         if case.answers is not None:
-            predicate = parse(case.sql, golden.schema, case.context)
+            predicate = parse_predicate(case.sql, golden.schema, case.context)
             if "Opaque" not in repr(predicate):
-                assert parse(sql(predicate, whole=True), golden.schema, case.context) == predicate, case
+                assert (
+                    parse_predicate(predicate_sql(predicate, whole=True), golden.schema, case.context) == predicate
+                ), case
 
 
 @pytest.mark.parametrize(
@@ -160,7 +162,7 @@ def test_everything_that_was_read_can_be_shown_and_read_again(golden):
     ],
 )
 def test_what_is_typed_is_understood(text, predicate):
-    assert parse(text, SCHEMA, functions=[MATCH]) == predicate
+    assert parse_predicate(text, SCHEMA, functions=[MATCH]) == predicate
 
 
 @pytest.mark.parametrize(
@@ -190,14 +192,14 @@ def test_what_is_typed_is_understood(text, predicate):
     ],
 )
 def test_what_is_well_formed_but_not_understood_is_opaque(text):
-    predicate = parse(text, SCHEMA)
+    predicate = parse_predicate(text, SCHEMA)
 
     assert isinstance(predicate, Opaque)
     assert predicate.reason == Reason.LEAF_UNSUPPORTED
 
 
 def test_the_rest_of_a_predicate_is_understood_around_what_is_not():
-    predicate = parse("id = 5 AND NOT (reverse(name) = 'A''B' OR n < 3)", SCHEMA)
+    predicate = parse_predicate("id = 5 AND NOT (reverse(name) = 'A''B' OR n < 3)", SCHEMA)
 
     assert predicate == And((on("id", "=", 5), Not(Or((Opaque("reverse(name) = 'A''B'"), on("n", "<", 3))))))
 
@@ -242,7 +244,7 @@ def test_the_rest_of_a_predicate_is_understood_around_what_is_not():
 )
 def test_what_means_nothing_is_refused_with_its_place(text, told, marked):
     with pytest.raises(WhereError) as refused:
-        parse(text, SCHEMA, functions=[MATCH, *fuse_index_functions()])
+        parse_predicate(text, SCHEMA, functions=[MATCH, *fuse_index_functions()])
 
     message, line, carets = str(refused.value).rsplit("\n", 2)
     assert told in message
@@ -252,23 +254,23 @@ def test_what_means_nothing_is_refused_with_its_place(text, told, marked):
 
 
 def test_case_matters_only_where_the_session_says_so():
-    assert parse("NAME = 'a'", SCHEMA) == on("name", "=", "a")
+    assert parse_predicate("NAME = 'a'", SCHEMA) == on("name", "=", "a")
     with pytest.raises(WhereError, match="no column 'NAME'"):
-        parse("NAME = 'a'", SCHEMA, Context(case_sensitive=True))
+        parse_predicate("NAME = 'a'", SCHEMA, Context(case_sensitive=True))
 
 
 def test_a_wall_clock_is_read_in_the_zone_of_the_session():
-    predicate = parse("at = TIMESTAMP'2024-01-02 00:00:00'", SCHEMA, Context("America/New_York"))
+    predicate = parse_predicate("at = TIMESTAMP'2024-01-02 00:00:00'", SCHEMA, Context("America/New_York"))
 
     assert predicate == on("at", "=", datetime(2024, 1, 2, 5, tzinfo=UTC))
 
 
 def test_outside_of_ansi_what_is_no_number_is_null():
-    assert parse("n = 'five'", SCHEMA, Context(ansi=False)) == on("n", "=", None)
+    assert parse_predicate("n = 'five'", SCHEMA, Context(ansi=False)) == on("n", "=", None)
 
 
 def test_a_chain_of_many_alternatives_is_read():
-    predicate = parse(" OR ".join(f"id = {i}" for i in range(300)), SCHEMA)
+    predicate = parse_predicate(" OR ".join(f"id = {i}" for i in range(300)), SCHEMA)
 
     assert len(predicate.terms) == 300
 

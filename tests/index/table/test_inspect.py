@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 import pytest
 
 import fuse_index as fuse
-from fuse_index.table.views import VIEWS
-from fuse_storage import Metered, metered, shared
+from fuse_index.table.views import METADATA_VIEWS
+from fuse_storage import MeteredStore, meter_requests, process_cache
 
 SCHEMA = (
     "id BIGINT NOT NULL, name STRING, at STRUCT<x: DOUBLE, deep: STRUCT<y: DATE>>, tags ARRAY<INT>, raw "
@@ -51,7 +51,7 @@ def test_snapshots_tell_what_the_table_was(table):
 def test_of_a_collected_snapshot_only_the_log_tells(table):
     gone = table.snapshots().column("snapshot")[1].as_py()
     table.stored.store.delete([f"_ss/{gone}.json"])
-    shared.clear()
+    process_cache.clear()
     found = fuse.open_table(table.stored.store).snapshots().to_pylist()
 
     assert (found[1]["operation"], found[1]["rows"], found[0]["rows"]) == ("append", None, 9)
@@ -115,14 +115,14 @@ def test_statistics_tell_of_each_block_and_column(table):
             table.snapshots(limit)
 
 
-@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("name", METADATA_VIEWS)
 def test_every_view_is_of_metadata_alone_and_an_empty_table_has_it_too(table, name):
-    store = metered(table.stored.store)
-    assert isinstance(store, Metered)
-    shared.clear()
-    full = VIEWS[name](fuse.open_table(store))
+    store = meter_requests(table.stored.store)
+    assert isinstance(store, MeteredStore)
+    process_cache.clear()
+    full = METADATA_VIEWS[name](fuse.open_table(store))
     assert full.num_rows
     assert [key for _, key, _ in store.reads if key.startswith("_b/")] == []
 
-    empty = VIEWS[name](fuse.create_table(f"memory://looking-{uuid4().hex}", SCHEMA))
+    empty = METADATA_VIEWS[name](fuse.create_table(f"memory://looking-{uuid4().hex}", SCHEMA))
     assert empty.schema.equals(full.schema)

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import fuse_index as fuse
 from fuse_index import spark as fuse_spark
-from fuse_storage.testing import invariants
+from fuse_storage.testing import check_invariants
 
 pytestmark = pytest.mark.any_spark
 
@@ -98,7 +98,7 @@ def test_executors_change_what_one_process_would(
     assert counts == {name: count for name, count in copy.snapshot.summary.items() if name.endswith("_rows")}
     assert table.snapshot.sequence == 4
     assert table.verify_index("by_kind").sound
-    invariants(table.stored)
+    check_invariants(table.stored)
 
 
 def test_small_blocks_are_joined_by_executors(spark: SparkSession, tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_small_blocks_are_joined_by_executors(spark: SparkSession, tmp_path: Pat
     before = table.snapshot.sequence
     fuse_spark.compact(spark, url)
     assert table.refresh().snapshot.sequence == before
-    invariants(table.stored)
+    check_invariants(table.stored)
 
 
 def test_blocks_that_overlap_are_sorted_apart_by_executors(
@@ -138,7 +138,7 @@ def test_blocks_that_overlap_are_sorted_apart_by_executors(
     assert [step.number for step in steps] == list(range(1, len(steps) + 1))
     assert table.snapshot.sequence - commits < len(steps)
     assert table.verify_index("by_kind").sound
-    invariants(table.stored)
+    check_invariants(table.stored)
     with pytest.raises(fuse.InputError, match="depth=0"):
         fuse_spark.recluster(spark, table.stored.store.url, depth=0)
 
@@ -181,15 +181,15 @@ def test_what_cannot_be_done_is_refused_by_name_and_changes_nothing(spark: Spark
 
 
 def test_a_commit_that_is_done_twice_is_one(table: fuse.Table) -> None:
-    from fuse_index.operations.row_edits import rewrite
+    from fuse_index.operations.row_edits import run_rewrite_task
 
     work = table.deleting("id < 75", pieces=4)
-    done = [rewrite(portion) for portion in work.portions]
+    done = [run_rewrite_task(portion) for portion in work.tasks]
     again = table.deleting("id < 75", pieces=4)
-    again.commit_id, again.portions = work.commit_id, []
+    again.commit_id, again.tasks = work.commit_id, []
 
-    assert work.finish(done).snapshot.sequence == 4
-    assert again.finish(done).snapshot.sequence == 4
+    assert work.commit_results(done).snapshot.sequence == 4
+    assert again.commit_results(done).snapshot.sequence == 4
 
 
 def test_rows_are_overwritten_whatever_columns_are_called(spark: SparkSession, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from fuse_index import InputError, NotFound, create_table
 from fuse_index import spark as fuse_spark
 from fuse_index.table.table import Table
-from fuse_index.table.views import VIEWS
+from fuse_index.table.views import METADATA_VIEWS
 
 pytestmark = pytest.mark.any_spark
 
@@ -25,11 +25,11 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
 def test_each_view_holds_what_python_shows(spark: SparkSession, table: Table) -> None:
     made = fuse_spark.introspect(spark, table.stored.store.url, "orders")
 
-    assert made == [f"orders_{name}" for name in VIEWS]
-    for name in VIEWS:
+    assert made == [f"orders_{name}" for name in METADATA_VIEWS]
+    for name in METADATA_VIEWS:
         rows = spark.table(f"orders_{name}").toArrow()
-        assert rows.column_names == VIEWS[name](table).column_names
-        assert len(rows) == len(VIEWS[name](table))
+        assert rows.column_names == METADATA_VIEWS[name](table).column_names
+        assert len(rows) == len(METADATA_VIEWS[name](table))
     found = spark.sql(
         "SELECT b.rows FROM orders_blocks b JOIN orders_statistics s USING (block) WHERE column = 'id' AND max = '19'"
     )

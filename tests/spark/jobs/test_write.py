@@ -8,20 +8,20 @@ from pyspark.sql import DataFrame, SparkSession
 
 from fuse_index import create_table, open_table
 from fuse_index.errors import DefinitionError
-from fuse_index.operations.build_index import run_elsewhere
+from fuse_index.operations.build_index import run_build_task_in_worker
 from fuse_index.spark.jobs import write
-from fuse_index.spark.placement import in_tasks
+from fuse_index.spark.placement import run_as_tasks
 from fuse_index.spark.source import data_source
 from fuse_index.spark.source.options import OptionError
 from fuse_storage import NotFound
-from fuse_storage.testing import invariants
+from fuse_storage.testing import check_invariants
 
 SCHEMA = pa.schema({"id": pa.int64(), "s": pa.string()})
 
 
 @pytest.fixture(scope="module")
 def session(spark: SparkSession) -> SparkSession:
-    data_source.register(spark)
+    data_source.register_source(spark)
     return spark
 
 
@@ -71,7 +71,7 @@ def test_one_write_is_one_commit(session: SparkSession, url: str) -> None:
     write.write(shuffled(session), url)
 
     assert open_table(url).history().column("operation").to_pylist() == ["append", "create"]
-    invariants(open_table(url).stored)
+    check_invariants(open_table(url).stored)
 
 
 def test_without_a_cluster_key_small_partitions_are_merged(session: SparkSession, url: str) -> None:
@@ -91,7 +91,7 @@ def test_another_session_writes_too(session: SparkSession, url: str) -> None:
     """Though Spark looks for the source of a write in the active session."""
     other = session.newSession()
     other.sql("CREATE TEMPORARY VIEW here AS SELECT 1L AS id, 'x' AS s")
-    data_source.register(other)
+    data_source.register_source(other)
     write.write(other.table("here"), url)
 
     assert open_table(url).scan().count() == 1
@@ -158,7 +158,7 @@ def test_an_index_is_built_by_tasks(session: SparkSession, unbuilt: str) -> None
     assert (coverage(unbuilt), kept(unbuilt)) == ((20, 20), 1)
     assert open_table(unbuilt).verify_index("by_s").sound
     assert open_table(unbuilt).scan("s = 's777'").to_arrow().column("id").to_pylist() == [777]
-    invariants(open_table(unbuilt).stored)
+    check_invariants(open_table(unbuilt).stored)
 
 
 def test_building_again_finds_nothing_to_do(session: SparkSession, unbuilt: str) -> None:
@@ -193,7 +193,7 @@ def test_a_rebuild_builds_every_block_anew(session: SparkSession, unbuilt: str) 
 def test_rows_that_arrive_during_a_build_are_kept(session: SparkSession, unbuilt: str) -> None:
     work = open_table(unbuilt).index_tasks("by_s", processes=2)
     open_table(unbuilt).append(pa.table({"id": [1], "s": ["late"]}))
-    write._commit(work[0], in_tasks(session, run_elsewhere, work))
+    write._commit_index(work[0], run_as_tasks(session, run_build_task_in_worker, work))
 
     assert coverage(unbuilt) == (21, 21)
     assert open_table(unbuilt).scan().count() == 10_001

@@ -20,10 +20,10 @@ from pyspark.sql.functions import hll_sketch_agg, hll_sketch_estimate
 
 import fuse_index as fuse
 from fuse_index import spark as fuse_spark
-from fuse_index.aggregates.sketches import registers, sketch_of
-from fuse_index.spark.native import snapshot_planner as spark_tables
+from fuse_index.aggregates.sketches import build_sketch, sketch_registers
+from fuse_index.spark.native import snapshot_planner
 from fuse_index.spark.session import _sessions
-from fuse_storage import shared
+from fuse_storage import process_cache
 
 SCHEMA = (
     "city STRING, n INT, big BIGINT, d DOUBLE, f FLOAT, price DECIMAL(10,2), wide DECIMAL(20,4), "
@@ -278,12 +278,12 @@ def test_a_count_of_the_whole_table_reads_nothing(tables: SparkSession) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "says"), [("MOST_GROUPS", "6 groups are more"), ("MOST_BYTES", "0 MiB of states are more")]
+    ("limit", "says"), [("MAX_PLAN_GROUPS", "6 groups are more"), ("MAX_PLAN_BYTES", "0 MiB of states are more")]
 )
 def test_states_too_large_for_a_plan_are_left_to_spark(
     tables: SparkSession, monkeypatch: pytest.MonkeyPatch, limit: str, says: str
 ) -> None:
-    monkeypatch.setattr(spark_tables, limit, 5)
+    monkeypatch.setattr(snapshot_planner, limit, 5)
     df = both(
         tables,
         f"SELECT city, count(*) AS {limit}, max(n) FROM {{t}} WHERE city IS NULL OR city <> '{limit}' GROUP BY city",
@@ -299,8 +299,8 @@ def test_whatever_goes_wrong_the_query_is_sparks(tables: SparkSession, monkeypat
         raise SystemExit("no luck")
 
     for session in _sessions.values():
-        session.voter._answers = type(session.voter._answers)(1)
-        monkeypatch.setattr(type(session.tables), "answer", fails)
+        session.callback._answers = type(session.callback._answers)(1)
+        monkeypatch.setattr(type(session.planner), "answer_aggregate", fails)
     query = "SELECT city, min(n), max(n) FROM {t} GROUP BY city"
 
     assert answered(both(tables, query, "whole")) == ""
@@ -314,7 +314,7 @@ def test_a_damaged_state_costs_a_scan_of_its_block(spark: SparkSession, tmp_path
         table.append(rows(table.schema, 40, seed))
     pack = next(path for path in (tmp_path / "t" / "_i").rglob("*") if path.is_file())
     pack.write_bytes(pack.read_bytes()[:-9])
-    shared.clear()
+    process_cache.clear()
     df = fuse_spark.read(spark, str(tmp_path / "t")).groupBy("city").count()
     plain = fuse_spark.read(spark, str(tmp_path / "t"), indexes=False).groupBy("city").count()
 
@@ -378,7 +378,7 @@ def test_sketches_that_a_table_holds_are_united_as_spark_does(spark: SparkSessio
     fuse_spark.install(spark)
     url = str(tmp_path / "t")
     table = fuse.create_table(url, "city STRING, part INT, s BINARY")
-    made = [sketch_of(range(300 * i, 300 * i + 500), 10) for i in range(4)]
+    made = [build_sketch(range(300 * i, 300 * i + 500), 10) for i in range(4)]
     held = [
         [made[0], None],
         [None, made[2]],
@@ -412,4 +412,4 @@ def test_sketches_that_a_table_holds_are_united_as_spark_does(spark: SparkSessio
 
 def _sketches(row: Any) -> list[Any]:
     """A sketch as what its registers hold: its estimate also depends on how rows were divided, in Spark itself too."""
-    return [registers(bytes(value)) if isinstance(value, bytes | bytearray) else value for value in row]
+    return [sketch_registers(bytes(value)) if isinstance(value, bytes | bytearray) else value for value in row]

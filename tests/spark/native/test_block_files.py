@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import unix_micros
 
 from fuse_storage import Schema
-from fuse_storage.parquet.writer import write
+from fuse_storage.parquet.writer import write_block
 
 NAN = float("nan")
 ROWS: list[dict[str, Any]] = [
@@ -68,7 +68,7 @@ ARROW = pa.schema(
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = pa.Table.from_pylist([*ROWS, dict.fromkeys(ARROW.names)], ARROW)
     path = tmp_path_factory.mktemp("block") / "block.parquet"
-    path.write_bytes(write(rows, Schema.create(ARROW), {"zone_rows": 100})[0])
+    path.write_bytes(write_block(rows, Schema.create(ARROW), {"zone_rows": 100})[0])
     return path
 
 
@@ -134,7 +134,7 @@ def test_spark_finds_rows_by_its_own_pushed_filters(frame: DataFrame, where: str
 def test_old_days_are_the_same_under_every_setting(spark: SparkSession, tmp_path: Path, mode: str) -> None:
     at = pa.array([-(10**16) * 2], pa.timestamp("us", "UTC"))
     rows = pa.table({"day": [date(1500, 1, 1)], "local": [datetime(1500, 1, 1)], "at": at})
-    (tmp_path / "old.parquet").write_bytes(write(rows, Schema.create(rows.schema))[0])
+    (tmp_path / "old.parquet").write_bytes(write_block(rows, Schema.create(rows.schema))[0])
     spark.conf.set("spark.sql.parquet.datetimeRebaseModeInRead", mode)
     try:
         frame = spark.read.parquet(str(tmp_path / "old.parquet"))
@@ -162,6 +162,6 @@ def test_a_file_is_hardly_larger_than_sparks_own(spark: SparkSession, tmp_path: 
     (theirs,) = (tmp_path / "spark").glob("part-*.parquet")
     rows = frame.toArrow()
 
-    ours, _ = write(rows, Schema.create(rows.schema))
+    ours, _ = write_block(rows, Schema.create(rows.schema))
 
     assert len(ours) <= 1.05 * theirs.stat().st_size

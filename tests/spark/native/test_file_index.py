@@ -19,9 +19,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from fuse_index.pruning.explanation import Explanation, Vote
 from fuse_index.reasons import Reason
-from fuse_index.spark.native.java_compiler import bridge
-from fuse_index.spark.native.planner_callback import Judgement, Recent, Voter
-from fuse_index.spark.native.relation import frame
+from fuse_index.spark.native.java_compiler import jvm_bridge
+from fuse_index.spark.native.planner_callback import LruCache, PlannerCallback, PruneReply
+from fuse_index.spark.native.relation import snapshot_dataframe
 from fuse_storage import Schema
 from tests.spark.plain import NOTHING, Judge, Tree, listing, read, write
 
@@ -43,7 +43,7 @@ def everything(trees: list[Tree]) -> np.ndarray:
 
 
 def table(spark: SparkSession, files: list[Path], say: Callable[[list[Tree]], Any]) -> DataFrame:
-    bridge(spark).optimize(spark._jsparkSession)
+    jvm_bridge(spark).optimize(spark._jsparkSession)
     return read(spark, files, Schema.create(rows(0).schema), Judge(say))
 
 
@@ -61,8 +61,10 @@ class Raw:
 
 
 def raw(spark: SparkSession, files: list[Path], answer: Callable[[str], Any], key: str) -> DataFrame:
-    bridge(spark).register(key, Raw(answer))
-    return frame(spark, key, f"/{key}", "main", "indexes", "s1", listing(files), Schema.create(rows(0).schema))
+    jvm_bridge(spark).register(key, Raw(answer))
+    return snapshot_dataframe(
+        spark, key, f"/{key}", "main", "indexes", "s1", listing(files), Schema.create(rows(0).schema)
+    )
 
 
 @pytest.fixture
@@ -161,7 +163,9 @@ def test_a_judge_that_answers_for_another_number_of_blocks_is_not_believed(
 
 
 def test_a_dataframe_whose_voter_is_gone_reads_everything(spark: SparkSession, files: list[Path]) -> None:
-    orphan = frame(spark, "nobody", "/orphan", "main", "indexes", "s1", listing(files), Schema.create(rows(0).schema))
+    orphan = snapshot_dataframe(
+        spark, "nobody", "/orphan", "main", "indexes", "s1", listing(files), Schema.create(rows(0).schema)
+    )
 
     assert orphan.filter("id = 42").collect() == [(42, "k2")]
 
@@ -193,7 +197,7 @@ def test_several_threads_may_query_at_once(spark: SparkSession, files: list[Path
 
 def test_one_class_is_compiled_once_however_many_ask(spark: SparkSession) -> None:
     with ThreadPoolExecutor(8) as pool:
-        found = [*pool.map(lambda _: bridge(spark), range(16))]
+        found = [*pool.map(lambda _: jvm_bridge(spark), range(16))]
 
     assert len({made.hashCode() for made in found}) == 1
 
@@ -206,7 +210,7 @@ def test_our_rule_is_added_once_and_keeps_those_of_others(spark: SparkSession) -
     try:
         put(spark._jvm.org.apache.spark.api.python.PythonUtils.toSeq([theirs]))
         for _ in range(3):
-            bridge(spark).optimize(spark._jsparkSession)
+            jvm_bridge(spark).optimize(spark._jsparkSession)
         rules = methods.extraOptimizations()
         assert [rules.apply(i).getClass().getSimpleName() for i in range(rules.length())] == [
             "CollapseProject$",
@@ -237,7 +241,7 @@ def test_a_view_cannot_be_written_and_loses_no_file(spark: SparkSession, files: 
 
 
 def test_what_was_used_last_is_kept() -> None:
-    recent: Recent[int, str] = Recent(2)
+    recent: LruCache[int, str] = LruCache(2)
     for number in (1, 2, 1, 3):
         recent.get(number, lambda number=number: f"made {number}")  # type: ignore[misc]
 
@@ -251,16 +255,16 @@ def test_a_failed_vote_is_not_remembered() -> None:
     answers = iter([ValueError("once"), np.array([True])])
 
     class Flaky:
-        def judge(self, question: Any) -> Judgement:
+        def prune_blocks(self, question: Any) -> PruneReply:
             answer = next(answers)
             if isinstance(answer, ValueError):
                 raise answer
-            return Judgement(answer, NOTHING)
+            return PruneReply(answer, NOTHING)
 
-        def move(self, url: str, branch: str, snapshot: str) -> None:
+        def refresh_snapshot(self, url: str, branch: str, snapshot: str) -> None:
             return None
 
-    voter = Voter(Flaky())
+    voter = PlannerCallback(Flaky())
     assert voter.apply('{"filters": []}') == b"\0ValueError: once"
     assert voter.apply('{"filters": []}') == b"\1\0\0\0\1\1"
 
@@ -270,22 +274,22 @@ def test_a_vote_that_a_fault_has_spoiled_is_soon_forgotten(monkeypatch: pytest.M
     asked: list[Explanation] = []
 
     class Faulty:
-        def judge(self, question: Any) -> Judgement:
+        def prune_blocks(self, question: Any) -> PruneReply:
             asked.append(spoiled if len(asked) < 2 else NOTHING)
-            return Judgement(np.array([True]), asked[-1])
+            return PruneReply(np.array([True]), asked[-1])
 
-        def move(self, url: str, branch: str, snapshot: str) -> None:
+        def refresh_snapshot(self, url: str, branch: str, snapshot: str) -> None:
             return None
 
-    voter = Voter(Faulty())
+    voter = PlannerCallback(Faulty())
     assert voter.explain("{}") == voter.explain("{}") == spoiled
     assert len(asked) == 1
 
-    monkeypatch.setattr(Voter, "FAULT_SECONDS", 0.0)
-    assert Voter(Faulty()).explain("{}") == spoiled
+    monkeypatch.setattr(PlannerCallback, "FAULTY_REPLY_SECONDS", 0.0)
+    assert PlannerCallback(Faulty()).explain("{}") == spoiled
     assert voter.explain("{}") == spoiled  # remembered for as long as it was said then
 
-    forgetful = Voter(Faulty())
+    forgetful = PlannerCallback(Faulty())
     asked.clear()
     assert [forgetful.explain("{}") for _ in range(4)] == [spoiled, spoiled, NOTHING, NOTHING]
     assert len(asked) == 3

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
-from fuse_index.spark.native.planner_callback import Moved
-from fuse_index.spark.native.relation import frame
+from fuse_index.spark.native.planner_callback import RefreshReply
+from fuse_index.spark.native.relation import snapshot_dataframe
 from fuse_storage import Schema
 from tests.spark.executed import files_read
 from tests.spark.plain import FILES, ROWS, Judge, Tree, listing, names, read, rows, write
@@ -204,7 +204,9 @@ def test_nothing_kept_is_an_empty_answer(plain: DataFrame, judge: Judge) -> None
 
 
 def test_a_table_without_files_is_empty(spark: SparkSession, judge: Judge) -> None:
-    empty = frame(spark, "nobody", "/none", "main", "indexes", "s0", listing([]), Schema.create(rows(0).schema))
+    empty = snapshot_dataframe(
+        spark, "nobody", "/none", "main", "indexes", "s0", listing([]), Schema.create(rows(0).schema)
+    )
 
     assert empty.filter("id = 1").collect() == []
     assert empty.count() == 0
@@ -215,7 +217,7 @@ def test_a_refresh_moves_a_view_to_the_head(
     spark: SparkSession, plain_view: str, judge: Judge, plain_files: list[Path], tmp_path: Path
 ) -> None:
     more = write(tmp_path / "more", [rows(FILES)])
-    judge.next = Moved("s2", listing([*plain_files, *more]))
+    judge.next = RefreshReply("s2", listing([*plain_files, *more]))
     judge.say = lambda trees: np.ones(FILES + 1, np.bool_)
     assert spark.table(plain_view).count() == FILES * ROWS
 

@@ -6,13 +6,13 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, udf
 
-from fuse_index.spark.native.java_compiler import bridge
+from fuse_index.spark.native.java_compiler import jvm_bridge
 from tests.spark.plain import names
 
 
 def asked_by(df: DataFrame) -> list[dict[str, Any]]:
     """Each scan of the plan: what it asks, and the conditions that it does not ask about."""
-    found = json.loads(bridge(df.sparkSession).scans(df._jdf.queryExecution()))
+    found = json.loads(jvm_bridge(df.sparkSession).scans(df._jdf.queryExecution()))
     return [{"nodes": names(json.loads(scan["request"])["filters"]), "unpushed": scan["unpushed"]} for scan in found]
 
 

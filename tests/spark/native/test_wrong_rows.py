@@ -184,7 +184,7 @@ def test_names_of_any_letters_are_columns(spark: SparkSession, tmp_path: Path) -
     rows = pa.table({"a.b": [1, 2], "c`d": [3, 4], "e f": [5, 6], "ß😀": [7, 8], "d.x": [1.0, NAN]})
     created = Schema.create(rows.schema)
     schema = Schema(1, (replace(created.fields[0], name="new.name"), *created.fields[1:]))
-    rows = rows.rename_columns(created.physical.names)
+    rows = rows.rename_columns(created.parquet_schema.names)
     df = table(spark, tmp_path / "t", [rows], schema)
 
     assert df.columns == ["new.name", "c`d", "e f", "ß😀", "d.x"]

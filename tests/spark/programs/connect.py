@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from fuse_index import spark as fuse_spark
-from fuse_index.spark.placement import is_connect, near_table
+from fuse_index.spark.placement import is_connect, run_where_reachable
 from tests.spark.questions import BLOCKS, FEW, ROWS, numbers
 
 
@@ -105,7 +105,7 @@ def indexed(spark: SparkSession, folder: str) -> Any:
 
         return open_table(f"{folder}/numbers").indexes().to_pylist()
 
-    return [row for row in near_table(spark, coverage) if row["name"] == "by_kind"]
+    return [row for row in run_where_reachable(spark, coverage) if row["name"] == "by_kind"]
 
 
 def streamed(spark: SparkSession, folder: str) -> int:

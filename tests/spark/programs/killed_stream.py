@@ -19,7 +19,7 @@ from fuse_index.spark.source.stream_writer import StreamWriter
 
 def main(followed: str, written: str, checkpoint: str) -> None:
     spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
-    registered = data_source.register(spark)
+    registered = data_source.register_source(spark)
     jvm: Any = spark.sparkContext._jvm
 
     class Deadly(StreamWriter):

@@ -14,19 +14,19 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from fuse_index.indexes.registry import Host
-from fuse_index.spark.schemas import all_nullable, to_arrow, to_spark
+from fuse_index.spark.schemas import all_nullable, to_arrow_schema, to_spark_schema
 from fuse_index.spark.source import data_source
-from fuse_index.spark.source.batch_writer import Written, writer
-from fuse_index.spark.source.options import Place
-from fuse_storage import StorageError, Table
-from fuse_storage.testing import invariants
+from fuse_index.spark.source.batch_writer import TaskCommitMessage, create_batch_writer
+from fuse_index.spark.source.options import TableLocation
+from fuse_storage import StorageError, StoredTable
+from fuse_storage.testing import check_invariants
 from tests.spark.servers import PROGRAMS, process
 
 
 @pytest.fixture(scope="module")
 def session(spark: SparkSession) -> SparkSession:
     """The active session: Spark looks for the source of a write there, whosever DataFrame it is."""
-    data_source.register(spark)
+    data_source.register_source(spark)
     return spark
 
 
@@ -52,10 +52,10 @@ def save(df: DataFrame, url: str, mode: str = "append") -> None:
 
 
 def rows(url: str) -> pa.Table:
-    table = Table.open(url)
+    table = StoredTable.open(url)
     blocks = table.blocks()
     names = table.snapshot.schema.names
-    parts = [table.read(blocks, place, names, None) for place in range(len(blocks))]
+    parts = [table.read_block(blocks, place, names, None) for place in range(len(blocks))]
     return pa.concat_tables(parts) if parts else table.snapshot.schema.arrow.empty_table()
 
 
@@ -64,7 +64,7 @@ def ids(url: str) -> list[int]:
 
 
 def commits(url: str) -> list[str]:
-    return [entry.operation for entry in Table.open(url).history()]
+    return [entry.operation for entry in StoredTable.open(url).history()]
 
 
 def files(url: str) -> set[str]:
@@ -75,10 +75,10 @@ def test_a_dataframe_creates_the_table_that_is_not_there(session: SparkSession, 
     save(session.range(10), url)
 
     assert ids(url) == list(range(10))
-    assert Table.open(url).snapshot.schema.arrow == pa.schema(
+    assert StoredTable.open(url).snapshot.schema.arrow == pa.schema(
         {"id": pa.int64()}
     )  # nullable, though range() never is NULL
-    invariants(Table.open(url))
+    check_invariants(StoredTable.open(url))
 
 
 def test_overwrite_creates_it_too(session: SparkSession, url: str) -> None:
@@ -99,7 +99,7 @@ def test_one_write_is_one_commit(session: SparkSession, url: str) -> None:
 
 def test_overwrite_replaces_all_rows_in_one_commit(session: SparkSession, url: str) -> None:
     save(session.range(10), url)
-    old = Table.open(url)
+    old = StoredTable.open(url)
     save(session.range(100, 103), url, "overwrite")
 
     assert ids(url) == [100, 101, 102]
@@ -168,7 +168,7 @@ def test_empty_partitions_make_no_blocks(session: SparkSession, url: str) -> Non
     save(session.range(2).repartition(8), url)
 
     assert ids(url) == [0, 1]
-    assert Table.open(url).snapshot.block_count <= 2
+    assert StoredTable.open(url).snapshot.block_count <= 2
 
 
 TYPES = """
@@ -280,7 +280,7 @@ def test_no_table_is_created_of_what_it_cannot_hold(session: SparkSession, url: 
 
 
 def test_null_in_a_not_null_column_is_refused_by_name(session: SparkSession, url: str) -> None:
-    Table.create(url, pa.schema([pa.field("a", pa.int32(), nullable=False)]))
+    StoredTable.create(url, pa.schema([pa.field("a", pa.int32(), nullable=False)]))
     save(session.sql("SELECT 1 a"), url)
     before = commits(url)
     with pytest.raises(Exception, match="'a' is NOT NULL"):
@@ -345,7 +345,7 @@ def test_a_failing_task_leaves_the_table_as_it_was(session: SparkSession, url: s
 
     assert commits(url) == before
     assert ids(url) == list(range(5))
-    invariants(Table.open(url))
+    check_invariants(StoredTable.open(url))
 
 
 def test_an_overwrite_that_has_not_seen_all_rows_is_refused(session: SparkSession, url: str) -> None:
@@ -365,7 +365,7 @@ def test_an_overwrite_that_has_not_seen_all_rows_is_refused(session: SparkSessio
 
 
 def append_one(url: str) -> None:
-    table = Table.open(url)
+    table = StoredTable.open(url)
     writing = table.writer()
     writing.write(pa.table({"id": [99]}))
     table.transaction().append(writing.finish()).commit("append")
@@ -388,7 +388,7 @@ def test_a_driver_that_is_killed_leaves_the_table_as_it_was(session: SparkSessio
     assert ids(url) == list(range(5))
     save(session.range(5, 7), url)
     assert ids(url) == list(range(7))
-    invariants(Table.open(url))
+    check_invariants(StoredTable.open(url))
 
 
 def test_a_rows_error_in_the_input_fails_the_write(session: SparkSession, url: str) -> None:
@@ -418,21 +418,25 @@ def open_indexes(url: str) -> list[dict[str, object]]:
 
 
 def test_blocks_are_cut_by_the_tables_properties(session: SparkSession, url: str) -> None:
-    Table.create(url, pa.schema({"id": pa.int64()}), properties={"block_rows": 1000, "zone_rows": 100})
+    StoredTable.create(url, pa.schema({"id": pa.int64()}), properties={"block_rows": 1000, "zone_rows": 100})
     save(session.range(0, 10_000, 1, 2), url)
 
-    assert Table.open(url).blocks().row_counts.tolist() == [1000] * 10
+    assert StoredTable.open(url).blocks().row_counts.tolist() == [1000] * 10
 
 
 def test_a_commit_without_a_tasks_answer_is_refused(url: str) -> None:
-    made = writer(Place(url), to_spark(pa.schema({"id": pa.int64()})), False, Host.discover())
+    made = create_batch_writer(
+        TableLocation(url), to_spark_schema(pa.schema({"id": pa.int64()})), False, Host.discover()
+    )
     with pytest.raises(StorageError, match="rows would be lost"):
-        made.commit([Written(()), None])
+        made.commit([TaskCommitMessage(()), None])
 
 
 def test_an_aborted_write_deletes_nothing(url: str) -> None:
     """Spark aborts after a commit that got no answer, and that one may have happened."""
-    made = writer(Place(url), to_spark(pa.schema({"id": pa.int64()})), False, Host.discover())
+    made = create_batch_writer(
+        TableLocation(url), to_spark_schema(pa.schema({"id": pa.int64()})), False, Host.discover()
+    )
     message = made.write(iter([pa.record_batch({"id": [1, 2, 3]})]))
     made.commit([message])
     made.abort([message])
@@ -441,8 +445,8 @@ def test_an_aborted_write_deletes_nothing(url: str) -> None:
 
 
 def test_an_append_goes_through_beside_others(url: str) -> None:
-    schema = to_spark(pa.schema({"id": pa.int64()}))
-    writers = [writer(Place(url), schema, False, Host.discover()) for _ in range(3)]
+    schema = to_spark_schema(pa.schema({"id": pa.int64()}))
+    writers = [create_batch_writer(TableLocation(url), schema, False, Host.discover()) for _ in range(3)]
     messages = [made.write(iter([pa.record_batch({"id": [place]})])) for place, made in enumerate(writers)]
     for made, message in zip(writers, messages, strict=True):
         made.commit([message])
@@ -451,7 +455,9 @@ def test_an_append_goes_through_beside_others(url: str) -> None:
 
 
 def test_the_rows_of_a_task_that_was_stopped_are_in_no_message(url: str) -> None:
-    made = writer(Place(url), to_spark(pa.schema({"id": pa.int64()})), False, Host.discover())
+    made = create_batch_writer(
+        TableLocation(url), to_spark_schema(pa.schema({"id": pa.int64()})), False, Host.discover()
+    )
 
     def stopped() -> Iterator[pa.RecordBatch]:
         yield pa.record_batch({"id": [1]})
@@ -479,5 +485,5 @@ def test_schemas_go_to_spark_and_back() -> None:
         ]
     )
 
-    assert to_arrow(to_spark(schema)) == schema
-    assert all(field.nullable for field in to_spark(all_nullable(schema)))
+    assert to_arrow_schema(to_spark_schema(schema)) == schema
+    assert all(field.nullable for field in to_spark_schema(all_nullable(schema)))

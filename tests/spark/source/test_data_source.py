@@ -17,7 +17,7 @@ from fuse_index import create_table, open_table
 from fuse_index.indexes.registry import Host
 from fuse_index.predicate import Context
 from fuse_index.spark.source import data_source
-from fuse_storage import Table
+from fuse_storage import StoredTable
 from tests.index import kinds
 from tests.spark.questions import BLOCKS, FEW, QUESTIONS, ROWS, numbers
 
@@ -50,7 +50,7 @@ EVERYTHING = pa.table(
 )
 
 
-def append(table: Table, rows: pa.Table) -> Table:
+def append(table: StoredTable, rows: pa.Table) -> StoredTable:
     writing = table.writer()
     writing.write(rows)
     transaction = table.transaction()
@@ -61,7 +61,7 @@ def append(table: Table, rows: pa.Table) -> Table:
 @pytest.fixture(scope="module")
 def session(spark: SparkSession) -> SparkSession:
     own = spark.newSession()
-    data_source.register(own)
+    data_source.register_source(own)
     return own
 
 
@@ -70,7 +70,7 @@ def pushing(spark: SparkSession) -> SparkSession:
     """One in which Spark pushes filters into Python data sources (4.1 and later; off by default)."""
     own = spark.newSession()
     own.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-    data_source.register(own)
+    data_source.register_source(own)
     return own
 
 
@@ -78,7 +78,7 @@ def pushing(spark: SparkSession) -> SparkSession:
 def url(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Eight blocks of a hundred ids each."""
     place = str(tmp_path_factory.mktemp("source") / "numbers")
-    table = Table.create(place, numbers(0).schema)
+    table = StoredTable.create(place, numbers(0).schema)
     for block in range(BLOCKS):
         table = append(table, numbers(block))
     return place
@@ -87,7 +87,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory: pytest.TempPathFactory) -> str:
     place = str(tmp_path_factory.mktemp("source") / "everything")
-    append(Table.create(place, EVERYTHING.schema), EVERYTHING)
+    append(StoredTable.create(place, EVERYTHING.schema), EVERYTHING)
     return place
 
 
@@ -120,7 +120,7 @@ def test_the_schema_is_the_tables(session: SparkSession, everything: str) -> Non
 def test_an_instant_is_the_same_in_every_time_zone(spark: SparkSession, everything: str, zone: str) -> None:
     own = spark.newSession()
     own.conf.set("spark.sql.session.timeZone", zone)
-    data_source.register(own)
+    data_source.register_source(own)
     micros = load(own, everything).selectExpr("unix_micros(ts) t").where("t > 0").collect()
 
     assert [row.t for row in micros] == [1604208600000000]
@@ -138,7 +138,7 @@ def test_plain_sql_over_a_view(session: SparkSession, url: str) -> None:
 
 
 def test_a_dataframe_keeps_its_snapshot(session: SparkSession, tmp_path: Path) -> None:
-    table = append(Table.create(str(tmp_path / "t"), numbers(0).schema), numbers(0))
+    table = append(StoredTable.create(str(tmp_path / "t"), numbers(0).schema), numbers(0))
     before = load(session, str(tmp_path / "t"))
     append(table, numbers(1))
 
@@ -147,7 +147,7 @@ def test_a_dataframe_keeps_its_snapshot(session: SparkSession, tmp_path: Path) -
 
 
 def test_an_older_snapshot_is_read_by_id_and_by_time(session: SparkSession, tmp_path: Path) -> None:
-    first = append(Table.create(str(tmp_path / "t"), numbers(0).schema), numbers(0))
+    first = append(StoredTable.create(str(tmp_path / "t"), numbers(0).schema), numbers(0))
     append(first, numbers(1))
 
     assert load(session, str(tmp_path / "t"), at=first.snapshot.id).count() == ROWS
@@ -155,7 +155,7 @@ def test_an_older_snapshot_is_read_by_id_and_by_time(session: SparkSession, tmp_
 
 
 def test_an_empty_table_has_no_rows(session: SparkSession, pushing: SparkSession, tmp_path: Path) -> None:
-    Table.create(str(tmp_path / "t"), EVERYTHING.schema)
+    StoredTable.create(str(tmp_path / "t"), EVERYTHING.schema)
 
     assert load(session, str(tmp_path / "t")).collect() == []
     assert load(pushing, str(tmp_path / "t")).where("i32 = 1").collect() == []
@@ -243,7 +243,7 @@ def test_file_urls_are_understood_as_spark_prints_them(session: SparkSession, ur
 
 def test_the_class_carries_the_hosts_kinds_into_other_processes(spark: SparkSession, url: str) -> None:
     own = spark.newSession()
-    made = data_source.register(own, Host.discover())
+    made = data_source.register_source(own, Host.discover())
 
     assert made.host.kinds.keys() == Host.discover().kinds.keys()
     assert load(own, url, where="id = 7").count() == 1
@@ -254,13 +254,13 @@ def test_kinds_that_are_not_installed_travel_with_the_class(spark: SparkSession,
     host = Host([kinds.Values])
     table = create_table(str(tmp_path / "t"), numbers(0).schema, properties={"block_rows": ROWS}, host=host)
     table.create_index("values_of_kind", "values", ["kind"])
-    data_source.register(spark, host)  # in the active session, where Spark looks for the source of a write
+    data_source.register_source(spark, host)  # in the active session, where Spark looks for the source of a write
     spark.createDataFrame(numbers(0)).coalesce(1).write.format("fuse").mode("append").save(str(tmp_path / "t"))
-    data_source.register(spark)
+    data_source.register_source(spark)
 
     assert open_table(str(tmp_path / "t"), host=host).explain("kind = 'k'").to_dict()["blocks"]["kept"] == 0
     own = spark.newSession()
-    data_source.register(own, host)
+    data_source.register_source(own, host)
     assert load(own, str(tmp_path / "t"), where="kind = 'k3'").count() == ROWS // 5
 
 
@@ -280,7 +280,7 @@ def test_lost_index_files_lose_no_rows(session: SparkSession, tmp_path: Path, lo
 def test_where_reads_times_in_the_zone_of_the_session_or_of_its_option(spark: SparkSession, everything: str) -> None:
     own = spark.newSession()
     own.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
-    data_source.register(own)
+    data_source.register_source(own)
     tokyo, utc = "ts = timestamp'2020-11-01 14:30:00'", "ts = timestamp'2020-11-01 05:30:00'"
 
     assert (load(own, everything, where=tokyo).count(), load(own, everything, where=utc).count()) == (1, 0)
@@ -306,7 +306,7 @@ def bucket() -> Iterator[dict[str, str]]:
 
 
 def test_tables_on_an_object_store_are_reached_with_its_options(spark: SparkSession, bucket: dict[str, str]) -> None:
-    data_source.register(spark)
+    data_source.register_source(spark)
     for _ in range(2):
         spark.createDataFrame(numbers(1)).write.format("fuse").options(**bucket).mode("append").save(
             "s3://tables/numbers"
@@ -315,12 +315,12 @@ def test_tables_on_an_object_store_are_reached_with_its_options(spark: SparkSess
     assert load(spark, "s3://tables/numbers", where="id = 150", **bucket).count() == 2
 
 
-def reader(url: str, **options: str) -> data_source.Reader:
+def reader(url: str, **options: str) -> data_source.BatchReader:
     made = data_source.source_class(Host.discover(), Context())({"path": url, **options})
     return made.reader(made.schema())
 
 
-def blocks_of(reader: data_source.Reader) -> int:
+def blocks_of(reader: data_source.BatchReader) -> int:
     return sum(len(part.value.plan.blocks) for part in reader.partitions())
 
 
@@ -331,7 +331,7 @@ def test_where_is_planned_with_the_tables_indexes(url: str) -> None:
 
 
 def test_tasks_hold_about_a_million_rows(tmp_path: Path) -> None:
-    table = Table.create(str(tmp_path / "t"), pa.schema({"n": pa.int32()}), properties={"block_rows": 400_000})
+    table = StoredTable.create(str(tmp_path / "t"), pa.schema({"n": pa.int32()}), properties={"block_rows": 400_000})
     append(table, pa.table({"n": pa.array(range(2_000_000), pa.int32())}))
     parts = reader(str(tmp_path / "t")).partitions()
 

@@ -18,13 +18,13 @@ from fuse_index.predicate import Context
 from fuse_index.spark.source import data_source
 from fuse_index.spark.source.options import OptionError
 from fuse_index.spark.source.stream_reader import ReadAllAvailable, StreamReader
-from fuse_storage import shared
+from fuse_storage import process_cache
 from tests.spark.servers import PROGRAMS, process
 
 
 @pytest.fixture(scope="module")
 def session(spark: SparkSession) -> SparkSession:
-    data_source.register(spark)
+    data_source.register_source(spark)
     return spark
 
 
@@ -70,7 +70,7 @@ def batches(folder: Path) -> list[int]:
     """Rows of each commit that added some, oldest first."""
     stored = fuse.open_table(str(folder / "written")).stored
     return [
-        stored.number(entry.sequence).snapshot.summary["added_rows"]
+        stored.at_sequence(entry.sequence).snapshot.summary["added_rows"]
         for entry in reversed(stored.history())
         if entry.sequence > 1
     ]
@@ -257,8 +257,8 @@ def test_a_query_outlives_the_snapshots_that_it_began_with(table):
     here = made.streamReader(wanted).latestOffset(start)
     table.append(rows(9))
     table.untag("begun")
-    table.stored.store.delete([f"_ss/{made.pinned}.json"])
-    shared.clear()
+    table.stored.store.delete([f"_ss/{made.pinned_snapshot}.json"])
+    process_cache.clear()
 
     again = pickle.loads(cloudpickle.dumps(made)).streamReader(wanted)
     end = again.latestOffset(here)

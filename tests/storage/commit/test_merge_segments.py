@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from fuse_storage import Table, metered, open_store
-from fuse_storage.commit.merge_segments import plan
-from fuse_storage.testing import invariants
+from fuse_storage import StoredTable, meter_requests, open_store
+from fuse_storage.commit.merge_segments import plan_segment_merges
+from fuse_storage.testing import check_invariants
 from tests.storage.small import COLUMNS, Totals, append, ids_of, rows
 
 
@@ -31,7 +31,7 @@ from tests.storage.small import COLUMNS, Totals, append, ids_of, rows
     ],
 )
 def test_what_merges_is_planned(counts: list[int], spans: list[tuple[int, int]]) -> None:
-    assert plan(counts) == spans
+    assert plan_segment_merges(counts) == spans
 
 
 def appended(sizes: list[int]) -> tuple[list[int], int]:
@@ -40,7 +40,7 @@ def appended(sizes: list[int]) -> tuple[list[int], int]:
     copied = 0
     for size in sizes:
         counts.append(size)
-        for start, end in reversed(plan(counts)):
+        for start, end in reversed(plan_segment_merges(counts)):
             copied += sum(counts[start:end])
             counts[start:end] = [sum(counts[start:end])]
     return counts, copied
@@ -71,7 +71,7 @@ def test_random_sizes_merge_as_well(seed: int) -> None:
 
 
 def test_two_hundred_appends_keep_order_row_numbers_and_few_segments(url: str) -> None:
-    table = Table.create(url, COLUMNS)
+    table = StoredTable.create(url, COLUMNS)
     for id in range(200):
         table = append(table, id)
 
@@ -79,16 +79,16 @@ def test_two_hundred_appends_keep_order_row_numbers_and_few_segments(url: str) -
     assert table.snapshot.segment_count == 3 + 1
     assert table.snapshot.next_row_id == 200
     assert table.segments().block_counts.tolist() == [64, 64, 64, 8]
-    invariants(table)
+    check_invariants(table)
 
 
 def test_a_merge_touches_no_block(url: str) -> None:
-    table = Table.create(url, COLUMNS).transaction().define("totals", {"key": "70a1"}).commit()
+    table = StoredTable.create(url, COLUMNS).transaction().add_index("totals", {"key": "70a1"}).commit()
     for id in range(7):
         table = append(table, id, builders=[Totals()])
-    counted = metered(open_store(url))
+    counted = meter_requests(open_store(url))
 
-    after = append(Table.open(counted), 7, builders=[Totals()])
+    after = append(StoredTable.open(counted), 7, builders=[Totals()])
 
     assert after.snapshot.segment_count == 1
     assert [key for _, key, _ in counted.reads if key.startswith(("_b/", "_i/"))] == []
@@ -96,7 +96,7 @@ def test_a_merge_touches_no_block(url: str) -> None:
 
 
 def test_many_staged_segments_merge_within_their_commit(url: str) -> None:
-    table = Table.create(url, COLUMNS)
+    table = StoredTable.create(url, COLUMNS)
     parts = []
     for id in range(64):
         with table.writer() as writer:
@@ -107,4 +107,4 @@ def test_many_staged_segments_merge_within_their_commit(url: str) -> None:
 
     assert (table.snapshot.segment_count, table.snapshot.block_count) == (1, 64)
     assert ids_of(table) == list(range(64))
-    invariants(table)
+    check_invariants(table)

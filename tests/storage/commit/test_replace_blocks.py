@@ -5,20 +5,20 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pytest
 
-from fuse_storage import Conflict, StorageError, Swap, Table, Transaction, add_column
-from fuse_storage.testing import invariants
+from fuse_storage import BlockReplacement, Conflict, StorageError, StoredTable, Transaction, add_column
+from fuse_storage.testing import check_invariants
 from tests.storage.small import COLUMNS, Totals, append, build_missing, ids_of, known_by, rows, staged, truth
 
 BUILDER = Totals()
 
 
 @pytest.fixture
-def table(url: str) -> Table:
+def table(url: str) -> StoredTable:
     """Blocks [0 1] [2 3] [4 5] in one segment, [6 7] in another, all of them indexed."""
     table = (
-        Table.create(url, COLUMNS, properties={"block_rows": 2})
+        StoredTable.create(url, COLUMNS, properties={"block_rows": 2})
         .transaction()
-        .define("one", {"key": BUILDER.key})
+        .add_index("one", {"key": BUILDER.key})
         .commit()
     )
     table = append(table, *range(6), builders=[BUILDER])
@@ -26,7 +26,7 @@ def table(url: str) -> Table:
 
 
 def replacing(
-    table: Table, places: Sequence[int], made: dict[int, Sequence[int]], unseen: Callable | None = None
+    table: StoredTable, places: Sequence[int], made: dict[int, Sequence[int]], unseen: Callable | None = None
 ) -> Transaction:
     """These blocks go; ``made``: what ids come in the place of which."""
     blocks, listed = table.blocks(), table.segments()
@@ -36,10 +36,10 @@ def replacing(
             before = writer.block_count
             if made.get(place):
                 writer.write(rows(made[place]))
-                writer.cut()
-            swaps.append(Swap((blocks.ids[place],), writer.block_count - before))
+                writer.end_block()
+            swaps.append(BlockReplacement((blocks.ids[place],), writer.block_count - before))
         new = writer.finish()
-    return table.transaction([BUILDER]).rewrite(swaps, new, listed.ids, unseen, "update")
+    return table.transaction([BUILDER]).replace_blocks(swaps, new, listed.ids, unseen, "update")
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def replacing(
     ],
 )
 def test_what_comes_is_in_the_place_of_what_goes_and_is_indexed(
-    table: Table, places: list, made: dict, after: list
+    table: StoredTable, places: list, made: dict, after: list
 ) -> None:
     before = table.blocks().ids
     changed = replacing(table, places, made).commit()
@@ -66,10 +66,10 @@ def test_what_comes_is_in_the_place_of_what_goes_and_is_indexed(
     ]
     assert known_by(changed, BUILDER.key) == truth(changed)
     assert ids_of(table.at(table.snapshot.id)) == list(range(8))
-    invariants(changed)
+    check_invariants(changed)
 
 
-def test_segments_that_hold_none_of_the_blocks_stay_as_they_are(table: Table) -> None:
+def test_segments_that_hold_none_of_the_blocks_stay_as_they_are(table: StoredTable) -> None:
     changed = replacing(table, [1], {1: [9]}).commit()
 
     assert changed.segments().ids[1] == table.segments().ids[1]
@@ -77,25 +77,25 @@ def test_segments_that_hold_none_of_the_blocks_stay_as_they_are(table: Table) ->
     assert changed.snapshot.summary["added_rows"] == 1
 
 
-def test_blocks_are_combined_over_segments(table: Table) -> None:
+def test_blocks_are_combined_over_segments(table: StoredTable) -> None:
     ids = table.blocks().ids
     new = staged(table, [4, 5, 6, 7], [BUILDER], block_rows=4)
     merged = (
         table.transaction([BUILDER])
-        .rewrite([Swap((ids[2], ids[3]), 1)], new, table.segments().ids, name="compact")
+        .replace_blocks([BlockReplacement((ids[2], ids[3]), 1)], new, table.segments().ids, name="compact")
         .commit()
     )
 
     assert ids_of(merged) == list(range(8))
     assert known_by(merged, BUILDER.key) == truth(merged)
     assert len(merged.segments()) == 1
-    invariants(merged)
+    check_invariants(merged)
 
 
 # --- with others ---
 
 
-def everything(table: Table) -> Callable:
+def everything(table: StoredTable) -> Callable:
     return lambda id: table.at(id).blocks().ids
 
 
@@ -103,7 +103,7 @@ def nothing(_: str) -> list[str]:
     return []
 
 
-def test_rows_appended_meanwhile_matter_only_if_they_might_have_been_chosen(table: Table) -> None:
+def test_rows_appended_meanwhile_matter_only_if_they_might_have_been_chosen(table: StoredTable) -> None:
     seeing, blind = (replacing(table, [0], {}, unseen) for unseen in (everything(table), nothing))
     append(table, 8)
 
@@ -112,7 +112,7 @@ def test_rows_appended_meanwhile_matter_only_if_they_might_have_been_chosen(tabl
     assert ids_of(blind.commit()) == [2, 3, 4, 5, 6, 7, 8]
 
 
-def test_of_two_rewrites_of_a_block_one_wins(table: Table) -> None:
+def test_of_two_rewrites_of_a_block_one_wins(table: StoredTable) -> None:
     waiting = replacing(table, [0, 1], {1: [30]}, nothing)
     replacing(table, [1], {1: [31]}).commit()
 
@@ -120,17 +120,17 @@ def test_of_two_rewrites_of_a_block_one_wins(table: Table) -> None:
         waiting.commit()
 
 
-def test_rewrites_of_different_blocks_go_together(table: Table) -> None:
+def test_rewrites_of_different_blocks_go_together(table: StoredTable) -> None:
     waiting = replacing(table, [0], {0: [30]}, nothing)
     replacing(table, [1, 3], {1: [31]}).commit()
 
     changed = waiting.commit()
     assert ids_of(changed) == [30, 31, 4, 5]
     assert known_by(changed, BUILDER.key) == truth(changed)
-    invariants(changed)
+    check_invariants(changed)
 
 
-def test_a_rewrite_follows_its_blocks_into_a_merged_segment(table: Table) -> None:
+def test_a_rewrite_follows_its_blocks_into_a_merged_segment(table: StoredTable) -> None:
     waiting = replacing(table, [1], {1: [30]}, nothing)
     for id in range(8, 16):
         table = append(table, id, builders=[BUILDER])
@@ -139,7 +139,7 @@ def test_a_rewrite_follows_its_blocks_into_a_merged_segment(table: Table) -> Non
     assert ids_of(waiting.commit()) == [0, 1, 30, *range(4, 16)]
 
 
-def test_an_overwrite_and_a_rewrite_do_not_go_together(table: Table) -> None:
+def test_an_overwrite_and_a_rewrite_do_not_go_together(table: StoredTable) -> None:
     rewriting, overwriting = (
         replacing(table, [1], {1: [30]}, nothing),
         table.transaction().overwrite(staged(table, [9])),
@@ -151,10 +151,10 @@ def test_an_overwrite_and_a_rewrite_do_not_go_together(table: Table) -> None:
         overwriting.commit()
 
 
-def test_an_index_built_meanwhile_keeps_what_it_knows_of_blocks_that_stay(table: Table) -> None:
+def test_an_index_built_meanwhile_keeps_what_it_knows_of_blocks_that_stay(table: StoredTable) -> None:
     other = Totals("70a2")
-    table = table.transaction().define("other", {"key": other.key}).commit()
-    attaching = table.transaction([other]).attach(other.key, build_missing(table, other))
+    table = table.transaction().add_index("other", {"key": other.key}).commit()
+    attaching = table.transaction([other]).attach_sidecars(other.key, build_missing(table, other))
     rewriting = replacing(table, [1], {1: [30]}, nothing)
     changed = rewriting.commit()
     assert known_by(changed, other.key) == [(None, None)] * 4
@@ -162,13 +162,13 @@ def test_an_index_built_meanwhile_keeps_what_it_knows_of_blocks_that_stay(table:
     changed = attaching.commit()
     true = truth(changed)
     assert known_by(changed, other.key) == [true[0], (None, None), *true[2:]]
-    invariants(changed)
+    check_invariants(changed)
 
 
 @pytest.mark.parametrize("chosen", [True, False])
-def test_columns_changed_meanwhile_matter_where_rows_were_chosen(table: Table, chosen: bool) -> None:
+def test_columns_changed_meanwhile_matter_where_rows_were_chosen(table: StoredTable, chosen: bool) -> None:
     waiting = replacing(table, [1], {1: [30]}, nothing if chosen else None)
-    table.transaction().evolve(lambda shape: add_column(shape, "x", pa.int64())).commit()
+    table.transaction().evolve_schema(lambda shape: add_column(shape, "x", pa.int64())).commit()
 
     if chosen:
         with pytest.raises(Conflict, match="columns were changed by evolve"):
@@ -177,14 +177,14 @@ def test_columns_changed_meanwhile_matter_where_rows_were_chosen(table: Table, c
         assert ids_of(waiting.commit()) == [0, 1, 30, 4, 5, 6, 7]
 
 
-def test_an_append_lands_after_a_rewrite(table: Table) -> None:
+def test_an_append_lands_after_a_rewrite(table: StoredTable) -> None:
     waiting = table.transaction([BUILDER]).append(staged(table, [8], [BUILDER]))
     replacing(table, [0, 1, 2, 3], {}).commit()
 
     assert ids_of(waiting.commit()) == [8]
 
 
-def test_a_restore_and_a_rewrite_do_not_go_together(table: Table) -> None:
+def test_a_restore_and_a_rewrite_do_not_go_together(table: StoredTable) -> None:
     old = table.at(str(table.snapshot.parent)).snapshot
     rewriting, restoring = replacing(table, [3], {}, nothing), table.transaction().restore(old)
     replacing(table, [0], {}).commit()
@@ -195,14 +195,14 @@ def test_a_restore_and_a_rewrite_do_not_go_together(table: Table) -> None:
         rewriting.commit()
 
 
-def test_only_a_commit_that_leaves_all_rows_as_they_were_says_so(table: Table) -> None:
+def test_only_a_commit_that_leaves_all_rows_as_they_were_says_so(table: StoredTable) -> None:
     def swapped(made: Sequence[int], **said: bool) -> Transaction:
         here = table.refresh()
         with here.writer([BUILDER]) as writer:
             writer.write(rows(made))
             new = writer.finish()
-        swap = Swap(tuple(here.blocks().ids[:2]), sum(segment.block_count for segment in new))
-        return here.transaction([BUILDER]).rewrite([swap], new, here.segments().ids, name="sort", **said)
+        swap = BlockReplacement(tuple(here.blocks().ids[:2]), sum(segment.block_count for segment in new))
+        return here.transaction([BUILDER]).replace_blocks([swap], new, here.segments().ids, name="sort", **said)
 
     with pytest.raises(StorageError, match="would put 3 rows in the place of 4"):
         swapped([3, 2, 1], same_rows=True).commit()
@@ -211,9 +211,14 @@ def test_only_a_commit_that_leaves_all_rows_as_they_were_says_so(table: Table) -
     assert not append(table.refresh(), 8).snapshot.same_rows
     assert not table.refresh().transaction().overwrite([]).commit().snapshot.same_rows
     assert not table.refresh().transaction().restore(table.snapshot).commit().snapshot.same_rows
-    named = table.refresh().transaction().define("two", {"key": "two"}).commit()
+    named = table.refresh().transaction().add_index("two", {"key": "two"}).commit()
     assert named.snapshot.same_rows
-    assert named.transaction().evolve(lambda shape: add_column(shape, "extra", pa.int64())).commit().snapshot.same_rows
+    assert (
+        named.transaction()
+        .evolve_schema(lambda shape: add_column(shape, "extra", pa.int64()))
+        .commit()
+        .snapshot.same_rows
+    )
     assert named.at(named.snapshot.id).snapshot.same_rows
-    mixed = named.refresh().transaction().define("three", {"key": "three"})
+    mixed = named.refresh().transaction().add_index("three", {"key": "three"})
     assert not mixed.append(staged(named, [9])).commit().snapshot.same_rows

@@ -11,38 +11,38 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from fuse_storage import Conflict, InvalidArgument, SchemaError, Table, create_branch, difference
+from fuse_storage import Conflict, InvalidArgument, SchemaError, StoredTable, create_branch, diff_snapshots
 from fuse_storage.commit import schema_evolution
 from fuse_storage.parquet import projection
-from fuse_storage.testing import invariants
+from fuse_storage.testing import check_invariants
 from tests.storage.small import COLUMNS, append, staged
 
-Step = schema_evolution.Step
+Step = schema_evolution.SchemaChange
 RENAMING = schema_evolution.rename_column
 
 
-def evolve(table: Table, step: Any, **how: Any) -> Table:
-    return table.transaction().evolve(partial(step, **how)).commit()
+def evolve(table: StoredTable, step: Any, **how: Any) -> StoredTable:
+    return table.transaction().evolve_schema(partial(step, **how)).commit()
 
 
-def add(rows: pa.Table, table: Table) -> Table:
+def add(rows: pa.Table, table: StoredTable) -> StoredTable:
     with table.writer() as writer:
         writer.write(rows)
         return table.transaction().append(writer.finish()).commit()
 
 
-def read(table: Table) -> list[dict[str, Any]]:
+def read(table: StoredTable) -> list[dict[str, Any]]:
     blocks = table.blocks()
     names = table.snapshot.schema.names
-    return [row for block in range(len(blocks)) for row in table.read(blocks, block, names).to_pylist()]
+    return [row for block in range(len(blocks)) for row in table.read_block(blocks, block, names).to_pylist()]
 
 
 @pytest.fixture
-def table(url: str) -> Table:
-    return append(Table.create(url, COLUMNS, cluster_by=["id"], properties={"block_rows": 2}), 1, 2, 3)
+def table(url: str) -> StoredTable:
+    return append(StoredTable.create(url, COLUMNS, cluster_by=["id"], properties={"block_rows": 2}), 1, 2, 3)
 
 
-def test_a_new_column_holds_its_default_in_old_rows_and_its_statistics_say_so(table: Table) -> None:
+def test_a_new_column_holds_its_default_in_old_rows_and_its_statistics_say_so(table: StoredTable) -> None:
     wider = evolve(table, schema_evolution.add_column, path="city", type=pa.string(), default="Bonn", nullable=False)
     wider = add(pa.table({"id": [4], "name": ["n4"], "city": ["Oslo"]}), wider)
 
@@ -55,11 +55,11 @@ def test_a_new_column_holds_its_default_in_old_rows_and_its_statistics_say_so(ta
         assert found.null_count.to_pylist() == [0] * len(units)
     assert read(table) == read(wider.at(table.snapshot.id))
     assert table.snapshot.schema.names == ["id", "name"]
-    assert difference(table, wider).columns == ("added 'city' string",)
-    invariants(wider)
+    assert diff_snapshots(table, wider).columns == ("added 'city' string",)
+    check_invariants(wider)
 
 
-def test_no_file_of_rows_is_written(table: Table) -> None:
+def test_no_file_of_rows_is_written(table: StoredTable) -> None:
     def rows() -> set[str]:
         return {found.key for folder in ("_b", "_sg") for found in table.store.list(folder)}
 
@@ -73,24 +73,24 @@ def test_no_file_of_rows_is_written(table: Table) -> None:
     assert rows() == before
     assert evolved.snapshot.schema.names == ["y", "id"]
     assert read(evolved) == [{"y": None, "id": id} for id in (1, 2, 3)]
-    invariants(evolved)
+    check_invariants(evolved)
 
 
-def test_a_name_that_was_used_does_not_bring_back_its_values(table: Table) -> None:
+def test_a_name_that_was_used_does_not_bring_back_its_values(table: StoredTable) -> None:
     evolved = evolve(table, schema_evolution.drop_column, path="name")
     evolved = evolve(evolved, schema_evolution.add_column, path="Name", type=pa.string())
     assert {row["Name"] for row in read(evolved)} == {None}
     swapped = evolve(create_branch(table, "side"), schema_evolution.rename_column, path="name", to="old")
     swapped = evolve(swapped, schema_evolution.add_column, path="name", type=pa.string(), default="new")
     assert [(row["old"], row["name"]) for row in read(swapped)] == [("n1", "new"), ("n2", "new"), ("n3", "new")]
-    physical = [field.physical for field in swapped.snapshot.schema.fields]
+    physical = [field.physical_name for field in swapped.snapshot.schema.fields]
     assert len({name.lower() for name in physical}) == 3
-    invariants(add(pa.table({"id": [4], "old": ["a"], "name": ["b"]}), swapped))
+    check_invariants(add(pa.table({"id": [4], "old": ["a"], "name": ["b"]}), swapped))
 
 
 def test_fields_of_structs_come_and_go_as_columns_do(url: str) -> None:
     kind = pa.struct([("a", pa.int32()), ("b", pa.string())])
-    empty = Table.create(url, pa.schema([("id", pa.int64()), ("s", kind)]))
+    empty = StoredTable.create(url, pa.schema([("id", pa.int64()), ("s", kind)]))
     table = add(pa.table({"id": [1], "s": pa.array([{"a": 1, "b": "x"}], kind)}), empty)
     evolved = evolve(table, schema_evolution.add_column, path="s.c", type=pa.float64(), after="a")
     evolved = evolve(evolved, schema_evolution.rename_column, path="s.b", to="text")
@@ -101,12 +101,12 @@ def test_fields_of_structs_come_and_go_as_columns_do(url: str) -> None:
     evolved = add(pa.table({"id": [2], "s": pa.array([{"a": 1 << 40, "c": 0.5, "text": "y"}], wide)}), evolved)
     evolved = evolve(evolved, schema_evolution.drop_column, path="s.text")
     assert [row["s"] for row in read(evolved)] == [{"a": 1, "c": None}, {"a": 1 << 40, "c": 0.5}]
-    assert difference(table, evolved).columns == (
+    assert diff_snapshots(table, evolved).columns == (
         "changed 's.a' from int to bigint",
         "added 's.c' double",
         "dropped 's.b'",
     )
-    invariants(evolved)
+    check_invariants(evolved)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_old_values_are_widened_with_their_statistics_and_defaults(
 ) -> None:
     table = add(
         pa.table({"id": [1], "v": pa.array([value], old)}),
-        Table.create(url, pa.schema([("id", pa.int64()), ("v", old)])),
+        StoredTable.create(url, pa.schema([("id", pa.int64()), ("v", old)])),
     )
     table = evolve(table, schema_evolution.add_column, path="d", type=old, default=value)
     for path in ("v", "d"):
@@ -138,7 +138,7 @@ def test_old_values_are_widened_with_their_statistics_and_defaults(
         found = table.blocks().statistics(table.snapshot.schema.find(name).id)
         assert found is not None
         assert found.min.to_pylist() == found.max.to_pylist() == [widened]
-    invariants(table)
+    check_invariants(table)
 
 
 @pytest.mark.parametrize(
@@ -172,14 +172,14 @@ def test_old_values_are_widened_with_their_statistics_and_defaults(
         (partial(schema_evolution.change_type, path="name", type=pa.binary()), "string and cannot become binary"),
     ],
 )
-def test_what_would_lose_data_or_cannot_be_read_is_refused(table: Table, step: Step, says: str) -> None:
+def test_what_would_lose_data_or_cannot_be_read_is_refused(table: StoredTable, step: Step, says: str) -> None:
     with pytest.raises(SchemaError, match=says):
-        table.transaction().evolve(step).commit()
+        table.transaction().evolve_schema(step).commit()
     assert table.refresh() is table
 
 
 def test_the_last_column_stays(url: str) -> None:
-    table = Table.create(url, pa.schema([("id", pa.int64())]))
+    table = StoredTable.create(url, pa.schema([("id", pa.int64())]))
 
     with pytest.raises(SchemaError, match="the last column of the table"):
         evolve(table, schema_evolution.drop_column, path="id")
@@ -195,20 +195,22 @@ RENAME = partial(schema_evolution.rename_column, path="name", to="called")
 @pytest.mark.parametrize(
     "step", [DROP, RENAME, partial(schema_evolution.add_column, path="x", type=pa.int64(), default=1, nullable=False)]
 )
-def test_rows_written_before_a_column_changed_are_not_appended_if_they_would_be_wrong(table: Table, step: Step) -> None:
+def test_rows_written_before_a_column_changed_are_not_appended_if_they_would_be_wrong(
+    table: StoredTable, step: Step
+) -> None:
     waiting = table.transaction().append(staged(table, [4]))
-    evolved = table.transaction().evolve(step).commit()
+    evolved = table.transaction().evolve_schema(step).commit()
 
     if step in (DROP, RENAME):
         with pytest.raises(Conflict, match="column 'name' was changed by evolve"):
             waiting.commit()
     else:
         assert read(waiting.commit())[-1]["x"] == 1
-    invariants(evolved.refresh())
+    check_invariants(evolved.refresh())
 
 
-def test_rows_appended_meanwhile_get_the_new_column_too(table: Table) -> None:
-    waiting = table.transaction().evolve(ADD)
+def test_rows_appended_meanwhile_get_the_new_column_too(table: StoredTable) -> None:
+    waiting = table.transaction().evolve_schema(ADD)
     append(table, 4)
 
     assert [row["x"] for row in read(waiting.commit())] == [None] * 4
@@ -216,24 +218,24 @@ def test_rows_appended_meanwhile_get_the_new_column_too(table: Table) -> None:
 
 @pytest.mark.parametrize("first", [ADD, DROP, RENAME])
 @pytest.mark.parametrize("second", [ADD, DROP, RENAME])
-def test_of_two_who_change_columns_one_wins(table: Table, first: Step, second: Step) -> None:
-    waiting = table.transaction().evolve(second)
-    table.transaction().evolve(first).commit()
+def test_of_two_who_change_columns_one_wins(table: StoredTable, first: Step, second: Step) -> None:
+    waiting = table.transaction().evolve_schema(second)
+    table.transaction().evolve_schema(first).commit()
 
     with pytest.raises(Conflict, match="columns or indexes were changed by evolve"):
         waiting.commit()
 
 
-def test_an_index_defined_meanwhile_matters_to_those_who_say_so(table: Table) -> None:
-    drop, add = table.transaction().evolve(DROP, indexed=True), table.transaction().evolve(ADD)
-    table.transaction().define("one", {"key": "1"}).commit()
+def test_an_index_defined_meanwhile_matters_to_those_who_say_so(table: StoredTable) -> None:
+    drop, add = table.transaction().evolve_schema(DROP, depends_on_indexes=True), table.transaction().evolve_schema(ADD)
+    table.transaction().add_index("one", {"key": "1"}).commit()
 
     with pytest.raises(Conflict, match="changed by define"):
         drop.commit()
     add.commit()
 
 
-def test_a_restore_brings_back_columns_and_no_id_is_given_twice(table: Table) -> None:
+def test_a_restore_brings_back_columns_and_no_id_is_given_twice(table: StoredTable) -> None:
     evolved = evolve(table, schema_evolution.add_column, path="x", type=pa.int64(), default=1)
     restored = evolved.transaction().restore(table.snapshot).commit()
     assert restored.snapshot.schema == table.snapshot.schema
@@ -243,24 +245,24 @@ def test_a_restore_brings_back_columns_and_no_id_is_given_twice(table: Table) ->
     ids = [t.snapshot.schema.find("x").id for t in (evolved, again)]
     assert ids[0] < ids[1]
     assert evolved.snapshot.schema_id < again.snapshot.schema_id
-    assert difference(evolved, again).columns == ("added 'x' string", "dropped 'x'")
-    invariants(again)
+    assert diff_snapshots(evolved, again).columns == ("added 'x' string", "dropped 'x'")
+    check_invariants(again)
 
 
-def test_a_key_is_of_columns_whatever_they_are_called(table: Table) -> None:
+def test_a_key_is_of_columns_whatever_they_are_called(table: StoredTable) -> None:
     keyed = table.transaction().key_by(["name", "id"]).commit()
     assert (keyed.snapshot.key, keyed.snapshot.operation, table.snapshot.key) == (("name", "id"), "key by", ())
 
     renamed = evolve(evolve(keyed, RENAMING, path="name", to="x"), RENAMING, path="id", to="name")
     assert renamed.snapshot.key == ("x", "name")
-    assert Table.open(table.store).snapshot.key == ("x", "name")
+    assert StoredTable.open(table.store).snapshot.key == ("x", "name")
     assert renamed.transaction().restore(table.snapshot).commit().snapshot.key == ()
     again = renamed.refresh().transaction().restore(keyed.snapshot).commit()
     assert again.snapshot.key == ("name", "id")
     assert again.transaction().key_by(["name", "id"]).commit() is again
     none = again.transaction().key_by([]).commit()
     assert (none.snapshot.key, dict(none.snapshot.properties)) == ((), dict(table.snapshot.properties))
-    invariants(none)
+    check_invariants(none)
 
 
 def test_what_stands_in_the_way_of_a_key_is_told() -> None:
@@ -272,7 +274,7 @@ def test_what_stands_in_the_way_of_a_key_is_told() -> None:
             ("s", pa.struct([("a", pa.int32())])),
         ]
     )
-    table = Table.create(f"memory://key-{uuid4().hex}", kinds, key=["id"])
+    table = StoredTable.create(f"memory://key-{uuid4().hex}", kinds, key=["id"])
     assert table.snapshot.key == ("id",)
     for columns, said in (
         (["ratio"], "'ratio' is double, and no key"),
@@ -291,12 +293,12 @@ def test_what_stands_in_the_way_of_a_key_is_told() -> None:
         evolve(table, schema_evolution.change_type, path="id", type=pa.float64())
     assert evolve(table, schema_evolution.change_type, path="id", type=pa.int64()).snapshot.key == ("id",)
     with pytest.raises(InvalidArgument, match=r"name the columns of its key instead"):
-        Table.create(f"memory://key-{uuid4().hex}", kinds, properties={"key_ids": [1]})
+        StoredTable.create(f"memory://key-{uuid4().hex}", kinds, properties={"key_ids": [1]})
 
 
-def test_a_key_and_a_drop_of_its_column_at_once(table: Table) -> None:
+def test_a_key_and_a_drop_of_its_column_at_once(table: StoredTable) -> None:
     key, other = table.transaction().key_by(["name"]), table.transaction().key_by(["id"])
-    drop = table.transaction().evolve(partial(schema_evolution.drop_column, path="name"))
+    drop = table.transaction().evolve_schema(partial(schema_evolution.drop_column, path="name"))
     key.commit()
 
     with pytest.raises(Conflict, match="columns or the key were changed by key by"):
@@ -324,7 +326,7 @@ def test_structs_within_arrays_and_maps_change_like_others() -> None:
         {"l": [], "m": [], "ll": [], "n": []},
         {"l": [two], "m": [(two, one)], "ll": [[two]], "n": [2]},
     ]
-    table = add(pa.Table.from_pylist(rows, NESTED), Table.create(f"memory://nested-{uuid4().hex}", NESTED))
+    table = add(pa.Table.from_pylist(rows, NESTED), StoredTable.create(f"memory://nested-{uuid4().hex}", NESTED))
     for path in ("l.element", "m.key", "m.value", "ll.element.element"):
         table = evolve(table, schema_evolution.add_column, path=f"{path}.c", type=pa.float32())
         table = evolve(table, schema_evolution.change_type, path=f"{path}.a", type=pa.int64())
@@ -351,16 +353,16 @@ def test_structs_within_arrays_and_maps_change_like_others() -> None:
     assert read(table) == [seen(row) for row in rows]
     blocks, names = table.blocks(), table.snapshot.schema.names
     for mask in ([False, True, False, True], [False, False, True, True], [False, True, True, False]):
-        chosen = table.read(blocks, 0, names, rows=np.array(mask)).to_pylist()
+        chosen = table.read_block(blocks, 0, names, row_mask=np.array(mask)).to_pylist()
         assert chosen == [seen(row) for row, wanted in zip(rows, mask, strict=True) if wanted]
-    same = table.read(blocks, 0, names)
+    same = table.read_block(blocks, 0, names)
     assert read(add(same, table)) == [seen(row) for row in rows] * 2
-    invariants(table)
+    check_invariants(table)
 
 
 def test_slices_of_nested_values_are_fitted_too() -> None:
     changed = evolve(
-        Table.create(f"memory://nested-{uuid4().hex}", NESTED),
+        StoredTable.create(f"memory://nested-{uuid4().hex}", NESTED),
         schema_evolution.add_column,
         path="l.element.c",
         type=pa.int32(),
@@ -371,13 +373,15 @@ def test_slices_of_nested_values_are_fitted_too() -> None:
         ("m", [[({"a": 1}, {"a": 1})], None, [({"a": 2}, None)], []]),
     ):
         values, field = pa.array(rows, NESTED.field(name).type), changed.snapshot.schema.find(name)
-        whole = projection.column(pa.chunked_array([values]), field, 4)
+        whole = projection.project_column(pa.chunked_array([values]), field, 4)
         for start, end in combinations(range(5), 2):
-            assert projection.column(pa.chunked_array([values[start:end]]), field, end - start).equals(whole[start:end])
+            assert projection.project_column(pa.chunked_array([values[start:end]]), field, end - start).equals(
+                whole[start:end]
+            )
 
 
 def test_what_is_no_struct_within_arrays_and_maps_is_told() -> None:
-    table = Table.create(f"memory://nested-{uuid4().hex}", NESTED)
+    table = StoredTable.create(f"memory://nested-{uuid4().hex}", NESTED)
     for step, how, says in (
         (
             schema_evolution.add_column,

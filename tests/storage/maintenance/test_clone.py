@@ -6,31 +6,33 @@ from datetime import timedelta
 import pytest
 
 import fuse_storage as storage
-from fuse_storage import AlreadyExists, ReadOnly, ReadOnlyStore, Table
-from fuse_storage.store.shared_files import located
-from fuse_storage.testing import invariants
+from fuse_storage import AlreadyExists, ReadOnly, ReadOnlyStore, StoredTable
+from fuse_storage.store.shared_files import resolve_store
+from fuse_storage.testing import check_invariants
 from tests.storage.small import COLUMNS, Aged, Totals, append, ids_of, staged
 
 INDEX = Totals()
 
 
 @pytest.fixture
-def table(url: str) -> Table:
-    made = Table.create(url, COLUMNS, properties={"block_rows": 2})
-    made = made.transaction().define("totals", {"key": INDEX.key}).commit()
+def table(url: str) -> StoredTable:
+    made = StoredTable.create(url, COLUMNS, properties={"block_rows": 2})
+    made = made.transaction().add_index("totals", {"key": INDEX.key}).commit()
     return append(append(made, 1, 2, 3, builders=[INDEX]), 4, builders=[INDEX])
 
 
-def cloned(table: Table, name: str = "copy") -> Table:
-    return storage.clone(table, storage.open_store(f"{table.store.url}-{name}", getattr(table.store, "options", None)))
+def cloned(table: StoredTable, name: str = "copy") -> StoredTable:
+    return storage.clone_table(
+        table, storage.open_store(f"{table.store.url}-{name}", getattr(table.store, "options", None))
+    )
 
 
-def kinds(table: Table) -> dict[str, int]:
+def kinds(table: StoredTable) -> dict[str, int]:
     found = [one.key.split("/")[0] for one in table.store.list() if not one.key.endswith("_hint")]
     return {kind: found.count(kind) for kind in sorted(set(found))}
 
 
-def totals(table: Table) -> list[bytes]:
+def totals(table: StoredTable) -> list[bytes]:
     sidecars = table.blocks().sidecars(INDEX.key)
     assert sidecars is not None
     assert sidecars.error is None
@@ -38,7 +40,7 @@ def totals(table: Table) -> list[bytes]:
     return [payload.read([(0, payload.size)])[0] for payload in payloads if payload is not None]
 
 
-def test_a_clone_has_all_that_its_source_has_and_no_rows_of_its_own(table: Table) -> None:
+def test_a_clone_has_all_that_its_source_has_and_no_rows_of_its_own(table: StoredTable) -> None:
     copy = cloned(table)
 
     assert kinds(copy) == {"_refs": 1, "_sg": 4, "_ss": 2, "_x": 2}
@@ -46,23 +48,23 @@ def test_a_clone_has_all_that_its_source_has_and_no_rows_of_its_own(table: Table
     assert totals(copy) == totals(table) == [b"[1, 2]", b"[3]", b"[4]"]
     assert copy.snapshot.definitions == table.snapshot.definitions
     assert copy.snapshot.schema == table.snapshot.schema
-    assert copy.listing()[0] == table.listing()[0]
-    invariants(copy)
-    invariants(Table.open(copy.store))
-    invariants(pickle.loads(pickle.dumps(copy)))
+    assert copy.block_files()[0] == table.block_files()[0]
+    check_invariants(copy)
+    check_invariants(StoredTable.open(copy.store))
+    check_invariants(pickle.loads(pickle.dumps(copy)))
 
 
-def test_each_goes_its_own_way(table: Table) -> None:
+def test_each_goes_its_own_way(table: StoredTable) -> None:
     copy = append(cloned(table), 5, 6, builders=[INDEX])
     table = append(table, 7, builders=[INDEX])
 
     assert (ids_of(copy), ids_of(table)) == ([1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 7])
     assert totals(copy)[-1] == b"[5, 6]"
     for each in (copy, table):
-        invariants(each)
+        check_invariants(each)
 
 
-def test_merged_segments_and_clones_of_clones_still_know_where_rows_are(table: Table) -> None:
+def test_merged_segments_and_clones_of_clones_still_know_where_rows_are(table: StoredTable) -> None:
     copy = cloned(table)
     for id in range(5, 15):
         copy = append(copy, id, builders=[INDEX])
@@ -71,27 +73,27 @@ def test_merged_segments_and_clones_of_clones_still_know_where_rows_are(table: T
     assert len(copy.segments()) < 12
     assert ids_of(again) == [*range(1, 15), 99]
     assert totals(again) == totals(copy)
-    invariants(again)
+    check_invariants(again)
 
 
 @pytest.mark.parametrize("first", ["source", "clone"])
-def test_neither_vacuum_takes_what_the_other_needs(table: Table, first: str) -> None:
+def test_neither_vacuum_takes_what_the_other_needs(table: StoredTable, first: str) -> None:
     copy = cloned(table)
     table = table.transaction().overwrite(staged(table, [100])).commit()
     copy = append(copy, 5)
     for each in [table, copy] if first == "source" else [copy, table]:
         store = Aged(each.store)
         store.age()
-        assert sum(storage.collect(store, timedelta(0), force=True).files.values())
-    storage.shared.clear()
+        assert sum(storage.vacuum_table(store, timedelta(0), force=True).files.values())
+    storage.process_cache.clear()
 
-    assert ids_of(Table.open(copy.store)) == [1, 2, 3, 4, 5]
-    assert ids_of(Table.open(table.store)) == [100]
+    assert ids_of(StoredTable.open(copy.store)) == [1, 2, 3, 4, 5]
+    assert ids_of(StoredTable.open(table.store)) == [100]
 
 
-def test_the_tag_says_who_needs_it(table: Table) -> None:
+def test_the_tag_says_who_needs_it(table: StoredTable) -> None:
     copy = cloned(table)
-    (tag,) = storage.tags(table.store)
+    (tag,) = storage.list_tags(table.store)
 
     assert (tag.snapshot_id, tag.holder) == (table.snapshot.id, copy.store.url)
     assert copy.snapshot.summary["cloned_from"] == {
@@ -101,79 +103,79 @@ def test_the_tag_says_who_needs_it(table: Table) -> None:
     }
 
 
-def test_what_cannot_be_cloned_leaves_nothing_behind(table: Table) -> None:
+def test_what_cannot_be_cloned_leaves_nothing_behind(table: StoredTable) -> None:
     other = cloned(table)
     with pytest.raises(AlreadyExists, match="already is a table"):
-        storage.clone(table, other.store)
+        storage.clone_table(table, other.store)
     with pytest.raises(AlreadyExists):
-        storage.clone(table, table.store)
+        storage.clone_table(table, table.store)
     list_path = table.snapshot.segments
     assert list_path is not None
-    storage.shared.clear()
+    storage.process_cache.clear()
     table.store.delete([list_path.path])
     with pytest.raises(storage.NotFound):
-        cloned(Table.open(table.store), "third")
+        cloned(StoredTable.open(table.store), "third")
 
-    assert len(storage.tags(table.store)) == 1
+    assert len(storage.list_tags(table.store)) == 1
 
 
-def test_damage_in_metadata_that_only_helps_is_left_behind(table: Table) -> None:
-    storage.shared.clear()
+def test_damage_in_metadata_that_only_helps_is_left_behind(table: StoredTable) -> None:
+    storage.process_cache.clear()
     table.store.delete(
         [one.key for one in table.store.list("_x")] + [one.key for one in table.store.list("_sg") if "zones" in one.key]
     )
-    copy = cloned(Table.open(table.store))
+    copy = cloned(StoredTable.open(table.store))
 
     assert ids_of(copy) == [1, 2, 3, 4]
     assert copy.blocks().sidecars(INDEX.key) is None
-    invariants(copy)
+    check_invariants(copy)
 
 
 def test_files_of_another_bucket_folder_are_read_with_the_same_credentials(s3: dict[str, str]) -> None:
     options = {**s3, "allow_http": "true"}
-    table = append(Table.create("s3://tables/cloned", COLUMNS, options=options), 1, 2)
-    copy = storage.clone(table, storage.open_store("s3://tables/clone", options))
-    storage.shared.clear()
+    table = append(StoredTable.create("s3://tables/cloned", COLUMNS, options=options), 1, 2)
+    copy = storage.clone_table(table, storage.open_store("s3://tables/clone", options))
+    storage.process_cache.clear()
 
-    assert ids_of(append(Table.open("s3://tables/clone", options=options), 3)) == [1, 2, 3]
-    assert copy.listing()[0][0].startswith("s3://tables/cloned/_b/")
+    assert ids_of(append(StoredTable.open("s3://tables/clone", options=options), 3)) == [1, 2, 3]
+    assert copy.block_files()[0][0].startswith("s3://tables/cloned/_b/")
 
 
 @pytest.mark.parametrize("location", ["/etc/passwd", "s3://tables/x/_sg/a.parquet", "memory://t"])
-def test_a_location_that_is_no_file_of_a_table_is_refused(table: Table, location: str) -> None:
+def test_a_location_that_is_no_file_of_a_table_is_refused(table: StoredTable, location: str) -> None:
     with pytest.raises(storage.StorageError, match="which is no file of a table"):
-        located(table.store, location)
+        resolve_store(table.store, location)
 
 
 def test_an_empty_table_is_cloned(url: str) -> None:
-    copy = cloned(Table.create(url, COLUMNS))
+    copy = cloned(StoredTable.create(url, COLUMNS))
 
     assert ids_of(append(copy, 1)) == [1]
-    invariants(copy)
+    check_invariants(copy)
 
 
 def test_an_older_version_refuses_a_clone_by_the_name_of_what_it_lacks(
-    table: Table, monkeypatch: pytest.MonkeyPatch
+    table: StoredTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy = cloned(table)
-    storage.shared.clear()
+    storage.process_cache.clear()
     monkeypatch.setattr("fuse_storage.metadata.snapshot.READER_FEATURES", frozenset())
 
     with pytest.raises(storage.Unsupported, match="shared-files"):
-        Table.open(copy.store)
+        StoredTable.open(copy.store)
 
 
-def test_a_table_that_is_read_only_is_read_and_never_written(table: Table) -> None:
-    attached = Table.open(ReadOnlyStore(table.store))
+def test_a_table_that_is_read_only_is_read_and_never_written(table: StoredTable) -> None:
+    attached = StoredTable.open(ReadOnlyStore(table.store))
     before = kinds(table)
 
     assert ids_of(attached) == [1, 2, 3, 4]
-    assert attached.listing()[0] == table.listing()[0]
+    assert attached.block_files()[0] == table.block_files()[0]
     for change in (
         lambda: append(attached, 5),
         lambda: attached.tag("mine"),
         lambda: storage.create_branch(attached, "mine"),
-        lambda: storage.collect(attached.store, timedelta(days=1)),
+        lambda: storage.vacuum_table(attached.store, timedelta(days=1)),
     ):
         with pytest.raises(ReadOnly, match="was opened to be read only"):
             change()
@@ -182,18 +184,18 @@ def test_a_table_that_is_read_only_is_read_and_never_written(table: Table) -> No
 
 
 def test_a_clone_that_was_interrupted_while_it_was_committed_keeps_its_rows(
-    table: Table, monkeypatch: pytest.MonkeyPatch
+    table: StoredTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: object) -> bool:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fuse_storage.maintenance.clone.land", interrupted)
+    monkeypatch.setattr("fuse_storage.maintenance.clone.create_ref", interrupted)
     target = storage.open_store(f"{table.store.url}-copy")
     with pytest.raises(KeyboardInterrupt):
-        storage.clone(table, target)
+        storage.clone_table(table, target)
 
-    storage.recover(target)
+    storage.recover_branches(target)
 
-    made = Table.open(target)
-    assert [tag.name for tag in storage.tags(table.store)] == [made.snapshot.summary["cloned_from"]["tag"]]
+    made = StoredTable.open(target)
+    assert [tag.name for tag in storage.list_tags(table.store)] == [made.snapshot.summary["cloned_from"]["tag"]]
     assert ids_of(made) == [1, 2, 3, 4]

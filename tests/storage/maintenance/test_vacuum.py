@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import fuse_storage as storage
-from fuse_storage import Conflict, Corrupt, NotFound, StorageError, Swap, Table, collect
-from fuse_storage.commit.snapshot_hold import give_notice
-from fuse_storage.testing import Crash, FaultyStore, invariants
+from fuse_storage import BlockReplacement, Conflict, Corrupt, NotFound, StorageError, StoredTable, vacuum_table
+from fuse_storage.commit.snapshot_hold import post_vacuum_notice
+from fuse_storage.testing import Crash, FaultyStore, check_invariants
 from tests.storage.small import COLUMNS, Aged, Totals, append, ids_of, known_by, staged, truth
 
 BUILDER = Totals()
@@ -24,53 +24,53 @@ def store(url: str) -> Any:
 
 
 @pytest.fixture
-def table(store: Any) -> Table:
+def table(store: Any) -> StoredTable:
     """Six rows in three blocks, one of which was replaced; two snapshots of it are tagged or branched."""
     table = (
-        Table.create(store, COLUMNS, properties={"block_rows": 2})
+        StoredTable.create(store, COLUMNS, properties={"block_rows": 2})
         .transaction()
-        .define("one", {"key": BUILDER.key})
+        .add_index("one", {"key": BUILDER.key})
         .commit()
     )
     table = append(table, *range(6), builders=[BUILDER])
     return replacing(table, 1, [20])
 
 
-def replacing(table: Table, place: int, made: list[int]) -> Table:
+def replacing(table: StoredTable, place: int, made: list[int]) -> StoredTable:
     new = staged(table, made, [BUILDER]) if made else []
-    swap = Swap((table.blocks().ids[place],), len(made) and 1)
-    return table.transaction([BUILDER]).rewrite([swap], new, table.segments().ids).commit()
+    swap = BlockReplacement((table.blocks().ids[place],), len(made) and 1)
+    return table.transaction([BUILDER]).replace_blocks([swap], new, table.segments().ids).commit()
 
 
 def keys(store: Any) -> set[str]:
     return {found.key for found in store.list() if not found.key.startswith("_refs")}
 
 
-def sound(table: Table, ids: list[int]) -> None:
-    storage.shared.clear()
-    again = Table.open(table.store, at=table.snapshot.id)
+def sound(table: StoredTable, ids: list[int]) -> None:
+    storage.process_cache.clear()
+    again = StoredTable.open(table.store, at=table.snapshot.id)
     assert ids_of(again) == ids
     if BUILDER.key in again.snapshot.keys:
         assert known_by(again, BUILDER.key) == truth(again)
-    invariants(again)
+    check_invariants(again)
 
 
-def test_a_snapshot_that_is_too_young_to_go_stays_whole(table: Table, store: Any) -> None:
+def test_a_snapshot_that_is_too_young_to_go_stays_whole(table: StoredTable, store: Any) -> None:
     replaced = table.history()[1]
     store.age()
     store.old.discard(f"_ss/{replaced.snapshot_id}.json")
 
-    collect(store, NOW, force=True)
+    vacuum_table(store, NOW, force=True)
 
     sound(table.at(str(replaced.snapshot_id)), list(range(6)))
 
 
-def test_what_was_replaced_goes_and_the_head_stays(table: Table, store: Any) -> None:
+def test_what_was_replaced_goes_and_the_head_stays(table: StoredTable, store: Any) -> None:
     before = keys(store)
     store.age()
-    promised = collect(store, NOW, dry_run=True, force=True)
+    promised = vacuum_table(store, NOW, dry_run=True, force=True)
     assert keys(store) == before
-    found = collect(store, NOW, force=True)
+    found = vacuum_table(store, NOW, force=True)
 
     assert found.files == promised.files
     assert found.bytes == promised.bytes
@@ -86,24 +86,24 @@ def test_what_was_replaced_goes_and_the_head_stays(table: Table, store: Any) -> 
     }  # a pack is of several blocks
     sound(table, [0, 1, 20, 4, 5])
     assert list(store.list("_refs/vacuum")) == []
-    assert sum(collect(store, NOW, force=True).files.values()) == 0
+    assert sum(vacuum_table(store, NOW, force=True).files.values()) == 0
     assert len(table.history()) == 4
     with pytest.raises(NotFound, match="it was collected"):
         table.at(str(table.snapshot.parent))
 
 
-def test_what_is_young_stays_and_its_writer_commits(table: Table, store: Any) -> None:
-    assert sum(collect(store, NOW, force=True).files.values()) == 0
+def test_what_is_young_stays_and_its_writer_commits(table: StoredTable, store: Any) -> None:
+    assert sum(vacuum_table(store, NOW, force=True).files.values()) == 0
     store.age()
     waiting = table.transaction([BUILDER]).append(staged(table, [8], [BUILDER]))
-    collect(store, NOW, force=True)
+    vacuum_table(store, NOW, force=True)
 
     sound(waiting.commit(), [0, 1, 20, 4, 5, 8])
 
 
-def test_what_was_the_head_within_the_retention_stays(table: Table, store: Any) -> None:
+def test_what_was_the_head_within_the_retention_stays(table: StoredTable, store: Any) -> None:
     store.age()
-    found = collect(store, timedelta(hours=2))
+    found = vacuum_table(store, timedelta(hours=2))
     assert {kind for kind, count in found.files.items() if count} == {
         "segments",
         "sidecars",
@@ -111,75 +111,77 @@ def test_what_was_the_head_within_the_retention_stays(table: Table, store: Any) 
     sound(table.at(str(table.snapshot.parent)), list(range(6)))
 
 
-def test_so_many_snapshots_stay_as_are_to_be_kept(table: Table, store: Any) -> None:
+def test_so_many_snapshots_stay_as_are_to_be_kept(table: StoredTable, store: Any) -> None:
     store.age()
-    collect(store, NOW, keep=2, force=True)
+    vacuum_table(store, NOW, keep=2, force=True)
 
     sound(table, [0, 1, 20, 4, 5])
     sound(table.at(str(table.snapshot.parent)), list(range(6)))
 
 
-def test_tags_and_branches_keep_what_they_name_until_they_are_gone(table: Table, store: Any) -> None:
+def test_tags_and_branches_keep_what_they_name_until_they_are_gone(table: StoredTable, store: Any) -> None:
     old = table.at(str(table.snapshot.parent))
     old.tag("old")
     side = append(storage.create_branch(old, "side"), 7, builders=[BUILDER])
     table = replacing(table, 0, [])
     store.age()
-    collect(store, NOW, force=True)
+    vacuum_table(store, NOW, force=True)
     sound(table, [20, 4, 5])
     sound(side, [*range(6), 7])
     sound(old, list(range(6)))
 
     storage.drop_tag(store, "old")
-    collect(store, NOW, force=True)
+    vacuum_table(store, NOW, force=True)
     sound(side, [*range(6), 7])
     storage.drop_branch(store, "side")
-    collect(store, timedelta(hours=1))
+    vacuum_table(store, timedelta(hours=1))
     sound(table, [20, 4, 5])
-    sound_at = Table.open(store, at=side.snapshot.id)
+    sound_at = StoredTable.open(store, at=side.snapshot.id)
     assert ids_of(sound_at) == [*range(6), 7]
     store.age()
-    assert collect(store, NOW, force=True).files["blocks"] > 0
+    assert vacuum_table(store, NOW, force=True).files["blocks"] > 0
     sound(table, [20, 4, 5])
     with pytest.raises(NotFound):
-        Table.open(store, at=side.snapshot.id)
+        StoredTable.open(store, at=side.snapshot.id)
 
 
-def test_sidecars_and_packs_of_a_dropped_index_go(table: Table, store: Any) -> None:
-    table = table.transaction().undefine("one").commit()
+def test_sidecars_and_packs_of_a_dropped_index_go(table: StoredTable, store: Any) -> None:
+    table = table.transaction().drop_index("one").commit()
     store.age()
-    collect(store, NOW, force=True)
+    vacuum_table(store, NOW, force=True)
 
     assert {key.split("/")[0] for key in keys(store)} == {"_ss", "_sg", "_b"}
     sound(table, [0, 1, 20, 4, 5])
 
 
-def test_packs_stay_where_nobody_can_say_what_leads_to_them(table: Table, store: Any) -> None:
+def test_packs_stay_where_nobody_can_say_what_leads_to_them(table: StoredTable, store: Any) -> None:
     packs = {found.key for found in store.list("_i")}
     store.delete([found.key for found in store.list("_x")])
     store.age()
-    collect(store, NOW, force=True)
+    vacuum_table(store, NOW, force=True)
 
     assert {found.key for found in store.list("_i")} == packs
 
 
-def test_a_snapshot_that_is_kept_and_lacks_a_file_stops_everything(table: Table, store: Any) -> None:
+def test_a_snapshot_that_is_kept_and_lacks_a_file_stops_everything(table: StoredTable, store: Any) -> None:
     old = table.at(str(table.snapshot.parent))
     (lost,) = set(old.blocks().ids) - set(table.blocks().ids)
     assert lost
     store.delete([f"_sg/{id}.parquet" for id in old.segments().ids])
-    storage.shared.clear()
+    storage.process_cache.clear()
     store.age()
     before = keys(store)
 
     with pytest.raises(NotFound):
-        collect(store, timedelta(hours=2))
+        vacuum_table(store, timedelta(hours=2))
     assert keys(store) == before
     assert list(store.list("_refs/vacuum")) == []
 
 
 @pytest.mark.parametrize("folder", ["_ss", "_sg", "_refs/branch", "_refs/tag"])
-def test_nothing_is_deleted_if_anything_that_leads_to_files_is_damaged(table: Table, store: Any, folder: str) -> None:
+def test_nothing_is_deleted_if_anything_that_leads_to_files_is_damaged(
+    table: StoredTable, store: Any, folder: str
+) -> None:
     table.tag("v1")
     segments = {f"_sg/{id}.parquet" for id in table.segments().ids}
     head = f"_refs/branch/main/{table.entry.sequence:020}.json"
@@ -193,60 +195,60 @@ def test_nothing_is_deleted_if_anything_that_leads_to_files_is_damaged(table: Ta
     store.delete([damaged])
     store.create(damaged, data[:-40] + b"\0" * 40)
     before = keys(store)
-    storage.shared.clear()
+    storage.process_cache.clear()
     store.age()
 
     with pytest.raises((Corrupt, StorageError)):
-        collect(store, NOW, force=True)
+        vacuum_table(store, NOW, force=True)
     assert keys(store) == before
 
 
 def test_a_retention_that_readers_would_feel_is_refused(store: Any) -> None:
     with pytest.raises(storage.InvalidArgument, match="say force"):
-        collect(store, timedelta(minutes=5))
+        vacuum_table(store, timedelta(minutes=5))
     with pytest.raises(storage.InvalidArgument, match="always stays"):
-        collect(store, NOW, keep=0, force=True)
+        vacuum_table(store, NOW, keep=0, force=True)
 
 
 # --- two at once ---
 
 
-def test_an_old_snapshot_is_not_named_while_a_vacuum_may_not_see_the_name(table: Table, store: Any) -> None:
+def test_an_old_snapshot_is_not_named_while_a_vacuum_may_not_see_the_name(table: StoredTable, store: Any) -> None:
     old = table.at(str(table.snapshot.parent))
-    give_notice(store, datetime.now(UTC))
+    post_vacuum_notice(store, datetime.now(UTC))
 
     for act in (
         lambda: old.tag("old"),
         lambda: storage.create_branch(old, "side"),
-        lambda: storage.restore(table, old),
+        lambda: storage.restore_snapshot(table, old),
     ):
         with pytest.raises(Conflict, match="is running, and snapshot"):
             act()
-    assert storage.tags(store) == []
-    assert list(storage.branches(store)) == ["main"]
+    assert storage.list_tags(store) == []
+    assert list(storage.list_branches(store)) == ["main"]
     table.tag("newest")
     storage.create_branch(table, "side")
     store.delete([found.key for found in store.list("_refs/vacuum")])
     old.tag("old")
 
 
-def test_the_notice_of_a_vacuum_that_died_is_forgotten(table: Table, store: Any) -> None:
-    give_notice(store, datetime.now(UTC))
+def test_the_notice_of_a_vacuum_that_died_is_forgotten(table: StoredTable, store: Any) -> None:
+    post_vacuum_notice(store, datetime.now(UTC))
     store.age()
 
     table.at(str(table.snapshot.parent)).tag("old")
 
 
-def test_what_was_collected_is_not_named_again(table: Table, store: Any) -> None:
+def test_what_was_collected_is_not_named_again(table: StoredTable, store: Any) -> None:
     old = table.at(str(table.snapshot.parent))
     store.age()
-    collect(store, NOW, force=True)
+    vacuum_table(store, NOW, force=True)
 
     with pytest.raises(NotFound, match="was collected by a vacuum"):
         old.tag("old")
     with pytest.raises(NotFound, match="was collected"):
-        storage.restore(table, old)
-    assert storage.tags(store) == []
+        storage.restore_snapshot(table, old)
+    assert storage.list_tags(store) == []
     sound(table, [0, 1, 20, 4, 5])
 
 
@@ -254,12 +256,12 @@ def test_what_was_collected_is_not_named_again(table: Table, store: Any) -> None
 def test_wherever_it_dies_and_whatever_was_done_all_that_is_named_is_whole(store: Any, seed: int) -> None:
     draw = random.Random(seed)
     table = (
-        Table.create(store, COLUMNS, properties={"block_rows": 2})
+        StoredTable.create(store, COLUMNS, properties={"block_rows": 2})
         .transaction()
-        .define("one", {"key": BUILDER.key})
+        .add_index("one", {"key": BUILDER.key})
         .commit()
     )
-    named: dict[str, tuple[Table, list[int]]] = {}
+    named: dict[str, tuple[StoredTable, list[int]]] = {}
     for step in range(14):
         match draw.choice(["append", "replace", "tag", "untag", "branch", "vacuum", "crash"]) if step else "append":
             case "append":
@@ -277,16 +279,16 @@ def test_wherever_it_dies_and_whatever_was_done_all_that_is_named_is_whole(store
                 del named[name]
             case "vacuum":
                 store.age()
-                collect(store, NOW, keep=draw.randint(1, 2), force=True)
+                vacuum_table(store, NOW, keep=draw.randint(1, 2), force=True)
             case "crash":
                 store.age()
                 broken = FaultyStore(store, draw.randint(1, 6), draw.choice(["before", "after"]))
                 try:
-                    collect(broken, NOW, force=True)
+                    vacuum_table(broken, NOW, force=True)
                 except (Crash, StorageError):
                     store.age()
                     store.delete([found.key for found in store.list("_refs/vacuum")])
-        storage.shared.clear()
+        storage.process_cache.clear()
         sound(table, ids_of(table))
         for held, ids in named.values():
             sound(held, ids)

@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from fuse_storage import Cache, NotFound, Store, metered, open_store
+from fuse_storage import Cache, NotFound, Store, meter_requests, open_store
 from fuse_storage.metadata import metadata_table
-from fuse_storage.metadata.file_ref import created
+from fuse_storage.metadata.file_ref import create_file
 
 GROUPS = [("a",), ("b", "c")]
 
@@ -19,22 +19,22 @@ def store() -> Store:
     return open_store(f"memory://columnar-{uuid4().hex}")
 
 
-def part(store: Store, number: int) -> metadata_table.Part:
+def part(store: Store, number: int) -> metadata_table.MetadataFile:
     rows = pa.table({"a": [number, number], "b": [number + 10, None], "c": ["x", "y"]})
-    return metadata_table.Part(created(store, f"f{number}", metadata_table.encode(rows)), 2)
+    return metadata_table.MetadataFile(create_file(store, f"f{number}", metadata_table.encode_metadata(rows)), 2)
 
 
 @pytest.mark.parametrize("known", list(product([False, True], repeat=3)))
 def test_what_is_in_memory_is_not_read_and_each_table_is_in_its_place(store: Store, known: tuple[bool, ...]) -> None:
     parts = [part(store, number) for number in range(3)]
-    cache, counted = Cache(1 << 20), metered(store)
+    cache, counted = Cache(1 << 20), meter_requests(store)
     for number, wanted in enumerate(known):
         if wanted:
-            metadata_table.read(
+            metadata_table.read_column_groups(
                 counted, parts[number], GROUPS if number else GROUPS[:1], cache
             )  # of the first file, only a part
     counted.reset()
-    rows = metadata_table.Rows.whole(counted, [parts[0], None, *parts[1:]], np.array([2, 1, 2, 2]))
+    rows = metadata_table.MetadataRows.all_rows(counted, [parts[0], None, *parts[1:]], np.array([2, 1, 2, 2]))
 
     found = rows.read(GROUPS, cache)
 
@@ -53,7 +53,7 @@ def test_a_file_that_is_gone_is_said_in_its_place(store: Store, gone: tuple[bool
     parts = [part(store, number) for number in range(3)]
     store.delete([f"f{number}" for number, lost in enumerate(gone) if lost])
 
-    found = metadata_table.Rows.whole(store, parts, np.array([2, 2, 2])).read(GROUPS, Cache(1 << 20))
+    found = metadata_table.MetadataRows.all_rows(store, parts, np.array([2, 2, 2])).read(GROUPS, Cache(1 << 20))
 
     assert [isinstance(each, NotFound) for each in found] == list(gone)
 
@@ -61,4 +61,4 @@ def test_a_file_that_is_gone_is_said_in_its_place(store: Store, gone: tuple[bool
 def test_whether_there_is_a_column() -> None:
     rows = pa.table({"a": [1], "c.1.min": [2]})
 
-    assert [metadata_table.has(rows, name) for name in ("a", "c.1.min", "b", "")] == [True, True, False, False]
+    assert [metadata_table.has_column(rows, name) for name in ("a", "c.1.min", "b", "")] == [True, True, False, False]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuse_storage import Cache, Corrupt, NotFound, Pack, PackPayload, Sidecar, Store, metered, open_store
-from fuse_storage.metadata.pack import logical_size, seal, sealed_size
+from fuse_storage import Cache, Corrupt, NotFound, Pack, PackSlice, Sidecar, Store, meter_requests, open_store
+from fuse_storage.metadata.pack import add_checksums, checksummed_size, logical_size
 
 DATA = bytes(range(256)) * 2
 
@@ -18,10 +18,10 @@ def store() -> Store:
     return open_store(f"memory://{uuid.uuid4().hex}")
 
 
-def stored(store: Store, sealed: bytes, chunk: int, length: int | None = None) -> PackPayload:
+def stored(store: Store, sealed: bytes, chunk: int, length: int | None = None) -> PackSlice:
     """A pack of which ``length`` bytes were written, and ``sealed`` are there now."""
     store.create("pack", sealed, overwrite=True)
-    return PackPayload(store, "pack", chunk, len(sealed) if length is None else length, cache=Cache(1 << 20))
+    return PackSlice(store, "pack", chunk, len(sealed) if length is None else length, cache=Cache(1 << 20))
 
 
 def test_payloads_are_laid_one_after_the_other() -> None:
@@ -33,7 +33,7 @@ def test_payloads_are_laid_one_after_the_other() -> None:
 @given(st.binary(max_size=400), st.integers(1, 100), st.data())
 def test_any_ranges_read_as_slices_do(data: bytes, chunk: int, draw: st.DataObject) -> None:
     store = open_store("memory://any-ranges")
-    payload = stored(store, seal(data, chunk), chunk)
+    payload = stored(store, add_checksums(data, chunk), chunk)
     start = st.integers(0, len(data))
     ranges = [(min(pair), max(pair) - min(pair)) for pair in draw.draw(st.lists(st.tuples(start, start), max_size=8))]
 
@@ -43,18 +43,18 @@ def test_any_ranges_read_as_slices_do(data: bytes, chunk: int, draw: st.DataObje
 
 @given(st.integers(0, 10_000), st.integers(1, 500))
 def test_sizes_follow_from_each_other(size: int, chunk: int) -> None:
-    assert len(seal(bytes(size), chunk)) == sealed_size(size, chunk)
-    assert logical_size(sealed_size(size, chunk), chunk) == size
+    assert len(add_checksums(bytes(size), chunk)) == checksummed_size(size, chunk)
+    assert logical_size(checksummed_size(size, chunk), chunk) == size
 
 
 def test_a_part_reads_as_a_file_of_its_own(store: Store) -> None:
     pack = Pack.concatenate(
         [Sidecar(None, b"a" * 100), Sidecar(None, b"0123456789"), Sidecar(None, b"z" * 100)], chunk=16
     )
-    sealed = seal(pack.data, pack.chunk)
+    sealed = add_checksums(pack.data, pack.chunk)
     store.create("pack", sealed)
 
-    part = PackPayload(store, "pack", 16, len(sealed), pack.spans[1])
+    part = PackSlice(store, "pack", 16, len(sealed), pack.spans[1])
 
     assert part.size == 10
     assert part.read([(0, 10), (9, 1), (3, 4)]) == [b"0123456789", b"9", b"3456"]
@@ -63,9 +63,9 @@ def test_a_part_reads_as_a_file_of_its_own(store: Store) -> None:
             part.read([beyond])
 
 
-@pytest.mark.parametrize("place", range(len(seal(DATA, 100))))
+@pytest.mark.parametrize("place", range(len(add_checksums(DATA, 100))))
 def test_a_flipped_byte_is_corrupt_wherever_it_is(store: Store, place: int) -> None:
-    sealed = bytearray(seal(DATA, 100))
+    sealed = bytearray(add_checksums(DATA, 100))
     sealed[place] ^= 0x10
     payload = stored(store, bytes(sealed), 100)
 
@@ -74,7 +74,7 @@ def test_a_flipped_byte_is_corrupt_wherever_it_is(store: Store, place: int) -> N
 
 
 def test_a_flipped_byte_in_another_chunk_harms_nobody(store: Store) -> None:
-    sealed = bytearray(seal(DATA, 100))
+    sealed = bytearray(add_checksums(DATA, 100))
     sealed[0] ^= 1
 
     assert stored(store, bytes(sealed), 100).read([(100, 412)]) == [DATA[100:]]
@@ -82,7 +82,7 @@ def test_a_flipped_byte_in_another_chunk_harms_nobody(store: Store) -> None:
 
 @pytest.mark.parametrize("kept", [0, 1, 103, 104, 200, 208, 300, 531])
 def test_a_truncated_pack_is_corrupt(store: Store, kept: int) -> None:
-    sealed = seal(DATA, 100)
+    sealed = add_checksums(DATA, 100)
     payload = stored(store, sealed[:kept], 100, length=len(sealed))
 
     with pytest.raises(Corrupt, match="pack"):
@@ -91,7 +91,7 @@ def test_a_truncated_pack_is_corrupt(store: Store, kept: int) -> None:
 
 @pytest.mark.parametrize("change", [-5, -1, 1, 4, 104])
 def test_a_pack_of_another_length_than_recorded_is_corrupt(store: Store, change: int) -> None:
-    sealed = seal(DATA, 100)
+    sealed = add_checksums(DATA, 100)
     payload = stored(store, sealed, 100, len(sealed) + change)
 
     with pytest.raises(Corrupt):
@@ -100,11 +100,11 @@ def test_a_pack_of_another_length_than_recorded_is_corrupt(store: Store, change:
 
 def test_a_span_beyond_its_pack_is_corrupt(store: Store) -> None:
     with pytest.raises(Corrupt, match="do not lie in"):
-        PackPayload(store, "pack", 100, sealed_size(400, 100), (390, 11))
+        PackSlice(store, "pack", 100, checksummed_size(400, 100), (390, 11))
 
 
 def test_chunks_in_each_others_place_are_corrupt(store: Store) -> None:
-    sealed = seal(DATA, 100)
+    sealed = add_checksums(DATA, 100)
     swapped = sealed[104:208] + sealed[:104] + sealed[208:]
 
     with pytest.raises(Corrupt, match="chunk 0"):
@@ -114,22 +114,22 @@ def test_chunks_in_each_others_place_are_corrupt(store: Store) -> None:
 @pytest.mark.parametrize("chunk", [0, -5])
 def test_a_chunk_size_that_cannot_be_is_refused(store: Store, chunk: int) -> None:
     with pytest.raises(ValueError, match="too small"):
-        seal(DATA, chunk)
+        add_checksums(DATA, chunk)
     with pytest.raises(Corrupt):
-        PackPayload(store, "pack", chunk, 100)
+        PackSlice(store, "pack", chunk, 100)
 
 
 def test_a_missing_pack_is_not_found(store: Store) -> None:
     with pytest.raises(NotFound, match="gone"):
-        PackPayload(store, "gone", 100, 104, cache=Cache(1000)).read([(0, 1)])
+        PackSlice(store, "gone", 100, 104, cache=Cache(1000)).read([(0, 1)])
 
 
 def test_what_was_read_is_not_read_again() -> None:
-    store = metered(open_store(f"memory://{uuid.uuid4().hex}"))
+    store = meter_requests(open_store(f"memory://{uuid.uuid4().hex}"))
     cache = Cache(1 << 20)
     data = bytes(1_000_000)
-    store.create("pack", seal(data, 10_000))
-    payload = PackPayload(store, "pack", 10_000, sealed_size(len(data), 10_000), cache=cache)
+    store.create("pack", add_checksums(data, 10_000))
+    payload = PackSlice(store, "pack", 10_000, checksummed_size(len(data), 10_000), cache=cache)
     payload.read([(0, 10), (500_000, 10)])
     store.reset()
 
@@ -141,12 +141,12 @@ def test_what_was_read_is_not_read_again() -> None:
 
 
 def test_short_reads_of_a_large_pack_fetch_a_chunk_each() -> None:
-    store = metered(open_store(f"memory://{uuid.uuid4().hex}"))
-    sealed = seal(bytes(4_000_000), 4_000)
+    store = meter_requests(open_store(f"memory://{uuid.uuid4().hex}"))
+    sealed = add_checksums(bytes(4_000_000), 4_000)
     store.create("pack", sealed)
     store.reset()
 
-    PackPayload(store, "pack", 4_000, len(sealed), cache=Cache(0)).read(
+    PackSlice(store, "pack", 4_000, len(sealed), cache=Cache(0)).read(
         [(place, 8) for place in range(0, 4_000_000, 1_000_000)]
     )
 
@@ -154,7 +154,7 @@ def test_short_reads_of_a_large_pack_fetch_a_chunk_each() -> None:
 
 
 def test_many_threads_read_one_payload(store: Store) -> None:
-    payload = stored(store, seal(DATA, 7), 7)
+    payload = stored(store, add_checksums(DATA, 7), 7)
 
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda start: payload.read([(start, 50)]), list(range(400)) * 3))
@@ -164,21 +164,21 @@ def test_many_threads_read_one_payload(store: Store) -> None:
 
 def test_what_is_decoded_is_kept_and_counted(store: Store) -> None:
     cache = Cache(4000)
-    store.create("pack", seal(bytes(range(100)), 10))
+    store.create("pack", add_checksums(bytes(range(100)), 10))
     made: list[bytes] = []
 
     def decode(data: bytes) -> list[int]:
         made.append(data)
         return list(data)
 
-    payload = PackPayload(store, "pack", 10, sealed_size(100, 10), (20, 50), cache)
-    same = PackPayload(store, "pack", 10, sealed_size(100, 10), (0, 70), cache)
+    payload = PackSlice(store, "pack", 10, checksummed_size(100, 10), (20, 50), cache)
+    same = PackSlice(store, "pack", 10, checksummed_size(100, 10), (0, 70), cache)
 
     assert payload.decoded((5, 3), decode, lambda found: 40) == [25, 26, 27]
     assert payload.decoded((5, 3), decode, lambda found: 40) == [25, 26, 27]
     assert same.decoded((25, 3), decode, lambda found: 40) == [25, 26, 27]
     assert same.decoded((25, 3), bytes.hex, len) == "191a1b"
     assert made == [bytes([25, 26, 27])]
-    assert cache.bytes > 40 + 6
+    assert cache.total_bytes > 40 + 6
     with pytest.raises(ValueError, match="bytes 45 to 55"):
         payload.decoded((45, 10), decode, len)

@@ -11,14 +11,14 @@ import pytest
 from fuse_storage import (
     AlreadyExists,
     Corrupt,
+    FileRef,
     InvalidArgument,
     NotFound,
     RefEntry,
-    Reference,
     StorageError,
     Store,
     Unsupported,
-    metered,
+    meter_requests,
     open_store,
 )
 from fuse_storage.metadata.file_ref import new_id, read_verified
@@ -38,7 +38,7 @@ def entry(sequence: int, **changes: object) -> RefEntry:
         BEGAN + timedelta(minutes=sequence),
         "append",
         f"{sequence:032x}",
-        Reference(f"_ss/{sequence:032x}.json", 10, "0" * 32),
+        FileRef(f"_ss/{sequence:032x}.json", 10, "0" * 32),
     )
     return replace(made, **changes)
 
@@ -71,21 +71,21 @@ def test_the_head_is_found_whatever_the_hint_says(store: Store, hint: bytes) -> 
 
 
 def test_a_good_hint_saves_reads(store: Store) -> None:
-    branch = Branch(metered(store), "main")
+    branch = Branch(meter_requests(store), "main")
     chain(store, 100)
-    branch.note(97)
-    counted = metered(store)
+    branch.write_head_hint(97)
+    counted = meter_requests(store)
 
     assert Branch(counted, "main").head() == entry(100)
-    assert counted.requests <= 7
+    assert counted.request_count <= 7
     counted.reset()
     assert Branch(counted, "main").head(known=entry(100)) == entry(100)
-    assert counted.requests == 1
+    assert counted.request_count == 1
 
 
 def test_no_entry_is_listed_to_find_the_head(store: Store) -> None:
     chain(store, 20)
-    counted = metered(store)
+    counted = meter_requests(store)
 
     Branch(counted, "main").head()
 
@@ -191,7 +191,7 @@ def test_timestamps_rise_though_clocks_fall() -> None:
 
 
 def test_a_tag_is_made_once(store: Store) -> None:
-    tag = Tag("v1", BEGAN, "0" * 32, Reference("_ss/0.json", 1, "0"))
+    tag = Tag("v1", BEGAN, "0" * 32, FileRef("_ss/0.json", 1, "0"))
     create_tag(store, tag)
 
     assert find_tag(store, "v1") == tag
@@ -204,7 +204,7 @@ def test_a_tag_is_made_once(store: Store) -> None:
 @pytest.mark.parametrize("name", ["2026-01-01", "20260101", "0" * 32])
 def test_a_tag_that_looks_like_something_else_is_refused(store: Store, name: str) -> None:
     with pytest.raises(ValueError, match="could be taken for"):
-        create_tag(store, Tag(name, BEGAN, "0" * 32, Reference("_ss/0.json", 1, "0")))
+        create_tag(store, Tag(name, BEGAN, "0" * 32, FileRef("_ss/0.json", 1, "0")))
 
 
 def test_ids_are_uuids_of_version_7_in_the_order_of_time() -> None:
@@ -219,7 +219,7 @@ def test_ids_are_uuids_of_version_7_in_the_order_of_time() -> None:
 
 def test_what_is_read_whole_is_verified(store: Store) -> None:
     store.create("f", b"12345")
-    good = Reference.of("f", b"12345")
+    good = FileRef.for_data("f", b"12345")
 
     assert read_verified(store, good) == b"12345"
     with pytest.raises(Corrupt, match="fails its checksum"):
@@ -229,7 +229,7 @@ def test_what_is_read_whole_is_verified(store: Store) -> None:
     with pytest.raises(NotFound, match="the table refers to it"):
         read_verified(store, replace(good, path="g"))
     with pytest.raises(StorageError, match="is no reference"):
-        Reference.from_json({"path": 1})
+        FileRef.from_json({"path": 1})
 
 
 def test_entries_are_pickled(store: Store) -> None:

@@ -14,20 +14,30 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from fuse_storage import Field, Schema, SchemaError, Sidecar, StorageError, Table, metered, open_store, shared
-from fuse_storage.commit.segment_writer import Limits
-from fuse_storage.commit.transaction import publish
+from fuse_storage import (
+    Field,
+    Schema,
+    SchemaError,
+    Sidecar,
+    StorageError,
+    StoredTable,
+    meter_requests,
+    open_store,
+    process_cache,
+)
+from fuse_storage.commit.segment_writer import WriteLimits
+from fuse_storage.commit.transaction import write_snapshot
 from fuse_storage.metadata.refs import Branch
-from fuse_storage.testing import invariants
+from fuse_storage.testing import check_invariants
 from tests.storage.small import COLUMNS, Totals, append, ids_of, known_by, rows, staged, truth
 
 
 @pytest.fixture
-def table(url: str) -> Table:
-    return Table.create(url, COLUMNS)
+def table(url: str) -> StoredTable:
+    return StoredTable.create(url, COLUMNS)
 
 
-def blocks_of(table: Table) -> list[int]:
+def blocks_of(table: StoredTable) -> list[int]:
     return table.blocks().row_counts.tolist()
 
 
@@ -36,7 +46,7 @@ def blocks_of(table: Table) -> list[int]:
 
 def test_rows_are_cut_into_blocks_zones_and_segments_of_the_stated_sizes(url: str) -> None:
     limits = {"block_rows": 10, "zone_rows": 4, "segment_blocks": 3}
-    table = append(Table.create(url, COLUMNS, properties=limits), *range(75))
+    table = append(StoredTable.create(url, COLUMNS, properties=limits), *range(75))
 
     assert blocks_of(table) == [10] * 7 + [5]
     assert table.segments().block_counts.tolist() == [3, 3, 2]
@@ -44,10 +54,10 @@ def test_rows_are_cut_into_blocks_zones_and_segments_of_the_stated_sizes(url: st
     assert table.blocks().zone_rows.tolist() == [4, 4, 2] * 7 + [4, 1]
     assert table.blocks().zone_offsets.tolist() == [0, 3, 6, 9, 12, 15, 18, 21, 23]
     assert ids_of(table) == list(range(75))
-    invariants(table)
+    check_invariants(table)
 
 
-def test_many_small_batches_make_few_blocks(table: Table) -> None:
+def test_many_small_batches_make_few_blocks(table: StoredTable) -> None:
     with table.writer(block_rows=1000) as writer:
         for id in range(300):
             writer.write(rows([id]).to_batches()[0])
@@ -57,7 +67,7 @@ def test_many_small_batches_make_few_blocks(table: Table) -> None:
     assert ids_of(table) == list(range(300))
 
 
-def test_wide_rows_are_cut_by_bytes_at_whole_zones(table: Table) -> None:
+def test_wide_rows_are_cut_by_bytes_at_whole_zones(table: StoredTable) -> None:
     wide = pa.table({"id": np.arange(1000), "name": ["x" * 1000] * 1000})
     with table.writer(block_bytes=300_000, zone_rows=50) as writer:
         writer.write(wide)
@@ -69,7 +79,7 @@ def test_wide_rows_are_cut_by_bytes_at_whole_zones(table: Table) -> None:
     assert ids_of(table) == list(range(1000))
 
 
-def test_a_row_larger_than_a_block_is_a_block(table: Table) -> None:
+def test_a_row_larger_than_a_block_is_a_block(table: StoredTable) -> None:
     with table.writer(block_bytes=10) as writer:
         writer.write(rows([1, 2, 3]))
         table = table.transaction().append(writer.finish()).commit()
@@ -77,15 +87,17 @@ def test_a_row_larger_than_a_block_is_a_block(table: Table) -> None:
     assert blocks_of(table) == [1, 1, 1]
 
 
-def test_limits_that_are_none_are_refused(table: Table) -> None:
+def test_limits_that_are_none_are_refused(table: StoredTable) -> None:
     with pytest.raises(ValueError, match="'rows' is no limit"):
         table.writer(rows=10)
     with pytest.raises(ValueError, match="block_rows = 0"):
         table.writer(block_rows=0)
-    assert Limits.of({"zone_rows": 5, "color": "red"}, block_rows=7) == Limits(block_rows=7, zone_rows=5)
+    assert WriteLimits.from_properties({"zone_rows": 5, "color": "red"}, block_rows=7) == WriteLimits(
+        block_rows=7, zone_rows=5
+    )
 
 
-def test_rows_that_do_not_fit_are_refused_at_once_by_name(table: Table) -> None:
+def test_rows_that_do_not_fit_are_refused_at_once_by_name(table: StoredTable) -> None:
     writer = table.writer()
 
     with pytest.raises(SchemaError, match="'name'"):
@@ -95,22 +107,22 @@ def test_rows_that_do_not_fit_are_refused_at_once_by_name(table: Table) -> None:
     writer.abort()
 
 
-def test_columns_are_matched_by_name(table: Table) -> None:
+def test_columns_are_matched_by_name(table: StoredTable) -> None:
     with table.writer() as writer:
         writer.write(rows([1]).select(["name", "id"]))
         table = table.transaction().append(writer.finish()).commit()
 
-    assert table.read(table.blocks(), 0, ["name", "id"]).to_pylist() == [{"name": "n1", "id": 1}]
+    assert table.read_block(table.blocks(), 0, ["name", "id"]).to_pylist() == [{"name": "n1", "id": 1}]
 
 
 # --- failing --------------------------------------------------------------------------------------------------
 
 
-def keys(table: Table) -> set[str]:
+def keys(table: StoredTable) -> set[str]:
     return {found.key for found in table.store.list()}
 
 
-def test_an_aborted_writer_leaves_no_files(table: Table) -> None:
+def test_an_aborted_writer_leaves_no_files(table: StoredTable) -> None:
     before = keys(table)
     writer = table.writer([Totals()], block_rows=2, pack_bytes=1)
     writer.write(rows(range(9)))
@@ -123,7 +135,7 @@ def test_an_aborted_writer_leaves_no_files(table: Table) -> None:
         writer.write(rows([1]))
 
 
-def test_a_writer_that_finished_deletes_nothing(table: Table) -> None:
+def test_a_writer_that_finished_deletes_nothing(table: StoredTable) -> None:
     writer = table.writer()
     writer.write(rows([1]))
     parts = writer.finish()
@@ -138,7 +150,7 @@ class Broken(Totals):
         raise RuntimeError("cannot build")
 
 
-def test_what_an_index_raises_reaches_the_caller_and_leaves_no_files(table: Table) -> None:
+def test_what_an_index_raises_reaches_the_caller_and_leaves_no_files(table: StoredTable) -> None:
     before = keys(table)
 
     with pytest.raises(RuntimeError, match="cannot build"):
@@ -153,8 +165,8 @@ class Unpackable(Totals):
         return None
 
 
-def test_an_index_that_cannot_pack_leaves_its_blocks_unindexed(table: Table) -> None:
-    table = table.transaction().define("totals", {"key": "70a1"}).commit()
+def test_an_index_that_cannot_pack_leaves_its_blocks_unindexed(table: StoredTable) -> None:
+    table = table.transaction().add_index("totals", {"key": "70a1"}).commit()
 
     table = append(table, 1, builders=[Unpackable()])
 
@@ -164,18 +176,18 @@ def test_an_index_that_cannot_pack_leaves_its_blocks_unindexed(table: Table) -> 
 # --- indexing on the way --------------------------------------------------------------------------------------
 
 
-def test_sidecars_of_several_segments_share_a_pack(table: Table) -> None:
-    table = table.transaction().define("totals", {"key": "70a1"}).commit()
+def test_sidecars_of_several_segments_share_a_pack(table: StoredTable) -> None:
+    table = table.transaction().add_index("totals", {"key": "70a1"}).commit()
 
     table = append(table, *range(40), builders=[Totals()], block_rows=3, segment_blocks=5)
 
     assert len([key for key in keys(table) if key.startswith("_i/")]) == 1
     assert known_by(table, "70a1") == truth(table)
-    invariants(table)
+    check_invariants(table)
 
 
-def test_packs_are_no_larger_than_stated(table: Table) -> None:
-    table = table.transaction().define("totals", {"key": "70a1"}).commit()
+def test_packs_are_no_larger_than_stated(table: StoredTable) -> None:
+    table = table.transaction().add_index("totals", {"key": "70a1"}).commit()
 
     table = append(table, *range(40), builders=[Totals()], block_rows=3, segment_blocks=5, pack_bytes=30)
 
@@ -207,7 +219,7 @@ class Waiting(Totals):
 BARRIERS: dict[int, threading.Barrier] = {}
 
 
-def test_indexes_are_built_side_by_side(table: Table) -> None:
+def test_indexes_are_built_side_by_side(table: StoredTable) -> None:
     BARRIERS[77] = threading.Barrier(2)
 
     parts = staged(table, [1, 2], [Waiting("aa", 77), Waiting("bb", 77)])
@@ -215,7 +227,7 @@ def test_indexes_are_built_side_by_side(table: Table) -> None:
     assert [part.row_count for part in parts] == [2]
 
 
-def test_staged_segments_are_small(table: Table) -> None:
+def test_staged_segments_are_small(table: StoredTable) -> None:
     (part,) = staged(table, range(3000), block_rows=10, segment_blocks=1000)
 
     assert part.block_count == 300
@@ -226,10 +238,10 @@ def test_staged_segments_are_small(table: Table) -> None:
 
 
 @pytest.fixture
-def many(url: str) -> Table:
+def many(url: str) -> StoredTable:
     """30 blocks of 3 rows in 3 segments, zones of 2 rows, all indexed but every fifth block."""
-    table = Table.create(url, COLUMNS, properties={"block_rows": 3, "zone_rows": 2, "segment_blocks": 3})
-    table = table.transaction().define("totals", {"key": "70a1"}).commit()
+    table = StoredTable.create(url, COLUMNS, properties={"block_rows": 3, "zone_rows": 2, "segment_blocks": 3})
+    table = table.transaction().add_index("totals", {"key": "70a1"}).commit()
     unable = frozenset(range(0, 90, 15))
     parts = staged(table, range(90), [Totals(unable=unable)])
     table = table.transaction().append(parts).commit()
@@ -237,7 +249,7 @@ def many(url: str) -> Table:
     return table
 
 
-def test_statistics_are_the_same_at_every_level(many: Table) -> None:
+def test_statistics_are_the_same_at_every_level(many: StoredTable) -> None:
     blocks = many.blocks()
     segments, zones = many.segments().statistics(1), many.zones(blocks).statistics(1)
     own = blocks.statistics(1)
@@ -248,13 +260,13 @@ def test_statistics_are_the_same_at_every_level(many: Table) -> None:
     assert own.min.to_pylist() == list(range(0, 90, 3))
     assert own.max.to_pylist() == list(range(2, 90, 3))
     assert zones.min.to_pylist() == [id for id in range(90) if id % 3 != 1]
-    first = many.segments().first_block
+    first = many.segments().block_offsets
     assert segments.min.to_pylist() == [3 * int(block) for block in first[:-1]]
     assert own.null_count.to_pylist() == [0] * 30
 
 
 @pytest.mark.parametrize("chosen", [[], [0], [29], [5, 4, 5], [0, 9, 10, 11, 28], list(range(30))])
-def test_a_part_of_a_frame_is_as_the_whole(many: Table, chosen: list[int]) -> None:
+def test_a_part_of_a_frame_is_as_the_whole(many: StoredTable, chosen: list[int]) -> None:
     whole = many.blocks()
     for warm in (False, True):
         if warm:
@@ -277,13 +289,17 @@ def test_a_part_of_a_frame_is_as_the_whole(many: Table, chosen: list[int]) -> No
         totals = [None if 3 * block % 15 == 0 else 9 * block + 3 for block in chosen]
         assert (sidecars.summaries.to_pylist() if sidecars is not None else []) == totals
         for place, block in enumerate(chosen):
-            assert many.read(part, place, ["id"]).column("id").to_pylist() == [3 * block, 3 * block + 1, 3 * block + 2]
+            assert many.read_block(part, place, ["id"]).column("id").to_pylist() == [
+                3 * block,
+                3 * block + 1,
+                3 * block + 2,
+            ]
         again = part.take(np.arange(len(chosen))[::-1])
         assert again.ordinals.tolist() == chosen[::-1]
 
 
-def test_blocks_of_some_segments_are_those(many: Table) -> None:
-    first = many.segments().first_block
+def test_blocks_of_some_segments_are_those(many: StoredTable) -> None:
+    first = many.segments().block_offsets
     chosen = [len(many.segments()) - 1, 0]
 
     found = many.blocks(chosen, statistics=[1])
@@ -296,10 +312,10 @@ def test_blocks_of_some_segments_are_those(many: Table) -> None:
     assert many.zones(many.blocks([])).row_counts.tolist() == []
 
 
-def test_only_files_with_blocks_that_are_left_are_read(many: Table) -> None:
-    counted = metered(open_store(many.store.url))
-    shared.clear()
-    table = Table.open(counted)
+def test_only_files_with_blocks_that_are_left_are_read(many: StoredTable) -> None:
+    counted = meter_requests(open_store(many.store.url))
+    process_cache.clear()
+    table = StoredTable.open(counted)
     counted.reset()
 
     table.blocks([1], statistics=[1, 2]).row_counts.sum()
@@ -309,7 +325,7 @@ def test_only_files_with_blocks_that_are_left_are_read(many: Table) -> None:
     assert len(counted.reads) == 2
 
 
-def test_sidecars_say_what_they_know(many: Table) -> None:
+def test_sidecars_say_what_they_know(many: StoredTable) -> None:
     found = many.blocks().sidecars("70a1")
     assert found is not None
 
@@ -318,7 +334,7 @@ def test_sidecars_say_what_they_know(many: Table) -> None:
     assert found.error is None
     assert many.blocks().sidecars("beef") is None
     assert many.segments().roll_ups("beef") is None
-    assert many.segments().sidecar_counts("beef").tolist() == [0] * len(many.segments())
+    assert many.segments().indexed_block_counts("beef").tolist() == [0] * len(many.segments())
     part = found.take(np.array([7, 5]))
     assert (part.indexed.tolist(), part.summaries.to_pylist()) == ([True, False], [66, None])
     payload = part.payload(0)
@@ -329,7 +345,7 @@ def test_sidecars_say_what_they_know(many: Table) -> None:
 
 def test_a_nested_column_has_statistics_of_its_plain_parts(url: str) -> None:
     kind = pa.struct([("x", pa.int64()), ("tags", pa.list_(pa.string()))])
-    table = Table.create(url, pa.schema([("place", kind)]))
+    table = StoredTable.create(url, pa.schema([("place", kind)]))
     with table.writer() as writer:
         writer.write(pa.table({"place": pa.array([{"x": 3, "tags": []}, None, {"x": -1, "tags": ["a"]}], kind)}))
         table = table.transaction().append(writer.finish()).commit()
@@ -341,13 +357,13 @@ def test_a_nested_column_has_statistics_of_its_plain_parts(url: str) -> None:
     assert (found.min.to_pylist(), found.max.to_pylist(), found.null_count.to_pylist()) == ([-1], [3], [1])
     assert table.blocks().statistics(schema.find("place").id) is None
     assert table.blocks().statistics(schema.find("place.tags").id) is None
-    invariants(table)
+    check_invariants(table)
 
 
 # --- columns that came or were widened later ------------------------------------------------------------------
 
 
-def altered(table: Table, schema: Schema) -> Table:
+def altered(table: StoredTable, schema: Schema) -> StoredTable:
     """The table after a commit that changed its columns, as later versions will make them."""
     now = table.snapshot
     after = replace(
@@ -361,16 +377,16 @@ def altered(table: Table, schema: Schema) -> Table:
         schema_id=schema.id,
         schemas={**now.schemas, schema.id: schema},
     )
-    Branch(table.store, "main").create(publish(table.store, after, table.entry))
+    Branch(table.store, "main").create(write_snapshot(table.store, after, table.entry))
     return table.refresh()
 
 
-def levels(table: Table, column: int) -> list[tuple[list[Any], list[Any], list[Any]]]:
+def levels(table: StoredTable, column: int) -> list[tuple[list[Any], list[Any], list[Any]]]:
     found = [units.statistics(column) for units in (table.segments(), table.blocks(), table.zones(table.blocks()))]
     return [(one.min.to_pylist(), one.max.to_pylist(), one.null_count.to_pylist()) for one in found if one is not None]
 
 
-def test_a_block_that_lacks_a_column_holds_its_default_throughout(table: Table) -> None:
+def test_a_block_that_lacks_a_column_holds_its_default_throughout(table: StoredTable) -> None:
     table = append(table, 1, 2)
     fields = (
         *table.snapshot.schema.fields,
@@ -386,13 +402,13 @@ def test_a_block_that_lacks_a_column_holds_its_default_throughout(table: Table) 
         table = table.transaction().append(writer.finish()).commit()
     assert levels(table, 3) == [([7, 9], [7, 9], [0, 0])] * 3
     assert levels(table, 4) == [([None, "x"], [None, "x"], [2, 0])] * 3
-    assert [table.read(table.blocks(), block, ["more"]).column("more").to_pylist() for block in range(2)] == [
+    assert [table.read_block(table.blocks(), block, ["more"]).column("more").to_pylist() for block in range(2)] == [
         [7, 7],
         [9],
     ]
 
 
-def test_merged_segments_still_know_which_blocks_lack_a_column(table: Table) -> None:
+def test_merged_segments_still_know_which_blocks_lack_a_column(table: StoredTable) -> None:
     for id in range(7):
         table = append(table, id)
     table = altered(table, Schema(1, (*table.snapshot.schema.fields, Field(3, "more", "more", pa.int64(), default=7))))
@@ -407,9 +423,9 @@ def test_merged_segments_still_know_which_blocks_lack_a_column(table: Table) -> 
 
 def test_statistics_of_a_widened_column_are_of_its_present_type(url: str) -> None:
     narrow = pa.schema([("a", pa.int32()), ("d", pa.decimal128(10, 2))])
-    table = Table.create(url, narrow)
+    table = StoredTable.create(url, narrow)
 
-    def appended(table: Table, kinds: pa.Schema, value: int) -> Table:
+    def appended(table: StoredTable, kinds: pa.Schema, value: int) -> StoredTable:
         with table.writer() as writer:
             writer.write(pa.table([[value], [Decimal(value)]], schema=kinds))
             return table.transaction().append(writer.finish()).commit()
@@ -432,4 +448,4 @@ def test_statistics_of_a_widened_column_are_of_its_present_type(url: str) -> Non
     listed = table.segments().statistics(2)
     assert listed is not None
     assert listed.type == pa.decimal128(20, 4)
-    invariants(table)
+    check_invariants(table)

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fuse_storage import FormatError, Reference, Snapshot, StorageError, Table, Unsupported
-from fuse_storage.commit.transaction import publish
+from fuse_storage import FileRef, FormatError, Snapshot, StorageError, StoredTable, Unsupported
+from fuse_storage.commit.transaction import write_snapshot
 from fuse_storage.metadata.refs import Branch
 from tests.storage.small import append
 
@@ -21,11 +21,11 @@ COLUMNS = pa.schema(
 @pytest.fixture
 def snapshot(url: str) -> Snapshot:
     return replace(
-        Table.create(url, COLUMNS, ["at.lat"], {"zone_rows": 10}).snapshot,
+        StoredTable.create(url, COLUMNS, ["at.lat"], {"zone_rows": 10}).snapshot,
         definitions={"a": {"key": "x", "on": [1]}},
         applications={"stream": 3},
         summary={"files": 2},
-        segments=Reference("_ss/a.parquet", 3, "ff"),
+        segments=FileRef("_ss/a.parquet", 3, "ff"),
         segment_count=1,
     )
 
@@ -104,7 +104,7 @@ def test_a_snapshot_that_lacks_a_member_says_which(snapshot: Snapshot, name: str
 
 
 def test_a_table_of_a_newer_version_is_refused_when_it_is_opened(url: str) -> None:
-    table = Table.create(url, COLUMNS)
+    table = StoredTable.create(url, COLUMNS)
     later = replace(
         table.snapshot,
         id="a" * 32,
@@ -114,17 +114,17 @@ def test_a_table_of_a_newer_version_is_refused_when_it_is_opened(url: str) -> No
         reader_features=("rows_in_columns",),
         timestamp=table.snapshot.timestamp.replace(year=2090),
     )
-    Branch(table.store, "main").create(publish(table.store, later, table.entry))
+    Branch(table.store, "main").create(write_snapshot(table.store, later, table.entry))
 
     with pytest.raises(Unsupported, match="rows_in_columns"):
-        Table.open(url)
+        StoredTable.open(url)
     with pytest.raises(Unsupported, match="rows_in_columns"):
         table.refresh()
-    assert Table.open(url, at=table.snapshot.id).snapshot == table.snapshot
+    assert StoredTable.open(url, at=table.snapshot.id).snapshot == table.snapshot
 
 
 def test_an_unknown_writer_feature_makes_a_table_read_only(url: str) -> None:
-    table = Table.create(url, pa.schema([("id", pa.int64()), ("name", pa.string())]))
+    table = StoredTable.create(url, pa.schema([("id", pa.int64()), ("name", pa.string())]))
     later = replace(
         table.snapshot,
         id="a" * 32,
@@ -134,12 +134,12 @@ def test_an_unknown_writer_feature_makes_a_table_read_only(url: str) -> None:
         writer_features=("row_marks",),
         timestamp=table.snapshot.timestamp.replace(year=2090),
     )
-    Branch(table.store, "main").create(publish(table.store, later, table.entry))
+    Branch(table.store, "main").create(write_snapshot(table.store, later, table.entry))
 
-    opened = Table.open(url)
+    opened = StoredTable.open(url)
 
     assert opened.snapshot.row_count == 0
     with pytest.raises(StorageError, match=r"'row_marks'.*read-only"):
         append(opened, 1)
     with pytest.raises(StorageError, match=r"'row_marks'.*read-only"):
-        table.transaction().define("a", {"key": "b"}).commit()
+        table.transaction().add_index("a", {"key": "b"}).commit()

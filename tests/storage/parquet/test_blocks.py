@@ -16,9 +16,9 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuse_storage import Cache, Corrupt, Field, NotFound, Schema, SchemaError, Store, metered, open_store
-from fuse_storage.parquet.writer import BlockFile, Layout, read, write
-from fuse_storage.schema.schema import number
+from fuse_storage import Cache, Corrupt, Field, NotFound, Schema, SchemaError, Store, meter_requests, open_store
+from fuse_storage.parquet.writer import BlockFile, BlockLayout, read_block, write_block
+from fuse_storage.schema.schema import assign_field_ids
 
 EVERYTHING = pa.table(
     {
@@ -64,9 +64,9 @@ def store() -> Store:
 
 def stored(
     store: Store, rows: pa.Table, schema: Schema | None = None, **properties: Any
-) -> tuple[BlockFile, Layout, Schema]:
+) -> tuple[BlockFile, BlockLayout, Schema]:
     schema = schema or Schema.create(rows.schema)
-    data, layout = write(rows, schema, properties)
+    data, layout = write_block(rows, schema, properties)
     key = f"_b/{uuid.uuid4().hex}.parquet"
     store.create(key, data)
     return BlockFile(key, layout.footer_offset, layout.footer_length), layout, schema
@@ -75,18 +75,18 @@ def stored(
 def test_rows_of_every_type_come_back(store: Store) -> None:
     block, layout, schema = stored(store, EVERYTHING)
 
-    found = read(store, block, schema, EVERYTHING.column_names)
+    found = read_block(store, block, schema, EVERYTHING.column_names)
 
     found.validate(full=True)
     assert found.schema == schema.arrow
     assert str(found.to_pydict()) == str(EVERYTHING.to_pydict())  # NaN is not equal to itself
-    assert layout.rows == (3,)
+    assert layout.zone_rows == (3,)
 
 
 def test_columns_come_in_the_order_asked_for(store: Store) -> None:
     block, _, schema = stored(store, EVERYTHING)
 
-    assert read(store, block, schema, ["text", "big", "place"]).column_names == ["text", "big", "place"]
+    assert read_block(store, block, schema, ["text", "big", "place"]).column_names == ["text", "big", "place"]
 
 
 @given(st.integers(1, 50), st.integers(1, 12), st.data())
@@ -94,11 +94,11 @@ def test_any_zones_read_as_slices_do(rows: int, zone_rows: int, draw: st.DataObj
     store = open_store("memory://any-zones")
     table = pa.table({"n": range(rows), "t": [None if n % 3 else str(n) for n in range(rows)]})
     block, layout, schema = stored(store, table, zone_rows=zone_rows)
-    zones = draw.draw(st.lists(st.integers(0, len(layout.rows) - 1), unique=True, max_size=6))
+    zones = draw.draw(st.lists(st.integers(0, len(layout.zone_rows) - 1), unique=True, max_size=6))
 
-    found = read(store, block, schema, ["t", "n"], zones, Cache(1 << 20))
+    found = read_block(store, block, schema, ["t", "n"], zones, Cache(1 << 20))
 
-    assert sum(layout.rows) == layout.row_count == rows
+    assert sum(layout.zone_rows) == layout.row_count == rows
     expected = [row for zone in zones for row in table.slice(zone * zone_rows, zone_rows).to_pylist()]
     assert found.select(["n", "t"]).to_pylist() == expected
 
@@ -123,12 +123,12 @@ def test_any_rows_of_any_zones_read_as_a_filter_does(
         SOME_NESTED,
     )
     block, layout, schema = stored(store, table, zone_rows=zone_rows, page_rows=page_rows)
-    zones = draw.draw(st.lists(st.integers(0, len(layout.rows) - 1), unique=True, max_size=4))
+    zones = draw.draw(st.lists(st.integers(0, len(layout.zone_rows) - 1), unique=True, max_size=4))
     whole = [row for zone in zones for row in table.slice(zone * zone_rows, zone_rows).to_pylist()]
     wanted = draw.draw(st.lists(st.booleans(), min_size=len(whole), max_size=len(whole)))
     columns = draw.draw(st.permutations(table.column_names))[: draw.draw(st.integers(1, 6))]
 
-    found = read(store, block, schema, columns, zones, Cache(1 << 20), np.array(wanted, np.bool_))
+    found = read_block(store, block, schema, columns, zones, Cache(1 << 20), np.array(wanted, np.bool_))
 
     found.validate(full=True)
     assert found.to_pylist() == [
@@ -139,21 +139,21 @@ def test_any_rows_of_any_zones_read_as_a_filter_does(
 def test_no_columns_still_count_rows(store: Store) -> None:
     block, _, schema = stored(store, EVERYTHING, zone_rows=2)
 
-    assert read(store, block, schema, []).num_rows == 3
-    assert read(store, block, schema, [], [1]).num_rows == 1
-    assert read(store, block, schema, ["big"], []).num_rows == 0
+    assert read_block(store, block, schema, []).num_rows == 3
+    assert read_block(store, block, schema, [], [1]).num_rows == 1
+    assert read_block(store, block, schema, ["big"], []).num_rows == 0
 
 
 def test_an_unknown_column_is_named(store: Store) -> None:
     block, _, schema = stored(store, EVERYTHING)
 
     with pytest.raises(SchemaError, match="bgi"):
-        read(store, block, schema, ["bgi"])
+        read_block(store, block, schema, ["bgi"])
 
 
 def test_a_block_without_rows_is_refused() -> None:
     with pytest.raises(SchemaError, match="at least one row"):
-        write(EVERYTHING.slice(0, 0), Schema.create(EVERYTHING.schema))
+        write_block(EVERYTHING.slice(0, 0), Schema.create(EVERYTHING.schema))
 
 
 def test_rows_are_fitted_before_they_are_written(store: Store) -> None:
@@ -162,9 +162,11 @@ def test_rows_are_fitted_before_they_are_written(store: Store) -> None:
 
     block, _, _ = stored(store, rows, schema)
 
-    assert read(store, block, schema, ["a", "at"]).to_pylist() == [{"a": 1, "at": datetime(1970, 1, 1, 0, 0, 0, 1)}]
+    assert read_block(store, block, schema, ["a", "at"]).to_pylist() == [
+        {"a": 1, "at": datetime(1970, 1, 1, 0, 0, 0, 1)}
+    ]
     with pytest.raises(SchemaError, match="'at'"):
-        write(rows.set_column(0, "at", pa.array([1_001], pa.timestamp("ns"))), schema)
+        write_block(rows.set_column(0, "at", pa.array([1_001], pa.timestamp("ns"))), schema)
 
 
 # --- what the file is like
@@ -181,7 +183,7 @@ def test_the_file_is_plain_parquet_to_others(store: Store) -> None:
     assert layout.hash == xxhash.xxh3_128_hexdigest(data)
     assert layout.size == len(data) == layout.footer_offset + layout.footer_length
     assert {column.name: column.metadata[b"PARQUET:field_id"] for column in file.schema_arrow} == {
-        field.physical: str(field.id).encode() for field in schema.fields
+        field.physical_name: str(field.id).encode() for field in schema.fields
     }
     assert file.schema_arrow.field("at").type == pa.timestamp("us", "UTC")
     assert file.schema_arrow.field("local").type == pa.timestamp("us")
@@ -196,7 +198,7 @@ def test_floats_have_neither_parquet_statistics_nor_dictionaries() -> None:
     nested = pa.array([{"x": [1.0], "y": 1}] * 100)
     rows = pa.table({"d": [1.0] * 100, "f": pa.array([1.0] * 100, pa.float32()), "s": nested, "n": [1] * 100})
 
-    data, _ = write(rows, Schema.create(rows.schema))
+    data, _ = write_block(rows, Schema.create(rows.schema))
 
     for path in ("d", "f", "s.x.list.element"):
         assert not chunk(data, path).is_stats_set
@@ -211,16 +213,16 @@ def test_dictionaries_are_for_columns_that_repeat() -> None:
         {"unique": range(10_000), "few": [n % 100 for n in range(10_000)], "many": [n % 1_000 for n in range(10_000)]}
     )
 
-    data, layout = write(rows, Schema.create(rows.schema))
+    data, layout = write_block(rows, Schema.create(rows.schema))
 
     assert [chunk(data, path).has_dictionary_page for path in rows.column_names] == [False, True, False]
-    assert [layout.columns[id].distinct_count[0].as_py() for id in (1, 2, 3)] == [None, 100, None]
+    assert [layout.block_statistics[id].distinct_count[0].as_py() for id in (1, 2, 3)] == [None, 100, None]
 
 
 def test_long_texts_get_no_parquet_statistics() -> None:
     rows = pa.table({"long": ["x" * 1_000], "short": ["x"]})
 
-    data, _ = write(rows, Schema.create(rows.schema))
+    data, _ = write_block(rows, Schema.create(rows.schema))
 
     assert [chunk(data, path).is_stats_set for path in rows.column_names] == [False, True]
 
@@ -230,47 +232,47 @@ def test_statistics_are_those_of_zones_and_of_the_block() -> None:
         {"n": [5, None, 7, 1, 1], "s": [{"x": "a"}, None, {"x": "c"}, {"x": "b"}, {"x": None}], "l": [[1]] * 5}
     )
 
-    data, layout = write(rows, Schema.create(rows.schema), {"zone_rows": 2})
+    data, layout = write_block(rows, Schema.create(rows.schema), {"zone_rows": 2})
 
-    assert layout.zones.keys() == layout.columns.keys() == {1, 3}
-    assert layout.zones[1].min.to_pylist() == [5, 1, 1]
-    assert layout.columns[1].max.to_pylist() == [7]
-    assert layout.columns[3].null_count.to_pylist() == [2]
+    assert layout.zone_statistics.keys() == layout.block_statistics.keys() == {1, 3}
+    assert layout.zone_statistics[1].min.to_pylist() == [5, 1, 1]
+    assert layout.block_statistics[1].max.to_pylist() == [7]
+    assert layout.block_statistics[3].null_count.to_pylist() == [2]
     sizes = [chunk(data, "n", zone).total_compressed_size for zone in range(3)]
-    assert layout.zones[1].size.to_pylist() == sizes
-    assert layout.columns[1].size.to_pylist() == [sum(sizes)]
+    assert layout.zone_statistics[1].size.to_pylist() == sizes
+    assert layout.block_statistics[1].size.to_pylist() == [sum(sizes)]
 
 
 # --- what is read
 
 
 def test_only_what_is_needed_is_read() -> None:
-    store = metered(open_store(f"memory://{uuid.uuid4().hex}"))
+    store = meter_requests(open_store(f"memory://{uuid.uuid4().hex}"))
     rows = np.random.default_rng(1)
     table = pa.table({name: rows.integers(0, 2**60, 100_000) for name in "abc"})
     block, layout, schema = stored(store, table, zone_rows=25_000)
     cache = Cache(1 << 20)
     store.reset()
 
-    read(store, block, schema, ["b"], [2], cache)
-    read(store, block, schema, ["b"], [1, 3], cache)
+    read_block(store, block, schema, ["b"], [2], cache)
+    read_block(store, block, schema, ["b"], [1, 3], cache)
 
-    sizes = layout.zones[2].size.to_pylist()
+    sizes = layout.zone_statistics[2].size.to_pylist()
     assert [size for _, _, size in store.reads] == [layout.footer_length, sizes[2], sizes[1], sizes[3]]
 
 
 def test_only_the_pages_of_wanted_rows_are_read() -> None:
-    store = metered(open_store(f"memory://{uuid.uuid4().hex}"))
+    store = meter_requests(open_store(f"memory://{uuid.uuid4().hex}"))
     rows = np.random.default_rng(1)
     table = pa.table({"a": rows.integers(0, 2**60, 100_000), "b": rows.integers(0, 200, 100_000).astype(str)})
     block, layout, schema = stored(store, table, zone_rows=50_000)
     cache = Cache(1 << 20)
-    read(store, block, schema, [], cache=cache)
+    read_block(store, block, schema, [], cache=cache)
     wanted = np.zeros(50_000, np.bool_)
     wanted[[5, 9_000, 49_999]] = True
     store.reset()
 
-    found = read(store, block, schema, ["a"], [1], cache, wanted)
+    found = read_block(store, block, schema, ["a"], [1], cache, wanted)
 
     assert found["a"].to_pylist() == table["a"].to_numpy()[[50_005, 59_000, 99_999]].tolist()
     page = 8_192 * 8
@@ -279,11 +281,11 @@ def test_only_the_pages_of_wanted_rows_are_read() -> None:
     assert (50_000 - 6 * 8_192) * 8 < last < (50_000 - 6 * 8_192) * 8 + 100
 
     store.reset()
-    read(store, block, schema, ["b"], [1], cache, wanted)
-    assert store.bytes_read < layout.zones[2].size[1].as_py()  # its dictionary, and three of seven pages
+    read_block(store, block, schema, ["b"], [1], cache, wanted)
+    assert store.bytes_read < layout.zone_statistics[2].size[1].as_py()  # its dictionary, and three of seven pages
 
     store.reset()
-    assert read(store, block, schema, ["a", "b"], [0], cache, np.zeros(50_000, np.bool_)).num_rows == 0
+    assert read_block(store, block, schema, ["a", "b"], [0], cache, np.zeros(50_000, np.bool_)).num_rows == 0
     assert not store.reads
 
 
@@ -297,7 +299,7 @@ def small(store: Store) -> tuple[bytes, BlockFile, Schema, pa.Table]:
 
 
 def reading(store: Store, block: BlockFile, schema: Schema) -> pa.Table:
-    return read(store, block, schema, schema.names, cache=Cache(0))
+    return read_block(store, block, schema, schema.names, cache=Cache(0))
 
 
 def test_every_flipped_byte_is_corrupt_or_harmless(store: Store) -> None:
@@ -309,7 +311,7 @@ def test_every_flipped_byte_is_corrupt_or_harmless(store: Store) -> None:
         damaged[place] ^= flip
         store.create(block.key, bytes(damaged), overwrite=True)
         with suppress(Corrupt):
-            assert read(store, block, schema, rows.column_names, None, Cache(0), second) == rows.filter(
+            assert read_block(store, block, schema, rows.column_names, None, Cache(0), second) == rows.filter(
                 pa.array(second)
             )
         with suppress(Corrupt):
@@ -342,7 +344,7 @@ def test_a_footer_that_is_not_where_it_was_is_corrupt(store: Store) -> None:
 
 def test_another_blocks_chunks_are_corrupt(store: Store) -> None:
     _, block, schema, rows = small(store)
-    other, _ = write(
+    other, _ = write_block(
         rows.slice(0, 3).append_column("x", pa.array([1, 2, 3])).select(["n", "t", "d"]), schema, {"zone_rows": 2}
     )
     data = store.read(block.key)
@@ -373,14 +375,16 @@ def test_renamed_columns_are_read_by_their_physical_names(store: Store) -> None:
     a, b = schema.fields
     swapped = changed(schema, replace(a, name="b"), replace(b, name="a"))
 
-    assert read(store, block, swapped, ["a", "b"]).to_pylist() == [{"a": 2, "b": 1}]
+    assert read_block(store, block, swapped, ["a", "b"]).to_pylist() == [{"a": 2, "b": 1}]
 
 
 def test_a_column_of_an_old_name_is_not_taken_for_the_new_one(store: Store) -> None:
     block, _, schema = stored(store, pa.table({"a": [1], "b": [2]}))
-    (again,) = number([pa.field("b", pa.int64())], iter([3]), taken=["a", "b"])
+    (again,) = assign_field_ids([pa.field("b", pa.int64())], iter([3]), used_names=["a", "b"])
 
-    assert read(store, block, changed(schema, schema.fields[0], again), ["a", "b"]).to_pylist() == [{"a": 1, "b": None}]
+    assert read_block(store, block, changed(schema, schema.fields[0], again), ["a", "b"]).to_pylist() == [
+        {"a": 1, "b": None}
+    ]
 
 
 @pytest.mark.parametrize(
@@ -399,11 +403,11 @@ def test_columns_that_a_file_lacks_hold_their_default(
     store: Store, type: pa.DataType, default: Any, expected: Any
 ) -> None:
     block, _, schema = stored(store, pa.table({"a": [1, 2]}))
-    (added,) = number([pa.field("z", type)], iter(range(2, 9)))
+    (added,) = assign_field_ids([pa.field("z", type)], iter(range(2, 9)))
     grown = changed(schema, *schema.fields, replace(added, default=default))
 
-    assert read(store, block, grown, ["z", "a"]).to_pylist() == [{"z": expected, "a": 1}, {"z": expected, "a": 2}]
-    assert read(store, block, grown, ["z"]).schema.field("z").type == added.type
+    assert read_block(store, block, grown, ["z", "a"]).to_pylist() == [{"z": expected, "a": 1}, {"z": expected, "a": 2}]
+    assert read_block(store, block, grown, ["z"]).schema.field("z").type == added.type
 
 
 @pytest.mark.parametrize(
@@ -424,7 +428,7 @@ def test_narrower_columns_are_widened(store: Store, narrow: pa.DataType, wide: p
     block, _, schema = stored(store, pa.table({"a": values}))
     widened = changed(schema, replace(schema.fields[0], type=wide, type_changed=True))
 
-    found = read(store, block, widened, ["a"])
+    found = read_block(store, block, widened, ["a"])
 
     assert found.column("a").combine_chunks() == values.cast(wide)
 
@@ -458,7 +462,7 @@ def test_nested_fields_may_be_renamed_added_dropped_and_widened(store: Store) ->
     )
 
     for zones in (None, [0, 1], [1]):
-        found = read(store, block, grown, ["s", "l", "m"], zones)
+        found = read_block(store, block, grown, ["s", "l", "m"], zones)
         found.validate(full=True)
         expected = [
             {
@@ -477,10 +481,10 @@ def test_a_struct_whose_every_field_is_new_is_still_null_where_it_was(store: Sto
     added = Field(9, "x", "x_9", pa.int64())
     grown = changed(schema, replace(schema.fields[0], children=(added,), type=pa.struct([added.arrow])))
 
-    assert read(store, block, grown, ["s"]).to_pylist() == [{"s": {"x": None}}, {"s": None}]
+    assert read_block(store, block, grown, ["s"]).to_pylist() == [{"s": {"x": None}}, {"s": None}]
 
 
 def test_columns_whose_names_begin_alike_are_told_apart(store: Store) -> None:
     block, _, schema = stored(store, pa.table({"a": [{"b": 1}], "a.b": [2], "a_b": [3]}))
 
-    assert read(store, block, schema, ["a.b", "a"]).to_pylist() == [{"a.b": 2, "a": {"b": 1}}]
+    assert read_block(store, block, schema, ["a.b", "a"]).to_pylist() == [{"a.b": 2, "a": {"b": 1}}]

@@ -7,18 +7,18 @@ import pyarrow as pa
 import pytest
 
 from fuse_storage import Schema, SchemaError
-from fuse_storage.schema.conform import conform, renamed
+from fuse_storage.schema.conform import conform_rows, rename_table_fields
 
 
 def fitted(values: pa.Array, type: pa.DataType, nullable: bool = True) -> pa.Array:
     schema = Schema.create(pa.schema([pa.field("c", type, nullable)]))
-    return conform(pa.table({"c": values}), schema).column("c").combine_chunks()
+    return conform_rows(pa.table({"c": values}), schema).column("c").combine_chunks()
 
 
 def test_columns_are_matched_by_name_and_put_in_order() -> None:
     schema = Schema.create(pa.schema([("a", pa.int64()), ("b", pa.string())]))
 
-    found = conform(pa.record_batch({"b": ["x"], "a": [1]}), schema)
+    found = conform_rows(pa.record_batch({"b": ["x"], "a": [1]}), schema)
 
     assert found.schema == schema.arrow
     assert found.to_pylist() == [{"a": 1, "b": "x"}]
@@ -36,7 +36,7 @@ def test_columns_are_matched_by_name_and_put_in_order() -> None:
 )
 def test_columns_that_do_not_match_are_named(rows: pa.Table, message: str) -> None:
     with pytest.raises(SchemaError, match=message):
-        conform(rows, Schema.create(pa.schema([("a", pa.int64()), ("b", pa.string())])))
+        conform_rows(rows, Schema.create(pa.schema([("a", pa.int64()), ("b", pa.string())])))
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_renaming_reaches_every_depth_and_copies_nothing() -> None:
     inner = pa.list_(pa.field("element", pa.struct([("Y", pa.int64())])))
     schema = pa.schema([pa.field("S", pa.struct([("X", inner)])), pa.field("N", pa.int64())])
 
-    found = renamed(rows.slice(1), schema)
+    found = rename_table_fields(rows.slice(1), schema)
 
     found.validate(full=True)
     assert found.schema == schema

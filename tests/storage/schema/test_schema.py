@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from fuse_storage import Field, Schema, SchemaError, Unsupported
-from fuse_storage.schema.schema import number
+from fuse_storage.schema.schema import assign_field_ids
 from fuse_storage.schema.types import encode_default
 
 NESTED = pa.schema(
@@ -47,7 +47,7 @@ def test_columns_are_numbered_in_order_parents_first() -> None:
 
 
 def test_a_schema_survives_json_and_pickle() -> None:
-    schema = Schema.create(NESTED, id=3)
+    schema = Schema.create(NESTED, schema_id=3)
 
     assert Schema.from_json(json.loads(json.dumps(schema.to_json()))) == schema
     assert pickle.loads(pickle.dumps(schema)) == schema
@@ -158,23 +158,23 @@ def test_physical_names_differ_even_without_case_and_hold_no_dots() -> None:
     schema = Schema.create(pa.schema([("a", pa.int8()), ("A", pa.int8()), ("x.y", pa.int8()), ("x_y", pa.int8())]))
 
     assert schema.names == ["a", "A", "x.y", "x_y"]
-    assert schema.physical.names == ["a", "A_2", "x_y", "x_y_4"]
+    assert schema.parquet_schema.names == ["a", "A_2", "x_y", "x_y_4"]
 
 
 def test_a_physical_name_is_never_used_again() -> None:
-    (again,) = number([pa.field("City", pa.string())], iter([7]), taken=["city"])
+    (again,) = assign_field_ids([pa.field("City", pa.string())], iter([7]), used_names=["city"])
 
-    assert (again.id, again.name, again.physical) == (7, "City", "City_7")
+    assert (again.id, again.name, again.physical_name) == (7, "City", "City_7")
 
 
 def test_a_made_up_physical_name_never_meets_a_given_one() -> None:
     schema = Schema.create(pa.schema([("a_2", pa.int8()), ("A", pa.int8()), ("a", pa.int8()), ("a_3", pa.int8())]))
 
-    assert len({name.lower() for name in schema.physical.names}) == 4
+    assert len({name.lower() for name in schema.parquet_schema.names}) == 4
 
 
 def test_the_physical_schema_carries_ids() -> None:
-    physical = Schema.create(NESTED).physical
+    physical = Schema.create(NESTED).parquet_schema
 
     assert physical.field("id").metadata == {b"PARQUET:field_id": b"1"}
     assert physical.field("address").type.field("city").metadata == {b"PARQUET:field_id": b"3"}

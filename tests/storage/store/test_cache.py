@@ -10,7 +10,7 @@ def test_what_is_kept_is_loaded_once() -> None:
         loads.append(1)
         return "value"
 
-    assert [cache.get("k", load, len) for _ in range(3)] == ["value"] * 3
+    assert [cache.get_or_load("k", load, len) for _ in range(3)] == ["value"] * 3
     assert loads == [1]
 
 
@@ -22,7 +22,7 @@ def test_the_longest_unused_is_forgotten_first() -> None:
     cache.put("e", "E", 10)
 
     assert [cache.find(key) for key in "abcde"] == ["A", None, "C", "D", "E"]
-    assert cache.bytes == 40
+    assert cache.total_bytes == 40
 
 
 def test_what_is_larger_than_a_quarter_is_not_kept() -> None:
@@ -38,15 +38,15 @@ def test_keeping_again_replaces_and_clearing_empties() -> None:
     cache.put("a", 1, 10)
     cache.put("a", 2, 5)
 
-    assert (cache.find("a"), cache.bytes) == (2, 5)
+    assert (cache.find("a"), cache.total_bytes) == (2, 5)
     cache.clear()
-    assert (cache.find("a"), cache.bytes, len(cache)) == (None, 0, 0)
+    assert (cache.find("a"), cache.total_bytes, len(cache)) == (None, 0, 0)
 
 
 def test_a_failed_load_keeps_nothing() -> None:
     cache = Cache(40)
 
     with pytest.raises(ZeroDivisionError):
-        cache.get("a", lambda: 1 // 0, lambda _: 1)
+        cache.get_or_load("a", lambda: 1 // 0, lambda _: 1)
 
     assert len(cache) == 0

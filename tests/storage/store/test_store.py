@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from fuse_storage import AlreadyExists, Corrupt, Metered, NotFound, StorageError, Store, metered, open_store
-from fuse_storage.store.ranges import carved, coalesced
+from fuse_storage import AlreadyExists, Corrupt, MeteredStore, NotFound, StorageError, Store, meter_requests, open_store
+from fuse_storage.store.ranges import coalesce_ranges, slice_ranges
 from fuse_storage.store.store import RemoteStore
 from fuse_storage.testing import Crash, FaultyStore, StoreTests
 
@@ -39,7 +39,7 @@ class TestS3(StoreTests):
 class TestMetered(StoreTests):
     @pytest.fixture
     def store(self, tmp_path: Path) -> Store:
-        return metered(open_store(tmp_path))
+        return meter_requests(open_store(tmp_path))
 
 
 def test_urls_name_stores(tmp_path: Path, s3: dict[str, str]) -> None:
@@ -121,7 +121,7 @@ def test_files_can_be_read_by_whom_the_umask_allows(tmp_path: Path) -> None:
 
 def test_a_local_path_is_known(tmp_path: Path) -> None:
     assert open_store(tmp_path).path("a/b") == f"{tmp_path}/a/b"
-    assert metered(open_store(tmp_path)).path("a/b") is None
+    assert meter_requests(open_store(tmp_path)).path("a/b") is None
     assert open_store("memory://x").path("a/b") is None
 
 
@@ -208,24 +208,24 @@ def test_many_ranges_of_a_remote_object_are_fetched_at_once(s3: dict[str, str]) 
 
 
 def test_near_ranges_are_joined_and_far_ones_are_not() -> None:
-    assert coalesced([(100, 10), (0, 10), (15, 5), (12, 1)], gap=5) == [(0, 20), (100, 10)]
-    assert coalesced([(0, 10), (10, 10)], gap=0) == [(0, 20)]
-    assert coalesced([(0, 10), (11, 10)], gap=0) == [(0, 10), (11, 10)]
-    assert coalesced([(0, 100), (10, 5)], gap=0) == [(0, 100)]
-    assert coalesced([(5, 0)], gap=0) == []
+    assert coalesce_ranges([(100, 10), (0, 10), (15, 5), (12, 1)], gap=5) == [(0, 20), (100, 10)]
+    assert coalesce_ranges([(0, 10), (10, 10)], gap=0) == [(0, 20)]
+    assert coalesce_ranges([(0, 10), (11, 10)], gap=0) == [(0, 10), (11, 10)]
+    assert coalesce_ranges([(0, 100), (10, 5)], gap=0) == [(0, 100)]
+    assert coalesce_ranges([(5, 0)], gap=0) == []
 
 
 def test_ranges_are_carved_out_of_what_was_fetched() -> None:
-    assert carved([(12, 3), (1, 2), (7, 0)], [(0, 4), (10, 6)], [b"abcd", b"klmnop"], "x") == [b"mno", b"bc", b""]
+    assert slice_ranges([(12, 3), (1, 2), (7, 0)], [(0, 4), (10, 6)], [b"abcd", b"klmnop"], "x") == [b"mno", b"bc", b""]
     with pytest.raises(Corrupt, match="x ends at byte 3"):
-        carved([(0, 4)], [(0, 4)], [b"abc"], "x")
+        slice_ranges([(0, 4)], [(0, 4)], [b"abc"], "x")
 
 
 # --- counting
 
 
 def test_requests_and_bytes_are_counted_as_fetched(tmp_path: Path) -> None:
-    store = metered(open_store(tmp_path))
+    store = meter_requests(open_store(tmp_path))
     store.create("a", b"x" * 100_000)
 
     store.read("a")
@@ -235,19 +235,19 @@ def test_requests_and_bytes_are_counted_as_fetched(tmp_path: Path) -> None:
     assert store.reads == [("read", "a", 100_000), ("read_ranges", "a", 30), ("read_ranges", "a", 10), ("list", "", 0)]
     assert store.bytes_read == 100_040
     assert store.writes == [("create", "a", 100_000)]
-    assert (store.requests, store.bytes_written) == (5, 100_000)
+    assert (store.request_count, store.bytes_written) == (5, 100_000)
     store.reset()
-    assert store.requests == 0
+    assert store.request_count == 0
 
 
 def test_counts_stay_behind_when_pickled(tmp_path: Path) -> None:
-    store = metered(open_store(tmp_path))
+    store = meter_requests(open_store(tmp_path))
     store.create("a", b"1")
 
     copy = pickle.loads(pickle.dumps(store))
 
-    assert isinstance(copy, Metered)
-    assert (copy.read("a"), copy.requests) == (b"1", 1)
+    assert isinstance(copy, MeteredStore)
+    assert (copy.read("a"), copy.request_count) == (b"1", 1)
 
 
 # --- breaking
