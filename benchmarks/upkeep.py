@@ -32,7 +32,7 @@ import pyarrow as pa
 import fuse_index as fuse
 from benchmarks import datasets, planning, report
 from benchmarks.worker import peak_memory
-from fuse_index.indexes.builder import builders
+from fuse_index.indexes.builder import index_builders
 from fuse_storage import StoredTable, meter_requests
 from fuse_storage.store.wrappers import MeteredStore
 
@@ -136,7 +136,7 @@ def compact(data: Path, wanted: argparse.Namespace) -> Iterator[Cells]:
         table = fuse.create_table(str(data / f"compact-{len(indexes)}"), datasets.SCHEMA)
         for column in indexes:
             table.create_index(f"by_{column}", "bloom", [column])
-        building = builders(table.snapshot, table.host)
+        building = index_builders(table.snapshot, table.host)
         for first in range(0, rows, datasets.FILE_ROWS):
             with table.stored.writer(building, block_rows=wanted.small_rows) as writer:
                 writer.write(datasets.batch(first, min(datasets.FILE_ROWS, rows - first)))

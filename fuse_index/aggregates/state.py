@@ -93,7 +93,7 @@ class Aggregate:
 
     @property
     def type(self) -> pa.DataType:
-        """Spark's type of the answer. Raises Unaggregatable."""
+        """Spark's type of the answer. Raises UnsupportedAggregate."""
         if self.function != "avg":
             return self.parts[0].type
         kind = sum_type(self.argument.type) and self.argument.type
@@ -123,7 +123,7 @@ class Aggregation:
         )
 
     def check(self) -> None:
-        """Raises Unaggregatable if Spark, or this module, has no such aggregates."""
+        """Raises UnsupportedAggregate if Spark, or this module, has no such aggregates."""
         for term in self.groups:
             if not any(columns_of(term)):
                 raise UnsupportedAggregate("a constant is no group: leave it out")
@@ -155,7 +155,7 @@ def _check_sketch(aggregate: Aggregate) -> None:
 
 
 def sum_type(kind: pa.DataType) -> pa.DataType:
-    """Spark's type of a sum. Raises Unaggregatable."""
+    """Spark's type of a sum. Raises UnsupportedAggregate."""
     if kind in INTEGER_TYPES:
         return pa.int64()
     if is_.is_floating(kind):

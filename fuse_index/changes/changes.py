@@ -23,7 +23,7 @@ from fuse_index.expressions.traversal import predicate_leaves
 from fuse_index.handle import TableHandle
 from fuse_index.indexes.registry import Host
 from fuse_index.predicate import Context, Opaque, Predicate
-from fuse_index.pruning.planner import plan
+from fuse_index.pruning.planner import plan_scan
 from fuse_storage import BlockFrame
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class Changes:
         owner = self.before if blocks.segments.snapshot.id == self.before.snapshot.id else self.after
         if self.predicate is None or not len(blocks) or owner.snapshot.schema != self.schema_table.snapshot.schema:
             return blocks.ids  # the predicate is on columns that this snapshot may call otherwise
-        return plan(owner, self.predicate, self.host, self.context).blocks.ids
+        return plan_scan(owner, self.predicate, self.host, self.context).blocks.ids
 
 
 def _appended_blocks(before: storage.StoredTable, after: storage.StoredTable, most: int) -> list[BlockFrame] | None:

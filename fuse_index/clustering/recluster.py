@@ -22,8 +22,8 @@ from fuse_index.clustering.select_blocks import BlockNumbers
 from fuse_index.clustering.sorted_writer import SortedRun
 from fuse_index.errors import InputError
 from fuse_index.handle import TableHandle
-from fuse_index.indexes.builder import Builder, builders
-from fuse_index.query.prefetch import read_ahead
+from fuse_index.indexes.builder import IndexBuilder, index_builders
+from fuse_index.query.prefetch import prefetch_blocks
 from fuse_storage import (
     BlockFrame,
     BlockReplacement,
@@ -113,7 +113,7 @@ class ReclusteringMixin(TableHandle):
         if key is None:
             raise InputError("the table has no clustering key: give it one with cluster_by([...])")
         return ReclusterJob(
-            self.stored, key, builders(self.snapshot, self.host), depth, step_blocks, step_bytes, passes
+            self.stored, key, index_builders(self.snapshot, self.host), depth, step_blocks, step_bytes, passes
         )
 
 
@@ -123,7 +123,7 @@ class ReclusterTask:
 
     table: storage.StoredTable
     key: ClusterKey
-    builders: tuple[Builder, ...]
+    builders: tuple[IndexBuilder, ...]
     block_numbers: tuple[int, ...]
     step_bytes: int
 
@@ -154,7 +154,7 @@ class ReclusterJob:
 
     table: storage.StoredTable
     key: ClusterKey
-    builders: tuple[Builder, ...]
+    builders: tuple[IndexBuilder, ...]
     depth: int
     step_blocks: int
     step_bytes: int
@@ -269,7 +269,7 @@ def _read_blocks(
     """The rows of these blocks, or of as many of the first ones as there is room for: two at least."""
     found: list[pa.Table] = []
     size = 0
-    for rows in read_ahead(table, blocks, group):
+    for rows in prefetch_blocks(table, blocks, group):
         size += rows.nbytes
         if len(found) >= 2 and size > step_bytes:
             break

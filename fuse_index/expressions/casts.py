@@ -1,7 +1,7 @@
 """``CAST`` of one value, as Spark does it: the definition that everything else here is measured by.
 
 Three modes: ``legacy`` wraps and gives NULL, ``try`` gives NULL, ``ansi`` raises an error in Spark and is NULL here
-(which rows come back is promised, which rows raise is not). What is not exactly known raises ``Unsure``.
+(which rows come back is promised, which rows raise is not). What is not exactly known raises ``NotReproducible``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ INTEGER_BITS = {pa.int8(): 8, pa.int16(): 16, pa.int32(): 32, pa.int64(): 64}
 
 
 def cast_value(value: Any, source: pa.DataType, target: pa.DataType, mode: CastMode, context: Context) -> Any:
-    """The value of type ``target``, or None for NULL. Raises Unsure for casts that are not known here."""
+    """The value of type ``target``, or None for NULL. Raises NotReproducible for casts that are not known here."""
     if value is None:
         return None
     if source == target:

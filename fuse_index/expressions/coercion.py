@@ -28,7 +28,7 @@ class AnalysisError(ValueError):
 
 
 def coerce_comparison(operator: Operator, left: Term, right: Term, context: Context) -> tuple[Term, Term]:
-    """Both sides of a comparison, as one type. Raises Refused, or Unsure where Spark's type is not known here."""
+    """Both sides of a comparison, as one type. Raises AnalysisError, or NotReproducible where Spark's type is not known here."""
     if (
         pa.bool_() in (left.type, right.type)
         and operator in ("<", "<=", ">", ">=")
@@ -41,7 +41,7 @@ def coerce_comparison(operator: Operator, left: Term, right: Term, context: Cont
 
 
 def coerce_in_list(term: Term, values: Sequence[Literal], context: Context) -> tuple[Term, tuple[Literal, ...]]:
-    """Both sides of an IN, as one type. Raises Refused, Unsure."""
+    """Both sides of an IN, as one type. Raises AnalysisError, NotReproducible."""
     kinds = [term.type, *dict.fromkeys(value.type for value in values)]
     kind = reduce(lambda a, b: common_type(a, b, context), kinds) if context.ansi else _in_list_type(kinds, context)
     made = [coerce_term(value, kind, context) for value in values]
@@ -57,7 +57,7 @@ def _in_list_type(kinds: Sequence[pa.DataType], context: Context) -> pa.DataType
 
 
 def coerce_term(term: Term, kind: pa.DataType, context: Context, mode: CastMode | None = None) -> Term:
-    """The term as that type: literals at once, all else by a cast. Raises Refused, Unsure."""
+    """The term as that type: literals at once, all else by a cast. Raises AnalysisError, NotReproducible."""
     if term.type == kind:
         return term
     mode = mode or ("ansi" if context.ansi else "legacy")
@@ -70,7 +70,7 @@ def coerce_term(term: Term, kind: pa.DataType, context: Context, mode: CastMode 
 
 
 def common_type(left: pa.DataType, right: pa.DataType, context: Context) -> pa.DataType:
-    """The type as which Spark compares the two. Raises Refused where it does not, Unsure where it may lose digits."""
+    """The type as which Spark compares the two. Raises AnalysisError where it does not, NotReproducible where it may lose digits."""
     if left == right or right == pa.null():
         return left
     if left == pa.null():

@@ -1,7 +1,7 @@
 """What one AND group says of its terms: joint knowledge of all its conjuncts.
 
 Leaf by leaf, ``a > 10 AND a < 50`` cannot skip a block that holds {1, 100}, nor three ``<>`` a list of three values;
-merged into one ``Domain`` they can. Knows no statistics and no index.
+merged into one ``ValueSet`` they can. Knows no statistics and no index.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fuse_index.predicate import And, Compare, In, Like, Not, Or, Predicate, Sta
 
 @dataclass(frozen=True, slots=True)
 class Conjunction:
-    """What the conjunction ``leaves`` says of each of its terms, as one Domain a term.
+    """What the conjunction ``leaves`` says of each of its terms, as one ValueSet a term.
 
     On rows where no term is NULL the domains say exactly what the leaves say; where one is, the conjunction is not
     TRUE. ``leaves`` holds the conjuncts in order: leaves, or NOT and OR of leaves on one and the same term.
@@ -26,7 +26,7 @@ class Conjunction:
 
     @classmethod
     def of(cls, group: And) -> Conjunction | None:
-        """The joint knowledge of all conjuncts that have a Domain; None if none has one."""
+        """The joint knowledge of all conjuncts that have a ValueSet; None if none has one."""
         domains: dict[Term, ValueSet] = {}
         leaves = []
         for conjunct in _conjuncts(group):

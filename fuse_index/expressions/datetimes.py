@@ -1,7 +1,7 @@
 """Days, instants and wall clocks as Spark reads them: time zones, and text to dates and timestamps.
 
 Proleptic Gregorian, microseconds. A wall clock that a zone skips is moved on by as much as the zone skips, one that it
-shows twice means the first. Whatever Spark might read and we might not raises ``Unsure``: a guess would change answers.
+shows twice means the first. Whatever Spark might read and we might not raises ``NotReproducible``: a guess would change answers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class NotReproducible(ValueError):
 
 
 def parse_time_zone(name: str) -> tzinfo:
-    """The time zone of a Spark session or literal. Raises Unsure for a name that is not known here."""
+    """The time zone of a Spark session or literal. Raises NotReproducible for a name that is not known here."""
     if name in ("Z", "UTC", "GMT", "UT", "Etc/UTC"):
         return UTC
     if found := _OFFSET.fullmatch(name):
@@ -90,7 +90,7 @@ def midnight(day: date) -> datetime:
 
 
 def parse_date(text: str) -> date | None:
-    """``CAST(text AS DATE)``; None where Spark gives NULL (or, under ANSI, an error). Raises Unsure."""
+    """``CAST(text AS DATE)``; None where Spark gives NULL (or, under ANSI, an error). Raises NotReproducible."""
     found = _DATE_TEXT.fullmatch(text.strip(TRIMMED_CHARACTERS))
     return _day(found) if found and found[0].isascii() else None
 

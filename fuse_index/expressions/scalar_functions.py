@@ -2,7 +2,7 @@
 ``year(day)``.
 
 Each is NULL where its argument is; ``date_trunc`` also takes a unit. A value on which Spark may say something else
-raises Unsure: then only Spark evaluates the term, and a block that holds such a value is not indexed.
+raises NotReproducible: then only Spark evaluates the term, and a block that holds such a value is not indexed.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ _SUPPORTED_MICROSECONDS = tuple((datetime(year, 1, 1) - datetimes.EPOCH) // date
 
 
 def date_trunc(unit: str, values: pa.Array, time_zone: tzinfo) -> pa.Array:
-    """Instants, cut to a unit of clocks in that zone. Raises Unsure where clocks are changed, or beyond Python's years.
+    """Instants, cut to a unit of clocks in that zone. Raises NotReproducible where clocks are changed, or beyond Python's years.
 
     Where an hour is shown twice, Spark cuts both to their own midnight, as its edition of the zone tables has it.
     """

@@ -20,7 +20,7 @@ UNKNOWN = TRUE | FALSE | NULL
 # What an index author says of the rows whose inputs are not NULL; the engine adds the NULLs.
 NONE, ALL, SOME = FALSE, TRUE, TRUE | FALSE
 
-Bits = npt.NDArray[np.uint8]
+_Bits = npt.NDArray[np.uint8]
 
 
 def _and(a: int, b: int) -> int:
@@ -47,8 +47,8 @@ class Ballot:
     same for each row of unit i; then ``bits[i]`` is the union of ``rows[i]``.
     """
 
-    bits: Bits
-    rows: Mapping[int, Bits] = field(default_factory=dict)
+    bits: _Bits
+    rows: Mapping[int, _Bits] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.bits)
@@ -71,16 +71,16 @@ class Ballot:
     def __or__(self, other: Ballot) -> Ballot:
         return _combine(_or_all, self, other)
 
-    def meet(self, other: Ballot) -> Ballot:
+    def intersect(self, other: Ballot) -> Ballot:
         """Two opinions on the same leaf: only what both hold possible. Zero bits mean that one of them is wrong."""
         return _combine(np.bitwise_and, self, other)
 
-    def implying(self, other: Ballot) -> Ballot:
+    def constrain_by(self, other: Ballot) -> Ballot:
         """Votes on a predicate that is TRUE only where ``other`` is: what cannot be TRUE there cannot be TRUE here.
 
         Where nothing would be left, one of the two is wrong, and nothing is known.
         """
-        bits = np.where(other.kept, self.bits, self.bits & ~np.uint8(TRUE))
+        bits = np.where(other.may_match, self.bits, self.bits & ~np.uint8(TRUE))
         bits[bits == 0] = UNKNOWN
         rows = {}
         for unit in self.rows.keys() | other.rows.keys():
@@ -99,27 +99,27 @@ class Ballot:
         )
 
     @property
-    def kept(self) -> npt.NDArray[np.bool_]:
+    def may_match(self) -> npt.NDArray[np.bool_]:
         """Units on which some row may be TRUE: the only ones to read."""
         kept: npt.NDArray[np.bool_] = (self.bits & TRUE) != 0
         return kept
 
     @property
-    def certain(self) -> npt.NDArray[np.bool_]:
+    def always_matches(self) -> npt.NDArray[np.bool_]:
         """Units on which every row is TRUE: no residual filter is needed."""
         certain: npt.NDArray[np.bool_] = self.bits == TRUE
         return certain
 
 
-def _and_all(a: Bits, b: Bits) -> Bits:
+def _and_all(a: _Bits, b: _Bits) -> _Bits:
     return _AND[a, b]
 
 
-def _or_all(a: Bits, b: Bits) -> Bits:
+def _or_all(a: _Bits, b: _Bits) -> _Bits:
     return _OR[a, b]
 
 
-def _combine(outcomes: Callable[[Bits, Bits], Bits], a: Ballot, b: Ballot) -> Ballot:
+def _combine(outcomes: Callable[[_Bits, _Bits], _Bits], a: Ballot, b: Ballot) -> Ballot:
     bits = outcomes(a.bits, b.bits)
     if not a.rows and not b.rows:
         return Ballot(bits)

@@ -15,11 +15,11 @@ import pyarrow as pa
 from fuse_index.indexes.interface import Payload
 from fuse_storage import ColumnStatistics, SidecarRows, UnitFrame
 
-Indices = npt.NDArray[np.int64]
+UnitIndices = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Batch:
+class FrameBatch:
     """A ``BlockBatch`` over frames of the storage room.
 
     ``fields[k]`` is the column id of input k, None where the input is no plain column. ``units`` and ``sidecars``
@@ -27,37 +27,39 @@ class Batch:
     """
 
     units: UnitFrame
-    fields: tuple[int | None, ...]
+    column_ids: tuple[int | None, ...]
     row_counts: npt.NDArray[np.int64]
     zone_offsets: npt.NDArray[np.int64]
     zone_rows: npt.NDArray[np.int64]
     summaries: pa.Array | None = None
     sidecars: SidecarRows | None = None
-    selected: Indices | None = None
+    selected: UnitIndices | None = None
 
     @classmethod
-    def whole(cls, units: UnitFrame, fields: Sequence[int | None], summaries: pa.Array | None = None) -> Batch:
+    def from_units(
+        cls, units: UnitFrame, column_ids: Sequence[int | None], summaries: pa.Array | None = None
+    ) -> FrameBatch:
         """All units, each its own only zone."""
         rows = units.row_counts
-        return cls(units, tuple(fields), rows, np.arange(len(rows) + 1, dtype=np.int64), rows, summaries)
+        return cls(units, tuple(column_ids), rows, np.arange(len(rows) + 1, dtype=np.int64), rows, summaries)
 
     @classmethod
-    def indexed(
+    def from_sidecars(
         cls,
         units: UnitFrame,
-        fields: Sequence[int | None],
-        zones: tuple[Indices, Indices],
+        column_ids: Sequence[int | None],
+        zone_layout: tuple[UnitIndices, UnitIndices],
         sidecars: SidecarRows,
-        selected: Indices,
-    ) -> Batch:
+        selected: UnitIndices,
+    ) -> FrameBatch:
         """Some blocks with their sidecars and zones: ``zones`` holds the offsets and the rows of all blocks' zones."""
-        offsets, zone_rows = zones
-        numbers = zone_numbers(offsets, selected)
+        offsets, zone_rows = zone_layout
+        numbers = zones_of_blocks(offsets, selected)
         counts = (offsets[1:] - offsets[:-1])[selected]
         own = sidecars.take(selected)
         return cls(
             units,
-            tuple(fields),
+            tuple(column_ids),
             units.row_counts[selected],
             np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
             zone_rows[numbers],
@@ -70,21 +72,21 @@ class Batch:
         return len(self.row_counts)
 
     def statistics(self, number: int) -> ColumnStatistics | None:
-        field = self.fields[number]
+        field = self.column_ids[number]
         found = None if field is None else self.units.statistics(field)
         return found if found is None or self.selected is None else found.take(self.selected)
 
     def payload(self, unit: int) -> Payload | None:
         return None if self.sidecars is None else self.sidecars.payload(unit)
 
-    def packs(self) -> Sequence[tuple[Payload, Indices]]:
+    def packs(self) -> Sequence[tuple[Payload, UnitIndices]]:
         return [] if self.sidecars is None else self.sidecars.packs()
 
 
-def zone_numbers(offsets: Indices, blocks: Indices) -> Indices:
+def zones_of_blocks(offsets: UnitIndices, blocks: UnitIndices) -> UnitIndices:
     """The zones of these blocks, block after block: ``offsets[b]:offsets[b + 1]`` of each, in one vector."""
     starts, counts = offsets[blocks], (offsets[1:] - offsets[:-1])[blocks]
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
-    numbers: Indices = np.arange(total, dtype=np.int64) + np.repeat(starts - (ends - counts), counts)
+    numbers: UnitIndices = np.arange(total, dtype=np.int64) + np.repeat(starts - (ends - counts), counts)
     return numbers

@@ -19,26 +19,26 @@ from fuse_index.errors import IndexFault
 from fuse_index.expressions.evaluate import evaluate, evaluate_term
 from fuse_index.expressions.function import Function
 from fuse_index.expressions.traversal import columns_of, predicate_terms
-from fuse_index.indexes.definition import Definition, load
+from fuse_index.indexes.definition import IndexDefinition, load_definitions
 from fuse_index.indexes.interface import Answers, IndexKind, RollsUp
 from fuse_index.indexes.registry import Host, PluginWarning
 from fuse_index.predicate import Column, Context
 from fuse_index.reasons import Reason
 from fuse_storage import Pack, Sidecar, Snapshot
 
-Rescued = (Exception, SystemExit)
+_PLUGIN_ERRORS = (Exception, SystemExit)
 """What a stranger's code may raise without ending ours."""
 
 
 @dataclass(frozen=True)
-class Builder:
+class IndexBuilder:
     """One index, as the storage room sees it: a key, the columns that it needs, and sidecars for rows. Picklable.
 
     ``version``: the payload version that the kind wrote where the builder was made. Where another version of the
     kind is installed, nothing is indexed. ``source``: the distribution that brought the kind.
     """
 
-    definition: Definition
+    definition: IndexDefinition
     kind: IndexKind
     version: int
     functions: tuple[Function, ...] = ()
@@ -46,7 +46,7 @@ class Builder:
     strict: bool = False
 
     @classmethod
-    def of(cls, definition: Definition, host: Host, strict: bool = False) -> Builder:
+    def for_definition(cls, definition: IndexDefinition, host: Host, strict: bool = False) -> IndexBuilder:
         """A builder with those of the host's functions that the definition's terms may call."""
         kind, source = host.kinds[definition.kind], host.sources[definition.kind].source
         plain = definition.where is None and all(isinstance(given.term, Column) for given in definition.inputs)
@@ -83,12 +83,12 @@ class Builder:
             if self.definition.where is not None:
                 rows = rows.filter(evaluate(self.definition.where, rows, self._context, self._functions))
                 zones = np.array([0, rows.num_rows], np.int64)
-            return self._checked(self.kind.build(self.inputs(rows), zones, self.definition.options))
-        except Rescued as error:
-            self._failed("build", block or f"a block of {rows.num_rows} rows", error)
+            return self._check_sidecar(self.kind.build(self.input_values(rows), zones, self.definition.options))
+        except _PLUGIN_ERRORS as error:
+            self._report_failure("build", block or f"a block of {rows.num_rows} rows", error)
             return None
 
-    def inputs(self, rows: pa.Table) -> pa.Table:
+    def input_values(self, rows: pa.Table) -> pa.Table:
         """One column per input, named by its number. Raises OpaqueError, or what a function of a plugin raises.
 
         An index that answers stands for Spark's own reading of every row, so that it has no input on which Spark
@@ -111,9 +111,9 @@ class Builder:
     def pack(self, sidecars: Sequence[Sidecar]) -> Pack | None:
         """The layout of a pack; None where the kind fails to make one: then none of these blocks is indexed."""
         try:
-            return self._checked_pack(self.kind.pack(sidecars), len(sidecars))
-        except Rescued as error:
-            self._failed("pack", f"{len(sidecars)} blocks", error)
+            return self._check_pack(self.kind.pack(sidecars), len(sidecars))
+        except _PLUGIN_ERRORS as error:
+            self._report_failure("pack", f"{len(sidecars)} blocks", error)
             return None
 
     def roll_up(self, summaries: pa.Array) -> pa.Scalar | None:
@@ -122,20 +122,20 @@ class Builder:
             return None
         try:
             found = self.kind.roll_up(summaries)
-            return None if found is None else pa.scalar(_python(found), self.roll_up_type)
-        except Rescued as error:
-            self._failed("roll_up", f"a segment of {len(summaries)} blocks", error)
+            return None if found is None else pa.scalar(_to_python(found), self.roll_up_type)
+        except _PLUGIN_ERRORS as error:
+            self._report_failure("roll_up", f"a segment of {len(summaries)} blocks", error)
             return None
 
-    def _checked(self, sidecar: object) -> Sidecar:
+    def _check_sidecar(self, sidecar: object) -> Sidecar:
         if not isinstance(sidecar, Sidecar):
             raise TypeError(f"build() gave {type(sidecar).__name__}, not a Sidecar")
         if sidecar.payload is not None and not isinstance(sidecar.payload, bytes):
             raise TypeError(f"build() gave a payload of {type(sidecar.payload).__name__}, not bytes")
-        pa.scalar(_python(sidecar.summary), self.summary_type)  # raises for a summary of another type
+        pa.scalar(_to_python(sidecar.summary), self.summary_type)  # raises for a summary of another type
         return sidecar
 
-    def _checked_pack(self, pack: object, count: int) -> Pack:
+    def _check_pack(self, pack: object, count: int) -> Pack:
         if not isinstance(pack, Pack):
             raise TypeError(f"pack() gave {type(pack).__name__}, not a Pack")
         if len(pack.summaries) != count or len(pack.spans) != count:
@@ -147,10 +147,10 @@ class Builder:
         ]:
             raise ValueError(f"pack() put a payload at {beyond[0]}, outside of its {len(pack.data)} bytes")
         for summary in pack.summaries:
-            pa.scalar(_python(summary), self.summary_type)
+            pa.scalar(_to_python(summary), self.summary_type)
         return pack
 
-    def _failed(self, verb: str, what: str, error: BaseException) -> None:
+    def _report_failure(self, verb: str, what: str, error: BaseException) -> None:
         name, kind = self.definition.name, self.kind.name
         told = f"{type(error).__name__}: {error}"
         if self.strict:
@@ -160,11 +160,11 @@ class Builder:
         warnings.warn(f"{by} failed in {verb}() on {what}, {effect}: {told}", PluginWarning, stacklevel=3)
 
 
-def builders(snapshot: Snapshot, host: Host, strict: bool = False) -> tuple[Builder, ...]:
+def index_builders(snapshot: Snapshot, host: Host, strict: bool = False) -> tuple[IndexBuilder, ...]:
     """What indexes rows as they are written: a builder for each index that can be built here, one for each key."""
-    usable = {found.key: found for found in load(snapshot, host) if isinstance(found, Definition)}
-    return tuple(Builder.of(definition, host, strict) for definition in usable.values())
+    usable = {found.key: found for found in load_definitions(snapshot, host) if isinstance(found, IndexDefinition)}
+    return tuple(IndexBuilder.for_definition(definition, host, strict) for definition in usable.values())
 
 
-def _python(value: Any) -> Any:
+def _to_python(value: Any) -> Any:
     return value.as_py() if isinstance(value, pa.Scalar) else value

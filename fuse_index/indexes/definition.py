@@ -26,26 +26,26 @@ from fuse_index.expressions.serialize import decode_predicate, decode_term, enco
 from fuse_index.expressions.to_sql import term_sql
 from fuse_index.expressions.traversal import predicate_terms
 from fuse_index.expressions.types import spark_type_name
-from fuse_index.indexes.inputs import SECONDS, aggregates_of, condition_of, input_of
+from fuse_index.indexes.inputs import DEFINITION_TIMEOUT_SECONDS, resolve_aggregates, resolve_condition, resolve_input
 from fuse_index.indexes.interface import IndexKind, Input, Refusal
 from fuse_index.indexes.options import parse_options
 from fuse_index.indexes.registry import Host
-from fuse_index.indexes.sandbox import Failure, ask
+from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call
 from fuse_index.predicate import Call, Cast, Context, JsonPath, Predicate, Term
 from fuse_index.reasons import Reason
 from fuse_storage import Schema, SchemaError, Snapshot
 
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,127}")
+_INDEX_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,127}")
 
-REMEMBERED = 64
+MAX_CACHED_SNAPSHOTS = 64
 """Snapshots of which a host remembers what their definitions mean: every query asks."""
-_UNDERSTOOD: WeakKeyDictionary[Host, dict[tuple[str, Context | None], tuple[Definition | Unavailable, ...]]] = (
-    WeakKeyDictionary()
-)
+_DEFINITIONS: WeakKeyDictionary[
+    Host, dict[tuple[str, Context | None], tuple[IndexDefinition | UnavailableIndex, ...]]
+] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
-class Definition:
+class IndexDefinition:
     """One index of a table, understood. ``inputs`` have the names and types that the columns have now."""
 
     name: str
@@ -65,11 +65,11 @@ class Definition:
     @property
     def columns(self) -> list[str]:
         """What it is on, as people type it."""
-        return _columns(self.inputs)
+        return _column_texts(self.inputs)
 
 
 @dataclass(frozen=True)
-class Unavailable:
+class UnavailableIndex:
     """An index that a snapshot defines and that cannot be used here, and why."""
 
     name: str
@@ -81,14 +81,14 @@ class Unavailable:
 
     @property
     def columns(self) -> list[str]:
-        return _columns(self.inputs)
+        return _column_texts(self.inputs)
 
 
-def _columns(inputs: Sequence[Input]) -> list[str]:
+def _column_texts(inputs: Sequence[Input]) -> list[str]:
     return [term_sql(given.term) for given in inputs if not given.function]
 
 
-def define(
+def define_index(
     name: str,
     kind: str,
     terms: Sequence[str | Term],
@@ -96,80 +96,89 @@ def define(
     schema: Schema,
     host: Host,
     context: Context,
-    renewing: Definition | Unavailable | None = None,
-) -> Definition:
+    previous: IndexDefinition | UnavailableIndex | None = None,
+) -> IndexDefinition:
     """A new definition. ``renewing``: an old one, what of whose options was read then is not read again.
 
     Raises DefinitionError or WhereError, which say what is wrong with what was asked.
     """
-    if not NAME.fullmatch(name):
+    if not _INDEX_NAME.fullmatch(name):
         raise DefinitionError(
             f"{name!r} cannot name an index: use up to 128 letters, digits, '_', '-' and '.', a letter or '_' first"
         )
     chosen = host.kind(kind)
     if isinstance(terms, str) or not terms:
         raise DefinitionError(f"index {name!r} needs a list of columns, and was given {terms!r}")
-    inputs = tuple(input_of(given, schema, host, context) for given in terms)
+    inputs = tuple(resolve_input(given, schema, host, context) for given in terms)
     if twice := [given for number, given in enumerate(inputs) if given in inputs[:number]]:
         raise DefinitionError(f"index {name!r} is to be on {term_sql(twice[0].term)} twice: name it once")
     understood = parse_options(chosen, options)
-    if renewing is None:
-        inputs += aggregates_of(name, chosen, understood, schema, host, context)
-        where = condition_of(name, chosen, understood, schema, host, context)
+    if previous is None:
+        inputs += resolve_aggregates(name, chosen, understood, schema, host, context)
+        where = resolve_condition(name, chosen, understood, schema, host, context)
     else:
-        inputs += tuple(given for given in renewing.inputs if given.function)
-        where = _stored_condition(renewing.content, schema)
-    refusal = ask(lambda: chosen.accepts(inputs, understood), SECONDS)
-    if isinstance(refusal, Failure):
+        inputs += tuple(given for given in previous.inputs if given.function)
+        where = _stored_condition(previous.content, schema)
+    refusal = sandboxed_call(lambda: chosen.accepts(inputs, understood), DEFINITION_TIMEOUT_SECONDS)
+    if isinstance(refusal, PluginFailure):
         raise DefinitionError(
             f"index kind {kind!r} failed to judge this definition: {refusal.detail}"
         ) from refusal.error
     if refusal is not None:
-        columns = ", ".join(_columns(inputs))
+        columns = ", ".join(_column_texts(inputs))
         raise DefinitionError(f"index kind {kind!r} cannot be on {columns}: {refusal.detail or refusal.reason.value}")
-    stated = context if any(map(needs_session, [*(given.term for given in inputs), *predicate_terms(where)])) else None
-    return _keyed(Definition(name, kind, inputs, understood, chosen.writes, "", stated, where), chosen, schema, host)
+    stated = (
+        context if any(map(depends_on_session, [*(given.term for given in inputs), *predicate_terms(where)])) else None
+    )
+    return _with_key(
+        IndexDefinition(name, kind, inputs, understood, chosen.writes, "", stated, where), chosen, schema, host
+    )
 
 
-def renewed(found: Definition | Unavailable, schema: Schema, host: Host) -> Definition:
+def redefine_index(previous: IndexDefinition | UnavailableIndex, schema: Schema, host: Host) -> IndexDefinition:
     """The same index as it would be defined today: by the kind that is installed, on the types that columns have now.
 
     Its key is the same if nothing changed that sidecars depend on. Raises DefinitionError if it cannot be used even so.
     """
-    terms = [given.term for given in found.inputs if not given.function]
+    terms = [given.term for given in previous.inputs if not given.function]
     if not terms:
-        raise DefinitionError(f"index {found.name!r} cannot be built: {found.refusal.detail}")  # type: ignore[union-attr]
-    context = _context(found.content) or Context()
-    fresh = define(found.name, found.kind, terms, found.content.get("options", {}), schema, host, context, found)
-    return replace(fresh, content={**found.content, **fresh.content})
+        raise DefinitionError(f"index {previous.name!r} cannot be built: {previous.refusal.detail}")  # type: ignore[union-attr]
+    context = _stored_context(previous.content) or Context()
+    fresh = define_index(
+        previous.name, previous.kind, terms, previous.content.get("options", {}), schema, host, context, previous
+    )
+    return replace(fresh, content={**previous.content, **fresh.content})
 
 
-def load(snapshot: Snapshot, host: Host, context: Context | None = None) -> list[Definition | Unavailable]:
+def load_definitions(
+    snapshot: Snapshot, host: Host, context: Context | None = None
+) -> list[IndexDefinition | UnavailableIndex]:
     """All indexes that the snapshot defines. Never raises for one that cannot be used: that is Unavailable.
 
     ``context``: of the session that asks, if it is to be the one that terms were computed in where that matters.
     """
-    known = _UNDERSTOOD.setdefault(host, {})
+    known = _DEFINITIONS.setdefault(host, {})
     name = (snapshot.id, context)
     if name not in known:
-        if len(known) >= REMEMBERED:
+        if len(known) >= MAX_CACHED_SNAPSHOTS:
             known.clear()
         known[name] = tuple(
-            _loaded(each, found, snapshot.schema, host, context) for each, found in snapshot.definitions.items()
+            _load_definition(each, found, snapshot.schema, host, context)
+            for each, found in snapshot.definitions.items()
         )
     return list(known[name])
 
 
-def needs_session(term: Term) -> bool:
+def depends_on_session(term: Term) -> bool:
     """Whether its values depend on the session: casts between instants and what calendars show, decimals as text."""
     match term:
         case Cast(inner, kind):
             zoned = _is_instant(inner.type) != _is_instant(kind) and any(_is_wall_clock(t) for t in (inner.type, kind))
-            return zoned or (is_.is_decimal(inner.type) and is_.is_string(kind)) or needs_session(inner)
+            return zoned or (is_.is_decimal(inner.type) and is_.is_string(kind)) or depends_on_session(inner)
         case JsonPath(inner):
-            return needs_session(inner)
+            return depends_on_session(inner)
         case Call(name, arguments):
-            return name == DATE_TRUNC or any(needs_session(argument) for argument in arguments)
+            return name == DATE_TRUNC or any(depends_on_session(argument) for argument in arguments)
         case _:
             return False
 
@@ -182,11 +191,11 @@ def _is_wall_clock(kind: pa.DataType) -> bool:
     return is_.is_string(kind) or is_.is_date(kind) or (is_.is_timestamp(kind) and kind.tz is None)
 
 
-def _loaded(
+def _load_definition(
     name: str, found: Mapping[str, Any], schema: Schema, host: Host, context: Context | None
-) -> Definition | Unavailable:
+) -> IndexDefinition | UnavailableIndex:
     kind, key = str(found.get("kind")), str(found.get("key"))
-    unavailable = partial(Unavailable, name, kind, key, content=found)
+    unavailable = partial(UnavailableIndex, name, kind, key, content=found)
     try:
         terms = [decode_term(given, schema) for given in found["inputs"]]
         functions = found.get("functions", [""] * len(terms))
@@ -197,19 +206,19 @@ def _loaded(
     except (FuseIndexError, SchemaError, LookupError, TypeError, ValueError) as problem:
         return unavailable(Refusal(Reason.LEAF_UNSUPPORTED, f"its definition is not understood: {problem}"))
     if kind not in host.kinds:
-        return unavailable(Refusal(Reason.PLUGIN_MISSING, host.missing(kind)), inputs)
+        return unavailable(Refusal(Reason.PLUGIN_MISSING, host.missing_kind_message(kind)), inputs)
     chosen = host.kinds[kind]
     try:
-        stated = _context(found)
+        stated = _stored_context(found)
         options = parse_options(chosen, found.get("options", {}))
-        understood = _keyed(
-            Definition(name, kind, inputs, options, chosen.writes, key, stated, where), chosen, schema, host
+        understood = _with_key(
+            IndexDefinition(name, kind, inputs, options, chosen.writes, key, stated, where), chosen, schema, host
         ).content
     except (FuseIndexError, TypeError, ValueError) as problem:
         return unavailable(Refusal(Reason.OPTION_MISMATCH, str(problem)), inputs)
-    if (refusal := _mismatch(found, understood, chosen.writes) or _elsewhere(stated, context)) is not None:
+    if (refusal := _mismatch(found, understood, chosen.writes) or _session_mismatch(stated, context)) is not None:
         return unavailable(refusal, inputs)
-    return Definition(name, kind, inputs, options, int(found.get("version", 1)), key, stated, where, found)
+    return IndexDefinition(name, kind, inputs, options, int(found.get("version", 1)), key, stated, where, found)
 
 
 def _mismatch(found: Mapping[str, Any], understood: Mapping[str, Any], writes: int) -> Refusal | None:
@@ -238,7 +247,7 @@ def _mismatch(found: Mapping[str, Any], understood: Mapping[str, Any], writes: i
     return None
 
 
-def _elsewhere(stated: Context | None, asking: Context | None) -> Refusal | None:
+def _session_mismatch(stated: Context | None, asking: Context | None) -> Refusal | None:
     """Why the session that asks would have computed other values."""
     if stated is None or asking is None or (stated.time_zone, stated.ansi) == (asking.time_zone, asking.ansi):
         return None
@@ -246,10 +255,12 @@ def _elsewhere(stated: Context | None, asking: Context | None) -> Refusal | None
     return Refusal(Reason.SESSION_SEMANTICS, f"{built}; this session has {asking.time_zone}, ansi={asking.ansi}")
 
 
-def _keyed(definition: Definition, kind: IndexKind, schema: Schema, host: Host) -> Definition:
+def _with_key(definition: IndexDefinition, kind: IndexKind, schema: Schema, host: Host) -> IndexDefinition:
     """The definition with its stored form, under the key that this has. Raises DefinitionError if the kind fails."""
-    summary = ask(lambda: str(kind.summary_type(definition.inputs, definition.options)), SECONDS)
-    if isinstance(summary, Failure):
+    summary = sandboxed_call(
+        lambda: str(kind.summary_type(definition.inputs, definition.options)), DEFINITION_TIMEOUT_SECONDS
+    )
+    if isinstance(summary, PluginFailure):
         raise DefinitionError(
             f"index kind {kind.name!r} failed to name its summary's type: {summary.detail}"
         ) from summary.error
@@ -278,7 +289,7 @@ def _keyed(definition: Definition, kind: IndexKind, schema: Schema, host: Host) 
     return replace(definition, key=key, content={"key": key, **json.loads(text)})
 
 
-def _context(found: Mapping[str, Any]) -> Context | None:
+def _stored_context(found: Mapping[str, Any]) -> Context | None:
     return Context(**found["context"]) if "context" in found else None
 
 
@@ -286,5 +297,5 @@ def _stored_condition(found: Mapping[str, Any], schema: Schema) -> Predicate | N
     if "where" not in found:
         return None
     return normalize(
-        decode_predicate(found["where"], schema), _context(found) or Context()
+        decode_predicate(found["where"], schema), _stored_context(found) or Context()
     )  # columns may have been widened

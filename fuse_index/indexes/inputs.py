@@ -14,32 +14,32 @@ from fuse_index.expressions.evaluate import evaluate, evaluate_term
 from fuse_index.expressions.to_sql import term_sql
 from fuse_index.indexes.interface import IndexKind, Input, Ranks, Votes
 from fuse_index.indexes.registry import Host
-from fuse_index.indexes.sandbox import Failure, ask
+from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call
 from fuse_index.predicate import Call, Cast, Column, Context, JsonPath, Literal, Predicate, Term
 from fuse_storage import Schema
 
-SECONDS = 10.0
+DEFINITION_TIMEOUT_SECONDS = 10.0
 """How long a kind may think about a definition."""
 
 
-def input_of(given: str | Term, schema: Schema, host: Host, context: Context) -> Input:
+def resolve_input(column_or_term: str | Term, schema: Schema, host: Host, context: Context) -> Input:
     """A column by its exact name, dots and spaces included, or else the text of a term; checked to be computable."""
-    term = read_term(given, schema, host, context)
+    term = resolve_term(column_or_term, schema, host, context)
     nothing = pa.table([pa.nulls(1, field.type) for field in schema.fields], schema.names)
-    values = ask(lambda: evaluate_term(term, nothing, context, host.functions), SECONDS)
-    if isinstance(values, Failure):
+    values = sandboxed_call(lambda: evaluate_term(term, nothing, context, host.functions), DEFINITION_TIMEOUT_SECONDS)
+    if isinstance(values, PluginFailure):
         raise DefinitionError(f"{term_sql(term)} cannot be indexed: {values.detail}") from values.error
     if not _names_column(term):
         raise DefinitionError(f"{term_sql(term)} cannot be indexed: it names no column")
     return Input(term, term.type)
 
 
-def aggregates_of(
+def resolve_aggregates(
     name: str, kind: IndexKind, options: Any, schema: Schema, host: Host, context: Context
 ) -> tuple[Input, ...]:
     """An input for each aggregate that the options name. Raises DefinitionError, WhereError."""
-    texts = ask(lambda: tuple(kind.aggregates(options)), SECONDS)
-    if isinstance(texts, Failure):
+    texts = sandboxed_call(lambda: tuple(kind.aggregates(options)), DEFINITION_TIMEOUT_SECONDS)
+    if isinstance(texts, PluginFailure):
         raise DefinitionError(
             f"index kind {kind.name!r} failed to say what index {name!r} keeps: {texts.detail}"
         ) from texts.error
@@ -50,16 +50,16 @@ def aggregates_of(
     found = [parse_aggregate(text, schema, context, host.functions) for text in texts]
     for each in found:
         if each.argument != COUNT_STAR_ARGUMENT:
-            input_of(each.argument, schema, host, context)
+            resolve_input(each.argument, schema, host, context)
     return tuple(Input(each.argument, each.argument.type, each.function, each.lg_k) for each in found)
 
 
-def condition_of(
+def resolve_condition(
     name: str, kind: IndexKind, options: Any, schema: Schema, host: Host, context: Context
 ) -> Predicate | None:
     """The condition that the options name. Raises DefinitionError, WhereError."""
-    text = ask(lambda: kind.condition(options), SECONDS)
-    if isinstance(text, Failure):
+    text = sandboxed_call(lambda: kind.condition(options), DEFINITION_TIMEOUT_SECONDS)
+    if isinstance(text, PluginFailure):
         raise DefinitionError(
             f"index kind {kind.name!r} failed to say which rows index {name!r} is on: {text.detail}"
         ) from text.error
@@ -73,21 +73,23 @@ def condition_of(
 
     where = parse_predicate(text, schema, context, host.functions)
     nothing = pa.table([pa.nulls(1, field.type) for field in schema.fields], schema.names)
-    judged = ask(lambda: evaluate(where, nothing, context, host.functions), SECONDS)
-    if isinstance(judged, Failure):
+    judged = sandboxed_call(lambda: evaluate(where, nothing, context, host.functions), DEFINITION_TIMEOUT_SECONDS)
+    if isinstance(judged, PluginFailure):
         raise DefinitionError(f"index {name!r} cannot be on rows where {text}: {judged.detail}") from judged.error
     return where
 
 
-def read_term(given: str | Term, schema: Schema, host: Host, context: Context, arithmetic: bool = False) -> Term:
+def resolve_term(
+    column_or_term: str | Term, schema: Schema, host: Host, context: Context, arithmetic: bool = False
+) -> Term:
     """A column by its exact name, or else the text of a term, also of ``arithmetic``. Raises WhereError."""
-    if not isinstance(given, str):
-        return given
-    if given in schema.names:
-        return Column((given,), schema.find([given]).type)
+    if not isinstance(column_or_term, str):
+        return column_or_term
+    if column_or_term in schema.names:
+        return Column((column_or_term,), schema.find([column_or_term]).type)
     from fuse_index.sql.parser import parse_term, parse_value  # the SQL parser takes a while to import
 
-    return (parse_value if arithmetic else parse_term)(given, schema, context, host.functions)
+    return (parse_value if arithmetic else parse_term)(column_or_term, schema, context, host.functions)
 
 
 def _names_column(term: Term) -> bool:

@@ -2,7 +2,7 @@
 
 A kind is one stateless class and one hook. It builds a **sidecar** from the rows of one block, and implements those
 of the protocols ``Votes``, ``Ranks`` and ``Answers`` that it can. The engine owns the rest: AND, OR and NOT, NULLs,
-coverage, the order of asking, budgets, failure, caching and explanation. So an author judges one leaf (or one Box) at
+coverage, the order of asking, budgets, failure, caching and explanation. So an author judges one leaf (or one Conjunction) at
 a time, and only rows whose inputs are not NULL.
 
 **An index never changes an answer.** Whatever a kind cannot promise, it must call possible; inherit
@@ -26,7 +26,7 @@ from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.function import Function
 from fuse_index.expressions.value_set import Interval, ValueSet
 from fuse_index.indexes.ballot import ALL, NONE, SOME, Ballot
-from fuse_index.indexes.sandbox import together
+from fuse_index.indexes.sandbox import map_concurrently
 from fuse_index.predicate import Call, Context, Leaf, Term
 from fuse_index.reasons import Reason
 from fuse_storage import ColumnStatistics, Pack, Sidecar
@@ -62,7 +62,7 @@ __all__ = [
     "Votes",
     "hookimpl",
     "state_of",
-    "together",
+    "map_concurrently",
 ]
 
 API = 1
@@ -133,7 +133,7 @@ class Probe:
     judges_null: bool = False
 
 
-Decoded = TypeVar("Decoded")
+PayloadValue = TypeVar("PayloadValue")
 
 
 class Payload(Protocol):
@@ -146,8 +146,8 @@ class Payload(Protocol):
         ...
 
     def decoded(
-        self, span: tuple[int, int], decode: Callable[[bytes], Decoded], size: Callable[[Decoded], int]
-    ) -> Decoded:
+        self, span: tuple[int, int], decode: Callable[[bytes], PayloadValue], size: Callable[[PayloadValue], int]
+    ) -> PayloadValue:
         """What ``decode`` makes of the bytes of one (offset, length), kept in memory as long as there is room.
 
         ``decode``: the same function each time, since what it made is kept under it. ``size``: bytes of what it made.

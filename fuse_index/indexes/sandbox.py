@@ -1,6 +1,6 @@
 """Asking a stranger's code: with a deadline, and without letting anything it does through.
 
-An index is advisory. Whatever it raises, and however long it takes, the answer here is a ``Failure`` with a reason.
+An index is advisory. Whatever it raises, and however long it takes, the answer here is a ``PluginFailure`` with a reason.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import Any, ClassVar, TypeVar
 from fuse_index.reasons import Reason
 from fuse_storage import FormatError, NotFound
 
-Answer = TypeVar("Answer")
-Item = TypeVar("Item")
+_T = TypeVar("_T")
+_Item = TypeVar("_Item")
 
-READERS = 16
+MAX_CONCURRENT_PLUGIN_READS = 16
 """Reads at the same time, of one who asks for several."""
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class PluginFailure:
     reason: Reason
     detail: str
     error: BaseException | None = None
@@ -41,11 +41,11 @@ class _Worker:
     idle: ClassVar[deque[_Worker]] = deque()
 
     def __init__(self) -> None:
-        self.questions: SimpleQueue[tuple[Callable[[], Any], SimpleQueue[Any]]] = SimpleQueue()
+        self.calls: SimpleQueue[tuple[Callable[[], Any], SimpleQueue[Any]]] = SimpleQueue()
         Thread(target=self._run, daemon=True, name="fuse-index-ask").start()
 
     @classmethod
-    def free(cls) -> _Worker:
+    def acquire(cls) -> _Worker:
         try:
             return cls.idle.pop()
         except IndexError:
@@ -53,11 +53,11 @@ class _Worker:
 
     def _run(self) -> None:
         while True:
-            question, answers = self.questions.get()
+            question, answers = self.calls.get()
             try:
                 answer = question()
             except BaseException as error:  # a plugin may raise anything, SystemExit included
-                answer = failure(error)
+                answer = failure_from_error(error)
             self.idle.append(self)
             answers.put(answer)
             del question, answers, answer  # they hold on to blocks and bitmaps
@@ -67,42 +67,45 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_Worker.idle.clear)  # threads do not survive a fork
 
 
-def ask(question: Callable[[], Answer], seconds: float) -> Answer | Failure:
+def sandboxed_call(call: Callable[[], _T], timeout_seconds: float) -> _T | PluginFailure:
     """What ``question()`` returns, or why it did not within so many seconds."""
-    answers: SimpleQueue[Answer | Failure] = SimpleQueue()
-    _Worker.free().questions.put((question, answers))
+    answers: SimpleQueue[_T | PluginFailure] = SimpleQueue()
+    _Worker.acquire().calls.put((call, answers))
     try:
-        return answers.get(timeout=max(seconds, 0.001))
+        return answers.get(timeout=max(timeout_seconds, 0.001))
     except Empty:
-        return Failure(Reason.TIMEOUT, f"no vote within {seconds:.3g} s")
+        return PluginFailure(Reason.TIMEOUT, f"no vote within {timeout_seconds:.3g} s")
 
 
-def together(work: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
+def map_concurrently(work: Callable[[_Item], _T], items: Iterable[_Item]) -> list[_T]:
     """The work of all items, in their order, several at a time: for reads, which wait more than they compute.
 
     On the threads that answer questions, so that none has to start, and one that hangs holds up nobody's end. Raises
     what the work of an item raised.
     """
     todo = list(items)
-    shares = [range(first, len(todo), READERS) for first in range(min(READERS, len(todo)))]
+    shares = [
+        range(first, len(todo), MAX_CONCURRENT_PLUGIN_READS)
+        for first in range(min(MAX_CONCURRENT_PLUGIN_READS, len(todo)))
+    ]
     answers: SimpleQueue[Any] = SimpleQueue()
 
-    def done(share: Sequence[int]) -> dict[int, Answer]:
+    def done(share: Sequence[int]) -> dict[int, _T]:
         return {place: work(todo[place]) for place in share}
 
     for share in shares[1:]:
-        _Worker.free().questions.put((partial(done, share), answers))
+        _Worker.acquire().calls.put((partial(done, share), answers))
     found = done(shares[0]) if shares else {}
     for _ in shares[1:]:
         answer = answers.get()
-        if isinstance(answer, Failure):
+        if isinstance(answer, PluginFailure):
             assert answer.error is not None
             raise answer.error
         found |= answer
     return [found[place] for place in range(len(todo))]
 
 
-def failure(error: BaseException) -> Failure:
+def failure_from_error(error: BaseException) -> PluginFailure:
     match error:
         case NotFound():
             reason = Reason.PAYLOAD_MISSING
@@ -110,4 +113,4 @@ def failure(error: BaseException) -> Failure:
             reason = Reason.CORRUPT
         case _:
             reason = Reason.PLUGIN_ERROR
-    return Failure(reason, f"{type(error).__name__}: {error}", error)
+    return PluginFailure(reason, f"{type(error).__name__}: {error}", error)

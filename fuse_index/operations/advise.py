@@ -14,9 +14,9 @@ import pyarrow.types as is_
 
 from fuse_index.clustering import overlaps
 from fuse_index.handle import TableHandle
-from fuse_index.indexes.definition import Unavailable, load
+from fuse_index.indexes.definition import UnavailableIndex, load_definitions
 from fuse_index.indexes.interface import IndexKind, Input, Probe, Votes
-from fuse_index.indexes.sandbox import ask
+from fuse_index.indexes.sandbox import sandboxed_call
 from fuse_index.predicate import Column, Compare, Literal
 from fuse_storage import ColumnStatistics, Field
 
@@ -99,7 +99,7 @@ class AdviceMixin(TableHandle):
 
     def _voting_indexes_on(self, column: Column) -> list[str]:
         """The indexes on this column alone that vote."""
-        usable = [one for one in load(self.snapshot, self.host) if not isinstance(one, Unavailable)]
+        usable = [one for one in load_definitions(self.snapshot, self.host) if not isinstance(one, UnavailableIndex)]
         mine = [one for one in usable if [each.term for each in one.inputs] == [column]]
         return [one.name for one in mine if isinstance(self.host.kinds[one.kind], Votes)]
 
@@ -120,7 +120,7 @@ class AdviceMixin(TableHandle):
                 kind.compile(leaf, given, options, self.context), Probe
             )
 
-        return ask(asked, _KIND_TIMEOUT_SECONDS) is True  # whatever it raises: then it is no suggestion
+        return sandboxed_call(asked, _KIND_TIMEOUT_SECONDS) is True  # whatever it raises: then it is no suggestion
 
 
 def _advice_row(advice: str, why: str, kinds: list[str] | None = None) -> dict[str, Any]:

@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fuse_index.errors import BuildError
-from fuse_index.indexes.builder import Builder
-from fuse_index.indexes.definition import Definition, Unavailable, renewed
+from fuse_index.indexes.builder import IndexBuilder
+from fuse_index.indexes.definition import IndexDefinition, UnavailableIndex, redefine_index
 from fuse_index.indexes.registry import Host, PluginWarning
 from fuse_storage import BlockFrame, FormatError, NotFound, Sidecar, SidecarRows, StagedSidecars, StoredTable
 
@@ -41,7 +41,7 @@ class BuildTask:
     """
 
     table: StoredTable
-    builder: Builder
+    builder: IndexBuilder
     blocks_by_segment: tuple[tuple[int, tuple[int, ...]], ...]
 
     @property
@@ -62,7 +62,7 @@ class BuildResult:
 
 def refresh_index(
     table: StoredTable,
-    definition: Definition,
+    definition: IndexDefinition,
     host: Host,
     processes: int = 1,
     progress: ProgressCallback | None = None,
@@ -82,7 +82,7 @@ def refresh_index(
 
 def rebuild_index(
     table: StoredTable,
-    existing: Definition | Unavailable,
+    existing: IndexDefinition | UnavailableIndex,
     host: Host,
     processes: int = 1,
     progress: ProgressCallback | None = None,
@@ -99,31 +99,38 @@ def rebuild_index(
 
 
 def plan_refresh(
-    table: StoredTable, definition: Definition, host: Host, processes: int = 1, strict: bool = False
+    table: StoredTable, definition: IndexDefinition, host: Host, processes: int = 1, strict: bool = False
 ) -> list[BuildTask]:
     """The work of indexing the blocks that the index lacks."""
-    builder = Builder.of(definition, host, strict)
+    builder = IndexBuilder.for_definition(definition, host, strict)
     return split_into_tasks(table, builder, unindexed_blocks(table, builder), processes)
 
 
 def plan_rebuild(
-    table: StoredTable, existing: Definition | Unavailable, host: Host, processes: int = 1, strict: bool = False
+    table: StoredTable,
+    existing: IndexDefinition | UnavailableIndex,
+    host: Host,
+    processes: int = 1,
+    strict: bool = False,
 ) -> list[BuildTask]:
     """The work of indexing every block anew, for the table as it is in each task.
 
     Where the kind's payload version or a column's type has changed, the old sidecars are of no use, and the index gets
     a new key first, in a commit. Raises DefinitionError if it can no longer be defined.
     """
-    definition = renewed(existing, table.snapshot.schema, host)
+    definition = redefine_index(existing, table.snapshot.schema, host)
     if definition.key != existing.key:
         transaction = table.transaction().drop_index(existing.name).add_index(existing.name, definition.content)
         table = transaction.commit("redefine index", summary={"index": existing.name})
     return split_into_tasks(
-        table, Builder.of(definition, host, strict), np.arange(table.segments().total_blocks), processes
+        table,
+        IndexBuilder.for_definition(definition, host, strict),
+        np.arange(table.segments().total_blocks),
+        processes,
     )
 
 
-def unindexed_blocks(table: StoredTable, builder: Builder) -> _BlockNumbers:
+def unindexed_blocks(table: StoredTable, builder: IndexBuilder) -> _BlockNumbers:
     """Numbers of the blocks that are not indexed, in a version that cannot be read, or whose pack is gone or cut
     short.
     """
@@ -144,7 +151,7 @@ def _blocks_without_pack(table: StoredTable, sidecars: SidecarRows) -> _BlockNum
 
 
 def split_into_tasks(
-    table: StoredTable, builder: Builder, blocks: _BlockNumbers, processes: int = 1
+    table: StoredTable, builder: IndexBuilder, blocks: _BlockNumbers, processes: int = 1
 ) -> list[BuildTask]:
     """The work of indexing these blocks (by their numbers in the snapshot), cut so that every process has some."""
     size = max(1, min(MAX_BLOCKS_PER_TASK, -(-len(blocks) // max(processes, 1))))
@@ -205,7 +212,7 @@ def _build_sidecar(task: BuildTask, blocks: BlockFrame, place: int) -> Sidecar |
     return task.builder.build(rows, zones, f"block {blocks.ids[place]}")
 
 
-def commit_build_results(builder: Builder, table: StoredTable, results: Iterable[BuildResult]) -> StoredTable:
+def commit_build_results(builder: IndexBuilder, table: StoredTable, results: Iterable[BuildResult]) -> StoredTable:
     """Make sidecars visible that were built for this table's snapshot, whatever happened to it since."""
     transaction = table.transaction([builder])
     count = 0
@@ -244,7 +251,7 @@ def _run_and_commit(
 class _Committer:
     """Commits what is done, about every so many seconds, always from the snapshot that the tasks are of."""
 
-    builder: Builder
+    builder: IndexBuilder
     table: StoredTable
     seconds: float
 

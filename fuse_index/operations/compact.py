@@ -14,9 +14,9 @@ import numpy as np
 
 import fuse_storage as storage
 from fuse_index.handle import TableHandle
-from fuse_index.indexes.builder import Builder, builders
+from fuse_index.indexes.builder import IndexBuilder, index_builders
 from fuse_index.operations.build_index import ProgressCallback
-from fuse_index.query.prefetch import read_ahead
+from fuse_index.query.prefetch import prefetch_blocks
 from fuse_storage import BlockReplacement, Snapshot, StagedSegment
 
 _BlockSpan = tuple[int, int]
@@ -50,7 +50,7 @@ class CompactionMixin(TableHandle):
     def compacting(self) -> CompactJob:
         """What ``compact`` does, as work of which portions may be done elsewhere."""
         self._begin_write()
-        return CompactJob(self.stored, builders(self.snapshot, self.host))
+        return CompactJob(self.stored, index_builders(self.snapshot, self.host))
 
 
 def spans_to_compact(row_counts: Sequence[int], max_rows: int) -> list[_BlockSpan]:
@@ -71,7 +71,7 @@ class CompactTask:
     """Groups of blocks to be joined, by their numbers in the snapshot. Picklable."""
 
     table: storage.StoredTable
-    builders: tuple[Builder, ...]
+    builders: tuple[IndexBuilder, ...]
     spans: tuple[_BlockSpan, ...]
 
 
@@ -91,7 +91,7 @@ class CompactJob:
     """
 
     table: storage.StoredTable
-    builders: tuple[Builder, ...]
+    builders: tuple[IndexBuilder, ...]
     unjoinable_ids: set[str] = field(default_factory=set)
     commit_id: str = ""
 
@@ -144,7 +144,7 @@ def run_compact_task(task: CompactTask, on_block: Callable[[], None] = lambda: N
     """
     table, places = task.table, [place for start, end in task.spans for place in range(start, end)]
     blocks = table.blocks().take(np.array(places, np.int64))
-    ids, coming = iter(blocks.ids), read_ahead(table, blocks, range(len(blocks)))
+    ids, coming = iter(blocks.ids), prefetch_blocks(table, blocks, range(len(blocks)))
     swaps: list[BlockReplacement] = []
     with table.writer(task.builders) as writer:
         for start, end in task.spans:

@@ -16,8 +16,8 @@ from fuse_index.errors import InputError, OpaqueError
 from fuse_index.expressions.evaluate import evaluate_term
 from fuse_index.expressions.traversal import predicate_leaves
 from fuse_index.handle import TableHandle
-from fuse_index.indexes.builder import builders
-from fuse_index.indexes.inputs import read_term
+from fuse_index.indexes.builder import index_builders
+from fuse_index.indexes.inputs import resolve_term
 from fuse_index.operations import arrow_input
 from fuse_index.operations.merge_clauses import MergeClauses, MergeClauseSpec
 from fuse_index.operations.merge_match import MergeRows, merge_source_schema
@@ -153,7 +153,7 @@ class DmlMixin(TableHandle):
             if isinstance(leaf, Opaque):
                 raise OpaqueError(f"{where!r}: only Spark can evaluate {leaf.sql}")
         condition = RowCondition(predicate, self.host, self.context)
-        return RewriteJob(operation, self.stored, condition, builders(self.snapshot, self.host))
+        return RewriteJob(operation, self.stored, condition, index_builders(self.snapshot, self.host))
 
     def _setter(self, name: str, value: Any) -> Callable[[pa.Table], Any]:
         """From matching rows to their new values."""
@@ -162,7 +162,7 @@ class DmlMixin(TableHandle):
         if callable(value):
             return lambda found: value(found)
         if isinstance(value, str):
-            term = read_term(value, schema, self.host, self.context, arithmetic=True)
+            term = resolve_term(value, schema, self.host, self.context, arithmetic=True)
             return lambda found: evaluate_term(term, found, self.context, self.host.functions, strict=True)
         kind = schema.find([name]).type
         try:

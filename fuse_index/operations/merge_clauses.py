@@ -19,7 +19,7 @@ from fuse_index.expressions.traversal import columns_of, predicate_leaves, predi
 from fuse_index.indexes.registry import Host
 from fuse_index.operations.row_edits import RowCondition
 from fuse_index.predicate import Column, Context, Opaque, Predicate
-from fuse_index.query.group_keys import located
+from fuse_index.query.group_keys import substitute
 from fuse_storage import Schema
 
 _Mask = npt.NDArray[np.bool_]
@@ -96,7 +96,9 @@ class MergeClauses:
             if clause.predicate is None:
                 return None
             found.append(
-                located(clause.predicate, {column: Column(column.path[1:], column.type) for column in clause.columns})
+                substitute(
+                    clause.predicate, {column: Column(column.path[1:], column.type) for column in clause.columns}
+                )
             )
         return found
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import fuse_storage as storage
-from fuse_index.indexes.builder import Builder
+from fuse_index.indexes.builder import IndexBuilder
 from fuse_index.operations.merge_match import MergeRows
 from fuse_index.operations.row_edits import (
     DeleteRows,
@@ -21,7 +21,7 @@ from fuse_index.operations.row_edits import (
     add_count,
     stage_rows,
 )
-from fuse_index.pruning.planner import Plan, plan
+from fuse_index.pruning.planner import ScanPlan, plan_scan
 from fuse_storage import BlockReplacement, StagedSegment
 
 
@@ -36,7 +36,7 @@ class RewriteJob:
     operation: str
     stored: storage.StoredTable
     condition: RowCondition
-    builders: tuple[Builder, ...]
+    builders: tuple[IndexBuilder, ...]
     tasks: list[RewriteTask] = field(default_factory=list)
     merge_rows: MergeRows | None = None
     replacements: list[BlockReplacement] = field(default_factory=list)
@@ -49,7 +49,7 @@ class RewriteJob:
     def plan_delete(self, task_count: int = 1) -> None:
         """Rows that the condition is true on are to go; blocks that are known to hold no other go unread."""
         found = self._plan(self.stored)
-        full = found.fully
+        full = found.always_matching_blocks
         for number in np.flatnonzero(full).tolist():
             self.replacements.append(BlockReplacement((found.blocks.ids[number],), 0))
             self.affected_segment_ids |= self.stored.segments().segments_containing([found.blocks.ordinals[number]])
@@ -89,10 +89,10 @@ class RewriteJob:
             transaction.append(self.added)
         return transaction.commit(self.operation, summary=self.counts)
 
-    def _plan(self, table: storage.StoredTable) -> Plan:
-        return plan(table, self.condition.predicate, self.condition.host, self.condition.context)
+    def _plan(self, table: storage.StoredTable) -> ScanPlan:
+        return plan_scan(table, self.condition.predicate, self.condition.host, self.condition.context)
 
-    def _add_tasks(self, found: Plan, edit: RowEdit, pieces: int) -> None:
+    def _add_tasks(self, found: ScanPlan, edit: RowEdit, pieces: int) -> None:
         """About so many portions of blocks that stand near each other."""
         for numbers in np.array_split(found.blocks.ordinals, max(1, min(pieces, len(found.blocks)))):
             if len(numbers):

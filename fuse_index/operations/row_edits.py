@@ -19,7 +19,7 @@ from fuse_index.clustering.key import ClusterKey
 from fuse_index.clustering.sorted_writer import write_sorted_runs
 from fuse_index.errors import InputError
 from fuse_index.expressions.evaluate import evaluate
-from fuse_index.indexes.builder import Builder
+from fuse_index.indexes.builder import IndexBuilder
 from fuse_index.indexes.registry import Host
 from fuse_index.predicate import Context, Predicate
 from fuse_storage import BlockReplacement, Schema, StagedSegment, StoredTable, conform_rows
@@ -112,7 +112,7 @@ class RewriteTask:
     """Blocks of a snapshot, by their numbers in it, that an edit may change. Picklable if the edit is."""
 
     table: StoredTable
-    builders: tuple[Builder, ...]
+    builders: tuple[IndexBuilder, ...]
     edit: RowEdit
     block_numbers: tuple[int, ...]
 
@@ -158,7 +158,7 @@ def run_rewrite_task(task: RewriteTask) -> RewriteResult:
 
 def stage_rows(
     table: StoredTable,
-    builders: tuple[Builder, ...],
+    builders: tuple[IndexBuilder, ...],
     batches: Iterable[pa.RecordBatch | pa.Table],
     condition: RowCondition | None = None,
 ) -> list[StagedSegment]:

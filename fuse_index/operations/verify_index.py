@@ -23,17 +23,17 @@ from fuse_index.expressions.evaluate import evaluate, evaluate_term
 from fuse_index.expressions.to_sql import predicate_sql
 from fuse_index.expressions.traversal import leaf_terms
 from fuse_index.indexes.ballot import FALSE, NULL, TRUE
-from fuse_index.indexes.block_batch import Batch
-from fuse_index.indexes.builder import Builder
-from fuse_index.indexes.definition import Definition
+from fuse_index.indexes.block_batch import FrameBatch
+from fuse_index.indexes.builder import IndexBuilder
+from fuse_index.indexes.definition import IndexDefinition
 from fuse_index.indexes.interface import Aggregation, Answers, Ballot, Probe, Refusal, RollsUp, Votes, state_of
 from fuse_index.indexes.registry import Host
-from fuse_index.indexes.sandbox import Failure, ask
+from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call
 from fuse_index.operations.sample_predicates import generate_predicates
 from fuse_index.predicate import And, Column, Context, Leaf
-from fuse_index.pruning.combine import Nulls
-from fuse_index.pruning.compile import Voter, decided_by_engine, for_author
-from fuse_index.pruning.probe import malformed, settled
+from fuse_index.pruning.combine import NullPresence
+from fuse_index.pruning.compile import CompiledProbe, decided_by_engine, strip_nulls_for_kind
+from fuse_index.pruning.probe import complete_ballot, validate_ballot
 from fuse_storage import BlockFrame, PackSlice, SidecarRows, StorageError, StoredTable, process_cache
 
 _KIND_TIMEOUT_SECONDS = 30.0
@@ -83,7 +83,7 @@ class Verification:
 
 
 def check_index(
-    table: StoredTable, definition: Definition, host: Host, max_blocks: int = 16, seed: int = 0
+    table: StoredTable, definition: IndexDefinition, host: Host, max_blocks: int = 16, seed: int = 0
 ) -> Verification:
     """Check all payloads by their checksums, and the votes on up to ``blocks`` indexed blocks by the oracle.
 
@@ -125,7 +125,7 @@ class _VoteChecker:
     """Asks the kind about the ``chosen`` blocks together, and judges its votes on one of them after the other."""
 
     table: StoredTable
-    definition: Definition
+    definition: IndexDefinition
     host: Host
     frame: BlockFrame
     sidecars: SidecarRows
@@ -141,7 +141,7 @@ class _VoteChecker:
 
     def check_block(self, place: int, rng: random.Random) -> Iterator[str]:
         """What is wrong with votes on the block that is number ``place`` of the chosen ones."""
-        builder, number = Builder.of(self.definition, self.host), int(self.sample[place])
+        builder, number = IndexBuilder.for_definition(self.definition, self.host), int(self.sample[place])
         try:
             rows = self.table.read_block(self.frame, number, builder.columns)
         except StorageError as damage:
@@ -149,7 +149,7 @@ class _VoteChecker:
             return
         if isinstance(self.kind, Answers):
             yield from self._check_state(place, self.kind, rows)
-        inputs = builder.inputs(rows)
+        inputs = builder.input_values(rows)
         for leaf in generate_predicates(self.definition.inputs, inputs, self.host.functions, rng):
             if (truth := self._evaluate_leaf(leaf, rows)) is None or decided_by_engine(leaf):
                 continue
@@ -165,17 +165,17 @@ class _VoteChecker:
         groups = tuple(given.term for given in self.definition.inputs if not given.function)
         kept = tuple(given.aggregate for given in self.definition.inputs if given.function)
         asked = Aggregation(groups, kept)
-        probe = ask(
+        probe = sandboxed_call(
             lambda: kind.match(asked, self.definition.inputs, self.definition.options, self.context),
             _KIND_TIMEOUT_SECONDS,
         )
         found = (
-            ask(lambda: kind.state(probe, self._batch, place), _KIND_TIMEOUT_SECONDS)
+            sandboxed_call(lambda: kind.state(probe, self._batch, place), _KIND_TIMEOUT_SECONDS)
             if isinstance(probe, Probe)
             else probe
         )
         name = self.frame.ids[int(self.sample[place])]
-        if isinstance(found, Failure | Refusal):
+        if isinstance(found, PluginFailure | Refusal):
             yield f"block {name}: {found.detail}"
         if not isinstance(found, pa.Table):
             return
@@ -188,21 +188,23 @@ class _VoteChecker:
         if comparable_answer(asked, found) != comparable_answer(asked, right):
             yield f"block {name}: its rows come to other aggregates than are kept of it"
 
-    def _compile(self, leaf: Leaf | Conjunction) -> Voter | str | None:
+    def _compile(self, leaf: Leaf | Conjunction) -> CompiledProbe | str | None:
         """A voter, or what is wrong with the kind; None if it says that it has nothing to say."""
         kind, inputs, options = self.kind, self.definition.inputs, self.definition.options
         if not isinstance(kind, Votes):
             return None
-        probe = ask(lambda: kind.compile(for_author(leaf), inputs, options, self.context), _KIND_TIMEOUT_SECONDS)
-        if isinstance(probe, Failure):
+        probe = sandboxed_call(
+            lambda: kind.compile(strip_nulls_for_kind(leaf), inputs, options, self.context), _KIND_TIMEOUT_SECONDS
+        )
+        if isinstance(probe, PluginFailure):
             return f"compile() of {predicate_sql(leaf)}: {probe.detail}"
         if not isinstance(probe, Probe):
             return None
         exact = all(term in {given.term for given in inputs} for term in leaf_terms(leaf))
-        return Voter(self.definition.name, kind, inputs, probe, self.definition, exact)
+        return CompiledProbe(self.definition.name, kind, inputs, probe, self.definition, exact)
 
     def _check_leaf(
-        self, place: int, leaf: Leaf | Conjunction, voter: Voter, truth: _TruthBits, inputs: pa.Table
+        self, place: int, leaf: Leaf | Conjunction, voter: CompiledProbe, truth: _TruthBits, inputs: pa.Table
     ) -> Iterator[str]:
         number = int(self.sample[place])
         zones = slice(int(self._batch.zone_offsets[place]), int(self._batch.zone_offsets[place + 1]))
@@ -220,9 +222,9 @@ class _VoteChecker:
 
     def _check_unit(
         self,
-        voter: Voter,
+        voter: CompiledProbe,
         leaf: Leaf | Conjunction,
-        batch: Batch,
+        batch: FrameBatch,
         unit: tuple[int, slice],
         truth: _TruthBits,
         inputs: pa.Table,
@@ -230,8 +232,8 @@ class _VoteChecker:
     ) -> Iterator[str]:
         """Compare the votes on one unit of a batch with the truth about rows that are in it."""
         kind: Any = voter.kind
-        answer = ask(lambda: kind.probe(voter.probe, batch), _KIND_TIMEOUT_SECONDS)
-        problem = answer if isinstance(answer, Failure) else malformed(answer, batch)
+        answer = sandboxed_call(lambda: kind.probe(voter.probe, batch), _KIND_TIMEOUT_SECONDS)
+        problem = answer if isinstance(answer, PluginFailure) else validate_ballot(answer, batch)
         if problem is not None:
             yield f"{predicate_sql(leaf)}: {problem.detail}"
             return
@@ -245,7 +247,7 @@ class _VoteChecker:
             else np.array([len(truth)])
         )
         offsets = np.append(0, np.cumsum(sizes))
-        whole = settled(leaf, voter, own, _null_rows(inputs, offsets), self.null_on_null_functions)
+        whole = complete_ballot(leaf, voter, own, _null_rows(inputs, offsets), self.null_on_null_functions)
         possible = np.repeat(whole.bits, sizes)
         for zone, bits in whole.rows.items():
             possible[offsets[zone] : offsets[zone + 1]] = bits
@@ -266,15 +268,15 @@ class _VoteChecker:
         ]
 
     @cached_property
-    def _batch(self) -> Batch:
+    def _batch(self) -> FrameBatch:
         zones = (self.frame.zone_offsets, self.frame.zone_rows)
-        return Batch.indexed(self.frame, self._fields, zones, self.sidecars, self.sample)
+        return FrameBatch.from_sidecars(self.frame, self._fields, zones, self.sidecars, self.sample)
 
     @cached_property
-    def _segments(self) -> Batch | None:
+    def _segments(self) -> FrameBatch | None:
         """The segments with what was rolled up of them."""
         found = self.table.segments().roll_ups(self.definition.key) if isinstance(self.kind, RollsUp) else None
-        return None if found is None else Batch.whole(self.table.segments(), self._fields, found)
+        return None if found is None else FrameBatch.from_units(self.table.segments(), self._fields, found)
 
     def _evaluate_leaf(self, leaf: Leaf | Conjunction, rows: pa.Table) -> _TruthBits | None:
         """What the leaf is on each row, as one of TRUE, FALSE and NULL; None where only Spark knows."""
@@ -287,7 +289,7 @@ class _VoteChecker:
         return np.where(null, NULL, np.where(true, TRUE, FALSE)).astype(np.uint8)
 
 
-def _null_rows(inputs: pa.Table, offsets: _Offsets) -> Nulls:
+def _null_rows(inputs: pa.Table, offsets: _Offsets) -> NullPresence:
     """Where an input may be NULL, and where one always is, from the rows themselves."""
     units = len(offsets) - 1
     possible, everywhere = np.zeros(units, np.bool_), np.zeros(units, np.bool_)
@@ -295,4 +297,4 @@ def _null_rows(inputs: pa.Table, offsets: _Offsets) -> Nulls:
         null = column.is_null().to_numpy()
         possible |= np.logical_or.reduceat(null, offsets[:-1])
         everywhere |= np.logical_and.reduceat(null, offsets[:-1])
-    return Nulls(possible, everywhere)
+    return NullPresence(possible, everywhere)

@@ -19,28 +19,32 @@ from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.indexes.ballot import FALSE, NULL, TRUE, UNKNOWN, Ballot
 from fuse_index.predicate import And, Call, Compare, In, IsNull, Leaf, Literal, Not, Or, Predicate
 
-Ballots = Mapping[Leaf | Conjunction, Ballot]
+_Ballots = Mapping[Leaf | Conjunction, Ballot]
 
 
 @dataclass(frozen=True, slots=True)
-class Nulls:
+class NullPresence:
     """What null counts tell of a leaf's inputs, per unit."""
 
-    possible: npt.NDArray[np.bool_]
+    may_be_null: npt.NDArray[np.bool_]
     """Some input may be NULL on some row."""
-    everywhere: npt.NDArray[np.bool_]
+    always_null: npt.NDArray[np.bool_]
     """Some input is NULL on every row."""
 
     @classmethod
-    def unknown(cls, units: int) -> Nulls:
+    def unknown(cls, units: int) -> NullPresence:
         return cls(np.ones(units, np.bool_), np.zeros(units, np.bool_))
 
-    def take(self, units: npt.NDArray[np.int64]) -> Nulls:
-        return Nulls(self.possible[units], self.everywhere[units])
+    def take(self, units: npt.NDArray[np.int64]) -> NullPresence:
+        return NullPresence(self.may_be_null[units], self.always_null[units])
 
 
-def settle(
-    ballot: Ballot, leaf: Leaf | Conjunction, nulls: Nulls, judged: int = TRUE | FALSE, on_null: int = UNKNOWN
+def add_null_outcomes(
+    ballot: Ballot,
+    leaf: Leaf | Conjunction,
+    null_presence: NullPresence,
+    answered: int = TRUE | FALSE,
+    on_null: int = UNKNOWN,
 ) -> Ballot:
     """An author's ballot, made whole: the outcomes on rows with a NULL input are added.
 
@@ -52,12 +56,16 @@ def settle(
         bits = bits & np.uint8(UNKNOWN) | (bits == 0).view(np.uint8) * np.uint8(UNKNOWN)
         if isinstance(leaf, In) and has_null(leaf):
             bits = np.where(bits & FALSE, (bits & ~np.uint8(FALSE)) | NULL, bits).astype(np.uint8)
-        extra = UNKNOWN & ~judged & NULL
+        extra = UNKNOWN & ~answered & NULL
         return np.asarray(bits | extra | np.where(possible, on_null, 0).astype(np.uint8), np.uint8)
 
-    bits = whole(ballot.bits, nulls.possible)
-    bits = np.where(nulls.everywhere, on_null, bits).astype(np.uint8)
-    rows = {i: whole(rows, nulls.possible[i]) for i, rows in ballot.rows.items() if not nulls.everywhere[i]}
+    bits = whole(ballot.bits, null_presence.may_be_null)
+    bits = np.where(null_presence.always_null, on_null, bits).astype(np.uint8)
+    rows = {
+        i: whole(rows, null_presence.may_be_null[i])
+        for i, rows in ballot.rows.items()
+        if not null_presence.always_null[i]
+    }
     return Ballot(bits, rows)
 
 
@@ -80,7 +88,7 @@ def has_null(leaf: In) -> bool:
     return any(value.value is None for value in leaf.values)
 
 
-def null_test(null_counts: npt.NDArray[np.float64] | None, row_counts: npt.NDArray[np.int64]) -> Ballot:
+def null_test_votes(null_counts: npt.NDArray[np.float64] | None, row_counts: npt.NDArray[np.int64]) -> Ballot:
     """IS NULL, from null counts (NaN: not known)."""
     if null_counts is None:
         return Ballot.constant(len(row_counts), TRUE | FALSE)
@@ -93,10 +101,10 @@ def is_null_literal(term: object) -> bool:
     return isinstance(term, Literal) and term.value is None
 
 
-def decide(
+def combine_votes(
     predicate: Predicate,
-    ballots: Ballots,
-    boxes: Mapping[And, Sequence[Conjunction]],
+    ballots: _Ballots,
+    conjunctions: Mapping[And, Sequence[Conjunction]],
     implied: Mapping[Leaf, Sequence[Leaf]],
 ) -> Ballot:
     """What the tree may be on each unit, given ballots on all its leaves.
@@ -105,40 +113,40 @@ def decide(
     """
     match predicate:
         case And(terms):
-            ballot = reduce(and_, (decide(term, ballots, boxes, implied) for term in terms))
-            return reduce(Ballot.implying, (ballots[box] for box in boxes.get(predicate, ())), ballot)
+            ballot = reduce(and_, (combine_votes(term, ballots, conjunctions, implied) for term in terms))
+            return reduce(Ballot.constrain_by, (ballots[box] for box in conjunctions.get(predicate, ())), ballot)
         case Or(terms):
-            return reduce(or_, (decide(term, ballots, boxes, implied) for term in terms))
+            return reduce(or_, (combine_votes(term, ballots, conjunctions, implied) for term in terms))
         case Not(term):
-            return ~decide(term, ballots, boxes, implied)
+            return ~combine_votes(term, ballots, conjunctions, implied)
         case leaf:
             consequences = (ballots[other] for other in implied.get(leaf, ()))
-            return reduce(Ballot.implying, consequences, ballots[leaf])
+            return reduce(Ballot.constrain_by, consequences, ballots[leaf])
 
 
-def groups(predicate: Predicate) -> list[And]:
+def and_groups(predicate: Predicate) -> list[And]:
     """Every AND group once."""
     match predicate:
         case And(terms) | Or(terms):
-            inner = [group for term in terms for group in groups(term)]
+            inner = [group for term in terms for group in and_groups(term)]
             return list(dict.fromkeys([predicate, *inner] if isinstance(predicate, And) else inner))
         case Not(term):
-            return groups(term)
+            return and_groups(term)
         case _:
             return []
 
 
-def wishes(predicate: Predicate, positive: bool = True) -> dict[Leaf, int]:
+def best_case_outcomes(predicate: Predicate, positive: bool = True) -> dict[Leaf, int]:
     """Per leaf, the outcomes that would help most to rule a unit out: what an optimist expects of an index."""
     match predicate:
         case And(terms) | Or(terms):
             wished: dict[Leaf, int] = {}
             for term in terms:
-                for leaf, outcome in wishes(term, positive).items():
+                for leaf, outcome in best_case_outcomes(term, positive).items():
                     wished[leaf] = wished.get(leaf, outcome) & outcome
             return wished
         case Not(term):
-            return wishes(term, not positive)
+            return best_case_outcomes(term, not positive)
         case leaf:
             return {leaf: FALSE if positive else TRUE}
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.traversal import columns_of, leaf_terms, predicate_leaves
-from fuse_index.indexes.definition import Definition, Unavailable
+from fuse_index.indexes.definition import IndexDefinition, UnavailableIndex
 from fuse_index.indexes.interface import IndexKind, Input, Probe, Refusal, Votes
 from fuse_index.indexes.registry import Host
-from fuse_index.indexes.sandbox import Failure, ask
+from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call
 from fuse_index.predicate import (
     And,
     Call,
@@ -26,26 +26,26 @@ from fuse_index.predicate import (
     Opaque,
     Predicate,
 )
-from fuse_index.pruning.combine import groups, has_null, is_null_literal, is_null_test
+from fuse_index.pruning.combine import and_groups, has_null, is_null_literal, is_null_test
 from fuse_index.reasons import Reason
 
 
 @dataclass(frozen=True)
-class Voter:
+class CompiledProbe:
     """One index that understood one leaf."""
 
     index: str
     kind: IndexKind
     inputs: tuple[Input, ...]
     probe: Probe
-    definition: Definition | None = None
+    definition: IndexDefinition | None = None
     """None: an implicit kind, which lives on the statistics that every block has."""
-    exact: bool = True
+    leaf_on_inputs: bool = True
     """The leaf is on the inputs themselves, so it is NULL only where one of them is."""
 
 
 @dataclass(frozen=True)
-class Silence:
+class IndexRefusal:
     """One index that was asked about a leaf, and cannot say anything."""
 
     index: str
@@ -54,58 +54,60 @@ class Silence:
 
 
 @dataclass(frozen=True)
-class Question:
+class LeafProbes:
     leaf: Leaf | Conjunction
-    voters: tuple[Voter, ...]
-    silent: tuple[Silence, ...]
+    probes: tuple[CompiledProbe, ...]
+    refusals: tuple[IndexRefusal, ...]
 
 
 @dataclass(frozen=True)
-class Questions:
+class PredicateProbes:
     """All that can be asked for one predicate."""
 
     predicate: Predicate
-    asked: Mapping[Leaf | Conjunction, Question]
-    boxes: Mapping[And, Sequence[Conjunction]]
+    by_leaf: Mapping[Leaf | Conjunction, LeafProbes]
+    conjunctions: Mapping[And, Sequence[Conjunction]]
     implied: Mapping[Leaf, Sequence[Leaf]]
     strict_functions: frozenset[str]
     """Functions that are NULL exactly where an argument is."""
 
 
 @dataclass(frozen=True)
-class Panel:
+class IndexSet:
     """Who may be asked: the host's kinds, and the definitions of one snapshot."""
 
     host: Host
-    definitions: Sequence[Definition | Unavailable]
+    definitions: Sequence[IndexDefinition | UnavailableIndex]
     context: Context
     budget: float
     implicit: bool = True
     """Kinds that need no definition are asked, too."""
 
-    def about(self, predicate: Predicate) -> Questions:
+    def compile(self, predicate: Predicate) -> PredicateProbes:
         implied = dict(self._implied(predicate_leaves(predicate)))
         everything = list(
             dict.fromkeys([*predicate_leaves(predicate), *(leaf for more in implied.values() for leaf in more)])
         )
-        boxes = {group: made for group in groups(predicate) if (made := list(self._boxes(group)))}
+        boxes = {group: made for group in and_groups(predicate) if (made := list(self._conjunctions(group)))}
         subjects: list[Leaf | Conjunction] = [
             *everything,
             *dict.fromkeys(box for made in boxes.values() for box in made),
         ]
         strict = frozenset(name for name, function in self.host.functions.items() if function.null_on_null)
-        return Questions(predicate, {subject: self._question(subject) for subject in subjects}, boxes, implied, strict)
+        return PredicateProbes(
+            predicate, {subject: self._leaf_probes(subject) for subject in subjects}, boxes, implied, strict
+        )
 
     def _implied(self, found: Iterable[Leaf]) -> Iterator[tuple[Leaf, Sequence[Leaf]]]:
         for leaf in found:
             function = self.host.functions.get(leaf.name) if isinstance(leaf, Call) else None
             if function is not None and function.implies is not None:
                 implies = function.implies
-                consequences = ask(lambda implies=implies, leaf=leaf: tuple(implies(leaf)), self.budget)  # type: ignore[misc]
-                if not isinstance(consequences, Failure):
+                consequences = sandboxed_call(lambda implies=implies, leaf=leaf: tuple(implies(leaf)), self.budget)  # type: ignore[misc]
+                if not isinstance(consequences, PluginFailure):
                     yield leaf, consequences
 
-    def _boxes(self, group: And) -> Iterator[Conjunction]:
+    def _conjunctions(self, group: And) -> Iterator[Conjunction]:
         """What the group says of each term that it names more than once, and of the terms of each wider index."""
         whole = Conjunction.of(group)
         if whole is None:
@@ -120,60 +122,64 @@ class Panel:
             if len(terms) > 1 and (box := whole.restrict(terms)) is not None:
                 yield box
 
-    def _question(self, subject: Leaf | Conjunction) -> Question:
+    def _leaf_probes(self, subject: Leaf | Conjunction) -> LeafProbes:
         if isinstance(subject, Opaque) or decided_by_engine(subject):
-            return Question(subject, (), ())
-        voters: list[Voter] = []
-        silent: list[Silence] = []
-        for opinion in self._opinions(subject):
-            (voters if isinstance(opinion, Voter) else silent).append(opinion)  # type: ignore[arg-type]
-        return Question(subject, tuple(sorted(voters, key=lambda voter: voter.probe.cost)), tuple(silent))
+            return LeafProbes(subject, (), ())
+        voters: list[CompiledProbe] = []
+        silent: list[IndexRefusal] = []
+        for opinion in self._compile_leaf(subject):
+            (voters if isinstance(opinion, CompiledProbe) else silent).append(opinion)  # type: ignore[arg-type]
+        return LeafProbes(subject, tuple(sorted(voters, key=lambda voter: voter.probe.cost)), tuple(silent))
 
-    def _opinions(self, subject: Leaf | Conjunction) -> Iterator[Voter | Silence]:
+    def _compile_leaf(self, subject: Leaf | Conjunction) -> Iterator[CompiledProbe | IndexRefusal]:
         terms = leaf_terms(subject)
         if self.implicit and len(terms) == 1 and isinstance(terms[0], Column):
             given = (Input(terms[0], terms[0].type),)
             for name, kind in self.host.kinds.items():
                 if kind.implicit:
-                    yield self._opinion(subject, name, kind, given, None)
+                    yield self._compile_for_index(subject, name, kind, given, None)
         columns = {column for term in terms for column in columns_of(term)}
         for definition in self.definitions:
-            if isinstance(definition, Unavailable):
+            if isinstance(definition, UnavailableIndex):
                 if not definition.inputs or columns & {
                     c for given in definition.inputs for c in columns_of(given.term)
                 }:
-                    yield Silence(definition.name, definition.kind, definition.refusal)
+                    yield IndexRefusal(definition.name, definition.kind, definition.refusal)
             elif columns & {column for given in definition.inputs for column in columns_of(given.term)}:
-                yield self._opinion(
+                yield self._compile_for_index(
                     subject, definition.name, self.host.kinds[definition.kind], definition.inputs, definition
                 )
 
-    def _opinion(
+    def _compile_for_index(
         self,
         subject: Leaf | Conjunction,
         name: str,
         kind: IndexKind,
         inputs: tuple[Input, ...],
-        definition: Definition | None,
-    ) -> Voter | Silence:
+        definition: IndexDefinition | None,
+    ) -> CompiledProbe | IndexRefusal:
         if not isinstance(kind, Votes):
-            return Silence(name, kind.name, Refusal(Reason.LEAF_UNSUPPORTED, f"index kind {kind.name!r} does not skip"))
+            return IndexRefusal(
+                name, kind.name, Refusal(Reason.LEAF_UNSUPPORTED, f"index kind {kind.name!r} does not skip")
+            )
         on_inputs = all(term in {given.term for given in inputs} for term in leaf_terms(subject))
         options: Any = definition.options if definition else kind.Options()
-        probe = ask(lambda: kind.compile(for_author(subject), inputs, options, self.context), self.budget)
+        probe = sandboxed_call(
+            lambda: kind.compile(strip_nulls_for_kind(subject), inputs, options, self.context), self.budget
+        )
         match probe:
             case Refusal():
-                return Silence(name, kind.name, probe)
+                return IndexRefusal(name, kind.name, probe)
             case Probe():
-                return Voter(name, kind, inputs, probe, definition, on_inputs)
-            case Failure(reason, detail):
-                return Silence(name, kind.name, Refusal(reason, detail))
+                return CompiledProbe(name, kind, inputs, probe, definition, on_inputs)
+            case PluginFailure(reason, detail):
+                return IndexRefusal(name, kind.name, Refusal(reason, detail))
             case _:
                 wrong = f"compile() gave {type(probe).__name__}, not a Probe or a Refusal"
-                return Silence(name, kind.name, Refusal(Reason.PLUGIN_ERROR, wrong))
+                return IndexRefusal(name, kind.name, Refusal(Reason.PLUGIN_ERROR, wrong))
 
 
-def for_author(subject: Leaf | Conjunction) -> Leaf | Conjunction:
+def strip_nulls_for_kind(subject: Leaf | Conjunction) -> Leaf | Conjunction:
     """The leaf as authors are promised it: no NULL among the values, and ``<=>`` as ``=`` (they differ on NULLs
     only).
     """

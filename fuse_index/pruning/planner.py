@@ -17,25 +17,25 @@ import numpy.typing as npt
 from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.traversal import columns_of, leaf_terms
 from fuse_index.indexes.ballot import FALSE, TRUE, Ballot
-from fuse_index.indexes.block_batch import Indices, zone_numbers
-from fuse_index.indexes.definition import Definition, load
+from fuse_index.indexes.block_batch import UnitIndices, zones_of_blocks
+from fuse_index.indexes.definition import IndexDefinition, load_definitions
 from fuse_index.indexes.registry import Host
 from fuse_index.predicate import Context, Leaf, Predicate
-from fuse_index.pruning.combine import decide, wishes
-from fuse_index.pruning.compile import Panel, Question, Questions, Voter
+from fuse_index.pruning.combine import best_case_outcomes, combine_votes
+from fuse_index.pruning.compile import CompiledProbe, IndexSet, LeafProbes, PredicateProbes
 from fuse_index.pruning.explanation import Explanation, Totals
-from fuse_index.pruning.probe import Poll
-from fuse_index.pruning.trace import Ledger
+from fuse_index.pruning.probe import LevelProbe
+from fuse_index.pruning.trace import PruningTrace
 from fuse_storage import BlockFrame, StoredTable
 
-ZONE_LIMIT = 20_000
+MAX_BLOCKS_WITH_ZONE_STATISTICS = 20_000
 """Zone statistics are opened only when at most so many blocks are left: beyond, they cost more than they save."""
 
-Mask = npt.NDArray[np.bool_]
+PlanMask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Plan:
+class ScanPlan:
     """What to read of a snapshot, and what is left to filter.
 
     ``zones``, ``certain`` and the keys of ``rows`` number the zones of ``blocks``, block after block:
@@ -47,36 +47,40 @@ class Plan:
     predicate: Predicate | None
     context: Context
     blocks: BlockFrame
-    zones: Mask
-    certain: Mask
-    rows: Mapping[int, Mask]
+    zones: PlanMask
+    always_matching_zones: PlanMask
+    row_masks: Mapping[int, PlanMask]
     explanation: Explanation
 
     @property
-    def block_mask(self) -> Mask:
+    def block_mask(self) -> PlanMask:
         """Of all blocks of the snapshot, in their order: which are kept."""
         mask = np.zeros(self.table.segments().total_blocks, np.bool_)
         mask[self.blocks.ordinals] = True
         return mask
 
     @property
-    def fully(self) -> Mask:
+    def always_matching_blocks(self) -> PlanMask:
         """The blocks on which the predicate is true of every row."""
-        zones = self.zones & self.certain
-        for zone, rows in self.rows.items():
+        zones = self.zones & self.always_matching_zones
+        for zone, rows in self.row_masks.items():
             zones[zone] &= bool(rows.all())
         return np.logical_and.reduceat(zones, self.blocks.zone_offsets[:-1]) if len(zones) else np.zeros(0, np.bool_)
 
-    def take(self, chosen: Indices) -> Plan:
+    def take(self, chosen: UnitIndices) -> ScanPlan:
         """The same, of these blocks only; ``explanation`` stays that of the whole."""
-        zones = zone_numbers(self.blocks.zone_offsets, chosen)
-        rows = {place: self.rows[zone] for place, zone in enumerate(zones.tolist()) if zone in self.rows}
+        zones = zones_of_blocks(self.blocks.zone_offsets, chosen)
+        rows = {place: self.row_masks[zone] for place, zone in enumerate(zones.tolist()) if zone in self.row_masks}
         return replace(
-            self, blocks=self.blocks.take(chosen), zones=self.zones[zones], certain=self.certain[zones], rows=rows
+            self,
+            blocks=self.blocks.take(chosen),
+            zones=self.zones[zones],
+            always_matching_zones=self.always_matching_zones[zones],
+            row_masks=rows,
         )
 
 
-def plan(
+def plan_scan(
     table: StoredTable,
     predicate: Predicate | None,
     host: Host,
@@ -86,8 +90,8 @@ def plan(
     zones: bool = True,
     budget: float = 10.0,
     strict: bool = False,
-    only: Sequence[Definition] | None = None,
-) -> Plan:
+    only_definitions: Sequence[IndexDefinition] | None = None,
+) -> ScanPlan:
     """Decide what ``predicate`` has to read of ``table``.
 
     ``indexes=False`` reads everything, ``zones=False`` stops at whole blocks, ``budget`` is the seconds that all
@@ -97,151 +101,166 @@ def plan(
     context = context or Context()
     started = perf_counter()
     if predicate is None or not indexes:
-        return unvoted(table, predicate, context)
-    panel = Panel(
-        host, load(table.snapshot, host, context) if only is None else only, context, budget, implicit=only is None
+        return full_scan_plan(table, predicate, context)
+    panel = IndexSet(
+        host,
+        load_definitions(table.snapshot, host, context) if only_definitions is None else only_definitions,
+        context,
+        budget,
+        implicit=only_definitions is None,
     )
-    return _Planner(table, panel.about(predicate), Ledger(strict), started + budget, zones).run(context)
+    return _Planner(table, panel.compile(predicate), PruningTrace(strict), started + budget, zones).run(context)
 
 
-def unvoted(
+def full_scan_plan(
     table: StoredTable, predicate: Predicate | None, context: Context, blocks: BlockFrame | None = None
-) -> Plan:
+) -> ScanPlan:
     """Reads all of these blocks, by default of the whole snapshot; they may be another's, in the columns of this
     one.
     """
     blocks = table.blocks() if blocks is None else blocks
     zones = np.ones(len(blocks.zone_rows), np.bool_)
-    ledger = Ledger()
+    ledger = PruningTrace()
     if predicate is not None:
-        ledger.disabled(predicate)
+        ledger.note_disabled(predicate)
     explanation = _explain(table, predicate, len(table.segments()), blocks, zones, {}, ledger, 0.0)
-    return Plan(table, predicate, context, blocks, zones, zones if predicate is None else ~zones, {}, explanation)
+    return ScanPlan(table, predicate, context, blocks, zones, zones if predicate is None else ~zones, {}, explanation)
 
 
 @dataclass
 class _Planner:
     table: StoredTable
-    questions: Questions
-    ledger: Ledger
+    probes: PredicateProbes
+    trace: PruningTrace
     deadline: float
     with_zones: bool
     started: float = field(default_factory=perf_counter)
 
-    def run(self, context: Context) -> Plan:
+    def run(self, context: Context) -> ScanPlan:
         segments = self.table.segments()
-        ballots = self._free(
-            Poll.of_segments(self._poll_basis(), segments), self._unknown(len(segments)), segments.block_counts
+        ballots = self._probe_metadata(
+            LevelProbe.of_segments(self._probe_context(), segments), self._unknown(len(segments)), segments.block_counts
         )
-        living = np.flatnonzero(self._decide(ballots).kept)
+        living = np.flatnonzero(self._combine_votes(ballots).may_match)
 
         blocks = self.table.blocks(living, self._columns())
-        ballots = _take(ballots, np.repeat(living, segments.block_counts[living]))
-        ballots = self._free(Poll.of_blocks(self._poll_basis(), blocks), ballots, np.ones(len(blocks), np.int64))
-        alive = np.flatnonzero(self._decide(ballots).kept)
+        ballots = _take_ballots(ballots, np.repeat(living, segments.block_counts[living]))
+        ballots = self._probe_metadata(
+            LevelProbe.of_blocks(self._probe_context(), blocks), ballots, np.ones(len(blocks), np.int64)
+        )
+        alive = np.flatnonzero(self._combine_votes(ballots).may_match)
         if len(alive) < len(blocks):
             blocks = blocks.take(alive)
 
         owners = np.repeat(np.arange(len(blocks)), np.diff(blocks.zone_offsets))
-        ballots = _take(ballots, alive[owners])
-        poll = Poll.of_zones(self._poll_basis(), self.table, blocks, self.with_zones and len(blocks) <= ZONE_LIMIT)
-        if poll.fine:
-            ballots = self._free(poll, ballots, None)
-        ballots = self._payloads(poll, ballots)
+        ballots = _take_ballots(ballots, alive[owners])
+        poll = LevelProbe.of_zones(
+            self._probe_context(),
+            self.table,
+            blocks,
+            self.with_zones and len(blocks) <= MAX_BLOCKS_WITH_ZONE_STATISTICS,
+        )
+        if poll.has_zone_statistics:
+            ballots = self._probe_metadata(poll, ballots, None)
+        ballots = self._probe_payloads(poll, ballots)
         return self._finish(context, blocks, ballots)
 
-    def _poll_basis(self) -> tuple[StoredTable, Questions, Ledger, float]:
-        return self.table, self.questions, self.ledger, self.deadline
+    def _probe_context(self) -> tuple[StoredTable, PredicateProbes, PruningTrace, float]:
+        return self.table, self.probes, self.trace, self.deadline
 
     def _columns(self) -> set[int]:
         """Ids of the plain columns that the predicate names: their statistics are read along with the blocks."""
         schema = self.table.snapshot.schema
         named = (
-            column for subject in self.questions.asked for term in leaf_terms(subject) for column in columns_of(term)
+            column for subject in self.probes.by_leaf for term in leaf_terms(subject) for column in columns_of(term)
         )
         return {schema.find(column.path).id for column in named}
 
     def _unknown(self, units: int) -> dict[Leaf | Conjunction, Ballot]:
-        return {subject: Ballot.unknown(units) for subject in self.questions.asked}
+        return {subject: Ballot.unknown(units) for subject in self.probes.by_leaf}
 
-    def _decide(self, ballots: Mapping[Leaf | Conjunction, Ballot]) -> Ballot:
-        return decide(self.questions.predicate, ballots, self.questions.boxes, self.questions.implied)
+    def _combine_votes(self, ballots: Mapping[Leaf | Conjunction, Ballot]) -> Ballot:
+        return combine_votes(self.probes.predicate, ballots, self.probes.conjunctions, self.probes.implied)
 
-    def _free(
-        self, poll: Poll, ballots: dict[Leaf | Conjunction, Ballot], weights: Indices | None
+    def _probe_metadata(
+        self, poll: LevelProbe, ballots: dict[Leaf | Conjunction, Ballot], weights: UnitIndices | None
     ) -> dict[Leaf | Conjunction, Ballot]:
         """All votes of one level that need no payload."""
-        count = poll.count if weights is None else _weigher(weights)
-        before = self._decide(ballots).kept
-        for question in self.questions.asked.values():
-            for voter, vote in poll.free(question):
-                ballots[question.leaf] = self.ledger.meet(question, voter, ballots[question.leaf], vote)
-                after = self._decide(ballots).kept
-                self.ledger.removed(question.leaf, voter, count(before & ~after, after))
+        count = poll.count_removed if weights is None else _weighted_block_count(weights)
+        before = self._combine_votes(ballots).may_match
+        for question in self.probes.by_leaf.values():
+            for voter, vote in poll.probe_metadata(question):
+                ballots[question.leaf] = self.trace.intersect(question, voter, ballots[question.leaf], vote)
+                after = self._combine_votes(ballots).may_match
+                self.trace.add_removed(question.leaf, voter, count(before & ~after, after))
                 before = after
         return ballots
 
-    def _payloads(self, poll: Poll, ballots: dict[Leaf | Conjunction, Ballot]) -> dict[Leaf | Conjunction, Ballot]:
+    def _probe_payloads(
+        self, poll: LevelProbe, ballots: dict[Leaf | Conjunction, Ballot]
+    ) -> dict[Leaf | Conjunction, Ballot]:
         """Votes that must read, the cheapest first."""
         pending = sorted(
             (
                 (voter, question)
-                for question in self.questions.asked.values()
-                for voter in question.voters
+                for question in self.probes.by_leaf.values()
+                for voter in question.probes
                 if voter.probe.cost > 0
             ),
             key=lambda pair: pair[0].probe.cost,
         )
         while pending:
-            before = self._decide(ballots).kept
-            worth = before & ~self._hope(ballots, pending)
+            before = self._combine_votes(ballots).may_match
+            worth = before & ~self._best_case(ballots, pending)
             voter, question = pending.pop(0)
             blocks = poll.blocks_of(worth)
             if not len(blocks):
-                self.ledger.not_needed(question.leaf, voter)
+                self.trace.note_not_needed(question.leaf, voter)
                 continue
-            vote = poll.payload(question, voter, blocks)
+            vote = poll.probe_payloads(question, voter, blocks)
             if vote is not None:
-                ballots[question.leaf] = self.ledger.meet(question, voter, ballots[question.leaf], vote)
-                after = self._decide(ballots).kept
-                self.ledger.removed(question.leaf, voter, poll.count(before & ~after, after))
+                ballots[question.leaf] = self.trace.intersect(question, voter, ballots[question.leaf], vote)
+                after = self._combine_votes(ballots).may_match
+                self.trace.add_removed(question.leaf, voter, poll.count_removed(before & ~after, after))
         return ballots
 
-    def _hope(self, ballots: Mapping[Leaf | Conjunction, Ballot], pending: list[tuple[Voter, Question]]) -> Mask:
+    def _best_case(
+        self, ballots: Mapping[Leaf | Conjunction, Ballot], pending: list[tuple[CompiledProbe, LeafProbes]]
+    ) -> PlanMask:
         """What would still be kept if every index yet to be asked gave the best answer."""
-        wished = wishes(self.questions.predicate)
+        wished = best_case_outcomes(self.probes.predicate)
         hopes = {
             question.leaf: Ballot.constant(len(ballots[question.leaf]), wished.get(question.leaf, FALSE))  # type: ignore[arg-type]
             for _, question in pending
         }
-        return self._decide({**ballots, **hopes}).kept
+        return self._combine_votes({**ballots, **hopes}).may_match
 
-    def _finish(self, context: Context, blocks: BlockFrame, ballots: Mapping[Leaf | Conjunction, Ballot]) -> Plan:
-        final = self._decide(ballots)
+    def _finish(self, context: Context, blocks: BlockFrame, ballots: Mapping[Leaf | Conjunction, Ballot]) -> ScanPlan:
+        final = self._combine_votes(ballots)
         if len(blocks):
-            living = np.logical_or.reduceat(final.kept, blocks.zone_offsets[:-1])
+            living = np.logical_or.reduceat(final.may_match, blocks.zone_offsets[:-1])
             if not living.all():
                 chosen = np.flatnonzero(living)
-                final = final.take(zone_numbers(blocks.zone_offsets, chosen))
+                final = final.take(zones_of_blocks(blocks.zone_offsets, chosen))
                 blocks = blocks.take(chosen)
-        rows = {zone: (votes & TRUE).view(np.bool_) for zone, votes in final.rows.items() if final.kept[zone]}
-        certain = final.certain.copy()
+        rows = {zone: (votes & TRUE).view(np.bool_) for zone, votes in final.rows.items() if final.may_match[zone]}
+        certain = final.always_matches.copy()
         for zone, votes in final.rows.items():
             certain[zone] = not np.any((votes & TRUE).view(np.bool_) & (votes != TRUE))
         seconds = perf_counter() - self.started
         segments = len(np.unique(np.searchsorted(self.table.segments().block_offsets, blocks.ordinals, side="right")))
-        self.ledger.unanswered(self.questions)
+        self.trace.note_refusals(self.probes)
         explanation = _explain(
-            self.table, self.questions.predicate, segments, blocks, final.kept, rows, self.ledger, seconds
+            self.table, self.probes.predicate, segments, blocks, final.may_match, rows, self.trace, seconds
         )
-        return Plan(self.table, self.questions.predicate, context, blocks, final.kept, certain, rows, explanation)
+        return ScanPlan(self.table, self.probes.predicate, context, blocks, final.may_match, certain, rows, explanation)
 
 
-def _take(ballots: Mapping[Leaf | Conjunction, Ballot], units: Indices) -> dict[Leaf | Conjunction, Ballot]:
+def _take_ballots(ballots: Mapping[Leaf | Conjunction, Ballot], units: UnitIndices) -> dict[Leaf | Conjunction, Ballot]:
     return {subject: ballot.take(units) for subject, ballot in ballots.items()}
 
 
-def _weigher(weights: Indices) -> Callable[[Mask, Mask], dict[str, int]]:
+def _weighted_block_count(weights: UnitIndices) -> Callable[[PlanMask, PlanMask], dict[str, int]]:
     return lambda gone, left: {"blocks": int(weights[gone].sum())}
 
 
@@ -250,9 +269,9 @@ def _explain(
     predicate: Predicate | None,
     segments: int,
     blocks: BlockFrame,
-    zones: Mask,
-    rows: Mapping[int, Mask],
-    ledger: Ledger,
+    zones: PlanMask,
+    rows: Mapping[int, PlanMask],
+    ledger: PruningTrace,
     seconds: float,
 ) -> Explanation:
     listed = table.segments()
@@ -267,6 +286,6 @@ def _explain(
         zones=Totals(int(listed.zone_counts.sum()), int(zones.sum())),
         rows=Totals(listed.total_rows, int(zone_rows.sum())),
         bytes=Totals(table.snapshot.bytes, int(blocks.sizes.sum())),
-        votes=tuple(ledger.entries()),
+        votes=tuple(ledger.to_votes()),
         seconds=seconds,
     )

@@ -12,76 +12,80 @@ from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.to_sql import predicate_sql
 from fuse_index.expressions.traversal import predicate_leaves
 from fuse_index.indexes.ballot import UNKNOWN, Ballot
-from fuse_index.indexes.sandbox import Failure
+from fuse_index.indexes.sandbox import PluginFailure
 from fuse_index.predicate import Leaf, Opaque, Predicate
-from fuse_index.pruning.compile import Question, Questions, Voter, decided_by_engine
+from fuse_index.pruning.compile import CompiledProbe, LeafProbes, PredicateProbes, decided_by_engine
 from fuse_index.pruning.explanation import Vote
 from fuse_index.reasons import Reason
 
-ENGINE = "null_counts"
+ENGINE_INDEX_NAME = "null_counts"
 """The name under which the engine's own votes stand: they come from the null counts of every block."""
 
 
 @dataclass
-class Line:
+class TraceEntry:
     """One index on one leaf."""
 
     leaf: Leaf | Conjunction
     index: str
     kind: str
     voted: bool = False
-    removed: dict[str, int] = field(default_factory=dict)
+    removed_counts: dict[str, int] = field(default_factory=dict)
     reason: Reason | None = None
     detail: str = ""
 
 
 @dataclass
-class Ledger:
+class PruningTrace:
     strict: bool = False
-    lines: dict[tuple[Leaf | Conjunction, str], Line] = field(default_factory=dict)
+    trace_entries: dict[tuple[Leaf | Conjunction, str], TraceEntry] = field(default_factory=dict)
 
-    def _line(self, leaf: Leaf | Conjunction, index: str, kind: str) -> Line:
-        return self.lines.setdefault((leaf, index), Line(leaf, index, kind))
+    def _entry(self, leaf: Leaf | Conjunction, index: str, kind: str) -> TraceEntry:
+        return self.trace_entries.setdefault((leaf, index), TraceEntry(leaf, index, kind))
 
-    def _of(self, leaf: Leaf | Conjunction, voter: Voter | None) -> Line:
-        return self._line(leaf, ENGINE, "engine") if voter is None else self._line(leaf, voter.index, voter.kind.name)
+    def _entry_of(self, leaf: Leaf | Conjunction, voter: CompiledProbe | None) -> TraceEntry:
+        return (
+            self._entry(leaf, ENGINE_INDEX_NAME, "engine")
+            if voter is None
+            else self._entry(leaf, voter.index, voter.kind.name)
+        )
 
-    def removed(self, leaf: Leaf | Conjunction, voter: Voter | None, counts: Mapping[str, int]) -> None:
-        line = self._of(leaf, voter)
+    def add_removed(self, leaf: Leaf | Conjunction, voter: CompiledProbe | None, counts: Mapping[str, int]) -> None:
+        line = self._entry_of(leaf, voter)
         line.voted = True
         for what, count in counts.items():
-            line.removed[what] = line.removed.get(what, 0) + count
+            line.removed_counts[what] = line.removed_counts.get(what, 0) + count
 
-    def note(self, leaf: Leaf | Conjunction, voter: Voter | None, reason: Reason, detail: str) -> None:
-        line = self._of(leaf, voter)
+    def note(self, leaf: Leaf | Conjunction, voter: CompiledProbe | None, reason: Reason, detail: str) -> None:
+        line = self._entry_of(leaf, voter)
         line.reason, line.detail = reason, detail
 
-    def not_needed(self, leaf: Leaf | Conjunction, voter: Voter) -> None:
-        line = self._of(leaf, voter)
+    def note_not_needed(self, leaf: Leaf | Conjunction, voter: CompiledProbe) -> None:
+        line = self._entry_of(leaf, voter)
         if line.reason is None:
             line.reason, line.detail = Reason.NOT_NEEDED, "no vote on it could have skipped more"
 
-    def failed(self, leaf: Leaf | Conjunction, voter: Voter, failure: Failure) -> None:
+    def note_failure(self, leaf: Leaf | Conjunction, voter: CompiledProbe, failure: PluginFailure) -> None:
         """An index that raised, hung or answered nonsense: noted, or raised in strict mode."""
         if self.strict:
             raise IndexFault(voter.index, voter.kind.name, failure.reason, failure.detail) from failure.error
         self.note(leaf, voter, failure.reason, failure.detail)
 
-    def damaged(self, leaf: Leaf | Conjunction, voter: Voter) -> bool:
-        return self._of(leaf, voter).reason in (Reason.CORRUPT, Reason.PAYLOAD_MISSING)
+    def is_damaged(self, leaf: Leaf | Conjunction, voter: CompiledProbe) -> bool:
+        return self._entry_of(leaf, voter).reason in (Reason.CORRUPT, Reason.PAYLOAD_MISSING)
 
-    def meet(self, question: Question, voter: Voter | None, known: Ballot, vote: Ballot) -> Ballot:
+    def intersect(self, question: LeafProbes, voter: CompiledProbe | None, known: Ballot, vote: Ballot) -> Ballot:
         """Both opinions together. Where they leave no outcome, one of them is wrong: then nothing is known there."""
-        met = known.meet(vote)
+        met = known.intersect(vote)
         wrong = np.flatnonzero(met.bits == 0)
         if not len(wrong):
             return met
-        names = sorted({voter.index if voter else ENGINE, *self._voted(question.leaf)})
+        names = sorted({voter.index if voter else ENGINE_INDEX_NAME, *self._voted(question.leaf)})
         detail = f"contradicting votes of {', '.join(names)} on {len(wrong)} units: verify these indexes"
         if self.strict:
             raise IndexFault(names[0], names[-1], Reason.CORRUPT, detail)
         for index in names:
-            line = self.lines.get((question.leaf, index))
+            line = self.trace_entries.get((question.leaf, index))
             if line is not None:
                 line.reason, line.detail = Reason.CORRUPT, detail
         self.note(question.leaf, voter, Reason.CORRUPT, detail)
@@ -90,30 +94,30 @@ class Ledger:
         return Ballot(bits, {unit: rows for unit, rows in met.rows.items() if bits[unit] != UNKNOWN})
 
     def _voted(self, leaf: Leaf | Conjunction) -> Iterator[str]:
-        return (line.index for (about, _), line in self.lines.items() if about == leaf and line.voted)
+        return (line.index for (about, _), line in self.trace_entries.items() if about == leaf and line.voted)
 
-    def disabled(self, predicate: Predicate) -> None:
+    def note_disabled(self, predicate: Predicate) -> None:
         for leaf in predicate_leaves(predicate):
-            line = self._line(leaf, "", "")
+            line = self._entry(leaf, "", "")
             line.reason, line.detail = Reason.DISABLED, "indexes were switched off for this query"
 
-    def unanswered(self, questions: Questions) -> None:
+    def note_refusals(self, questions: PredicateProbes) -> None:
         """A line for each refusal, and one for each leaf that nobody could be asked about."""
-        for question in questions.asked.values():
-            helped = any(about == question.leaf for about, _ in self.lines) or bool(question.voters)
-            for silence in question.silent:
+        for question in questions.by_leaf.values():
+            helped = any(about == question.leaf for about, _ in self.trace_entries) or bool(question.probes)
+            for silence in question.refusals:
                 # a kind that is asked about every column need not apologise where another index speaks
                 if silence.index != silence.kind or not helped:
-                    line = self._line(question.leaf, silence.index, silence.kind)
+                    line = self._entry(question.leaf, silence.index, silence.kind)
                     line.reason, line.detail = silence.refusal.reason, silence.refusal.detail
                     helped = True
             if not helped and not isinstance(question.leaf, Conjunction):
-                line = self._line(question.leaf, "", "")
-                line.reason, line.detail = _why_nobody(question.leaf)
+                line = self._entry(question.leaf, "", "")
+                line.reason, line.detail = _no_index_reason(question.leaf)
 
-    def entries(self) -> Iterator[Vote]:
-        for line in self.lines.values():
-            gain = any(line.removed.values())
+    def to_votes(self) -> Iterator[Vote]:
+        for line in self.trace_entries.values():
+            gain = any(line.removed_counts.values())
             reason = line.reason if line.reason and not (gain and line.reason is Reason.NOT_NEEDED) else None
             plain = Reason.USED if gain else Reason.USED_NO_GAIN
             yield Vote(
@@ -122,12 +126,12 @@ class Ledger:
                 kind=line.kind,
                 reason=reason or plain,
                 detail=line.detail if reason else "",
-                blocks_removed=line.removed.get("blocks", 0),
-                zones_removed=line.removed.get("zones", 0),
+                blocks_removed=line.removed_counts.get("blocks", 0),
+                zones_removed=line.removed_counts.get("zones", 0),
             )
 
 
-def _why_nobody(leaf: Leaf) -> tuple[Reason, str]:
+def _no_index_reason(leaf: Leaf) -> tuple[Reason, str]:
     if isinstance(leaf, Opaque):
         known = leaf.reason in Reason.__members__
         return (Reason(leaf.reason), "") if known else (Reason.LEAF_UNSUPPORTED, leaf.reason)

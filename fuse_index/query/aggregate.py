@@ -34,75 +34,75 @@ from fuse_index.expressions.evaluate import evaluate_term
 from fuse_index.expressions.function import Function
 from fuse_index.expressions.to_sql import term_sql
 from fuse_index.expressions.traversal import columns_of
-from fuse_index.indexes.definition import Unavailable, load
+from fuse_index.indexes.definition import UnavailableIndex, load_definitions
 from fuse_index.indexes.interface import Answers, Refusal
 from fuse_index.indexes.registry import Host
 from fuse_index.predicate import Column, Context, Predicate, Term
 from fuse_index.pruning.explanation import Explanation, Totals, Vote
-from fuse_index.pruning.planner import Mask, Plan, plan
-from fuse_index.query.aggregate_sources import Given, Index, Keeper, Statistics
-from fuse_index.query.group_keys import rest_of
+from fuse_index.pruning.planner import PlanMask, ScanPlan, plan_scan
+from fuse_index.query.aggregate_sources import AggregateSource, IndexSource, SourceResult, StatisticsSource
+from fuse_index.query.group_keys import without_conjuncts
 from fuse_index.query.scan import Scan
 from fuse_index.reasons import FAULTS, Reason
 from fuse_storage import BlockFrame, StoredTable
 
-MARGIN = 1 - 1e-6
+OVERFLOW_MARGIN = 1 - 1e-6
 """Of the largest sum, so much may be reached: bounds are added up as doubles."""
-PENDING = 32
+MAX_UNMERGED_STATES = 32
 """States that are kept before they are merged."""
 
 
 @dataclass(frozen=True)
-class Answer:
+class AggregatePlan:
     """``states``: merged, of all blocks that need no scan. ``left``: the blocks to scan, whose matching rows are the
     rest.
     """
 
-    asked: Aggregation
+    request: Aggregation
     states: pa.Table
-    left: Plan
-    answered: int = 0
+    scan_plan: ScanPlan
+    answered_blocks: int = 0
     """How many blocks gave a state."""
 
     @property
     def explanation(self) -> Explanation:
-        return self.left.explanation
+        return self.scan_plan.explanation
 
-    def whole(self, functions: Mapping[str, Function]) -> pa.Table:
+    def total_state(self, functions: Mapping[str, Function]) -> pa.Table:
         """The state of all rows: what is left is scanned."""
         states = [self.states]
         for state in self._scanned(functions):
             states.append(state)
-            if len(states) >= PENDING:
-                states = [merge_states(self.asked, states)]
-        return merge_states(self.asked, states)
+            if len(states) >= MAX_UNMERGED_STATES:
+                states = [merge_states(self.request, states)]
+        return merge_states(self.request, states)
 
     def _scanned(self, functions: Mapping[str, Function]) -> Iterator[pa.Table]:
-        terms = [*self.asked.groups, *(part.argument for part in self.asked.parts)]
+        terms = [*self.request.groups, *(part.argument for part in self.request.parts)]
         columns = tuple(dict.fromkeys(column.path[0] for term in terms for column in columns_of(term)))
-        scan = Scan(self.left, columns, functions)
+        scan = Scan(self.scan_plan, columns, functions)
         if not columns:
             yield pa.table(
-                [[scan.count() if part.argument == COUNT_STAR_ARGUMENT else 0] for part in self.asked.parts],
-                schema=self.asked.schema,
+                [[scan.count() if part.argument == COUNT_STAR_ARGUMENT else 0] for part in self.request.parts],
+                schema=self.request.schema,
             )
             return
         for rows in scan.tables():
 
             @cache
             def values(term: Term, rows: pa.Table = rows) -> pa.ChunkedArray:
-                return evaluate_term(term, rows, self.left.context, functions, strict=True)
+                return evaluate_term(term, rows, self.scan_plan.context, functions, strict=True)
 
-            yield state_of(self.asked, values, rows.num_rows)
+            yield state_of(self.request, values, rows.num_rows)
 
-    def table(self, names: Sequence[str], functions: Mapping[str, Function]) -> pa.Table:
+    def to_table(self, names: Sequence[str], functions: Mapping[str, Function]) -> pa.Table:
         """The answer; ``names`` are those of its columns, groups first."""
-        return pa.table(finalize_state(self.asked, self.whole(functions)), names=list(names))
+        return pa.table(finalize_state(self.request, self.total_state(functions)), names=list(names))
 
 
-def answer(
+def plan_aggregate(
     table: StoredTable,
-    asked: Aggregation,
+    request: Aggregation,
     predicate: Predicate | None,
     host: Host,
     context: Context | None = None,
@@ -110,23 +110,23 @@ def answer(
     indexes: bool = True,
     strict: bool = False,
     budget: float = 10.0,
-) -> Answer:
+) -> AggregatePlan:
     """Who gives which part of the answer. ``indexes=False`` scans every block that may hold a matching row, and more.
 
-    ``budget`` and ``strict`` as of ``plan``. Raises Unaggregatable for what is no aggregate, OpaqueError where a sum
+    ``budget`` and ``strict`` as of ``plan``. Raises UnsupportedAggregate for what is no aggregate, OpaqueError where a sum
     may overflow: what is then answered, or raised, is Spark's own affair. Raises StorageError.
     """
-    asked.check()
+    request.check()
     context = context or Context()
-    whole = plan(table, predicate, host, context, indexes=indexes, budget=budget, strict=strict)
-    for part in asked.parts:
-        if (doubt := overflowing(part, whole.blocks)) is not None:
+    whole = plan_scan(table, predicate, host, context, indexes=indexes, budget=budget, strict=strict)
+    for part in request.parts:
+        if (doubt := overflow_reason(part, whole.blocks)) is not None:
             raise OpaqueError(f"only Spark can evaluate {_shown_part(part)}: {doubt}")
-    work = _Work(table, asked, whole, host, context, perf_counter() + budget, strict)
-    return work.run() if indexes else Answer(asked, merge_states(asked, []), whole)
+    work = _AggregatePlanner(table, request, whole, host, context, perf_counter() + budget, strict)
+    return work.run() if indexes else AggregatePlan(request, merge_states(request, []), whole)
 
 
-def overflowing(part: Part, blocks: BlockFrame) -> str | None:
+def overflow_reason(part: Part, blocks: BlockFrame) -> str | None:
     """Why this sum of these blocks' rows, or of some of them, may be more than Spark can hold; None if it never is."""
     limit = largest_sum(part)
     kind = part.argument.type
@@ -142,56 +142,59 @@ def overflowing(part: Part, blocks: BlockFrame) -> str | None:
     low, high = (np.asarray(pc.cast(bound, pa.float64(), safe=False)) for bound in (statistics.min, statistics.max))
     largest = np.where(nulls == blocks.row_counts, 0.0, np.maximum(np.abs(low), np.abs(high)))
     total = float((largest * unit * blocks.row_counts).sum())
-    if total <= limit * MARGIN:  # not where a bound is unknown, which is NaN here
+    if total <= limit * OVERFLOW_MARGIN:  # not where a bound is unknown, which is NaN here
         return None
     return f"a sum of {term_sql(part.argument)} may overflow: its values are too large"
 
 
 @dataclass
-class _Work:
+class _AggregatePlanner:
     """Asks one keeper after the other for what is still lacking."""
 
     table: StoredTable
-    asked: Aggregation
-    whole: Plan
+    request: Aggregation
+    scan_plan: ScanPlan
     host: Host
     context: Context
     deadline: float
     strict: bool
     votes: list[Vote] = field(default_factory=list)
 
-    def run(self) -> Answer:
-        remaining = np.arange(len(self.whole.blocks))
+    def run(self) -> AggregatePlan:
+        remaining = np.arange(len(self.scan_plan.blocks))
         states: list[pa.Table] = []
-        for found in self._keepers():
+        for found in self._sources():
             if isinstance(found, Vote):
                 self.votes.append(found)
                 continue
-            wanted = remaining[self._wanted(found)[remaining]]
+            wanted = remaining[self._answerable_blocks(found)[remaining]]
             if not len(wanted):
                 nothing = "of no block that is left are all rows wanted" if len(remaining) else ""
                 self.votes.append(self._vote(found, Reason.NOT_NEEDED, nothing))
                 continue
-            given = found.give(self.whole.blocks, wanted, self.deadline - perf_counter())
+            given = found.read_states(self.scan_plan.blocks, wanted, self.deadline - perf_counter())
             if self.strict and given.problem is not None and given.problem.reason in FAULTS:
                 raise IndexFault(found.index, found.kind, given.problem.reason, given.problem.detail)
-            fitted = self._fitted(found, given)
+            fitted = self._project_states(found, given)
             if fitted is None:
                 continue
             states.append(fitted)
             remaining = np.setdiff1d(remaining, given.blocks)
-            self.votes.append(self._outcome(found, given, len(self.whole.blocks)))
-        left = self.whole.take(remaining)
-        answered = len(self.whole.blocks) - len(remaining)
-        return Answer(
-            self.asked, merge_states(self.asked, states), replace(left, explanation=self._explained(left)), answered
+            self.votes.append(self._result_vote(found, given, len(self.scan_plan.blocks)))
+        left = self.scan_plan.take(remaining)
+        answered = len(self.scan_plan.blocks) - len(remaining)
+        return AggregatePlan(
+            self.request,
+            merge_states(self.request, states),
+            replace(left, explanation=self._explanation(left)),
+            answered,
         )
 
-    def _keepers(self) -> Iterator[Keeper | Vote]:
-        if (known := Statistics.of(self.asked)) is not None:
+    def _sources(self) -> Iterator[AggregateSource | Vote]:
+        if (known := StatisticsSource.for_request(self.request)) is not None:
             yield known
-        for definition in load(self.table.snapshot, self.host, self.context):
-            if isinstance(definition, Unavailable):
+        for definition in load_definitions(self.table.snapshot, self.host, self.context):
+            if isinstance(definition, UnavailableIndex):
                 if isinstance(self.host.kinds.get(definition.kind), Answers):
                     yield Vote(
                         self._title,
@@ -204,31 +207,36 @@ class _Work:
             kind = self.host.kinds[definition.kind]
             if isinstance(kind, Answers):
                 seconds = self.deadline - perf_counter()
-                made = Index.of(self.asked, self.whole.predicate, definition, kind, self.context, seconds)
+                made = IndexSource.for_request(
+                    self.request, self.scan_plan.predicate, definition, kind, self.context, seconds
+                )
                 yield (
                     Vote(self._title, definition.name, kind.name, made.reason, made.detail)
                     if isinstance(made, Refusal)
                     else made
                 )
 
-    def _wanted(self, keeper: Keeper) -> Mask:
+    def _answerable_blocks(self, keeper: AggregateSource) -> PlanMask:
         """The blocks, all rows of which are live and wanted by what the keeper does not decide itself."""
-        blocks = self.whole.blocks
-        if not keeper.decided:
-            return self.whole.fully & blocks.has_exact_statistics
-        rest = rest_of(self.whole.predicate, keeper.decided)
+        blocks = self.scan_plan.blocks
+        if not keeper.decided_conjuncts:
+            return self.scan_plan.always_matching_blocks & blocks.has_exact_statistics
+        rest = without_conjuncts(self.scan_plan.predicate, keeper.decided_conjuncts)
         if rest is None:
             return blocks.has_exact_statistics
         seconds = max(self.deadline - perf_counter(), 0.001)
-        judged = plan(self.table, rest, self.host, self.context, budget=seconds, strict=self.strict)
-        return np.isin(blocks.ordinals, judged.blocks.ordinals[judged.fully]) & blocks.has_exact_statistics
+        judged = plan_scan(self.table, rest, self.host, self.context, budget=seconds, strict=self.strict)
+        return (
+            np.isin(blocks.ordinals, judged.blocks.ordinals[judged.always_matching_blocks])
+            & blocks.has_exact_statistics
+        )
 
-    def _fitted(self, keeper: Keeper, given: Given) -> pa.Table | None:
+    def _project_states(self, keeper: AggregateSource, given: SourceResult) -> pa.Table | None:
         """As states of what is asked; None where only Spark can tell what to make of them."""
-        if not isinstance(keeper, Index):
+        if not isinstance(keeper, IndexSource):
             return given.states
         try:
-            return keeper.fitted(given.states, self.context, self.host.functions)
+            return keeper.project_states(given.states, self.context, self.host.functions)
         except OpaqueError as doubt:
             self.votes.append(self._vote(keeper, Reason.LEAF_UNSUPPORTED, str(doubt)))
             return None
@@ -237,20 +245,20 @@ class _Work:
 
     @property
     def _title(self) -> str:
-        return titled(self.asked)
+        return describe_aggregation(self.request)
 
-    def _vote(self, keeper: Keeper, reason: Reason, detail: str, blocks: int = 0) -> Vote:
+    def _vote(self, keeper: AggregateSource, reason: Reason, detail: str, blocks: int = 0) -> Vote:
         return Vote(self._title, keeper.index, keeper.kind, reason, detail, blocks)
 
-    def _outcome(self, keeper: Keeper, given: Given, total: int) -> Vote:
+    def _result_vote(self, keeper: AggregateSource, given: SourceResult, total: int) -> Vote:
         gave = f"{len(given.blocks):,} of {total:,} blocks answered without their rows"
         problem = "" if given.problem is None else given.problem.detail
         if len(given.blocks):
             return self._vote(keeper, Reason.USED, "; ".join(filter(None, [gave, problem])), len(given.blocks))
         return self._vote(keeper, given.problem.reason if given.problem else Reason.USED_NO_GAIN, problem)
 
-    def _explained(self, left: Plan) -> Explanation:
-        was = self.whole.explanation
+    def _explanation(self, left: ScanPlan) -> Explanation:
+        was = self.scan_plan.explanation
         rows = int(np.where(left.zones, left.blocks.zone_rows, 0).sum())
         segments = np.unique(np.searchsorted(self.table.segments().block_offsets, left.blocks.ordinals, side="right"))
         nobody = Vote(self._title, "", "", Reason.NO_INDEX, "no index keeps such aggregates")
@@ -265,10 +273,10 @@ class _Work:
         )
 
 
-def titled(asked: Aggregation) -> str:
+def describe_aggregation(request: Aggregation) -> str:
     """What was asked, for people."""
-    aggregates = ", ".join(map(_shown_aggregate, asked.aggregates))
-    groups = f" GROUP BY {', '.join(map(term_sql, asked.groups))}" if asked.groups else ""
+    aggregates = ", ".join(map(_shown_aggregate, request.aggregates))
+    groups = f" GROUP BY {', '.join(map(term_sql, request.groups))}" if request.groups else ""
     return aggregates + groups
 
 

@@ -35,9 +35,9 @@ from fuse_index.predicate import (
     Term,
 )
 
-UNITS = ("microsecond", "millisecond", "second", "minute", "hour", "day", "month", "quarter", "year")
+TRUNCATION_UNITS = ("microsecond", "millisecond", "second", "minute", "hour", "day", "month", "quarter", "year")
 """Each is whole ones of those before it; a week is days, but no month is weeks."""
-TIMESTAMP = pa.timestamp("us", "UTC")
+_TIMESTAMP = pa.timestamp("us", "UTC")
 
 
 def conjuncts(predicate: Predicate | None) -> tuple[Predicate, ...]:
@@ -52,12 +52,12 @@ def conjunction(parts: Sequence[Predicate]) -> Predicate | None:
     return parts[0] if len(parts) == 1 else And(tuple(parts))
 
 
-def rest_of(predicate: Predicate | None, decided: Sequence[Predicate]) -> Predicate | None:
+def without_conjuncts(predicate: Predicate | None, decided: Sequence[Predicate]) -> Predicate | None:
     """The conjunction without these parts."""
     return conjunction([part for part in conjuncts(predicate) if part not in decided])
 
 
-def implied_by(part: Predicate, known: Sequence[Predicate]) -> bool:
+def is_implied_by(part: Predicate, known: Sequence[Predicate]) -> bool:
     """Whether it is TRUE where all these are: one of them, or IS NOT NULL of what one of them compares."""
     if part in known or not isinstance(part, Not) or not isinstance(part.term, IsNull):
         return part in known
@@ -71,34 +71,34 @@ def implied_by(part: Predicate, known: Sequence[Predicate]) -> bool:
 
 
 @dataclass(frozen=True)
-class Keys:
+class GroupKeys:
     """What states are grouped by, in a session."""
 
     terms: tuple[Term, ...]
     context: Context
 
-    def decide(self, predicate: Predicate) -> bool:
+    def can_decide(self, predicate: Predicate) -> bool:
         """Whether they alone say which rows a condition is true on."""
-        found = predicate_leaves(self.expressed(predicate))
+        found = predicate_leaves(self.rewrite(predicate))
         if any(isinstance(leaf, Opaque) or leaf in self.terms for leaf in found):
             return False
-        return all(self.tell(term) for leaf in found for term in leaf_terms(leaf))
+        return all(self.can_derive(term) for leaf in found for term in leaf_terms(leaf))
 
-    def tell(self, term: Term) -> bool:
+    def can_derive(self, term: Term) -> bool:
         """Whether it can be made of them. Of floats, a key shows one spelling of many: only itself can be told."""
-        made = self.expressed(term)
-        if any(True for _ in columns_of(located(made, {key: Literal(None, key.type) for key in self.terms}))):
+        made = self.rewrite(term)
+        if any(True for _ in columns_of(substitute(made, {key: Literal(None, key.type) for key in self.terms}))):
             return False
-        return not any(made != key and mentions(made, key) for key in self.terms if is_.is_floating(key.type))
+        return not any(made != key and references(made, key) for key in self.terms if is_.is_floating(key.type))
 
-    def expressed(self, node: Any) -> Any:
+    def rewrite(self, node: Any) -> Any:
         """The same predicate or term, made of keys where they are finer: months of days, dates of hours, and times by
         whole days.
         """
         if node in self.terms or isinstance(node, Literal):
             return node
         if isinstance(node, tuple):
-            return tuple(map(self.expressed, node))
+            return tuple(map(self.rewrite, node))
         if not is_dataclass(node) or isinstance(node, type):
             return node
         match node:
@@ -109,19 +109,21 @@ class Keys:
             case Cast(instant, kind) if kind == pa.date32() and (finer := self._finer("day", instant)) is not None:
                 return replace(node, term=finer)
             case Compare(">=" | "<" | ">" | "<=", instant, Literal(datetime())) if (
-                bound := self._bound(node)
+                bound := self._truncated_comparison(node)
             ) is not None:
                 return bound
-            case IsNull(instant) if cuts := [key for key in self.terms if _cut(key, instant)]:
+            case IsNull(instant) if cuts := [key for key in self.terms if _truncation_unit(key, instant)]:
                 return IsNull(cuts[0])
-        return replace(node, **{field.name: self.expressed(getattr(node, field.name)) for field in fields(node)})
+        return replace(node, **{field.name: self.rewrite(getattr(node, field.name)) for field in fields(node)})
 
     def _finer(self, unit: str, instant: Term) -> Term | None:
         """The key that cuts this instant to parts of the unit."""
-        parts = UNITS[: UNITS.index("day" if unit == "week" else unit) + 1]
-        return next((key for key in self.terms if isinstance(key, Call) and _cut(key, instant) in parts), None)
+        parts = TRUNCATION_UNITS[: TRUNCATION_UNITS.index("day" if unit == "week" else unit) + 1]
+        return next(
+            (key for key in self.terms if isinstance(key, Call) and _truncation_unit(key, instant) in parts), None
+        )
 
-    def _bound(self, node: Compare) -> Compare | None:
+    def _truncated_comparison(self, node: Compare) -> Compare | None:
         """The comparison of an instant as one of a key, if it is with the first moment of what that is cut to."""
         assert isinstance(node.right, Literal)
         try:
@@ -130,7 +132,7 @@ class Keys:
             return None
         operator: Operator = ">=" if node.operator in (">", ">=") else "<"
         for key in self.terms:
-            if (unit := _cut(key, node.left)) is not None and self._begins(unit, first):
+            if (unit := _truncation_unit(key, node.left)) is not None and self._is_start_of(unit, first):
                 place = datetimes.parse_time_zone(self.context.time_zone)
                 return Compare(
                     operator,
@@ -139,36 +141,36 @@ class Keys:
                 )
         return None
 
-    def _begins(self, unit: str, moment: datetime) -> bool:
-        found = pa.array([moment], TIMESTAMP)
+    def _is_start_of(self, unit: str, moment: datetime) -> bool:
+        found = pa.array([moment], _TIMESTAMP)
         try:
             return bool(date_trunc(unit, found, datetimes.parse_time_zone(self.context.time_zone)) == found)
         except datetimes.NotReproducible:
             return False
 
 
-def _cut(key: Term, instant: Term) -> str | None:
+def _truncation_unit(key: Term, instant: Term) -> str | None:
     """To what unit the key cuts this instant; None if it is something else."""
     match key:
         case Call(name, (Literal(unit), of)) if name == DATE_TRUNC and of == instant:
             return str(unit)
-        case Cast(of, kind) if kind == pa.date32() and of == instant and of.type == TIMESTAMP:
+        case Cast(of, kind) if kind == pa.date32() and of == instant and of.type == _TIMESTAMP:
             return "day"
     return None
 
 
-def mentions(node: Any, term: Term) -> bool:
-    return bool(located(node, {term: Literal(None, pa.null())}) != node)
+def references(node: Any, term: Term) -> bool:
+    return bool(substitute(node, {term: Literal(None, pa.null())}) != node)
 
 
-def located(node: Any, names: Mapping[Term, Term]) -> Any:
+def substitute(node: Any, names: Mapping[Term, Term]) -> Any:
     """The predicate or term with some terms in the place of others."""
     if isinstance(node, tuple):
-        return tuple(located(part, names) for part in node)
+        return tuple(substitute(part, names) for part in node)
     if not is_dataclass(node) or isinstance(node, type):
         return node
     if (found := names.get(node)) is not None:  # type: ignore[call-overload]
         return found
     if isinstance(node, Column | Literal):
         return node
-    return replace(node, **{field.name: located(getattr(node, field.name), names) for field in fields(node)})
+    return replace(node, **{field.name: substitute(getattr(node, field.name), names) for field in fields(node)})

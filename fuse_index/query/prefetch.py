@@ -12,22 +12,22 @@ import pyarrow as pa
 
 from fuse_storage import BlockFrame, StoredTable
 
-Read = TypeVar("Read")
+_T = TypeVar("_T")
 
-AHEAD = 4
+MAX_PREFETCHED_BLOCKS = 4
 """Whole blocks that are read while one is used."""
 
 
-def ahead(read: Callable[[int], Read], places: Sequence[int], count: int) -> Iterator[Read]:
+def prefetch_items(read: Callable[[int], _T], positions: Sequence[int], depth: int) -> Iterator[_T]:
     """What ``read`` makes of each place, in this order; ``count`` are under way while one is used. Raises as
     ``read``.
     """
-    if len(places) == 1:  # no other thread would be any sooner
-        yield read(places[0])
+    if len(positions) == 1:  # no other thread would be any sooner
+        yield read(positions[0])
         return
-    with ThreadPoolExecutor(count, "fuse-read") as pool:
-        waiting = iter(places)
-        queue = [pool.submit(read, place) for place in islice(waiting, count)]
+    with ThreadPoolExecutor(depth, "fuse-read") as pool:
+        waiting = iter(positions)
+        queue = [pool.submit(read, place) for place in islice(waiting, depth)]
         try:
             while queue:
                 yield queue.pop(0).result()
@@ -37,6 +37,8 @@ def ahead(read: Callable[[int], Read], places: Sequence[int], count: int) -> Ite
                 each.cancel()
 
 
-def read_ahead(table: StoredTable, blocks: BlockFrame, places: Sequence[int]) -> Iterator[pa.Table]:
+def prefetch_blocks(table: StoredTable, blocks: BlockFrame, positions: Sequence[int]) -> Iterator[pa.Table]:
     """The rows of these blocks, all columns, in this order. Raises as ``fuse_storage.Table.read``."""
-    return ahead(partial(table.read_block, blocks, columns=table.snapshot.schema.names), places, AHEAD)
+    return prefetch_items(
+        partial(table.read_block, blocks, columns=table.snapshot.schema.names), positions, MAX_PREFETCHED_BLOCKS
+    )

@@ -14,15 +14,15 @@ from fuse_index.expressions.evaluate import evaluate
 from fuse_index.expressions.function import Function
 from fuse_index.expressions.traversal import columns_of, leaf_terms, predicate_leaves
 from fuse_index.pruning.explanation import Explanation
-from fuse_index.pruning.planner import Plan
-from fuse_index.query.prefetch import ahead
+from fuse_index.pruning.planner import ScanPlan
+from fuse_index.query.prefetch import prefetch_items
 
 if TYPE_CHECKING:
     import pandas
 
-Mask = npt.NDArray[np.bool_]
+_Mask = npt.NDArray[np.bool_]
 
-AHEAD = 2
+SCAN_PREFETCHED_BLOCKS = 2
 """Blocks that are read while one is being used."""
 
 
@@ -34,7 +34,7 @@ class Scan:
     are found. Nothing is read before one of the methods is called.
     """
 
-    plan: Plan
+    plan: ScanPlan
     columns: tuple[str, ...]
     functions: Mapping[str, Function]
     limit: int | None = None
@@ -71,22 +71,26 @@ class Scan:
 
     def count(self) -> int:
         """How many rows match. Zones on which every row does, and rows that an index knows, are counted unread."""
-        certain = self.plan.zones & self.plan.certain
+        certain = self.plan.zones & self.plan.always_matching_zones
         known = int(self.plan.blocks.zone_rows[certain].sum())
-        for zone, mask in self.plan.rows.items():
+        for zone, mask in self.plan.row_masks.items():
             if certain[zone]:
                 known += int(np.count_nonzero(mask)) - int(self.plan.blocks.zone_rows[zone])
-        found = known + sum(len(rows) for rows in self._tables((), self.plan.zones & ~self.plan.certain, known))
+        found = known + sum(
+            len(rows) for rows in self._tables((), self.plan.zones & ~self.plan.always_matching_zones, known)
+        )
         return found if self.limit is None else min(found, self.limit)
 
-    def _tables(self, columns: Sequence[str], zones: Mask | None = None, found: int = 0) -> Iterator[pa.Table]:
+    def _tables(self, columns: Sequence[str], zones: _Mask | None = None, found: int = 0) -> Iterator[pa.Table]:
         """Matching rows, a table per block, reading a little ahead; stops after ``limit`` rows."""
         wanted = self.plan.zones if zones is None else zones
         blocks = [block for block in range(len(self.plan.blocks)) if wanted[self._zones_of(block)].any()]
         if self.limit is not None and found >= self.limit:
             return
-        for rows in ahead(
-            lambda block: self._block(block, columns, wanted), blocks, AHEAD if self.limit is None else 1
+        for rows in prefetch_items(
+            lambda block: self._block(block, columns, wanted),
+            blocks,
+            SCAN_PREFETCHED_BLOCKS if self.limit is None else 1,
         ):
             found += len(rows)
             yield rows
@@ -96,17 +100,17 @@ class Scan:
     def _zones_of(self, block: int) -> slice:
         return slice(int(self.plan.blocks.zone_offsets[block]), int(self.plan.blocks.zone_offsets[block + 1]))
 
-    def _block(self, block: int, columns: Sequence[str], wanted: Mask) -> pa.Table:
+    def _block(self, block: int, columns: Sequence[str], wanted: _Mask) -> pa.Table:
         """The matching rows of one block."""
         span = self._zones_of(block)
         zones = np.flatnonzero(wanted[span])
         known = self._known_rows(span.start + zones)
-        if self.plan.certain[span][zones].all():
+        if self.plan.always_matching_zones[span][zones].all():
             return self._read(block, columns, zones, known)
         return self._filtered(block, columns, zones, known)
 
     def _filtered(
-        self, block: int, columns: Sequence[str], zones: npt.NDArray[np.int64], known: Mask | None
+        self, block: int, columns: Sequence[str], zones: npt.NDArray[np.int64], known: _Mask | None
     ) -> pa.Table:
         """Rows that the oracle finds TRUE. What it looks at is read first, the rest only for the rows that it found."""
         seen = self._filtered_on()
@@ -125,15 +129,15 @@ class Scan:
                 rows = rows.append_column(more.schema.field(name), more.column(name))
         return rows.select(list(columns))
 
-    def _read(self, block: int, columns: Sequence[str], zones: npt.NDArray[np.int64], rows: Mask | None) -> pa.Table:
+    def _read(self, block: int, columns: Sequence[str], zones: npt.NDArray[np.int64], rows: _Mask | None) -> pa.Table:
         return self.plan.table.read_block(self.plan.blocks, block, list(columns), [int(zone) for zone in zones], rows)
 
-    def _known_rows(self, zones: npt.NDArray[np.int64]) -> Mask | None:
+    def _known_rows(self, zones: npt.NDArray[np.int64]) -> _Mask | None:
         """Rows of these zones that may match, where an index knew rows at all."""
-        if not any(int(zone) in self.plan.rows for zone in zones):
+        if not any(int(zone) in self.plan.row_masks for zone in zones):
             return None
         sizes = self.plan.blocks.zone_rows
-        return np.concatenate([self.plan.rows.get(int(zone), np.ones(sizes[zone], np.bool_)) for zone in zones])
+        return np.concatenate([self.plan.row_masks.get(int(zone), np.ones(sizes[zone], np.bool_)) for zone in zones])
 
     def _filtered_on(self) -> list[str]:
         """Top-level columns that the residual filter needs."""

@@ -105,7 +105,7 @@ def decode_aggregation(
     """The ``groups`` and ``aggregates`` of a question, columns by their physical names; and which aggregates are
     *unscaled*.
 
-    Those Spark computes of decimals' digits, as integers. Raises Unaggregatable, which says why.
+    Those Spark computes of decimals' digits, as integers. Raises UnsupportedAggregate, which says why.
     """
     reader = _Reader(schema, context, None)
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from fuse_index.errors import DefinitionError
 from fuse_index.handle import TableHandle
-from fuse_index.indexes.builder import Builder, builders
-from fuse_index.indexes.definition import Definition, Unavailable, define, load
+from fuse_index.indexes.builder import IndexBuilder, index_builders
+from fuse_index.indexes.definition import IndexDefinition, UnavailableIndex, define_index, load_definitions
 from fuse_index.operations import build_index
 from fuse_index.operations.build_index import ProgressCallback
 from fuse_index.operations.verify_index import Verification, check_index
@@ -36,7 +36,7 @@ class IndexesMixin(TableHandle):
         self._begin_write()
         if name in self.snapshot.definitions:
             raise DefinitionError(f"there is an index {name!r} already: drop it first, or choose another name")
-        definition = define(name, kind, columns, options, self.snapshot.schema, self.host, self.context)
+        definition = define_index(name, kind, columns, options, self.snapshot.schema, self.host, self.context)
         transaction = self.stored.transaction().add_index(name, definition.content)
         self._move_to(transaction.commit("create index", summary={"index": name, "kind": kind}))
         return self.refresh_index(name) if build else self.snapshot
@@ -102,21 +102,21 @@ class IndexesMixin(TableHandle):
         self._find_index(name)
         return inspect.describe_index(self.stored, self.host, name)
 
-    def builders(self) -> tuple[Builder, ...]:
+    def builders(self) -> tuple[IndexBuilder, ...]:
         """What indexes rows as they are written: for whoever writes through ``stored``."""
-        return builders(self.snapshot, self.host)
+        return index_builders(self.snapshot, self.host)
 
-    def _usable_definitions(self) -> list[Definition]:
-        return [found for found in load(self.snapshot, self.host) if isinstance(found, Definition)]
+    def _usable_definitions(self) -> list[IndexDefinition]:
+        return [found for found in load_definitions(self.snapshot, self.host) if isinstance(found, IndexDefinition)]
 
-    def _usable_definition(self, name: str) -> Definition:
+    def _usable_definition(self, name: str) -> IndexDefinition:
         found = self._find_index(name)
-        if isinstance(found, Unavailable):
+        if isinstance(found, UnavailableIndex):
             raise DefinitionError(f"index {name!r} cannot be used here: {found.refusal.detail or found.refusal.reason}")
         return found
 
-    def _find_index(self, name: str) -> Definition | Unavailable:
-        for found in load(self.snapshot, self.host):
+    def _find_index(self, name: str) -> IndexDefinition | UnavailableIndex:
+        for found in load_definitions(self.snapshot, self.host):
             if found.name == name:
                 return found
         near = difflib.get_close_matches(name, self.snapshot.definitions, 1)

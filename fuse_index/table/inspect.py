@@ -18,10 +18,10 @@ import pyarrow.types as is_
 import fuse_storage as storage
 from fuse_index.errors import InputError
 from fuse_index.handle import TableHandle
-from fuse_index.indexes.block_batch import Batch
-from fuse_index.indexes.definition import Definition, Unavailable, load
+from fuse_index.indexes.block_batch import FrameBatch
+from fuse_index.indexes.definition import IndexDefinition, UnavailableIndex, load_definitions
 from fuse_index.indexes.registry import Host
-from fuse_index.indexes.sandbox import Failure, ask
+from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call
 from fuse_index.predicate import Column
 from fuse_index.reasons import Reason
 from fuse_storage import BlockFrame, ColumnStatistics, Field, SidecarRows, Snapshot, UnitFrame
@@ -175,7 +175,7 @@ class InspectionMixin(TableHandle):
     def _covering_indexes(self) -> pa.Array:
         """Of each block, the names of the indexes that know something of it."""
         blocks = self.stored.blocks()
-        kept = {found.name: blocks.sidecars(found.key) for found in load(self.snapshot, self.host)}
+        kept = {found.name: blocks.sidecars(found.key) for found in load_definitions(self.snapshot, self.host)}
         masks = {name: sidecars.indexed for name, sidecars in kept.items() if sidecars is not None}
         return pa.array(
             [[name for name, mask in masks.items() if mask[place]] for place in range(len(blocks))],
@@ -289,11 +289,11 @@ def describe_indexes(table: storage.StoredTable, host: Host) -> pa.Table:
     """One row per definition of the table's snapshot."""
     blocks = table.blocks()
     return pa.Table.from_pylist(
-        [_index_row(found, blocks, host) for found in load(table.snapshot, host)], INDEXES_SCHEMA
+        [_index_row(found, blocks, host) for found in load_definitions(table.snapshot, host)], INDEXES_SCHEMA
     )
 
 
-def _index_row(found: Definition | Unavailable, blocks: BlockFrame, host: Host) -> dict[str, Any]:
+def _index_row(found: IndexDefinition | UnavailableIndex, blocks: BlockFrame, host: Host) -> dict[str, Any]:
     sidecars = blocks.sidecars(found.key)
     row = {
         "name": found.name,
@@ -311,7 +311,7 @@ def _index_row(found: Definition | Unavailable, blocks: BlockFrame, host: Host) 
         "problem": _problem(found, sidecars, host),
     }
     if sidecars is not None:
-        usable = sidecars.indexed if isinstance(found, Unavailable) else _readable_blocks(found, sidecars, host)
+        usable = sidecars.indexed if isinstance(found, UnavailableIndex) else _readable_blocks(found, sidecars, host)
         row |= {"blocks_indexed": int(usable.sum()), "rows_indexed": int(blocks.row_counts[usable].sum())}
         row |= {
             "summary_bytes": sidecars.summaries.nbytes,
@@ -320,14 +320,14 @@ def _index_row(found: Definition | Unavailable, blocks: BlockFrame, host: Host) 
     return row
 
 
-def _readable_blocks(found: Definition, sidecars: SidecarRows, host: Host) -> npt.NDArray[np.bool_]:
+def _readable_blocks(found: IndexDefinition, sidecars: SidecarRows, host: Host) -> npt.NDArray[np.bool_]:
     """Blocks that are indexed in a version that the kind reads."""
     usable: npt.NDArray[np.bool_] = sidecars.indexed & np.isin(sidecars.versions, list(host.kinds[found.kind].reads))
     return usable
 
 
-def _problem(found: Definition | Unavailable, sidecars: SidecarRows | None, host: Host) -> str | None:
-    if isinstance(found, Unavailable):
+def _problem(found: IndexDefinition | UnavailableIndex, sidecars: SidecarRows | None, host: Host) -> str | None:
+    if isinstance(found, UnavailableIndex):
         return f"{found.refusal.reason}: {found.refusal.detail}"
     if sidecars is not None and sidecars.error is not None:
         return f"{Reason.CORRUPT}: {sidecars.error}; refresh the index"
@@ -342,11 +342,11 @@ def _problem(found: Definition | Unavailable, sidecars: SidecarRows | None, host
 def describe_index(table: storage.StoredTable, host: Host, name: str) -> dict[str, Any]:
     """One index: its row of ``indexes``, and what its kind says of the blocks that are indexed."""
     row: dict[str, Any] = next(row for row in describe_indexes(table, host).to_pylist() if row["name"] == name)
-    found = next(found for found in load(table.snapshot, host) if found.name == name)
-    return row if isinstance(found, Unavailable) else row | {"contents": _index_contents(table, host, found)}
+    found = next(found for found in load_definitions(table.snapshot, host) if found.name == name)
+    return row if isinstance(found, UnavailableIndex) else row | {"contents": _index_contents(table, host, found)}
 
 
-def _index_contents(table: storage.StoredTable, host: Host, definition: Definition) -> Any:
+def _index_contents(table: storage.StoredTable, host: Host, definition: IndexDefinition) -> Any:
     blocks = table.blocks()
     sidecars = blocks.sidecars(definition.key)
     if sidecars is None:
@@ -357,9 +357,9 @@ def _index_contents(table: storage.StoredTable, host: Host, definition: Definiti
     fields = [
         schema.find(given.term.path).id if isinstance(given.term, Column) else None for given in definition.inputs
     ]
-    batch = Batch.indexed(blocks, fields, (blocks.zone_offsets, blocks.zone_rows), sidecars, chosen)
-    told = ask(lambda: dict(kind.inspect(batch, definition.options)), _KIND_TIMEOUT_SECONDS)
-    return {"problem": told.detail} if isinstance(told, Failure) else told
+    batch = FrameBatch.from_sidecars(blocks, fields, (blocks.zone_offsets, blocks.zone_rows), sidecars, chosen)
+    told = sandboxed_call(lambda: dict(kind.inspect(batch, definition.options)), _KIND_TIMEOUT_SECONDS)
+    return {"problem": told.detail} if isinstance(told, PluginFailure) else told
 
 
 def _history_table(table: storage.StoredTable) -> pa.Table:

@@ -15,18 +15,18 @@ from fuse_index.clustering.recluster import ReclusteringMixin
 from fuse_index.clustering.report import ClusteringMixin
 from fuse_index.clustering.sorted_writer import write_sorted_runs
 from fuse_index.errors import InputError
-from fuse_index.indexes.builder import builders
-from fuse_index.indexes.inputs import read_term
+from fuse_index.indexes.builder import index_builders
+from fuse_index.indexes.inputs import resolve_term
 from fuse_index.operations import arrow_input
 from fuse_index.operations.advise import AdviceMixin
 from fuse_index.operations.compact import CompactionMixin
 from fuse_index.operations.dml import DmlMixin
 from fuse_index.predicate import Column, Predicate
 from fuse_index.pruning.explanation import Explanation
-from fuse_index.pruning.planner import Plan, plan
-from fuse_index.query.aggregate import Answer, answer, titled
+from fuse_index.pruning.planner import ScanPlan, plan_scan
+from fuse_index.query.aggregate import AggregatePlan, describe_aggregation, plan_aggregate
 from fuse_index.query.scan import Scan
-from fuse_index.query.search import search
+from fuse_index.query.search import ranked_search
 from fuse_index.table.arguments import check_public_methods
 from fuse_index.table.indexes import IndexesMixin
 from fuse_index.table.inspect import InspectionMixin
@@ -73,7 +73,7 @@ class Table(
         Conflict, CommitUnknown and other StorageErrors.
         """
         self._check_writable()
-        building = builders(self.snapshot, self.host, strict)
+        building = index_builders(self.snapshot, self.host, strict)
         coming = arrow_input.to_record_batches(data, self.schema)
         transaction = self.stored.transaction(building)
         schema = self.snapshot.schema
@@ -128,7 +128,7 @@ class Table(
         searched = [columns] if isinstance(columns, str) else columns
         found = [self.snapshot.schema.find([name], self.context.case_sensitive) for name in searched]
         terms = [Column((field.name,), field.type) for field in found]
-        return search(
+        return ranked_search(
             self.stored, self.host, self.context, terms, query, options, limit, self._predicate(where), names, highlight
         )
 
@@ -150,9 +150,9 @@ class Table(
         """
         found = self._aggregate_plan(group_by, aggregates, where, indexes, strict)
         try:
-            return found.table([*group_by, *aggregates], self.host.functions)
+            return found.to_table([*group_by, *aggregates], self.host.functions)
         except UnsupportedAggregate as refusal:
-            raise InputError(f"{titled(found.asked)}: {refusal}") from refusal
+            raise InputError(f"{describe_aggregation(found.request)}: {refusal}") from refusal
 
     def explain(
         self, where: str | Predicate | None = None, group_by: Sequence[str] = (), aggregates: Sequence[str] = ()
@@ -171,7 +171,7 @@ class Table(
         where: str | Predicate | None,
         indexes: bool,
         strict: bool,
-    ) -> Answer:
+    ) -> AggregatePlan:
         if twice := [
             text for place, text in enumerate([*group_by, *aggregates]) if text in [*group_by, *aggregates][:place]
         ]:
@@ -179,16 +179,16 @@ class Table(
         from fuse_index.sql.parser import parse_aggregate  # the SQL parser takes a while to import
 
         schema, functions = self.snapshot.schema, self.host.functions
-        groups = tuple(read_term(text, schema, self.host, self.context) for text in group_by)
+        groups = tuple(resolve_term(text, schema, self.host, self.context) for text in group_by)
         asked = Aggregation(
             groups, tuple(parse_aggregate(text, schema, self.context, functions) for text in aggregates)
         )
         try:
-            return answer(
+            return plan_aggregate(
                 self.stored, asked, self._predicate(where), self.host, self.context, indexes=indexes, strict=strict
             )
         except UnsupportedAggregate as refusal:
-            raise InputError(f"{titled(asked)}: {refusal}") from refusal
+            raise InputError(f"{describe_aggregation(asked)}: {refusal}") from refusal
 
-    def _plan(self, where: str | Predicate | None, indexes: bool, strict: bool) -> Plan:
-        return plan(self.stored, self._predicate(where), self.host, self.context, indexes=indexes, strict=strict)
+    def _plan(self, where: str | Predicate | None, indexes: bool, strict: bool) -> ScanPlan:
+        return plan_scan(self.stored, self._predicate(where), self.host, self.context, indexes=indexes, strict=strict)

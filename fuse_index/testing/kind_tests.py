@@ -17,7 +17,7 @@ from fuse_index.expressions.traversal import columns_of
 from fuse_index.indexes.interface import API, IndexKind, Input, Refusal
 from fuse_index.predicate import Column
 from fuse_index.testing import small_worlds, strategies
-from fuse_index.testing.memory_batch import Shelf, Subject, Zones
+from fuse_index.testing.memory_batch import BlockZones, KindUnderTest, MemoryBatch
 
 
 class KindTests:
@@ -36,11 +36,11 @@ class KindTests:
 
     def rows(self, column: Column) -> Sequence[Any]:
         """The values that a small world's rows hold in this column, besides NULL."""
-        return small_worlds.samples(column.type).data
+        return small_worlds.samples_of_type(column.type).data
 
     def drawn(self, column: Column) -> st.SearchStrategy[Any]:
         """The values that a wide world's rows hold in this column, besides NULL."""
-        return strategies.values(column.type)
+        return strategies.values_of_type(column.type)
 
     def kind(self) -> IndexKind:
         return self.index()
@@ -49,19 +49,19 @@ class KindTests:
         made = self.options if self.options is not None else {}
         return self.index.Options(**made) if isinstance(made, Mapping) else made
 
-    def subjects(self) -> Iterator[Subject]:
+    def subjects(self) -> Iterator[KindUnderTest]:
         """The kind on its inputs; where it names none, on a column of each type that it accepts."""
         kind, options = self.kind(), self.made_options()
         if self.inputs is not None:
             assert kind.implicit or kind.accepts(self.inputs, options) is None
-            yield Subject(kind, tuple(self.inputs), options, self.functions)
+            yield KindUnderTest(kind, tuple(self.inputs), options, self.functions)
             return
-        for type in small_worlds.TYPES:
+        for type in small_worlds.SAMPLE_TYPES:
             inputs = (Input(Column(("c",), type), type),)
             if kind.implicit or kind.accepts(inputs, options) is None:
-                yield Subject(kind, inputs, options, self.functions)
+                yield KindUnderTest(kind, inputs, options, self.functions)
 
-    def columns(self, subject: Subject) -> list[Column]:
+    def columns(self, subject: KindUnderTest) -> list[Column]:
         """The columns that the inputs are made of."""
         found = list(dict.fromkeys(column for given in subject.inputs for column in columns_of(given.term)))
         assert all(len(column.path) == 1 for column in found), (
@@ -69,22 +69,22 @@ class KindTests:
         )
         return found
 
-    def table(self, subject: Subject, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+    def table(self, subject: KindUnderTest, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
         """Rows with a value for each column, in the order of ``columns``."""
         columns = self.columns(subject)
         arrays = [pa.array([row[i] for row in rows], column.type) for i, column in enumerate(columns)]
         return pa.table(arrays, [column.path[0] for column in columns])
 
-    def zones(self, subject: Subject, blocks: Sequence[Sequence[Sequence[tuple[Any, ...]]]]) -> list[Zones]:
+    def zones(self, subject: KindUnderTest, blocks: Sequence[Sequence[Sequence[tuple[Any, ...]]]]) -> list[BlockZones]:
         return [[self.table(subject, rows) for rows in zones] for zones in blocks]
 
-    def many_rows(self, subject: Subject, count: int, seed: int = 0) -> pa.Table:
+    def many_rows(self, subject: KindUnderTest, count: int, seed: int = 0) -> pa.Table:
         """Rows of values that mostly differ, some NULL; of the kind's own ``rows`` where it has its own."""
         random = np.random.default_rng(seed)
         own = type(self).rows is not KindTests.rows
         arrays = []
         for column in self.columns(subject):
-            values = None if own else many(column.type, count, random)
+            values = None if own else random_values(column.type, count, random)
             if values is None:
                 known = self.rows(column)
                 values = [known[i] for i in random.integers(0, len(known), count)]
@@ -125,8 +125,8 @@ class KindTests:
         for subject in self.subjects():
             if subject.kind.implicit:
                 continue
-            blocks: list[Zones] = [[self.many_rows(subject, 2000, seed) for seed in range(8)]]
-            shelf = Shelf.of(subject, blocks)
+            blocks: list[BlockZones] = [[self.many_rows(subject, 2000, seed) for seed in range(8)]]
+            shelf = MemoryBatch.index_blocks(subject, blocks)
 
             assert shelf.summaries is not None
             assert shelf.summaries.nbytes <= self.summary_bytes, (
@@ -137,14 +137,18 @@ class KindTests:
 
     def test_what_is_inspected_is_json(self) -> None:
         for subject in self.subjects():
-            shelf = Shelf.of(subject, [[self.many_rows(subject, 50)], [self.many_rows(subject, 20)]])
+            shelf = MemoryBatch.index_blocks(subject, [[self.many_rows(subject, 50)], [self.many_rows(subject, 20)]])
 
             assert isinstance(json.loads(json.dumps(dict(subject.kind.inspect(shelf, subject.options)))), dict)
 
 
-def many(type: pa.DataType, count: int, random: np.random.Generator) -> list[Any] | None:
+def random_values(data_type: pa.DataType, count: int, random: np.random.Generator) -> list[Any] | None:
     """Values of a type that mostly differ; None where only samples are known."""
     numbers = pa.array(random.integers(-(10**6), 10**6, count))
-    if pa.types.is_floating(type) or pa.types.is_timestamp(type) or type in (pa.int32(), pa.int64(), pa.string()):
-        return list(numbers.cast(type).to_pylist())
+    if (
+        pa.types.is_floating(data_type)
+        or pa.types.is_timestamp(data_type)
+        or data_type in (pa.int32(), pa.int64(), pa.string())
+    ):
+        return list(numbers.cast(data_type).to_pylist())
     return None

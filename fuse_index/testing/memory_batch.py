@@ -23,13 +23,13 @@ from fuse_index.indexes.interface import ColumnStatistics, IndexKind, Input, Pay
 from fuse_index.predicate import Column, Context
 from fuse_storage import Cache, Corrupt, NotFound, PackSlice, Sidecar, Store, add_checksums, compute_statistics
 
-Numbers = npt.NDArray[np.int64]
-Zones = Sequence[pa.Table]
+_Numbers = npt.NDArray[np.int64]
+BlockZones = Sequence[pa.Table]
 """A block, as the rows of each of its zones."""
 
 
 @dataclass(frozen=True)
-class Subject:
+class KindUnderTest:
     """What is tested: a kind on some inputs, with options."""
 
     kind: IndexKind
@@ -45,7 +45,7 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Files:
+class MemoryFiles:
     """What was written, by key: all of a store that reading payloads needs."""
 
     data: Mapping[str, bytes]
@@ -60,7 +60,7 @@ class Files:
 
 
 @dataclass(frozen=True)
-class Place:
+class PayloadLocation:
     """Where a payload lies: which file, how long that was when written, bytes between checksums, and which part of
     it.
     """
@@ -72,28 +72,28 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Shelf:
+class MemoryBatch:
     """Some units with all that an index knows of them: a ``BlockBatch``.
 
     ``whole``: the units are shown without their zones, as segments are.
     """
 
-    subject: Subject
-    blocks: tuple[Zones, ...]
+    kind_under_test: KindUnderTest
+    blocks: tuple[BlockZones, ...]
     summaries: pa.Array | None
-    places: tuple[Place | None, ...]
-    files: Files
-    whole: bool = False
+    locations: tuple[PayloadLocation | None, ...]
+    files: MemoryFiles
+    without_zones: bool = False
     cache: Cache = field(default_factory=lambda: Cache(1 << 24))
 
     @classmethod
-    def of(cls, subject: Subject, blocks: Sequence[Zones], packs: int = 2) -> Shelf:
+    def index_blocks(cls, subject: KindUnderTest, blocks: Sequence[BlockZones], packs: int = 2) -> MemoryBatch:
         """Index these blocks, their payloads in so many packs."""
         if subject.kind.implicit:
-            return cls(subject, tuple(blocks), None, (None,) * len(blocks), Files({}))
-        sidecars = [build(subject, zones) for zones in blocks]
+            return cls(subject, tuple(blocks), None, (None,) * len(blocks), MemoryFiles({}))
+        sidecars = [build_sidecar(subject, zones) for zones in blocks]
         summaries: list[Any] = []
-        places: list[Place | None] = []
+        places: list[PayloadLocation | None] = []
         files: dict[str, bytes] = {}
         bounds = np.linspace(0, len(blocks), min(packs, len(blocks)) + 1).astype(int)
         for number, (start, end) in enumerate(pairwise(bounds.tolist())):
@@ -103,10 +103,12 @@ class Shelf:
             )
             key = f"pack-{number}"
             files[key] = add_checksums(pack.data, pack.chunk)
-            places += [None if span is None else Place(key, len(files[key]), pack.chunk, span) for span in pack.spans]
+            places += [
+                None if span is None else PayloadLocation(key, len(files[key]), pack.chunk, span) for span in pack.spans
+            ]
             summaries += pack.summaries
         known = pa.array(summaries, subject.kind.summary_type(subject.inputs, subject.options))
-        return cls(subject, tuple(blocks), known, tuple(places), Files(files))
+        return cls(subject, tuple(blocks), known, tuple(places), MemoryFiles(files))
 
     def __len__(self) -> int:
         return len(self.blocks)
@@ -114,17 +116,19 @@ class Shelf:
     # --- what a kind sees -------------------------------------------------------------------------------------------
 
     @cached_property
-    def zone_offsets(self) -> Numbers:
-        return np.append(0, np.cumsum([1 if self.whole else len(zones) for zones in self.blocks])).astype(np.int64)
+    def zone_offsets(self) -> _Numbers:
+        return np.append(0, np.cumsum([1 if self.without_zones else len(zones) for zones in self.blocks])).astype(
+            np.int64
+        )
 
     @cached_property
-    def zone_rows(self) -> Numbers:
-        if self.whole:
+    def zone_rows(self) -> _Numbers:
+        if self.without_zones:
             return self.row_counts
         return np.array([zone.num_rows for zones in self.blocks for zone in zones], np.int64)
 
     @cached_property
-    def row_counts(self) -> Numbers:
+    def row_counts(self) -> _Numbers:
         return np.array([sum(zone.num_rows for zone in zones) for zones in self.blocks], np.int64)
 
     def statistics(self, number: int) -> ColumnStatistics | None:
@@ -135,24 +139,24 @@ class Shelf:
         offsets = np.append(0, np.cumsum(self.row_counts))
         return [
             compute_statistics(values, offsets) if isinstance(given.term, Column) else None
-            for given, values in zip(self.subject.inputs, self.input_rows.columns, strict=True)
+            for given, values in zip(self.kind_under_test.inputs, self.input_rows.columns, strict=True)
         ]
 
     def payload(self, unit: int) -> Payload | None:
-        place = self.places[unit]
+        place = self.locations[unit]
         return None if place is None else self._open(place, place.span)
 
-    def packs(self) -> list[tuple[Payload, Numbers]]:
+    def packs(self) -> list[tuple[Payload, _Numbers]]:
         members: dict[str, list[int]] = {}
-        for unit, place in enumerate(self.places):
+        for unit, place in enumerate(self.locations):
             if place is not None:
                 members.setdefault(place.key, []).append(unit)
         return [(self._open(self._place(units[0]), None), np.array(units, np.int64)) for units in members.values()]
 
-    def _place(self, unit: int) -> Place:
-        return cast(Place, self.places[unit])
+    def _place(self, unit: int) -> PayloadLocation:
+        return cast(PayloadLocation, self.locations[unit])
 
-    def _open(self, place: Place, span: tuple[int, int] | None) -> Payload:
+    def _open(self, place: PayloadLocation, span: tuple[int, int] | None) -> Payload:
         return PackSlice(cast(Store, self.files), place.key, place.chunk, place.length, span, self.cache)
 
     # --- what a test sees -------------------------------------------------------------------------------------------
@@ -164,39 +168,39 @@ class Shelf:
 
     @cached_property
     def input_rows(self) -> pa.Table:
-        return self.subject.input_rows(self.rows).combine_chunks()
+        return self.kind_under_test.input_rows(self.rows).combine_chunks()
 
-    def take(self, units: Sequence[int]) -> Shelf:
+    def take(self, units: Sequence[int]) -> MemoryBatch:
         """The same index, of these units only, in this order."""
         return replace(
             self,
             blocks=tuple(self.blocks[unit] for unit in units),
-            places=tuple(self.places[unit] for unit in units),
+            locations=tuple(self.locations[unit] for unit in units),
             summaries=None if self.summaries is None else self.summaries.take(pa.array(units, pa.int64())),
         )
 
-    def forgetting(self, units: Sequence[int]) -> Shelf:
+    def without_summaries(self, units: Sequence[int]) -> MemoryBatch:
         """The same, where these units have never been indexed."""
         assert self.summaries is not None
         known = [unit not in units for unit in range(len(self))]
         indices = pa.array([unit if keep else None for unit, keep in enumerate(known)], pa.int64())
-        places = tuple(place if keep else None for place, keep in zip(self.places, known, strict=True))
-        return replace(self, summaries=self.summaries.take(indices), places=places)
+        places = tuple(place if keep else None for place, keep in zip(self.locations, known, strict=True))
+        return replace(self, summaries=self.summaries.take(indices), locations=places)
 
-    def damaged(self, change: Callable[[bytes], bytes]) -> Shelf:
+    def with_changed_packs(self, change: Callable[[bytes], bytes]) -> MemoryBatch:
         """The same, with every pack's bytes changed since they were written."""
-        files = Files({key: change(data) for key, data in self.files.data.items()})
+        files = MemoryFiles({key: change(data) for key, data in self.files.data.items()})
         return replace(self, files=files, cache=Cache(1 << 24))
 
-    def without_files(self) -> Shelf:
+    def without_files(self) -> MemoryBatch:
         """The same, with every pack gone."""
-        return replace(self, files=Files({}), cache=Cache(1 << 24))
+        return replace(self, files=MemoryFiles({}), cache=Cache(1 << 24))
 
-    def rolled_up(self, size: int) -> Shelf:
+    def as_segments(self, size: int) -> MemoryBatch:
         """Segments of so many units each, with the summary that the kind makes of theirs."""
         assert self.summaries is not None
         groups = [range(start, min(start + size, len(self))) for start in range(0, len(self), size)]
-        kind: Any = self.subject.kind
+        kind: Any = self.kind_under_test.kind
         made = [kind.roll_up(self.summaries.slice(group[0], len(group))) for group in groups]
         values = [None if one is None else one.as_py() for one in made]
         type = (
@@ -205,10 +209,12 @@ class Shelf:
             else next(one.type for one in made if one is not None)
         )
         blocks = tuple([zone for unit in group for zone in self.blocks[unit]] for group in groups)
-        return replace(self, blocks=blocks, summaries=pa.array(values, type), places=(None,) * len(groups), whole=True)
+        return replace(
+            self, blocks=blocks, summaries=pa.array(values, type), locations=(None,) * len(groups), without_zones=True
+        )
 
 
-def build(subject: Subject, zones: Zones) -> Sidecar:
+def build_sidecar(subject: KindUnderTest, zones: BlockZones) -> Sidecar:
     """What the kind keeps of one block."""
     rows = subject.input_rows(pa.concat_tables(zones).combine_chunks())
     offsets = np.append(0, np.cumsum([zone.num_rows for zone in zones])).astype(np.int64)

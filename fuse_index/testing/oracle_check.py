@@ -20,38 +20,38 @@ from fuse_index.expressions.traversal import leaf_terms
 from fuse_index.indexes.ballot import FALSE, NULL, TRUE, UNKNOWN
 from fuse_index.indexes.interface import Ballot, BlockBatch, Probe, Refusal, Votes
 from fuse_index.predicate import And, Leaf, Predicate
-from fuse_index.pruning.combine import Nulls
-from fuse_index.pruning.compile import Voter, decided_by_engine, for_author
-from fuse_index.pruning.probe import settled
-from fuse_index.testing.memory_batch import Shelf, Subject
+from fuse_index.pruning.combine import NullPresence
+from fuse_index.pruning.compile import CompiledProbe, decided_by_engine, strip_nulls_for_kind
+from fuse_index.pruning.probe import complete_ballot
+from fuse_index.testing.memory_batch import KindUnderTest, MemoryBatch
 
-Bits = npt.NDArray[np.uint8]
-NAMES = {TRUE: "TRUE", FALSE: "FALSE", NULL: "NULL"}
+_Bits = npt.NDArray[np.uint8]
+_OUTCOME_NAMES = {TRUE: "TRUE", FALSE: "FALSE", NULL: "NULL"}
 
 
 @dataclass(frozen=True)
-class Trial:
+class OracleCheck:
     """One leaf, put to a kind."""
 
-    subject: Subject
+    kind_under_test: KindUnderTest
     leaf: Leaf | Conjunction
 
     def compile(self) -> Probe | Refusal | None:
         """None where the engine judges the leaf by itself."""
         if decided_by_engine(self.leaf):
             return None
-        kind, subject = self.subject.kind, self.subject
+        kind, subject = self.kind_under_test.kind, self.kind_under_test
         assert isinstance(kind, Votes), f"{kind.name!r} has no compile() and probe()"
-        found = kind.compile(for_author(self.leaf), subject.inputs, subject.options, subject.context)
+        found = kind.compile(strip_nulls_for_kind(self.leaf), subject.inputs, subject.options, subject.context)
         assert isinstance(found, Probe | Refusal), f"compile() gave {type(found).__name__}, not a Probe or a Refusal"
         if isinstance(found, Probe):
             assert found.cost >= 0, f"{predicate_sql(self.leaf)}: the probe's cost is {found.cost}"
             found = pickle.loads(pickle.dumps(found))
         return found
 
-    def vote(self, probe: Probe, batch: BlockBatch) -> Ballot:
+    def probe(self, probe: Probe, batch: BlockBatch) -> Ballot:
         """What the kind says, in a form that the engine takes."""
-        kind = self.subject.kind
+        kind = self.kind_under_test.kind
         assert isinstance(kind, Votes)
         ballot = kind.probe(probe, batch)
         assert isinstance(ballot, Ballot), f"probe() gave {type(ballot).__name__}, not a Ballot"
@@ -63,75 +63,80 @@ class Trial:
             assert len(rows) == expected[unit], f"{len(rows)} row votes for unit {unit} with {expected[unit]} rows"
         return ballot
 
-    def judge(self, shelf: Shelf) -> Ballot | None:
+    def check_leaf(self, shelf: MemoryBatch) -> Ballot | None:
         """Put the leaf to the kind; AssertionError if any row is what the vote called impossible. None if it did not
         vote.
         """
         probe = self.compile()
-        return self.verdict(shelf, self.vote(probe, shelf), probe) if isinstance(probe, Probe) else None
+        return self.check_ballot(shelf, self.probe(probe, shelf), probe) if isinstance(probe, Probe) else None
 
-    def verdict(self, shelf: Shelf, ballot: Ballot, probe: Probe) -> Ballot:
+    def check_ballot(self, shelf: MemoryBatch, ballot: Ballot, probe: Probe) -> Ballot:
         """The ballot with its NULLs, or AssertionError."""
         by_zone = len(ballot) == len(shelf.zone_rows)
         sizes = shelf.zone_rows if by_zone else shelf.row_counts
         offsets = np.append(0, np.cumsum(sizes))
-        whole = settled(self.leaf, self._voter(probe), ballot, self._nulls(shelf, offsets), self._strict_functions())
+        whole = complete_ballot(
+            self.leaf, self._compiled_probe(probe), ballot, self._nulls(shelf, offsets), self._strict_functions()
+        )
         possible = np.repeat(whole.bits, sizes)
         for unit, rows in whole.rows.items():
             possible[offsets[unit] : offsets[unit + 1]] = rows
         if shelf.summaries is not None:
             known = shelf.summaries.is_valid().to_numpy(zero_copy_only=False)
             possible[~np.repeat(known, shelf.row_counts)] = UNKNOWN
-        wrong = np.flatnonzero(self.truth(shelf) & ~possible)
-        assert not len(wrong), self._accusation(shelf, ballot, offsets, int(wrong[0]))
+        wrong = np.flatnonzero(self.expected_outcomes(shelf) & ~possible)
+        assert not len(wrong), self._mismatch_message(shelf, ballot, offsets, int(wrong[0]))
         return whole
 
-    def truth(self, shelf: Shelf) -> Bits:
+    def expected_outcomes(self, shelf: MemoryBatch) -> _Bits:
         """What the leaf is on each row, as one of TRUE, FALSE and NULL; 0 on a row of which only Spark can say."""
-        return self._truth(And(self.leaf.leaves) if isinstance(self.leaf, Conjunction) else self.leaf, shelf.rows)
+        return self._evaluate(And(self.leaf.leaves) if isinstance(self.leaf, Conjunction) else self.leaf, shelf.rows)
 
-    def _truth(self, predicate: Predicate, rows: pa.Table) -> Bits:
+    def _evaluate(self, predicate: Predicate, rows: pa.Table) -> _Bits:
         try:
-            found = evaluate(predicate, rows, self.subject.context, self.subject.functions)
+            found = evaluate(predicate, rows, self.kind_under_test.context, self.kind_under_test.functions)
         except OpaqueError:
             if (half := len(rows) // 2) == 0:
                 return np.zeros(len(rows), np.uint8)
-            return np.concatenate([self._truth(predicate, rows[:half]), self._truth(predicate, rows[half:])])
+            return np.concatenate([self._evaluate(predicate, rows[:half]), self._evaluate(predicate, rows[half:])])
         true = found.fill_null(False).to_numpy(zero_copy_only=False)
         null = found.is_null().to_numpy(zero_copy_only=False)
         return np.where(null, NULL, np.where(true, TRUE, FALSE)).astype(np.uint8)
 
-    def _voter(self, probe: Probe) -> Voter:
-        terms = {given.term for given in self.subject.inputs}
+    def _compiled_probe(self, probe: Probe) -> CompiledProbe:
+        terms = {given.term for given in self.kind_under_test.inputs}
         exact = all(term in terms for term in leaf_terms(self.leaf))
-        return Voter(self.subject.kind.name, self.subject.kind, self.subject.inputs, probe, None, exact)
+        return CompiledProbe(
+            self.kind_under_test.kind.name, self.kind_under_test.kind, self.kind_under_test.inputs, probe, None, exact
+        )
 
     def _strict_functions(self) -> frozenset[str]:
-        return frozenset(name for name, function in self.subject.functions.items() if function.null_on_null)
+        return frozenset(name for name, function in self.kind_under_test.functions.items() if function.null_on_null)
 
-    def _nulls(self, shelf: Shelf, offsets: npt.NDArray[np.int64]) -> Nulls:
+    def _nulls(self, shelf: MemoryBatch, offsets: npt.NDArray[np.int64]) -> NullPresence:
         possible, everywhere = np.zeros(len(offsets) - 1, np.bool_), np.zeros(len(offsets) - 1, np.bool_)
         for column in shelf.input_rows.columns:
             null = column.is_null().to_numpy()
             possible |= np.logical_or.reduceat(null, offsets[:-1])
             everywhere |= np.logical_and.reduceat(null, offsets[:-1])
-        return Nulls(possible, everywhere)
+        return NullPresence(possible, everywhere)
 
-    def _accusation(self, shelf: Shelf, ballot: Ballot, offsets: npt.NDArray[np.int64], row: int) -> str:
+    def _mismatch_message(self, shelf: MemoryBatch, ballot: Ballot, offsets: npt.NDArray[np.int64], row: int) -> str:
         unit = int(np.searchsorted(offsets, row, side="right")) - 1
         start, end = int(offsets[unit]), int(offsets[unit + 1])
-        outcome = NAMES[int(self.truth(shelf)[row])]
+        outcome = _OUTCOME_NAMES[int(self.expected_outcomes(shelf)[row])]
         votes = ballot.rows.get(unit, ballot.bits[unit : unit + 1])
-        said = ", ".join(sorted({_named(int(vote)) for vote in votes}))
+        said = ", ".join(sorted({_vote_name(int(vote)) for vote in votes}))
         return (
-            f"{self.subject.kind.name}: {predicate_sql(self.leaf)} is {outcome} on {_shown(shelf.rows, row, 1)}, "
-            f"but the vote was {said} on {_shown(shelf.rows, start, min(end - start, 10))}"
+            f"{self.kind_under_test.kind.name}: {predicate_sql(self.leaf)} is {outcome} on "
+            f"{_rows_text(shelf.rows, row, 1)}, "
+            f"but the vote was {said} on {_rows_text(shelf.rows, start, min(end - start, 10))}"
         )
 
 
-def _named(vote: int) -> str:
+def _vote_name(vote: int) -> str:
     return {FALSE: "NONE", TRUE: "ALL", TRUE | FALSE: "SOME"}.get(vote, str(vote))
 
 
-def _shown(rows: pa.Table, start: int, count: int) -> str:
+def _rows_text(rows: pa.Table, start: int, count: int) -> str:
     return str(rows.slice(start, count).to_pylist())

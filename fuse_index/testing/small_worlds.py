@@ -35,14 +35,20 @@ from fuse_index.predicate import (
     Term,
 )
 
-EXACT = Precision(prec=60)
+EXACT_DECIMALS = Precision(prec=60)
 """Python rounds decimals to 28 digits, unless told."""
 
-OPERATORS: tuple[Operator, ...] = get_args(Operator)
-RANGES: tuple[tuple[Operator, Operator], ...] = ((">", "<"), (">=", "<="), ("<>", "<>"), ("=", "<>"), ("=", "="))
-BOXED = 5
+_OPERATORS: tuple[Operator, ...] = get_args(Operator)
+_RANGE_OPERATORS: tuple[tuple[Operator, Operator], ...] = (
+    (">", "<"),
+    (">=", "<="),
+    ("<>", "<>"),
+    ("=", "<>"),
+    ("=", "="),
+)
+_VALUES_PER_CONJUNCTION = 5
 """Of how many values each pair makes boxes."""
-PAIRED: tuple[Operator, ...] = ("=", "<", "<>")
+_PAIR_OPERATORS: tuple[Operator, ...] = ("=", "<", "<>")
 
 
 @dataclass(frozen=True)
@@ -65,7 +71,7 @@ def _floats() -> Samples:
 
 def _decimals(type: pa.DataType) -> Samples:
     step, zero = Decimal(1).scaleb(-type.scale), Decimal(0)
-    most = Decimal(10**type.precision - 1).scaleb(-type.scale, EXACT)
+    most = Decimal(10**type.precision - 1).scaleb(-type.scale, EXACT_DECIMALS)
     return Samples((-step, zero, step, most), (most.copy_negate(), -step - step, -step, zero, step, step + step, most))
 
 
@@ -76,18 +82,18 @@ def _times(zone: Any) -> Samples:
     return Samples(data, (old - tick, old, old + tick, start - tick, start, start + tick))
 
 
-LONG = "x" * 32
+_LONG_TEXT = "x" * 32
 """As long as a bound that is kept whole; one letter more, and it is cut."""
 
-TEXTS = Samples(
-    ("", "a", "a\x00", "b", "～", "😀", LONG, LONG + "x"),
-    ("", "a", "a\x00", "aa", "b", "～", "😀", LONG[:-1] + "y", LONG, LONG + "x", LONG + "y"),
+_TEXT_SAMPLES = Samples(
+    ("", "a", "a\x00", "b", "～", "😀", _LONG_TEXT, _LONG_TEXT + "x"),
+    ("", "a", "a\x00", "aa", "b", "～", "😀", _LONG_TEXT[:-1] + "y", _LONG_TEXT, _LONG_TEXT + "x", _LONG_TEXT + "y"),
 )
-BYTES = Samples(
+_BYTES_SAMPLES = Samples(
     (b"", b"a", b"a\x00", b"\x7f", b"\x80", b"\xff" * 33),
     (b"", b"a", b"a\x00", b"\x7f", b"\x80", b"\xff" * 32, b"\xff" * 33, b"\xff" * 34),
 )
-DATES = Samples(
+_DATE_SAMPLES = Samples(
     (date(1582, 10, 4), date(1970, 1, 1), date(1970, 1, 2), date(9999, 12, 31)),
     (
         date(1, 1, 1),
@@ -100,7 +106,7 @@ DATES = Samples(
     ),
 )
 
-TYPES: tuple[pa.DataType, ...] = (
+SAMPLE_TYPES: tuple[pa.DataType, ...] = (
     pa.bool_(),
     pa.int8(),
     pa.int16(),
@@ -119,25 +125,25 @@ TYPES: tuple[pa.DataType, ...] = (
 """Every type that a column of a table may have, nested ones apart."""
 
 
-def samples(type: pa.DataType) -> Samples:
+def samples_of_type(data_type: pa.DataType) -> Samples:
     """Values of this type. Raises LookupError for types that columns do not have."""
-    if is_.is_boolean(type):
+    if is_.is_boolean(data_type):
         return Samples((False, True), (False, True))
-    if is_.is_signed_integer(type):
-        return _ints(type)
-    if is_.is_floating(type):
+    if is_.is_signed_integer(data_type):
+        return _ints(data_type)
+    if is_.is_floating(data_type):
         return _floats()
-    if is_.is_decimal(type):
-        return _decimals(type)
-    if is_.is_timestamp(type):
-        return _times(UTC if type.tz else None)
-    plain = {pa.string(): TEXTS, pa.binary(): BYTES, pa.date32(): DATES}
-    if type not in plain:
-        raise LookupError(f"no samples of type {type}: give rows and literals of your own")
-    return plain[type]
+    if is_.is_decimal(data_type):
+        return _decimals(data_type)
+    if is_.is_timestamp(data_type):
+        return _times(UTC if data_type.tz else None)
+    plain = {pa.string(): _TEXT_SAMPLES, pa.binary(): _BYTES_SAMPLES, pa.date32(): _DATE_SAMPLES}
+    if data_type not in plain:
+        raise LookupError(f"no samples of type {data_type}: give rows and literals of your own")
+    return plain[data_type]
 
 
-def blocks(rows: Sequence[tuple[Any, ...]]) -> list[list[list[tuple[Any, ...]]]]:
+def enumerate_blocks(rows: Sequence[tuple[Any, ...]]) -> list[list[list[tuple[Any, ...]]]]:
     """Every block of one row, of two rows in one zone, and of two zones of a row each."""
     pairs = list(product(rows, repeat=2))
     return (
@@ -147,10 +153,10 @@ def blocks(rows: Sequence[tuple[Any, ...]]) -> list[list[list[tuple[Any, ...]]]]
     )
 
 
-def leaves(term: Term, literals: Sequence[Any]) -> Iterator[Leaf]:
+def enumerate_leaves(term: Term, literals: Sequence[Any]) -> Iterator[Leaf]:
     """Every leaf about a term and these values: comparisons, lists, text tests, null tests."""
     values = [Literal(value, term.type) for value in literals]
-    for operator, value in product(OPERATORS, values):
+    for operator, value in product(_OPERATORS, values):
         yield Compare(operator, term, value)
     null = Literal(None, term.type)
     yield from (In(term, tuple(some)) for size in (1, 2) for some in combinations(values, size))
@@ -168,31 +174,31 @@ def _text_tests(term: Term, text: str) -> Iterator[Leaf]:
         yield Like(term, Literal(pattern, term.type))
 
 
-def boxes(terms: Sequence[Term], literals: Sequence[Sequence[Any]]) -> Iterator[Conjunction]:
+def enumerate_conjunctions(terms: Sequence[Term], literals: Sequence[Sequence[Any]]) -> Iterator[Conjunction]:
     """What AND groups say of one term, and of two together. ``literals[i]`` are values for ``terms[i]``; the middle
     ones are used.
     """
     literals = [_middle(values) for values in literals]
     for term, values in zip(terms, literals, strict=True):
         for one, other in combinations([Literal(value, term.type) for value in values], 2):
-            for group in _groups(term, one, other):
-                yield from _boxed(group)
+            for group in _and_groups(term, one, other):
+                yield from _conjunction_of(group)
     for (first, ones), (second, others) in combinations(list(zip(terms, literals, strict=True)), 2):
-        for left, right, operator in product(ones, others, PAIRED):
+        for left, right, operator in product(ones, others, _PAIR_OPERATORS):
             both = (
                 Compare("=", first, Literal(left, first.type)),
                 Compare(operator, second, Literal(right, second.type)),
             )
-            yield from _boxed(And(both))
+            yield from _conjunction_of(And(both))
 
 
 def _middle(values: Sequence[Any]) -> Sequence[Any]:
-    start = max(0, (len(values) - BOXED) // 2)
-    return values[start : start + BOXED]
+    start = max(0, (len(values) - _VALUES_PER_CONJUNCTION) // 2)
+    return values[start : start + _VALUES_PER_CONJUNCTION]
 
 
-def _groups(term: Term, one: Literal, other: Literal) -> Iterator[And]:
-    for low, high in RANGES:
+def _and_groups(term: Term, one: Literal, other: Literal) -> Iterator[And]:
+    for low, high in _RANGE_OPERATORS:
         yield And((Compare(low, term, one), Compare(high, term, other)))
         yield And((Compare(high, term, one), Compare(low, term, other)))
     equal: list[Predicate] = [Compare("=", term, one), Compare("=", term, other)]
@@ -200,7 +206,7 @@ def _groups(term: Term, one: Literal, other: Literal) -> Iterator[And]:
     yield And((Not(In(term, (one, other))), Compare(">=", term, one)))
 
 
-def _boxed(group: And) -> Iterator[Conjunction]:
+def _conjunction_of(group: And) -> Iterator[Conjunction]:
     box = Conjunction.of(group)
     if box is not None:
         yield box

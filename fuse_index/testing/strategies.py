@@ -13,17 +13,17 @@ import pyarrow as pa
 import pyarrow.types as is_
 from hypothesis import strategies as st
 
-from fuse_index.testing.small_worlds import EXACT, samples
+from fuse_index.testing.small_worlds import EXACT_DECIMALS, samples_of_type
 
-Strategy = st.SearchStrategy[Any]
+_Strategy = st.SearchStrategy[Any]
 
 
-def values(type: pa.DataType) -> Strategy:
+def values_of_type(data_type: pa.DataType) -> _Strategy:
     """Values of a type, never NULL."""
-    return st.one_of(st.sampled_from(samples(type).literals), _any(type))
+    return st.one_of(st.sampled_from(samples_of_type(data_type).literals), _arbitrary_values(data_type))
 
 
-def _any(type: pa.DataType) -> Strategy:
+def _arbitrary_values(type: pa.DataType) -> _Strategy:
     if is_.is_boolean(type):
         return st.booleans()
     if is_.is_signed_integer(type):
@@ -33,7 +33,7 @@ def _any(type: pa.DataType) -> Strategy:
         return st.floats(width=32 if is_.is_float32(type) else 64)
     if is_.is_decimal(type):
         end = 10**type.precision - 1
-        return st.integers(-end, end).map(lambda unscaled: Decimal(unscaled).scaleb(-type.scale, EXACT))
+        return st.integers(-end, end).map(lambda unscaled: Decimal(unscaled).scaleb(-type.scale, EXACT_DECIMALS))
     if is_.is_timestamp(type):
         return st.datetimes(timezones=st.just(UTC) if type.tz else st.none())
     if is_.is_date32(type):
@@ -46,19 +46,21 @@ def _any(type: pa.DataType) -> Strategy:
     )
 
 
-def blocks(rows: Strategy) -> Strategy:
+def block_lists(rows: _Strategy) -> _Strategy:
     """A few blocks of a few zones of a few rows."""
     zone = st.lists(rows, min_size=1, max_size=4)
     return st.lists(st.lists(zone, min_size=1, max_size=3), min_size=1, max_size=4)
 
 
-def near(values: Sequence[Any], type: pa.DataType) -> list[Any]:
+def values_near(values: Sequence[Any], data_type: pa.DataType) -> list[Any]:
     """Values that are in the data, or one step beside it."""
-    found = [other for value in values if value is not None for other in (value, *neighbours(value, type))]
-    return [value for value in found if _fits(value, type)] or list(samples(type).literals)
+    found = [
+        other for value in values if value is not None for other in (value, *neighbouring_values(value, data_type))
+    ]
+    return [value for value in found if _fits(value, data_type)] or list(samples_of_type(data_type).literals)
 
 
-def neighbours(value: Any, type: pa.DataType) -> Iterator[Any]:
+def neighbouring_values(value: Any, data_type: pa.DataType) -> Iterator[Any]:
     """What lies just beside a value."""
     match value:
         case bool():
@@ -66,24 +68,24 @@ def neighbours(value: Any, type: pa.DataType) -> Iterator[Any]:
         case int():
             yield from (value - 1, value + 1)
         case float():
-            kind = np.float32 if is_.is_float32(type) else np.float64
+            kind = np.float32 if is_.is_float32(data_type) else np.float64
             with np.errstate(over="ignore"):  # beside the greatest number lies infinity
                 yield from (float(np.nextafter(kind(value), kind(end))) for end in (-math.inf, math.inf))
             yield -value
         case Decimal():
-            step = Decimal(1).scaleb(-type.scale)
-            yield from (EXACT.subtract(value, step), EXACT.add(value, step), value.copy_negate())
+            step = Decimal(1).scaleb(-data_type.scale)
+            yield from (EXACT_DECIMALS.subtract(value, step), EXACT_DECIMALS.add(value, step), value.copy_negate())
         case str():
             yield from (value[:-1], value + "\x00", value + "a", value.swapcase())
         case bytes():
             yield from (value[:-1], value + b"\x00", value + b"\xff")
         case datetime():
-            yield from _beside(value, timedelta(microseconds=1))
+            yield from _one_step_away(value, timedelta(microseconds=1))
         case date():
-            yield from _beside(value, timedelta(days=1))
+            yield from _one_step_away(value, timedelta(days=1))
 
 
-def _beside(value: Any, step: timedelta) -> Iterator[Any]:
+def _one_step_away(value: Any, step: timedelta) -> Iterator[Any]:
     for change in (-step, step):
         try:
             yield value + change

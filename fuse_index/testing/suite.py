@@ -9,7 +9,7 @@ from fuse_index.testing.answer_tests import AnswerTests
 from fuse_index.testing.rank_tests import RankTests
 from fuse_index.testing.vote_tests import VoteTests
 
-SUITES = {Votes: VoteTests, Ranks: RankTests, Answers: AnswerTests}
+_SUITES = {Votes: VoteTests, Ranks: RankTests, Answers: AnswerTests}
 
 
 class IndexTests(VoteTests, RankTests, AnswerTests):
@@ -26,7 +26,7 @@ class IndexTests(VoteTests, RankTests, AnswerTests):
         """Tests of protocols that the kind does not have are none of it."""
         super().__init_subclass__(**arguments)
         kind = getattr(cls, "index", None)
-        for protocol, suite in SUITES.items():
+        for protocol, suite in _SUITES.items():
             if kind is not None and not isinstance(kind(), protocol):
                 for name in vars(suite):
                     if name.startswith("test_"):

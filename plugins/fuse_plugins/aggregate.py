@@ -35,7 +35,7 @@ from fuse_index.plugin import (
 )
 from fuse_index.predicate import Column, Context, Term
 
-EXAMPLES = "sum(amount) or hll_sketch_agg(user_id, 14)"
+_EXAMPLES = "sum(amount) or hll_sketch_agg(user_id, 14)"
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class AggregateOptions:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class StateColumns:
     """Which columns of a payload make up a state, in the order of ``schema``."""
 
     columns: tuple[str, ...]
@@ -87,7 +87,7 @@ class AggregateIndex(IndexKind):
             return Refusal(Reason.TYPE_MISMATCH, str(refusal))
         for text, known in zip(options.aggregates, kept, strict=True):
             if _aggregate(text, known.argument) != known:  # as ``build`` reads it
-                return Refusal(Reason.OPTION_MISMATCH, f"{text}: write it without comments, as in {EXAMPLES}")
+                return Refusal(Reason.OPTION_MISMATCH, f"{text}: write it without comments, as in {_EXAMPLES}")
         return None
 
     def summary_type(self, inputs: Sequence[Input], options: AggregateOptions) -> pa.DataType:
@@ -96,7 +96,7 @@ class AggregateIndex(IndexKind):
     def build(self, rows: pa.Table, zones: npt.NDArray[np.int64], options: AggregateOptions) -> Sidecar:
         terms = [Column((field.name,), field.type) for field in rows.schema]
         keys = len(terms) - len(options.aggregates)
-        asked = zip(options.aggregates, _places(keys, options), strict=True)
+        asked = zip(options.aggregates, _input_numbers(keys, options), strict=True)
         kept = Aggregation(tuple(terms[:keys]), tuple(_aggregate(text, terms[place]) for text, place in asked))
         state = state_of(kept, lambda term: rows.column(term.path[0]), rows.num_rows)  # type: ignore[union-attr]
         if state.num_rows > options.most_groups:
@@ -110,7 +110,7 @@ class AggregateIndex(IndexKind):
     ) -> Probe | Refusal:
         keys = {given.term: f"group_{place}" for place, given in enumerate(inputs) if not given.function}
         parts: dict[Part, str] = {}
-        for given, place in zip(inputs[len(keys) :], _places(len(keys), options), strict=True):
+        for given, place in zip(inputs[len(keys) :], _input_numbers(len(keys), options), strict=True):
             for part in given.aggregate.parts:
                 parts.setdefault(part, f"{part.function}_{place}")
         if any(term not in keys for term in request.groups):
@@ -119,7 +119,7 @@ class AggregateIndex(IndexKind):
             if part not in parts:
                 return Refusal(Reason.LEAF_UNSUPPORTED, f"it keeps no {part.function} of such values")
         columns = [*(keys[term] for term in request.groups), *(parts[part] for part in request.parts)]
-        return Probe(Wanted(tuple(columns), request.schema), cost=1000.0)
+        return Probe(StateColumns(tuple(columns), request.schema), cost=1000.0)
 
     def state(self, probe: Probe, batch: BlockBatch, unit: int) -> pa.Table | Refusal | None:
         payload = batch.payload(unit)
@@ -132,7 +132,7 @@ class AggregateIndex(IndexKind):
             )
             return Refusal(Reason.BLOCK_NOT_INDEXED, many) if many else None
         [data] = payload.read([(0, payload.size)])
-        wanted: Wanted = probe.what
+        wanted: StateColumns = probe.what
         found = pq.ParquetFile(pa.BufferReader(data)).read(list(dict.fromkeys(wanted.columns)))
         arrays = [
             found.column(name).cast(field.type) for name, field in zip(wanted.columns, wanted.schema, strict=True)
@@ -148,7 +148,7 @@ class AggregateIndex(IndexKind):
         }
 
 
-def _places(keys: int, options: AggregateOptions) -> list[int]:
+def _input_numbers(keys: int, options: AggregateOptions) -> list[int]:
     """For each aggregate the number of the input that it is of: where two name the same argument, the first one's."""
     first: dict[str, int] = {}
     return [

@@ -1,6 +1,6 @@
 """Minimum and maximum: votes on statistics that every unit has anyway, so there is nothing to build or to read.
 
-A predicate becomes a set of ranges in Spark's order (``Domain``), a unit the range of its values. NONE: they do not
+A predicate becomes a set of ranges in Spark's order (``ValueSet``), a unit the range of its values. NONE: they do not
 meet. ALL: one range holds the whole unit. Bounds that were cut bound all the same, so both hold for them too. One code
 serves tables, segments, blocks and zones. Knows nothing of where statistics come from.
 """
@@ -34,11 +34,11 @@ from fuse_index.plugin import (
 )
 from fuse_index.predicate import Compare, Context, In, Leaf, Like, Literal, StartsWith, Term
 
-Keys = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+_Keys = npt.NDArray[np.int64]
+_Mask = npt.NDArray[np.bool_]
 
-LEAST, GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-FEW = 8
+_MIN_KEY, _MAX_KEY = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+MAX_RANGES_ONE_BY_ONE = 8
 """Ranges of values without keys that are compared one by one; beyond, sorting pays."""
 
 
@@ -54,15 +54,15 @@ class MinMax(IndexKind):
     def compile(
         self, what: Leaf | Conjunction, inputs: Sequence[Input], options: Any, context: Context
     ) -> Probe | Refusal:
-        if len(inputs) != 1 or not is_ordered(inputs[0].type):
+        if len(inputs) != 1 or not is_ordered_type(inputs[0].type):
             return Refusal(
                 Reason.LEAF_UNSUPPORTED, f"{[str(given.type) for given in inputs]} is not one column of an ordered type"
             )
-        found = domain_of(what, inputs[0].term)
+        found = matching_value_set(what, inputs[0].term)
         if found is None:
             return Refusal(Reason.LEAF_UNSUPPORTED, "no range of values says the same")
         domain, exact = found
-        return Probe(Wanted.of(domain, inputs[0].type, exact))
+        return Probe(ValueRanges.from_value_set(domain, inputs[0].type, exact))
 
     def probe(self, probe: Probe, batch: BlockBatch) -> Ballot:
         statistics = batch.statistics(0)
@@ -77,18 +77,25 @@ def fuse_index_kinds() -> list[type[IndexKind]]:
     return [MinMax]
 
 
-def is_ordered(type: pa.DataType) -> bool:
+def is_ordered_type(data_type: pa.DataType) -> bool:
     """Whether values of this type have an order that is Spark's and that statistics follow."""
-    return has_keys(type) or bool(is_.is_decimal(type) or is_.is_string(type) or is_.is_binary(type))
+    return has_integer_keys(data_type) or bool(
+        is_.is_decimal(data_type) or is_.is_string(data_type) or is_.is_binary(data_type)
+    )
 
 
-def has_keys(type: pa.DataType) -> bool:
+def has_integer_keys(data_type: pa.DataType) -> bool:
     """Whether ``keys`` gives integers for this type."""
-    plain = is_.is_signed_integer(type) or is_.is_boolean(type) or is_.is_date32(type) or is_.is_timestamp(type)
-    return bool(plain or is_.is_float32(type) or is_.is_float64(type))
+    plain = (
+        is_.is_signed_integer(data_type)
+        or is_.is_boolean(data_type)
+        or is_.is_date32(data_type)
+        or is_.is_timestamp(data_type)
+    )
+    return bool(plain or is_.is_float32(data_type) or is_.is_float64(data_type))
 
 
-def keys(values: pa.Array) -> Keys:
+def integer_keys(values: pa.Array) -> _Keys:
     """An integer for each value, in the same order, without a gap between neighbours; of nulls, any."""
     if is_.is_boolean(values.type):
         return np.asarray(values.fill_null(False).to_numpy(zero_copy_only=False), np.int64)
@@ -102,14 +109,14 @@ def _raw(values: pa.Array, dtype: Any) -> npt.NDArray[Any]:
     return np.frombuffer(values.buffers()[1], dtype)[values.offset : values.offset + len(values)]
 
 
-def _float_keys(values: npt.NDArray[np.float64]) -> Keys:
+def _float_keys(values: npt.NDArray[np.float64]) -> _Keys:
     bits = (values + 0.0).view(np.int64)  # -0.0 + 0.0 is 0.0
-    ordered = bits ^ ((bits >> 63) & GREATEST)  # below zero, larger bits are smaller values
-    return np.where(np.isnan(values), GREATEST, ordered)
+    ordered = bits ^ ((bits >> 63) & _MAX_KEY)  # below zero, larger bits are smaller values
+    return np.where(np.isnan(values), _MAX_KEY, ordered)
 
 
 @dataclass(frozen=True, eq=False)
-class Wanted:
+class ValueRanges:
     """Ranges of values, sorted and apart; picklable.
 
     ``lows`` and ``highs`` are closed keys where the type has keys. Else they are None, and ``bounds`` holds Arrow
@@ -118,22 +125,22 @@ class Wanted:
     """
 
     exact: bool
-    lows: Keys | None = None
-    highs: Keys | None = None
-    bounds: tuple[Bound, ...] = field(default=())
+    lows: _Keys | None = None
+    highs: _Keys | None = None
+    bounds: tuple[RangeEnds, ...] = field(default=())
 
     @classmethod
-    def of(cls, domain: ValueSet, type: pa.DataType, exact: bool) -> Wanted:
-        lows = [interval.low for interval in domain.intervals]
-        highs = [interval.high for interval in domain.intervals]
-        low_closed = np.array([i.low_closed for i in domain.intervals], np.bool_)
-        high_closed = np.array([i.high_closed for i in domain.intervals], np.bool_)
-        low, high = pa.array(lows, type), pa.array(highs, type)
-        if not has_keys(type):
-            return cls(exact, bounds=(Bound(low, low_closed), Bound(high, high_closed)))
-        return cls(exact, *_closed(low, high, low_closed, high_closed))
+    def from_value_set(cls, value_set: ValueSet, data_type: pa.DataType, exact: bool) -> ValueRanges:
+        lows = [interval.low for interval in value_set.intervals]
+        highs = [interval.high for interval in value_set.intervals]
+        low_closed = np.array([i.low_closed for i in value_set.intervals], np.bool_)
+        high_closed = np.array([i.high_closed for i in value_set.intervals], np.bool_)
+        low, high = pa.array(lows, data_type), pa.array(highs, data_type)
+        if not has_integer_keys(data_type):
+            return cls(exact, bounds=(RangeEnds(low, low_closed), RangeEnds(high, high_closed)))
+        return cls(exact, *_closed_key_ranges(low, high, low_closed, high_closed))
 
-    def compare(self, least: pa.Array, greatest: pa.Array) -> tuple[Mask, Mask]:
+    def compare(self, least: pa.Array, greatest: pa.Array) -> tuple[_Mask, _Mask]:
         """Of units with these bounds (null: not known), which may hold a value that is wanted, and which hold no
         other.
         """
@@ -145,26 +152,26 @@ class Wanted:
 
 
 @dataclass(frozen=True, eq=False)
-class Bound:
+class RangeEnds:
     """One end of each of some ranges."""
 
     values: pa.Array
-    closed: Mask
+    closed: _Mask
 
 
-def domain_of(what: Leaf | Conjunction, term: Term) -> tuple[ValueSet, bool] | None:
+def matching_value_set(what: Leaf | Conjunction, term: Term) -> tuple[ValueSet, bool] | None:
     """The values of the term on which the leaf may be TRUE, and whether it is TRUE on all of them."""
     match what:
         case Conjunction():
             return (what.domain(term), True) if any(named == term for named, _ in what.domains) else None
         case Compare(_, left, _) | In(left, _) | StartsWith(left, _) | Like(left, _, _) if left == term:
             domain = ValueSet.of(what)
-            return _prefix_of(what) if domain is None else (domain, True)
+            return _prefix_value_set(what) if domain is None else (domain, True)
         case _:
             return None
 
 
-def _prefix_of(leaf: Leaf) -> tuple[ValueSet, bool] | None:
+def _prefix_value_set(leaf: Leaf) -> tuple[ValueSet, bool] | None:
     """``LIKE 'ab%c'`` is TRUE only on what starts with ``ab``."""
     match leaf:
         case Like(term, Literal(str() as pattern, type), escape):
@@ -177,65 +184,73 @@ def _prefix_of(leaf: Leaf) -> tuple[ValueSet, bool] | None:
             return None
 
 
-def _closed(low: pa.Array, high: pa.Array, low_closed: Mask, high_closed: Mask) -> tuple[Keys, Keys]:
+def _closed_key_ranges(low: pa.Array, high: pa.Array, low_closed: _Mask, high_closed: _Mask) -> tuple[_Keys, _Keys]:
     """The ranges as closed ranges of keys: a neighbour is one away, ranges that touch are joined, empty ones left
     out.
     """
     open_low, open_high = low.is_null().to_numpy(zero_copy_only=False), high.is_null().to_numpy(zero_copy_only=False)
-    low_keys, high_keys = keys(low), keys(high)
+    low_keys, high_keys = integer_keys(low), integer_keys(high)
     excluded_low, excluded_high = ~low_closed & ~open_low, ~high_closed & ~open_high
-    possible = ~(excluded_low & (low_keys == GREATEST)) & ~(excluded_high & (high_keys == LEAST))
-    lows = np.where(open_low, LEAST, low_keys + (excluded_low & possible))
-    highs = np.where(open_high, GREATEST, high_keys - (excluded_high & possible))
+    possible = ~(excluded_low & (low_keys == _MAX_KEY)) & ~(excluded_high & (high_keys == _MIN_KEY))
+    lows = np.where(open_low, _MIN_KEY, low_keys + (excluded_low & possible))
+    highs = np.where(open_high, _MAX_KEY, high_keys - (excluded_high & possible))
     possible &= lows <= highs
     lows, highs = lows[possible], highs[possible]
     apart = highs[:-1] + 1 < lows[1:]  # no high but the last is the greatest key: ranges are apart
     return lows[np.append(True, apart)[: len(lows)]], highs[np.append(apart, True)[: len(highs)]]
 
 
-def _unit_keys(least: pa.Array, greatest: pa.Array) -> tuple[Keys, Keys]:
-    low, high = keys(least), keys(greatest)
+def _unit_keys(least: pa.Array, greatest: pa.Array) -> tuple[_Keys, _Keys]:
+    low, high = integer_keys(least), integer_keys(greatest)
     if least.null_count:
-        low = np.where(least.is_null().to_numpy(zero_copy_only=False), LEAST, low)
+        low = np.where(least.is_null().to_numpy(zero_copy_only=False), _MIN_KEY, low)
     if greatest.null_count:
-        high = np.where(greatest.is_null().to_numpy(zero_copy_only=False), GREATEST, high)
+        high = np.where(greatest.is_null().to_numpy(zero_copy_only=False), _MAX_KEY, high)
     return low, high
 
 
-def _compare_keys(lows: Keys, highs: Keys, least: Keys, greatest: Keys) -> tuple[Mask, Mask]:
+def _compare_keys(lows: _Keys, highs: _Keys, least: _Keys, greatest: _Keys) -> tuple[_Mask, _Mask]:
     if len(lows) == 0:
         nowhere = np.zeros(len(least), np.bool_)
         return nowhere, nowhere
     if len(lows) == 1:
         return (lows[0] <= greatest) & (least <= highs[0]), (lows[0] <= least) & (greatest <= highs[0])
     first = np.searchsorted(highs, least)  # the first range that does not end below the unit
-    low = np.append(lows, GREATEST)[first]
-    high = np.append(highs, LEAST)[first]
+    low = np.append(lows, _MAX_KEY)[first]
+    high = np.append(highs, _MIN_KEY)[first]
     found = first < len(lows)
     return found & (low <= greatest), found & (low <= least) & (greatest <= high)
 
 
-def _compare_values(low: Bound, high: Bound, least: pa.Array, greatest: pa.Array) -> tuple[Mask, Mask]:
+def _compare_values(low: RangeEnds, high: RangeEnds, least: pa.Array, greatest: pa.Array) -> tuple[_Mask, _Mask]:
     """The same for values without keys: a few ranges one by one, many as keys of bytes."""
-    if len(low.values) > FEW:
+    if len(low.values) > MAX_RANGES_ONE_BY_ONE:
         width = max(_width(least), _width(greatest))
-        tags = (np.where(low.closed, BELOW_VALUE, ABOVE_VALUE), np.where(high.closed, ABOVE_VALUE, BELOW_VALUE))
-        lows, highs = _byte_keys(low.values, width, tags[0], LOWEST), _byte_keys(high.values, width, tags[1], HIGHEST)
+        tags = (np.where(low.closed, _BELOW_VALUE, _ABOVE_VALUE), np.where(high.closed, _ABOVE_VALUE, _BELOW_VALUE))
+        lows, highs = (
+            _byte_keys(low.values, width, tags[0], _NULL_LOWEST),
+            _byte_keys(high.values, width, tags[1], _NULL_HIGHEST),
+        )
         return _compare_byte_keys(
-            lows, highs, _byte_keys(least, width, VALUE, LOWEST), _byte_keys(greatest, width, VALUE, HIGHEST)
+            lows,
+            highs,
+            _byte_keys(least, width, _AT_VALUE, _NULL_LOWEST),
+            _byte_keys(greatest, width, _AT_VALUE, _NULL_HIGHEST),
         )
     meets, within = np.zeros(len(least), np.bool_), np.zeros(len(least), np.bool_)
     for i in range(len(low.values)):
         starts, ends = low.values[i], high.values[i]
         above, below = (pc.less_equal if low.closed[i] else pc.less), (pc.less_equal if high.closed[i] else pc.less)
-        meets |= _holds(above, starts, greatest, unknown=True) & _holds(below, least, ends, unknown=True)
-        within |= _holds(above, starts, least, unknown=not starts.is_valid) & _holds(
+        meets |= _compare_or_unknown(above, starts, greatest, unknown=True) & _compare_or_unknown(
+            below, least, ends, unknown=True
+        )
+        within |= _compare_or_unknown(above, starts, least, unknown=not starts.is_valid) & _compare_or_unknown(
             below, greatest, ends, unknown=not ends.is_valid
         )
     return meets, within
 
 
-def _holds(compare: Any, left: Any, right: Any, unknown: bool) -> Mask:
+def _compare_or_unknown(compare: Any, left: Any, right: Any, unknown: bool) -> _Mask:
     held = compare(left, right)
     units = left if isinstance(left, pa.Array) else right
     if (isinstance(left, pa.Scalar) and not left.is_valid) or (isinstance(right, pa.Scalar) and not right.is_valid):
@@ -246,16 +261,16 @@ def _holds(compare: Any, left: Any, right: Any, unknown: bool) -> Mask:
 # --- keys of bytes: numpy compares fixed-width bytes, but takes trailing zeros for padding
 # ------------------------------
 
-BELOW_VALUE, VALUE, ABOVE_VALUE = 1, 2, 3
-LOWEST, HIGHEST = 0, 255
-Bytes = npt.NDArray[np.bytes_]
+_BELOW_VALUE, _AT_VALUE, _ABOVE_VALUE = 1, 2, 3
+_NULL_LOWEST, _NULL_HIGHEST = 0, 255
+_Bytes = npt.NDArray[np.bytes_]
 
 
 def _width(values: pa.Array) -> int:
     return 16 if is_.is_decimal(values.type) else int(pc.max(pc.binary_length(values)).as_py() or 0)
 
 
-def _byte_keys(values: pa.Array, width: int, tag: Any, null: int) -> Bytes:
+def _byte_keys(values: pa.Array, width: int, tag: Any, null: int) -> _Bytes:
     """Fixed-width bytes in the order of the values: all of a value that fits, then its length, then the tag.
 
     A value longer than ``width`` lies between all that fit, and it does not matter where among its like.
@@ -272,7 +287,7 @@ def _byte_keys(values: pa.Array, width: int, tag: Any, null: int) -> Bytes:
     if values.null_count:
         nulls = values.is_null().to_numpy(zero_copy_only=False)
         table[nulls] = null
-        table[nulls, width + 2] = 1 if null == LOWEST else 255
+        table[nulls, width + 2] = 1 if null == _NULL_LOWEST else 255
     return table.reshape(-1).view(f"S{width + 3}")
 
 
@@ -289,7 +304,7 @@ def _fill(table: npt.NDArray[np.uint8], values: pa.Array, width: int) -> npt.NDA
     return np.minimum(lengths, width + 1)
 
 
-def _compare_byte_keys(lows: Bytes, highs: Bytes, least: Bytes, greatest: Bytes) -> tuple[Mask, Mask]:
+def _compare_byte_keys(lows: _Bytes, highs: _Bytes, least: _Bytes, greatest: _Bytes) -> tuple[_Mask, _Mask]:
     first = np.searchsorted(highs, least)
     found = first < len(lows)
     place = np.minimum(first, len(lows) - 1)

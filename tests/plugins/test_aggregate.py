@@ -140,7 +140,7 @@ def test_a_bad_definition_is_refused_with_the_reason(sales, columns, aggregates,
 def test_a_state_is_parquet_that_anybody_reads(sales):
     sales.create_index("x", "aggregate", ["city"], aggregates=["count(*)", "sum(amount)", "avg(amount)"])
     sales.append(rows(city=["a", None, "a"], amount=[1.0, 2.0, None]))
-    [definition] = sales._definitions()
+    [definition] = sales._usable_definitions()
     payload = sales.stored.blocks().sidecars(definition.key).payload(0)
     state = pq.read_table(io.BytesIO(payload.read([(0, payload.size)])[0]))
 
@@ -165,7 +165,7 @@ def test_a_block_with_too_many_groups_keeps_no_state_and_is_scanned(sales):
 def test_sketches_need_their_library(sales, monkeypatch):
     sales.create_index("x", "aggregate", ["city"], aggregates=["hll_sketch_agg(n)", "count(*)"])
     sales.append(rows(city=["a", "b"], n=[1, 2]))
-    monkeypatch.setattr(sketches, "library", lambda: None)
+    monkeypatch.setattr(sketches, "datasketches_module", lambda: None)
 
     with pytest.raises(WhereError, match=r"pip install 'fuse-index\[sketches\]'"):
         sales.create_index("y", "aggregate", ["city"], aggregates=["hll_sketch_agg(n)"])

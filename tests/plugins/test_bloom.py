@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from fuse_index.plugin import ALL, NONE, SOME, Input, Reason
 from fuse_index.predicate import Cast, Column, Compare, Context, In, Literal
 from fuse_index.testing import IndexTests
-from fuse_index.testing.memory_batch import Files, Shelf, Subject
+from fuse_index.testing.memory_batch import KindUnderTest, MemoryBatch, MemoryFiles
 from fuse_plugins.bloom import Bloom, BloomOptions, zone_index
-from fuse_plugins.bloom.bit_matrix import Matrix, turn
-from fuse_plugins.bloom.filters import HashFilter, size_class
-from fuse_plugins.bloom.hashing import canonical, family, hashes
+from fuse_plugins.bloom.bit_matrix import BitMatrix, transpose_filters
+from fuse_plugins.bloom.filters import HashFilter, filter_capacity
+from fuse_plugins.bloom.hashing import canonical_bytes, hash_family, hash_values
 from fuse_storage import NotFound
 
 SLICES = 7
@@ -58,12 +58,14 @@ class TestBloomOnATerm(IndexTests):
 def test_whole_numbers_have_the_xxh3_of_their_eight_bytes(numbers):
     expected = [xxhash.xxh3_64_intdigest(number.to_bytes(8, "little", signed=True)) for number in numbers]
 
-    assert hashes(pa.array(numbers, pa.int64())).tolist() == expected
+    assert hash_values(pa.array(numbers, pa.int64())).tolist() == expected
 
 
 @given(st.lists(st.text()))
 def test_texts_have_the_xxh3_of_their_utf8(texts):
-    assert hashes(pa.array(texts, pa.string())).tolist() == [xxhash.xxh3_64_intdigest(text.encode()) for text in texts]
+    assert hash_values(pa.array(texts, pa.string())).tolist() == [
+        xxhash.xxh3_64_intdigest(text.encode()) for text in texts
+    ]
 
 
 @pytest.mark.parametrize(
@@ -78,16 +80,16 @@ def test_texts_have_the_xxh3_of_their_utf8(texts):
 def test_a_widened_column_keeps_its_hashes(narrow, wide, values):
     before = pa.array(values, narrow)
 
-    assert family(narrow) == family(wide)
-    assert hashes(before).tolist() == hashes(before.cast(wide)).tolist()
+    assert hash_family(narrow) == hash_family(wide)
+    assert hash_values(before).tolist() == hash_values(before.cast(wide)).tolist()
 
 
 def test_what_spark_calls_equal_has_equal_bytes():
     negative_nan = np.array([0xFFF8000000000001], np.uint64).view(np.float64)[0]
 
-    assert len(set(canonical(pa.array([0.0, -0.0])))) == 1
-    assert len(set(canonical(pa.array([math.nan, negative_nan, -math.nan])))) == 1
-    assert len(set(canonical(pa.array([0.0, math.nan, 5e-324])))) == 3
+    assert len(set(canonical_bytes(pa.array([0.0, -0.0])))) == 1
+    assert len(set(canonical_bytes(pa.array([math.nan, negative_nan, -math.nan])))) == 1
+    assert len(set(canonical_bytes(pa.array([0.0, math.nan, 5e-324])))) == 3
 
 
 @given(st.lists(st.integers(1 - 10**38, 10**38 - 1), min_size=1))
@@ -95,17 +97,17 @@ def test_wide_decimals_and_narrow_ones_may_stand_together(unscaled):
     values = pa.array([Decimal(number) for number in unscaled], pa.decimal128(38, 0))
     sizes = [8 if -(2**63) <= number < 2**63 else 16 for number in unscaled]
 
-    assert canonical(values) == [
+    assert canonical_bytes(values) == [
         n.to_bytes(size, "little", signed=True) for n, size in zip(unscaled, sizes, strict=True)
     ]
-    assert hashes(values).tolist() == [xxhash.xxh3_64_intdigest(found) for found in canonical(values)]
+    assert hash_values(values).tolist() == [xxhash.xxh3_64_intdigest(found) for found in canonical_bytes(values)]
 
 
 def test_nulls_have_no_hash_and_slices_none_of_their_neighbours():
     values = pa.array([1, None, 2, 3, None, 4])
 
-    assert hashes(values.slice(1, 4)).tolist() == hashes(pa.array([2, 3])).tolist()
-    assert hashes(pa.array(["a", "b", None, "c"]).slice(1)).tolist() == hashes(pa.array(["b", "c"])).tolist()
+    assert hash_values(values.slice(1, 4)).tolist() == hash_values(pa.array([2, 3])).tolist()
+    assert hash_values(pa.array(["a", "b", None, "c"]).slice(1)).tolist() == hash_values(pa.array(["b", "c"])).tolist()
 
 
 # --- the filter
@@ -127,12 +129,12 @@ def test_a_filter_filled_at_once_is_the_filter_filled_one_by_one(keys, fpp):
 def test_a_filter_is_as_wrong_as_it_says():
     held, others = pa.array(np.arange(65_536)), pa.array(np.arange(10**9, 10**9 + 20_000))
     filter = HashFilter(65_536, 0.01)
-    filter.fill(hashes(held))
+    filter.fill(hash_values(held))
 
-    wrong = sum(key in filter for key in canonical(others)) / len(others)
+    wrong = sum(key in filter for key in canonical_bytes(others)) / len(others)
 
     assert wrong == pytest.approx(0.01, rel=0.25)
-    assert all(key in filter for key in canonical(held.slice(0, 2000)))
+    assert all(key in filter for key in canonical_bytes(held.slice(0, 2000)))
 
 
 def test_a_filter_stays_what_it_is_through_a_copy_a_union_a_pickle_and_a_file():
@@ -152,10 +154,10 @@ def test_a_filter_stays_what_it_is_through_a_copy_a_union_a_pickle_and_a_file():
 
 @given(st.integers(1, 10**7))
 def test_sizes_are_few_and_never_too_small(distinct):
-    capacity = size_class(distinct)
+    capacity = filter_capacity(distinct)
 
     assert capacity >= distinct
-    assert size_class(capacity) == capacity
+    assert filter_capacity(capacity) == capacity
     assert capacity <= max(16, 2 * distinct) if distinct <= 4096 else capacity <= distinct * 17 / 16
 
 
@@ -178,41 +180,41 @@ class Bytes:
 def test_a_matrix_says_what_its_filters_say(columns):
     filters = [HashFilter(256, 0.01) for _ in range(columns)]
     for number, filter in enumerate(filters):
-        filter.fill(hashes(pa.array(np.arange(200 * number, 200 * number + 200))))
-    data = turn([np.frombuffer(filter.tobytes(), np.uint8) for filter in filters])
+        filter.fill(hash_values(pa.array(np.arange(200 * number, 200 * number + 200))))
+    data = transpose_filters([np.frombuffer(filter.tobytes(), np.uint8) for filter in filters])
     one = filters[0]
-    matrix, payload = Matrix(3, columns, one.num_slices, one.bits_per_slice), Bytes(b"abc" + data)
+    matrix, payload = BitMatrix(3, columns, one.num_slices, one.bits_per_slice), Bytes(b"abc" + data)
 
     assert matrix.size == len(data)
     for value in (0, 199, 200, 5000, 200 * columns - 1):
-        found = asked(matrix, hashes(pa.array([value])), payload)
-        assert found.tolist() == [canonical(pa.array([value]))[0] in filter for filter in filters]
+        found = asked(matrix, hash_values(pa.array([value])), payload)
+        assert found.tolist() == [canonical_bytes(pa.array([value]))[0] in filter for filter in filters]
 
 
 def test_many_keys_are_found_as_each_would_be():
     filters = [HashFilter(4096, 0.01) for _ in range(20)]
     for number, filter in enumerate(filters):
-        filter.fill(hashes(pa.array(np.arange(4000 * number, 4000 * number + 4000))))
-    payload = Bytes(turn([np.frombuffer(filter.tobytes(), np.uint8) for filter in filters]))
-    matrix = Matrix(0, 20, filters[0].num_slices, filters[0].bits_per_slice)
-    keys = hashes(pa.array([1, 9_000_001, 9_000_002, 4001]))
+        filter.fill(hash_values(pa.array(np.arange(4000 * number, 4000 * number + 4000))))
+    payload = Bytes(transpose_filters([np.frombuffer(filter.tobytes(), np.uint8) for filter in filters]))
+    matrix = BitMatrix(0, 20, filters[0].num_slices, filters[0].bits_per_slice)
+    keys = hash_values(pa.array([1, 9_000_001, 9_000_002, 4001]))
 
     each = [asked(matrix, keys[i : i + 1], payload) for i in range(4)]
 
     assert asked(matrix, keys, payload).tolist() == np.logical_or.reduce(each).tolist()
-    assert asked(matrix, hashes(pa.array(np.arange(30_000))), payload)[:7].all()
+    assert asked(matrix, hash_values(pa.array(np.arange(30_000))), payload)[:7].all()
 
 
 def test_a_filter_is_asked_only_for_the_keys_that_it_may_hold():
     filters = [HashFilter(16, 0.01) for _ in range(3)]
     for filter in filters:
-        filter.fill(hashes(pa.array([1, 2, 3])))
-    payload = Bytes(turn([np.frombuffer(filter.tobytes(), np.uint8) for filter in filters]))
-    matrix = Matrix(0, 3, filters[0].num_slices, filters[0].bits_per_slice)
-    keys = hashes(pa.array([10**6, 2, 10**9]))
+        filter.fill(hash_values(pa.array([1, 2, 3])))
+    payload = Bytes(transpose_filters([np.frombuffer(filter.tobytes(), np.uint8) for filter in filters]))
+    matrix = BitMatrix(0, 3, filters[0].num_slices, filters[0].bits_per_slice)
+    keys = hash_values(pa.array([10**6, 2, 10**9]))
 
-    assert matrix.holding(keys, payload, np.array([0, 1, 2]), np.array([2, 2, 3])).tolist() == [True, True, False]
-    assert matrix.holding(keys, payload, np.array([3, 3, 3]), np.array([0, 0, 0])).tolist() == [False, False, False]
+    assert matrix.may_contain(keys, payload, np.array([0, 1, 2]), np.array([2, 2, 3])).tolist() == [True, True, False]
+    assert matrix.may_contain(keys, payload, np.array([3, 3, 3]), np.array([0, 0, 0])).tolist() == [False, False, False]
 
 
 def asked(matrix, keys, payload):
@@ -225,12 +227,12 @@ def asked(matrix, keys, payload):
 COLUMN = Column(("c",), pa.int64())
 INPUTS = (Input(COLUMN, pa.int64()),)
 COARSE = BloomOptions(fpp=0.01)
-SUBJECT = Subject(Bloom(), INPUTS, COARSE)
+SUBJECT = KindUnderTest(Bloom(), INPUTS, COARSE)
 
 
 def on(values, column=COLUMN, options=None):
-    subject = Subject(Bloom(), (Input(column, column.type),), options or COARSE)
-    return Shelf.of(
+    subject = KindUnderTest(Bloom(), (Input(column, column.type),), options or COARSE)
+    return MemoryBatch.index_blocks(
         subject, [[pa.table({"c": pa.array(zone, column.type)}) for zone in block] for block in values], packs=1
     )
 
@@ -279,14 +281,14 @@ def test_zones_of_one_value_or_none_need_no_filter():
     shelf = on([[[5, 5, None], [None, None]], [[7], [1, 2]]])
 
     assert states(shelf) == [[0, 0], [0, 16]]
-    assert shelf.places[0] is None
+    assert shelf.locations[0] is None
     assert votes(shelf, equals(5)) == [ALL, NONE, NONE, NONE]
     assert votes(shelf, In(COLUMN, (Literal(5, pa.int64()), Literal(7, pa.int64())))) == [ALL, NONE, ALL, NONE]
 
 
 def test_spans_add_up_to_the_pack():
     shelf = on([[np.arange(500), np.arange(90)], [[1]], [np.arange(300)]])
-    made = [place.span for place in shelf.places if place is not None]
+    made = [place.span for place in shelf.locations if place is not None]
 
     assert [start for start, _ in made] == [0, made[0][1]]
     assert 0 <= shelf.packs()[0][0].size - sum(length for _, length in made) <= 3 * 2
@@ -327,7 +329,7 @@ def test_what_is_shown_of_an_index_is_what_it_has():
     shown = Bloom().inspect(shelf, COARSE)
 
     assert (shown["zones"], shown["filters"], shown["constant_zones"], shown["skipped_zones"]) == (3, 1, 2, 0)
-    assert shown["filter_bytes"] == math.prod(zone_index.shape(16, 0.01)) // 8
+    assert shown["filter_bytes"] == math.prod(zone_index.filter_shape(16, 0.01)) // 8
 
 
 @pytest.mark.parametrize("fpp", [0.0, 0.6, -1.0, math.nan])
@@ -362,7 +364,7 @@ def test_a_timestamp_is_found_in_whatever_zone_it_was_asked_for():
 # -------------------------------------------------------------------------------------------------------
 
 
-class Counted(Files):
+class Counted(MemoryFiles):
     """Files that remember which ranges were read."""
 
     def read_ranges(self, key, ranges):
@@ -419,11 +421,11 @@ def test_what_a_filter_cannot_tell_is_not_read():
 
 def test_a_pack_that_cannot_be_read_is_an_error_among_others():
     blocks = [[pa.table({"c": np.arange(block * 100, block * 100 + 100)})] for block in range(5)]
-    shelf = Shelf.of(SUBJECT, blocks, packs=5)
+    shelf = MemoryBatch.index_blocks(SUBJECT, blocks, packs=5)
     files = {key: data for key, data in shelf.files.data.items() if key != "pack-3"}
 
     with pytest.raises(NotFound, match="pack-3"):
-        votes(replace(shelf, files=Files(files)), equals(5))
+        votes(replace(shelf, files=MemoryFiles(files)), equals(5))
 
 
 def test_asking_again_reads_nothing():
@@ -437,7 +439,7 @@ def test_asking_again_reads_nothing():
 
 def test_many_packs_are_asked_at_once_and_their_answers_kept_apart():
     blocks = [[pa.table({"c": np.arange(block * 100, block * 100 + 100)})] for block in range(40)]
-    shelf = Shelf.of(SUBJECT, blocks, packs=40)
+    shelf = MemoryBatch.index_blocks(SUBJECT, blocks, packs=40)
 
     found = [votes(shelf, equals(value)) for value in (5, 3950)]
 

@@ -19,11 +19,11 @@ from fuse_index.indexes.ballot import FALSE, NULL, TRUE
 from fuse_index.plugin import NONE, Ballot, Input, Probe, json_documents, json_paths
 from fuse_index.predicate import And, Call, Cast, Column, Compare, In, IsNull, JsonPath, Like, Literal, StartsWith
 from fuse_index.testing import IndexTests
-from fuse_index.testing.memory_batch import Shelf, Subject
-from fuse_index.testing.oracle_check import Trial
+from fuse_index.testing.memory_batch import KindUnderTest, MemoryBatch
+from fuse_index.testing.oracle_check import OracleCheck
 from fuse_plugins.json_path import JsonPathOptions, JsonPaths
 from fuse_plugins.json_path.contains import JSON_CONTAINS, json_contains
-from fuse_plugins.json_path.paths import MISSING, parsed, understood
+from fuse_plugins.json_path.paths import MISSING_VALUE, parse_document, parse_pattern
 from tests.index.tables import damaged, reopened
 
 GUIDE = Path(__file__).parents[2] / "docs" / "json-path.md"
@@ -273,8 +273,10 @@ def test_no_path_prunes_a_block_that_holds_a_match(rows, indexed, asked, wanted)
         options = JsonPathOptions(paths=(indexed,))
     except ValueError:
         options = JsonPathOptions()
-    subject = Subject(JsonPaths(), (Input(DOCUMENT, pa.string()),), options, {"json_contains": JSON_CONTAINS})
-    shelf = Shelf.of(subject, [[pa.table({"document": [row]}) for row in rows], [pa.table({"document": rows})]])
+    subject = KindUnderTest(JsonPaths(), (Input(DOCUMENT, pa.string()),), options, {"json_contains": JSON_CONTAINS})
+    shelf = MemoryBatch.index_blocks(
+        subject, [[pa.table({"document": [row]}) for row in rows], [pa.table({"document": rows})]]
+    )
     value = Literal(wanted, pa.string())
     for path in {indexed, asked}:
         paths = [
@@ -284,14 +286,14 @@ def test_no_path_prunes_a_block_that_holds_a_match(rows, indexed, asked, wanted)
         ]
         calls = [Call("json_contains", (DOCUMENT, Literal(path, pa.string()), value))] if is_path(path) else []
         for leaf in paths + calls:
-            probe = Trial(subject, leaf).compile()
+            probe = OracleCheck(subject, leaf).compile()
             if isinstance(probe, Probe) and is_sure(rows, path):
-                Trial(subject, leaf).judge(shelf)
+                OracleCheck(subject, leaf).check_leaf(shelf)
 
 
 def is_path(text):
     try:
-        understood(text)
+        parse_pattern(text)
     except ValueError:
         return False
     return True
@@ -308,7 +310,7 @@ def is_sure(rows, path):
 def test_paths_walked_here_find_what_jsonpath_ng_finds(tree, path):
     from jsonpath_ng.ext.parser import parse
 
-    pattern, document = understood(path), json_documents.plain(tree)
+    pattern, document = parse_pattern(path), json_documents.plain(tree)
     if pattern.steps is not None:
         assert list(pattern.matches(document)) == [match.value for match in parse(path).find(document)]
 
@@ -326,14 +328,14 @@ def test_paths_walked_here_find_what_jsonpath_ng_finds(tree, path):
     ],
 )
 def test_a_path_has_one_spelling(path, text):
-    assert understood(path).text == text
+    assert parse_pattern(path).text == text
 
 
 def test_documents_on_which_readers_differ_are_read_exactly():
-    assert parsed("{'a':'x'} more") == {"a": "x"}
-    assert parsed('{"a":1,"a":2}') == {"a": 2}
-    assert parsed("{") is MISSING
-    assert parsed('{"a":123456789012345678901}', exact=True) == {"a": 123456789012345678901}
+    assert parse_document("{'a':'x'} more") == {"a": "x"}
+    assert parse_document('{"a":1,"a":2}') == {"a": 2}
+    assert parse_document("{") is MISSING_VALUE
+    assert parse_document('{"a":123456789012345678901}', exact=True) == {"a": 123456789012345678901}
 
 
 # --- json_contains
@@ -371,17 +373,19 @@ def test_some_value_at_the_path_has_this_text(document, path, value, answer):
 
 
 def subject_of(*paths, **options):
-    return Subject(JsonPaths(), (Input(DOCUMENT, pa.string()),), JsonPathOptions(paths=paths or "auto", **options))
+    return KindUnderTest(
+        JsonPaths(), (Input(DOCUMENT, pa.string()),), JsonPathOptions(paths=paths or "auto", **options)
+    )
 
 
 def test_a_number_in_a_block_of_numbers_is_looked_up_in_the_filter():
     subject = subject_of("$.id")
     blocks = [[pa.table({"document": [f'{{"id":{i}}}' for i in range(start, 2000, 2)]})] for start in (0, 1)]
-    shelf = Shelf.of(subject, blocks)
+    shelf = MemoryBatch.index_blocks(subject, blocks)
 
-    ballot = Trial(subject, Compare("=", Cast(JsonPath(DOCUMENT, "$.id"), LONG, "ansi"), Literal(501, LONG))).judge(
-        shelf
-    )
+    ballot = OracleCheck(
+        subject, Compare("=", Cast(JsonPath(DOCUMENT, "$.id"), LONG, "ansi"), Literal(501, LONG))
+    ).check_leaf(shelf)
 
     assert ((ballot.bits & TRUE) > 0).tolist() == [False, True]
 
@@ -389,7 +393,7 @@ def test_a_number_in_a_block_of_numbers_is_looked_up_in_the_filter():
 def test_ranges_need_no_payload():
     subject = subject_of("$.id", "$.at")
     rows = [f'{{"id":{i},"at":"2024-03-{i:02}T10:00:00Z"}}' for i in range(1, 30)]
-    shelf = Shelf.of(
+    shelf = MemoryBatch.index_blocks(
         subject, [[pa.table({"document": rows[:15]})], [pa.table({"document": rows[15:]})]]
     ).without_files()
     at = Cast(JsonPath(DOCUMENT, "$.at"), pa.timestamp("us", "UTC"))
@@ -400,19 +404,21 @@ def test_ranges_need_no_payload():
         (Compare("<", at, Literal(datetime(2024, 3, 2, tzinfo=UTC), at.type)), [True, False]),
         (IsNull(JsonPath(DOCUMENT, "$.id")), [False, False]),
     ]:
-        ballot = Trial(subject, leaf).judge(shelf)
+        ballot = OracleCheck(subject, leaf).check_leaf(shelf)
         assert ((ballot.bits & TRUE) > 0).tolist() == kept, leaf
 
 
 @pytest.mark.parametrize("tail", ["", "a", "\U0010ffff", "\ud7ff"])
 def test_bounds_of_long_texts_are_cut_and_hold_all_the_same(tail):
     subject, long = subject_of("$.a"), "x" * (32 - len(tail)) + tail + "yz"
-    shelf = Shelf.of(subject, [[pa.table({"document": [json.dumps({"a": long})]})]])
+    shelf = MemoryBatch.index_blocks(subject, [[pa.table({"document": [json.dumps({"a": long})]})]])
 
     for text in (long, long[:-1], long + "a", long[:32], "x"):
         for operator in ("=", "<", "<=", ">", ">=", "<>"):
             assert (
-                Trial(subject, Compare(operator, JsonPath(DOCUMENT, "$.a"), Literal(text, pa.string()))).judge(shelf)
+                OracleCheck(
+                    subject, Compare(operator, JsonPath(DOCUMENT, "$.a"), Literal(text, pa.string()))
+                ).check_leaf(shelf)
                 is not None
             )
 
@@ -420,19 +426,19 @@ def test_bounds_of_long_texts_are_cut_and_hold_all_the_same(tail):
 def test_rows_of_which_only_spark_can_say_accuse_no_vote_and_others_do():
     rows = ['{"a":"12:30"}', '{"a":"2024-03-10"}', None, '{"a":"2024-03-11"}']
     subject, at = subject_of("$.a"), pa.timestamp("us")
-    shelf = Shelf.of(subject, [[pa.table({"document": rows})]])
-    trial = Trial(
+    shelf = MemoryBatch.index_blocks(subject, [[pa.table({"document": rows})]])
+    trial = OracleCheck(
         subject, Compare("=", Cast(JsonPath(DOCUMENT, "$.a"), at, "legacy"), Literal(datetime(2024, 3, 10), at))
     )
 
-    assert trial.truth(shelf).tolist() == [0, TRUE, NULL, FALSE]
-    trial.judge(shelf)
+    assert trial.expected_outcomes(shelf).tolist() == [0, TRUE, NULL, FALSE]
+    trial.check_leaf(shelf)
     with pytest.raises(AssertionError, match="is TRUE on"):
-        trial.verdict(shelf, Ballot(np.array([NONE], np.uint8)), trial.compile())
+        trial.check_ballot(shelf, Ballot(np.array([NONE], np.uint8)), trial.compile())
 
 
 def test_a_path_that_is_not_indexed_is_named_with_those_that_are():
-    refusal = Trial(
+    refusal = OracleCheck(
         subject_of("$.id", "$.at"), Compare("=", JsonPath(DOCUMENT, "$.other"), Literal("x", pa.string()))
     ).compile()
 
@@ -467,7 +473,7 @@ def test_five_paths_of_a_block_with_sixteen_zones_take_little_room():
         )
         for i in range(320)
     ]
-    shelf = Shelf.of(subject, [[pa.table({"document": rows[i::16]}) for i in range(16)]])
+    shelf = MemoryBatch.index_blocks(subject, [[pa.table({"document": rows[i::16]}) for i in range(16)]])
 
     assert shelf.summaries.nbytes < 1400
     shown = subject.kind.inspect(shelf, subject.options)

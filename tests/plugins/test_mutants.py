@@ -12,8 +12,8 @@ from fuse_index.plugin import ALL, NONE, SOME, Ballot, Conjunction, Input, Probe
 from fuse_index.predicate import Column, Compare, In, Like, Literal, StartsWith
 from fuse_index.testing import IndexTests
 from fuse_plugins.bloom import Bloom
-from fuse_plugins.bloom.zone_index import Needles
-from fuse_plugins.min_max import Bound, MinMax, Wanted, keys
+from fuse_plugins.bloom.zone_index import ProbeValues
+from fuse_plugins.min_max import MinMax, RangeEnds, ValueRanges, integer_keys
 
 
 class ExcludesItsBound(MinMax):
@@ -77,8 +77,8 @@ class KnowsMinusZero(MinMax):
             and np.signbit(what.right.value)
             and what.operator == "="
         )
-        below = keys(pa.array([-5e-324]))
-        return Probe(Wanted(True, below, below)) if zero else made
+        below = integer_keys(pa.array([-5e-324]))
+        return Probe(ValueRanges(True, below, below)) if zero else made
 
 
 class CutsWithoutRounding(MinMax):
@@ -101,8 +101,8 @@ class OrdersByUtf16(MinMax):
         if known is None or not probe.what.bounds:
             return super().probe(probe, batch)
         low, high = probe.what.bounds
-        wanted = Wanted(
-            probe.what.exact, bounds=tuple(Bound(_as_utf16(bound.values), bound.closed) for bound in (low, high))
+        wanted = ValueRanges(
+            probe.what.exact, bounds=tuple(RangeEnds(_as_utf16(bound.values), bound.closed) for bound in (low, high))
         )
         return _voted(wanted.compare(_as_utf16(known.min), _as_utf16(known.max)))
 
@@ -229,14 +229,14 @@ class LeavesOutTheBounds(Bloom):
         return Probe(BetweenBounds(**vars(made.what)), made.cost) if isinstance(made, Probe) else made
 
 
-class BetweenBounds(Needles):
+class BetweenBounds(ProbeValues):
     def within(self, known, units):
-        firsts, lasts = super().within(known, units)
+        firsts, lasts = super().ranges_by_unit(known, units)
         return firsts, np.where(lasts < len(self.values), lasts - 1, lasts)
 
 
 class BoxOfAllPoints(Bloom):
-    """Asks a Box for the wrong values: those it excludes."""
+    """Asks a Conjunction for the wrong values: those it excludes."""
 
     def compile(self, what, inputs, options, context):
         if isinstance(what, Conjunction) and what.domain(inputs[0].term).points() is None:

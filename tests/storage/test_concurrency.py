@@ -18,10 +18,10 @@ WRITERS, COMMITS = 8, 50
 
 APPENDS = """
 import sys
-from fuse_storage import Table
+from fuse_storage import StoredTable
 from tests.storage.small import Totals, append
 url, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-table = Table.open(url)
+table = StoredTable.open(url)
 for number in range(first, first + count):
     table = append(table, number, builders=[Totals()] if number % 2 else [])
     print(number, flush=True)

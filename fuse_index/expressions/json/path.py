@@ -47,7 +47,7 @@ _RAW, _QUOTED, _FLAT = "raw", "quoted", "flat"
 
 @lru_cache(maxsize=4096)
 def parse(text: str) -> JsonPathSteps | None:
-    """The steps of a path; None for what is no path to Spark. Raises Unsure for one on which Spark fails."""
+    """The steps of a path; None for what is no path to Spark. Raises NotReproducible for one on which Spark fails."""
     if not text.startswith("$"):
         return None
     steps: list[JsonPathStep] = []

@@ -65,7 +65,7 @@ class DmlTarget:
 def delete(
     spark: SparkSession, url: str, where: str, *, branch: str = "main", host: Host | None = None, **store: str
 ) -> None:
-    """Delete the rows that the condition is true on; see ``Table.delete``."""
+    """Delete the rows that the condition is true on; see ``StoredTable.delete``."""
     to = DmlTarget.for_session(spark, url, branch, host, store)
     _run_rewrite(spark, run_where_reachable(spark, lambda: to.open().deleting(where, to.task_count)))
 
@@ -81,7 +81,7 @@ def update(
     host: Host | None = None,
     **store: str,
 ) -> None:
-    """Give columns other values in the rows that the condition is true on; see ``Table.update``."""
+    """Give columns other values in the rows that the condition is true on; see ``StoredTable.update``."""
     to = DmlTarget.for_session(spark, url, branch, host, store)
     _run_rewrite(spark, run_where_reachable(spark, lambda: to.open().updating(where, set, to.task_count)))
 
@@ -100,7 +100,7 @@ def merge(
     host: Host | None = None,
     **store: str,
 ) -> None:
-    """Bring in the rows of ``source`` by their keys; see ``Table.merge``. Each task holds all of ``source`` in
+    """Bring in the rows of ``source`` by their keys; see ``StoredTable.merge``. Each task holds all of ``source`` in
     memory.
     """
     to, rows = DmlTarget.for_session(spark, url, branch, host, store), source.toArrow()
@@ -123,7 +123,7 @@ def overwrite(
     host: Host | None = None,
     **store: str,
 ) -> None:
-    """Replace the rows that the condition is true on, by default all, with ``rows``; see ``Table.overwrite``."""
+    """Replace the rows that the condition is true on, by default all, with ``rows``; see ``StoredTable.overwrite``."""
     to = DmlTarget.for_session(spark, url, branch, host, store)
     work = run_where_reachable(spark, lambda: to.open().overwriting(where, to.task_count))
     numbered = rows.toDF(
@@ -136,7 +136,7 @@ def overwrite(
 
 @check_arguments
 def compact(spark: SparkSession, url: str, *, branch: str = "main", host: Host | None = None, **store: str) -> None:
-    """Join small blocks and segments; see ``Table.compact``."""
+    """Join small blocks and segments; see ``StoredTable.compact``."""
     to = DmlTarget.for_session(spark, url, branch, host, store)
     work = run_where_reachable(spark, lambda: to.open().compacting())
     while True:
@@ -161,7 +161,7 @@ def recluster(
     host: Host | None = None,
     **store: str,
 ) -> None:
-    """Sort blocks that overlap by the clustering key; see ``Table.recluster``.
+    """Sort blocks that overlap by the clustering key; see ``StoredTable.recluster``.
 
     Each task sorts a group of blocks that has none in common with another's, and the groups of a round are one commit.
     So executors need the memory of a step for each task that they run at a time.

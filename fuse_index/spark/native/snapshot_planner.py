@@ -16,8 +16,8 @@ from fuse_index.errors import OpaqueError
 from fuse_index.indexes.registry import Host
 from fuse_index.predicate import Context
 from fuse_index.pruning.explanation import Vote
-from fuse_index.pruning.planner import plan
-from fuse_index.query.aggregate import Answer, answer, titled
+from fuse_index.pruning.planner import plan_scan
+from fuse_index.query.aggregate import AggregatePlan, describe_aggregation, plan_aggregate
 from fuse_index.reasons import Reason
 from fuse_index.spark.native.file_listing import pack_file_listing
 from fuse_index.spark.native.planner_callback import AggregateReply, LruCache, PruneReply, RefreshReply
@@ -66,7 +66,7 @@ class SnapshotPlanner:
         table = self._table(request["url"], request["snapshot"])
         context = Context(**request["context"])
         predicate = decode_filter(request["filters"], table.snapshot.schema, context) if request["filters"] else None
-        made = plan(table, predicate, self._host, context, indexes=request["mode"] == INDEXED_MODE)
+        made = plan_scan(table, predicate, self._host, context, indexes=request["mode"] == INDEXED_MODE)
         return PruneReply(made.block_mask, made.explanation)
 
     def answer_aggregate(self, request: Mapping[str, Any]) -> AggregateReply:
@@ -77,16 +77,16 @@ class SnapshotPlanner:
         indexes = request["mode"] == INDEXED_MODE
         try:
             asked, unscaled = decode_aggregation(request, table.snapshot.schema, context)
-            found = answer(table, asked, predicate, self._host, context, indexes=indexes)
+            found = plan_aggregate(table, asked, predicate, self._host, context, indexes=indexes)
         except (UnsupportedAggregate, OpaqueError) as refusal:
-            made = plan(table, predicate, self._host, context, indexes=indexes)
+            made = plan_scan(table, predicate, self._host, context, indexes=indexes)
             vote = Vote("(aggregate)", "", "", Reason.LEAF_UNSUPPORTED, str(refusal))
             return AggregateReply(
                 made.block_mask, None, replace(made.explanation, votes=(*made.explanation.votes, vote))
             )
         states = (
             _states_as_arrow_stream(found, unscaled)
-            if found.answered and found.states.num_rows <= MAX_PLAN_GROUPS
+            if found.answered_blocks and found.states.num_rows <= MAX_PLAN_GROUPS
             else None
         )
         if found.states.num_rows > MAX_PLAN_GROUPS or len(states or b"") > MAX_PLAN_BYTES:
@@ -95,11 +95,11 @@ class SnapshotPlanner:
                 f"{size} are more than go into a plan ({MAX_PLAN_GROUPS:,} groups, {MAX_PLAN_BYTES >> 20} "
                 f"MiB): Spark adds up the rows"
             )
-            vote = Vote(titled(asked), "", "", Reason.USED_NO_GAIN, many)
+            vote = Vote(describe_aggregation(asked), "", "", Reason.USED_NO_GAIN, many)
             return AggregateReply(
-                found.left.block_mask, None, replace(found.explanation, votes=(*found.explanation.votes, vote))
+                found.scan_plan.block_mask, None, replace(found.explanation, votes=(*found.explanation.votes, vote))
             )
-        return AggregateReply(found.left.block_mask, states, found.explanation)
+        return AggregateReply(found.scan_plan.block_mask, states, found.explanation)
 
     def refresh_snapshot(self, url: str, branch: str, snapshot: str) -> RefreshReply | None:
         head = StoredTable.open(url, branch=branch, options=self._location(url).options)
@@ -124,12 +124,12 @@ class SnapshotPlanner:
         return pack_file_listing([_hadoop_path(path, scheme) for path in paths], sizes)
 
 
-def _states_as_arrow_stream(found: Answer, unscaled: Sequence[bool]) -> bytes:
+def _states_as_arrow_stream(found: AggregatePlan, unscaled: Sequence[bool]) -> bytes:
     """The states as one batch, with the parts of each aggregate in turn."""
-    groups = len(found.asked.groups)
-    parts = dict(zip(found.asked.parts, found.states.columns[groups:], strict=True))
+    groups = len(found.request.groups)
+    parts = dict(zip(found.request.parts, found.states.columns[groups:], strict=True))
     columns = found.states.columns[:groups]
-    for aggregate, digits in zip(found.asked.aggregates, unscaled, strict=True):
+    for aggregate, digits in zip(found.request.aggregates, unscaled, strict=True):
         own = [parts[part] for part in aggregate.parts]
         if digits:
             own[0] = _unscaled_digits(own[0]).cast(

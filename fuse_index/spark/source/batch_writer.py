@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from fuse_index.clustering.key import ClusterKey
 from fuse_index.clustering.sorted_writer import write_sorted_runs
-from fuse_index.indexes.builder import Builder, builders
+from fuse_index.indexes.builder import IndexBuilder, index_builders
 from fuse_index.indexes.registry import Host
 from fuse_index.spark import schemas
 from fuse_index.spark.source.options import OptionError, TableLocation
@@ -33,7 +33,9 @@ class TaskCommitMessage(WriterCommitMessage):
 class BatchWriter(DataSourceArrowWriter):
     """``names``: the table's columns, in the order of the DataFrame's."""
 
-    def __init__(self, table: StoredTable, builders: Sequence[Builder], names: Sequence[str], overwrite: bool) -> None:
+    def __init__(
+        self, table: StoredTable, builders: Sequence[IndexBuilder], names: Sequence[str], overwrite: bool
+    ) -> None:
         self.table, self.builders, self.names, self.overwrite = table, tuple(builders), tuple(names), overwrite
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskCommitMessage:
@@ -81,7 +83,7 @@ def staged_segments(message: WriterCommitMessage | None) -> tuple[StagedSegment,
 def create_batch_writer(place: TableLocation, schema: StructType, overwrite: bool, host: Host) -> BatchWriter:
     """The writer for a DataFrame with this schema. Raises OptionError, SchemaError (naming the field), StorageError."""
     table, names = open_target(place, schema)
-    return BatchWriter(table, builders(table.snapshot, host), names, overwrite)
+    return BatchWriter(table, index_builders(table.snapshot, host), names, overwrite)
 
 
 def open_target(place: TableLocation, schema: StructType) -> tuple[StoredTable, list[str]]:

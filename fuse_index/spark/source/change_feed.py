@@ -17,7 +17,7 @@ from fuse_index.changes.follow import CommitStep
 from fuse_index.changes.row_diff import CHANGE_TYPE_COLUMN, INSERT
 from fuse_index.indexes.registry import Host
 from fuse_index.predicate import Context, Predicate
-from fuse_index.pruning.planner import plan, unvoted
+from fuse_index.pruning.planner import full_scan_plan, plan_scan
 from fuse_index.query.scan import Scan
 from fuse_index.spark.source.partitions import ROWS_PER_TASK, split_plan
 from fuse_storage import SchemaError, StoredTable
@@ -93,10 +93,10 @@ class ChangeQuery:
             and self.where is not None
             and step.after.snapshot.schema == self.schema_table.snapshot.schema
         ):
-            made = plan(step.after, self.where, self.host, self.context)
+            made = plan_scan(step.after, self.where, self.host, self.context)
             made = made.take(np.flatnonzero(np.isin(made.blocks.ordinals, step.added_blocks.ordinals)))
         else:
-            made = unvoted(self.schema_table, self.where, self.context, step.added_blocks)
+            made = full_scan_plan(self.schema_table, self.where, self.context, step.added_blocks)
         for part in split_plan(made):
             yield CommitRows(Scan(part, self.columns, self.host.functions), int(part.blocks.zone_rows.sum()), *stamp)
 

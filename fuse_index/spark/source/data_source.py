@@ -23,7 +23,7 @@ from fuse_index.errors import OpaqueError
 from fuse_index.expressions.traversal import predicate_leaves
 from fuse_index.indexes.registry import Host
 from fuse_index.predicate import Context, Opaque, Predicate
-from fuse_index.pruning.planner import plan
+from fuse_index.pruning.planner import plan_scan
 from fuse_index.query.scan import Scan
 from fuse_index.spark import schemas
 from fuse_index.spark.placement import active_session
@@ -166,7 +166,7 @@ class BatchReader(DataSourceReader):
         """Blocks that may hold an answer, about a million rows to a partition; if there are none, Spark runs one empty
         task.
         """
-        made = plan(self.table, self.where, self.host, self.context)
+        made = plan_scan(self.table, self.where, self.host, self.context)
         return [ScanTask(Scan(piece, tuple(self.schema.names), self.host.functions)) for piece in split_plan(made)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from fuse_index.pruning.planner import Plan
+from fuse_index.pruning.planner import ScanPlan
 from fuse_storage import BlockFrame
 
 ROWS_PER_TASK = 1_000_000
@@ -18,7 +18,7 @@ ROWS_PER_TASK = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ScanUnits:
-    """What a scan asks of ``Blocks``, of some of them. Small and picklable, where those hold on to the whole
+    """What a scan asks of ``BlockFrame``, of some of them. Small and picklable, where those hold on to the whole
     snapshot.
     """
 
@@ -37,7 +37,7 @@ class ScanUnits:
         return self.files[block]
 
 
-def split_plan(plan: Plan) -> Iterator[Plan]:
+def split_plan(plan: ScanPlan) -> Iterator[ScanPlan]:
     """The plan in pieces of about ``TASK_ROWS`` rows, in order; a block is never divided."""
     if not len(plan.blocks):
         return
@@ -47,6 +47,6 @@ def split_plan(plan: Plan) -> Iterator[Plan]:
         yield _plan_slice(plan, np.flatnonzero(task == number))
 
 
-def _plan_slice(whole: Plan, chosen: npt.NDArray[np.int64]) -> Plan:
+def _plan_slice(whole: ScanPlan, chosen: npt.NDArray[np.int64]) -> ScanPlan:
     part = whole.take(chosen)
     return replace(part, blocks=cast(BlockFrame, ScanUnits.from_blocks(part.blocks)))

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter, WriterCommitMessage
 
-from fuse_index.indexes.builder import builders
+from fuse_index.indexes.builder import index_builders
 from fuse_index.indexes.registry import Host
 from fuse_index.spark.source.batch_writer import TaskCommitMessage, staged_segments
 from fuse_storage import StorageError, StoredTable
@@ -53,7 +53,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
                 "Spark does not say which query this task is of: a batch could be committed twice, so none is written"
             )
         table = self.table.refresh()
-        with table.writer(builders(table.snapshot, self.host)) as writing:
+        with table.writer(index_builders(table.snapshot, self.host)) as writing:
             for batch in iterator:
                 writing.write(batch.rename_columns(list(self.names)))
             return StreamCommitMessage(tuple(writing.finish()), query)
@@ -70,7 +70,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
             raise StorageError(
                 f"the tasks of batch {batchId} are of several queries, {sorted(queries)}: nothing was committed"
             )
-        transaction = self.table.transaction(builders(self.table.snapshot, self.host))
+        transaction = self.table.transaction(index_builders(self.table.snapshot, self.host))
         if self.complete:
             transaction.overwrite(staged, force=True)
         else:

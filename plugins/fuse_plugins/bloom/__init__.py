@@ -33,13 +33,19 @@ from fuse_index.plugin import (
     Refusal,
     Sidecar,
     hookimpl,
-    together,
+    map_concurrently,
 )
 from fuse_index.predicate import Compare, Context, In, Leaf, Literal, Term
-from fuse_plugins.bloom.bit_matrix import turn
-from fuse_plugins.bloom.hashing import family
-from fuse_plugins.bloom.zone_filter import LONG, chunk, describe, filters, is_long
-from fuse_plugins.bloom.zone_index import SUMMARY, Needles, Zones, shape
+from fuse_plugins.bloom.bit_matrix import transpose_filters
+from fuse_plugins.bloom.hashing import hash_family
+from fuse_plugins.bloom.zone_filter import (
+    MAX_AVERAGE_TEXT_BYTES,
+    checksum_chunk_bytes,
+    is_long_text,
+    sidecar_filters,
+    summarize_zone,
+)
+from fuse_plugins.bloom.zone_index import BLOOM_SUMMARY_TYPE, ProbeValues, ZoneSummaries, filter_shape
 
 
 @dataclass(frozen=True)
@@ -67,22 +73,22 @@ class Bloom(IndexKind):
             return Refusal(
                 Reason.LEAF_UNSUPPORTED, f"bloom is on one column, not {len(inputs)}: make an index for each"
             )
-        if family(inputs[0].type) is None:
+        if hash_family(inputs[0].type) is None:
             return Refusal(Reason.TYPE_MISMATCH, f"cannot hash values of type {inputs[0].type}")
         return None
 
     def summary_type(self, inputs: Sequence[Input], options: BloomOptions) -> pa.DataType:
-        return SUMMARY
+        return BLOOM_SUMMARY_TYPE
 
     def build(self, rows: pa.Table, zones: npt.NDArray[np.int64], options: BloomOptions) -> Sidecar:
         values = rows.column(0).combine_chunks()
         bounds = list(zip(zones[:-1].tolist(), zones[1:].tolist(), strict=True))
-        if not options.long_text and is_long(values):
-            return Sidecar({"family": family(values.type), "zones": [{} for _ in bounds]})
-        made = [describe(values.slice(start, end - start), options.fpp) for start, end in bounds]
+        if not options.long_text and is_long_text(values):
+            return Sidecar({"family": hash_family(values.type), "zones": [{} for _ in bounds]})
+        made = [summarize_zone(values.slice(start, end - start), options.fpp) for start, end in bounds]
         payloads = [found for _, found in made if found is not None]
         return Sidecar(
-            {"family": family(values.type), "zones": [zone for zone, _ in made]},
+            {"family": hash_family(values.type), "zones": [zone for zone, _ in made]},
             b"".join(payloads) if payloads else None,
             {"lengths": [len(found) for found in payloads]},
         )
@@ -94,16 +100,21 @@ class Bloom(IndexKind):
         sidecars = [replace(sidecar, summary=deepcopy(sidecar.summary)) for sidecar in sidecars]
         sizes: dict[int, list[tuple[dict[str, Any], npt.NDArray[np.uint8]]]] = {}
         for sidecar in sidecars:
-            for zone, found in filters(sidecar):
+            for zone, found in sidecar_filters(sidecar):
                 sizes.setdefault(zone["capacity"], []).append((zone, found))
         matrices: list[bytes] = []
         start = 0
         for capacity in sorted(sizes):
             for column, (zone, _) in enumerate(sizes[capacity]):
                 zone |= {"matrix": start, "columns": len(sizes[capacity]), "column": column}
-            matrices.append(turn([found for _, found in sizes.pop(capacity)]))
+            matrices.append(transpose_filters([found for _, found in sizes.pop(capacity)]))
             start += len(matrices[-1])
-        return Pack(b"".join(matrices), chunk(start), [sidecar.summary for sidecar in sidecars], _shares(sidecars))
+        return Pack(
+            b"".join(matrices),
+            checksum_chunk_bytes(start),
+            [sidecar.summary for sidecar in sidecars],
+            _payload_spans(sidecars),
+        )
 
     def compile(
         self, what: Leaf | Conjunction, inputs: Sequence[Input], options: BloomOptions, context: Context
@@ -113,24 +124,24 @@ class Bloom(IndexKind):
         wanted = _values(what, inputs[0].term)
         if wanted is None:
             return Refusal(Reason.LEAF_UNSUPPORTED, "a bloom filter answers =, <=> and IN")
-        needles = Needles.of(wanted, inputs[0].type, options.fpp)
+        needles = ProbeValues.from_values(wanted, inputs[0].type, options.fpp)
         return Probe(needles, cost=1.0 + 100.0 * len(needles.hashes))
 
     def probe(self, probe: Probe, batch: BlockBatch) -> Ballot:
-        needles: Needles = probe.what
+        needles: ProbeValues = probe.what
         votes = np.full(len(batch.zone_rows), SOME, np.uint8)
         if batch.summaries is None or not len(batch):
             return Ballot(votes)
-        zones = Zones.of(batch, needles.family)
+        zones = ZoneSummaries.from_batch(batch, needles.family)
         free = zones.capacity == 0
-        equal = pc.is_in(zones.constant.filter(pa.array(free)), needles.bytes, skip_nulls=True).to_numpy(
+        equal = pc.is_in(zones.constant.filter(pa.array(free)), needles.value_bytes, skip_nulls=True).to_numpy(
             zero_copy_only=False
         )
-        votes[zones.number[free]] = np.where(equal, ALL, NONE)
-        wanted = zones.of_units(*needles.within(batch.statistics(0), len(batch)))
-        packs = [(payload, chosen) for payload, units in batch.packs() if len(chosen := zones.filtered(units))]
-        for absent in together(lambda pack: zones.absent(needles, *pack, wanted), packs):
-            votes[zones.number[absent]] = NONE
+        votes[zones.batch_zone[free]] = np.where(equal, ALL, NONE)
+        wanted = zones.repeat_per_zone(*needles.ranges_by_unit(batch.statistics(0), len(batch)))
+        packs = [(payload, chosen) for payload, units in batch.packs() if len(chosen := zones.zones_with_filter(units))]
+        for absent in map_concurrently(lambda pack: zones.zones_without(needles, *pack, wanted), packs):
+            votes[zones.batch_zone[absent]] = NONE
         return Ballot(votes)
 
     def inspect(self, sidecars: BlockBatch, options: BloomOptions) -> Mapping[str, Any]:
@@ -138,9 +149,9 @@ class Bloom(IndexKind):
             return {}
         capacity = pc.struct_field(pc.list_flatten(pc.struct_field(sidecars.summaries, "zones")), "capacity")
         found = capacity.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-        sizes = [shape(one, options.fpp) for one in found[found > 0].tolist()]
+        sizes = [filter_shape(one, options.fpp) for one in found[found > 0].tolist()]
         skipped = int((found < 0).sum())
-        why = f"text is longer than {LONG} bytes on average: long_text=True indexes it all the same"
+        why = f"text is longer than {MAX_AVERAGE_TEXT_BYTES} bytes on average: long_text=True indexes it all the same"
         return {
             "hash": "xxh3-64",
             "fpp": options.fpp,
@@ -158,7 +169,7 @@ def fuse_index_kinds() -> list[type[IndexKind]]:
     return [Bloom]
 
 
-def _shares(sidecars: Sequence[Sidecar]) -> list[tuple[int, int] | None]:
+def _payload_spans(sidecars: Sequence[Sidecar]) -> list[tuple[int, int] | None]:
     """Spans that say how much of the pack is whose. A block's bits lie all over it, so only the pack as a whole is
     read.
     """

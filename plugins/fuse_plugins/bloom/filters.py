@@ -15,18 +15,18 @@ from xxhash import xxh3_64_intdigest
 
 from fuse_plugins.bloom.hashing import Hashes
 
-Positions = npt.NDArray[np.int64]
+_Positions = npt.NDArray[np.int64]
 
-SMALLEST = 16
-STEPS_FROM = 4096
+MIN_CAPACITY = 16
+MIN_STEPPED_CAPACITY = 4096
 """Below, capacities are powers of two: such filters are small. From here, 16 to an octave: 3 % too large on average."""
 
 
-def size_class(distinct: int) -> int:
+def filter_capacity(distinct: int) -> int:
     """The capacity of a filter for so many distinct values: the least of the sizes that filters come in."""
-    power = 1 << (max(distinct, SMALLEST) - 1).bit_length()
-    step = power if power <= STEPS_FROM else power // 32
-    return -(-max(distinct, SMALLEST) // step) * step
+    power = 1 << (max(distinct, MIN_CAPACITY) - 1).bit_length()
+    step = power if power <= MIN_STEPPED_CAPACITY else power // 32
+    return -(-max(distinct, MIN_CAPACITY) // step) * step
 
 
 class HashFilter(BloomFilter):  # type: ignore[misc]
@@ -53,12 +53,12 @@ class HashFilter(BloomFilter):  # type: ignore[misc]
 
     def _slots(self, key: bytes) -> Iterator[int]:
         hashed = np.array([xxh3_64_intdigest(key)], np.uint64)
-        return (int(found[0]) for found in slots(hashed, self.num_slices, self.bits_per_slice))
+        return (int(found[0]) for found in bit_positions(hashed, self.num_slices, self.bits_per_slice))
 
     def fill(self, hashes: Hashes) -> None:
         """Add the keys with these hashes, each once."""
         flags = np.zeros((self.num_slices, self.bits_per_slice), np.uint8)
-        for flagged, found in zip(flags, slots(hashes, self.num_slices, self.bits_per_slice), strict=True):
+        for flagged, found in zip(flags, bit_positions(hashes, self.num_slices, self.bits_per_slice), strict=True):
             flagged[found] = 1
         bits = np.frombuffer(self.bitarray, np.uint8)
         bits |= np.packbits(flags.ravel(), bitorder="little")
@@ -69,7 +69,7 @@ class HashFilter(BloomFilter):  # type: ignore[misc]
         return bytes(self.bitarray.tobytes())
 
 
-def slots(hashes: Hashes, slices: int, bits_per_slice: int) -> Iterator[Positions]:
+def bit_positions(hashes: Hashes, slices: int, bits_per_slice: int) -> Iterator[_Positions]:
     """For each slice in turn, the bit of each hash in it.
 
     Double hashing on 32 bits: the halves of a hash say where to begin and how far to step; the upper half of a product

@@ -18,44 +18,44 @@ from xxhash import xxh3_64_intdigest
 
 Hashes = npt.NDArray[np.uint64]
 
-FLIP = np.uint64(0x1CAD21F72C81017C ^ 0xDB979083E96DD4DE)
+_XXH3_FLIP = np.uint64(0x1CAD21F72C81017C ^ 0xDB979083E96DD4DE)
 """Two words of XXH3's own secret, which it mixes into 8-byte inputs when no seed is given."""
-PRIME = np.uint64(0x9FB21C651E98DF25)
-WIDE = 18
+_XXH3_PRIME = np.uint64(0x9FB21C651E98DF25)
+MAX_DIGITS_IN_8_BYTES = 18
 """Digits of a decimal beyond which its unscaled value may not fit in 8 bytes."""
 
 
-def family(type: pa.DataType) -> str | None:
+def hash_family(data_type: pa.DataType) -> str | None:
     """Types of one family give equal bytes for equal values; None for types whose values are not hashed."""
-    if is_.is_signed_integer(type):
+    if is_.is_signed_integer(data_type):
         return "int"
-    if is_.is_float32(type) or is_.is_float64(type):
+    if is_.is_float32(data_type) or is_.is_float64(data_type):
         return "float"
-    if is_.is_decimal128(type):
-        return f"decimal:{type.scale}"
-    if is_.is_timestamp(type) and type.unit == "us":
-        return "timestamp_ntz" if type.tz is None else "timestamp"
+    if is_.is_decimal128(data_type):
+        return f"decimal:{data_type.scale}"
+    if is_.is_timestamp(data_type) and data_type.unit == "us":
+        return "timestamp_ntz" if data_type.tz is None else "timestamp"
     for name, belongs in (
         ("boolean", is_.is_boolean),
         ("date", is_.is_date32),
         ("string", is_.is_string),
         ("binary", is_.is_binary),
     ):
-        if belongs(type):
+        if belongs(data_type):
             return name
     return None
 
 
-def hashes(values: pa.Array) -> Hashes:
+def hash_values(values: pa.Array) -> Hashes:
     """One hash for each value that is not null, in order."""
     values = values.drop_null()
     words = _words(values)
     if words is not None:
         return _xxh3_of_8_bytes(words)
-    return np.fromiter(map(xxh3_64_intdigest, canonical(values)), np.uint64, len(values))
+    return np.fromiter(map(xxh3_64_intdigest, canonical_bytes(values)), np.uint64, len(values))
 
 
-def unique(hashes: Hashes) -> Hashes:
+def unique_hashes(hashes: Hashes) -> Hashes:
     """Each once, sorted."""
     found = np.sort(hashes)
     first = np.ones(len(found), np.bool_)
@@ -63,7 +63,7 @@ def unique(hashes: Hashes) -> Hashes:
     return found[first]
 
 
-def canonical(values: pa.Array) -> list[bytes]:
+def canonical_bytes(values: pa.Array) -> list[bytes]:
     """The bytes of each value that is not null, in order."""
     values = values.drop_null()
     words = _words(values)
@@ -86,7 +86,11 @@ def _words(values: pa.Array) -> Hashes | None:
         return np.asarray(values.to_numpy(zero_copy_only=False), np.uint64)
     if is_.is_decimal(type):
         wide, fits = _wide(values)
-        return wide[:, :8].copy().view(np.uint64).ravel() if type.precision <= WIDE or fits.all() else None
+        return (
+            wide[:, :8].copy().view(np.uint64).ravel()
+            if type.precision <= MAX_DIGITS_IN_8_BYTES or fits.all()
+            else None
+        )
     if is_.is_string(type) or is_.is_binary(type):
         return None
     return np.asarray(_raw(values, f"i{type.bit_width // 8}"), np.int64).view(np.uint64)
@@ -106,11 +110,11 @@ def _raw(values: pa.Array, dtype: Any) -> npt.NDArray[Any]:
 
 def _xxh3_of_8_bytes(words: Hashes) -> Hashes:
     """XXH3-64 of each number's 8 little-endian bytes."""
-    mixed = _rotated(words, 32) ^ FLIP
+    mixed = _rotated(words, 32) ^ _XXH3_FLIP
     mixed ^= _rotated(mixed, 49) ^ _rotated(mixed, 24)
-    mixed *= PRIME
+    mixed *= _XXH3_PRIME
     mixed ^= (mixed >> np.uint64(35)) + np.uint64(8)
-    mixed *= PRIME
+    mixed *= _XXH3_PRIME
     return mixed ^ (mixed >> np.uint64(28))
 
 

@@ -10,105 +10,105 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fuse_plugins.full_text.analysis import Numbers
-from fuse_plugins.full_text.inverted import Hits, Mask, Postings
-from fuse_plugins.full_text.syntax import Clauses, Fuzzy, Phrase, Prefix, Query, Span, Word
+from fuse_plugins.full_text.analysis import TokenNumbers
+from fuse_plugins.full_text.inverted import DocumentMask, Hits, Postings
+from fuse_plugins.full_text.syntax import BooleanQuery, Fuzzy, Phrase, Prefix, Query, TermRange, Word
 
 
 @dataclass(frozen=True, slots=True)
-class Truth:
+class MatchMasks:
     """Rows that may match, and rows that do; the same where all is known."""
 
-    may: Mask
-    does: Mask
+    may_match: DocumentMask
+    always_matches: DocumentMask
 
     @classmethod
-    def known(cls, mask: Mask) -> Truth:
+    def exact(cls, mask: DocumentMask) -> MatchMasks:
         return cls(mask, mask)
 
-    def __and__(self, other: Truth) -> Truth:
-        return Truth(self.may & other.may, self.does & other.does)
+    def __and__(self, other: MatchMasks) -> MatchMasks:
+        return MatchMasks(self.may_match & other.may_match, self.always_matches & other.always_matches)
 
-    def __or__(self, other: Truth) -> Truth:
-        return Truth(self.may | other.may, self.does | other.does)
+    def __or__(self, other: MatchMasks) -> MatchMasks:
+        return MatchMasks(self.may_match | other.may_match, self.always_matches | other.always_matches)
 
-    def __invert__(self) -> Truth:
-        return Truth(~self.does, ~self.may)
+    def __invert__(self) -> MatchMasks:
+        return MatchMasks(~self.always_matches, ~self.may_match)
 
 
-def judge(query: Query, postings: Postings) -> Truth:
+def evaluate_query(query: Query, postings: Postings) -> MatchMasks:
     """The rows on which a query is true, of rows that are not NULL."""
     match query:
-        case Clauses(must, may, never):
-            wanted = [judge(part, postings) for part in must]
+        case BooleanQuery(must, may, never):
+            wanted = [evaluate_query(part, postings) for part in must]
             if not must and may:
-                wanted = [reduce(Truth.__or__, (judge(part, postings) for part in may))]
-            wanted += [~judge(part, postings) for part in never]
-            return reduce(Truth.__and__, wanted, Truth.known(np.ones(postings.rows, np.bool_)))
+                wanted = [reduce(MatchMasks.__or__, (evaluate_query(part, postings) for part in may))]
+            wanted += [~evaluate_query(part, postings) for part in never]
+            return reduce(MatchMasks.__and__, wanted, MatchMasks.exact(np.ones(postings.rows, np.bool_)))
         case Phrase(terms):
             return _phrase(terms, postings)
         case Word(term):
             found = postings.hits(term)
-            return Truth.known(_rows([] if found is None else [found], postings.rows))
+            return MatchMasks.exact(_row_mask([] if found is None else [found], postings.rows))
         case _:
-            return Truth.known(_rows(expanded(query, postings), postings.rows))
+            return MatchMasks.exact(_row_mask(expand_query(query, postings), postings.rows))
 
 
-def expanded(query: Prefix | Fuzzy | Span, postings: Postings) -> list[Hits]:
+def expand_query(query: Prefix | Fuzzy | TermRange, postings: Postings) -> list[Hits]:
     """Of each term that a prefix, a fuzzy word or a range stands for."""
     match query:
         case Prefix(start):
             low = start.encode()
-            return postings.matching(low, above(low), None)
-        case Span(start, end, with_start, with_end):
+            return postings.hits_between(low, next_prefix(low), None)
+        case TermRange(start, end, with_start, with_end):
             low = b"" if start is None else start.encode() + (b"" if with_start else b"\0")
             high = None if end is None else end.encode() + (b"\0" if with_end else b"")
-            return postings.matching(low, high, None)
+            return postings.hits_between(low, high, None)
         case Fuzzy(term, distance):
-            return postings.matching(b"", None, near(term, distance))
+            return postings.hits_between(b"", None, within_distance(term, distance))
 
 
-def above(start: bytes) -> bytes | None:
+def next_prefix(start: bytes) -> bytes | None:
     """The least bytes that are greater than all that begin so; None if there are none."""
     cut = start.rstrip(b"\xff")
     return cut[:-1] + bytes([cut[-1] + 1]) if cut else None
 
 
-def _rows(found: list[Hits], rows: int) -> Mask:
+def _row_mask(found: list[Hits], rows: int) -> DocumentMask:
     mask = np.zeros(rows, np.bool_)
     for hits in found:
         mask[hits.rows] = True
     return mask
 
 
-def _phrase(terms: tuple[tuple[int, str], ...], postings: Postings) -> Truth:
+def _phrase(terms: tuple[tuple[int, str], ...], postings: Postings) -> MatchMasks:
     found = []
     for _, term in terms:
         hits = postings.hits(term)
         if hits is None:
-            return Truth.known(np.zeros(postings.rows, np.bool_))
+            return MatchMasks.exact(np.zeros(postings.rows, np.bool_))
         found.append(hits)
-    all_of_them = reduce(np.logical_and, (_rows([hits], postings.rows) for hits in found))
+    all_of_them = reduce(np.logical_and, (_row_mask([hits], postings.rows) for hits in found))
     if any(hits.positions is None for hits in found):
-        return Truth(all_of_them, np.zeros(postings.rows, np.bool_))
-    starts = reduce(np.intersect1d, (_starts(hits, place) for hits, (place, _) in zip(found, terms, strict=True)))
+        return MatchMasks(all_of_them, np.zeros(postings.rows, np.bool_))
+    starts = reduce(np.intersect1d, (phrase_starts(hits, place) for hits, (place, _) in zip(found, terms, strict=True)))
     mask = np.zeros(postings.rows, np.bool_)
-    mask[starts >> SHIFT] = True
-    return Truth.known(mask)
+    mask[starts >> POSITION_BITS] = True
+    return MatchMasks.exact(mask)
 
 
-SHIFT = 32
+POSITION_BITS = 32
 """A row and a position in one number."""
 
 
-def _starts(hits: Hits, place: int) -> Numbers:
+def phrase_starts(hits: Hits, place: int) -> TokenNumbers:
     """Where the phrase would begin, for each occurrence of one of its terms."""
     assert hits.positions is not None
     began = hits.positions - place
-    return ((np.repeat(hits.rows, hits.counts) << SHIFT) + began)[began >= 0]
+    return ((np.repeat(hits.rows, hits.counts) << POSITION_BITS) + began)[began >= 0]
 
 
-def near(term: str, distance: int) -> Callable[[pa.Array], pa.Array]:
+def within_distance(term: str, distance: int) -> Callable[[pa.Array], pa.Array]:
     """Picks the terms at most so many letters away, two neighbours that changed places counting as one."""
     letters = len(term)
 
@@ -118,13 +118,13 @@ def near(term: str, distance: int) -> Callable[[pa.Array], pa.Array]:
         mask = close.to_numpy(zero_copy_only=False).copy()
         numbers = np.flatnonzero(mask)
         for number, other in zip(numbers, terms.take(pa.array(numbers)).to_pylist(), strict=True):
-            mask[number] = _within(term, other, distance)
+            mask[number] = _is_within(term, other, distance)
         return pa.array(mask)
 
     return wanted
 
 
-def _within(a: str, b: str, distance: int) -> bool:
+def _is_within(a: str, b: str, distance: int) -> bool:
     """Whether b is so near, by the table of Damerau and Levenshtein (each pair of neighbours swapped at most once)."""
     before: list[int] = []
     row = list(range(len(b) + 1))
@@ -140,29 +140,29 @@ def _within(a: str, b: str, distance: int) -> bool:
     return row[-1] <= distance
 
 
-def terms_of(query: Query) -> Iterator[str]:
+def query_terms(query: Query) -> Iterator[str]:
     """Every single term that a query looks up."""
     match query:
         case Word(term):
             yield term
         case Phrase(terms):
             yield from (term for _, term in terms)
-        case Clauses(must, may, never):
+        case BooleanQuery(must, may, never):
             for part in (*must, *may, *never):
-                yield from terms_of(part)
+                yield from query_terms(part)
 
 
 def has_phrase(query: Query) -> bool:
     match query:
         case Phrase():
             return True
-        case Clauses(must, may, never):
+        case BooleanQuery(must, may, never):
             return any(map(has_phrase, (*must, *may, *never)))
         case _:
             return False
 
 
-def needles(query: Query) -> list[str] | None:
+def required_texts(query: Query) -> list[str] | None:
     """Texts of which a row that matches has at least one, letters of either case taken for equal; None if nobody can
     tell.
     """
@@ -171,13 +171,13 @@ def needles(query: Query) -> list[str] | None:
             return [term]
         case Phrase(terms):
             return [max((term for _, term in terms), key=len)]
-        case Clauses(must, may, _):
+        case BooleanQuery(must, may, _):
             for part in must:
-                if (found := needles(part)) is not None:
+                if (found := required_texts(part)) is not None:
                     return found
             if must or not may:
                 return None
-            each = [needles(part) for part in may]
+            each = [required_texts(part) for part in may]
             return (
                 None
                 if any(found is None for found in each)

@@ -6,19 +6,19 @@ from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
-from fuse_plugins.full_text.analysis import Analyzer, splitter
-from fuse_plugins.full_text.evaluate import near
-from fuse_plugins.full_text.syntax import Clauses, Fuzzy, Phrase, Prefix, Query, Span, Word
+from fuse_plugins.full_text.analysis import Analyzer, build_tokenizer
+from fuse_plugins.full_text.evaluate import within_distance
+from fuse_plugins.full_text.syntax import BooleanQuery, Fuzzy, Phrase, Prefix, Query, TermRange, Word
 
-Test = Callable[[str], bool]
+_Test = Callable[[str], bool]
 
 
-def spans(query: Query, analyzer: Analyzer, text: str) -> list[tuple[int, int]]:
+def highlight_spans(query: Query, analyzer: Analyzer, text: str) -> list[tuple[int, int]]:
     """(start, end) in characters, ascending; what overlaps is one."""
     tests = list(_tests(query))
     found: list[tuple[int, int]] = []
-    for token in splitter(analyzer.tokenizer).pre_tokenize(text).tokens:
-        term = analyzer.filtered(token.text)
+    for token in build_tokenizer(analyzer.tokenizer).pre_tokenize(text).tokens:
+        term = analyzer.filter_token(token.text)
         if term is None or not any(test(term) for test in tests):
             continue
         start, end = token.char_offset_from, token.char_offset_to
@@ -29,7 +29,7 @@ def spans(query: Query, analyzer: Analyzer, text: str) -> list[tuple[int, int]]:
     return found
 
 
-def _tests(query: Query) -> Iterator[Test]:
+def _tests(query: Query) -> Iterator[_Test]:
     match query:
         case Word(wanted):
             yield wanted.__eq__
@@ -38,15 +38,15 @@ def _tests(query: Query) -> Iterator[Test]:
         case Prefix(start):
             yield lambda term: term.startswith(start)
         case Fuzzy(wanted, distance):
-            yield lambda term: bool(near(wanted, distance)(pa.array([term]))[0].as_py())
-        case Span(low, high, with_low, with_high):
-            yield lambda term: _after(low, term, with_low) and _after(term, high, with_high)
-        case Clauses(must, may, _):
+            yield lambda term: bool(within_distance(wanted, distance)(pa.array([term]))[0].as_py())
+        case TermRange(low, high, with_low, with_high):
+            yield lambda term: _is_ordered(low, term, with_low) and _is_ordered(term, high, with_high)
+        case BooleanQuery(must, may, _):
             for part in (*must, *may):
                 yield from _tests(part)
 
 
-def _after(first: str | None, second: str | None, equal: bool) -> bool:
+def _is_ordered(first: str | None, second: str | None, equal: bool) -> bool:
     """Whether the second comes after the first, by its bytes; None is no bound."""
     if first is None or second is None:
         return True

@@ -1,7 +1,7 @@
 """Which rows have which terms: from tokens to sorted terms with their rows, and the reading side of it that queries
 need.
 
-``Postings`` are what ``judging`` and ``ranking`` see, whether of a batch in memory (``Inverted``) or of an index
+``Postings`` are what ``judging`` and ``ranking`` see, whether of a batch in memory (``InvertedIndex``) or of an index
 (``layout``).
 """
 
@@ -17,9 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fuse_plugins.full_text.analysis import Numbers, Tokens
+from fuse_plugins.full_text.analysis import TokenizedTexts, TokenNumbers
 
-Mask = npt.NDArray[np.bool_]
+DocumentMask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +28,9 @@ class Hits:
     kept.
     """
 
-    rows: Numbers
-    counts: Numbers
-    positions: Numbers | None
+    rows: TokenNumbers
+    counts: TokenNumbers
+    positions: TokenNumbers | None
 
 
 class Postings(Protocol):
@@ -41,7 +41,7 @@ class Postings(Protocol):
 
     def hits(self, term: str) -> Hits | None: ...
 
-    def matching(self, low: bytes, high: bytes | None, wanted: Callable[[pa.Array], pa.Array] | None) -> list[Hits]:
+    def hits_between(self, low: bytes, high: bytes | None, accept: Callable[[pa.Array], pa.Array] | None) -> list[Hits]:
         """Of all terms from ``low`` to before ``high`` (as bytes; None: to the end) that ``wanted`` picks from an array
         of them.
         """
@@ -49,28 +49,28 @@ class Postings(Protocol):
 
 
 @dataclass(frozen=True)
-class Inverted:
+class InvertedIndex:
     """All terms, sorted by their bytes. ``starts[t]:starts[t + 1]`` are the (row, position) of term t, in order."""
 
     rows: int
     terms: pa.StringArray
-    starts: Numbers
-    row: Numbers
-    position: Numbers
+    starts: TokenNumbers
+    row: TokenNumbers
+    position: TokenNumbers
 
     @classmethod
-    def of(cls, tokens: Tokens, rows: int) -> Inverted:
+    def from_tokens(cls, tokens: TokenizedTexts, rows: int) -> InvertedIndex:
         used = np.bincount(tokens.term, minlength=len(tokens.terms))
         order = pc.sort_indices(tokens.terms).to_numpy().astype(np.int64)
         order = order[used[order] > 0]
         rank = np.zeros(len(tokens.terms), np.int64)
         rank[order] = np.arange(len(order))
-        row, position = _by_term(rank[tokens.term], tokens.row, tokens.position)
+        row, position = _sort_by_term(rank[tokens.term], tokens.row, tokens.position)
         starts = np.concatenate([[0], np.cumsum(used[order])]).astype(np.int64)
         return cls(rows, tokens.terms.take(pa.array(order)), starts, row, position)
 
     @cached_property
-    def postings(self) -> tuple[Numbers, Numbers, Numbers]:
+    def postings(self) -> tuple[TokenNumbers, TokenNumbers, TokenNumbers]:
         """Each (term, row) once: where it begins among the occurrences, how many there are, and for each term its
         first.
         """
@@ -86,8 +86,8 @@ class Inverted:
         number = pc.index(self.terms, pa.scalar(term)).as_py()
         return None if number < 0 else self._hits(number)
 
-    def matching(self, low: bytes, high: bytes | None, wanted: Callable[[pa.Array], pa.Array] | None) -> list[Hits]:
-        return [self._hits(number) for number in chosen(self.terms, low, high, wanted)]
+    def hits_between(self, low: bytes, high: bytes | None, accept: Callable[[pa.Array], pa.Array] | None) -> list[Hits]:
+        return [self._hits(number) for number in select_terms(self.terms, low, high, accept)]
 
     def _hits(self, number: int) -> Hits:
         at, counts, firsts = self.postings
@@ -95,20 +95,22 @@ class Inverted:
         return Hits(self.row[at[part]], counts[part], self.position[self.starts[number] : self.starts[number + 1]])
 
 
-def chosen(terms: pa.Array, low: bytes, high: bytes | None, wanted: Callable[[pa.Array], pa.Array] | None) -> list[int]:
+def select_terms(
+    terms: pa.Array, low: bytes, high: bytes | None, accept: Callable[[pa.Array], pa.Array] | None
+) -> list[int]:
     """The numbers of the terms between two that are wanted."""
     raw = terms.cast(pa.binary())
     picked = pc.greater_equal(raw, pa.scalar(low))
     if high is not None:
         picked = pc.and_(picked, pc.less(raw, pa.scalar(high)))
     numbers = np.flatnonzero(picked.to_numpy(zero_copy_only=False))
-    if wanted is not None and len(numbers):
-        numbers = numbers[wanted(terms.take(pa.array(numbers))).to_numpy(zero_copy_only=False)]
+    if accept is not None and len(numbers):
+        numbers = numbers[accept(terms.take(pa.array(numbers))).to_numpy(zero_copy_only=False)]
     found: list[int] = numbers.tolist()
     return found
 
 
-def _by_term(term: Numbers, row: Numbers, position: Numbers) -> tuple[Numbers, Numbers]:
+def _sort_by_term(term: TokenNumbers, row: TokenNumbers, position: TokenNumbers) -> tuple[TokenNumbers, TokenNumbers]:
     """Rows and positions, which ascend, put together by their terms.
 
     All three in one number are sorted by value, of which numpy is 8 times as fast as of finding the order and taking

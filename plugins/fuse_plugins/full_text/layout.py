@@ -19,20 +19,20 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fuse_index.plugin import Payload
-from fuse_plugins.full_text.analysis import Numbers
-from fuse_plugins.full_text.inverted import Hits, Inverted, chosen
+from fuse_plugins.full_text.analysis import TokenNumbers
+from fuse_plugins.full_text.inverted import Hits, InvertedIndex, select_terms
 
-CHUNKS = 24
-CHUNK_BYTES = 1 << 16
+MAX_DICTIONARIES = 24
+MIN_DICTIONARY_BYTES = 1 << 16
 """Of terms in one dictionary, unless there would be more than ``CHUNKS``."""
-PART = 1 << 16
-LARGE = 1 << 12
+PART_OCCURRENCES = 1 << 16
+MIN_ROWS_OF_LONE_TERM = 1 << 12
 """Terms in so many rows lie alone; words of one phrase are often in the same rows, which are then kept once."""
-FIRST = 16
+MAX_FIRST_TERM_BYTES = 16
 """Bytes of a dictionary's first term that the summary keeps."""
-LEVEL = 3
+ZSTD_LEVEL = 3
 
-SUMMARY = pa.struct(
+TEXT_SUMMARY_TYPE = pa.struct(
     [
         ("terms", pa.int64()),
         ("rows", pa.int64()),  # that have any term
@@ -48,41 +48,43 @@ SUMMARY = pa.struct(
 )
 
 
-def write(made: Inverted, positions: bool, begin: int) -> tuple[dict[str, Any], bytes]:
+def write_postings(inverted: InvertedIndex, positions: bool, begin: int) -> tuple[dict[str, Any], bytes]:
     """The summary of a column, and its bytes, which will lie at ``begin`` of the payload."""
-    at, counts, firsts = made.postings
-    raw = made.terms.cast(pa.binary())
+    at, counts, firsts = inverted.postings
+    raw = inverted.terms.cast(pa.binary())
     offsets = (
         np.frombuffer(raw.buffers()[1], np.int32)[: len(raw) + 1].astype(np.int64)
         if len(raw)
         else np.zeros(1, np.int64)
     )
-    cuts = _cuts(offsets - offsets[0], max(CHUNK_BYTES, -(-int(offsets[-1] - offsets[0]) // CHUNKS)))
-    kept = _Kept()
+    cuts = _dictionary_starts(
+        offsets - offsets[0], max(MIN_DICTIONARY_BYTES, -(-int(offsets[-1] - offsets[0]) // MAX_DICTIONARIES))
+    )
+    kept = _BlobWriter()
     starts, sizes = [], []
     for low, high in pairwise(cuts):
         rows = np.diff(firsts[low : high + 1])
-        order, ends = _grouped(rows)
+        order, ends = _group_by_frequency(rows)
         blobs = [
-            _part(made, counts, at, firsts, low + order[first:last], positions)
+            _encode_part(inverted, counts, at, firsts, low + order[first:last], positions)
             for first, last in pairwise([0, *ends.tolist()])
         ]
         places = np.array([kept.add(blob) for part in blobs for blob in part], np.int64).reshape(-1, 2)
-        head = squeeze(
+        head = compress_arrays(
             np.diff(offsets[low : high + 1]), rows, *places.T, b"".join(raw.slice(low, high - low).to_pylist())
         )
         starts.append(begin + kept.size)
         sizes.append(len(head))
         kept.append(head)
-    lengths_of_texts = np.bincount(made.row, minlength=made.rows)
-    norms = squeeze(lengths_of_texts)
+    lengths_of_texts = np.bincount(inverted.row, minlength=inverted.rows)
+    norms = compress_arrays(lengths_of_texts)
     summary = {
         "terms": len(raw),
         "rows": int(np.count_nonzero(lengths_of_texts)),
-        "tokens": len(made.row),
+        "tokens": len(inverted.row),
         "positions": positions,
-        "firsts": [raw[low].as_py()[:FIRST] for low in cuts[:-1]],
-        "last": _after(raw[-1].as_py()) if len(raw) else b"",
+        "firsts": [raw[low].as_py()[:MAX_FIRST_TERM_BYTES] for low in cuts[:-1]],
+        "last": _upper_bound(raw[-1].as_py()) if len(raw) else b"",
         "begin": begin,
         "starts": [*starts, begin + kept.size],
         "sizes": sizes,
@@ -92,7 +94,7 @@ def write(made: Inverted, positions: bool, begin: int) -> tuple[dict[str, Any], 
 
 
 @dataclass
-class _Kept:
+class _BlobWriter:
     """Bytes one after the other, equal ones once."""
 
     blobs: list[bytes] = field(default_factory=list)
@@ -111,14 +113,14 @@ class _Kept:
         return self.size - len(blob)
 
 
-def _cuts(offsets: Numbers, size: int) -> list[int]:
+def _dictionary_starts(offsets: TokenNumbers, size: int) -> list[int]:
     """Where dictionaries begin, by terms, and the end."""
     count = len(offsets) - 1
     marks = np.searchsorted(offsets, np.arange(0, max(int(offsets[-1]), 1), size))
     return [*np.unique(np.minimum(marks, max(count - 1, 0))).tolist(), count] if count else [0]
 
 
-def _grouped(rows: Numbers) -> tuple[Numbers, Numbers]:
+def _group_by_frequency(rows: TokenNumbers) -> tuple[TokenNumbers, TokenNumbers]:
     """An order of terms in which those that are about as frequent stand together, and where parts of it end.
 
     ``rows``: in how many rows each term is. Whoever reads a dictionary finds the same.
@@ -131,26 +133,35 @@ def _grouped(rows: Numbers) -> tuple[Numbers, Numbers]:
     before = np.cumsum(rows[order]) - rows[order]
     base = np.maximum.accumulate(np.where(np.diff(kinds[order], prepend=np.int8(-1)) != 0, before, 0))
     number = kinds[order].astype(np.int64) << 32 | np.where(
-        rows[order] < LARGE, (before - base) // PART, np.arange(len(order))
+        rows[order] < MIN_ROWS_OF_LONE_TERM, (before - base) // PART_OCCURRENCES, np.arange(len(order))
     )
     return order, np.append(np.flatnonzero(np.diff(number)) + 1, len(order))
 
 
-def _part(
-    made: Inverted, counts: Numbers, at: Numbers, firsts: Numbers, terms: Numbers, positions: bool
+def _encode_part(
+    made: InvertedIndex,
+    counts: TokenNumbers,
+    at: TokenNumbers,
+    firsts: TokenNumbers,
+    terms: TokenNumbers,
+    positions: bool,
 ) -> tuple[bytes, ...]:
-    here = _runs(firsts[terms], firsts[terms + 1] - firsts[terms])
+    here = _ranges_to_indices(firsts[terms], firsts[terms + 1] - firsts[terms])
     sizes = firsts[terms + 1] - firsts[terms]
     rows = made.row[at[here]]
     gaps = np.diff(rows, prepend=0)
     heads = np.cumsum(sizes) - sizes
     gaps[heads] = rows[heads]
     starts = made.starts[terms]
-    places = squeeze(made.position[_runs(starts, made.starts[terms + 1] - starts)]) if positions else b""
-    return squeeze(gaps), squeeze(counts[here] - 1), places
+    places = (
+        compress_arrays(made.position[_ranges_to_indices(starts, made.starts[terms + 1] - starts)])
+        if positions
+        else b""
+    )
+    return compress_arrays(gaps), compress_arrays(counts[here] - 1), places
 
 
-def _runs(starts: Numbers, sizes: Numbers) -> Numbers:
+def _ranges_to_indices(starts: TokenNumbers, sizes: TokenNumbers) -> TokenNumbers:
     """``sizes[i]`` numbers that begin with ``starts[i]``, for each i."""
     ends = np.cumsum(sizes)
     return np.asarray(
@@ -158,23 +169,23 @@ def _runs(starts: Numbers, sizes: Numbers) -> Numbers:
     )
 
 
-def _after(term: bytes) -> bytes:
+def _upper_bound(term: bytes) -> bytes:
     """A short bound that no smaller term is above."""
-    return term if len(term) <= FIRST else term[:FIRST] + b"\xff"
+    return term if len(term) <= MAX_FIRST_TERM_BYTES else term[:MAX_FIRST_TERM_BYTES] + b"\xff"
 
 
 # --- bytes --------------------------------------------------------------------------------------------------------
 
 
-def squeeze(*values: npt.NDArray[Any] | bytes) -> bytes:
+def compress_arrays(*values: npt.NDArray[Any] | bytes) -> bytes:
     """Numbers below 2³² and bytes, compressed together; the lengths stand before them."""
-    parts = [value if isinstance(value, bytes) else _planes(value) for value in values]
+    parts = [value if isinstance(value, bytes) else _byte_planes(value) for value in values]
     heads = np.array([len(parts), *(len(value) for value in values), sum(map(len, parts))], np.uint32)
-    packed = pa.Codec("zstd", LEVEL).compress(b"".join(parts), asbytes=True)
+    packed = pa.Codec("zstd", ZSTD_LEVEL).compress(b"".join(parts), asbytes=True)
     return heads.tobytes() + bytes(packed)
 
 
-def expand(data: bytes, texts: int = 0) -> list[Any]:
+def decompress_arrays(data: bytes, texts: int = 0) -> list[Any]:
     """What ``squeeze`` was given; the last ``texts`` parts as bytes."""
     count = int(np.frombuffer(data, np.uint32, 1)[0])
     heads = np.frombuffer(data, np.uint32, count + 1, 4)
@@ -192,7 +203,7 @@ def expand(data: bytes, texts: int = 0) -> list[Any]:
     return found
 
 
-def _planes(values: npt.NDArray[Any]) -> bytes:
+def _byte_planes(values: npt.NDArray[Any]) -> bytes:
     return np.ascontiguousarray(values.astype("<u4").view(np.uint8).reshape(-1, 4).T).tobytes()
 
 
@@ -208,26 +219,26 @@ class _Dictionary:
     """
 
     terms: pa.Array
-    rows: Numbers
-    rank: Numbers
-    before: Numbers
-    ends: Numbers
-    places: Numbers
-    lengths: Numbers
+    rows: TokenNumbers
+    part_rank: TokenNumbers
+    rows_before: TokenNumbers
+    ends: TokenNumbers
+    places: TokenNumbers
+    lengths: TokenNumbers
 
     @property
     def nbytes(self) -> int:
-        numbers = (self.rows, self.rank, self.before, self.ends, self.places, self.lengths)
+        numbers = (self.rows, self.part_rank, self.rows_before, self.ends, self.places, self.lengths)
         return int(self.terms.nbytes) + sum(part.nbytes for part in numbers)
 
     @classmethod
     def read(cls, data: bytes) -> _Dictionary:
-        sizes, rows, places, lengths, text = expand(data, texts=1)
+        sizes, rows, places, lengths, text = decompress_arrays(data, texts=1)
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
         terms = pa.Array.from_buffers(
             pa.string(), len(sizes), [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(text)]
         )
-        order, ends = _grouped(rows)
+        order, ends = _group_by_frequency(rows)
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
         return cls(terms, rows, rank, np.concatenate([[0], np.cumsum(rows[order])]), ends, places, lengths)
@@ -245,7 +256,7 @@ class _Dictionary:
 
 
 @dataclass(eq=False)
-class Stored:
+class StoredPostings:
     """The postings of one column of one block, read as they are asked for. Raises StorageError for damage."""
 
     payload: Payload
@@ -254,7 +265,9 @@ class Stored:
     wants_counts: bool = False
     wants_positions: bool = False
     _dictionaries: dict[int, _Dictionary] = field(default_factory=dict)
-    _parts: dict[tuple[int, int], tuple[Numbers, Numbers | None, Numbers | None]] = field(default_factory=dict)
+    _parts: dict[tuple[int, int], tuple[TokenNumbers, TokenNumbers | None, TokenNumbers | None]] = field(
+        default_factory=dict
+    )
 
     def hits(self, term: str) -> Hits | None:
         wanted = term.encode()
@@ -264,14 +277,16 @@ class Stored:
                 return self._hits(chunk, dictionary, number)
         return None
 
-    def matching(self, low: bytes, high: bytes | None, wanted: Callable[[pa.Array], pa.Array] | None) -> list[Hits]:
+    def hits_between(self, low: bytes, high: bytes | None, accept: Callable[[pa.Array], pa.Array] | None) -> list[Hits]:
         found = []
         for chunk in self._chunks(low, high):
             dictionary = self._dictionary(chunk)
-            found += [self._hits(chunk, dictionary, number) for number in chosen(dictionary.terms, low, high, wanted)]
+            found += [
+                self._hits(chunk, dictionary, number) for number in select_terms(dictionary.terms, low, high, accept)
+            ]
         return found
 
-    def frequency(self, term: str) -> int:
+    def document_frequency(self, term: str) -> int:
         """In how many rows a term is; reads no postings."""
         wanted = term.encode()
         for chunk in self._chunks(wanted, wanted + b"\0"):
@@ -280,21 +295,21 @@ class Stored:
                 return int(dictionary.rows[number])
         return 0
 
-    def top(self, most: int) -> list[tuple[str, int]]:
+    def top_terms(self, limit: int) -> list[tuple[str, int]]:
         """The terms in most rows, with their rows."""
         found: list[tuple[str, int]] = []
         for chunk in range(len(self.summary["sizes"])):
             dictionary = self._dictionary(chunk)
             counts = dictionary.rows
-            best = np.argsort(-counts, kind="stable")[:most]
+            best = np.argsort(-counts, kind="stable")[:limit]
             found += [(dictionary.terms[int(number)].as_py(), int(counts[number])) for number in best]
-        return sorted(found, key=lambda pair: (-pair[1], pair[0]))[:most]
+        return sorted(found, key=lambda pair: (-pair[1], pair[0]))[:limit]
 
-    def lengths(self) -> Numbers:
+    def row_lengths(self) -> TokenNumbers:
         """How many tokens each row has."""
         start = self.summary["starts"][-1]
         [data] = self.payload.read([(start, self.summary["end"] - start)])
-        return np.asarray(expand(data)[0])
+        return np.asarray(decompress_arrays(data)[0])
 
     def _chunks(self, low: bytes, high: bytes | None) -> list[int]:
         """Dictionaries that may hold a term from ``low`` to before ``high``."""
@@ -316,11 +331,11 @@ class Stored:
         return self._dictionaries[chunk]
 
     def _hits(self, chunk: int, dictionary: _Dictionary, number: int) -> Hits:
-        rank = int(dictionary.rank[number])
+        rank = int(dictionary.part_rank[number])
         part = int(np.searchsorted(dictionary.ends, rank, side="right"))
-        begin = dictionary.before[dictionary.ends[part - 1]] if part else 0
+        begin = dictionary.rows_before[dictionary.ends[part - 1]] if part else 0
         gaps, counts, positions = self._part(chunk, dictionary, part)
-        low, high = int(dictionary.before[rank] - begin), int(dictionary.before[rank + 1] - begin)
+        low, high = int(dictionary.rows_before[rank] - begin), int(dictionary.rows_before[rank + 1] - begin)
         rows = np.cumsum(gaps[low:high])
         if counts is None:
             return Hits(rows, np.ones(len(rows), np.int64), None)
@@ -329,7 +344,9 @@ class Stored:
             positions = positions[before : before + int(counts[low:high].sum())]
         return Hits(rows, counts[low:high], positions)
 
-    def _part(self, chunk: int, dictionary: _Dictionary, part: int) -> tuple[Numbers, Numbers | None, Numbers | None]:
+    def _part(
+        self, chunk: int, dictionary: _Dictionary, part: int
+    ) -> tuple[TokenNumbers, TokenNumbers | None, TokenNumbers | None]:
         if (chunk, part) not in self._parts:
             wanted = [
                 0,
@@ -340,7 +357,7 @@ class Stored:
             ranges = [
                 (begin + int(dictionary.places[3 * part + i]), int(dictionary.lengths[3 * part + i])) for i in wanted
             ]
-            read = [expand(data)[0] for data in self.payload.read(ranges)]
+            read = [decompress_arrays(data)[0] for data in self.payload.read(ranges)]
             counts = read[1] + 1 if len(read) > 1 else None
             self._parts[chunk, part] = read[0], counts, read[2] if len(read) > 2 else None
         return self._parts[chunk, part]

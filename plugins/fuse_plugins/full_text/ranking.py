@@ -13,17 +13,17 @@ from math import log
 import numpy as np
 import numpy.typing as npt
 
-from fuse_plugins.full_text.analysis import Numbers
-from fuse_plugins.full_text.evaluate import SHIFT, _starts, judge, terms_of
-from fuse_plugins.full_text.inverted import Mask
-from fuse_plugins.full_text.layout import Stored
-from fuse_plugins.full_text.syntax import Clauses, Phrase, Query, Word
+from fuse_plugins.full_text.analysis import TokenNumbers
+from fuse_plugins.full_text.evaluate import POSITION_BITS, evaluate_query, phrase_starts, query_terms
+from fuse_plugins.full_text.inverted import DocumentMask
+from fuse_plugins.full_text.layout import StoredPostings
+from fuse_plugins.full_text.syntax import BooleanQuery, Phrase, Query, Word
 
-Scores = npt.NDArray[np.float64]
+_Scores = npt.NDArray[np.float64]
 K1, B = 1.2, 0.75
 
 
-def _rounded() -> Numbers:
+def _rounded_lengths() -> TokenNumbers:
     """The lengths that one byte can say: exact up to 40, then with three bits after the first."""
     table = list(range(40))
     step = 40
@@ -35,7 +35,7 @@ def _rounded() -> Numbers:
 
 
 @dataclass(frozen=True)
-class Statistics:
+class TermStatistics:
     """Of blocks: their rows (those without any term too), their tokens, and in how many rows each term of the query
     is.
     """
@@ -49,38 +49,41 @@ class Statistics:
         return log(1 + (self.rows - n + 0.5) / (n + 0.5))
 
     @property
-    def average(self) -> float:
+    def average_length(self) -> float:
         return self.tokens / self.rows if self.rows else 0.0
 
 
-def gather(query: Query, stored: Stored) -> Statistics:
-    frequencies = {term: stored.frequency(term) for term in set(terms_of(query))}
-    return Statistics(stored.rows, stored.summary["tokens"], frequencies)
+def gather_statistics(query: Query, stored: StoredPostings) -> TermStatistics:
+    frequencies = {term: stored.document_frequency(term) for term in set(query_terms(query))}
+    return TermStatistics(stored.rows, stored.summary["tokens"], frequencies)
 
 
-def merged(parts: Sequence[Statistics]) -> Statistics:
+def merge_term_statistics(parts: Sequence[TermStatistics]) -> TermStatistics:
     found: dict[str, int] = {}
     for part in parts:
         for term, count in part.frequencies.items():
             found[term] = found.get(term, 0) + count
-    return Statistics(sum(part.rows for part in parts), sum(part.tokens for part in parts), found)
+    return TermStatistics(sum(part.rows for part in parts), sum(part.tokens for part in parts), found)
 
 
-def bound(query: Query, stored: Stored, statistics: Statistics) -> float:
+def score_bound(query: Query, stored: StoredPostings, statistics: TermStatistics) -> float:
     """No row of the block scores more: each term that the block has, as if nothing but it stood in a text."""
     return (
-        sum((weight for term, weight in _weights(query, statistics) if term is None or stored.frequency(term)), 0.0)
+        sum(
+            (weight for term, weight in _weights(query, statistics) if term is None or stored.document_frequency(term)),
+            0.0,
+        )
         or -np.inf
     )
 
 
-def _weights(query: Query, statistics: Statistics) -> Iterator[tuple[str | None, float]]:
+def _weights(query: Query, statistics: TermStatistics) -> Iterator[tuple[str | None, float]]:
     match query:
         case Word(term):
             yield term, statistics.idf(term) * (1 + K1)
         case Phrase(terms):
             yield terms[0][1], sum(statistics.idf(term) for _, term in terms) * (1 + K1)
-        case Clauses(must, may, _):
+        case BooleanQuery(must, may, _):
             yield from (pair for part in (*must, *may) for pair in _weights(part, statistics))
             if not must and not may:
                 yield None, 1.0
@@ -88,15 +91,15 @@ def _weights(query: Query, statistics: Statistics) -> Iterator[tuple[str | None,
             yield None, 1.0
 
 
-def scores(query: Query, stored: Stored, lengths: Numbers, statistics: Statistics) -> Scores:
+def score_rows(query: Query, stored: StoredPostings, lengths: TokenNumbers, statistics: TermStatistics) -> _Scores:
     """Of each row of a block; -inf where it does not match."""
-    rounded = ROUNDED[np.searchsorted(ROUNDED, lengths, side="right") - 1]
-    norms = np.asarray(K1 * (1 - B + B * rounded / max(statistics.average, 1e-9)), np.float64)
+    rounded = ROUNDED_LENGTHS[np.searchsorted(ROUNDED_LENGTHS, lengths, side="right") - 1]
+    norms = np.asarray(K1 * (1 - B + B * rounded / max(statistics.average_length, 1e-9)), np.float64)
     found = _score(query, stored, norms, statistics)
-    return np.where(judge(query, stored).does, found, -np.inf)
+    return np.where(evaluate_query(query, stored).always_matches, found, -np.inf)
 
 
-def _score(query: Query, stored: Stored, norms: Scores, statistics: Statistics) -> Scores:
+def _score(query: Query, stored: StoredPostings, norms: _Scores, statistics: TermStatistics) -> _Scores:
     found = np.zeros(stored.rows)
     match query:
         case Word(term):
@@ -105,37 +108,39 @@ def _score(query: Query, stored: Stored, norms: Scores, statistics: Statistics) 
         case Phrase(terms):
             rows, counts = _phrase_counts(terms, stored)
             found[rows] = sum(statistics.idf(term) for _, term in terms) * _saturated(counts, norms[rows])
-        case Clauses(must, may, _):
+        case BooleanQuery(must, may, _):
             for part in (*must, *may):
-                found += np.where(judge(part, stored).does, _score(part, stored, norms, statistics), 0.0)
+                found += np.where(
+                    evaluate_query(part, stored).always_matches, _score(part, stored, norms, statistics), 0.0
+                )
             if not must and not may:
                 found += 1.0
         case _:
-            found[judge(query, stored).does] = 1.0
+            found[evaluate_query(query, stored).always_matches] = 1.0
     return found
 
 
-def _saturated(counts: Numbers, norms: Scores) -> Scores:
+def _saturated(counts: TokenNumbers, norms: _Scores) -> _Scores:
     return np.asarray(counts * (1 + K1) / (counts + norms))
 
 
-def _phrase_counts(terms: tuple[tuple[int, str], ...], stored: Stored) -> tuple[Numbers, Numbers]:
+def _phrase_counts(terms: tuple[tuple[int, str], ...], stored: StoredPostings) -> tuple[TokenNumbers, TokenNumbers]:
     """The rows that have the phrase, and how often."""
-    starts: Numbers | None = None
+    starts: TokenNumbers | None = None
     for place, term in terms:
         hits = stored.hits(term)
         if hits is None:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         if hits.positions is None:
-            rows = np.flatnonzero(judge(Phrase(terms), stored).does)
+            rows = np.flatnonzero(evaluate_query(Phrase(terms), stored).always_matches)
             return rows, np.ones(len(rows), np.int64)
-        here = _starts(hits, place)
+        here = phrase_starts(hits, place)
         starts = here if starts is None else np.intersect1d(starts, here)
     assert starts is not None
-    return np.unique(starts >> SHIFT, return_counts=True)
+    return np.unique(starts >> POSITION_BITS, return_counts=True)
 
 
-def best(scored: Scores, k: int, among: Mask | None) -> tuple[Numbers, Scores]:
+def top_rows(scored: _Scores, k: int, among: DocumentMask | None) -> tuple[TokenNumbers, _Scores]:
     """The k best rows that match, best first; of equals, the first."""
     if among is not None:
         scored = np.where(among, scored, -np.inf)
@@ -147,4 +152,4 @@ def best(scored: Scores, k: int, among: Mask | None) -> tuple[Numbers, Scores]:
     return rows, scored[rows]
 
 
-ROUNDED = _rounded()
+ROUNDED_LENGTHS = _rounded_lengths()

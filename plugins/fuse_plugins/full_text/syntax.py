@@ -45,7 +45,7 @@ class Fuzzy:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TermRange:
     """Terms between two, by the bytes of their UTF-8; None is no bound."""
 
     low: str | None
@@ -55,24 +55,24 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Clauses:
+class BooleanQuery:
     """All of ``must``, none of ``never``, and where nothing must be, one of ``may`` (if there are any)."""
 
     must: tuple[Query, ...] = ()
-    may: tuple[Query, ...] = ()
-    never: tuple[Query, ...] = ()
+    should: tuple[Query, ...] = ()
+    must_not: tuple[Query, ...] = ()
 
 
-Query = Word | Phrase | Prefix | Fuzzy | Span | Clauses
-NOTHING = Clauses(never=(Clauses(),))
+Query = Word | Phrase | Prefix | Fuzzy | TermRange | BooleanQuery
+MATCH_NONE = BooleanQuery(must_not=(BooleanQuery(),))
 """Matches no row: what is left of a query without a single term."""
 
-TOKEN = re.compile(r'\s+|[()]|[+-](?=\S)|"(?:[^"\\]|\\.)*"?|[\[{][^\]}]*[\]}]?|(?:\\.|[^\s()"\\])+|\\')
-SPAN = re.compile(r"([\[{])\s*(\S+)\s+TO\s+(\S+)\s*([\]}])")
+_TOKEN = re.compile(r'\s+|[()]|[+-](?=\S)|"(?:[^"\\]|\\.)*"?|[\[{][^\]}]*[\]}]?|(?:\\.|[^\s()"\\])+|\\')
+_RANGE = re.compile(r"([\[{])\s*(\S+)\s+TO\s+(\S+)\s*([\]}])")
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class QueryOptions:
     """How a query is read: the third argument of ``match``, as ``name=value`` separated by semicolons."""
 
     analyzer: Analyzer = field(default_factory=Analyzer)
@@ -80,9 +80,9 @@ class Options:
     lenient: bool = False
 
     @classmethod
-    def read(cls, text: str) -> Options:
+    def parse(cls, text: str) -> QueryOptions:
         """Raises ValueError naming the option and what it takes."""
-        made, given = cls(), dict(_pair(part) for part in text.split(";") if part.strip())
+        made, given = cls(), dict(_parse_option(part) for part in text.split(";") if part.strip())
         for name, value in given.items():
             match name, value.lower():
                 case "tokenizer", _:
@@ -102,26 +102,28 @@ class Options:
         return made
 
 
-def _pair(part: str) -> tuple[str, str]:
+def _parse_option(part: str) -> tuple[str, str]:
     name, sign, value = part.partition("=")
     if not sign:
         raise ValueError(f"option {part.strip()!r}: write name=value, separated by semicolons")
     return name.strip().lower(), value.strip()
 
 
-def read(text: str, options: Options) -> Query:
+def parse_query(text: str, options: QueryOptions) -> Query:
     """The query. Raises QueryError."""
-    reader = _Reader(text, options, [(found[0], found.start()) for found in TOKEN.finditer(text) if found[0].strip()])
+    reader = _QueryParser(
+        text, options, [(found[0], found.start()) for found in _TOKEN.finditer(text) if found[0].strip()]
+    )
     made = reader.sequence(inner=False)
-    return NOTHING if made is None else made
+    return MATCH_NONE if made is None else made
 
 
 @dataclass
-class _Reader:
+class _QueryParser:
     text: str
-    options: Options
+    options: QueryOptions
     tokens: Sequence[tuple[str, int]]
-    next: int = 0
+    position: int = 0
 
     def sequence(self, inner: bool) -> Query | None:
         """Clauses side by side, up to the end or a closing parenthesis."""
@@ -131,64 +133,64 @@ class _Reader:
         seen = 0
         while (token := self._peek()) is not None and not (inner and token == ")"):
             if token == ")":
-                self._wrong("no '(' before this ')'")
+                self._report("no '(' before this ')'")
                 continue
             into = must if self.options.operator == "and" else may
             if token in ("+", "-"):
-                self.next += 1
+                self.position += 1
                 into = must if token == "+" else never
-            made, negated = self._either()
+            made, negated = self._disjunction()
             seen += 1
             if made is not None:
                 (into if not negated else must if into is never else never).append(made)
         if inner and not seen:
-            self._wrong("nothing between the parentheses")
+            self._report("nothing between the parentheses")
         return _clauses(must, may, never)
 
-    def _either(self) -> tuple[Query | None, bool]:
-        found = [self._all()]
+    def _disjunction(self) -> tuple[Query | None, bool]:
+        found = [self._conjunction()]
         while self._peek() == "OR":
-            self.next += 1
-            found.append(self._all())
+            self.position += 1
+            found.append(self._conjunction())
         if len(found) == 1:
             return found[0]
-        return _clauses([], [q for each in found if (q := _positive(each)) is not None], []), False
+        return _clauses([], [q for each in found if (q := _as_query(each)) is not None], []), False
 
-    def _all(self) -> tuple[Query | None, bool]:
-        found = [self._one()]
+    def _conjunction(self) -> tuple[Query | None, bool]:
+        found = [self._clause()]
         while self._peek() == "AND":
-            self.next += 1
-            found.append(self._one())
+            self.position += 1
+            found.append(self._clause())
         if len(found) == 1:
             return found[0]
         wanted = [made for made, negated in found if made is not None and not negated]
         return _clauses(wanted, [], [made for made, negated in found if made is not None and negated]), False
 
-    def _one(self) -> tuple[Query | None, bool]:
+    def _clause(self) -> tuple[Query | None, bool]:
         negated = False
         while self._peek() in ("NOT", "+", "-"):
             negated ^= self._peek() != "+"
-            self.next += 1
+            self.position += 1
         token = self._peek()
         if token is None or token in (")", "AND", "OR"):
-            self._wrong("a word is missing here")
+            self._report("a word is missing here")
             if token in ("AND", "OR"):
-                self.next += 1
+                self.position += 1
             return None, False
-        self.next += 1
+        self.position += 1
         if token == "(":
             made = self.sequence(inner=True)
             if self._peek() == ")":
-                self.next += 1
+                self.position += 1
             else:
-                self._wrong("a ')' is missing at the end")
+                self._report("a ')' is missing at the end")
             return made, negated
         return self._leaf(token), negated
 
     def _leaf(self, token: str) -> Query | None:
         if token.startswith('"'):
             if len(token) < 2 or not token.endswith('"'):
-                self._wrong('this " is never closed', back=1)
+                self._report('this " is never closed', back=1)
             return self._terms(_unescaped(token.strip('"')))
         if token[0] in "[{":
             return self._span(token)
@@ -197,12 +199,12 @@ class _Reader:
         if fuzzy := re.fullmatch(r"(.*[^\\])~(\d*)", token):
             distance = int(fuzzy[2] or 1)
             if distance > 2:
-                self._wrong("a fuzzy word is at most 2 letters away", back=1)
+                self._report("a fuzzy word is at most 2 letters away", back=1)
             return self._single(fuzzy[1], lambda term: Fuzzy(term, min(distance, 2)), "fuzzy~1")
         return self._terms(_unescaped(token))
 
     def _terms(self, text: str) -> Query | None:
-        found = self.options.analyzer.words(text)
+        found = self.options.analyzer.analyze(text)
         if not found:
             return None
         first = found[0][0]
@@ -211,41 +213,44 @@ class _Reader:
         return Phrase(tuple((place - first, term) for place, term in found))
 
     def _single(self, text: str, make: Callable[[str], Query], what: str) -> Query | None:
-        term = self.options.analyzer.plain(_unescaped(text)) if text else None
+        term = self.options.analyzer.normalize_word(_unescaped(text)) if text else None
         if term is None:
-            self._wrong(f"{what} takes one word of letters and digits, as the tokenizer splits them", back=1)
+            self._report(f"{what} takes one word of letters and digits, as the tokenizer splits them", back=1)
             return self._terms(_unescaped(text))
         return make(term)
 
     def _span(self, token: str) -> Query | None:
-        found = SPAN.fullmatch(token)
+        found = _RANGE.fullmatch(token)
         if found is None:
-            self._wrong("a range is written [from TO to], or with braces without its ends", back=1)
+            self._report("a range is written [from TO to], or with braces without its ends", back=1)
             return self._terms(token)
-        ends = [None if end == "*" else self.options.analyzer.plain(_unescaped(end)) for end in (found[2], found[3])]
+        ends = [
+            None if end == "*" else self.options.analyzer.normalize_word(_unescaped(end))
+            for end in (found[2], found[3])
+        ]
         if [end is None for end in ends] != [end == "*" for end in (found[2], found[3])]:
-            self._wrong("each end of a range is one word, or *", back=1)
+            self._report("each end of a range is one word, or *", back=1)
             return None
-        return Span(ends[0], ends[1], found[1] == "[", found[4] == "]")
+        return TermRange(ends[0], ends[1], found[1] == "[", found[4] == "]")
 
     def _peek(self) -> str | None:
-        return self.tokens[self.next][0] if self.next < len(self.tokens) else None
+        return self.tokens[self.position][0] if self.position < len(self.tokens) else None
 
-    def _wrong(self, message: str, back: int = 0) -> None:
+    def _report(self, message: str, back: int = 0) -> None:
         if not self.options.lenient:
-            self._refuse(message, self.next - back)
+            self._raise(message, self.position - back)
         if not back and self._peek() == ")":
-            self.next += 1
+            self.position += 1
 
-    def _refuse(self, message: str, number: int) -> NoReturn:
+    def _raise(self, message: str, number: int) -> NoReturn:
         token, start = self.tokens[number] if number < len(self.tokens) else (" ", len(self.text))
         mark = " " * start + "^" * max(1, len(token.strip()))
         raise QueryError(f"query {self.text!r} cannot be read at {start + 1}: {message}\n{self.text}\n{mark}")
 
 
-def _positive(found: tuple[Query | None, bool]) -> Query | None:
+def _as_query(found: tuple[Query | None, bool]) -> Query | None:
     made, negated = found
-    return Clauses(never=(made,)) if negated and made is not None else made
+    return BooleanQuery(must_not=(made,)) if negated and made is not None else made
 
 
 def _clauses(must: Sequence[Query], may: Sequence[Query], never: Sequence[Query]) -> Query | None:
@@ -253,7 +258,7 @@ def _clauses(must: Sequence[Query], may: Sequence[Query], never: Sequence[Query]
         return None
     if len(must) + len(may) == 1 and not never:
         return (*must, *may)[0]
-    return Clauses(tuple(must), tuple(may), tuple(never))
+    return BooleanQuery(tuple(must), tuple(may), tuple(never))
 
 
 def _unescaped(text: str) -> str:

@@ -32,15 +32,15 @@ from fuse_index.plugin import (
 from fuse_index.predicate import Context, Leaf
 from fuse_plugins.bloom import BloomOptions
 from fuse_plugins.json_path.contains import JSON_CONTAINS
-from fuse_plugins.json_path.discovery import frequent
-from fuse_plugins.json_path.extract import Zone
-from fuse_plugins.json_path.path_statistics import FACTS, NAMES, facts, merged
-from fuse_plugins.json_path.paths import Pattern, understood
-from fuse_plugins.json_path.question import bloom_keys, question_of
-from fuse_plugins.json_path.vote import BLOOM, Chosen, vote
+from fuse_plugins.json_path.discovery import frequent_paths
+from fuse_plugins.json_path.extract import ZoneValues
+from fuse_plugins.json_path.path_statistics import KIND_NAMES, PATH_SUMMARY_TYPE, merge_path_summaries, summarize_path
+from fuse_plugins.json_path.paths import PathPattern, parse_pattern
+from fuse_plugins.json_path.question import bloom_keys, compile_path_probe
+from fuse_plugins.json_path.vote import BLOOM, BloomView, vote_on_path
 
 AUTO = "auto"
-COUNTS = ("documents", "unusual", "doubtful")
+DOCUMENT_COUNTS = ("documents", "unusual", "doubtful")
 """Of a block: documents that are not NULL, those that not all readers read alike, those of which nothing is sure."""
 
 
@@ -65,16 +65,16 @@ class JsonPathOptions:
             if not self.paths:
                 raise ValueError("paths=(): name at least one, or say paths='auto'")
             for path in self.paths:
-                understood(path)
+                parse_pattern(path)
         for name, least, most in (("presence", 0.0, 1.0), ("count", 1, 64), ("depth", 1, 16)):
             if not least <= getattr(self, name) <= most:
                 raise ValueError(f"{name}={getattr(self, name)!r}: choose from {least} to {most}")
         BloomOptions(self.fpp)
 
-    def patterns(self, documents: pa.Array) -> list[Pattern]:
+    def patterns(self, documents: pa.Array) -> list[PathPattern]:
         if self.paths == AUTO:
-            return frequent(documents, self.presence, self.count, self.depth)
-        return list(dict.fromkeys(map(understood, self.paths)))
+            return frequent_paths(documents, self.presence, self.count, self.depth)
+        return list(dict.fromkeys(map(parse_pattern, self.paths)))
 
 
 class JsonPaths(IndexKind):
@@ -94,23 +94,23 @@ class JsonPaths(IndexKind):
 
     def summary_type(self, inputs: Sequence[Input], options: JsonPathOptions) -> pa.DataType:
         values = BLOOM.summary_type(inputs, BloomOptions(options.fpp))
-        counts = [(name, pa.int32()) for name in COUNTS]
-        return pa.struct([*counts, ("paths", pa.list_(FACTS)), ("values", values)])
+        counts = [(name, pa.int32()) for name in DOCUMENT_COUNTS]
+        return pa.struct([*counts, ("paths", pa.list_(PATH_SUMMARY_TYPE)), ("values", values)])
 
     def build(self, rows: pa.Table, zones: npt.NDArray[np.int64], options: JsonPathOptions) -> Sidecar:
         documents = rows.column(0).combine_chunks()
         patterns = options.patterns(documents)
-        parts, keys, counts = [], [], dict.fromkeys(COUNTS, 0)
+        parts, keys, counts = [], [], dict.fromkeys(DOCUMENT_COUNTS, 0)
         for start, end in zip(zones[:-1].tolist(), zones[1:].tolist(), strict=True):
-            zone = Zone(patterns)
-            zone.read(documents.slice(start, end - start))
+            zone = ZoneValues(patterns)
+            zone.add_documents(documents.slice(start, end - start))
             texts = [pa.array(values.texts, pa.string()) for values in zone.values]
             pairs = zip(texts, zone.values, strict=True)
-            parts.append([facts(found, values.kinds) | {"present": values.present} for found, values in pairs])
+            parts.append([summarize_path(found, values.kinds) | {"present": values.present} for found, values in pairs])
             bloomed = [bloom_keys(pattern, found) for pattern, found in zip(patterns, texts, strict=True)]
             keys.append(pa.concat_arrays([pa.array([], pa.string()), *bloomed]))
             counts = {name: count + getattr(zone, name) for name, count in counts.items()}
-        paths = [_of_block(pattern, [part[number] for part in parts]) for number, pattern in enumerate(patterns)]
+        paths = [_merge_zones(pattern, [part[number] for part in parts]) for number, pattern in enumerate(patterns)]
         offsets = np.append(0, np.cumsum([len(found) for found in keys])).astype(np.int64)
         filters = BLOOM.build(
             pa.table([pa.concat_arrays(keys)], ["0"]), offsets, BloomOptions(options.fpp, long_text=True)
@@ -127,19 +127,19 @@ class JsonPaths(IndexKind):
     def compile(
         self, what: Leaf | Conjunction, inputs: Sequence[Input], options: JsonPathOptions, context: Context
     ) -> Probe | Refusal:
-        found = question_of(what, inputs[0].term, options.fpp)
+        found = compile_path_probe(what, inputs[0].term, options.fpp)
         if isinstance(found, Refusal):
             return found
         if (
             found.reading != "nothing"
             and options.paths != AUTO
-            and found.path not in {understood(path).text for path in options.paths}
+            and found.path not in {parse_pattern(path).text for path in options.paths}
         ):
             return Refusal(Reason.NO_INDEX, f"path {found.path} is not indexed; these are: {', '.join(options.paths)}")
-        return Probe(found, cost=200.0 if found.needles is not None else 0.0, judges_null=True)
+        return Probe(found, cost=200.0 if found.probe_values is not None else 0.0, judges_null=True)
 
     def probe(self, probe: Probe, batch: BlockBatch) -> Ballot:
-        return vote(probe.what, batch)
+        return vote_on_path(probe.what, batch)
 
     def roll_up(self, summaries: pa.Array) -> pa.Scalar | None:
         blocks = summaries.to_pylist()
@@ -148,10 +148,11 @@ class JsonPaths(IndexKind):
         parts = [{path["path"]: path for path in block["paths"]} for block in blocks]
         shared = [path for path in parts[0] if all(path in part for part in parts)]
         paths = [
-            merged(found := [part[path] for part in parts]) | {"path": path, "present": _total(found)}
+            merge_path_summaries(found := [part[path] for part in parts])
+            | {"path": path, "present": _total_present(found)}
             for path in shared
         ]
-        counts = {name: sum(block[name] for block in blocks) for name in COUNTS}
+        counts = {name: sum(block[name] for block in blocks) for name in DOCUMENT_COUNTS}
         return pa.scalar(counts | {"paths": paths, "values": None}, summaries.type)
 
     def inspect(self, sidecars: BlockBatch, options: JsonPathOptions) -> Mapping[str, Any]:
@@ -162,36 +163,36 @@ class JsonPaths(IndexKind):
         for block in blocks:
             for path in block["paths"]:
                 held.setdefault(path["path"], []).append(path)
-        documents, unusual, doubtful = (sum(block[name] for block in blocks) for name in COUNTS)
-        values = BLOOM.inspect(Chosen(sidecars, np.ones(len(sidecars), np.bool_)), BloomOptions(options.fpp))
+        documents, unusual, doubtful = (sum(block[name] for block in blocks) for name in DOCUMENT_COUNTS)
+        values = BLOOM.inspect(BloomView(sidecars, np.ones(len(sidecars), np.bool_)), BloomOptions(options.fpp))
         return {
             "documents": documents,
             "unusual_documents": unusual,
             "doubtful_documents": doubtful,
-            "paths": {path: _shown(found, documents) for path, found in sorted(held.items())},
+            "paths": {path: _describe_path(found, documents) for path, found in sorted(held.items())},
             "filters": values.get("filters", 0),
             "filter_bytes": values.get("filter_bytes", 0),
         }
 
 
-def _of_block(pattern: Pattern, zones: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    present = None if pattern.single is None else _total(zones)
-    return merged(zones) | {"path": pattern.text, "present": present}
+def _merge_zones(pattern: PathPattern, zones: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    present = None if pattern.single_steps is None else _total_present(zones)
+    return merge_path_summaries(zones) | {"path": pattern.text, "present": present}
 
 
-def _total(parts: Sequence[Mapping[str, Any]]) -> int | None:
+def _total_present(parts: Sequence[Mapping[str, Any]]) -> int | None:
     counts = [part["present"] for part in parts]
     return None if None in counts else sum(counts)
 
 
-def _shown(parts: Sequence[Mapping[str, Any]], documents: int) -> dict[str, Any]:
+def _describe_path(parts: Sequence[Mapping[str, Any]], documents: int) -> dict[str, Any]:
     """What a person learns of a path."""
-    whole = merged(parts)
+    whole = merge_path_summaries(parts)
     shown: dict[str, Any] = {
-        "types": [name for bit, name in NAMES.items() if whole["kinds"] & bit],
+        "types": [name for bit, name in KIND_NAMES.items() if whole["kinds"] & bit],
         "blocks": len(parts),
     }
-    if (present := _total(parts)) is not None and documents:
+    if (present := _total_present(parts)) is not None and documents:
         shown["presence"] = round(present / documents, 3)
     for name, low, high in (("text", "low", "high"), ("numbers", "least", "greatest"), ("days", "first", "last")):
         if whole[low] is not None:

@@ -16,25 +16,31 @@ import orjson
 import pyarrow as pa
 
 from fuse_index.plugin import json_documents, json_paths
-from fuse_plugins.json_path.path_statistics import FLOAT, KINDS, SPELLING, STRING, STRUCTURES
-from fuse_plugins.json_path.paths import MISSING, Pattern, parsed, scalar_text
+from fuse_plugins.json_path.path_statistics import (
+    FLOAT_KIND,
+    KIND_OF_FIRST_SIGN,
+    KIND_OF_PYTHON_TYPE,
+    SPELLING_VARIES,
+    STRING_KIND,
+)
+from fuse_plugins.json_path.paths import MISSING_VALUE, PathPattern, parse_document, scalar_text
 
-Path = tuple[str | int, ...]
+_Path = tuple[str | int, ...]
 
-CHUNK = 96
+DOCUMENTS_PER_CHUNK = 96
 """Documents that are held parsed at once: so few fit in a processor's cache, and are parsed three times as fast as two
 thousand.
 """
-LONG, DEEP, DIGITS = 50_000, 1000, 1000
+_MANY_CHARACTERS, _MANY_LEVELS, _MANY_DIGITS = 50_000, 1000, 1000
 """Characters, signs that open a level, digits in a row: documents with as many may be beyond a limit of Jackson's."""
-STRIDE = DIGITS // 2
-IN_NUMBERS = np.isin(np.arange(256), np.frombuffer(b"0123456789.eE+-", np.uint8))
-LARGE = float(1 << 63)
+_DIGIT_STRIDE = _MANY_DIGITS // 2
+_IS_NUMBER_BYTE = np.isin(np.arange(256), np.frombuffer(b"0123456789.eE+-", np.uint8))
+_MIN_INEXACT_FLOAT = float(1 << 63)
 """From here on, orjson's floats may be integers."""
 
 
 @dataclass
-class Values:
+class PathValues:
     """What documents of one zone hold at one path."""
 
     texts: set[str] = field(default_factory=set)
@@ -45,11 +51,11 @@ class Values:
 
 
 @dataclass
-class Zone:
+class ZoneValues:
     """The values at each of some paths."""
 
-    patterns: Sequence[Pattern]
-    values: list[Values] = field(default_factory=list)
+    patterns: Sequence[PathPattern]
+    values: list[PathValues] = field(default_factory=list)
     documents: int = 0
     doubtful: int = 0
     """Documents of which nothing is sure."""
@@ -57,114 +63,124 @@ class Zone:
     """Documents that are not read alike by all readers."""
 
     def __post_init__(self) -> None:
-        self.values = [Values() for _ in self.patterns]
+        self.values = [PathValues() for _ in self.patterns]
 
-    def read(self, documents: pa.Array) -> None:
+    def add_documents(self, documents: pa.Array) -> None:
         documents = documents.drop_null()
         self.documents += len(documents)
         limits = np.zeros(len(documents), np.bool_)
-        limits[list(near_limits(documents))] = True
-        for start in range(0, len(documents), CHUNK):
-            self._chunk(documents.slice(start, CHUNK), set(np.flatnonzero(limits[start : start + CHUNK]).tolist()))
+        limits[list(documents_near_limits(documents))] = True
+        for start in range(0, len(documents), DOCUMENTS_PER_CHUNK):
+            self._chunk(
+                documents.slice(start, DOCUMENTS_PER_CHUNK),
+                set(np.flatnonzero(limits[start : start + DOCUMENTS_PER_CHUNK]).tolist()),
+            )
 
     def _chunk(self, documents: pa.StringArray, exactly: set[int]) -> None:
         texts: list[str] = documents.to_pylist()
-        trees, refused = read_all(texts)
-        exactly |= refused | repeating(documents, texts, trees, refused)
-        nodes = self._walked(trees)
-        found = [self._found(pattern, trees, nodes, exactly) for pattern in self.patterns]
+        trees, refused = parse_documents(texts)
+        exactly |= refused | documents_with_repeated_names(documents, texts, trees, refused)
+        nodes = self._values_by_path(trees)
+        found = [self._path_values(pattern, trees, nodes, exactly) for pattern in self.patterns]
         for number, pattern in enumerate(self.patterns):
             rows, column = found[number]
             if exactly:
                 column = [value for row, value in zip(rows, column, strict=True) if row not in exactly]
-            self._add(self.values[number], column, pattern.single)
+            self._add(self.values[number], column, pattern.single_steps)
         self.unusual += len(exactly)
         for row in exactly:
-            self._exact(texts[row])
+            self._add_exactly(texts[row])
 
-    def _found(
-        self, pattern: Pattern, trees: list[Any], nodes: dict[Path, list[Any]], exactly: set[int]
+    def _path_values(
+        self, pattern: PathPattern, trees: list[Any], nodes: dict[_Path, list[Any]], exactly: set[int]
     ) -> tuple[Sequence[int], list[Any]]:
         """The values at a path, MISSING among them, and of which document each is. Documents with large numbers are to
         be read exactly.
         """
         rows: Sequence[int] = range(len(trees))
-        if pattern.single is not None:
-            column = nodes[pattern.single]
+        if pattern.single_steps is not None:
+            column = nodes[pattern.single_steps]
         else:
             pairs = [(row, value) for row in rows if row not in exactly for value in pattern.matches(trees[row])]
             rows, column = [row for row, _ in pairs], [value for _, value in pairs]
         if float in set(map(type, column)):
             exactly |= {
-                row for row, value in zip(rows, column, strict=True) if type(value) is float and abs(value) >= LARGE
+                row
+                for row, value in zip(rows, column, strict=True)
+                if type(value) is float and abs(value) >= _MIN_INEXACT_FLOAT
             }
         return rows, column
 
-    def _walked(self, trees: list[Any]) -> dict[Path, list[Any]]:
+    def _values_by_path(self, trees: list[Any]) -> dict[_Path, list[Any]]:
         """Of each path and each path above it, the value in every document, or MISSING."""
-        nodes: dict[Path, list[Any]] = {(): trees}
+        nodes: dict[_Path, list[Any]] = {(): trees}
         for pattern in self.patterns:
-            for end, step in enumerate(pattern.single or ()):
-                above, here = pattern.single[:end], pattern.single[: end + 1]  # type: ignore[index]
+            for end, step in enumerate(pattern.single_steps or ()):
+                above, here = pattern.single_steps[:end], pattern.single_steps[: end + 1]  # type: ignore[index]
                 if here in nodes:
                     continue
                 if isinstance(step, str):
-                    nodes[here] = [node.get(step, MISSING) if type(node) is dict else MISSING for node in nodes[above]]
+                    nodes[here] = [
+                        node.get(step, MISSING_VALUE) if type(node) is dict else MISSING_VALUE for node in nodes[above]
+                    ]
                 else:
                     nodes[here] = [
-                        node[step] if type(node) is list and step < len(node) else MISSING for node in nodes[above]
+                        node[step] if type(node) is list and step < len(node) else MISSING_VALUE
+                        for node in nodes[above]
                     ]
         return nodes
 
-    def _add(self, values: Values, column: list[Any], single: Path | None) -> None:
+    def _add(self, values: PathValues, column: list[Any], single: _Path | None) -> None:
         """One value of each document, MISSING where there is none; null is no member, but as an element, or alone, it
         is a text.
         """
         if single is not None:
             null_is_text = not single or not isinstance(single[-1], str)
             nulls = column.count(None)
-            values.present += len(column) - column.count(MISSING) - (0 if null_is_text else nulls)
+            values.present += len(column) - column.count(MISSING_VALUE) - (0 if null_is_text else nulls)
             if null_is_text and nulls:
                 values.texts.add("null")
-                values.kinds |= STRING
+                values.kinds |= STRING_KIND
         self._take(values, set(map(type, column)), column)
 
-    def _take(self, values: Values, kinds: set[type], column: list[Any]) -> None:
-        for kind in kinds & KINDS.keys():
-            values.kinds |= KINDS[kind]
+    def _take(self, values: PathValues, kinds: set[type], column: list[Any]) -> None:
+        for kind in kinds & KIND_OF_PYTHON_TYPE.keys():
+            values.kinds |= KIND_OF_PYTHON_TYPE[kind]
             if kind is str:
                 values.texts.update(column if len(kinds) == 1 else (value for value in column if type(value) is str))
             elif kind in (int, bool, float):
                 distinct = {value for value in column if type(value) is kind}
                 values.texts.update(map(scalar_text, distinct))  # type: ignore[arg-type]
                 if kind is float and not all(map(json_documents.is_plain, distinct)):
-                    values.kinds |= SPELLING
+                    values.kinds |= SPELLING_VARIES
 
-    def _exact(self, text: str) -> None:
+    def _add_exactly(self, text: str) -> None:
         for pattern, values in zip(self.patterns, self.values, strict=True):
             for value in values_at(pattern, text):
                 self._take(values, {type(value)}, [value])
-            if pattern.single is None:
+            if pattern.single_steps is None:
                 continue
-            found, doubt = json_paths.find(text, pattern.single)
+            found, doubt = json_paths.find(text, pattern.single_steps)
             if doubt == json_paths.ANYTHING:
                 self.doubtful += 1
             elif found is not None:
                 values.present += 1
                 values.texts.add(found)
-                values.kinds |= STRING | (SPELLING | FLOAT if doubt else 0) | STRUCTURES.get(found[:1], 0)
+                values.kinds |= (
+                    STRING_KIND | (SPELLING_VARIES | FLOAT_KIND if doubt else 0) | KIND_OF_FIRST_SIGN.get(found[:1], 0)
+                )
 
 
-def values_at(pattern: Pattern, text: str) -> Sequence[Any]:
+def values_at(pattern: PathPattern, text: str) -> Sequence[Any]:
     """What the path finds in one document; integers in full."""
-    tree = parsed(text)
-    found = [] if tree is MISSING else pattern.matches(tree)
-    if any(type(value) is float and abs(value) >= LARGE for value in found):
-        return pattern.matches(parsed(text, exact=True))
+    tree = parse_document(text)
+    found = [] if tree is MISSING_VALUE else pattern.matches(tree)
+    if any(type(value) is float and abs(value) >= _MIN_INEXACT_FLOAT for value in found):
+        return pattern.matches(parse_document(text, exact=True))
     return found
 
 
-def read_all(texts: list[str]) -> tuple[list[Any], set[int]]:
+def parse_documents(texts: list[str]) -> tuple[list[Any], set[int]]:
     """The documents as orjson reads them, and which of them it refuses."""
     try:
         return list(map(orjson.loads, texts)), set()
@@ -179,45 +195,49 @@ def read_all(texts: list[str]) -> tuple[list[Any], set[int]]:
         return trees, refused
 
 
-def repeating(documents: pa.StringArray, texts: list[str], trees: list[Any], unread: set[int]) -> set[int]:
+def documents_with_repeated_names(
+    documents: pa.StringArray, texts: list[str], trees: list[Any], unread: set[int]
+) -> set[int]:
     """Documents that may say a name twice: written again from their trees, which keep the last of each, they have fewer
     quotes.
     """
-    if quotes(_bytes(documents)) - sum(quotes(texts[row].encode()) for row in unread) == orjson.dumps(trees).count(
-        b'"'
-    ):
+    if count_quotes(_text_bytes(documents)) - sum(count_quotes(texts[row].encode()) for row in unread) == orjson.dumps(
+        trees
+    ).count(b'"'):
         return set()
     pairs = enumerate(zip(texts, trees, strict=True))
     return {
         row
         for row, (text, tree) in pairs
-        if row not in unread and quotes(text.encode()) != orjson.dumps(tree).count(b'"')
+        if row not in unread and count_quotes(text.encode()) != orjson.dumps(tree).count(b'"')
     }
 
 
-def quotes(data: bytes) -> int:
+def count_quotes(data: bytes) -> int:
     """Quotes, those too that are written as escapes; maybe too many, never too few."""
     return data.count(b'"') + data.count(b"\\u0022")
 
 
-def near_limits(documents: pa.StringArray) -> Iterator[int]:
+def documents_near_limits(documents: pa.StringArray) -> Iterator[int]:
     """Documents that may be beyond one of Jackson's limits."""
     ends = np.frombuffer(documents.buffers()[1], np.int32)[documents.offset : documents.offset + len(documents) + 1]
     lengths = np.diff(ends)
-    yield from np.flatnonzero(lengths > LONG).tolist()
-    for row in np.flatnonzero(lengths > 2 * DEEP).tolist():
+    yield from np.flatnonzero(lengths > _MANY_CHARACTERS).tolist()
+    for row in np.flatnonzero(lengths > 2 * _MANY_LEVELS).tolist():
         text = documents[row].as_py()
-        if text.count("[") + text.count("{") > DEEP:
+        if text.count("[") + text.count("{") > _MANY_LEVELS:
             yield row
-    data = np.frombuffer(_bytes(documents), np.uint8)
-    sampled = IN_NUMBERS[data[::STRIDE]]  # a thousand digits in a row have two samples in them, one after the other
+    data = np.frombuffer(_text_bytes(documents), np.uint8)
+    sampled = _IS_NUMBER_BYTE[
+        data[::_DIGIT_STRIDE]
+    ]  # a thousand digits in a row have two samples in them, one after the other
     for place in np.flatnonzero(sampled[:-1] & sampled[1:]).tolist():
-        start = place * STRIDE
-        if IN_NUMBERS[data[start : start + STRIDE]].all():
+        start = place * _DIGIT_STRIDE
+        if _IS_NUMBER_BYTE[data[start : start + _DIGIT_STRIDE]].all():
             yield int(np.searchsorted(ends - ends[0], start, side="right")) - 1
 
 
-def _bytes(documents: pa.StringArray) -> bytes:
+def _text_bytes(documents: pa.StringArray) -> bytes:
     ends = np.frombuffer(documents.buffers()[1], np.int32)[documents.offset : documents.offset + len(documents) + 1]
     data = documents.buffers()[2]
     return b"" if data is None or not len(ends) else bytes(memoryview(data)[int(ends[0]) : int(ends[-1])])

@@ -18,22 +18,22 @@ import orjson
 
 from fuse_index.plugin import json_documents
 
-Step = str | int | None
+PatternStep = str | int | None
 """A name, a place from 0, or None for every child of an object or array."""
 
-PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-MISSING = object()
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+MISSING_VALUE = object()
 
 
 @dataclass(frozen=True)
-class Pattern:
+class PathPattern:
     """A path in one spelling. ``steps`` is None for a path that only jsonpath-ng can walk."""
 
     text: str
-    steps: tuple[Step, ...] | None
+    steps: tuple[PatternStep, ...] | None
 
     @property
-    def single(self) -> tuple[str | int, ...] | None:
+    def single_steps(self) -> tuple[str | int, ...] | None:
         """The steps of a path that leads to one value at most: such a path means the same to Spark."""
         return None if self.steps is None or None in self.steps else self.steps  # type: ignore[return-value]
 
@@ -41,7 +41,7 @@ class Pattern:
         """All values that the path finds in a document."""
         if self.steps is None:
             try:
-                return [match.value for match in _parsed(self.text).find(tree)]
+                return [match.value for match in _parse_jsonpath(self.text).find(tree)]
             except Exception:  # a filter that compares a number with a text, for one
                 return []
         found = [tree]
@@ -50,7 +50,7 @@ class Pattern:
         return found
 
 
-def _children(node: Any, step: Step) -> Iterator[Any]:
+def _children(node: Any, step: PatternStep) -> Iterator[Any]:
     if step is None:
         yield from node.values() if type(node) is dict else node if type(node) is list else ()
     elif type(step) is str:
@@ -61,24 +61,24 @@ def _children(node: Any, step: Step) -> Iterator[Any]:
 
 
 @lru_cache(maxsize=4096)
-def understood(text: str) -> Pattern:
+def parse_pattern(text: str) -> PathPattern:
     """Raises ValueError, with the place, for what is no path to jsonpath-ng."""
-    steps = _steps(_parsed(text))
-    return Pattern(text, None) if steps is None else of_steps(steps)
+    steps = _steps(_parse_jsonpath(text))
+    return PathPattern(text, None) if steps is None else pattern_of_steps(steps)
 
 
-def of_steps(steps: Sequence[Step]) -> Pattern:
-    return Pattern("$" + "".join(map(_shown, steps)), tuple(steps))
+def pattern_of_steps(steps: Sequence[PatternStep]) -> PathPattern:
+    return PathPattern("$" + "".join(map(_step_text, steps)), tuple(steps))
 
 
-def _shown(step: Step) -> str:
+def _step_text(step: PatternStep) -> str:
     if isinstance(step, str):
-        return f".{step}" if PLAIN.fullmatch(step) else f"['{step}']"
+        return f".{step}" if _PLAIN_NAME.fullmatch(step) else f"['{step}']"
     return "[*]" if step is None else f"[{step}]"
 
 
 @lru_cache(maxsize=4096)
-def _parsed(text: str) -> Any:
+def _parse_jsonpath(text: str) -> Any:
     from jsonpath_ng.ext.parser import parse  # it takes a while to import
 
     with warnings.catch_warnings():
@@ -89,7 +89,7 @@ def _parsed(text: str) -> Any:
             raise ValueError(f"{text!r} is no JSON path: {refusal}") from None
 
 
-def _steps(node: Any, first: bool = True) -> list[Step] | None:
+def _steps(node: Any, first: bool = True) -> list[PatternStep] | None:
     """None also for a root that is not ``first``: it leads back up."""
     from jsonpath_ng import jsonpath
 
@@ -109,7 +109,7 @@ def _steps(node: Any, first: bool = True) -> list[Step] | None:
             return None
 
 
-def parsed(document: str, exact: bool = False) -> Any:
+def parse_document(document: str, exact: bool = False) -> Any:
     """A document as plain values, MISSING if it is malformed. Of a name that comes twice the last one counts.
 
     Unless ``exact``, integers beyond 64 bits are floats.
@@ -120,7 +120,7 @@ def parsed(document: str, exact: bool = False) -> Any:
     try:
         return json_documents.plain(json_documents.read_json(document))
     except (ValueError, RecursionError):
-        return MISSING
+        return MISSING_VALUE
 
 
 def scalar_text(value: Any) -> str | None:

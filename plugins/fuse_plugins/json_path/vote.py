@@ -12,42 +12,42 @@ import pyarrow.compute as pc
 
 from fuse_index.plugin import NONE, Ballot, BlockBatch, Payload, Probe
 from fuse_plugins.bloom import Bloom
-from fuse_plugins.json_path.path_statistics import VALUES
-from fuse_plugins.json_path.question import Question
+from fuse_plugins.json_path.path_statistics import ALL_KINDS
+from fuse_plugins.json_path.question import PathProbe
 
-Mask = npt.NDArray[np.bool_]
+_Mask = npt.NDArray[np.bool_]
 
-TRUE, FALSE, NULL = 1, 2, 4
-UNKNOWN = TRUE | FALSE | NULL
+_TRUE, _FALSE, _NULL = 1, 2, 4
+_UNKNOWN = _TRUE | _FALSE | _NULL
 BLOOM = Bloom()
-BOUNDS = {"text": ("low", "high"), "number": ("least", "greatest"), "day": ("first", "last")}
+_BOUND_FIELDS = {"text": ("low", "high"), "number": ("least", "greatest"), "day": ("first", "last")}
 
 
-def vote(question: Question, batch: BlockBatch) -> Ballot:
+def vote_on_path(question: PathProbe, batch: BlockBatch) -> Ballot:
     units = len(batch)
     if question.reading == "nothing":
-        return Ballot.constant(units, FALSE | NULL)
+        return Ballot.constant(units, _FALSE | _NULL)
     if batch.summaries is None or not units:
         return Ballot.unknown(units)
-    known = _Known.of(batch.summaries, question)
+    known = _PathSummaries.of(batch.summaries, question)
     bits = known.bits(question)
-    asked = known.usable & ((bits & TRUE) != 0) & ((known.kinds & question.unless) == 0)
-    if question.needles is None or not asked.any():
+    asked = known.usable & ((bits & _TRUE) != 0) & ((known.kinds & question.unless_kinds) == 0)
+    if question.probe_values is None or not asked.any():
         return Ballot(bits)
-    found = BLOOM.probe(Probe(question.needles), Chosen(batch, asked))
+    found = BLOOM.probe(Probe(question.probe_values), BloomView(batch, asked))
     if len(found) != len(batch.zone_rows):
         return Ballot(bits)
     owners = np.repeat(np.arange(units), np.diff(batch.zone_offsets))
     absent = (found.bits == NONE) & asked[owners]
     fine = bits[owners]
-    return Ballot(np.where(absent, (fine & ~np.uint8(TRUE)) | np.uint8(FALSE), fine).astype(np.uint8))
+    return Ballot(np.where(absent, (fine & ~np.uint8(_TRUE)) | np.uint8(_FALSE), fine).astype(np.uint8))
 
 
 @dataclass(frozen=True, eq=False)
-class _Known:
+class _PathSummaries:
     """What the summaries of a batch say of one path, unit by unit."""
 
-    usable: Mask
+    usable: _Mask
     kinds: npt.NDArray[np.int64]
     present: npt.NDArray[np.int64]
     documents: npt.NDArray[np.int64]
@@ -55,7 +55,7 @@ class _Known:
     high: pa.Array | None
 
     @classmethod
-    def of(cls, summaries: pa.Array, question: Question) -> _Known:
+    def of(cls, summaries: pa.Array, question: PathProbe) -> _PathSummaries:
         paths = pc.struct_field(summaries, "paths")
         facts, owners = pc.list_flatten(paths), pc.list_parent_indices(paths)
         ours = pc.equal(pc.struct_field(facts, "path"), question.path).fill_null(False)
@@ -73,14 +73,14 @@ class _Known:
 
         sure = counts("doubtful") == 0 if question.reading != "member" else np.ones(len(summaries), np.bool_)
         kinds = numbers("kinds")
-        if question.plain:
+        if question.usual_documents_only:
             sure &= counts("unusual") == 0
-        usable = (places >= 0) & sure & ((kinds & question.unreadable) == 0)
-        low, high = BOUNDS.get("text" if question.reading == "member" else question.reading, (None, None))
+        usable = (places >= 0) & sure & ((kinds & question.unreadable_kinds) == 0)
+        low, high = _BOUND_FIELDS.get("text" if question.reading == "member" else question.reading, (None, None))
         low, high = (name and pc.struct_field(facts, name).take(rows) for name in (low, high))
         return cls(usable, kinds, numbers("present"), counts("documents"), low, high)
 
-    def bits(self, question: Question) -> npt.NDArray[np.uint8]:
+    def bits(self, question: PathProbe) -> npt.NDArray[np.uint8]:
         """What the leaf may be, on documents that are not NULL. Where it may be NULL it may be FALSE: it may be a
         ``<=>``.
         """
@@ -91,25 +91,25 @@ class _Known:
             true = (self.kinds & question.truths) != 0
             false = null = np.ones_like(absent)
         else:
-            assert question.wanted is not None
-            meets, within = question.wanted.compare(self.low, self.high)
-            holds = (self.kinds & VALUES) != 0
+            assert question.value_ranges is not None
+            meets, within = question.value_ranges.compare(self.low, self.high)
+            holds = (self.kinds & ALL_KINDS) != 0
             if question.reading in ("number", "day"):
                 holds = self.low.is_valid().to_numpy(zero_copy_only=False)  # type: ignore[union-attr]
             true = holds & meets
-            exactly = question.reading == "text" and not question.plain
+            exactly = question.reading == "text" and not question.usual_documents_only
             null = absent if exactly else np.full_like(absent, question.reading != "member")
             false = (holds & ~within) | (null if question.reading != "member" else np.ones_like(null))
-        bits = true * TRUE | (false | null) * FALSE | null * NULL
-        return np.where(self.usable, bits, UNKNOWN).astype(np.uint8)
+        bits = true * _TRUE | (false | null) * _FALSE | null * _NULL
+        return np.where(self.usable, bits, _UNKNOWN).astype(np.uint8)
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen:
+class BloomView:
     """The same units as bloom sees them, those that are not asked about without a summary."""
 
     batch: BlockBatch
-    asked: Mask
+    probed: _Mask
 
     def __len__(self) -> int:
         return len(self.batch)
@@ -117,7 +117,7 @@ class Chosen:
     @property
     def summaries(self) -> pa.Array:
         values = pc.struct_field(self.batch.summaries, "values")
-        return values.take(pa.array(np.arange(len(values)), mask=~self.asked))
+        return values.take(pa.array(np.arange(len(values)), mask=~self.probed))
 
     @property
     def row_counts(self) -> npt.NDArray[np.int64]:

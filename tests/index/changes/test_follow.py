@@ -33,20 +33,20 @@ def ids(follower, start, end):
     """The ids that are to be read, step by step; of steps that compare, the number of their commit."""
     return [
         -step.after.snapshot.sequence
-        if step.changed
+        if step.may_remove_rows
         else [
             id
-            for block in range(len(step.came))
-            for id in follower.shape.read(step.came, block, ["id"]).column(0).to_pylist()
+            for block in range(len(step.added_blocks))
+            for id in follower.schema_table.read_block(step.added_blocks, block, ["id"]).column(0).to_pylist()
         ]
-        for step in follower.between(start, end)
+        for step in follower.steps_between(start, end)
     ]
 
 
 def followed(follower, start, limit=ALL):
     """What is read at each trigger, until nothing is left; positions go through JSON, as in a checkpoint."""
     found = []
-    while (end := follower.latest(start, limit, follower.head())) != start:
+    while (end := follower.latest_offset(start, limit, follower.head_sequence())) != start:
         end = StreamOffset.from_json(json.loads(json.dumps(end.to_json())))
         found.append(ids(follower, start, end))
         start = end

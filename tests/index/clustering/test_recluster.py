@@ -103,7 +103,7 @@ def test_groups_that_have_no_block_in_common_are_sorted_at_the_same_time(by, met
     copy = table.clone(f"memory://recluster-{uuid4().hex}")
 
     while portions := pickle.loads(pickle.dumps(work.plan_tasks(4))):
-        groups = [block for portion in portions for block in portion.group]
+        groups = [block for portion in portions for block in portion.block_numbers]
         assert len(set(groups)) == len(groups)
         together.append(len(portions))
         work.commit_results([run_recluster_task(portion) for portion in portions])

@@ -94,12 +94,12 @@ def test_and_or_follow_de_morgan_on_every_pair():
 
 def test_two_opinions_leave_what_both_hold_possible():
     for a, b in product(range(8), repeat=2):
-        assert ballot(a).meet(ballot(b)).bits[0] == a & b
+        assert ballot(a).intersect(ballot(b)).bits[0] == a & b
 
 
 def test_what_implies_the_impossible_is_impossible_and_else_nothing_changes():
     for a, b in product(SETS, repeat=2):
-        implied = int(ballot(a).implying(ballot(b)).bits[0])
+        implied = int(ballot(a).constrain_by(ballot(b)).bits[0])
 
         if b & TRUE:
             assert implied == a
@@ -116,7 +116,7 @@ def test_implying_covers_every_pair_of_rows_of_which_one_implies_the_other():
                 continue
             truth = bits_of(left)
             for a, b in product(within(truth), within(bits_of(right))):
-                assert int(ballot(a).implying(ballot(b)).bits[0]) & truth == truth, (left, right, a, b)
+                assert int(ballot(a).constrain_by(ballot(b)).bits[0]) & truth == truth, (left, right, a, b)
 
 
 def test_rows_are_combined_one_by_one_and_units_are_their_union():
@@ -145,15 +145,15 @@ def test_a_unit_without_rows_left_cannot_be_true():
     left = Ballot(np.array([SOME], np.uint8), {0: np.array([TRUE, FALSE], np.uint8)})
     right = Ballot(np.array([SOME], np.uint8), {0: np.array([FALSE, TRUE], np.uint8)})
 
-    assert not (left & right).kept[0]
-    assert (left | right).certain[0]
+    assert not (left & right).may_match[0]
+    assert (left | right).always_matches[0]
 
 
 def test_kept_and_certain_read_the_bits():
     every = ballot(*range(8))
 
-    assert every.kept.tolist() == [bool(bits & TRUE) for bits in range(8)]
-    assert every.certain.tolist() == [bits == TRUE for bits in range(8)]
+    assert every.may_match.tolist() == [bool(bits & TRUE) for bits in range(8)]
+    assert every.always_matches.tolist() == [bits == TRUE for bits in range(8)]
 
 
 def test_a_unit_may_be_taken_many_times_with_its_rows():

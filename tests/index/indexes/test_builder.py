@@ -10,8 +10,8 @@ import pytest
 
 import fuse_index as fuse
 from fuse_index.errors import IndexFault
-from fuse_index.indexes.builder import Builder, builders
-from fuse_index.indexes.definition import define
+from fuse_index.indexes.builder import IndexBuilder, index_builders
+from fuse_index.indexes.definition import define_index
 from fuse_index.indexes.registry import Host, PluginWarning
 from fuse_index.predicate import Context
 from fuse_plugins import bloom, min_max
@@ -25,7 +25,9 @@ SCHEMA = Schema.create(ROWS.schema)
 
 def builder(kind, terms=("n",), strict=False, context=None, **options):
     host = Host([kind])
-    return Builder.of(define("x", kind.name, terms, options, SCHEMA, host, context or Context()), host, strict)
+    return IndexBuilder.for_definition(
+        define_index("x", kind.name, terms, options, SCHEMA, host, context or Context()), host, strict
+    )
 
 
 def table_with(kind, *columns):
@@ -51,7 +53,7 @@ def test_inputs_are_computed_before_the_kind_sees_them():
     made = builder(Values, ["CAST(at AS STRING)"], context=Context("Asia/Tokyo"))
 
     assert made.columns == ["at"]
-    assert made.inputs(ROWS).column(0)[3].as_py() == "1970-01-01 09:00:00.000003"
+    assert made.input_values(ROWS).column(0)[3].as_py() == "1970-01-01 09:00:00.000003"
 
 
 @pytest.mark.parametrize("kind", FAILING)
@@ -138,7 +140,7 @@ def test_where_another_version_of_a_kind_is_installed_nothing_is_indexed():
         writes, reads = 2, frozenset({1, 2})
 
     made = builder(Values)
-    moved = Builder(made.definition, Newer(), made.version)
+    moved = IndexBuilder(made.definition, Newer(), made.version)
 
     with pytest.warns(PluginWarning, match="writes payload version 2 here, not 1: install one version everywhere"):
         assert moved.build(ROWS, ZONES) is None
@@ -149,8 +151,8 @@ def test_writers_get_a_builder_for_each_index_that_can_be_built():
     table.create_index("again", "values", ["n"])
     table.create_index("more", "bloom", ["n"])
 
-    assert sorted(found.definition.kind for found in builders(table.snapshot, table.host)) == ["bloom", "values"]
-    assert [found.kind.name for found in builders(table.snapshot, Host([bloom]))] == ["bloom"]
+    assert sorted(found.definition.kind for found in index_builders(table.snapshot, table.host)) == ["bloom", "values"]
+    assert [found.kind.name for found in index_builders(table.snapshot, Host([bloom]))] == ["bloom"]
 
 
 def test_a_sound_kind_warns_of_nothing():

@@ -10,7 +10,14 @@ import pyarrow as pa
 import pytest
 
 from fuse_index.errors import DefinitionError, WhereError
-from fuse_index.indexes.definition import Definition, Unavailable, define, load, needs_session, renewed
+from fuse_index.indexes.definition import (
+    IndexDefinition,
+    UnavailableIndex,
+    define_index,
+    depends_on_session,
+    load_definitions,
+    redefine_index,
+)
 from fuse_index.indexes.options import parse_options
 from fuse_index.indexes.registry import Host, Plugin
 from fuse_index.plugin import Function, IndexKind, hookimpl
@@ -40,8 +47,8 @@ HOST = Host([min_max, bloom, Values])
 
 def made(
     *terms: Any, kind: str = "values", host: Host = HOST, context: Context | None = None, **options: Any
-) -> Definition:
-    return define("x", kind, terms, options, SCHEMA, host, context or Context())
+) -> IndexDefinition:
+    return define_index("x", kind, terms, options, SCHEMA, host, context or Context())
 
 
 def snapshot(content: Any, schema: Schema = SCHEMA) -> Snapshot:
@@ -51,8 +58,8 @@ def snapshot(content: Any, schema: Schema = SCHEMA) -> Snapshot:
 
 def read(
     content: Any, host: Host = HOST, schema: Schema = SCHEMA, context: Context | None = None
-) -> Definition | Unavailable:
-    (found,) = load(snapshot(content, schema), host, context)
+) -> IndexDefinition | UnavailableIndex:
+    (found,) = load_definitions(snapshot(content, schema), host, context)
     return found
 
 
@@ -106,7 +113,7 @@ def test_what_cannot_be_is_refused_with_what_to_do(arguments, said):
     asked = {"name": "x", "kind": "values", "terms": ["id"], "options": {}, **arguments}
 
     with pytest.raises(DefinitionError) as refusal:
-        define(asked["name"], asked["kind"], asked["terms"], asked["options"], SCHEMA, HOST, Context())
+        define_index(asked["name"], asked["kind"], asked["terms"], asked["options"], SCHEMA, HOST, Context())
 
     assert said in str(refusal.value)
 
@@ -181,7 +188,7 @@ def test_the_key_changes_with_all_that_sidecars_depend_on():
         made("id", host=Host([Newer])).key,
         made("id", host=Host([Wider])).key,
         made("id", host=Host([Plugin(Values, "acme")])).key,
-        define("x", "values", ["id"], {}, changed(0, type=pa.int32()), HOST, Context()).key,
+        define_index("x", "values", ["id"], {}, changed(0, type=pa.int32()), HOST, Context()).key,
         made("CAST(at AS DATE)", context=Context("Asia/Tokyo")).key,
         made("CAST(at AS DATE)", context=Context("Europe/Berlin")).key,
     ]
@@ -207,7 +214,7 @@ def test_a_definition_follows_its_column_when_that_is_renamed():
 
 def unavailable(content: Any, **where: Any) -> tuple[Reason, str]:
     found = read(content, **where)
-    assert isinstance(found, Unavailable)
+    assert isinstance(found, UnavailableIndex)
     return found.refusal.reason, found.refusal.detail
 
 
@@ -236,11 +243,11 @@ def test_a_definition_of_an_older_kind_is_used():
     class Newer(Values):
         writes, reads = 2, frozenset({1, 2})
 
-    assert isinstance(read(made("id").content, host=Host([Plugin(Newer, "tests.index.kinds")])), Definition)
+    assert isinstance(read(made("id").content, host=Host([Plugin(Newer, "tests.index.kinds")])), IndexDefinition)
 
 
 def test_a_column_of_another_type_makes_an_index_unavailable():
-    content = define("x", "values", ["id"], {}, changed(0, type=pa.int32()), HOST, Context()).content
+    content = define_index("x", "values", ["id"], {}, changed(0, type=pa.int32()), HOST, Context()).content
 
     reason, detail = unavailable(content)
 
@@ -277,16 +284,16 @@ def test_fields_of_newer_versions_are_kept():
 
     found = read(content)
 
-    assert isinstance(found, Definition)
-    assert renewed(found, SCHEMA, HOST).content == content
+    assert isinstance(found, IndexDefinition)
+    assert redefine_index(found, SCHEMA, HOST).content == content
 
 
 def test_a_session_with_other_semantics_is_refused_only_where_it_matters():
     tokyo, berlin = Context("Asia/Tokyo"), Context("Europe/Berlin")
     date, plain = made("CAST(at AS DATE)", context=tokyo).content, made("at", context=tokyo).content
 
-    assert isinstance(read(date, context=tokyo), Definition)
-    assert isinstance(read(plain, context=berlin), Definition)
+    assert isinstance(read(date, context=tokyo), IndexDefinition)
+    assert isinstance(read(plain, context=berlin), IndexDefinition)
     assert unavailable(date, context=berlin)[0] == Reason.SESSION_SEMANTICS
 
 
@@ -305,17 +312,17 @@ def test_a_session_with_other_semantics_is_refused_only_where_it_matters():
     ],
 )
 def test_values_depend_on_the_session_where_calendars_are_read(term, expected):
-    assert needs_session(parse_term(term, SCHEMA)) == expected
+    assert depends_on_session(parse_term(term, SCHEMA)) == expected
 
 
 def test_a_rebuild_defines_an_index_as_it_would_be_today():
-    old = define("x", "values", ["id"], {"limit": 5}, changed(0, type=pa.int32()), HOST, Context())
+    old = define_index("x", "values", ["id"], {"limit": 5}, changed(0, type=pa.int32()), HOST, Context())
 
-    found = renewed(read(old.content), SCHEMA, HOST)
+    found = redefine_index(read(old.content), SCHEMA, HOST)
 
     assert found == made("id", limit=5)
     with pytest.raises(DefinitionError, match="no longer in the table"):
-        renewed(read(old.content, schema=Schema(1, SCHEMA.fields[1:])), Schema(1, SCHEMA.fields[1:]), HOST)
+        redefine_index(read(old.content, schema=Schema(1, SCHEMA.fields[1:])), Schema(1, SCHEMA.fields[1:]), HOST)
 
 
 def test_a_host_remembers_what_the_definitions_of_a_snapshot_mean():
@@ -328,12 +335,12 @@ def test_a_host_remembers_what_the_definitions_of_a_snapshot_mean():
 
     host = Host([Counting])
     found = snapshot(made("id", host=host).content)
-    first = load(found, host)
+    first = load_definitions(found, host)
     before = len(asked)
 
-    assert load(found, host) == first
+    assert load_definitions(found, host) == first
     assert len(asked) == before
-    assert isinstance(load(found, Host([bloom]))[0], Unavailable)
+    assert isinstance(load_definitions(found, Host([bloom]))[0], UnavailableIndex)
 
 
 def test_terms_may_call_functions_of_plugins():

@@ -264,7 +264,7 @@ def test_an_unknown_kind_is_answered_with_near_names_and_with_what_could_not_be_
     with pytest.raises(DefinitionError, match="no index kind 'blom': did you mean 'bloom'"):
         Host([bloom]).kind("blom")
     with pytest.raises(DefinitionError, match="no licence"):
-        Host([Plugin(None, "acme", problem="plugin 'acme' cannot be loaded: no licence")]).kind("remainder")
+        Host([Plugin(None, "acme", load_error="plugin 'acme' cannot be loaded: no licence")]).kind("remainder")
 
 
 def test_a_refused_kind_is_answered_with_the_reason():

@@ -5,13 +5,13 @@ import time
 
 import pytest
 
-from fuse_index.indexes.sandbox import Failure, ask, together
+from fuse_index.indexes.sandbox import PluginFailure, map_concurrently, sandboxed_call
 from fuse_index.reasons import Reason
 from fuse_storage import Corrupt, NotFound
 
 
 def test_an_answer_comes_back():
-    assert ask(lambda: 42, 1.0) == 42
+    assert sandboxed_call(lambda: 42, 1.0) == 42
 
 
 def test_whatever_is_raised_becomes_a_failure_with_a_reason():
@@ -22,7 +22,7 @@ def test_whatever_is_raised_becomes_a_failure_with_a_reason():
         return question
 
     def reason(error):
-        return ask(raising(error), 1.0).reason
+        return sandboxed_call(raising(error), 1.0).reason
 
     assert reason(ValueError("no")) is Reason.PLUGIN_ERROR
     assert reason(SystemExit(3)) is Reason.PLUGIN_ERROR
@@ -34,20 +34,20 @@ def test_a_question_that_hangs_is_left_behind_and_others_go_on():
     release = threading.Event()
     started = time.monotonic()
 
-    hung = ask(release.wait, 0.05)
+    hung = sandboxed_call(release.wait, 0.05)
 
-    assert isinstance(hung, Failure)
+    assert isinstance(hung, PluginFailure)
     assert hung.reason is Reason.TIMEOUT
-    assert ask(lambda: "next", 1.0) == "next"
+    assert sandboxed_call(lambda: "next", 1.0) == "next"
     assert time.monotonic() - started < 5
     release.set()
 
 
 def test_questions_one_after_the_other_need_one_thread():
-    ask(lambda: None, 1.0)
+    sandboxed_call(lambda: None, 1.0)
     before = threading.active_count()
     for _ in range(50):
-        ask(lambda: None, 1.0)
+        sandboxed_call(lambda: None, 1.0)
 
     assert threading.active_count() == before
 
@@ -61,8 +61,8 @@ def test_work_on_several_is_done_at_the_same_time_and_answered_in_order():
             meet.wait(timeout=30)  # breaks if one of them has to wait for another
         return -item
 
-    assert together(work, range(count)) == [-item for item in range(count)]
-    assert together(work, []) == []
+    assert map_concurrently(work, range(count)) == [-item for item in range(count)]
+    assert map_concurrently(work, []) == []
 
 
 @pytest.mark.parametrize("bad", [0, 3, 25])
@@ -72,13 +72,13 @@ def test_what_work_on_one_of_several_raises_is_raised(bad):
             raise Corrupt(f"item {item}")
 
     with pytest.raises(Corrupt, match=f"item {bad}"):
-        together(work, range(30))
+        map_concurrently(work, range(30))
 
 
 def test_work_on_several_starts_threads_once():
-    together(lambda item: time.sleep(0.01), range(16))
+    map_concurrently(lambda item: time.sleep(0.01), range(16))
     before = threading.active_count()
     for _ in range(20):
-        together(lambda item: time.sleep(0.001), range(16))
+        map_concurrently(lambda item: time.sleep(0.001), range(16))
 
     assert threading.active_count() == before

@@ -8,8 +8,8 @@ import pytest
 
 import fuse_index as fuse
 from fuse_index.errors import BuildError, DefinitionError, IndexFault
-from fuse_index.indexes.builder import Builder
-from fuse_index.indexes.definition import load
+from fuse_index.indexes.builder import IndexBuilder
+from fuse_index.indexes.definition import load_definitions
 from fuse_index.indexes.registry import Host, Plugin, PluginWarning
 from fuse_index.operations import build_index
 from fuse_plugins import min_max
@@ -79,7 +79,7 @@ def test_a_handle_ends_where_its_last_commit_led():
     table.append(numbers(0, 640))
     table.append(pa.table({"n": range(5), "text": ["t700"] * 5}))
     table.create_index("x", "fails_late", ["text"], build=False)
-    (definition,) = load(table.snapshot, table.host)
+    (definition,) = load_definitions(table.snapshot, table.host)
 
     with pytest.warns(PluginWarning, match="too late"):
         last = build_index.refresh_index(table.stored, definition, table.host, commit_seconds=0.0)
@@ -169,7 +169,7 @@ def test_an_interrupted_build_keeps_what_it_has_done(commit_seconds):
     table = created(None, Interrupted)
     table.append(numbers(0, 1300))
     table.create_index("x", "interrupted", ["n"], build=False)
-    (definition,) = load(table.snapshot, table.host)
+    (definition,) = load_definitions(table.snapshot, table.host)
 
     with pytest.raises(KeyboardInterrupt):
         build_index.refresh_index(table.stored, definition, table.host, commit_seconds=commit_seconds)
@@ -184,8 +184,8 @@ def test_work_is_cut_so_that_every_process_has_some_and_packs_hold_many_blocks()
     table = created()
     table.append(numbers(0, 2000))
     table.create_index("x", "values", ["n"], build=False)
-    (definition,) = load(table.snapshot, table.host)
-    builder = Builder.of(definition, table.host)
+    (definition,) = load_definitions(table.snapshot, table.host)
+    builder = IndexBuilder.for_definition(definition, table.host)
     lacking = build_index.unindexed_blocks(table.stored, builder)
 
     assert [task.block_count for task in build_index.split_into_tasks(table.stored, builder, lacking)] == [
@@ -209,8 +209,8 @@ def test_builds_go_together_with_appends_that_merge_segments():
     for start in range(0, 60, 10):
         table.append(numbers(start, 10))
     table.create_index("x", "values", ["n"], build=False)
-    (definition,) = load(table.snapshot, table.host)
-    builder = Builder.of(definition, table.host)
+    (definition,) = load_definitions(table.snapshot, table.host)
+    builder = IndexBuilder.for_definition(definition, table.host)
     done = [
         build_index.run_build_task(task)
         for task in build_index.split_into_tasks(
@@ -233,8 +233,8 @@ def test_dropping_wins_over_a_build_that_is_under_way():
     table = created()
     table.append(numbers())
     table.create_index("x", "values", ["n"], build=False)
-    (definition,) = load(table.snapshot, table.host)
-    builder, before = Builder.of(definition, table.host), table.stored
+    (definition,) = load_definitions(table.snapshot, table.host)
+    builder, before = IndexBuilder.for_definition(definition, table.host), table.stored
     done = [
         build_index.run_build_task(task)
         for task in build_index.split_into_tasks(before, builder, build_index.unindexed_blocks(before, builder))
@@ -344,7 +344,7 @@ def test_strictly_a_failing_kind_ends_the_build():
     table = created(None, Raises)
     table.append(numbers())
     table.create_index("x", "raises", ["n"], build=False)
-    (definition,) = load(table.snapshot, table.host)
+    (definition,) = load_definitions(table.snapshot, table.host)
 
     with pytest.raises(IndexFault, match="no such luck"):
         build_index.refresh_index(table.stored, definition, table.host, strict=True)
@@ -388,8 +388,8 @@ def test_two_builds_at_once_both_keep_what_they_did():
     table = created()
     table.append(numbers())
     table.create_index("x", "values", ["n"], build=False)
-    (definition,) = load(table.snapshot, table.host)
-    builder, base = Builder.of(definition, table.host), table.stored
+    (definition,) = load_definitions(table.snapshot, table.host)
+    builder, base = IndexBuilder.for_definition(definition, table.host), table.stored
     first, second, *_ = build_index.split_into_tasks(
         base, builder, build_index.unindexed_blocks(base, builder), processes=2
     )

@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 
 from fuse_index.indexes.ballot import ALL, FALSE, NONE, NULL, SOME, TRUE, UNKNOWN, Ballot
 from fuse_index.predicate import And, Call, Column, Compare, In, IsNull, Literal, Not, Or, Predicate
-from fuse_index.pruning.combine import Nulls, decide, null_test, outcomes_on_null, settle, wishes
+from fuse_index.pruning.combine import (
+    NullPresence,
+    add_null_outcomes,
+    best_case_outcomes,
+    combine_votes,
+    null_test_votes,
+    outcomes_on_null,
+)
 
 COLUMNS = [Column((name,), pa.int64()) for name in "abc"]
 LEAVES = [Compare("=", column, Literal(1, pa.int64())) for column in COLUMNS]
@@ -52,7 +59,7 @@ def test_what_a_row_is_was_called_possible(tree, rows, noise):
         for leaf, extra in zip(LEAVES, noise, strict=True)
     }
 
-    possible = int(decide(tree, ballots, {}, {}).bits[0])
+    possible = int(combine_votes(tree, ballots, {}, {}).bits[0])
 
     assert all(truth(tree, unit) & possible for unit in units)
 
@@ -65,13 +72,13 @@ def test_votes_on_single_rows_decide_each_row(tree, rows):
         votes = np.array([unit[leaf] for unit in units], np.uint8)
         ballots[leaf] = Ballot(np.array([np.bitwise_or.reduce(votes)], np.uint8), {0: votes})
 
-    decided = decide(tree, ballots, {}, {})
+    decided = combine_votes(tree, ballots, {}, {})
 
     assert [truth(tree, unit) for unit in units] == list(decided.rows[0])
 
 
-def nulls(possible: bool, everywhere: bool) -> Nulls:
-    return Nulls(np.array([possible]), np.array([everywhere]))
+def nulls(possible: bool, everywhere: bool) -> NullPresence:
+    return NullPresence(np.array([possible]), np.array([everywhere]))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +95,7 @@ def nulls(possible: bool, everywhere: bool) -> Nulls:
 def test_nulls_are_added_to_what_an_author_said(vote, possible, everywhere, expected):
     leaf = LEAVES[0]
 
-    settled = settle(
+    settled = add_null_outcomes(
         Ballot(np.array([vote], np.uint8)), leaf, nulls(possible, everywhere), UNKNOWN, outcomes_on_null(leaf)
     )
 
@@ -102,21 +109,25 @@ def test_a_null_safe_comparison_is_false_on_null():
 def test_a_null_in_a_list_turns_false_into_null():
     leaf = In(COLUMNS[0], (Literal(1, pa.int64()), Literal(None, pa.int64())))
 
-    settled = settle(
-        Ballot(np.array([NONE, ALL, SOME], np.uint8)), leaf, Nulls(np.zeros(3, bool), np.zeros(3, bool)), UNKNOWN, NULL
+    settled = add_null_outcomes(
+        Ballot(np.array([NONE, ALL, SOME], np.uint8)),
+        leaf,
+        NullPresence(np.zeros(3, bool), np.zeros(3, bool)),
+        UNKNOWN,
+        NULL,
     )
 
     assert settled.bits.tolist() == [NULL, TRUE, TRUE | NULL]
 
 
 def test_a_leaf_on_a_function_of_the_input_may_be_null_where_the_author_does_not_say():
-    settled = settle(Ballot(np.array([NONE], np.uint8)), LEAVES[0], nulls(False, False), TRUE | FALSE, NULL)
+    settled = add_null_outcomes(Ballot(np.array([NONE], np.uint8)), LEAVES[0], nulls(False, False), TRUE | FALSE, NULL)
 
     assert settled.bits.tolist() == [FALSE | NULL]
 
 
 def test_a_null_test_is_decided_by_null_counts():
-    ballot = null_test(np.array([0.0, 3.0, 1.0, np.nan]), np.array([3, 3, 3, 3]))
+    ballot = null_test_votes(np.array([0.0, 3.0, 1.0, np.nan]), np.array([3, 3, 3, 3]))
 
     assert ballot.bits.tolist() == [FALSE, TRUE, TRUE | FALSE, TRUE | FALSE]
 
@@ -132,13 +143,13 @@ def test_a_function_that_is_not_null_on_null_may_be_anything_there():
 def test_an_optimist_wishes_for_false_above_and_true_below_a_not():
     a, b, _ = LEAVES
 
-    assert wishes(And((a, Not(b)))) == {a: FALSE, b: TRUE}
-    assert wishes(Or((a, Not(a)))) == {a: 0}
+    assert best_case_outcomes(And((a, Not(b)))) == {a: FALSE, b: TRUE}
+    assert best_case_outcomes(Or((a, Not(a)))) == {a: 0}
 
 
 def test_a_leaf_is_true_only_where_what_it_implies_may_be():
     a, b, _ = LEAVES
     ballots = {a: Ballot.unknown(2), b: Ballot(np.array([NONE, SOME], np.uint8))}
 
-    assert decide(a, ballots, {}, {a: [b]}).kept.tolist() == [False, True]
-    assert decide(Not(a), ballots, {}, {a: [b]}).kept.tolist() == [True, True]
+    assert combine_votes(a, ballots, {}, {a: [b]}).may_match.tolist() == [False, True]
+    assert combine_votes(Not(a), ballots, {}, {a: [b]}).may_match.tolist() == [True, True]

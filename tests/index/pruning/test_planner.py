@@ -13,7 +13,7 @@ from fuse_index.errors import IndexFault
 from fuse_index.indexes.registry import Host
 from fuse_index.plugin import ALL, NONE, Ballot, IndexKind, Probe, Refusal, Sidecar
 from fuse_index.predicate import Compare
-from fuse_index.pruning.planner import plan
+from fuse_index.pruning.planner import plan_scan
 from fuse_index.reasons import Reason
 from fuse_index.sql.parser import parse_predicate
 from fuse_index.table.table import Table
@@ -194,7 +194,7 @@ def test_an_index_that_knows_rows_leaves_nothing_to_filter():
     plan = table.scan("id = 31").plan
 
     assert int(plan.explanation.rows.kept) == 1
-    assert plan.certain[plan.zones].all()
+    assert plan.always_matching_zones[plan.zones].all()
     assert table.scan("id = 31").to_arrow().column("id").to_pylist() == [31]
     assert table.scan("id = 31").count() == 1
 
@@ -222,7 +222,7 @@ def test_an_index_that_hangs_is_left_behind():
 
     predicate = parse_predicate("id = 31", table.snapshot.schema)
 
-    made = plan(table.stored, predicate, table.host, budget=0.3)
+    made = plan_scan(table.stored, predicate, table.host, budget=0.3)
 
     assert next(vote.reason for vote in made.explanation.votes if vote.index == "slow") is Reason.TIMEOUT
     assert len(made.blocks) == 1

@@ -19,7 +19,7 @@ from fuse_index.aggregates.state import COUNT_STAR_ARGUMENT, Aggregate, Aggregat
 from fuse_index.errors import IndexFault, InputError, OpaqueError
 from fuse_index.indexes.registry import Host
 from fuse_index.predicate import Column, Context
-from fuse_index.query.aggregate import answer
+from fuse_index.query.aggregate import plan_aggregate
 from fuse_plugins import aggregate, bloom, min_max
 from fuse_storage import BlockFrame, process_cache
 from tests.index.tables import damaged, files
@@ -306,15 +306,15 @@ def test_a_state_that_never_comes_is_waited_for_once(table, monkeypatch):
 
     monkeypatch.setattr(aggregate.AggregateIndex, "state", hangs)
     asked = Aggregation((Column(("city",), pa.string()),), (Aggregate("count", COUNT_STAR_ARGUMENT),))
-    found = answer(table.stored, asked, None, HOST, budget=0.2)
+    found = plan_aggregate(table.stored, asked, None, HOST, budget=0.2)
 
-    assert len(found.left.blocks) == 8
+    assert len(found.scan_plan.blocks) == 8
     assert called == [0]
     assert any(vote.reason == "TIMEOUT" for vote in found.explanation.votes)
 
 
 def test_only_blocks_whose_rows_are_all_live_answer(table, monkeypatch):
-    monkeypatch.setattr(BlockFrame, "intact", property(lambda blocks: np.arange(len(blocks)) % 2 == 0))
+    monkeypatch.setattr(BlockFrame, "has_exact_statistics", property(lambda blocks: np.arange(len(blocks)) % 2 == 0))
 
     assert left(table, ["city"], ["count(*)"]) == 4
     assert left(table, [], ["count(*)"]) == 4

@@ -35,9 +35,9 @@ def table(tmp_path):
 
 
 def expected(query, rows=TEXTS):
-    from fuse_plugins.full_text.match_function import asked
+    from fuse_plugins.full_text.match_function import parse_match
 
-    found = Judge(rows, fuse_plugin_options().analyzer).scores(asked(query)[0])
+    found = Judge(rows, fuse_plugin_options().analyzer).scores(parse_match(query)[0])
     return sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
 
 

@@ -5,14 +5,14 @@ from functools import reduce
 
 import tantivy
 
-from fuse_plugins.full_text.analysis import NGRAM, Analyzer
-from fuse_plugins.full_text.syntax import Clauses, Fuzzy, Phrase, Prefix, Query, Span, Word
+from fuse_plugins.full_text.analysis import NGRAM_TOKENIZER, Analyzer
+from fuse_plugins.full_text.syntax import BooleanQuery, Fuzzy, Phrase, Prefix, Query, TermRange, Word
 
 
 def analyser(chosen: Analyzer) -> tantivy.TextAnalyzer:
     """As tantivy's own register has it."""
     kinds, filters = tantivy.Tokenizer, tantivy.Filter
-    if grams := NGRAM.fullmatch(chosen.tokenizer):
+    if grams := NGRAM_TOKENIZER.fullmatch(chosen.tokenizer):
         made = tantivy.TextAnalyzerBuilder(kinds.ngram(int(grams[1]), int(grams[2]))).filter(filters.lowercase())
     elif chosen.tokenizer == "raw":
         made = tantivy.TextAnalyzerBuilder(kinds.raw())
@@ -63,9 +63,9 @@ class Judge:
                 )
             case Fuzzy(term, distance):
                 return made.fuzzy_term_query(self.schema, "text", term, distance=distance, transposition_cost_one=True)
-            case Span(low, high, with_low, with_high):
+            case TermRange(low, high, with_low, with_high):
                 raise NotImplementedError((low, high, with_low, with_high))
-            case Clauses(must, may, never):
+            case BooleanQuery(must, may, never):
                 parts = [(occur.Must, self.translated(part)) for part in must]
                 parts += [(occur.Should, self.translated(part)) for part in may]
                 parts += [(occur.MustNot, self.translated(part)) for part in never]

@@ -12,7 +12,7 @@ from fuse_index.predicate import Call, Column, Context, Literal
 from fuse_index.reasons import Reason
 from fuse_index.testing import IndexTests
 from fuse_plugins.full_text import FullText, FullTextOptions
-from fuse_plugins.full_text.match_function import MATCH, asked
+from fuse_plugins.full_text.match_function import MATCH_FUNCTION, parse_match
 from fuse_plugins.full_text.syntax import QueryError
 from tests.plugins.full_text.judge import Judge
 
@@ -51,7 +51,7 @@ def call(query, options=None):
 class TestFullText(IndexTests):
     index = FullText
     inputs = (Input(BODY, pa.string()),)
-    functions = {"match": MATCH}  # noqa: RUF012
+    functions = {"match": MATCH_FUNCTION}  # noqa: RUF012
     rankings = (call("late refund"), call('"late refund"'), call("+late x*"))
 
     def rows(self, column):
@@ -65,7 +65,7 @@ class TestFullText(IndexTests):
 
     def scores(self, ranking, rows):
         texts = rows.column(0).to_pylist()
-        found = Judge(texts, FullTextOptions().analyzer).scores(asked(ranking.arguments[1].value)[0])
+        found = Judge(texts, FullTextOptions().analyzer).scores(parse_match(ranking.arguments[1].value)[0])
         return np.array([found.get(row, -np.inf) for row in range(len(texts))])
 
 
@@ -155,12 +155,12 @@ def test_phrases_are_not_ranked_without_positions():
 )
 def test_a_query_that_cannot_be_read_shows_its_place_and_leniently_is_read(query, told, place):
     with pytest.raises(QueryError) as refused:
-        asked(query)
+        parse_match(query)
 
     message, line, mark = str(refused.value).split("\n")
     assert told in message
     assert (line, mark.index("^")) == (query, place)
-    asked(query, "lenient=true")
+    parse_match(query, "lenient=true")
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_a_query_that_cannot_be_read_shows_its_place_and_leniently_is_read(query
 )
 def test_wrong_options_are_named(options, told):
     with pytest.raises(ValueError, match=r"option|tokenizer") as refused:
-        asked("late", options)
+        parse_match("late", options)
 
     assert told in str(refused.value)
 

@@ -9,12 +9,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fuse_plugins.full_text.analysis import Analyzer
-from fuse_plugins.full_text.evaluate import has_phrase, judge
-from fuse_plugins.full_text.inverted import Inverted
-from fuse_plugins.full_text.layout import Stored, write
-from fuse_plugins.full_text.match_function import match
-from fuse_plugins.full_text.ranking import gather, scores
-from fuse_plugins.full_text.syntax import Clauses, Options, read
+from fuse_plugins.full_text.evaluate import evaluate_query, has_phrase
+from fuse_plugins.full_text.inverted import InvertedIndex
+from fuse_plugins.full_text.layout import StoredPostings, write_postings
+from fuse_plugins.full_text.match_function import evaluate_match
+from fuse_plugins.full_text.ranking import gather_statistics, score_rows
+from fuse_plugins.full_text.syntax import BooleanQuery, QueryOptions, parse_query
 from tests.plugins.full_text.judge import Judge, analyser
 
 TOKENIZERS = ["default", "raw", "whitespace", "en_stem", "de_stem", "ngram(2,3)"]
@@ -81,7 +81,7 @@ queries = st.recursive(
 def excludes_only(query):
     """Whether some part of a query says nothing but what must not be."""
     match query:
-        case Clauses(must, may, never):
+        case BooleanQuery(must, may, never):
             return (not must and not may) or any(map(excludes_only, (*must, *may, *never)))
     return False
 
@@ -101,9 +101,9 @@ class Bytes:
 
 
 def stored(rows, chosen, positions=True):
-    made = Inverted.of(chosen.tokens(pa.array(rows, pa.string())), len(rows))
-    summary, data = write(made, positions, 7)
-    return Stored(Bytes(b"before!" + data + b"after"), summary, len(rows))
+    made = InvertedIndex.from_tokens(chosen.tokens(pa.array(rows, pa.string())), len(rows))
+    summary, data = write_postings(made, positions, 7)
+    return StoredPostings(Bytes(b"before!" + data + b"after"), summary, len(rows))
 
 
 @pytest.mark.parametrize("tokenizer", TOKENIZERS)
@@ -113,15 +113,15 @@ def stored(rows, chosen, positions=True):
 def test_the_same_rows_and_the_same_scores(tokenizer, rows, query, operator, stop_words):
     chosen = Analyzer(tokenizer, stop_words)
     text = f"tokenizer={tokenizer};stop_words={stop_words};operator={operator}"
-    wanted = read(query, Options.read(text))
+    wanted = parse_query(query, QueryOptions.parse(text))
     right = Judge(rows, chosen).scores(wanted)
 
-    found = match(pa.array(rows, pa.string()), pa.scalar(query), pa.scalar(text)).to_pylist()
+    found = evaluate_match(pa.array(rows, pa.string()), pa.scalar(query), pa.scalar(text)).to_pylist()
     assert found == [None if row is None else number in right for number, row in enumerate(rows)]
 
-    index = stored(rows, chosen, not chosen.grams)
+    index = stored(rows, chosen, not chosen.is_ngram)
     index.wants_counts, index.wants_positions = True, has_phrase(wanted)
-    given_scores = scores(wanted, index, index.lengths(), gather(wanted, index))
+    given_scores = score_rows(wanted, index, index.row_lengths(), gather_statistics(wanted, index))
     ours = {number: score for number, score in enumerate(given_scores.tolist()) if score > -np.inf}
     assert ours.keys() == right.keys()
     if excludes_only(wanted):
@@ -134,7 +134,7 @@ def test_the_same_rows_and_the_same_scores(tokenizer, rows, query, operator, sto
 @settings(max_examples=100, deadline=None)
 def test_any_text_has_the_terms_that_tantivy_gives_it(tokenizer, rows):
     chosen = Analyzer(tokenizer, "the,late")
-    found = chosen.tokens(pa.array(rows, pa.string()))
+    found = chosen.tokenize(pa.array(rows, pa.string()))
     names = found.terms.to_pylist()
     ours = [[names[term] for term in found.term[found.row == row]] for row in range(len(rows))]
 
@@ -145,21 +145,28 @@ def test_any_text_has_the_terms_that_tantivy_gives_it(tokenizer, rows):
 @settings(max_examples=150, deadline=None)
 def test_prefixes_and_fuzzy_words(rows, word, distance):
     for query in (f"{word[:3]}*", f"{word[:12]}~{distance}"):
-        wanted = read(query, Options(lenient=True))
+        wanted = parse_query(query, QueryOptions(lenient=True))
         right = Judge(rows, Analyzer()).scores(wanted)
 
-        found = match(pa.array(rows, pa.string()), pa.scalar(query), pa.scalar("lenient=true")).to_pylist()
+        found = evaluate_match(pa.array(rows, pa.string()), pa.scalar(query), pa.scalar("lenient=true")).to_pylist()
         assert [number for number, one in enumerate(found) if one] == sorted(right), query
-        assert np.flatnonzero(judge(wanted, stored(rows, Analyzer())).does).tolist() == sorted(right)
+        assert np.flatnonzero(evaluate_query(wanted, stored(rows, Analyzer())).always_matches).tolist() == sorted(right)
 
 
 def test_a_range_is_of_terms_by_their_bytes():
     rows = pa.array(["apple", "banana", "cherry", "date", None, ""])
 
-    assert match(rows, pa.scalar("[banana TO cherry]")).to_pylist() == [False, True, True, False, None, False]
-    assert match(rows, pa.scalar("{banana TO cherry}")).to_pylist() == [False, False, False, False, None, False]
-    assert match(rows, pa.scalar("{banana TO *]")).to_pylist() == [False, False, True, True, None, False]
-    assert match(rows, pa.scalar("[* TO banana}")).to_pylist() == [True, False, False, False, None, False]
+    assert evaluate_match(rows, pa.scalar("[banana TO cherry]")).to_pylist() == [False, True, True, False, None, False]
+    assert evaluate_match(rows, pa.scalar("{banana TO cherry}")).to_pylist() == [
+        False,
+        False,
+        False,
+        False,
+        None,
+        False,
+    ]
+    assert evaluate_match(rows, pa.scalar("{banana TO *]")).to_pylist() == [False, False, True, True, None, False]
+    assert evaluate_match(rows, pa.scalar("[* TO banana}")).to_pylist() == [True, False, False, False, None, False]
 
 
 def test_a_long_index_is_cut_and_read_piece_by_piece():
@@ -170,33 +177,39 @@ def test_a_long_index_is_cut_and_read_piece_by_piece():
     index = stored(rows, Analyzer())
     assert len(index.summary["sizes"]) > 3
 
-    assert np.flatnonzero(judge(read("rare", Options()), index).does).tolist() == [4_321]
+    assert np.flatnonzero(evaluate_query(parse_query("rare", QueryOptions()), index).always_matches).tolist() == [4_321]
     assert index.payload.reads == 2
-    assert not judge(read("nowhere", Options()), stored(rows, Analyzer())).may.any()
+    assert not evaluate_query(parse_query("nowhere", QueryOptions()), stored(rows, Analyzer())).may_match.any()
     for number in (0, 1, 777, 19_999):
         word = rows[number].split()[5]
         expected = [row for row, text in enumerate(rows) if text.split()[5] == word]
-        assert np.flatnonzero(judge(read(word, Options()), index).does).tolist() == expected
-    assert int(judge(read("user0*", Options()), index).does.sum()) == sum("user0" in row for row in rows)
+        assert (
+            np.flatnonzero(evaluate_query(parse_query(word, QueryOptions()), index).always_matches).tolist() == expected
+        )
+    assert int(evaluate_query(parse_query("user0*", QueryOptions()), index).always_matches.sum()) == sum(
+        "user0" in row for row in rows
+    )
 
 
 def test_a_word_that_is_not_there_costs_one_short_read():
     rows = [f"user{i * 7919 % 100_003:06d}" for i in range(20_000)]
     index = stored(rows, Analyzer())
 
-    assert not judge(read("user000000x", Options()), index).may.any()
+    assert not evaluate_query(parse_query("user000000x", QueryOptions()), index).may_match.any()
     assert index.payload.reads == 1
-    assert not judge(read("zzz", Options()), index).may.any()
+    assert not evaluate_query(parse_query("zzz", QueryOptions()), index).may_match.any()
     assert index.payload.reads == 1
 
 
 def test_without_positions_a_phrase_is_known_in_part():
     rows = ["late refund", "refund late", "late", None]
-    truth = judge(read('"late refund"', Options()), stored(rows, Analyzer(), positions=False))
+    truth = evaluate_query(parse_query('"late refund"', QueryOptions()), stored(rows, Analyzer(), positions=False))
 
-    assert truth.may.tolist() == [True, True, False, False]
-    assert truth.does.tolist() == [False] * 4
+    assert truth.may_match.tolist() == [True, True, False, False]
+    assert truth.always_matches.tolist() == [False] * 4
     assert (
-        judge(read('NOT "late refund"', Options()), stored(rows, Analyzer(), positions=False)).may.tolist()
+        evaluate_query(
+            parse_query('NOT "late refund"', QueryOptions()), stored(rows, Analyzer(), positions=False)
+        ).may_match.tolist()
         == [True] * 4
     )
