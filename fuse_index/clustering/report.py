@@ -164,7 +164,7 @@ class ClusteringMixin(TableHandle):
 
 
 def resolve_cluster_key(snapshot: Snapshot, by: Sequence[str] | None, method: str | None) -> ClusterKey:
-    """The table's key, or the one that is given. Raises as ``StoredTable.clustering``."""
+    """The table's key, or the one that is given. Raises as ``Table.clustering``."""
     if by:
         return ClusterKey.from_names(snapshot, tuple(by), method or "linear")
     own = ClusterKey.from_snapshot(snapshot)  # by its ids: a name may have come to mean another column

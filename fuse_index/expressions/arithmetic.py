@@ -38,7 +38,9 @@ class SparkWouldRaise(ArithmeticError):
 
 
 def arithmetic_call(operator: str, left: Term, right: Term, context: Context) -> Call:
-    """The term, with the casts that Spark adds. Raises AnalysisError, or NotReproducible where Spark's type is not known here."""
+    """The term, with the casts that Spark adds. Raises AnalysisError, or NotReproducible where Spark's type is not
+    known here.
+    """
     told = f"{spark_type_name(left.type)} {operator} {spark_type_name(right.type)}"
     if left.type == right.type == pa.null() or (
         operator == "||" and any(_is_no_text(side.type) for side in (left, right))

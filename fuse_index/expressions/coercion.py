@@ -28,7 +28,9 @@ class AnalysisError(ValueError):
 
 
 def coerce_comparison(operator: Operator, left: Term, right: Term, context: Context) -> tuple[Term, Term]:
-    """Both sides of a comparison, as one type. Raises AnalysisError, or NotReproducible where Spark's type is not known here."""
+    """Both sides of a comparison, as one type. Raises AnalysisError, or NotReproducible where Spark's type is not known
+    here.
+    """
     if (
         pa.bool_() in (left.type, right.type)
         and operator in ("<", "<=", ">", ">=")
@@ -70,7 +72,9 @@ def coerce_term(term: Term, kind: pa.DataType, context: Context, mode: CastMode 
 
 
 def common_type(left: pa.DataType, right: pa.DataType, context: Context) -> pa.DataType:
-    """The type as which Spark compares the two. Raises AnalysisError where it does not, NotReproducible where it may lose digits."""
+    """The type as which Spark compares the two. Raises AnalysisError where it does not, NotReproducible where it may
+    lose digits.
+    """
     if left == right or right == pa.null():
         return left
     if left == pa.null():

@@ -1,7 +1,8 @@
 """Days, instants and wall clocks as Spark reads them: time zones, and text to dates and timestamps.
 
 Proleptic Gregorian, microseconds. A wall clock that a zone skips is moved on by as much as the zone skips, one that it
-shows twice means the first. Whatever Spark might read and we might not raises ``NotReproducible``: a guess would change answers.
+shows twice means the first. Whatever Spark might read and we might not raises ``NotReproducible``: a guess would change
+answers.
 """
 
 from __future__ import annotations

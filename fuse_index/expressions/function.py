@@ -43,7 +43,9 @@ class Function:
 
 
 def build_call(function: Function, arguments: Sequence[Term], context: Context) -> Call:
-    """The call, its arguments as the function's own types. Raises AnalysisError, saying what is wrong with which; NotReproducible."""
+    """The call, its arguments as the function's own types. Raises AnalysisError, saying what is wrong with which;
+    NotReproducible.
+    """
     most, least = len(function.argument_types), len(function.argument_types) - function.optional
     if not least <= len(arguments) <= most:
         takes = f"{most} argument{'s' * (most != 1)}" if least == most else f"{least} to {most} arguments"

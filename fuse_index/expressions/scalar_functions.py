@@ -108,7 +108,8 @@ _SUPPORTED_MICROSECONDS = tuple((datetime(year, 1, 1) - datetimes.EPOCH) // date
 
 
 def date_trunc(unit: str, values: pa.Array, time_zone: tzinfo) -> pa.Array:
-    """Instants, cut to a unit of clocks in that zone. Raises NotReproducible where clocks are changed, or beyond Python's years.
+    """Instants, cut to a unit of clocks in that zone. Raises NotReproducible where clocks are changed, or beyond
+    Python's years.
 
     Where an hour is shown twice, Spark cuts both to their own midnight, as its edition of the zone tables has it.
     """

@@ -2,8 +2,8 @@
 
 A kind is one stateless class and one hook. It builds a **sidecar** from the rows of one block, and implements those
 of the protocols ``Votes``, ``Ranks`` and ``Answers`` that it can. The engine owns the rest: AND, OR and NOT, NULLs,
-coverage, the order of asking, budgets, failure, caching and explanation. So an author judges one leaf (or one Conjunction) at
-a time, and only rows whose inputs are not NULL.
+coverage, the order of asking, budgets, failure, caching and explanation. So an author judges one leaf (or one
+Conjunction) at a time, and only rows whose inputs are not NULL.
 
 **An index never changes an answer.** Whatever a kind cannot promise, it must call possible; inherit
 ``fuse_index.testing.IndexTests`` to have it proven.

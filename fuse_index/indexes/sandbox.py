@@ -1,6 +1,7 @@
 """Asking a stranger's code: with a deadline, and without letting anything it does through.
 
-An index is advisory. Whatever it raises, and however long it takes, the answer here is a ``PluginFailure`` with a reason.
+An index is advisory. Whatever it raises, and however long it takes, the answer here is a ``PluginFailure`` with a
+reason.
 """
 
 from __future__ import annotations

@@ -113,8 +113,8 @@ def plan_aggregate(
 ) -> AggregatePlan:
     """Who gives which part of the answer. ``indexes=False`` scans every block that may hold a matching row, and more.
 
-    ``budget`` and ``strict`` as of ``plan``. Raises UnsupportedAggregate for what is no aggregate, OpaqueError where a sum
-    may overflow: what is then answered, or raised, is Spark's own affair. Raises StorageError.
+    ``budget`` and ``strict`` as of ``plan``. Raises UnsupportedAggregate for what is no aggregate, OpaqueError where a
+    sum may overflow: what is then answered, or raised, is Spark's own affair. Raises StorageError.
     """
     request.check()
     context = context or Context()

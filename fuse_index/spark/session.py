@@ -147,7 +147,7 @@ def search(
     branch: str = "main",
     at: str | datetime | None = None,
 ) -> DataFrame:
-    """The best rows for a query, best first, as a DataFrame with ``_score``: what ``StoredTable.search`` gives, and
+    """The best rows for a query, best first, as a DataFrame with ``_score``: what ``Table.search`` gives, and
     raises.
     """
 

@@ -32,8 +32,8 @@ def create_table(
     """A new, empty table at a path or URL (``s3://…``, ``memory://…``).
 
     ``schema``: pa.Schema, Spark's StructType or DDL text. ``cluster_by``: columns by which writers sort (see
-    ``StoredTable.cluster_by``), with the property ``cluster_method`` along a curve. ``properties``: such as ``block_rows``.
-    ``key``: columns that identify a row (see ``StoredTable.key_by``). ``options``: of the object store. Raises AlreadyExists,
+    ``Table.cluster_by``), with the property ``cluster_method`` along a curve. ``properties``: such as ``block_rows``.
+    ``key``: columns that identify a row (see ``Table.key_by``). ``options``: of the object store. Raises AlreadyExists,
     InputError, SchemaError, InvalidArgument.
     """
     made = storage.StoredTable.create(

@@ -2,7 +2,8 @@
 
 An object keeps all its members, in order and with every duplicate; a number with a point or an exponent keeps its text.
 Beyond the standard Jackson takes single quotes, ``\\'`` and raw control characters, and whatever follows the first
-value; it has limits on depth, on digits and on the length of names. What is not exactly known raises ``NotReproducible``.
+value; it has limits on depth, on digits and on the length of names. What is not exactly known raises
+``NotReproducible``.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ class Float(str):
 
 
 def read_json(text: str) -> Any:
-    """The first value of the text: Members, list, str, Float, int, bool or None. Raises MalformedJson, NotReproducible."""
+    """The first value of the text: Members, list, str, Float, int, bool or None. Raises MalformedJson,
+    NotReproducible.
+    """
     if len(text) > _MAX_DOCUMENT_CHARACTERS:
         raise NotReproducible(f"a document of {len(text)} characters")
     try:
@@ -67,8 +70,8 @@ def read_json(text: str) -> Any:
 
 
 def write_json(value: Any, sure: bool = True) -> str:
-    """A value as Jackson writes it. Raises NotReproducible for what has two spellings, unless it need not be ``sure``: some
-    floats, and emojis.
+    """A value as Jackson writes it. Raises NotReproducible for what has two spellings, unless it need not be ``sure``:
+    some floats, and emojis.
     """
     match value:
         case Float():

@@ -100,7 +100,7 @@ def merge(
     host: Host | None = None,
     **store: str,
 ) -> None:
-    """Bring in the rows of ``source`` by their keys; see ``StoredTable.merge``. Each task holds all of ``source`` in
+    """Bring in the rows of ``source`` by their keys; see ``Table.merge``. Each task holds all of ``source`` in
     memory.
     """
     to, rows = DmlTarget.for_session(spark, url, branch, host, store), source.toArrow()
@@ -136,7 +136,7 @@ def overwrite(
 
 @check_arguments
 def compact(spark: SparkSession, url: str, *, branch: str = "main", host: Host | None = None, **store: str) -> None:
-    """Join small blocks and segments; see ``StoredTable.compact``."""
+    """Join small blocks and segments; see ``Table.compact``."""
     to = DmlTarget.for_session(spark, url, branch, host, store)
     work = run_where_reachable(spark, lambda: to.open().compacting())
     while True:
@@ -161,7 +161,7 @@ def recluster(
     host: Host | None = None,
     **store: str,
 ) -> None:
-    """Sort blocks that overlap by the clustering key; see ``StoredTable.recluster``.
+    """Sort blocks that overlap by the clustering key; see ``Table.recluster``.
 
     Each task sorts a group of blocks that has none in common with another's, and the groups of a round are one commit.
     So executors need the memory of a step for each task that they run at a time.
