@@ -37,7 +37,11 @@ def validate_key(key: str) -> str:
 
 
 def coalesce_ranges(ranges: Sequence[ByteRange], gap: int) -> list[ByteRange]:
-    """The fewest ranges, in order, that cover these, joining those with at most ``gap`` bytes between them."""
+    """The fewest ranges, in order, that cover these, joining those with at most ``gap`` bytes between them.
+
+    >>> coalesce_ranges([(100, 10), (0, 10), (15, 5)], gap=8)
+    [(0, 20), (100, 10)]
+    """
     joined: list[ByteRange] = []
     for offset, length in sorted(r for r in ranges if r[1]):
         if joined and offset <= (end := sum(joined[-1])) + gap:
@@ -50,8 +54,9 @@ def coalesce_ranges(ranges: Sequence[ByteRange], gap: int) -> list[ByteRange]:
 def slice_ranges(
     ranges: Sequence[ByteRange], spans: Sequence[ByteRange], fetched: Sequence[bytes], url: str
 ) -> list[bytes]:
-    """The bytes of each range, from those of the spans that ``coalesced`` made of them. Raises Corrupt if bytes
-    lack.
+    """The bytes of each range, cut from the spans that ``coalesce_ranges`` made of them.
+
+    ``fetched``: the bytes of each span, in order. Raises Corrupt if a span has other than its length of bytes.
     """
     for (offset, length), data in zip(spans, fetched, strict=True):
         if len(data) != length:

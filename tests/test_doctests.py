@@ -1,0 +1,32 @@
+"""Examples in docstrings are run, so that what a newcomer reads first is true."""
+
+import doctest
+import importlib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = {"fuse_storage": ROOT, "fuse_index": ROOT, "fuse_plugins": ROOT / "plugins"}
+
+
+def modules_with_examples() -> list[str]:
+    """Names of the modules whose text holds an example; the others need not be imported to know."""
+    return [
+        ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
+        for package, root in PACKAGES.items()
+        for path in sorted((root / package).rglob("*.py"))
+        if ">>> " in path.read_text()
+    ]
+
+
+def test_there_are_examples():
+    assert modules_with_examples() != []
+
+
+@pytest.mark.parametrize("module", modules_with_examples())
+def test_examples_in_docstrings_are_true(module):
+    result = doctest.testmod(importlib.import_module(module), optionflags=doctest.NORMALIZE_WHITESPACE)
+
+    assert result.attempted > 0
+    assert result.failed == 0
