@@ -75,7 +75,7 @@ def register_functions(spark: SparkSession, host: Host) -> None:
 
 @dataclass(frozen=True)
 class FunctionCallback:
-    """Writes the calls of one function: called from the JVM, with a ``Functions.Call``; never raises.
+    """Writes the calls of one function: called from the JVM, with a ``SqlFunctions.Call``; never raises.
 
     The answer is ``+`` and Spark SQL text, or ``-`` and what is wrong.
     """

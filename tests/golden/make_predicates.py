@@ -799,11 +799,11 @@ class Asker:
         pq.write_table(ROWS, path)
         self.spark, self.frame = spark, spark.read.parquet(path)
         self.jvm: Any = spark.sparkContext._jvm
-        source = (resources.files("fuse_index.spark") / "java" / "Trees.java").read_text("utf-8")
+        source = (resources.files("fuse_index.spark") / "java" / "ExpressionJson.java").read_text("utf-8")
         compiler = self.jvm.org.codehaus.janino.SimpleCompiler()
         compiler.setParentClassLoader(self.jvm.java.lang.Thread.currentThread().getContextClassLoader())
         compiler.cook(source)
-        methods = compiler.getClassLoader().loadClass("Trees").getMethods()
+        methods = compiler.getClassLoader().loadClass("ExpressionJson").getMethods()
         self.trees = next(method for method in methods if method.getName() == "of")
         self.columns = self.jvm.java.util.TreeSet()
         for name in ROWS.column_names:

@@ -24,9 +24,9 @@ public class FuseIndex implements FileIndex {
   /** What a refresh moves; always seen whole. */
   public static class Head {
     public final String snapshot;
-    public final Listing listing;
+    public final FileListing listing;
 
-    public Head(String snapshot, Listing listing) {
+    public Head(String snapshot, FileListing listing) {
       this.snapshot = snapshot;
       this.listing = listing;
     }
@@ -46,7 +46,7 @@ public class FuseIndex implements FileIndex {
   private volatile Head head;
 
   /** `branch` is empty where the snapshot was asked for, so that a refresh has nowhere to move to. */
-  public FuseIndex(String voter, String url, String branch, String mode, String[] columns, String snapshot, Listing listing) {
+  public FuseIndex(String voter, String url, String branch, String mode, String[] columns, String snapshot, FileListing listing) {
     this(voter, url, branch, mode, new HashSet(Arrays.asList(columns)), new Head(snapshot, listing), null, -1L, null);
   }
 
@@ -65,7 +65,7 @@ public class FuseIndex implements FileIndex {
 
   /** The same blocks; but Spark is told the size of those that `filters` leave, and plans joins by it. */
   public FuseIndex narrowed(scala.collection.Seq filters) {
-    String asked = Trees.of(filters, columns);
+    String asked = ExpressionJson.of(filters, columns);
     if (asked.equals(narrowedBy)) return this;
     Head now = head;
     return new FuseIndex(voter, url, branch, mode, columns, now, asked, bytes(now, vote(now, asked), only), only);
@@ -73,12 +73,12 @@ public class FuseIndex implements FileIndex {
 
   /** Some of the blocks of `now`, for ever: those that nobody has answered for. */
   public FuseIndex limited(Head now, byte[] left) {
-    return new FuseIndex(voter, url, "", mode, columns, now, null, bytes(now, Vote.everything(null), left), left);
+    return new FuseIndex(voter, url, "", mode, columns, now, null, bytes(now, BlockMask.everything(null), left), left);
   }
 
   public boolean limited() { return only != null; }
 
-  private static long bytes(Head now, Vote vote, byte[] only) {
+  private static long bytes(Head now, BlockMask vote, byte[] only) {
     long sum = 0L;
     for (int i = 0; i < now.listing.count(); i++) if (vote.keeps(i) && keeps(only, i)) sum += now.listing.size(i);
     return sum;
@@ -87,22 +87,22 @@ public class FuseIndex implements FileIndex {
   private static boolean keeps(byte[] only, int file) { return only == null || ((only[file >> 3] >> (file & 7)) & 1) == 1; }
 
   /** What Python is asked about these filters. The order of keys is fixed: votes are remembered by this text. */
-  public String request(scala.collection.Seq filters) { return request(head, Trees.of(filters, columns)); }
+  public String request(scala.collection.Seq filters) { return request(head, ExpressionJson.of(filters, columns)); }
 
   private String request(Head now, String filters) { return request(now, filters, ""); }
 
   public String request(Head now, String filters, String more) {
     SQLConf session = SQLConf.get();
-    return "{\"url\":" + Trees.quoted(url) + ",\"snapshot\":" + Trees.quoted(now.snapshot) + ",\"mode\":" + Trees.quoted(mode)
-        + ",\"context\":{\"time_zone\":" + Trees.quoted(session.sessionLocalTimeZone()) + ",\"ansi\":" + session.ansiEnabled()
+    return "{\"url\":" + ExpressionJson.quoted(url) + ",\"snapshot\":" + ExpressionJson.quoted(now.snapshot) + ",\"mode\":" + ExpressionJson.quoted(mode)
+        + ",\"context\":{\"time_zone\":" + ExpressionJson.quoted(session.sessionLocalTimeZone()) + ",\"ansi\":" + session.ansiEnabled()
         + ",\"case_sensitive\":" + session.caseSensitiveAnalysis() + "},\"filters\":" + filters + more + "}";
   }
 
-  private Vote vote(Head now, String filters) { return Voters.vote(voter, request(now, filters), now.listing.count()); }
+  private BlockMask vote(Head now, String filters) { return PythonCallback.vote(voter, request(now, filters), now.listing.count()); }
 
   public Seq listFiles(Seq partitionFilters, Seq dataFilters) {
     Head now = head;
-    Vote vote = dataFilters.isEmpty() ? Vote.everything(null) : vote(now, Trees.of(dataFilters, columns));
+    BlockMask vote = dataFilters.isEmpty() ? BlockMask.everything(null) : vote(now, ExpressionJson.of(dataFilters, columns));
     List kept = new ArrayList();
     Map none = (Map) scala.collection.immutable.Map$.MODULE$.empty();
     for (int i = 0; i < now.listing.count(); i++) {
@@ -117,12 +117,12 @@ public class FuseIndex implements FileIndex {
   public void refresh() {
     if (branch.length() == 0) return;
     try {
-      String request = "{\"url\":" + Trees.quoted(url) + ",\"refresh\":" + Trees.quoted(head.snapshot) + ",\"branch\":" + Trees.quoted(branch) + "}";
-      byte[] reply = Voters.ask(voter, request);
+      String request = "{\"url\":" + ExpressionJson.quoted(url) + ",\"refresh\":" + ExpressionJson.quoted(head.snapshot) + ",\"branch\":" + ExpressionJson.quoted(branch) + "}";
+      byte[] reply = PythonCallback.ask(voter, request);
       if (reply[0] == 0) throw new IllegalStateException(new String(reply, 1, reply.length - 1, "UTF-8"));
       if (reply.length == 1) return;
       int length = reply[1];
-      head = new Head(new String(reply, 2, length, "UTF-8"), new Listing(Arrays.copyOfRange(reply, 2 + length, reply.length)));
+      head = new Head(new String(reply, 2, length, "UTF-8"), new FileListing(Arrays.copyOfRange(reply, 2 + length, reply.length)));
     } catch (RuntimeException failure) {
       throw failure;
     } catch (Exception failure) {
@@ -140,7 +140,7 @@ public class FuseIndex implements FileIndex {
   public Seq rootPaths() { return seq(Collections.EMPTY_LIST); }
 
   public String[] inputFiles() {
-    Listing listing = head.listing;
+    FileListing listing = head.listing;
     String[] paths = new String[listing.count()];
     for (int i = 0; i < paths.length; i++) paths[i] = listing.path(i);
     return paths;

@@ -15,13 +15,18 @@ from fuse_storage import Field
 
 
 def pack_file_listing(paths: Sequence[str], sizes: npt.NDArray[np.int64]) -> bytes:
-    """What ``Listing.java`` reads. ``paths`` are what Hadoop opens, ``sizes`` their bytes, in the order of votes."""
+    """Pack the files of a snapshot as ``FileListing.java`` reads them, in the order of its blocks.
+
+    ``paths``: n names that Hadoop opens. ``sizes``: their bytes, int64, shape (n,).
+    """
     if not paths:
         return bytes(8)
     first, last = min(paths), max(paths)
-    same = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
-    prefix = first[:same].encode()
-    names = [path[same:].encode() for path in paths]
+    prefix_length = next(
+        (i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last))
+    )
+    prefix = first[:prefix_length].encode()
+    names = [path[prefix_length:].encode() for path in paths]
     ends = np.cumsum([len(name) for name in names])
     counts = np.array([len(paths), len(prefix)])
     return b"".join(

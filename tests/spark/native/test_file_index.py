@@ -214,8 +214,8 @@ def test_our_rule_is_added_once_and_keeps_those_of_others(spark: SparkSession) -
         rules = methods.extraOptimizations()
         assert [rules.apply(i).getClass().getSimpleName() for i in range(rules.length())] == [
             "CollapseProject$",
-            "Answer",
-            "Narrow",
+            "AggregateRule",
+            "EarlyPruneRule",
         ]
     finally:
         put(before)

@@ -25,20 +25,20 @@ import scala.collection.Seq;
  * Filters as typed JSON trees. Never as SQL text: two instants of a DST hour print alike, and so do
  * `_metadata.file_size` and a column `file_size`.
  */
-public class Trees {
+public class ExpressionJson {
   private static final String SPARK = "org.apache.spark.sql.catalyst.expressions.";
 
   private final Set columns;
   private final StringBuilder out = new StringBuilder();
 
-  private Trees(Set columns) { this.columns = columns; }
+  private ExpressionJson(Set columns) { this.columns = columns; }
 
   /** A list of trees, in an order of its own, since Spark's is not stable; `columns` are the names of the table's columns. */
   public static String of(Seq filters, Set columns) {
     TreeSet found = new TreeSet();
     scala.collection.Iterator each = filters.iterator();
     while (each.hasNext()) {
-      Trees trees = new Trees(columns);
+      ExpressionJson trees = new ExpressionJson(columns);
       trees.tree((Expression) each.next());
       found.add(trees.out.toString());
     }
@@ -50,13 +50,13 @@ public class Trees {
 
   /** A list of trees, in their order; `columns` are the names of the table's columns. */
   public static String inOrder(Seq expressions, Set columns) {
-    Trees trees = new Trees(columns);
+    ExpressionJson trees = new ExpressionJson(columns);
     trees.list(expressions);
     return trees.out.toString();
   }
 
   public static String quoted(String text) {
-    Trees trees = new Trees(null);
+    ExpressionJson trees = new ExpressionJson(null);
     trees.text(text);
     return trees.out.toString();
   }

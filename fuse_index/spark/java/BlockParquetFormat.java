@@ -16,7 +16,7 @@ import scala.collection.immutable.Seq;
  * row-group statistics, and dictionaries tell -0.0 from 0.0), columns of which some files hold a narrower type, and days
  * that one calendar has and another has not.
  */
-public class BlockFormat extends ParquetFileFormat {
+public class BlockParquetFormat extends ParquetFileFormat {
   /**
    * Filters hold days and times as java.sql has them, whose calendar leaves out ten days of this month: Spark takes one of
    * these for a day that is ten days later, and loses rows. So nothing that names this month is pushed.
@@ -26,7 +26,7 @@ public class BlockFormat extends ParquetFileFormat {
   private final Set kept;
 
   /** `kept` are the columns, as lists of names, with filters on which nothing is pushed, nor on anything within them. */
-  public BlockFormat(List kept) { this.kept = new HashSet(kept); }
+  public BlockParquetFormat(List kept) { this.kept = new HashSet(kept); }
 
   /** Made by a new ParquetFileFormat: the function travels to executors with its maker, and they do not know our class. */
   public Function1 buildReaderWithPartitionValues(SparkSession session, StructType data, StructType partition, StructType required,
@@ -57,7 +57,7 @@ public class BlockFormat extends ParquetFileFormat {
     return true;
   }
 
-  public boolean equals(Object other) { return other instanceof BlockFormat && ((BlockFormat) other).kept.equals(kept); }
+  public boolean equals(Object other) { return other instanceof BlockParquetFormat && ((BlockParquetFormat) other).kept.equals(kept); }
 
   public int hashCode() { return kept.hashCode(); }
 }

@@ -27,7 +27,7 @@ import scala.runtime.AbstractFunction1;
 import scala.runtime.AbstractPartialFunction;
 
 /** An aggregate right over one of our tables: nothing but projections and filters in between. */
-public class Grouped {
+public class AggregateQuery {
   /** Puts what an alias stands for in its place. */
   public static class Inline extends AbstractPartialFunction {
     private final Map aliases;
@@ -55,7 +55,7 @@ public class Grouped {
   private final ArrayBuffer filters = new ArrayBuffer();
   private final Inline inline;
 
-  private Grouped(Aggregate plan, LogicalRelation scan, FuseIndex index, Map aliases) {
+  private AggregateQuery(Aggregate plan, LogicalRelation scan, FuseIndex index, Map aliases) {
     this.plan = plan;
     this.scan = scan;
     this.index = index;
@@ -63,15 +63,15 @@ public class Grouped {
   }
 
   /** Null for what is to be left as it is, whatever the reason. */
-  public static Grouped of(Object node) {
-    Grouped found = overOurs(node);
+  public static AggregateQuery of(Object node) {
+    AggregateQuery found = overOurs(node);
     return found == null || found.refusal != null ? null : found;
   }
 
   public String refusal() { return refusal; }
 
   /** Null for what is no aggregate of a table of ours, or is what we made ourselves. */
-  public static Grouped overOurs(Object node) {
+  public static AggregateQuery overOurs(Object node) {
     if (!(node instanceof Aggregate)) return null;
     List between = new ArrayList();
     LogicalPlan below = ((Aggregate) node).child();
@@ -82,7 +82,7 @@ public class Grouped {
     FuseIndex index = index(below);
     if (index == null || index.limited()) return null;
     Map aliases = new HashMap();
-    Grouped found = new Grouped((Aggregate) node, (LogicalRelation) below, index, aliases);
+    AggregateQuery found = new AggregateQuery((Aggregate) node, (LogicalRelation) below, index, aliases);
     for (int i = 0; i < between.size(); i++) {
       if (between.get(i) instanceof Filter) found.split(((Filter) between.get(i)).condition());
       else found.named(((Project) between.get(i)).projectList(), aliases);
@@ -158,8 +158,8 @@ public class Grouped {
    * The same, but Python is asked to group by columns, of which Spark then makes the groups; null if it cannot. Of floats a state
    * shows one spelling of many, so that nothing may be made of them.
    */
-  public Grouped byColumns() {
-    Grouped found = overOurs(plan);
+  public AggregateQuery byColumns() {
+    AggregateQuery found = overOurs(plan);
     found.derived = true;
     found.keys.clear();
     boolean makes = false;
@@ -195,10 +195,10 @@ public class Grouped {
       AggregateFunction function = function(i);
       ArrayBuffer arguments = new ArrayBuffer();
       for (int j = 0; j < function.children().length(); j++) arguments.addOne(inlined((Expression) function.children().apply(j)));
-      functions.add("{\"function\":" + Trees.quoted(function.getClass().getName()) + ",\"type\":" + function.dataType().json()
-          + ",\"arguments\":" + Trees.inOrder(arguments, index.columns()) + "}");
+      functions.add("{\"function\":" + ExpressionJson.quoted(function.getClass().getName()) + ",\"type\":" + function.dataType().json()
+          + ",\"arguments\":" + ExpressionJson.inOrder(arguments, index.columns()) + "}");
     }
-    String asked = ",\"groups\":" + Trees.inOrder(groups, index.columns()) + ",\"aggregates\":[" + String.join(",", functions) + "]";
-    return index.request(head, Trees.of(filters, index.columns()), asked);
+    String asked = ",\"groups\":" + ExpressionJson.inOrder(groups, index.columns()) + ",\"aggregates\":[" + String.join(",", functions) + "]";
+    return index.request(head, ExpressionJson.of(filters, index.columns()), asked);
   }
 }

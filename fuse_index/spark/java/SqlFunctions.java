@@ -19,7 +19,7 @@ import scala.collection.mutable.ArrayBuffer;
 import scala.runtime.AbstractFunction1;
 
 /** SQL functions of a session whose bodies Python writes, as SQL text, while Spark analyses a query. */
-public class Functions {
+public class SqlFunctions {
   /** What stands for arguments, and for the call of a Python UDF, in the text that Python gives. */
   private static final String ARGUMENT = "fuse argument ";
   private static final String UDF = "fuse udf";
@@ -58,7 +58,7 @@ public class Functions {
       Call call = new Call(described(arguments));
       String reply;
       try {
-        reply = (String) Voters.call(python, call);
+        reply = (String) PythonCallback.call(python, call);
       } catch (Exception failure) {
         throw refused(failure.toString());
       }
@@ -108,7 +108,7 @@ public class Functions {
       Expression e = arguments[i];
       trees.addOne(e.foldable() && !(e instanceof Literal) ? new Literal(e.eval(null), e.dataType()) : e);
     }
-    return Trees.listed(trees);
+    return ExpressionJson.listed(trees);
   }
 
   /** An error of analysis, with these words; that it is checked is all that hides it from the compiler. */

@@ -10,14 +10,14 @@ import scala.runtime.AbstractPartialFunction;
  * An optimizer rule that answers aggregates of our tables from what indexes keep of blocks. Whatever cannot be answered, or goes
  * wrong on the way, leaves the plan as it was.
  */
-public class Answer extends Rule {
+public class AggregateRule extends Rule {
   private static final Logger LOG = LoggerFactory.getLogger("fuse_index");
 
   public static class Step extends AbstractPartialFunction {
-    public boolean isDefinedAt(Object node) { return Grouped.of(node) != null; }
+    public boolean isDefinedAt(Object node) { return AggregateQuery.of(node) != null; }
 
     public Object applyOrElse(Object node, Function1 otherwise) {
-      Grouped grouped = Grouped.of(node);
+      AggregateQuery grouped = AggregateQuery.of(node);
       return grouped == null ? otherwise.apply(node) : answered(grouped);
     }
   }
@@ -31,15 +31,15 @@ public class Answer extends Rule {
     }
   }
 
-  private static LogicalPlan answered(Grouped asked) {
+  private static LogicalPlan answered(AggregateQuery asked) {
     try {
       FuseIndex.Head head = asked.index.head();
-      for (Grouped grouped = asked; grouped != null; grouped = grouped.derived ? null : grouped.byColumns()) {
+      for (AggregateQuery grouped = asked; grouped != null; grouped = grouped.derived ? null : grouped.byColumns()) {
         String request = grouped.request(head);
-        byte[] reply = Voters.ask(grouped.index.voter(), request);
+        byte[] reply = PythonCallback.ask(grouped.index.voter(), request);
         if (reply[0] == 0) continue;
-        LogicalPlan made = new States(grouped, head, reply).plan();
-        made.setTagValue(States.TAG, Answers.line(grouped, request, true));
+        LogicalPlan made = new AggregateStates(grouped, head, reply).plan();
+        made.setTagValue(AggregateStates.TAG, AggregateReport.line(grouped, request, true));
         return made;
       }
     } catch (InterruptedException cancelled) {

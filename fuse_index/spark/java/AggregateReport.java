@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 
 /** The aggregates of our tables in an optimized plan, answered or left as they were, as what Python was asked about each. */
-public class Answers {
+public class AggregateReport {
   /** A JSON list of {"voter", "request", "answered"}, or of {"snapshot", "refusal"}; equal ones once. */
   public static String of(LogicalPlan plan) {
     Set lines = new LinkedHashSet();
@@ -13,8 +13,8 @@ public class Answers {
   }
 
   private static void walk(LogicalPlan plan, Set lines) {
-    scala.Option tag = plan.getTagValue(States.TAG);
-    Grouped grouped = tag.isEmpty() ? Grouped.overOurs(plan) : null;
+    scala.Option tag = plan.getTagValue(AggregateStates.TAG);
+    AggregateQuery grouped = tag.isEmpty() ? AggregateQuery.overOurs(plan) : null;
     if (tag.isDefined()) {
       lines.add(tag.get());
     } else if (grouped != null && grouped.refusal() != null) {
@@ -22,7 +22,7 @@ public class Answers {
     } else if (grouped != null) {
       lines.add(line(grouped, grouped.request(grouped.index.head()), false));
     } else if (plan instanceof Aggregate) {
-      String between = Grouped.below((Aggregate) plan).nodeName();
+      String between = AggregateQuery.below((Aggregate) plan).nodeName();
       tooFar(plan.children(), "it is not right over the table: " + between + " is in between", lines);
     }
     each(plan.children(), lines);
@@ -34,18 +34,18 @@ public class Answers {
     scala.collection.Iterator each = plans.iterator();
     while (each.hasNext()) {
       LogicalPlan plan = (LogicalPlan) each.next();
-      FuseIndex index = Grouped.index(plan);
+      FuseIndex index = AggregateQuery.index(plan);
       if (index != null && !index.limited()) lines.add(refused(index, refusal));
       if (!(plan instanceof Aggregate)) tooFar(plan.children(), refusal, lines);
     }
   }
 
   private static String refused(FuseIndex index, String refusal) {
-    return "{\"snapshot\":" + Trees.quoted(index.head().snapshot) + ",\"refusal\":" + Trees.quoted(refusal) + "}";
+    return "{\"snapshot\":" + ExpressionJson.quoted(index.head().snapshot) + ",\"refusal\":" + ExpressionJson.quoted(refusal) + "}";
   }
 
-  public static String line(Grouped grouped, String request, boolean answered) {
-    return "{\"voter\":" + Trees.quoted(grouped.index.voter()) + ",\"request\":" + Trees.quoted(request) + ",\"answered\":" + answered + "}";
+  public static String line(AggregateQuery grouped, String request, boolean answered) {
+    return "{\"voter\":" + ExpressionJson.quoted(grouped.index.voter()) + ",\"request\":" + ExpressionJson.quoted(request) + ",\"answered\":" + answered + "}";
   }
 
   private static void each(scala.collection.Seq plans, Set lines) {

@@ -14,7 +14,7 @@ import scala.runtime.AbstractPartialFunction;
  * What a condition on Python UDFs implies of the rows below them. Spark pushes down whole conjuncts alone, so of
  * `(udf1 AND mark1) OR (udf2 AND mark2)` the scan would learn nothing; `mark1 OR mark2` follows from it.
  */
-public class Implied extends AbstractPartialFunction {
+public class ImpliedFilter extends AbstractPartialFunction {
   public boolean isDefinedAt(Object node) { return below(node) != null; }
 
   public Object applyOrElse(Object node, Function1 otherwise) {
@@ -40,7 +40,7 @@ public class Implied extends AbstractPartialFunction {
   /** Plans of others stay as they are. */
   private static boolean readsOurs(LogicalPlan plan) {
     scala.collection.Iterator leaves = plan.collectLeaves().iterator();
-    while (leaves.hasNext()) if (Grouped.index(leaves.next()) != null) return true;
+    while (leaves.hasNext()) if (AggregateQuery.index(leaves.next()) != null) return true;
     return false;
   }
 

@@ -2,7 +2,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 
 /** The files of one snapshot, in the order that votes number them: one array of bytes, read where needed. */
-public class Listing {
+public class FileListing {
   private final ByteBuffer bytes;
   private final int count;
   private final String prefix;
@@ -11,7 +11,7 @@ public class Listing {
   private final long total;
 
   /** int count, int length of the prefix, prefix, count long sizes, count int ends of names, names; big-endian, UTF-8. */
-  public Listing(byte[] packed) {
+  public FileListing(byte[] packed) {
     bytes = ByteBuffer.wrap(packed);
     count = bytes.getInt(0);
     int length = bytes.getInt(4);

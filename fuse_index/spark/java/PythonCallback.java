@@ -19,7 +19,7 @@ import org.slf4j.LoggerFactory;
  * py4j gives each Java thread that calls Python a Python thread and a socket, for as long as the Java thread lives and
  * longer. Spark plans on short-lived threads, so that each query would leak one; these threads never end, and are few.
  */
-public class Voters {
+public class PythonCallback {
   public static final String DEADLINE = "spark.fuse.index.deadline";
   private static final String DEFAULT_DEADLINE = "15s";
   private static final int MOST_THREADS = 64;
@@ -51,17 +51,17 @@ public class Voters {
   public static void register(String key, Object voter) { VOTERS.put(key, voter); }
 
   /** A vote in any case: whatever goes wrong means reading every file. */
-  public static Vote vote(String key, String request, int files) {
-    Vote vote;
+  public static BlockMask vote(String key, String request, int files) {
+    BlockMask vote;
     try {
-      vote = Vote.read(ask(key, request), files);
+      vote = BlockMask.read(ask(key, request), files);
     } catch (TimeoutException late) {
-      vote = Vote.everything("no vote within " + SQLConf.get().getConfString(DEADLINE, DEFAULT_DEADLINE) + " (" + DEADLINE + ")");
+      vote = BlockMask.everything("no vote within " + SQLConf.get().getConfString(DEADLINE, DEFAULT_DEADLINE) + " (" + DEADLINE + ")");
     } catch (InterruptedException cancelled) {
       Thread.currentThread().interrupt();
-      vote = Vote.everything("the query was cancelled");
+      vote = BlockMask.everything("the query was cancelled");
     } catch (Throwable failure) {
-      vote = Vote.everything(failure.toString());
+      vote = BlockMask.everything(failure.toString());
     }
     if (vote.refusal() != null) LOG.warn("every block is read, because indexes could not be asked: " + vote.refusal() + "; asked was " + request);
     return vote;

@@ -28,7 +28,7 @@ import org.apache.spark.sql.execution.python.EvalPythonExec;
 import scala.collection.mutable.ArrayBuffer;
 
 /** The scans of our tables in an executed plan, as adaptive execution left it, and the conditions that never reached them. */
-public class Scans {
+public class ScanReport {
   private final Set seen = Collections.newSetFromMap(new IdentityHashMap());
   private final List scans = new ArrayList();
   private final List conditions = new ArrayList();
@@ -37,11 +37,11 @@ public class Scans {
   /** Columns that calls of our functions make. */
   private final Set ours = new HashSet();
 
-  private Scans() {}
+  private ScanReport() {}
 
   /** A JSON list of {"voter", "request", "unpushed"}; equal ones once. */
   public static String of(SparkPlan plan) {
-    Scans found = new Scans();
+    ScanReport found = new ScanReport();
     found.walk(plan);
     Set lines = new LinkedHashSet();
     for (int i = 0; i < found.scans.size(); i++) lines.add(found.line((FileSourceScanExec) found.scans.get(i)));
@@ -100,7 +100,7 @@ public class Scans {
       Object made = ((Attribute) python.resultAttrs().apply(i)).exprId();
       PythonUDF udf = (PythonUDF) python.udfs().apply(i);
       origins.put(made, ids(udf));
-      if (Functions.isOurs(udf.name())) ours.add(made);
+      if (SqlFunctions.isOurs(udf.name())) ours.add(made);
     }
   }
 
@@ -112,9 +112,9 @@ public class Scans {
     Set unpushed = new LinkedHashSet();
     for (int i = 0; i < conditions.size(); i++) {
       Expression condition = (Expression) conditions.get(i);
-      if (touches(condition, output) && !asked(condition, filters) && !implied(condition, scan, filters)) unpushed.add(Trees.quoted(condition.sql()));
+      if (touches(condition, output) && !asked(condition, filters) && !implied(condition, scan, filters)) unpushed.add(ExpressionJson.quoted(condition.sql()));
     }
-    return "{\"voter\":" + Trees.quoted(index.voter()) + ",\"request\":" + Trees.quoted(index.request(filters))
+    return "{\"voter\":" + ExpressionJson.quoted(index.voter()) + ",\"request\":" + ExpressionJson.quoted(index.request(filters))
         + ",\"unpushed\":[" + String.join(",", unpushed) + "]}";
   }
 
@@ -143,7 +143,7 @@ public class Scans {
   /** Calls of our functions reach the scan as marks, whatever evaluates them; and so may parts of other conditions. */
   private boolean implied(Expression condition, FileSourceScanExec scan, ArrayBuffer filters) {
     if (condition instanceof Attribute) return ours.contains(((Attribute) condition).exprId());
-    Expression part = Implied.of(condition, scan.outputSet());
+    Expression part = ImpliedFilter.of(condition, scan.outputSet());
     return part != null && asked(part, filters);
   }
 

@@ -45,7 +45,7 @@ import scala.runtime.AbstractPartialFunction;
  * Its columns keep the expression ids of those that it replaces, so that nothing above notices. An average is finished by
  * Spark's own expression.
  */
-public class States {
+public class AggregateStates {
   public static final TreeNodeTag TAG = new TreeNodeTag("fuse_index.answer");
   private static final int HEAD = 5;
 
@@ -95,10 +95,10 @@ public class States {
 
   /** Reads only the blocks that gave no state. */
   public static class Limit extends AbstractPartialFunction {
-    private final Grouped grouped;
+    private final AggregateQuery grouped;
     private final FuseIndex left;
 
-    public Limit(Grouped grouped, FuseIndex left) {
+    public Limit(AggregateQuery grouped, FuseIndex left) {
       this.grouped = grouped;
       this.left = left;
     }
@@ -106,11 +106,11 @@ public class States {
     public boolean isDefinedAt(Object node) { return node == grouped.scan; }
 
     public Object applyOrElse(Object node, Function1 otherwise) {
-      return node == grouped.scan ? Narrow.over(grouped.scan, left) : otherwise.apply(node);
+      return node == grouped.scan ? EarlyPruneRule.over(grouped.scan, left) : otherwise.apply(node);
     }
   }
 
-  private final Grouped grouped;
+  private final AggregateQuery grouped;
   private final FuseIndex.Head head;
   private final byte[] reply;
   private final List firstPart = new ArrayList();
@@ -118,7 +118,7 @@ public class States {
   private final List expressions = new ArrayList();
 
   /** `reply`: byte 1, the number of files as an int, a bit for each that is to be scanned, and an Arrow stream of states. */
-  public States(Grouped grouped, FuseIndex.Head head, byte[] reply) {
+  public AggregateStates(AggregateQuery grouped, FuseIndex.Head head, byte[] reply) {
     this.grouped = grouped;
     this.head = head;
     this.reply = reply;
@@ -197,7 +197,7 @@ public class States {
     for (int i = 0; i < grouped.keys.size(); i++) keys.put(((Attribute) grouped.keys.get(i)).exprId(), stored.apply(i));
     ArrayBuffer columns = new ArrayBuffer();
     for (int i = 0; i < groups(); i++) {
-      Expression group = (Expression) grouped.group(i).transformDown(new Grouped.Inline(keys));
+      Expression group = (Expression) grouped.group(i).transformDown(new AggregateQuery.Inline(keys));
       columns.addOne(alias(group, name(i), NamedExpression$.MODULE$.newExprId()));
     }
     for (int i = grouped.keys.size(); i < stored.length(); i++) columns.addOne(stored.apply(i));

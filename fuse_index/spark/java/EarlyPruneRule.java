@@ -17,7 +17,7 @@ import scala.runtime.AbstractPartialFunction;
  * broadcast. Before that it lets through to the scan what conditions on Python UDFs imply. Whatever goes wrong on the way leaves
  * the plan as it was.
  */
-public class Narrow extends Rule {
+public class EarlyPruneRule extends Rule {
   private static final Logger LOG = LoggerFactory.getLogger("fuse_index");
 
   public static class Step extends AbstractPartialFunction {
@@ -32,7 +32,7 @@ public class Narrow extends Rule {
   public TreeNode apply(TreeNode plan) {
     try {
       if (((LogicalPlan) plan).isStreaming()) return plan;
-      return ((LogicalPlan) ((LogicalPlan) plan).transformDown(new Implied())).transformDown(new Step());
+      return ((LogicalPlan) ((LogicalPlan) plan).transformDown(new ImpliedFilter())).transformDown(new Step());
     } catch (Exception failure) {
       LOG.warn("indexes vote when the query runs, not before: " + failure);
       return plan;
@@ -40,7 +40,7 @@ public class Narrow extends Rule {
   }
 
   private static FuseIndex index(Object node) {
-    return node instanceof Filter ? Grouped.index(((Filter) node).child()) : null;
+    return node instanceof Filter ? AggregateQuery.index(((Filter) node).child()) : null;
   }
 
   private static LogicalPlan narrowed(Filter filter, FuseIndex index) {
