@@ -218,7 +218,7 @@ def test_a_filter_is_asked_only_for_the_keys_that_it_may_hold():
 
 
 def asked(matrix, keys, payload):
-    return matrix.holding(keys, payload, np.zeros(matrix.columns, np.int64), np.full(matrix.columns, len(keys)))
+    return matrix.may_contain(keys, payload, np.zeros(matrix.columns, np.int64), np.full(matrix.columns, len(keys)))
 
 
 # --- what is kept
@@ -241,7 +241,7 @@ def of_type(shelf, column_type):
     """The same sidecars, of a column whose type was changed since."""
     blocks = tuple([zone.cast(pa.schema([("c", column_type)])) for zone in block] for block in shelf.blocks)
     inputs = (Input(Column(("c",), column_type), column_type),)
-    return replace(shelf, blocks=blocks, subject=replace(shelf.subject, inputs=inputs))
+    return replace(shelf, blocks=blocks, kind_under_test=replace(shelf.kind_under_test, inputs=inputs))
 
 
 def equals(value, column=COLUMN):
@@ -249,7 +249,7 @@ def equals(value, column=COLUMN):
 
 
 def votes(shelf, leaf):
-    subject = shelf.subject
+    subject = shelf.kind_under_test
     return Bloom().probe(Bloom().compile(leaf, subject.inputs, subject.options, Context()), shelf).bits.tolist()
 
 

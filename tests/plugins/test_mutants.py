@@ -208,7 +208,7 @@ class ComparesTheFirstLetter(Bloom):
         made = super().compile(what, inputs, options, context)
         if not isinstance(made, Probe):
             return made
-        return Probe(replace(made.what, bytes=pa.compute.binary_slice(made.what.bytes, 0, 1)), made.cost)
+        return Probe(replace(made.what, value_bytes=pa.compute.binary_slice(made.what.value_bytes, 0, 1)), made.cost)
 
 
 class AbsentWhenUnreadable(Bloom):
@@ -230,7 +230,7 @@ class LeavesOutTheBounds(Bloom):
 
 
 class BetweenBounds(ProbeValues):
-    def within(self, known, units):
+    def ranges_by_unit(self, known, units):
         firsts, lasts = super().ranges_by_unit(known, units)
         return firsts, np.where(lasts < len(self.values), lasts - 1, lasts)
 

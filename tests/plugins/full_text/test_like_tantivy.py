@@ -101,7 +101,7 @@ class Bytes:
 
 
 def stored(rows, chosen, positions=True):
-    made = InvertedIndex.from_tokens(chosen.tokens(pa.array(rows, pa.string())), len(rows))
+    made = InvertedIndex.from_tokens(chosen.tokenize(pa.array(rows, pa.string())), len(rows))
     summary, data = write_postings(made, positions, 7)
     return StoredPostings(Bytes(b"before!" + data + b"after"), summary, len(rows))
 
