@@ -20,6 +20,7 @@ import pyarrow.types as is_
 
 from fuse_index.aggregates import sketches
 from fuse_index.expressions.coercion import INTEGER_TYPES
+from fuse_index.expressions.errors import UnsupportedAggregate
 from fuse_index.expressions.traversal import columns_of
 from fuse_index.expressions.types import spark_type_name
 from fuse_index.predicate import Literal, Term
@@ -40,10 +41,6 @@ COUNT_STAR_ARGUMENT = Literal(1, pa.int32())
 """What ``count(*)`` counts."""
 
 MAX_DECIMAL_PRECISION = 38
-
-
-class UnsupportedAggregate(ValueError):
-    """There is no such aggregate of such values here. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as is_
 
-from fuse_index.expressions.coercion import INTEGER_TYPES, AnalysisError, coerce_term, common_type
+from fuse_index.expressions.coercion import INTEGER_TYPES, coerce_term, common_type
+from fuse_index.expressions.errors import AnalysisError, SparkWouldRaise
 from fuse_index.expressions.types import spark_type_name
 from fuse_index.predicate import Call, Context, Term
 
@@ -31,10 +32,6 @@ _WRAPPING_KERNELS: Mapping[str, Callable[[_Values, _Values], _Values]] = {
     "*": pc.multiply,
 }
 ARITHMETIC_OPERATORS = frozenset([*_CHECKED_KERNELS, "/", "||"])
-
-
-class SparkWouldRaise(ArithmeticError):
-    """Spark raises, too, in an ANSI session: the message says on what."""
 
 
 def arithmetic_call(operator: str, left: Term, right: Term, context: Context) -> Call:

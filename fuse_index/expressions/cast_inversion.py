@@ -23,6 +23,7 @@ import pyarrow.types as is_
 from fuse_index.expressions import datetimes
 from fuse_index.expressions.casts import INTEGER_BITS, cast_value, int_range
 from fuse_index.expressions.coercion import as_decimal
+from fuse_index.expressions.errors import NotReproducible
 from fuse_index.expressions.value_set import sort_key
 from fuse_index.predicate import Compare, Context, Literal, Operator, Term
 
@@ -135,7 +136,7 @@ def _steady(context: Context) -> bool:
     """
     try:
         return datetimes.has_fixed_offset(datetimes.parse_time_zone(context.time_zone))
-    except datetimes.NotReproducible:
+    except NotReproducible:
         return False
 
 

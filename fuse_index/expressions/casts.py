@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.types as is_
 
 from fuse_index.expressions import datetimes
-from fuse_index.expressions.datetimes import TRIMMED_CHARACTERS, NotReproducible
+from fuse_index.expressions.datetimes import TRIMMED_CHARACTERS
+from fuse_index.expressions.errors import NotReproducible
 from fuse_index.expressions.types import spark_type_name
 from fuse_index.predicate import CastMode, Context
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.types as is_
 
 from fuse_index.expressions.casts import cast_value
-from fuse_index.expressions.datetimes import NotReproducible
+from fuse_index.expressions.errors import AnalysisError, NotReproducible
 from fuse_index.expressions.types import spark_type_name
 from fuse_index.predicate import Cast, CastMode, Context, Literal, Operator, Term
 
@@ -21,10 +21,6 @@ _INTEGER_PRECISION = dict(zip(INTEGER_TYPES, (3, 5, 10, 20), strict=True))
 """The precision that Spark gives integers among decimals."""
 _TIME_TYPES = (pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC"))
 """From narrow to wide."""
-
-
-class AnalysisError(ValueError):
-    """Spark does not compare such terms, or cannot read such a literal."""
 
 
 def coerce_comparison(operator: Operator, left: Term, right: Term, context: Context) -> tuple[Term, Term]:

@@ -14,6 +14,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 import numpy.typing as npt
 
+from fuse_index.expressions.errors import NotReproducible
+
 EPOCH = datetime(1970, 1, 1)
 EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
@@ -29,10 +31,6 @@ _CLOCK = (
 _TIMESTAMP_TEXT = re.compile(rf"{_DAY}(?(day)(?:[ T]{_CLOCK})?)", re.DOTALL)
 _TIME_ALONE = re.compile(r"T\d|\d{1,2}:")
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?")
-
-
-class NotReproducible(ValueError):
-    """Spark may read this in a way that is not known here."""
 
 
 def parse_time_zone(name: str) -> tzinfo:

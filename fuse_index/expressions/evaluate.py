@@ -20,7 +20,7 @@ import pyarrow.types as is_
 
 from fuse_index.errors import OpaqueError
 from fuse_index.expressions import arithmetic, casts, datetimes
-from fuse_index.expressions.datetimes import NotReproducible
+from fuse_index.expressions.errors import NotReproducible, SparkWouldRaise
 from fuse_index.expressions.json import path as json_paths
 from fuse_index.expressions.like import LikePattern
 from fuse_index.expressions.scalar_functions import DATE_TRUNC, SCALAR_FUNCTIONS, date_trunc
@@ -214,7 +214,7 @@ class _Rows:
     def _computed(self, term: Call, left: _Values, right: _Values) -> _Values:
         try:
             return arithmetic.evaluate_arithmetic(term.name, left, right, self.context.ansi)
-        except arithmetic.SparkWouldRaise as reason:
+        except SparkWouldRaise as reason:
             raise OpaqueError(f"Spark raises on {term_sql(term)}: {reason}") from None
 
     def _scalar(self, term: Call, values: pa.Array) -> pa.Array:

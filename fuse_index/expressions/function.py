@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from fuse_index.expressions.coercion import AnalysisError, coerce_term
+from fuse_index.expressions.coercion import coerce_term
+from fuse_index.expressions.errors import AnalysisError
 from fuse_index.expressions.types import spark_type_name
 from fuse_index.predicate import Call, Context, Leaf, Literal, Term
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from fuse_index.expressions import coercion
 from fuse_index.expressions.cast_inversion import OrderedType, implied_bounds, is_lossless_cast, ordered_type_of
-from fuse_index.expressions.datetimes import NotReproducible
+from fuse_index.expressions.errors import AnalysisError, NotReproducible
 from fuse_index.expressions.to_sql import predicate_sql
 from fuse_index.expressions.value_set import sort_key
 from fuse_index.predicate import (
@@ -92,7 +92,7 @@ def _compare(leaf: Compare, context: Context) -> Predicate:
     if leaf.left.type != leaf.right.type:
         try:
             leaf = Compare(leaf.operator, *coercion.coerce_comparison(leaf.operator, leaf.left, leaf.right, context))
-        except (coercion.AnalysisError, NotReproducible):
+        except (AnalysisError, NotReproducible):
             return _mismatch(leaf)
     if isinstance(leaf.right, Literal):
         leaf = replace(leaf, right=_canonical_literal(leaf.right))
@@ -185,7 +185,7 @@ def _in(leaf: In, context: Context) -> Predicate:
     try:
         if any(value.type != leaf.term.type for value in leaf.values):
             leaf = In(*coercion.coerce_in_list(leaf.term, leaf.values, context))
-    except (coercion.AnalysisError, NotReproducible):
+    except (AnalysisError, NotReproducible):
         return _mismatch(leaf)
     distinct = {sort_key(value.value): _canonical_literal(value) for value in leaf.values}
     leaf = replace(leaf, values=tuple(distinct.values()))

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fuse_index.expressions import datetimes
-from fuse_index.expressions.datetimes import NotReproducible
+from fuse_index.expressions.errors import NotReproducible
 
 
 @dataclass(frozen=True, slots=True)

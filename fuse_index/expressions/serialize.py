@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fuse_index.errors import FuseIndexError
+from fuse_index.errors import TermError
 from fuse_index.expressions import types
 from fuse_index.expressions.types import spark_type_name
 from fuse_index.predicate import (
@@ -36,10 +36,6 @@ _PREDICATE_NODES: Mapping[str, type[Any]] = {
     node.__name__: node for node in (And, Or, Not, Compare, In, IsNull, StartsWith, EndsWith, Contains, Like)
 }
 """Conditions, as they are stored by name; all but calls, which are terms."""
-
-
-class TermError(FuseIndexError, ValueError):
-    """A stored term does not fit the table as it is now: a column is gone, or the term is of a newer version."""
 
 
 def encode_term(term: Term, schema: Schema) -> dict[str, Any]:

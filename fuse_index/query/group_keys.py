@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.types as is_
 
 from fuse_index.expressions import datetimes
+from fuse_index.expressions.errors import NotReproducible
 from fuse_index.expressions.scalar_functions import DATE_TRUNC, date_trunc
 from fuse_index.expressions.traversal import columns_of, leaf_terms, predicate_leaves
 from fuse_index.predicate import (
@@ -145,7 +146,7 @@ class GroupKeys:
         found = pa.array([moment], _TIMESTAMP)
         try:
             return bool(date_trunc(unit, found, datetimes.parse_time_zone(self.context.time_zone)) == found)
-        except datetimes.NotReproducible:
+        except NotReproducible:
             return False
 
 

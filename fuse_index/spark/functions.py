@@ -23,7 +23,7 @@ from pyspark.sql.types import BooleanType
 
 from fuse_index.expressions import literals
 from fuse_index.expressions import types as spark_types
-from fuse_index.expressions.coercion import AnalysisError
+from fuse_index.expressions.errors import AnalysisError
 from fuse_index.expressions.evaluate import broadcast_constants
 from fuse_index.expressions.function import Function, build_call
 from fuse_index.indexes.registry import Host, PluginWarning

@@ -175,10 +175,10 @@ def explain(df: DataFrame) -> Explanation | Explanations:
     """What indexes removed from the scans of ``df``, in the plan that ran last or else would run now.
 
     So too of its aggregates, answered or not. A condition that Spark evaluates without having asked about it is listed
-    as NOT_PUSHED. Raises ValueError if nothing in the plan is of a table that was read natively.
+    as NOT_PUSHED. Raises InputError if nothing in the plan is of a table that was read natively.
     """
     if is_connect(df.sparkSession):
-        raise ValueError(
+        raise InputError(
             "a Spark Connect session has no plan to look into: use fuse_index.open_table(url).explain(where)"
         )
     jvm, execution = jvm_bridge(df.sparkSession), df._jdf.queryExecution()
@@ -187,14 +187,14 @@ def explain(df: DataFrame) -> Explanation | Explanations:
     left = [(each.get("snapshot"), _aggregate_votes(each)) for each in answers if not each.get("answered")]
     found = Explanations((*found, *(_with_aggregate_votes(_explanation_of(scan), left) for scan in scans)))
     if not found:
-        raise ValueError("no scan in this plan comes from fuse_index.spark.read: nothing to explain")
+        raise InputError("no scan in this plan comes from fuse_index.spark.read: nothing to explain")
     return found[0] if len(found) == 1 else found
 
 
 def _explanation_of(scan: dict[str, Any]) -> Explanation:
     session = _sessions.get(scan["voter"])
     if session is None:
-        raise ValueError("this DataFrame was made by another Python process: read the table again here")
+        raise InputError("this DataFrame was made by another Python process: read the table again here")
     explanation = session.callback.explain(scan["request"])
     unpushed = tuple(
         Vote(text, "", "", Reason.NOT_PUSHED, "Spark kept it to itself") for text in scan.get("unpushed", ())

@@ -22,9 +22,9 @@ from fuse_index.aggregates.state import (
     Aggregate,
     AggregateFunction,
     Aggregation,
-    UnsupportedAggregate,
 )
 from fuse_index.expressions import types
+from fuse_index.expressions.errors import UnsupportedAggregate, UnsupportedExpression
 from fuse_index.expressions.like import LikePattern
 from fuse_index.expressions.normalize import normalize
 from fuse_index.predicate import (
@@ -47,7 +47,7 @@ from fuse_index.predicate import (
 )
 from fuse_index.reasons import Reason
 from fuse_index.sql.call_markers import parse_call_mark
-from fuse_index.sql.catalyst_terms import CatalystTermReader, CatalystTree, UnsupportedNode, decode_catalyst_value
+from fuse_index.sql.catalyst_terms import CatalystTermReader, CatalystTree, decode_catalyst_value
 from fuse_storage import Schema
 
 _TRUE = Literal(True, pa.bool_())
@@ -112,7 +112,7 @@ def decode_aggregation(
     def term(tree: CatalystTree) -> Term:
         try:
             return reader.term(tree)
-        except UnsupportedNode:
+        except UnsupportedExpression:
             raise UnsupportedAggregate(f"only Spark understands {_plan_text(tree)}") from None
 
     read = [_aggregate(found, term) for found in request["aggregates"]]
@@ -162,7 +162,7 @@ class _Reader(CatalystTermReader):
                 return Not(self.predicate({**tree, "node": "IsNull"}))
         try:
             return _CONDITIONS.get(tree["node"], _Reader._truth)(self, tree)
-        except UnsupportedNode as unknown:
+        except UnsupportedExpression as unknown:
             return Opaque(_plan_text(tree), unknown.reason)
 
     # --- conditions -------------------------------------------------------------------------------------------
@@ -170,13 +170,13 @@ class _Reader(CatalystTermReader):
     def _truth(self, tree: CatalystTree) -> Predicate:
         term = self.term(tree)
         if term.type != pa.bool_():
-            raise UnsupportedNode(Reason.TYPE_MISMATCH)
+            raise UnsupportedExpression(reason=Reason.TYPE_MISMATCH)
         return Compare("=", term, _TRUE)
 
     def _compare(self, tree: CatalystTree) -> Predicate:
         left, right = (self.term(child) for child in tree["children"])
         if left.type != right.type or is_.is_nested(left.type):
-            raise UnsupportedNode(Reason.TYPE_MISMATCH)
+            raise UnsupportedExpression(reason=Reason.TYPE_MISMATCH)
         return Compare(_COMPARISONS[tree["node"]], left, right)
 
     def _in(self, tree: CatalystTree) -> Predicate:
@@ -187,9 +187,9 @@ class _Reader(CatalystTermReader):
         if tree["node"] == "InSet":
             values = [Literal(decode_catalyst_value(value, term.type), term.type) for value in tree["values"]]
         elif len(values) < len(listed):
-            raise UnsupportedNode
+            raise UnsupportedExpression
         if not values or is_.is_nested(term.type):
-            raise UnsupportedNode  # what an empty list means on NULL depends on the session
+            raise UnsupportedExpression  # what an empty list means on NULL depends on the session
         return In(term, tuple(values))
 
     def _is_null(self, tree: CatalystTree) -> Predicate:
@@ -202,17 +202,17 @@ class _Reader(CatalystTermReader):
     def _text(self, tree: CatalystTree) -> Predicate:
         value, part = (self.term(child) for child in tree["children"])
         if {value.type, part.type} not in ({pa.string()}, {pa.binary()}):
-            raise UnsupportedNode(Reason.TYPE_MISMATCH)
+            raise UnsupportedExpression(reason=Reason.TYPE_MISMATCH)
         return _TEXT_CONDITIONS[tree["node"]](value, part)
 
     def _like(self, tree: CatalystTree) -> Predicate:
         value, pattern = (self.term(child) for child in tree["children"])
         if {value.type, pattern.type} != {pa.string()} or not isinstance(pattern, Literal):
-            raise UnsupportedNode
+            raise UnsupportedExpression
         try:
             LikePattern.parse(pattern.value or "", tree["escape"])
         except ValueError:
-            raise UnsupportedNode from None  # Spark raises too, but only when it comes to a row
+            raise UnsupportedExpression from None  # Spark raises too, but only when it comes to a row
         return Like(value, pattern, tree["escape"])
 
 

@@ -15,8 +15,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as is_
 
-from fuse_index.expressions import datetimes, literals, types
+from fuse_index.expressions import literals, types
 from fuse_index.expressions.casts import cast_value
+from fuse_index.expressions.errors import NotReproducible, UnsupportedExpression
 from fuse_index.expressions.json import path as json_paths
 from fuse_index.expressions.scalar_functions import (
     DATE_TRUNC,
@@ -36,14 +37,6 @@ _TIMESTAMP = pa.timestamp("us", "UTC")
 _CAST_MODES: Mapping[str, CastMode] = {"LEGACY": "legacy", "ANSI": "ansi", "TRY": "try"}
 
 
-class UnsupportedNode(Exception):
-    """Only Spark knows what this means."""
-
-    def __init__(self, reason: Reason = Reason.LEAF_UNSUPPORTED) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-
 @dataclass(frozen=True)
 class CatalystTermReader:
     schema: Schema
@@ -52,25 +45,27 @@ class CatalystTermReader:
 
     def term(self, tree: CatalystTree) -> Term:
         if tree["node"] not in _TERMS:
-            raise UnsupportedNode
+            raise UnsupportedExpression
         return _TERMS[tree["node"]](self, tree)
 
     def _attribute(self, tree: CatalystTree) -> Column:
         field = self._field(tree)
         if not is_.is_struct(field.type) and types.type_from_spark_json(tree["type"]) != field.type:
-            raise UnsupportedNode(Reason.TYPE_MISMATCH if isinstance(tree["type"], str) else Reason.LEAF_UNSUPPORTED)
+            raise UnsupportedExpression(
+                reason=Reason.TYPE_MISMATCH if isinstance(tree["type"], str) else Reason.LEAF_UNSUPPORTED
+            )
         return Column((field.name,), field.type)
 
     def _field(self, tree: CatalystTree) -> Field:
         if not tree["ours"]:
-            raise UnsupportedNode
+            raise UnsupportedExpression
         if types.is_char_or_collated(tree["metadata"]) or " collate " in str(tree["type"]):
-            raise UnsupportedNode(Reason.COLLATION)
+            raise UnsupportedExpression(reason=Reason.COLLATION)
         name = tree["name"] if self.names is None else self.names.get(tree["name"])
         for field in self.schema.fields:
             if name == (field.physical_name if self.names is None else field.name):
                 return field
-        raise UnsupportedNode
+        raise UnsupportedExpression
 
     def _struct_field(self, tree: CatalystTree) -> Term:
         names, root = self._member(tree)
@@ -78,7 +73,7 @@ class CatalystTermReader:
             return self._from_json(tree, names, root)
         path, field = self._path(tree)
         if not is_.is_struct(field.type) and types.type_from_spark_json(tree["type"]) != field.type:
-            raise UnsupportedNode(Reason.TYPE_MISMATCH)
+            raise UnsupportedExpression(reason=Reason.TYPE_MISMATCH)
         return Column(path, field.type)
 
     def _path(self, tree: CatalystTree) -> tuple[tuple[str, ...], Field]:
@@ -87,16 +82,16 @@ class CatalystTermReader:
             field = self._field(tree)
             return (field.name,), field
         if tree["node"] != "GetStructField":
-            raise UnsupportedNode
+            raise UnsupportedExpression
         inner = tree["children"][0]
         above, parent = self._path(inner)
         described = inner["type"]["fields"][tree["ordinal"]]
         if types.is_char_or_collated(described["metadata"]) or " collate " in str(tree["type"]):
-            raise UnsupportedNode(Reason.COLLATION)
+            raise UnsupportedExpression(reason=Reason.COLLATION)
         for field in parent.children:
             if is_.is_struct(parent.type) and field.physical_name == described["name"]:
                 return (*above, field.name), field
-        raise UnsupportedNode
+        raise UnsupportedExpression
 
     def _member(self, tree: CatalystTree) -> tuple[list[str], CatalystTree]:
         """The names of the fields that lead to a value, and what they begin at."""
@@ -109,7 +104,7 @@ class CatalystTermReader:
         kind = types.type_from_spark_json(tree["type"])
         path = json_paths.path_from_names(names)
         if parsed["options"] or kind is None or is_.is_nested(kind) or json_paths.parse(path) != tuple(names):
-            raise UnsupportedNode  # names with quotes, blanks in front, or a star are no names in a path
+            raise UnsupportedExpression  # names with quotes, blanks in front, or a star are no names in a path
         return self._json_value(parsed["children"][0], path, kind, "from_json")
 
     def _variant_get(self, tree: CatalystTree) -> JsonPath:
@@ -130,21 +125,23 @@ class CatalystTermReader:
             or path["node"] != "Literal"
             or not isinstance(path["value"], str)
         ):
-            raise UnsupportedNode
+            raise UnsupportedExpression
         if not _VARIANT_PATH.fullmatch(path["value"]) or tree["zone"] != self.context.time_zone:
-            raise UnsupportedNode
+            raise UnsupportedExpression
         return self._json_value(parsed["children"][0], path["value"], kind, "variant_get")
 
     def _json_value(self, document: CatalystTree, path: str, kind: pa.DataType, function: JsonFunction) -> JsonPath:
         found = self.term(document)
         if found.type != pa.string():
-            raise UnsupportedNode
+            raise UnsupportedExpression
         return JsonPath(found, path, kind, function)
 
     def _literal(self, tree: CatalystTree) -> Literal:
         kind = types.type_from_spark_json(tree["type"])
         if kind is None or is_.is_nested(kind):
-            raise UnsupportedNode(Reason.COLLATION if " collate " in str(tree["type"]) else Reason.LEAF_UNSUPPORTED)
+            raise UnsupportedExpression(
+                reason=Reason.COLLATION if " collate " in str(tree["type"]) else Reason.LEAF_UNSUPPORTED
+            )
         return Literal(decode_catalyst_value(tree["value"], kind), kind)
 
     def _cast(self, tree: CatalystTree) -> Term:
@@ -153,16 +150,16 @@ class CatalystTermReader:
             return self._of_variant(tree["children"][0], kind)
         inner = self.term(tree["children"][0])
         if kind is None or is_.is_nested(kind) or is_.is_nested(inner.type):
-            raise UnsupportedNode
+            raise UnsupportedExpression
         if _TIMESTAMP in (inner.type, kind) and tree["zone"] != self.context.time_zone:
-            raise UnsupportedNode(Reason.SESSION_SEMANTICS)
+            raise UnsupportedExpression(reason=Reason.SESSION_SEMANTICS)
         cast = Cast(inner, kind, _CAST_MODES[tree["evalMode"]])
         return self._folded(cast, inner) if isinstance(inner, Literal) else cast
 
     def _folded(self, cast: Cast, inner: Literal) -> Term:
         try:
             value = cast_value(inner.value, inner.type, cast.type, cast.mode, self.context)
-        except datetimes.NotReproducible:
+        except NotReproducible:
             return cast
         fails = value is None and inner.value is not None and cast.mode == "ansi"
         return cast if fails else Literal(value, cast.type)
@@ -170,7 +167,7 @@ class CatalystTermReader:
     def _scalar(self, tree: CatalystTree) -> Term:
         (argument,), name = (self.term(child) for child in tree["children"]), FUNCTION_BY_CATALYST_CLASS[tree["node"]]
         if argument.type != SCALAR_FUNCTIONS[name].argument_type:
-            raise UnsupportedNode(Reason.TYPE_MISMATCH)
+            raise UnsupportedExpression(reason=Reason.TYPE_MISMATCH)
         return Call(name, (argument,), SCALAR_FUNCTIONS[name].result_type)
 
     def _date_trunc(self, tree: CatalystTree) -> Term:
@@ -180,15 +177,15 @@ class CatalystTermReader:
             or str(unit.value).upper() not in DATE_TRUNC_UNITS
             or argument.type != _TIMESTAMP
         ):
-            raise UnsupportedNode
+            raise UnsupportedExpression
         if tree["zone"] != self.context.time_zone:
-            raise UnsupportedNode(Reason.SESSION_SEMANTICS)
+            raise UnsupportedExpression(reason=Reason.SESSION_SEMANTICS)
         return Call(DATE_TRUNC, (Literal(DATE_TRUNC_UNITS[unit.value.upper()], pa.string()), argument), _TIMESTAMP)
 
     def _json(self, tree: CatalystTree) -> Term:
         document, path = (self.term(child) for child in tree["children"])
         if document.type != pa.string() or not isinstance(path, Literal) or not isinstance(path.value, str):
-            raise UnsupportedNode
+            raise UnsupportedExpression
         return JsonPath(document, path.value)
 
 
@@ -210,4 +207,6 @@ def decode_catalyst_value(value: Any, kind: pa.DataType) -> Any:
     try:
         return literals.decode_literal(value, kind)
     except (ValueError, OverflowError, InvalidOperation):
-        raise UnsupportedNode(Reason.TYPE_MISMATCH) from None  # a day or an instant that Python has no value for
+        raise UnsupportedExpression(
+            reason=Reason.TYPE_MISMATCH
+        ) from None  # a day or an instant that Python has no value for

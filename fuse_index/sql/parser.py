@@ -16,10 +16,10 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
-from fuse_index.aggregates.state import Aggregate, Aggregation, UnsupportedAggregate
+from fuse_index.aggregates.state import Aggregate, Aggregation
 from fuse_index.errors import WhereError
 from fuse_index.expressions import coercion
-from fuse_index.expressions.datetimes import NotReproducible
+from fuse_index.expressions.errors import AnalysisError, NotReproducible, UnsupportedAggregate, UnsupportedExpression
 from fuse_index.expressions.like import LikePattern
 from fuse_index.expressions.normalize import normalize
 from fuse_index.expressions.types import spark_type_name
@@ -44,13 +44,7 @@ from fuse_index.predicate import (
 )
 from fuse_index.reasons import Reason
 from fuse_index.sql.ddl import parse_schema
-from fuse_index.sql.parser_terms import (
-    COMPARISON_OPERATORS,
-    SqlNode,
-    SqlTermReader,
-    UnsupportedExpression,
-    has_unknown_parts,
-)
+from fuse_index.sql.parser_terms import COMPARISON_OPERATORS, SqlNode, SqlTermReader, has_unknown_parts
 from fuse_index.sql.tokenizer import FUNCTION_PREFIX, TokenizedSql
 from fuse_storage import Schema
 
@@ -126,14 +120,14 @@ def parse_aggregate(
         found = reader.aggregate(reader.tree("an aggregate"))
         Aggregation((), (found,)).check()
         return found
-    except (UnsupportedExpression, NotReproducible, UnsupportedAggregate, coercion.AnalysisError) as unknown:
+    except (UnsupportedExpression, NotReproducible, UnsupportedAggregate, AnalysisError) as unknown:
         raise reader.tokens.error(f"no aggregate that is known here: {unknown}", 0, len(text)) from None
 
 
 def _term(reader: _Reader) -> Term:
     try:
         return reader.term(reader.tree("a term"))
-    except (UnsupportedExpression, NotReproducible, coercion.AnalysisError) as unknown:
+    except (UnsupportedExpression, NotReproducible, AnalysisError) as unknown:
         raise reader.tokens.error(f"not understood: {unknown}", *reader.tokens.full_span) from None
 
 
@@ -200,7 +194,7 @@ class _Reader(SqlTermReader):
             return self._opaque(node, unknown.reason)
         except NotReproducible:
             return self._opaque(node, Reason.LEAF_UNSUPPORTED)
-        except coercion.AnalysisError as refusal:
+        except AnalysisError as refusal:
             raise self.error_at(str(refusal), node) from None
 
     def _leaf(self, node: SqlNode) -> Predicate:
@@ -234,7 +228,7 @@ class _Reader(SqlTermReader):
         if isinstance(term, Call) and term.type == pa.bool_():
             return term
         if term.type != pa.bool_():
-            raise coercion.AnalysisError(f"a predicate is boolean, and this is {spark_type_name(term.type)}")
+            raise AnalysisError(f"a predicate is boolean, and this is {spark_type_name(term.type)}")
         return Compare("=", term, _TRUE)
 
     def _compare(self, operator: Operator, left: SqlNode, right: SqlNode) -> Compare:
@@ -265,12 +259,12 @@ class _Reader(SqlTermReader):
     def _like(self, node: SqlNode, escape: str) -> Predicate:
         text, pattern = self.text(node.this), self.text(node.expression)
         if len(escape) != 1:
-            raise coercion.AnalysisError(f"ESCAPE takes one character, not {escape!r}")
+            raise AnalysisError(f"ESCAPE takes one character, not {escape!r}")
         if isinstance(pattern, Literal) and pattern.value is not None:
             try:
                 LikePattern.parse(pattern.value, escape)
             except ValueError as refusal:
-                raise coercion.AnalysisError(str(refusal)) from None
+                raise AnalysisError(str(refusal)) from None
         found = Like(text, pattern, escape)
         return Not(found) if node.args.get("negate") else found
 

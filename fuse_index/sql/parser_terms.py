@@ -17,11 +17,11 @@ from fuse_index.aggregates.state import AGGREGATE_FUNCTIONS, COUNT_STAR_ARGUMENT
 from fuse_index.errors import WhereError
 from fuse_index.expressions import coercion, types
 from fuse_index.expressions.arithmetic import arithmetic_call
+from fuse_index.expressions.errors import AnalysisError, UnsupportedExpression
 from fuse_index.expressions.function import build_call
 from fuse_index.expressions.scalar_functions import DATE_TRUNC, DATE_TRUNC_UNITS, FUNCTION_SYNONYMS, SCALAR_FUNCTIONS
 from fuse_index.expressions.types import spark_type_name
 from fuse_index.predicate import Call, CastMode, Column, Context, JsonPath, Literal, Operator, Term
-from fuse_index.reasons import Reason
 from fuse_index.sql.tokenizer import FUNCTION_PREFIX, TokenizedSql, number_literal
 from fuse_storage import Schema, SchemaError
 
@@ -78,14 +78,6 @@ _CAST_FUNCTIONS = frozenset(types.SPARK_TYPES_BY_NAME.keys() | {"decimal"}) - {"
 """Functions that are casts, named after their type."""
 
 
-class UnsupportedExpression(Exception):
-    """Well-formed, as far as we can tell, but only Spark knows what it means."""
-
-    def __init__(self, what: str, reason: Reason = Reason.LEAF_UNSUPPORTED) -> None:
-        super().__init__(what)
-        self.reason = reason
-
-
 @dataclass(frozen=True)
 class SqlTermReader:
     """Reads the terms of one text."""
@@ -113,7 +105,7 @@ class SqlTermReader:
             case exp.Null():
                 return Literal(None, pa.null())
             case exp.Placeholder() | exp.Parameter():
-                raise coercion.AnalysisError("parameters are not supported: write the value")
+                raise AnalysisError("parameters are not supported: write the value")
             case exp.Cast():
                 return self._cast(node)
             case exp.Anonymous():
@@ -157,7 +149,7 @@ class SqlTermReader:
     def text(self, node: SqlNode) -> Term:
         term = self.term(node)
         if pa.types.is_nested(term.type):
-            raise coercion.AnalysisError(f"{spark_type_name(term.type)} is no text")
+            raise AnalysisError(f"{spark_type_name(term.type)} is no text")
         return coercion.coerce_term(term, pa.string(), self.context)
 
     def texts(self, value: SqlNode, part: SqlNode) -> tuple[Term, Term]:
@@ -196,16 +188,16 @@ class SqlTermReader:
                 and mark.literal.type in coercion.INTEGER_TYPES
                 and mark.literal.value == 1 << mark.literal.type.bit_width - 1
             ):
-                raise coercion.AnalysisError(f"{mark.literal.value} is too large for its suffix")
+                raise AnalysisError(f"{mark.literal.value} is too large for its suffix")
             if not sign:
                 return mark.literal
             if not coercion.is_number(mark.literal.type):
-                raise coercion.AnalysisError(f"there is no negative of {mark.literal.value!r}")
+                raise AnalysisError(f"there is no negative of {mark.literal.value!r}")
             return Literal(_negative(mark.literal.value), mark.literal.type)
         try:
             return number_literal(sign + node.this)
         except ValueError as refusal:
-            raise coercion.AnalysisError(str(refusal)) from None
+            raise AnalysisError(str(refusal)) from None
 
     def _typed(self, literal: Literal, kind: pa.DataType, word: str) -> Literal:
         if literal.value.strip().lower() in _SPECIAL_DATES:

@@ -8,13 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from fuse_index.aggregates.state import Aggregation, UnsupportedAggregate
+from fuse_index.aggregates.state import Aggregation
 from fuse_index.changes.changes import ChangesMixin
 from fuse_index.clustering.key import ClusterKey
 from fuse_index.clustering.recluster import ReclusteringMixin
 from fuse_index.clustering.report import ClusteringMixin
 from fuse_index.clustering.sorted_writer import write_sorted_runs
 from fuse_index.errors import InputError
+from fuse_index.expressions.errors import UnsupportedAggregate
 from fuse_index.indexes.builder import index_builders
 from fuse_index.indexes.inputs import resolve_term
 from fuse_index.operations import arrow_input

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fuse_index.expressions.datetimes import NotReproducible
-from fuse_index.expressions.json.reader import Float, MalformedJson, Members, read_json, write_json
+from fuse_index.expressions.errors import MalformedJson, NotReproducible
+from fuse_index.expressions.json.reader import Float, Members, read_json, write_json
 
 
 class Every(Enum):

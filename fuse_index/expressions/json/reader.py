@@ -16,7 +16,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from fuse_index.expressions.datetimes import NotReproducible
+from fuse_index.expressions.errors import MalformedJson, NotReproducible
 
 _MAX_DEPTH = 1000
 """Objects and arrays within each other."""
@@ -34,10 +34,6 @@ _STRINGS = {quote: re.compile(rf"{quote}([^{quote}\\]*(?:\\{_ESCAPED}[^{quote}\\
 _ESCAPE_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _KEYWORDS = {"true": True, "false": False, "null": None}
 _LONG_NUMBER = re.compile(rf"[0-9.eE+-]{{{_MAX_NUMBER_DIGITS}}}")
-
-
-class MalformedJson(ValueError):
-    """Spark takes such a document for NULL."""
 
 
 class Members(list[tuple[str, Any]]):

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fuse_index.aggregates.sketches import to_spark_sketches
-from fuse_index.aggregates.state import UnsupportedAggregate
 from fuse_index.errors import OpaqueError
+from fuse_index.expressions.errors import UnsupportedAggregate
 from fuse_index.indexes.registry import Host
 from fuse_index.predicate import Context
 from fuse_index.pruning.explanation import Vote

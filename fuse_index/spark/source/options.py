@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from fuse_index.errors import InputError
 from fuse_storage import Schema, StoredTable
 
 BATCH_READ_OPTIONS = ("path", "branch", "at", "where", "columns", "timezone", "read_changes", "since", "key")
@@ -27,7 +28,7 @@ STORE_PREFIX = "store."
 _COLUMN_NAME = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`,]+?))\s*(?:,|$)")
 
 
-class OptionError(ValueError):
+class OptionError(InputError):
     """An option of ``format("fuse")`` is missing, unknown or cannot be read; the message names it."""
 
 

@@ -7,14 +7,8 @@ import pyarrow as pa
 import pytest
 
 from fuse_index.aggregates.finalize import finalize_state
-from fuse_index.aggregates.state import (
-    COUNT_STAR_ARGUMENT,
-    Aggregate,
-    Aggregation,
-    UnsupportedAggregate,
-    merge_states,
-    state_of,
-)
+from fuse_index.aggregates.state import COUNT_STAR_ARGUMENT, Aggregate, Aggregation, merge_states, state_of
+from fuse_index.expressions.errors import UnsupportedAggregate
 from fuse_index.predicate import Column
 
 NAN = math.nan

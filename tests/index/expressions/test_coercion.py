@@ -7,8 +7,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from fuse_index.expressions.coercion import AnalysisError, coerce_comparison, coerce_in_list, common_type
-from fuse_index.expressions.datetimes import NotReproducible
+from fuse_index.expressions.coercion import coerce_comparison, coerce_in_list, common_type
+from fuse_index.expressions.errors import AnalysisError, NotReproducible
 from fuse_index.expressions.types import spark_type_name, type_from_spark_name
 from fuse_index.predicate import Column, Context, Literal
 

@@ -11,7 +11,7 @@ import pytest
 
 from fuse_index.expressions import datetimes
 from fuse_index.expressions.casts import cast_value, to_float32
-from fuse_index.expressions.datetimes import NotReproducible
+from fuse_index.expressions.errors import NotReproducible
 from fuse_index.expressions.evaluate import evaluate_term
 from fuse_index.predicate import Cast, Column, Context
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuse_index.expressions.datetimes import NotReproducible
+from fuse_index.expressions.errors import MalformedJson, NotReproducible
 from fuse_index.expressions.json import path as json_paths
 from fuse_index.expressions.json import reader
 from fuse_index.expressions.json.path import ANYTHING, SPELLING, SURE, Every
-from fuse_index.expressions.json.reader import Float, MalformedJson, Members
+from fuse_index.expressions.json.reader import Float, Members
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "json_objects.json").read_text("utf-8"))
 DOCUMENTS = pa.array(GOLDEN["documents"])

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from fuse_index.expressions.datetimes import NotReproducible
+from fuse_index.expressions.errors import NotReproducible
 from fuse_index.expressions.scalar_functions import SCALAR_FUNCTIONS
 
 

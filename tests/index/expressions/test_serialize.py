@@ -11,8 +11,9 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
+from fuse_index.errors import TermError
 from fuse_index.expressions.conjunction import Conjunction
-from fuse_index.expressions.serialize import TermError, decode_predicate, decode_term, encode_predicate, encode_term
+from fuse_index.expressions.serialize import decode_predicate, decode_term, encode_predicate, encode_term
 from fuse_index.expressions.to_sql import predicate_sql
 from fuse_index.expressions.types import spark_type_name, type_from_spark_json, type_from_spark_name
 from fuse_index.predicate import And, Call, Cast, Column, Compare, In, IsNull, JsonPath, Like, Literal, Not, Opaque, Or
