@@ -25,17 +25,10 @@ from fuse_storage.commit.transaction import Transaction, create_ref, write_snaps
 from fuse_storage.errors import AlreadyExists, InvalidArgument, NotFound, SchemaError
 from fuse_storage.location import missing_table_error, raise_if_occupied, validate_properties
 from fuse_storage.metadata.block_frame import BlockFrame, ZoneFrame
+from fuse_storage.metadata.encoding import format_timestamp
 from fuse_storage.metadata.file_ref import new_id, read_verified
 from fuse_storage.metadata.metadata_table import IndexArray
-from fuse_storage.metadata.refs import (
-    MAIN_BRANCH,
-    REF_NAME_PATTERN,
-    Branch,
-    RefEntry,
-    format_timestamp,
-    is_snapshot_id,
-    next_timestamp,
-)
+from fuse_storage.metadata.refs import MAIN_BRANCH, REF_NAME_PATTERN, Branch, RefEntry, is_snapshot_id, next_timestamp
 from fuse_storage.metadata.segment import read_segment_list
 from fuse_storage.metadata.segment_frame import SegmentFrame
 from fuse_storage.metadata.sidecar_writer import SidecarBuilder, SidecarWriter

@@ -11,14 +11,9 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 from fuse_storage.errors import Conflict, FormatError, NotFound
+from fuse_storage.metadata.encoding import decode_checksummed_json, encode_checksummed_json, format_timestamp
 from fuse_storage.metadata.file_ref import FileRef, new_id
-from fuse_storage.metadata.refs import (
-    Branch,
-    RefEntry,
-    decode_checksummed_json,
-    encode_checksummed_json,
-    format_timestamp,
-)
+from fuse_storage.metadata.refs import Branch, RefEntry
 from fuse_storage.metadata.tags import TAG_FOLDER, Tag, create_tag, drop_tag
 from fuse_storage.store.ranges import ObjectMeta
 from fuse_storage.store.store import Store

@@ -17,8 +17,9 @@ from itertools import pairwise
 from typing import Any
 
 from fuse_storage.errors import InvalidArgument, NotFound, StorageError
+from fuse_storage.metadata.encoding import TIMESTAMP_RESOLUTION, format_timestamp
 from fuse_storage.metadata.file_ref import FileRef, new_id
-from fuse_storage.metadata.refs import MAX_PARALLEL_REF_READS, TIMESTAMP_RESOLUTION, Branch, RefEntry, format_timestamp
+from fuse_storage.metadata.refs import MAX_PARALLEL_REF_READS, Branch, RefEntry
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.store.store import Store
 

@@ -7,18 +7,21 @@ find the head; it is found by reading entries, from an advisory hint. Knows no s
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
-import xxhash
-
 from fuse_storage.errors import Corrupt, FormatError, InvalidArgument, NotFound, StorageError, Unsupported
+from fuse_storage.metadata.encoding import (
+    TIMESTAMP_RESOLUTION,
+    decode_checksummed_json,
+    encode_checksummed_json,
+    format_timestamp,
+)
 from fuse_storage.metadata.file_ref import FileRef
 from fuse_storage.store.store import Store
 
@@ -26,8 +29,6 @@ MAIN_BRANCH = "main"
 REF_NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 MAX_PARALLEL_REF_READS = 32
 """Entries that are read at once while walking through history."""
-
-TIMESTAMP_RESOLUTION = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,14 +207,6 @@ def is_snapshot_id(text: str) -> bool:
     return re.fullmatch(r"[0-9a-f]{32}", text) is not None
 
 
-def is_iso_time(text: str) -> bool:
-    try:
-        datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
-
-
 def check_ref_name(name: str, what: str) -> None:
     """Raises InvalidArgument for what cannot name a branch or a tag."""
     if REF_NAME_PATTERN.fullmatch(name) is None:
@@ -221,28 +214,3 @@ def check_ref_name(name: str, what: str) -> None:
             f"{name!r} is no name for a {what}: use up to 100 letters, digits and . _ - and "
             f"begin with a letter or digit"
         )
-
-
-def format_timestamp(time: datetime) -> str:
-    """The time as files hold it: UTC, to the microsecond."""
-    return time.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-
-
-def encode_checksummed_json(found: Mapping[str, Any]) -> bytes:
-    """JSON with a checksum of all the rest as its last member."""
-    return json.dumps({**found, "checksum": _checksum(found)}, indent=2, ensure_ascii=False).encode() + b"\n"
-
-
-def decode_checksummed_json(data: bytes, where: str) -> dict[str, Any]:
-    """What ``sealed`` wrote. Raises Corrupt."""
-    try:
-        found = json.loads(data)
-        if found.pop("checksum") == _checksum(found):
-            return dict(found)
-    except (ValueError, LookupError, AttributeError, TypeError) as problem:
-        raise Corrupt(f"{where} cannot be read: restore it from a copy") from problem
-    raise Corrupt(f"{where} fails its checksum: restore it from a copy")
-
-
-def _checksum(found: Mapping[str, Any]) -> str:
-    return xxhash.xxh3_128_hexdigest(json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode())

@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 from fuse_storage import statistics
 from fuse_storage.errors import Corrupt
 from fuse_storage.metadata import metadata_table
+from fuse_storage.metadata.encoding import format_timestamp
 from fuse_storage.metadata.file_ref import FileRef
-from fuse_storage.metadata.refs import format_timestamp
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.schema.schema import Schema
 from fuse_storage.statistics import ColumnStatistics

@@ -15,8 +15,8 @@ from types import MappingProxyType
 from typing import Any
 
 from fuse_storage.errors import FormatError, Unsupported
+from fuse_storage.metadata.encoding import format_timestamp
 from fuse_storage.metadata.file_ref import FileRef
-from fuse_storage.metadata.refs import format_timestamp
 from fuse_storage.schema.schema import Schema
 
 FORMAT_NAME = "fuse-index table"

@@ -9,16 +9,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from fuse_storage.errors import AlreadyExists, FormatError, InvalidArgument, NotFound
-from fuse_storage.metadata.file_ref import FileRef
-from fuse_storage.metadata.refs import (
-    REF_NAME_PATTERN,
-    check_ref_name,
+from fuse_storage.metadata.encoding import (
     decode_checksummed_json,
     encode_checksummed_json,
     format_timestamp,
     is_iso_time,
-    is_snapshot_id,
 )
+from fuse_storage.metadata.file_ref import FileRef
+from fuse_storage.metadata.refs import REF_NAME_PATTERN, check_ref_name, is_snapshot_id
 from fuse_storage.store.store import Store
 
 TAG_FOLDER = "_refs/tag"

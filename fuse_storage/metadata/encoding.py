@@ -1,0 +1,64 @@
+"""How small metadata is written down: times as text, and JSON with a checksum in it.
+
+People read these files (entries of branches, tags, notices), so they are indented JSON; machines have to notice when
+one was damaged or edited, so the last member is a checksum of all the others::
+
+    {
+      "kind": "tag",
+      "timestamp": "2026-03-01T12:00:00.000000Z",
+      "checksum": "0f5a…"
+    }
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import xxhash
+
+from fuse_storage.errors import Corrupt
+
+TIMESTAMP_RESOLUTION = timedelta(microseconds=1)
+"""The least difference between two times that files can tell apart."""
+
+
+def format_timestamp(time: datetime) -> str:
+    """Write a time as all files hold it: ISO 8601 in UTC, to the microsecond.
+
+    >>> format_timestamp(datetime(2026, 3, 1, 12, tzinfo=UTC))
+    '2026-03-01T12:00:00.000000Z'
+    """
+    return time.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def is_iso_time(text: str) -> bool:
+    """Tell whether a text is a time in ISO form, with or without a zone."""
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def encode_checksummed_json(members: Mapping[str, Any]) -> bytes:
+    """Write members as JSON, indented for people, with a checksum of all of them as the last one."""
+    return json.dumps({**members, "checksum": _checksum(members)}, indent=2, ensure_ascii=False).encode() + b"\n"
+
+
+def decode_checksummed_json(data: bytes, where: str) -> dict[str, Any]:
+    """Read what ``encode_checksummed_json`` wrote. Raises Corrupt, naming ``where``, if the checksum differs."""
+    try:
+        members = json.loads(data)
+        if members.pop("checksum") == _checksum(members):
+            return dict(members)
+    except (ValueError, LookupError, AttributeError, TypeError) as problem:
+        raise Corrupt(f"{where} cannot be read: restore it from a copy") from problem
+    raise Corrupt(f"{where} fails its checksum: restore it from a copy")
+
+
+def _checksum(members: Mapping[str, Any]) -> str:
+    """Hash the members in their order, as compact JSON: how the file is indented does not matter."""
+    return xxhash.xxh3_128_hexdigest(json.dumps(members, ensure_ascii=False, separators=(",", ":")).encode())
