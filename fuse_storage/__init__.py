@@ -13,7 +13,7 @@ from fuse_storage.commit.schema_evolution import (
     move_column,
     rename_column,
 )
-from fuse_storage.commit.segment_writer import SegmentWriter, WriteLimits
+from fuse_storage.commit.segment_writer import SegmentWriter, WriteOptions
 from fuse_storage.commit.transaction import Transaction
 from fuse_storage.errors import (
     AlreadyExists,
@@ -75,7 +75,7 @@ __all__ = [
     "Field",
     "FormatError",
     "InvalidArgument",
-    "WriteLimits",
+    "WriteOptions",
     "VacuumResult",
     "MeteredStore",
     "NotFound",

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fuse_storage.commit.segment_writer import WriteLimits
+from fuse_storage.commit.segment_writer import WriteOptions
 from fuse_storage.errors import AlreadyExists, InvalidArgument, NotFound, StorageError
 from fuse_storage.metadata.refs import Branch
 from fuse_storage.metadata.snapshot import KEY_PROPERTY
@@ -18,7 +18,7 @@ from fuse_storage.store.store import Store
 TABLE_PREFIXES = ("_refs/", "_ss/", "_sg/", "_x/", "_b/", "_i/")
 """Where the files of a table are; what else is in a folder is not a table's."""
 
-KNOWN_PROPERTIES = (*WriteLimits.__dataclass_fields__, "compression_level", "max_write_seconds", "cluster_method")
+KNOWN_PROPERTIES = (*WriteOptions.__dataclass_fields__, "max_write_seconds", "cluster_method")
 """Properties that mean something here; any other is kept for whoever set it."""
 
 
@@ -32,10 +32,7 @@ def validate_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
             f"the property {KEY_PROPERTY} holds ids that the table gives: name the columns of "
             f"its key instead, key=[...]"
         )
-    WriteLimits.from_properties(properties)
-    level = properties.get("compression_level", 1)
-    if not isinstance(level, int) or not 1 <= level <= 22:
-        raise InvalidArgument(f"compression_level = {level!r}: it must be a whole number from 1 to 22")
+    WriteOptions.from_properties(properties)
     limit = properties.get("max_write_seconds", 1)
     if not isinstance(limit, int | float) or not limit > 0:
         raise InvalidArgument(f"max_write_seconds = {limit!r}: it must be a number above 0")

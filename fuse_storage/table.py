@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from fuse_storage.commit.draft import CommitLoader
 from fuse_storage.commit.schema_evolution import cluster_column_ids, key_by
-from fuse_storage.commit.segment_writer import SegmentWriter, WriteLimits
+from fuse_storage.commit.segment_writer import SegmentWriter, WriteOptions
 from fuse_storage.commit.snapshot_hold import tag_snapshot
 from fuse_storage.commit.transaction import Transaction, create_ref, write_snapshot
 from fuse_storage.errors import AlreadyExists, InvalidArgument, NotFound, SchemaError
@@ -265,21 +265,20 @@ class StoredTable:
         return [store.path(key) or f"{store.url}/{key}" for store, key in places], found.sizes
 
     def writer(
-        self, sidecars: Sequence[SidecarBuilder] = (), schema: Schema | None = None, level: int = 0, **limits: int
+        self, sidecars: Sequence[SidecarBuilder] = (), schema: Schema | None = None, level: int = 0, **options: int
     ) -> SegmentWriter:
-        """Takes rows, stages segments with what these indexes know of them. ``limits``: see ``writing.Limits``.
+        """Takes rows, stages segments with what these indexes know of them. ``options``: see ``WriteOptions``.
 
         ``schema``: other columns, which the transaction that commits these rows is to bring. ``level``: how often these
         rows have been rewritten to be clustered.
         """
         self.snapshot.check_writable()
-        properties = self.snapshot.properties
-        limited = WriteLimits.from_properties(properties, **limits)
-        return SegmentWriter(self.store, schema or self.snapshot.schema, tuple(sidecars), limited, properties, level)
+        chosen = WriteOptions.from_properties(self.snapshot.properties, **options)
+        return SegmentWriter(self.store, schema or self.snapshot.schema, tuple(sidecars), chosen, level)
 
     def sidecar_writer(self, builder: SidecarBuilder) -> SidecarWriter:
         """Stages what an index knows of segments that are already there."""
-        return SidecarWriter(self.store, builder, WriteLimits.from_properties(self.snapshot.properties).pack_bytes)
+        return SidecarWriter(self.store, builder, WriteOptions.from_properties(self.snapshot.properties).pack_bytes)
 
     def transaction(self, sidecars: Sequence[SidecarBuilder] = (), commit_id: str | None = None) -> Transaction:
         """Changes to be committed together. ``sidecars``: roll up what is known of segments that merge on the way.

@@ -30,7 +30,7 @@ from fuse_storage import (
     ColumnStatistics,
     Snapshot,
     StagedSegment,
-    WriteLimits,
+    WriteOptions,
     compute_statistics,
 )
 
@@ -219,11 +219,11 @@ def run_recluster_task(task: ReclusterTask) -> ReclusterResult:
     """Sort the rows of a portion's blocks, or of as many of the first as there is room for, and write them if that
     improves anything.
     """
-    table, limits = task.table, WriteLimits.from_properties(task.table.snapshot.properties)
+    table, options = task.table, WriteOptions.from_properties(task.table.snapshot.properties)
     blocks = table.blocks(statistics=[field.id for field in task.key.fields])
     read = _read_blocks(table, blocks, task.block_numbers, task.step_bytes)
     group = np.array(task.block_numbers[: len(read)], np.int64)
-    run = SortedRun.from_rows(pa.concat_tables(read), task.key, limits)
+    run = SortedRun.from_rows(pa.concat_tables(read), task.key, options)
     del read
     ids = tuple(blocks.ids[number] for number in np.sort(group).tolist())
     if not _improves(blocks, group, run, task.key):

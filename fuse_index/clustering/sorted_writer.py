@@ -15,13 +15,13 @@ import pyarrow as pa
 
 from fuse_index.clustering.key import ClusterKey, sort_order
 from fuse_index.clustering.overlaps import RankArray
-from fuse_storage import SegmentWriter, WriteLimits, column_values, conform_rows
+from fuse_storage import SegmentWriter, WriteOptions, column_values, conform_rows
 
 
 def write_sorted_runs(
     writer: SegmentWriter, batches: Iterable[pa.RecordBatch | pa.Table], key: ClusterKey | None
 ) -> None:
-    """Write all rows, sorted in runs of ``writer.limits.sort_bytes``; as they come where there is no key.
+    """Write all rows, sorted in runs of ``writer.options.sort_bytes``; as they come where there is no key.
 
     Memory holds a run twice, and the blocks that the writer holds. Raises as ``SegmentWriter.write``.
     """
@@ -32,13 +32,13 @@ def write_sorted_runs(
             writer.write(batch)
             continue
         rows = conform_rows(batch, writer.schema)
-        if waiting and size + rows.nbytes > writer.limits.sort_bytes:
-            SortedRun.from_rows(pa.concat_tables(waiting), key, writer.limits).write(writer)
+        if waiting and size + rows.nbytes > writer.options.sort_bytes:
+            SortedRun.from_rows(pa.concat_tables(waiting), key, writer.options).write(writer)
             waiting, size = [], 0
         waiting.append(rows)
         size += rows.nbytes
     if waiting and key is not None:
-        SortedRun.from_rows(pa.concat_tables(waiting), key, writer.limits).write(writer)
+        SortedRun.from_rows(pa.concat_tables(waiting), key, writer.options).write(writer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +53,10 @@ class SortedRun:
     offsets: RankArray
 
     @staticmethod
-    def from_rows(rows: pa.Table, key: ClusterKey, limits: WriteLimits) -> SortedRun:
-        """In as few blocks as the limits allow, equally filled."""
+    def from_rows(rows: pa.Table, key: ClusterKey, options: WriteOptions) -> SortedRun:
+        """In as few blocks as the options allow, equally filled."""
         rows = rows.combine_chunks()
-        blocks = max(math.ceil(rows.num_rows / limits.block_rows), math.ceil(rows.nbytes / limits.block_bytes), 1)
+        blocks = max(math.ceil(rows.num_rows / options.block_rows), math.ceil(rows.nbytes / options.block_bytes), 1)
         filled = max(math.ceil(rows.num_rows / blocks), 1)
         return SortedRun(rows, sort_order(rows, key), np.append(np.arange(0, rows.num_rows, filled), rows.num_rows))
 

@@ -109,7 +109,7 @@ class CompactJob:
         """Groups to be joined; not those that byte limits cut into as many blocks again."""
         blocks, limit = (
             self.table.blocks(),
-            storage.WriteLimits.from_properties(self.table.snapshot.properties).block_rows,
+            storage.WriteOptions.from_properties(self.table.snapshot.properties).block_rows,
         )
         return [
             (start, end)

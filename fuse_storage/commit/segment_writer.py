@@ -32,7 +32,7 @@ from fuse_storage.metadata.segment import (
     zones_path,
 )
 from fuse_storage.metadata.sidecar_writer import DEFAULT_PACK_BYTES, SidecarBuilder, SidecarWriter
-from fuse_storage.parquet.writer import DEFAULT_PAGE_ROWS, DEFAULT_ZONE_ROWS, BlockLayout, write_block
+from fuse_storage.parquet.writer import BlockLayout, BlockOptions, write_block
 from fuse_storage.schema.conform import conform_rows
 from fuse_storage.schema.schema import Schema
 from fuse_storage.statistics import ColumnStatistics
@@ -46,28 +46,29 @@ _DEFAULT_SORT_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class WriteLimits:
-    """How large things become; a table's properties of the same names set them."""
+class WriteOptions(BlockOptions):
+    """How rows are written: how large things become, and how blocks are; a table's properties of these names set it."""
 
     block_rows: int = _DEFAULT_BLOCK_ROWS
     block_bytes: int = _DEFAULT_BLOCK_BYTES
-    zone_rows: int = DEFAULT_ZONE_ROWS
-    page_rows: int = DEFAULT_PAGE_ROWS
     segment_blocks: int = MAX_BLOCKS_PER_SEGMENT
     pack_bytes: int = DEFAULT_PACK_BYTES
     sort_bytes: int = _DEFAULT_SORT_BYTES
 
     @staticmethod
-    def from_properties(properties: Mapping[str, Any], **limits: int) -> WriteLimits:
-        """Raises InvalidArgument for a limit that is unknown or not positive."""
-        names = WriteLimits.__dataclass_fields__
-        if unknown := sorted(set(limits) - set(names)):
+    def from_properties(properties: Mapping[str, Any], **options: int) -> WriteOptions:
+        """A table's options, some of them replaced. Raises InvalidArgument for one that is unknown or cannot be."""
+        names = WriteOptions.__dataclass_fields__
+        if unknown := sorted(set(options) - set(names)):
             raise InvalidArgument(f"{unknown[0]!r} is no limit of a writer: there are {', '.join(names)}")
-        found = {name: value for name, value in properties.items() if name in names} | limits
-        for name, value in found.items():
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        chosen = {name: value for name, value in properties.items() if name in names} | options
+        for name, value in chosen.items():
+            if name == "compression_level":
+                if not isinstance(value, int) or not 1 <= value <= 22:
+                    raise InvalidArgument(f"compression_level = {value!r}: it must be a whole number from 1 to 22")
+            elif not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise InvalidArgument(f"{name} = {value!r}: it must be a whole number above 0")
-        return WriteLimits(**found)
+        return WriteOptions(**chosen)
 
 
 @dataclass
@@ -89,8 +90,7 @@ class SegmentWriter:
     store: Store
     schema: Schema
     builders: Sequence[SidecarBuilder] = ()
-    limits: WriteLimits = field(default_factory=WriteLimits)
-    properties: Mapping[str, Any] = field(default_factory=dict)
+    options: WriteOptions = field(default_factory=WriteOptions)
     level: int = 0
 
     def __post_init__(self) -> None:
@@ -100,7 +100,7 @@ class SegmentWriter:
         self._buffered: list[pa.Table] = []
         self._rows = self._bytes = self._block_count = 0
         self._layouts: list[tuple[str, BlockLayout]] = []
-        self._writers = [SidecarWriter(self.store, builder, self.limits.pack_bytes) for builder in self.builders]
+        self._writers = [SidecarWriter(self.store, builder, self.options.pack_bytes) for builder in self.builders]
         self._written: list[str] = []
         self._staged: list[tuple[str, pa.Table, int, int]] = []
         self._finished = False
@@ -154,12 +154,12 @@ class SegmentWriter:
 
     def _next_block_row_count(self) -> int:
         """How many of the waiting rows make a block."""
-        limit = self.limits
-        if self._bytes <= limit.block_bytes:
-            return limit.block_rows
-        fitting = max(int(self._rows * (limit.block_bytes / self._bytes)), 1)
-        zones = fitting // limit.zone_rows
-        return min(limit.block_rows, zones * limit.zone_rows or fitting)  # no short zone at the end
+        options = self.options
+        if self._bytes <= options.block_bytes:
+            return options.block_rows
+        fitting = max(int(self._rows * (options.block_bytes / self._bytes)), 1)
+        zones = fitting // options.zone_rows
+        return min(options.block_rows, zones * options.zone_rows or fitting)  # no short zone at the end
 
     def _start_next_block(self, size: int) -> None:
         table = pa.concat_tables(self._buffered)
@@ -172,7 +172,7 @@ class SegmentWriter:
 
     def _submit_block(self, rows: pa.Table) -> _BlockJob:
         rows = rows.combine_chunks()
-        zones = np.append(np.arange(0, len(rows), self.limits.zone_rows), len(rows))
+        zones = np.append(np.arange(0, len(rows), self.options.zone_rows), len(rows))
         if self._threads is None:
             self._threads = ThreadPoolExecutor(2, "fuse-write")
         id = new_id()
@@ -182,7 +182,7 @@ class SegmentWriter:
         return _BlockJob(id, self._threads.submit(self._store_block, id, rows), sidecars)
 
     def _store_block(self, id: str, rows: pa.Table) -> BlockLayout:
-        data, layout = write_block(rows, self.schema, {**self.properties, "zone_rows": self.limits.zone_rows})
+        data, layout = write_block(rows, self.schema, self.options)
         self._written.append(block_path(id))
         self.store.create(block_path(id), data)
         return layout
@@ -195,7 +195,7 @@ class SegmentWriter:
         self._layouts.append((job.id, job.stored.result()))
         for writer, sidecar in zip(self._writers, job.sidecars, strict=True):
             writer.add(sidecar.result())
-        if len(self._layouts) >= self.limits.segment_blocks:
+        if len(self._layouts) >= self.options.segment_blocks:
             self._end_segment()
 
     def _end_segment(self) -> None:

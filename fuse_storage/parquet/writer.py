@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +53,18 @@ reads.
 
 
 @dataclass(frozen=True, slots=True)
+class BlockOptions:
+    """How the file of a block is written. ``compression_level``: of zstd, from 1 to 22."""
+
+    zone_rows: int = DEFAULT_ZONE_ROWS
+    page_rows: int = DEFAULT_PAGE_ROWS
+    compression_level: int = 1
+
+
+DEFAULT_BLOCK_OPTIONS = BlockOptions()
+
+
+@dataclass(frozen=True, slots=True)
 class BlockLayout:
     """What is to be remembered of a block's file.
 
@@ -76,21 +87,18 @@ class BlockLayout:
 
 
 def write_block(
-    rows: pa.Table, schema: Schema, properties: Mapping[str, Any] | None = None
+    rows: pa.Table, schema: Schema, options: BlockOptions = DEFAULT_BLOCK_OPTIONS
 ) -> tuple[bytes, BlockLayout]:
     """The file that holds these rows, at least one, and what is to be remembered of it.
 
-    ``properties``: ``zone_rows``, ``page_rows`` and ``compression_level``. Raises SchemaError if the rows do not fit
-    the schema.
+    Raises SchemaError if the rows do not fit the schema.
     """
     if not rows.num_rows:
         raise SchemaError("a block holds at least one row")
-    properties = properties or {}
-    zone_rows = int(properties.get("zone_rows", DEFAULT_ZONE_ROWS))
     table = conform_rows(rows, schema).combine_chunks()
-    zones = np.append(np.arange(0, table.num_rows, zone_rows), table.num_rows)
+    zones = np.append(np.arange(0, table.num_rows, options.zone_rows), table.num_rows)
     kinds = list(_parquet_columns(table, schema))
-    stored = _encode_parquet(table, schema, zones, kinds, properties)
+    stored = _encode_parquet(table, schema, zones, kinds, options)
     data, footer = _seal_file(stored)
     start = len(data) - footer.length
     counted = _zone_and_block_statistics(table, schema, zones, {kind.id: kind for kind in kinds}, footer)
@@ -162,9 +170,8 @@ def _encode_parquet(
     schema: Schema,
     zones: npt.NDArray[np.int64],
     kinds: list[_ParquetColumn],
-    properties: Mapping[str, Any],
+    options: BlockOptions,
 ) -> pa.Buffer:
-    page_rows = int(properties.get("page_rows", DEFAULT_PAGE_ROWS))
     sink = pa.BufferOutputStream()
     stored = rename_table_fields(table, schema.parquet_schema)
     writer = pq.ParquetWriter(
@@ -172,10 +179,10 @@ def _encode_parquet(
         schema.parquet_schema,
         version="2.6",
         data_page_version="1.0",  # what every reader of Spark 4 reads fastest
-        max_rows_per_page=page_rows,
-        write_batch_size=min(page_rows, _ROWS_PER_PAGE_CHECK),
+        max_rows_per_page=options.page_rows,
+        write_batch_size=min(options.page_rows, _ROWS_PER_PAGE_CHECK),
         compression="zstd",
-        compression_level=int(properties.get("compression_level", 1)),
+        compression_level=options.compression_level,
         use_dictionary=[kind.path for kind in kinds if kind.uses_dictionary] or False,
         write_statistics=[kind.path for kind in kinds if kind.writes_statistics] or False,
         write_page_checksum=True,

@@ -16,6 +16,7 @@ import pytest
 
 from fuse_storage import (
     Field,
+    InvalidArgument,
     Schema,
     SchemaError,
     Sidecar,
@@ -25,9 +26,10 @@ from fuse_storage import (
     open_store,
     process_cache,
 )
-from fuse_storage.commit.segment_writer import WriteLimits
+from fuse_storage.commit.segment_writer import WriteOptions
 from fuse_storage.commit.transaction import write_snapshot
 from fuse_storage.metadata.refs import Branch
+from fuse_storage.parquet.reader import read_footer
 from fuse_storage.testing import check_invariants
 from tests.storage.small import COLUMNS, Totals, append, ids_of, known_by, rows, staged, truth
 
@@ -92,9 +94,30 @@ def test_limits_that_are_none_are_refused(table: StoredTable) -> None:
         table.writer(rows=10)
     with pytest.raises(ValueError, match="block_rows = 0"):
         table.writer(block_rows=0)
-    assert WriteLimits.from_properties({"zone_rows": 5, "color": "red"}, block_rows=7) == WriteLimits(
+    assert WriteOptions.from_properties({"zone_rows": 5, "color": "red"}, block_rows=7) == WriteOptions(
         block_rows=7, zone_rows=5
     )
+
+
+@pytest.mark.parametrize(("page_rows", "data_pages"), [(1_000, 20), (5_000, 4)])
+def test_pages_hold_as_many_rows_as_the_writer_is_told(table: StoredTable, page_rows: int, data_pages: int) -> None:
+    table = table.transaction().append(staged(table, range(20_000), page_rows=page_rows)).commit()
+
+    pages = read_footer(table.store, table.blocks().file(0)).pages
+
+    row_counts = pages.row_counts[pages.chunk_pages(0)]
+    assert np.count_nonzero(row_counts) == data_pages  # a dictionary page would have no rows
+    assert row_counts.max() == page_rows
+
+
+def test_a_writer_takes_a_compression_level_of_its_own(table: StoredTable) -> None:
+    with pytest.raises(InvalidArgument, match="compression_level = 23: it must be a whole number from 1 to 22"):
+        table.writer(compression_level=23)
+
+    for level in (1, 19):
+        table = table.transaction().append(staged(table, range(20_000), compression_level=level)).commit()
+
+    assert table.blocks().sizes[1] < table.blocks().sizes[0]
 
 
 def test_rows_that_do_not_fit_are_refused_at_once_by_name(table: StoredTable) -> None:

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuse_storage import Cache, Corrupt, Field, NotFound, Schema, SchemaError, Store, meter_requests, open_store
-from fuse_storage.parquet.writer import BlockFile, BlockLayout, read_block, write_block
+from fuse_storage.parquet.writer import BlockFile, BlockLayout, BlockOptions, read_block, write_block
 from fuse_storage.schema.schema import assign_field_ids
 
 EVERYTHING = pa.table(
@@ -63,10 +63,10 @@ def store() -> Store:
 
 
 def stored(
-    store: Store, rows: pa.Table, schema: Schema | None = None, **properties: Any
+    store: Store, rows: pa.Table, schema: Schema | None = None, **options: int
 ) -> tuple[BlockFile, BlockLayout, Schema]:
     schema = schema or Schema.create(rows.schema)
-    data, layout = write_block(rows, schema, properties)
+    data, layout = write_block(rows, schema, BlockOptions(**options))
     key = f"_b/{uuid.uuid4().hex}.parquet"
     store.create(key, data)
     return BlockFile(key, layout.footer_offset, layout.footer_length), layout, schema
@@ -232,7 +232,7 @@ def test_statistics_are_those_of_zones_and_of_the_block() -> None:
         {"n": [5, None, 7, 1, 1], "s": [{"x": "a"}, None, {"x": "c"}, {"x": "b"}, {"x": None}], "l": [[1]] * 5}
     )
 
-    data, layout = write_block(rows, Schema.create(rows.schema), {"zone_rows": 2})
+    data, layout = write_block(rows, Schema.create(rows.schema), BlockOptions(zone_rows=2))
 
     assert layout.zone_statistics.keys() == layout.block_statistics.keys() == {1, 3}
     assert layout.zone_statistics[1].min.to_pylist() == [5, 1, 1]
@@ -345,7 +345,9 @@ def test_a_footer_that_is_not_where_it_was_is_corrupt(store: Store) -> None:
 def test_another_blocks_chunks_are_corrupt(store: Store) -> None:
     _, block, schema, rows = small(store)
     other, _ = write_block(
-        rows.slice(0, 3).append_column("x", pa.array([1, 2, 3])).select(["n", "t", "d"]), schema, {"zone_rows": 2}
+        rows.slice(0, 3).append_column("x", pa.array([1, 2, 3])).select(["n", "t", "d"]),
+        schema,
+        BlockOptions(zone_rows=2),
     )
     data = store.read(block.key)
 
