@@ -128,28 +128,28 @@ def test_a_filter_filled_at_once_is_the_filter_filled_one_by_one(keys, fpp):
 
 def test_a_filter_is_as_wrong_as_it_says():
     held, others = pa.array(np.arange(65_536)), pa.array(np.arange(10**9, 10**9 + 20_000))
-    filter = HashFilter(65_536, 0.01)
-    filter.fill(hash_values(held))
+    bloom_filter = HashFilter(65_536, 0.01)
+    bloom_filter.fill(hash_values(held))
 
-    wrong = sum(key in filter for key in canonical_bytes(others)) / len(others)
+    wrong = sum(key in bloom_filter for key in canonical_bytes(others)) / len(others)
 
     assert wrong == pytest.approx(0.01, rel=0.25)
-    assert all(key in filter for key in canonical_bytes(held.slice(0, 2000)))
+    assert all(key in bloom_filter for key in canonical_bytes(held.slice(0, 2000)))
 
 
 def test_a_filter_stays_what_it_is_through_a_copy_a_union_a_pickle_and_a_file():
-    filter, other = HashFilter(50, 0.01), HashFilter(50, 0.01)
-    filter.add(b"one")
+    bloom_filter, other = HashFilter(50, 0.01), HashFilter(50, 0.01)
+    bloom_filter.add(b"one")
     other.add(b"two")
     file = io.BytesIO()
-    filter.tofile(file)
+    bloom_filter.tofile(file)
     file.seek(0)
 
-    assert b"one" in pickle.loads(pickle.dumps(filter))
-    assert b"one" in filter.copy()
-    assert {b"one" in (filter | other), b"two" in (filter | other)} == {True}
+    assert b"one" in pickle.loads(pickle.dumps(bloom_filter))
+    assert b"one" in bloom_filter.copy()
+    assert {b"one" in (bloom_filter | other), b"two" in (bloom_filter | other)} == {True}
     assert b"one" in HashFilter.fromfile(file)
-    assert b"two" not in filter
+    assert b"two" not in bloom_filter
 
 
 @given(st.integers(1, 10**7))
@@ -179,23 +179,23 @@ class Bytes:
 @pytest.mark.parametrize("columns", [1, 2, 7, 8, 9, 31, 200])
 def test_a_matrix_says_what_its_filters_say(columns):
     filters = [HashFilter(256, 0.01) for _ in range(columns)]
-    for number, filter in enumerate(filters):
-        filter.fill(hash_values(pa.array(np.arange(200 * number, 200 * number + 200))))
-    data = transpose_filters([np.frombuffer(filter.tobytes(), np.uint8) for filter in filters])
+    for number, bloom_filter in enumerate(filters):
+        bloom_filter.fill(hash_values(pa.array(np.arange(200 * number, 200 * number + 200))))
+    data = transpose_filters([np.frombuffer(bloom_filter.tobytes(), np.uint8) for bloom_filter in filters])
     one = filters[0]
     matrix, payload = BitMatrix(3, columns, one.num_slices, one.bits_per_slice), Bytes(b"abc" + data)
 
     assert matrix.size == len(data)
     for value in (0, 199, 200, 5000, 200 * columns - 1):
         found = asked(matrix, hash_values(pa.array([value])), payload)
-        assert found.tolist() == [canonical_bytes(pa.array([value]))[0] in filter for filter in filters]
+        assert found.tolist() == [canonical_bytes(pa.array([value]))[0] in bloom_filter for bloom_filter in filters]
 
 
 def test_many_keys_are_found_as_each_would_be():
     filters = [HashFilter(4096, 0.01) for _ in range(20)]
-    for number, filter in enumerate(filters):
-        filter.fill(hash_values(pa.array(np.arange(4000 * number, 4000 * number + 4000))))
-    payload = Bytes(transpose_filters([np.frombuffer(filter.tobytes(), np.uint8) for filter in filters]))
+    for number, bloom_filter in enumerate(filters):
+        bloom_filter.fill(hash_values(pa.array(np.arange(4000 * number, 4000 * number + 4000))))
+    payload = Bytes(transpose_filters([np.frombuffer(bloom_filter.tobytes(), np.uint8) for bloom_filter in filters]))
     matrix = BitMatrix(0, 20, filters[0].num_slices, filters[0].bits_per_slice)
     keys = hash_values(pa.array([1, 9_000_001, 9_000_002, 4001]))
 
@@ -207,9 +207,9 @@ def test_many_keys_are_found_as_each_would_be():
 
 def test_a_filter_is_asked_only_for_the_keys_that_it_may_hold():
     filters = [HashFilter(16, 0.01) for _ in range(3)]
-    for filter in filters:
-        filter.fill(hash_values(pa.array([1, 2, 3])))
-    payload = Bytes(transpose_filters([np.frombuffer(filter.tobytes(), np.uint8) for filter in filters]))
+    for bloom_filter in filters:
+        bloom_filter.fill(hash_values(pa.array([1, 2, 3])))
+    payload = Bytes(transpose_filters([np.frombuffer(bloom_filter.tobytes(), np.uint8) for bloom_filter in filters]))
     matrix = BitMatrix(0, 3, filters[0].num_slices, filters[0].bits_per_slice)
     keys = hash_values(pa.array([10**6, 2, 10**9]))
 

@@ -1,8 +1,9 @@
 """Bloom filters: which zones may hold a value, for =, <=> and IN of any length.
 
 One filter a zone, as large as the zone's distinct values ask for; zones of one value or none need no filter. The
-filters of all blocks that one task writes are stored bit-sliced, so that a needle in many zones costs a few short
-reads.
+filters of all blocks that one task writes are stored bit-sliced, so that a value costs a few short reads, however many
+zones are asked for it. From the inside out: ``hashing`` (values to 64 bits), ``filters`` (one filter), ``bit_matrix``
+(many filters of one size), ``zone_filter`` (a zone's filter as it is written), ``zone_index`` (zones as they are read).
 """
 
 from __future__ import annotations
@@ -50,8 +51,10 @@ from fuse_plugins.bloom.zone_index import BLOOM_SUMMARY_TYPE, ProbeValues, ZoneS
 
 @dataclass(frozen=True)
 class BloomOptions:
-    """``fpp``: the share of zones without a value that are read for it all the same. ``long_text``: also on text that
-    is longer than 256 bytes on average.
+    """Options of a bloom index.
+
+    ``fpp``: the share of zones without a value that are read for it all the same. ``long_text``: also on text that is
+    longer than 256 bytes on average.
     """
 
     fpp: float = 0.001
@@ -81,33 +84,35 @@ class Bloom(IndexKind):
         return BLOOM_SUMMARY_TYPE
 
     def build(self, rows: pa.Table, zones: npt.NDArray[np.int64], options: BloomOptions) -> Sidecar:
+        """Build a filter for each of n zones of the one column; ``zones``: row offsets, int64 of shape (n + 1,)."""
         values = rows.column(0).combine_chunks()
         bounds = list(zip(zones[:-1].tolist(), zones[1:].tolist(), strict=True))
         if not options.long_text and is_long_text(values):
             return Sidecar({"family": hash_family(values.type), "zones": [{} for _ in bounds]})
-        made = [summarize_zone(values.slice(start, end - start), options.fpp) for start, end in bounds]
-        payloads = [found for _, found in made if found is not None]
+        summarized = [summarize_zone(values.slice(start, end - start), options.fpp) for start, end in bounds]
+        filters = [filter_bytes for _, filter_bytes in summarized if filter_bytes is not None]
         return Sidecar(
-            {"family": hash_family(values.type), "zones": [zone for zone, _ in made]},
-            b"".join(payloads) if payloads else None,
-            {"lengths": [len(found) for found in payloads]},
+            {"family": hash_family(values.type), "zones": [zone for zone, _ in summarized]},
+            b"".join(filters) if filters else None,
+            {"lengths": [len(filter_bytes) for filter_bytes in filters]},
         )
 
     def pack(self, sidecars: Sequence[Sidecar]) -> Pack:
-        """All filters of one size as one matrix, one matrix after the other; a sidecar's span is its share of the
-        bytes.
+        """Lay all filters of one size into one matrix, one matrix after the other.
+
+        A sidecar's span is its share of the bytes, of which no single ones are its own.
         """
         sidecars = [replace(sidecar, summary=deepcopy(sidecar.summary)) for sidecar in sidecars]
-        sizes: dict[int, list[tuple[dict[str, Any], npt.NDArray[np.uint8]]]] = {}
+        by_capacity: dict[int, list[tuple[dict[str, Any], npt.NDArray[np.uint8]]]] = {}
         for sidecar in sidecars:
-            for zone, found in sidecar_filters(sidecar):
-                sizes.setdefault(zone["capacity"], []).append((zone, found))
+            for zone, filter_bytes in sidecar_filters(sidecar):
+                by_capacity.setdefault(zone["capacity"], []).append((zone, filter_bytes))
         matrices: list[bytes] = []
         start = 0
-        for capacity in sorted(sizes):
-            for column, (zone, _) in enumerate(sizes[capacity]):
-                zone |= {"matrix": start, "columns": len(sizes[capacity]), "column": column}
-            matrices.append(transpose_filters([found for _, found in sizes.pop(capacity)]))
+        for capacity in sorted(by_capacity):
+            for column, (zone, _) in enumerate(by_capacity[capacity]):
+                zone |= {"matrix": start, "columns": len(by_capacity[capacity]), "column": column}
+            matrices.append(transpose_filters([filter_bytes for _, filter_bytes in by_capacity.pop(capacity)]))
             start += len(matrices[-1])
         return Pack(
             b"".join(matrices),
@@ -121,26 +126,27 @@ class Bloom(IndexKind):
     ) -> Probe | Refusal:
         if len(inputs) != 1:
             return Refusal(Reason.LEAF_UNSUPPORTED, "bloom is on one column")
-        wanted = _values(what, inputs[0].term)
-        if wanted is None:
+        values = _listed_values(what, inputs[0].term)
+        if values is None:
             return Refusal(Reason.LEAF_UNSUPPORTED, "a bloom filter answers =, <=> and IN")
-        needles = ProbeValues.from_values(wanted, inputs[0].type, options.fpp)
-        return Probe(needles, cost=1.0 + 100.0 * len(needles.hashes))
+        probe_values = ProbeValues.from_values(values, inputs[0].type, options.fpp)
+        return Probe(probe_values, cost=1.0 + 100.0 * len(probe_values.hashes))
 
     def probe(self, probe: Probe, batch: BlockBatch) -> Ballot:
-        needles: ProbeValues = probe.what
+        probe_values: ProbeValues = probe.what
         votes = np.full(len(batch.zone_rows), SOME, np.uint8)
         if batch.summaries is None or not len(batch):
             return Ballot(votes)
-        zones = ZoneSummaries.from_batch(batch, needles.family)
-        free = zones.capacity == 0
-        equal = pc.is_in(zones.constant.filter(pa.array(free)), needles.value_bytes, skip_nulls=True).to_numpy(
-            zero_copy_only=False
-        )
-        votes[zones.batch_zone[free]] = np.where(equal, ALL, NONE)
-        wanted = zones.repeat_per_zone(*needles.ranges_by_unit(batch.statistics(0), len(batch)))
-        packs = [(payload, chosen) for payload, units in batch.packs() if len(chosen := zones.zones_with_filter(units))]
-        for absent in map_concurrently(lambda pack: zones.zones_without(needles, *pack, wanted), packs):
+        zones = ZoneSummaries.from_batch(batch, probe_values.family)
+        unfiltered = zones.capacity == 0
+        constants = zones.constant.filter(pa.array(unfiltered))
+        equal = pc.is_in(constants, probe_values.value_bytes, skip_nulls=True).to_numpy(zero_copy_only=False)
+        votes[zones.batch_zone[unfiltered]] = np.where(equal, ALL, NONE)
+        ranges = zones.repeat_per_zone(*probe_values.ranges_by_unit(batch.statistics(0), len(batch)))
+        packs = [
+            (payload, filtered) for payload, units in batch.packs() if len(filtered := zones.zones_with_filter(units))
+        ]
+        for absent in map_concurrently(lambda pack: zones.zones_without(probe_values, *pack, ranges), packs):
             votes[zones.batch_zone[absent]] = NONE
         return Ballot(votes)
 
@@ -148,17 +154,17 @@ class Bloom(IndexKind):
         if sidecars.summaries is None:
             return {}
         capacity = pc.struct_field(pc.list_flatten(pc.struct_field(sidecars.summaries, "zones")), "capacity")
-        found = capacity.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-        sizes = [filter_shape(one, options.fpp) for one in found[found > 0].tolist()]
-        skipped = int((found < 0).sum())
+        capacities = capacity.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        shapes = [filter_shape(size, options.fpp) for size in capacities[capacities > 0].tolist()]
+        skipped = int((capacities < 0).sum())
         why = f"text is longer than {MAX_AVERAGE_TEXT_BYTES} bytes on average: long_text=True indexes it all the same"
         return {
             "hash": "xxh3-64",
             "fpp": options.fpp,
-            "zones": len(found),
-            "filters": len(sizes),
-            "filter_bytes": sum(slices * bits for slices, bits in sizes) // 8,
-            "constant_zones": int((found == 0).sum()),
+            "zones": len(capacities),
+            "filters": len(shapes),
+            "filter_bytes": sum(slices * bits for slices, bits in shapes) // 8,
+            "constant_zones": int((capacities == 0).sum()),
             "skipped_zones": skipped,
             "skipped_because": why if skipped else None,
         }
@@ -170,8 +176,9 @@ def fuse_index_kinds() -> list[type[IndexKind]]:
 
 
 def _payload_spans(sidecars: Sequence[Sidecar]) -> list[tuple[int, int] | None]:
-    """Spans that say how much of the pack is whose. A block's bits lie all over it, so only the pack as a whole is
-    read.
+    """Divide the pack among sidecars, each a span of as many bytes as its filters had.
+
+    A block's bits lie all over the pack, so a span says how much is whose, not where.
     """
     lengths = [len(sidecar.payload or b"") for sidecar in sidecars]
     return [
@@ -179,8 +186,8 @@ def _payload_spans(sidecars: Sequence[Sidecar]) -> list[tuple[int, int] | None]:
     ]
 
 
-def _values(what: Leaf | Conjunction, term: Term) -> list[Any] | None:
-    """The only values of the term on which the leaf may be TRUE; None if they are not a list."""
+def _listed_values(what: Leaf | Conjunction, term: Term) -> list[Any] | None:
+    """The only values of the term on which the leaf may be TRUE; None if they cannot be listed."""
     match what:
         case Compare("=" | "<=>", left, Literal(value)) if left == term and value is not None:
             return [value]

@@ -1,7 +1,35 @@
-"""Many filters of one size as one matrix of bits: row = bit of the filter, column = filter.
+"""Bit-sliced storage: many bloom filters of one size as one matrix of bits, a row per bit and a column per filter.
 
-So a key reads a few short rows, however many filters there are. Rows follow each other without gaps, bit after bit: bit
-``row * columns + column``, lowest bit of a byte first. Knows no values and no files, only payloads to read from.
+::
+
+                      bit 0 1 2 3             filter A B C
+    filters  A            1 0 1 1    matrix  bit 0   1 0 1     bytes: 1 0 1 0 1 0 1 1 | 1 1 0 0 …
+             B            0 1 1 0            bit 1   0 1 0            bit 0 of all filters, then bit 1 of all …
+             C            1 0 1 0            bit 2   1 1 1
+                                             bit 3   1 0 0
+
+A key sets one bit in each slice of a filter. To ask all filters for a key, only those rows are read (some ten of many
+thousand), and a filter may hold the key where all of them have a 1. So a key costs a few short reads, however many
+filters there are. Rows follow each other without gaps: bit ``row * columns + column``, lowest bit of a byte first.
+
+Three filters, and which of them may contain the number 7:
+
+>>> import pyarrow as pa
+>>> from fuse_plugins.bloom.filters import HashFilter
+>>> from fuse_plugins.bloom.hashing import hash_values
+>>> filters = [HashFilter(16, 0.001) for _ in range(3)]
+>>> for bloom_filter, numbers in zip(filters, ([7, 8], [9], [6, 7])):
+...     bloom_filter.fill(hash_values(pa.array(numbers)))
+>>> pack = transpose_filters([np.frombuffer(bloom_filter.tobytes(), np.uint8) for bloom_filter in filters])
+>>> class PackInMemory:
+...     def read(self, ranges):
+...         return [pack[start : start + length] for start, length in ranges]
+>>> matrix = BitMatrix(0, len(filters), filters[0].num_slices, filters[0].bits_per_slice)
+>>> key = hash_values(pa.array([7]))
+>>> matrix.may_contain(key, PackInMemory(), firsts=np.array([0, 0, 0]), lasts=np.array([1, 1, 1])).tolist()
+[True, False, True]
+
+The module knows no values and no files, only hashes and payloads to read from.
 """
 
 from __future__ import annotations
@@ -20,87 +48,101 @@ _Bytes = npt.NDArray[np.uint8]
 _Numbers = npt.NDArray[np.int64]
 _Mask = npt.NDArray[np.bool_]
 
-PADDING_BYTES = 2
+_PADDING_BYTES = 2
 """Bytes after a matrix, so that the last row can be read with as many bytes as any."""
-TILE_BYTES = 1024
-"""Bytes of each filter that are turned over at once: they fit in a processor's cache (ten times faster than all)."""
-MAX_ROW_GAP_BYTES = 4096
+_TILE_BYTES = 1024
+"""Bytes of each filter that are transposed at once: they fit in a processor's cache (ten times faster than all)."""
+_MAX_ROW_GAP_BYTES = 4096
 """Bytes between two rows below which it is cheaper to read all than to read apart."""
-MAX_BUFFERED_ROW_BYTES = 1 << 24
+_MAX_BUFFERED_ROW_BYTES = 1 << 24
 """Bytes of rows that are held in memory at once."""
 
 
 def transpose_filters(filters: Sequence[_Bytes]) -> bytes:
-    """The matrix of these filters, which are of one length."""
-    parts: list[bytes | _Bytes] = []
-    for start in range(0, len(filters[0]), TILE_BYTES):
-        tile = np.stack([filter[start : start + TILE_BYTES] for filter in filters])
+    """Transpose filters into the bytes of one matrix, padding included.
+
+    ``filters``: one uint8 array per column, all of shape (n,): a filter's bits, lowest bit of a byte first.
+    """
+    tiles: list[bytes | _Bytes] = []
+    for start in range(0, len(filters[0]), _TILE_BYTES):
+        tile = np.stack([bloom_filter[start : start + _TILE_BYTES] for bloom_filter in filters])
         bits = np.unpackbits(tile, axis=1, bitorder="little")
-        parts.append(np.packbits(bits.T.ravel(), bitorder="little"))
-    return b"".join([*parts, bytes(PADDING_BYTES)])  # type: ignore[list-item]  # arrays are buffers
+        tiles.append(np.packbits(bits.T.ravel(), bitorder="little"))
+    return b"".join([*tiles, bytes(_PADDING_BYTES)])  # type: ignore[list-item]  # arrays are buffers
 
 
 @dataclass(frozen=True, slots=True)
 class BitMatrix:
-    """Where a matrix lies in its pack, and of which filters it is made."""
+    """The place of one matrix in its pack, and the shape of its filters."""
 
     start: int
+    """Byte of the pack at which the matrix begins."""
     columns: int
+    """How many filters the matrix has."""
     slices: int
+    """Slices of each filter: as many bits does a key set."""
     bits_per_slice: int
 
     @property
     def size(self) -> int:
+        """Bytes of the matrix, padding included; a filter's bits are filled up to whole bytes."""
         rows = -(-self.slices * self.bits_per_slice // 8) * 8
-        return rows * self.columns // 8 + PADDING_BYTES
+        return rows * self.columns // 8 + _PADDING_BYTES
 
     def may_contain(self, hashes: Hashes, payload: Payload, firsts: _Numbers, lasts: _Numbers) -> _Mask:
-        """Which filters may hold any of the keys that they are asked for. Raises StorageError.
+        """Return which filters may contain any of the keys that they are asked for. Raises StorageError.
 
-        ``hashes`` are those of all keys; filter c is asked for ``hashes[firsts[c]:lasts[c]]``.
+        ``hashes``: those of all keys, uint64 of shape (k,). Filter c is asked for ``hashes[firsts[c]:lasts[c]]``:
+        ``firsts`` and ``lasts`` are int64 of shape (columns,). The result is bool, of the same shape.
         """
-        hit = np.zeros(self.columns, np.bool_)
+        may_contain = np.zeros(self.columns, np.bool_)
         start, end = int(firsts.min(initial=len(hashes))), int(lasts.max(initial=0))
         if start >= end:
-            return hit
-        read = self._reader(end - start, payload)
-        step = max(1, MAX_BUFFERED_ROW_BYTES // (self.slices * self._row_bytes + 5 * self.columns))
-        every = np.arange(self.columns)
-        for first in range(start, end, step):
-            some = hashes[first : min(first + step, end)]
-            found = [
-                i * self.bits_per_slice + place
-                for i, place in enumerate(bit_positions(some, self.slices, self.bits_per_slice))
+            return may_contain
+        read_rows = self._row_reader(end - start, payload)
+        step = max(1, _MAX_BUFFERED_ROW_BYTES // (self.slices * self._row_bytes + 5 * self.columns))
+        columns = np.arange(self.columns)
+        for chunk_start in range(start, end, step):
+            chunk = hashes[chunk_start : min(chunk_start + step, end)]
+            row_numbers = [
+                slice_number * self.bits_per_slice + bit
+                for slice_number, bit in enumerate(bit_positions(chunk, self.slices, self.bits_per_slice))
             ]
-            rows = np.bitwise_and.reduce(read(np.stack(found)), axis=0)  # a key is held where all its bits are set
-            held = np.zeros((len(some) + 1, self.columns), np.int32)
-            np.cumsum(np.unpackbits(rows, axis=1, count=self.columns, bitorder="little"), axis=0, out=held[1:])
-            hit |= (
-                held[np.clip(lasts - first, 0, len(some)), every] > held[np.clip(firsts - first, 0, len(some)), every]
-            )
-        return hit
+            # A filter contains a key where all the key's bits are set: AND over the slices, one row a key is left.
+            key_rows = np.bitwise_and.reduce(read_rows(np.stack(row_numbers)), axis=0)
+            # contained[i, c]: how many of the chunk's first i keys filter c contains, so that a range is a difference.
+            contained = np.zeros((len(chunk) + 1, self.columns), np.int32)
+            key_bits = np.unpackbits(key_rows, axis=1, count=self.columns, bitorder="little")
+            np.cumsum(key_bits, axis=0, out=contained[1:])
+            lower, upper = (np.clip(ends - chunk_start, 0, len(chunk)) for ends in (firsts, lasts))
+            may_contain |= contained[upper, columns] > contained[lower, columns]
+        return may_contain
 
     @property
     def _row_bytes(self) -> int:
         """Bytes that hold a row, wherever in a byte it begins."""
         return -(-self.columns // 8) + 1
 
-    def _reader(self, keys: int, payload: Payload) -> Callable[[_Numbers], _Bytes]:
-        """From row numbers, of any shape, to the rows, as bytes that begin with column 0."""
+    def _row_reader(self, keys: int, payload: Payload) -> Callable[[_Numbers], _Bytes]:
+        """Return a function from row numbers, int64 of any shape s, to rows, uint8 of shape s + (row bytes - 1,).
+
+        Column 0 is the lowest bit of a row's first byte, wherever in a byte the row begins in the matrix.
+        """
         whole = None
-        if keys * self.slices * MAX_ROW_GAP_BYTES >= self.size:
+        if keys * self.slices * _MAX_ROW_GAP_BYTES >= self.size:
             whole = np.frombuffer(payload.read([(self.start, self.size)])[0], np.uint8)
 
-        def read(rows: _Numbers) -> _Bytes:
-            bits = rows * self.columns
-            places = bits >> 3
+        def read_rows(rows: _Numbers) -> _Bytes:
+            first_bits = rows * self.columns
+            first_bytes = first_bits >> 3
             raw: _Bytes
             if whole is not None:
-                raw = whole[places[..., None] + np.arange(self._row_bytes)]
+                raw = whole[first_bytes[..., None] + np.arange(self._row_bytes)]
             else:
-                ranges = [(self.start + place, self._row_bytes) for place in places.ravel().tolist()]
+                ranges = [(self.start + first, self._row_bytes) for first in first_bytes.ravel().tolist()]
                 raw = np.frombuffer(b"".join(payload.read(ranges)), np.uint8).reshape(*rows.shape, self._row_bytes)
-            shift = (bits & 7).astype(np.uint16)[..., None]
+            # Each byte and the one after it as 16 bits, moved down by the bits of the row before.
+            shift = (first_bits & 7).astype(np.uint16)[..., None]
             return np.asarray((raw[..., :-1] | raw[..., 1:].astype(np.uint16) << 8) >> shift, np.uint8)
 
-        return read
+        return read_rows

@@ -1,6 +1,6 @@
-"""pybloom-live's filter, filled from hashes a whole array at a time, and the sizes that filters come in.
+"""One bloom filter: pybloom-live's, filled from hashes a whole array at a time, and the sizes that filters come in.
 
-Few sizes, so that many filters of one size can be stored as one matrix. Knows no Arrow and no files.
+There are few sizes, so that many filters of one size can be stored as one matrix. Knows no Arrow and no files.
 """
 
 from __future__ import annotations
@@ -17,69 +17,72 @@ from fuse_plugins.bloom.hashing import Hashes
 
 _Positions = npt.NDArray[np.int64]
 
-MIN_CAPACITY = 16
+_MIN_CAPACITY = 16
 MIN_STEPPED_CAPACITY = 4096
-"""Below, capacities are powers of two: such filters are small. From here, 16 to an octave: 3 % too large on average."""
+"""Capacity from which there are 16 sizes to an octave, 3 % too large on average; below, they are powers of two."""
 
 
 def filter_capacity(distinct: int) -> int:
-    """The capacity of a filter for so many distinct values: the least of the sizes that filters come in."""
-    power = 1 << (max(distinct, MIN_CAPACITY) - 1).bit_length()
+    """Choose the capacity of a filter for so many distinct values: the least of the sizes that hold them."""
+    power = 1 << (max(distinct, _MIN_CAPACITY) - 1).bit_length()
     step = power if power <= MIN_STEPPED_CAPACITY else power // 32
-    return -(-max(distinct, MIN_CAPACITY) // step) * step
+    return -(-max(distinct, _MIN_CAPACITY) // step) * step
 
 
 class HashFilter(BloomFilter):  # type: ignore[misc]
-    """A ``BloomFilter`` whose keys are bytes, hashed by XXH3-64 and double hashing; filled in bulk from such hashes.
+    """A bloom filter of pybloom-live whose keys are bytes, hashed by XXH3-64, and which is filled in bulk from hashes.
 
     The filter has ``num_slices`` slices of ``bits_per_slice`` bits; each key has one bit in each slice.
     """
 
     def _setup(self, *sizes: Any) -> None:
         super()._setup(*sizes)
-        self._hash_as_we_do()
+        self._use_own_hash()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        self._hash_as_we_do()
+        self._use_own_hash()
 
     def copy(self) -> HashFilter:
         twin = HashFilter(self.capacity, self.error_rate)
         twin.bitarray, twin.count = self.bitarray.copy(), self.count
         return twin
 
-    def _hash_as_we_do(self) -> None:
-        self.make_hashes, self.hashfn = self._slots, xxh3_64_intdigest
+    def _use_own_hash(self) -> None:
+        self.make_hashes, self.hashfn = self._key_bits, xxh3_64_intdigest
 
-    def _slots(self, key: bytes) -> Iterator[int]:
+    def _key_bits(self, key: bytes) -> Iterator[int]:
+        """Yield the bit of a key in each slice."""
         hashed = np.array([xxh3_64_intdigest(key)], np.uint64)
-        return (int(found[0]) for found in bit_positions(hashed, self.num_slices, self.bits_per_slice))
+        return (int(bits[0]) for bits in bit_positions(hashed, self.num_slices, self.bits_per_slice))
 
     def fill(self, hashes: Hashes) -> None:
-        """Add the keys with these hashes, each once."""
+        """Add keys by their hashes: ``hashes`` is uint64 of shape (n,), each hash once."""
         flags = np.zeros((self.num_slices, self.bits_per_slice), np.uint8)
-        for flagged, found in zip(flags, bit_positions(hashes, self.num_slices, self.bits_per_slice), strict=True):
-            flagged[found] = 1
-        bits = np.frombuffer(self.bitarray, np.uint8)
-        bits |= np.packbits(flags.ravel(), bitorder="little")
+        positions = bit_positions(hashes, self.num_slices, self.bits_per_slice)
+        for slice_flags, slice_bits in zip(flags, positions, strict=True):
+            slice_flags[slice_bits] = 1
+        filter_bytes = np.frombuffer(self.bitarray, np.uint8)
+        filter_bytes |= np.packbits(flags.ravel(), bitorder="little")
         self.count += len(hashes)
 
     def tobytes(self) -> bytes:
-        """The bits, first bit lowest."""
+        """The filter's bits, the first bit lowest; slice s begins at bit ``s * bits_per_slice``."""
         return bytes(self.bitarray.tobytes())
 
 
 def bit_positions(hashes: Hashes, slices: int, bits_per_slice: int) -> Iterator[_Positions]:
-    """For each slice in turn, the bit of each hash in it.
+    """Yield, for each slice in turn, the bit of each key in it.
 
-    Double hashing on 32 bits: the halves of a hash say where to begin and how far to step; the upper half of a product
-    brings a number to the range without a division.
+    ``hashes`` is uint64 of shape (n,); each of the ``slices`` results is int64 of shape (n,), from 0 to before
+    ``bits_per_slice``. Double hashing on 32 bits: the halves of a hash say where to begin and how far to step; the
+    upper half of a product brings a number to the range without a division.
     """
-    place = hashes.astype(np.uint32)
+    position = hashes.astype(np.uint32)
     step = (hashes >> np.uint64(32)).astype(np.uint32) | np.uint32(1)
     for _ in range(slices):
-        found = place.astype(np.uint64)
-        found *= np.uint64(bits_per_slice)
-        found >>= np.uint64(32)
-        yield found.view(np.int64)
-        place += step
+        scaled = position.astype(np.uint64)
+        scaled *= np.uint64(bits_per_slice)
+        scaled >>= np.uint64(32)
+        yield scaled.view(np.int64)
+        position += step

@@ -1,4 +1,8 @@
-"""What summaries say of zones: which have a filter, and where it lies. Decides which zones cannot hold a value."""
+"""Zones of many blocks, as their summaries describe them: which have a filter, where it lies, which lack a value.
+
+The filters of one writing task lie in one pack, those of one size in one ``BitMatrix``; a zone's summary says at which
+byte the matrix begins, how many columns it has, and which of them is the zone's.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +24,8 @@ from fuse_plugins.bloom.hashing import Hashes, canonical_bytes, hash_family, has
 _Numbers = npt.NDArray[np.int64]
 _Mask = npt.NDArray[np.bool_]
 
-MAX_EXPECTED_FALSE_POSITIVES = 12
-"""Mistakes to expect of a filter beyond which asking is vain: that there is none has a chance of one in a thousand at
-most.
-"""
+_MAX_EXPECTED_FALSE_POSITIVES = 12
+"""Wrong yeses to expect of a filter beyond which asking is vain: at most one time in a thousand there is none."""
 
 ZONE_SUMMARY_TYPE = pa.struct(
     [
@@ -39,25 +41,29 @@ BLOOM_SUMMARY_TYPE = pa.struct([("family", pa.string()), ("zones", pa.list_(ZONE
 
 @dataclass(frozen=True, eq=False)
 class ProbeValues:
-    """The values that are looked for, in Spark's order, with their hashes and their bytes."""
+    """The distinct values that are looked for, sorted in Spark's order, with the hash and the bytes of each."""
 
     family: str
+    """The ``hash_family`` of their type; summaries of another one say nothing of them."""
     fpp: float
     values: pa.Array
     hashes: Hashes
+    """uint64 of shape (len(values),)."""
     value_bytes: pa.BinaryArray
 
     @classmethod
     def from_values(cls, values: Sequence[Any], data_type: pa.DataType, fpp: float) -> ProbeValues:
-        """Raises ArrowInvalid for values that are not of the type."""
-        found = pa.array(values, data_type).unique()
-        found = found.take(pc.sort_indices(found))
-        return cls(
-            hash_family(data_type) or "", fpp, found, hash_values(found), pa.array(canonical_bytes(found), pa.binary())
-        )
+        """Hash values, none of them None. Raises ArrowInvalid for values that are not of the type."""
+        distinct = pa.array(values, data_type).unique()
+        distinct = distinct.take(pc.sort_indices(distinct))
+        value_bytes = pa.array(canonical_bytes(distinct), pa.binary())
+        return cls(hash_family(data_type) or "", fpp, distinct, hash_values(distinct), value_bytes)
 
     def ranges_by_unit(self, statistics: ColumnStatistics | None, units: int) -> tuple[_Numbers, _Numbers]:
-        """Which of the values each unit can hold: from the first to before the last, by the unit's bounds."""
+        """Return, for each of n units, which of the values it can hold by its bounds: ``values[firsts[i]:lasts[i]]``.
+
+        Both results, ``firsts`` and ``lasts``, are int64 of shape (n,).
+        """
         firsts, lasts = np.zeros(units, np.int64), np.full(units, len(self.values), np.int64)
         if statistics is None or len(self.values) < 2 or statistics.type != self.values.type:
             return firsts, lasts  # a single value's units were chosen by their bounds already
@@ -68,94 +74,105 @@ class ProbeValues:
 
 
 def _count_before(bounds: pa.Array, values: pa.Array, ties: bool) -> _Numbers:
-    """How many of the values, which are sorted, come before each bound; those that equal it too, with ``ties``."""
+    """Count the values, which are sorted, before each of n bounds: int64 of shape (n,).
+
+    With ``ties``, values that equal the bound count too.
+    """
     parts = [values, bounds] if ties else [bounds, values]
     order = pc.sort_indices(pa.concat_arrays(parts)).to_numpy().astype(np.int64)  # stable: at a tie, who stands first
     is_bound = order >= len(values) if ties else order < len(bounds)
-    counts = np.cumsum(~is_bound)[is_bound]
-    which = order[is_bound] - (len(values) if ties else 0)
-    found = np.empty(len(bounds), np.int64)
-    found[which] = counts
-    return found
+    bound_numbers = order[is_bound] - (len(values) if ties else 0)
+    counts = np.empty(len(bounds), np.int64)
+    counts[bound_numbers] = np.cumsum(~is_bound)[is_bound]
+    return counts
 
 
 @dataclass(frozen=True, eq=False)
 class ZoneSummaries:
-    """What the summaries of a batch say, zone by zone, of the zones that can be voted on."""
+    """What the summaries of a batch say, one row per zone that can be voted on: z zones of u units.
+
+    A unit's zones are left out where its summary is of another family or of another number of zones.
+    """
 
     batch_zone: _Numbers
-    """Which zone of the batch it is."""
+    """Which zone of the batch it is; int64 of shape (z,), as are all that follow but the last."""
     capacity: _Numbers
+    """As in ``ZONE_SUMMARY_TYPE``, -1 for null; ``matrix``, ``columns`` and ``column`` likewise."""
     constant: pa.BinaryArray
     matrix: _Numbers
     columns: _Numbers
     column: _Numbers
     unit_starts: _Numbers
-    """Of each unit, where its zones begin here; it has one more element than there are units."""
+    """Unit i has the rows ``unit_starts[i]:unit_starts[i + 1]``; shape (u + 1,)."""
 
     @classmethod
     def from_batch(cls, batch: BlockBatch, family: str) -> ZoneSummaries:
+        """Flatten the summaries of a batch, of which there must be some."""
         summaries = batch.summaries
-        lists = pc.struct_field(summaries, "zones")
-        lengths = pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-        same = pc.equal(pc.struct_field(summaries, "family"), family).fill_null(False).to_numpy(zero_copy_only=False)
-        usable = same & (lengths == np.diff(batch.zone_offsets))
+        zone_lists = pc.struct_field(summaries, "zones")
+        lengths = pc.list_value_length(zone_lists).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+        same_family = pc.equal(pc.struct_field(summaries, "family"), family).fill_null(False)
+        usable = same_family.to_numpy(zero_copy_only=False) & (lengths == np.diff(batch.zone_offsets))
         counts = np.where(usable, lengths, 0)
-        all_zones = pc.list_flatten(lists).take(pa.array(_ranges_to_indices(np.cumsum(lengths) - lengths, counts)))
+        list_starts = np.cumsum(lengths) - lengths
+        zones = pc.list_flatten(zone_lists).take(pa.array(_ranges_to_indices(list_starts, counts)))
         numbers = {
-            name: pc.struct_field(all_zones, name).fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+            name: pc.struct_field(zones, name).fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
             for name in ("capacity", "matrix", "columns", "column")
         }
-        starts = np.append(0, np.cumsum(counts))
         return cls(
             _ranges_to_indices(batch.zone_offsets[:-1], counts),
-            constant=pc.struct_field(all_zones, "constant"),
-            unit_starts=starts,
+            constant=pc.struct_field(zones, "constant"),
+            unit_starts=np.append(0, np.cumsum(counts)),
             **numbers,
         )
 
-    def repeat_per_zone(self, *values: _Numbers) -> tuple[_Numbers, ...]:
-        """For each zone, what its unit has."""
-        return tuple(np.repeat(of_unit, np.diff(self.unit_starts)) for of_unit in values)
+    def repeat_per_zone(self, *arrays: _Numbers) -> tuple[_Numbers, ...]:
+        """Repeat the value of each unit, int64 of shape (u,), for each of its zones: int64 of shape (z,)."""
+        return tuple(np.repeat(values, np.diff(self.unit_starts)) for values in arrays)
 
     def zones_with_filter(self, units: _Numbers) -> _Numbers:
-        """Which of these belong to the units and have a filter."""
-        found = _ranges_to_indices(self.unit_starts[units], np.diff(self.unit_starts)[units])
-        return found[self.capacity[found] > 0]
+        """List the zones (rows here) of some units that have a filter. ``units`` and result: int64 indices, 1-D."""
+        zones = _ranges_to_indices(self.unit_starts[units], np.diff(self.unit_starts)[units])
+        return zones[self.capacity[zones] > 0]
 
     def zones_without(
-        self, probe_values: ProbeValues, payload: Payload, chosen: _Numbers, ranges_by_zone: Sequence[_Numbers]
+        self, probe_values: ProbeValues, payload: Payload, zones: _Numbers, ranges_by_zone: Sequence[_Numbers]
     ) -> _Numbers:
-        """Those of the chosen zones, all in one pack, that hold none of the needles. Raises StorageError.
+        """List those of some zones that contain none of the values that they are asked for. Raises StorageError.
 
-        ``wanted``: for each zone here, the first of the needles that it may hold, and the one after the last.
+        ``zones``: int64 indices of rows here, shape (n,), all with a filter in the pack that ``payload`` reads.
+        ``ranges_by_zone``: firsts and lasts, int64 of shape (z,): zone i is asked for
+        ``probe_values.values[firsts[i]:lasts[i]]``. The result is int64, some of ``zones``.
         """
+        firsts_by_zone, lasts_by_zone = ranges_by_zone
         absent = []
-        for start in np.unique(self.matrix[chosen]).tolist():
-            members = chosen[self.matrix[chosen] == start]
+        for start in np.unique(self.matrix[zones]).tolist():
+            members = zones[self.matrix[zones] == start]
             members = members[~self._too_many_values(probe_values, members, ranges_by_zone)]
             if not len(members):
                 continue
             columns, column = int(self.columns[members[0]]), self.column[members]
             matrix = BitMatrix(start, columns, *filter_shape(int(self.capacity[members[0]]), probe_values.fpp))
+            # Filters of the matrix that are not asked have an empty range.
             firsts, lasts = np.full(columns, len(probe_values.hashes)), np.zeros(columns, np.int64)
-            firsts[column], lasts[column] = ranges_by_zone[0][members], ranges_by_zone[1][members]
+            firsts[column], lasts[column] = firsts_by_zone[members], lasts_by_zone[members]
             absent.append(members[~matrix.may_contain(probe_values.hashes, payload, firsts, lasts)[column]])
         return np.concatenate([np.zeros(0, np.int64), *absent])
 
-    def _too_many_values(self, needles: ProbeValues, members: _Numbers, wanted: Sequence[_Numbers]) -> _Mask:
-        """Zones for which so many values are looked for that a filter, full as it is, will hold one by mistake."""
-        full = (
-            self.capacity[members] >= MIN_STEPPED_CAPACITY
-        )  # smaller ones may be half empty, and better than they promise
-        return full & ((wanted[1] - wanted[0])[members] * needles.fpp > MAX_EXPECTED_FALSE_POSITIVES)
+    def _too_many_values(self, probe_values: ProbeValues, zones: _Numbers, ranges_by_zone: Sequence[_Numbers]) -> _Mask:
+        """Which zones are asked for so many values that a filter, full as it is, will contain one by mistake."""
+        # Smaller filters may be half empty, and better than they promise.
+        full = self.capacity[zones] >= MIN_STEPPED_CAPACITY
+        firsts, lasts = ranges_by_zone
+        return full & ((lasts - firsts)[zones] * probe_values.fpp > _MAX_EXPECTED_FALSE_POSITIVES)
 
 
 @lru_cache(maxsize=1024)
 def filter_shape(capacity: int, fpp: float) -> tuple[int, int]:
-    """Slices, and bits in each, of a filter."""
-    filter = HashFilter(capacity, fpp)
-    return filter.num_slices, filter.bits_per_slice
+    """Return how many slices a filter has, and bits in each."""
+    bloom_filter = HashFilter(capacity, fpp)
+    return bloom_filter.num_slices, bloom_filter.bits_per_slice
 
 
 def _ranges_to_indices(starts: _Numbers, counts: _Numbers) -> _Numbers:
