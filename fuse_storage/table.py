@@ -18,10 +18,11 @@ import numpy as np
 import pyarrow as pa
 
 from fuse_storage.commit.draft import CommitLoader
+from fuse_storage.commit.head import COMMIT_TIMEOUT_SECONDS, create_ref, write_snapshot
 from fuse_storage.commit.schema_evolution import cluster_column_ids, key_by
 from fuse_storage.commit.segment_writer import SegmentWriter, WriteOptions
 from fuse_storage.commit.snapshot_hold import tag_snapshot
-from fuse_storage.commit.transaction import Transaction, create_ref, write_snapshot
+from fuse_storage.commit.transaction import Transaction
 from fuse_storage.errors import AlreadyExists, InvalidArgument, NotFound, SchemaError
 from fuse_storage.location import missing_table_error, raise_if_occupied, validate_properties
 from fuse_storage.metadata.block_frame import BlockFrame, ZoneFrame
@@ -99,7 +100,7 @@ class StoredTable:
         )
         snapshot = key_by(snapshot, key)
         entry = write_snapshot(store, snapshot, None)
-        if not create_ref(branch, entry, monotonic() + 60):
+        if not create_ref(branch, entry, monotonic() + COMMIT_TIMEOUT_SECONDS):
             raise AlreadyExists(f"{store.url} already is a table: somebody else just created it; open it")
         branch.write_head_hint(1)
         return StoredTable(store, MAIN_BRANCH, entry, snapshot)
@@ -280,7 +281,9 @@ class StoredTable:
         """Stages what an index knows of segments that are already there."""
         return SidecarWriter(self.store, builder, WriteOptions.from_properties(self.snapshot.properties).pack_bytes)
 
-    def transaction(self, sidecars: Sequence[SidecarBuilder] = (), commit_id: str | None = None) -> Transaction:
+    def transaction(
+        self, sidecars: Sequence[SidecarBuilder] = (), commit_id: str | None = None
+    ) -> Transaction[StoredTable]:
         """Changes to be committed together. ``sidecars``: roll up what is known of segments that merge on the way.
 
         ``commit_id``: of a commit that may have been made already; then it is not made again.

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from time import monotonic
 
+from fuse_storage.commit.head import COMMIT_TIMEOUT_SECONDS, create_ref, write_snapshot
 from fuse_storage.commit.snapshot_hold import hold_snapshot
-from fuse_storage.commit.transaction import create_ref, write_snapshot
 from fuse_storage.errors import AlreadyExists, Conflict, InvalidArgument, NotFound, StorageError
 from fuse_storage.metadata.file_ref import new_id
 from fuse_storage.metadata.refs import MAIN_BRANCH, Branch, RefEntry, next_timestamp
@@ -23,8 +23,6 @@ from fuse_storage.table import StoredTable
 _COPY_OF = "copy_of"
 """What a copy's summary says: the id of the snapshot it is a copy of."""
 _FAST_FORWARD_OPERATION = "fast-forward"
-_COMMIT_TIMEOUT_SECONDS = 60.0
-"""How long a store that gives no answer is asked again."""
 
 
 def create_branch(table: StoredTable, name: str) -> StoredTable:
@@ -49,7 +47,7 @@ def create_branch(table: StoredTable, name: str) -> StoredTable:
     )
     with hold_snapshot(table.store, table.branch, table.entry):
         entry = write_snapshot(table.store, snapshot, before)
-        if not create_ref(chain, entry, monotonic() + _COMMIT_TIMEOUT_SECONDS):
+        if not create_ref(chain, entry, monotonic() + COMMIT_TIMEOUT_SECONDS):
             raise AlreadyExists(f"{table.store.url} already has a branch {name!r}: somebody else just made it")
     chain.write_head_hint(entry.sequence)
     return StoredTable(table.store, name, entry, snapshot)
@@ -70,7 +68,7 @@ def drop_branch(store: Store, name: str) -> RefEntry:
         if create_ref(
             chain,
             RefEntry("tombstone", head.sequence + 1, new_id(), head.commit_id, time, "drop branch"),
-            monotonic() + _COMMIT_TIMEOUT_SECONDS,
+            monotonic() + COMMIT_TIMEOUT_SECONDS,
         ):
             chain.write_head_hint(head.sequence + 1)
             return head

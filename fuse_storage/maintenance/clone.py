@@ -14,8 +14,8 @@ from time import monotonic
 
 import pyarrow as pa
 
+from fuse_storage.commit.head import COMMIT_TIMEOUT_SECONDS, create_ref, write_snapshot
 from fuse_storage.commit.snapshot_hold import tag_snapshot
-from fuse_storage.commit.transaction import create_ref, write_snapshot
 from fuse_storage.errors import AlreadyExists, FormatError, NotFound
 from fuse_storage.location import raise_if_occupied
 from fuse_storage.metadata import metadata_table
@@ -36,9 +36,6 @@ from fuse_storage.store.cache import Cache
 from fuse_storage.store.shared_files import SHARED_FILES_FEATURE, absolute_key
 from fuse_storage.store.store import Store
 from fuse_storage.table import StoredTable
-
-_COMMIT_TIMEOUT_SECONDS = 60.0
-"""How long a store that gives no answer is asked again."""
 
 
 def clone_table(table: StoredTable, store: Store) -> StoredTable:
@@ -62,7 +59,7 @@ def clone_table(table: StoredTable, store: Store) -> StoredTable:
     entry = write_snapshot(
         store, snapshot, None
     )  # from here on it may be there, or be recovered, and need what it shares
-    if not create_ref(branch, entry, monotonic() + _COMMIT_TIMEOUT_SECONDS):
+    if not create_ref(branch, entry, monotonic() + COMMIT_TIMEOUT_SECONDS):
         drop_tag(table.store, tag.name)
         raise AlreadyExists(f"{store.url} already is a table: somebody else just created it; open it")
     branch.write_head_hint(1)

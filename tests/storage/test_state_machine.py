@@ -56,7 +56,7 @@ class Tables(RuleBasedStateMachine):
         made = list(range(self.next, self.next + count))
         self.next += count
 
-        def change(table: StoredTable) -> Transaction:
+        def change(table: StoredTable) -> Transaction[StoredTable]:
             return table.transaction(builders).append(staged(table, made, builders))
 
         return self.commit(base, change, self.rows + made, fault)
@@ -67,7 +67,7 @@ class Tables(RuleBasedStateMachine):
         self.next += count
         unseen = base.snapshot.next_row_id < self.head.snapshot.next_row_id
 
-        def change(table: StoredTable) -> Transaction:
+        def change(table: StoredTable) -> Transaction[StoredTable]:
             return table.transaction().overwrite(staged(table, made), force=force)
 
         return self.commit(base, change, made, fault, refused=Conflict if unseen and not force else None)
@@ -92,7 +92,7 @@ class Tables(RuleBasedStateMachine):
         def unseen(id: str) -> list[str]:
             return [block for block, ids in blocks_of(StoredTable.open(self.url, at=id)) if any(map(chosen, ids))]
 
-        def change(table: StoredTable) -> Transaction:
+        def change(table: StoredTable) -> Transaction[StoredTable]:
             swaps = []
             with table.writer(builders) as writer:
                 for block, ids in blocks_of(table):
@@ -152,7 +152,7 @@ class Tables(RuleBasedStateMachine):
     def index(self, base: StoredTable, name: str, unable: frozenset[int], fault: tuple[int, Any] | None) -> StoredTable:
         builder = Totals(KEYS[name], unable=unable)
 
-        def change(table: StoredTable) -> Transaction:
+        def change(table: StoredTable) -> Transaction[StoredTable]:
             return table.transaction([builder]).attach_sidecars(builder.key, build_missing(table, builder))
 
         return self.commit(base, change, self.rows, fault)
@@ -185,7 +185,7 @@ class Tables(RuleBasedStateMachine):
     def commit(
         self,
         base: StoredTable,
-        change: Callable[[StoredTable], Transaction],
+        change: Callable[[StoredTable], Transaction[StoredTable]],
         after: list[int],
         fault: tuple[int, Any] | None,
         definitions: dict[str, Any] | None = None,

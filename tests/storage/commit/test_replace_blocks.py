@@ -27,7 +27,7 @@ def table(url: str) -> StoredTable:
 
 def replacing(
     table: StoredTable, places: Sequence[int], made: dict[int, Sequence[int]], unseen: Callable | None = None
-) -> Transaction:
+) -> Transaction[StoredTable]:
     """These blocks go; ``made``: what ids come in the place of which."""
     blocks, listed = table.blocks(), table.segments()
     swaps = []
@@ -196,7 +196,7 @@ def test_a_restore_and_a_rewrite_do_not_go_together(table: StoredTable) -> None:
 
 
 def test_only_a_commit_that_leaves_all_rows_as_they_were_says_so(table: StoredTable) -> None:
-    def swapped(made: Sequence[int], **said: bool) -> Transaction:
+    def swapped(made: Sequence[int], **said: bool) -> Transaction[StoredTable]:
         here = table.refresh()
         with here.writer([BUILDER]) as writer:
             writer.write(rows(made))

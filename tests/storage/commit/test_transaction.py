@@ -25,7 +25,7 @@ from fuse_storage import (
     open_store,
 )
 from fuse_storage.commit.actions import changed_column_names
-from fuse_storage.commit.transaction import write_snapshot
+from fuse_storage.commit.head import write_snapshot
 from fuse_storage.metadata.refs import Branch
 from fuse_storage.schema.schema import Schema
 from fuse_storage.testing import FaultMode, FaultyStore, check_invariants

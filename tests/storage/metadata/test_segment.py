@@ -26,8 +26,8 @@ from fuse_storage import (
     open_store,
     process_cache,
 )
+from fuse_storage.commit.head import write_snapshot
 from fuse_storage.commit.segment_writer import WriteOptions
-from fuse_storage.commit.transaction import write_snapshot
 from fuse_storage.metadata.refs import Branch
 from fuse_storage.parquet.reader import read_footer
 from fuse_storage.testing import check_invariants

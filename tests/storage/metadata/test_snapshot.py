@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from fuse_storage import FileRef, FormatError, Snapshot, StorageError, StoredTable, Unsupported
-from fuse_storage.commit.transaction import write_snapshot
+from fuse_storage.commit.head import write_snapshot
 from fuse_storage.metadata.refs import Branch
 from tests.storage.small import append
 

@@ -1,0 +1,114 @@
+"""The head of a branch: what a commit is decided on, and how the entry after it is created.
+
+A commit is one create-only write of the next entry of the branch. Of several writers who try the same number one wins,
+and the others see that the entry is not theirs. All that an entry leads to is written before it.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import Protocol, Self
+
+from fuse_storage.commit.draft import CommitLoader
+from fuse_storage.errors import AlreadyExists, CommitUnknown, NotFound, ReadOnly, StorageError
+from fuse_storage.metadata.file_ref import create_file
+from fuse_storage.metadata.refs import Branch, RefEntry
+from fuse_storage.metadata.snapshot import Snapshot
+from fuse_storage.store.store import Store
+
+COMMIT_TIMEOUT_SECONDS = 60.0
+"""How long a commit is tried, where others win the race or the store gives no answer."""
+_MIN_RETRY_SECONDS, _MAX_RETRY_SECONDS = 0.005, 1.0
+"""Bounds of the pause between two attempts."""
+
+
+class Head(Protocol):
+    """A table as a commit sees it: one snapshot of a branch, from which newer ones are reached."""
+
+    @property
+    def store(self) -> Store: ...
+
+    @property
+    def branch(self) -> str: ...
+
+    @property
+    def entry(self) -> RefEntry:
+        """The entry of the branch that made the snapshot visible."""
+        ...
+
+    @property
+    def snapshot(self) -> Snapshot: ...
+
+    def refresh(self) -> Self:
+        """The newest snapshot of the branch; the same object if this is it. Raises NotFound if it was dropped."""
+        ...
+
+    def at_entry(self, entry: RefEntry, snapshot: Snapshot) -> Self:
+        """The table at a snapshot that was just committed."""
+        ...
+
+    def commits_since(self, base: Snapshot) -> CommitLoader:
+        """The commits after ``base`` up to this one, oldest first, read when they are asked for."""
+        ...
+
+
+class Backoff:
+    """Pauses between attempts: each at random below a bound that doubles, so that writers do not march in step."""
+
+    def __init__(self) -> None:
+        self._longest = _MIN_RETRY_SECONDS
+
+    def pause(self) -> None:
+        time.sleep(random.uniform(0, self._longest))
+        self._longest = min(self._longest * 2, _MAX_RETRY_SECONDS)
+
+
+def write_snapshot(store: Store, snapshot: Snapshot, parent: RefEntry | None) -> RefEntry:
+    """Write a snapshot's file, and give the entry that would make it visible."""
+    reference = create_file(store, snapshot.path, snapshot.encode())
+    return RefEntry(
+        "snapshot",
+        snapshot.sequence,
+        snapshot.commit_id,
+        None if parent is None else parent.commit_id,
+        snapshot.timestamp,
+        snapshot.operation,
+        snapshot.id,
+        reference,
+    )
+
+
+def create_ref(branch: Branch, entry: RefEntry, deadline: float) -> bool:
+    """Create the entry, and tell whether it is the branch's now; False if somebody else's has its number.
+
+    Creating equal bytes again is safe, so without an answer it is tried again until the deadline (of
+    ``time.monotonic``). Raises CommitUnknown then, and ReadOnly at once.
+    """
+    backoff = Backoff()
+    while True:
+        try:
+            branch.create(entry)
+            return True
+        except AlreadyExists:
+            return False
+        except ReadOnly:
+            raise  # an answer, which waiting does not change
+        except StorageError as silence:
+            existing = _read_existing_ref(branch, entry.sequence)
+            if existing is not None:
+                return existing == entry
+            if time.monotonic() > deadline:
+                text = (
+                    f"no answer came to commit {entry.commit_id}: ask "
+                    f"table.was_committed({entry.commit_id!r}) before trying again"
+                )
+                raise CommitUnknown(text, entry.commit_id) from silence
+        backoff.pause()
+
+
+def _read_existing_ref(branch: Branch, sequence: int) -> RefEntry | None:
+    try:
+        return branch.find(sequence)
+    except (StorageError, NotFound):
+        return None
