@@ -15,6 +15,7 @@ import pyarrow as pa
 
 import fuse_storage as storage
 from fuse_index.expressions.normalize import normalize
+from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.registry import Host
 from fuse_index.predicate import Context, Predicate
 from fuse_storage import ReadOnly, Snapshot
@@ -37,6 +38,11 @@ class TableHandle:
     def snapshot(self) -> Snapshot:
         """The snapshot this handle reads."""
         return self.stored.snapshot
+
+    @property
+    def engine(self) -> Engine:
+        """The installed kinds and functions, and how conditions are meant."""
+        return Engine(self.host, self.context)
 
     @property
     def schema(self) -> pa.Schema:

@@ -21,8 +21,8 @@ from fuse_index.changes.row_diff import CHANGE_TYPE_COLUMN, DELETE, INSERT, Chan
 from fuse_index.errors import InputError, OpaqueError
 from fuse_index.expressions.traversal import predicate_leaves
 from fuse_index.handle import TableHandle
-from fuse_index.indexes.registry import Host
-from fuse_index.predicate import Context, Opaque, Predicate
+from fuse_index.indexes.engine import Engine
+from fuse_index.predicate import Opaque, Predicate
 from fuse_index.pruning.planner import plan_scan
 from fuse_storage import BlockFrame
 
@@ -59,7 +59,7 @@ class ChangesMixin(TableHandle):
         later = replace(self, stored=after)
         names = tuple(later.schema.names) if columns is None else later._column_names(columns)
         paired = after.snapshot.key if key is None else later._column_names(key)
-        return Changes(before, after, after, names, paired, later._predicate(where), self.host, self.context).validate()
+        return Changes(before, after, after, names, paired, later._predicate(where), self.engine).validate()
 
 
 def check_is_ancestor(before: storage.StoredTable, after: storage.StoredTable) -> None:
@@ -87,8 +87,7 @@ class Changes:
     columns: tuple[str, ...]
     key: tuple[str, ...]
     predicate: Predicate | None
-    host: Host
-    context: Context
+    engine: Engine
 
     def validate(self) -> Changes:
         """Itself. Raises SchemaError, InputError or OpaqueError for what cannot be told."""
@@ -162,7 +161,7 @@ class Changes:
         owner = self.before if blocks.segments.snapshot.id == self.before.snapshot.id else self.after
         if self.predicate is None or not len(blocks) or owner.snapshot.schema != self.schema_table.snapshot.schema:
             return blocks.ids  # the predicate is on columns that this snapshot may call otherwise
-        return plan_scan(owner, self.predicate, self.host, self.context).blocks.ids
+        return plan_scan(owner, self.predicate, self.engine).blocks.ids
 
 
 def _appended_blocks(before: storage.StoredTable, after: storage.StoredTable, most: int) -> list[BlockFrame] | None:

@@ -62,11 +62,12 @@ class ChangedBlocks:
                 yield _with_change_type(self.read(block, columns, mask), kind)
 
     def _matching_mask(self, rows: pa.Table) -> _Mask | None:
-        predicate, context, host = self.changes.predicate, self.changes.context, self.changes.host
+        predicate, engine = self.changes.predicate, self.changes.engine
         if predicate is None:
             return None
         return np.asarray(
-            evaluate(predicate, rows, context, host.functions).fill_null(False).to_numpy(zero_copy_only=False), np.bool_
+            evaluate(predicate, rows, engine.context, engine.functions).fill_null(False).to_numpy(zero_copy_only=False),
+            np.bool_,
         )
 
     def key_hashes(self, names: Sequence[str]) -> list[pa.Array]:

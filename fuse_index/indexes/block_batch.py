@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,50 @@ from fuse_index.indexes.interface import Payload
 from fuse_storage import ColumnStatistics, SidecarRows, UnitFrame
 
 UnitIndices = npt.NDArray[np.int64]
+
+
+class HasZones(Protocol):
+    """Blocks that are cut into zones."""
+
+    @property
+    def zone_offsets(self) -> npt.NDArray[np.int64]: ...
+
+    @property
+    def zone_rows(self) -> npt.NDArray[np.int64]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneMap:
+    """The zones of n blocks, block after block.
+
+    ``offsets``: int64, shape (n + 1,); block i has the zones ``offsets[i]:offsets[i + 1]``. ``rows``: int64, shape
+    (number of zones,), the rows of each.
+
+    >>> zones = ZoneMap(np.array([0, 2, 2, 5]), np.array([10, 4, 10, 10, 3]))
+    >>> zones.of_blocks(np.array([2, 0])).tolist()
+    [2, 3, 4, 0, 1]
+    """
+
+    offsets: UnitIndices
+    rows: UnitIndices
+
+    @classmethod
+    def of(cls, blocks: HasZones) -> ZoneMap:
+        return cls(blocks.zone_offsets, blocks.zone_rows)
+
+    @property
+    def counts(self) -> UnitIndices:
+        """How many zones each block has: int64, shape (n,)."""
+        return np.diff(self.offsets)
+
+    def of_blocks(self, blocks: UnitIndices) -> UnitIndices:
+        """The numbers of the zones of these blocks, block after block. ``blocks``: int64, shape (k,), in any order."""
+        return zones_of_blocks(self.offsets, blocks)
+
+    def take(self, blocks: UnitIndices) -> ZoneMap:
+        """The zones of these blocks alone, in their order."""
+        offsets = np.append(0, np.cumsum(self.counts[blocks])).astype(np.int64)
+        return ZoneMap(offsets, self.rows[self.of_blocks(blocks)])
 
 
 @dataclass(frozen=True)
@@ -29,8 +74,7 @@ class FrameBatch:
     units: UnitFrame
     column_ids: tuple[int | None, ...]
     row_counts: npt.NDArray[np.int64]
-    zone_offsets: npt.NDArray[np.int64]
-    zone_rows: npt.NDArray[np.int64]
+    zones: ZoneMap
     summaries: pa.Array | None = None
     sidecars: SidecarRows | None = None
     selected: UnitIndices | None = None
@@ -41,28 +85,26 @@ class FrameBatch:
     ) -> FrameBatch:
         """All units, each its own only zone."""
         rows = units.row_counts
-        return cls(units, tuple(column_ids), rows, np.arange(len(rows) + 1, dtype=np.int64), rows, summaries)
+        return cls(units, tuple(column_ids), rows, ZoneMap(np.arange(len(rows) + 1, dtype=np.int64), rows), summaries)
 
     @classmethod
     def from_sidecars(
         cls,
         units: UnitFrame,
         column_ids: Sequence[int | None],
-        zone_layout: tuple[UnitIndices, UnitIndices],
+        zones: ZoneMap,
         sidecars: SidecarRows,
         selected: UnitIndices,
     ) -> FrameBatch:
-        """Some blocks with their sidecars and zones: ``zones`` holds the offsets and the rows of all blocks' zones."""
-        offsets, zone_rows = zone_layout
-        numbers = zones_of_blocks(offsets, selected)
-        counts = (offsets[1:] - offsets[:-1])[selected]
+        """Some blocks with their sidecars and zones. ``units``, ``zones`` and ``sidecars`` are of all blocks;
+        ``selected``: int64, shape (k,), which of them the batch is of.
+        """
         own = sidecars.take(selected)
         return cls(
             units,
             tuple(column_ids),
             units.row_counts[selected],
-            np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-            zone_rows[numbers],
+            zones.take(selected),
             own.summaries,
             own,
             selected,
@@ -70,6 +112,16 @@ class FrameBatch:
 
     def __len__(self) -> int:
         return len(self.row_counts)
+
+    @property
+    def zone_offsets(self) -> UnitIndices:
+        """int64, shape (n + 1,): unit i has the zones ``zone_offsets[i]:zone_offsets[i + 1]``."""
+        return self.zones.offsets
+
+    @property
+    def zone_rows(self) -> UnitIndices:
+        """int64, shape (number of zones,): the rows of each."""
+        return self.zones.rows
 
     def statistics(self, number: int) -> ColumnStatistics | None:
         field = self.column_ids[number]

@@ -26,6 +26,7 @@ from fuse_index.expressions.serialize import decode_predicate, decode_term, enco
 from fuse_index.expressions.to_sql import term_sql
 from fuse_index.expressions.traversal import predicate_terms
 from fuse_index.expressions.types import spark_type_name
+from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.inputs import DEFINITION_TIMEOUT_SECONDS, resolve_aggregates, resolve_condition, resolve_input
 from fuse_index.indexes.interface import IndexKind, Input, Refusal
 from fuse_index.indexes.options import parse_options
@@ -94,45 +95,19 @@ def define_index(
     terms: Sequence[str | Term],
     options: Mapping[str, Any],
     schema: Schema,
-    host: Host,
-    context: Context,
-    previous: IndexDefinition | UnavailableIndex | None = None,
+    engine: Engine,
 ) -> IndexDefinition:
-    """A new definition. ``renewing``: an old one, what of whose options was read then is not read again.
-
-    Raises DefinitionError or WhereError, which say what is wrong with what was asked.
-    """
+    """A new definition. Raises DefinitionError or WhereError, which say what is wrong with what was asked."""
     if not _INDEX_NAME.fullmatch(name):
         raise DefinitionError(
             f"{name!r} cannot name an index: use up to 128 letters, digits, '_', '-' and '.', a letter or '_' first"
         )
-    chosen = host.kind(kind)
-    if isinstance(terms, str) or not terms:
-        raise DefinitionError(f"index {name!r} needs a list of columns, and was given {terms!r}")
-    inputs = tuple(resolve_input(given, schema, host, context) for given in terms)
-    if twice := [given for number, given in enumerate(inputs) if given in inputs[:number]]:
-        raise DefinitionError(f"index {name!r} is to be on {term_sql(twice[0].term)} twice: name it once")
-    understood = parse_options(chosen, options)
-    if previous is None:
-        inputs += resolve_aggregates(name, chosen, understood, schema, host, context)
-        where = resolve_condition(name, chosen, understood, schema, host, context)
-    else:
-        inputs += tuple(given for given in previous.inputs if given.function)
-        where = _stored_condition(previous.content, schema)
-    refusal = sandboxed_call(lambda: chosen.accepts(inputs, understood), DEFINITION_TIMEOUT_SECONDS)
-    if isinstance(refusal, PluginFailure):
-        raise DefinitionError(
-            f"index kind {kind!r} failed to judge this definition: {refusal.detail}"
-        ) from refusal.error
-    if refusal is not None:
-        columns = ", ".join(_column_texts(inputs))
-        raise DefinitionError(f"index kind {kind!r} cannot be on {columns}: {refusal.detail or refusal.reason.value}")
-    stated = (
-        context if any(map(depends_on_session, [*(given.term for given in inputs), *predicate_terms(where)])) else None
-    )
-    return _with_key(
-        IndexDefinition(name, kind, inputs, understood, chosen.writes, "", stated, where), chosen, schema, host
-    )
+    index_kind = engine.host.kind(kind)
+    inputs = _resolve_inputs(name, terms, schema, engine)
+    parsed = parse_options(index_kind, options)
+    inputs += resolve_aggregates(name, index_kind, parsed, schema, engine)
+    where = resolve_condition(name, index_kind, parsed, schema, engine)
+    return _accepted(IndexDefinition(name, kind, inputs, parsed, index_kind.writes, "", None, where), schema, engine)
 
 
 def redefine_index(previous: IndexDefinition | UnavailableIndex, schema: Schema, host: Host) -> IndexDefinition:
@@ -143,11 +118,44 @@ def redefine_index(previous: IndexDefinition | UnavailableIndex, schema: Schema,
     terms = [given.term for given in previous.inputs if not given.function]
     if not terms:
         raise DefinitionError(f"index {previous.name!r} cannot be built: {previous.refusal.detail}")  # type: ignore[union-attr]
-    context = _stored_context(previous.content) or Context()
-    fresh = define_index(
-        previous.name, previous.kind, terms, previous.content.get("options", {}), schema, host, context, previous
+    name, engine = previous.name, Engine(host, _stored_context(previous.content) or Context())
+    kind = host.kind(previous.kind)
+    inputs = _resolve_inputs(name, terms, schema, engine) + tuple(given for given in previous.inputs if given.function)
+    options, where = (
+        parse_options(kind, previous.content.get("options", {})),
+        _stored_condition(previous.content, schema),
     )
+    fresh = _accepted(IndexDefinition(name, kind.name, inputs, options, kind.writes, "", None, where), schema, engine)
     return replace(fresh, content={**previous.content, **fresh.content})
+
+
+def _resolve_inputs(name: str, terms: Sequence[str | Term], schema: Schema, engine: Engine) -> tuple[Input, ...]:
+    if isinstance(terms, str) or not terms:
+        raise DefinitionError(f"index {name!r} needs a list of columns, and was given {terms!r}")
+    inputs = tuple(resolve_input(term, schema, engine) for term in terms)
+    if repeated := [each for number, each in enumerate(inputs) if each in inputs[:number]]:
+        raise DefinitionError(f"index {name!r} is to be on {term_sql(repeated[0].term)} twice: name it once")
+    return inputs
+
+
+def _accepted(definition: IndexDefinition, schema: Schema, engine: Engine) -> IndexDefinition:
+    """The definition with its key, and with the session if its values depend on one. Raises DefinitionError if its
+    kind refuses.
+    """
+    kind, inputs = engine.host.kind(definition.kind), definition.inputs
+    refusal = sandboxed_call(lambda: kind.accepts(inputs, definition.options), DEFINITION_TIMEOUT_SECONDS)
+    if isinstance(refusal, PluginFailure):
+        raise DefinitionError(
+            f"index kind {kind.name!r} failed to judge this definition: {refusal.detail}"
+        ) from refusal.error
+    if refusal is not None:
+        columns = ", ".join(_column_texts(inputs))
+        raise DefinitionError(
+            f"index kind {kind.name!r} cannot be on {columns}: {refusal.detail or refusal.reason.value}"
+        )
+    terms = [*(given.term for given in inputs), *predicate_terms(definition.where)]
+    context = engine.context if any(map(depends_on_session, terms)) else None
+    return _with_key(replace(definition, context=context), kind, schema, engine.host)
 
 
 def load_definitions(

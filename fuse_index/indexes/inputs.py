@@ -12,21 +12,23 @@ from fuse_index.aggregates.state import COUNT_STAR_ARGUMENT
 from fuse_index.errors import DefinitionError
 from fuse_index.expressions.evaluate import evaluate, evaluate_term
 from fuse_index.expressions.to_sql import term_sql
+from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.interface import IndexKind, Input, Ranks, Votes
-from fuse_index.indexes.registry import Host
 from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call
-from fuse_index.predicate import Call, Cast, Column, Context, JsonPath, Literal, Predicate, Term
+from fuse_index.predicate import Call, Cast, Column, JsonPath, Literal, Predicate, Term
 from fuse_storage import Schema
 
 DEFINITION_TIMEOUT_SECONDS = 10.0
 """How long a kind may think about a definition."""
 
 
-def resolve_input(column_or_term: str | Term, schema: Schema, host: Host, context: Context) -> Input:
+def resolve_input(column_or_term: str | Term, schema: Schema, engine: Engine) -> Input:
     """A column by its exact name, dots and spaces included, or else the text of a term; checked to be computable."""
-    term = resolve_term(column_or_term, schema, host, context)
+    term = resolve_term(column_or_term, schema, engine)
     nothing = pa.table([pa.nulls(1, field.type) for field in schema.fields], schema.names)
-    values = sandboxed_call(lambda: evaluate_term(term, nothing, context, host.functions), DEFINITION_TIMEOUT_SECONDS)
+    values = sandboxed_call(
+        lambda: evaluate_term(term, nothing, engine.context, engine.functions), DEFINITION_TIMEOUT_SECONDS
+    )
     if isinstance(values, PluginFailure):
         raise DefinitionError(f"{term_sql(term)} cannot be indexed: {values.detail}") from values.error
     if not _names_column(term):
@@ -34,9 +36,7 @@ def resolve_input(column_or_term: str | Term, schema: Schema, host: Host, contex
     return Input(term, term.type)
 
 
-def resolve_aggregates(
-    name: str, kind: IndexKind, options: Any, schema: Schema, host: Host, context: Context
-) -> tuple[Input, ...]:
+def resolve_aggregates(name: str, kind: IndexKind, options: Any, schema: Schema, engine: Engine) -> tuple[Input, ...]:
     """An input for each aggregate that the options name. Raises DefinitionError, WhereError."""
     texts = sandboxed_call(lambda: tuple(kind.aggregates(options)), DEFINITION_TIMEOUT_SECONDS)
     if isinstance(texts, PluginFailure):
@@ -47,16 +47,14 @@ def resolve_aggregates(
         return ()
     from fuse_index.sql.parser import parse_aggregate  # the SQL parser takes a while to import
 
-    found = [parse_aggregate(text, schema, context, host.functions) for text in texts]
+    found = [parse_aggregate(text, schema, engine.context, engine.functions) for text in texts]
     for each in found:
         if each.argument != COUNT_STAR_ARGUMENT:
-            resolve_input(each.argument, schema, host, context)
+            resolve_input(each.argument, schema, engine)
     return tuple(Input(each.argument, each.argument.type, each.function, each.lg_k) for each in found)
 
 
-def resolve_condition(
-    name: str, kind: IndexKind, options: Any, schema: Schema, host: Host, context: Context
-) -> Predicate | None:
+def resolve_condition(name: str, kind: IndexKind, options: Any, schema: Schema, engine: Engine) -> Predicate | None:
     """The condition that the options name. Raises DefinitionError, WhereError."""
     text = sandboxed_call(lambda: kind.condition(options), DEFINITION_TIMEOUT_SECONDS)
     if isinstance(text, PluginFailure):
@@ -71,17 +69,17 @@ def resolve_condition(
         )
     from fuse_index.sql.parser import parse_predicate  # the SQL parser takes a while to import
 
-    where = parse_predicate(text, schema, context, host.functions)
+    where = parse_predicate(text, schema, engine.context, engine.functions)
     nothing = pa.table([pa.nulls(1, field.type) for field in schema.fields], schema.names)
-    judged = sandboxed_call(lambda: evaluate(where, nothing, context, host.functions), DEFINITION_TIMEOUT_SECONDS)
+    judged = sandboxed_call(
+        lambda: evaluate(where, nothing, engine.context, engine.functions), DEFINITION_TIMEOUT_SECONDS
+    )
     if isinstance(judged, PluginFailure):
         raise DefinitionError(f"index {name!r} cannot be on rows where {text}: {judged.detail}") from judged.error
     return where
 
 
-def resolve_term(
-    column_or_term: str | Term, schema: Schema, host: Host, context: Context, arithmetic: bool = False
-) -> Term:
+def resolve_term(column_or_term: str | Term, schema: Schema, engine: Engine, arithmetic: bool = False) -> Term:
     """A column by its exact name, or else the text of a term, also of ``arithmetic``. Raises WhereError."""
     if not isinstance(column_or_term, str):
         return column_or_term
@@ -89,7 +87,7 @@ def resolve_term(
         return Column((column_or_term,), schema.find([column_or_term]).type)
     from fuse_index.sql.parser import parse_term, parse_value  # the SQL parser takes a while to import
 
-    return (parse_value if arithmetic else parse_term)(column_or_term, schema, context, host.functions)
+    return (parse_value if arithmetic else parse_term)(column_or_term, schema, engine.context, engine.functions)
 
 
 def _names_column(term: Term) -> bool:

@@ -130,7 +130,7 @@ class DmlMixin(TableHandle):
                 "a key with key_by(['id'])"
             )
         sides = merge_source_schema(coming, schema), schema
-        clauses = MergeClauses.parse(matched, not_matched, not_matched_by_source, *sides, self.host, self.context)
+        clauses = MergeClauses.parse(matched, not_matched, not_matched_by_source, *sides, self.engine)
         match = MergeRows.from_source(coming, on, schema, clauses)
         work = self._new_job("merge", match.predicate)
         if match.has_keys or clauses.not_matched_by_source:
@@ -152,7 +152,7 @@ class DmlMixin(TableHandle):
         for leaf in [] if predicate is None else predicate_leaves(predicate):
             if isinstance(leaf, Opaque):
                 raise OpaqueError(f"{where!r}: only Spark can evaluate {leaf.sql}")
-        condition = RowCondition(predicate, self.host, self.context)
+        condition = RowCondition(predicate, self.engine)
         return RewriteJob(operation, self.stored, condition, index_builders(self.snapshot, self.host))
 
     def _setter(self, name: str, value: Any) -> Callable[[pa.Table], Any]:
@@ -162,7 +162,7 @@ class DmlMixin(TableHandle):
         if callable(value):
             return lambda found: value(found)
         if isinstance(value, str):
-            term = resolve_term(value, schema, self.host, self.context, arithmetic=True)
+            term = resolve_term(value, schema, self.engine, arithmetic=True)
             return lambda found: evaluate_term(term, found, self.context, self.host.functions, strict=True)
         kind = schema.find([name]).type
         try:

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from fuse_index.errors import InputError, OpaqueError
 from fuse_index.expressions.traversal import columns_of, predicate_leaves, predicate_terms
-from fuse_index.indexes.registry import Host
+from fuse_index.indexes.engine import Engine
 from fuse_index.operations.row_edits import RowCondition
-from fuse_index.predicate import Column, Context, Opaque, Predicate
+from fuse_index.predicate import Column, Opaque, Predicate
 from fuse_index.query.group_keys import substitute
 from fuse_storage import Schema
 
@@ -36,15 +36,14 @@ class MergeClause:
 
     action: str
     predicate: Predicate | None
-    host: Host
-    context: Context
+    engine: Engine
 
     @property
     def columns(self) -> set[Column]:
         return {column for term in predicate_terms(self.predicate) for column in columns_of(term)}
 
     def matching_mask(self, rows: pa.Table) -> _Mask:
-        return np.asarray(RowCondition(self.predicate, self.host, self.context).matching_mask(rows), np.bool_)
+        return np.asarray(RowCondition(self.predicate, self.engine).matching_mask(rows), np.bool_)
 
 
 @dataclass(frozen=True)
@@ -62,8 +61,7 @@ class MergeClauses:
         not_matched_by_source: MergeClauseSpec,
         source: Schema,
         target: Schema,
-        host: Host,
-        context: Context,
+        engine: Engine,
     ) -> MergeClauses:
         """Raises InputError, WhereError, and OpaqueError for what only Spark can evaluate."""
         whole = {SOURCE: source, TARGET: target}
@@ -72,8 +70,7 @@ class MergeClauses:
             schema = Schema.create(pa.schema([(side, pa.struct(list(whole[side].arrow))) for side in sides]))
             texts = _validate_spec(name, given, known)
             return tuple(
-                MergeClause(action, _parse_condition(text, schema, host, context), host, context)
-                for action, text in texts.items()
+                MergeClause(action, _parse_condition(text, schema, engine), engine) for action, text in texts.items()
             )
 
         return MergeClauses(
@@ -140,12 +137,12 @@ def _validate_spec(name: str, given: MergeClauseSpec, known: Sequence[str]) -> M
     return found
 
 
-def _parse_condition(text: str | None, schema: Schema, host: Host, context: Context) -> Predicate | None:
+def _parse_condition(text: str | None, schema: Schema, engine: Engine) -> Predicate | None:
     if text is None:
         return None
     from fuse_index.sql.parser import parse_predicate  # the SQL parser takes a while to import
 
-    found = parse_predicate(text, schema, context, host.functions)
+    found = parse_predicate(text, schema, engine.context, engine.functions)
     for leaf in predicate_leaves(found):
         if isinstance(leaf, Opaque):
             raise OpaqueError(f"{text!r}: only Spark can evaluate {leaf.sql}")

@@ -90,7 +90,7 @@ class RewriteJob:
         return transaction.commit(self.operation, summary=self.counts)
 
     def _plan(self, table: storage.StoredTable) -> ScanPlan:
-        return plan_scan(table, self.condition.predicate, self.condition.host, self.condition.context)
+        return plan_scan(table, self.condition.predicate, self.condition.engine)
 
     def _add_tasks(self, found: ScanPlan, edit: RowEdit, pieces: int) -> None:
         """About so many portions of blocks that stand near each other."""

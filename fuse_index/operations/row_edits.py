@@ -20,8 +20,8 @@ from fuse_index.clustering.sorted_writer import write_sorted_runs
 from fuse_index.errors import InputError
 from fuse_index.expressions.evaluate import evaluate
 from fuse_index.indexes.builder import IndexBuilder
-from fuse_index.indexes.registry import Host
-from fuse_index.predicate import Context, Predicate
+from fuse_index.indexes.engine import Engine
+from fuse_index.predicate import Predicate
 from fuse_storage import BlockReplacement, Schema, StagedSegment, StoredTable, conform_rows
 
 _Mask = npt.NDArray[np.bool_]
@@ -42,13 +42,12 @@ class RowCondition:
     """Which rows are meant; all if there is no predicate."""
 
     predicate: Predicate | None
-    host: Host
-    context: Context
+    engine: Engine
 
     def matching_mask(self, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
         if self.predicate is None:
             return pa.array(np.ones(rows.num_rows, np.bool_))
-        return evaluate(self.predicate, rows, self.context, self.host.functions).fill_null(False)
+        return evaluate(self.predicate, rows, self.engine.context, self.engine.functions).fill_null(False)
 
     def conform_and_check(self, rows: pa.Table | pa.RecordBatch, schema: Schema) -> pa.Table:
         """These rows, in the schema's types. Raises InputError if there is one on which the condition is not true."""

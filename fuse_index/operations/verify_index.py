@@ -23,7 +23,7 @@ from fuse_index.expressions.evaluate import evaluate, evaluate_term
 from fuse_index.expressions.to_sql import predicate_sql
 from fuse_index.expressions.traversal import leaf_terms
 from fuse_index.indexes.ballot import FALSE, NULL, TRUE
-from fuse_index.indexes.block_batch import FrameBatch
+from fuse_index.indexes.block_batch import FrameBatch, ZoneMap
 from fuse_index.indexes.builder import IndexBuilder
 from fuse_index.indexes.definition import IndexDefinition
 from fuse_index.indexes.interface import Aggregation, Answers, Ballot, Probe, Refusal, RollsUp, Votes, state_of
@@ -269,7 +269,7 @@ class _VoteChecker:
 
     @cached_property
     def _batch(self) -> FrameBatch:
-        zones = (self.frame.zone_offsets, self.frame.zone_rows)
+        zones = ZoneMap.of(self.frame)
         return FrameBatch.from_sidecars(self.frame, self._fields, zones, self.sidecars, self.sample)
 
     @cached_property

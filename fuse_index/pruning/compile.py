@@ -11,15 +11,14 @@ from typing import Any
 from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.traversal import columns_of, leaf_terms, predicate_leaves
 from fuse_index.indexes.definition import IndexDefinition, UnavailableIndex
+from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.interface import IndexKind, Input, Probe, Refusal, Votes
-from fuse_index.indexes.registry import Host
 from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call
 from fuse_index.predicate import (
     And,
     Call,
     Column,
     Compare,
-    Context,
     In,
     IsNull,
     Leaf,
@@ -76,12 +75,9 @@ class PredicateProbes:
 class IndexSet:
     """Who may be asked: the host's kinds, and the definitions of one snapshot."""
 
-    host: Host
+    engine: Engine
     definitions: Sequence[IndexDefinition | UnavailableIndex]
-    context: Context
     budget: float
-    implicit: bool = True
-    """Kinds that need no definition are asked, too."""
 
     def compile(self, predicate: Predicate) -> PredicateProbes:
         implied = dict(self._implied(predicate_leaves(predicate)))
@@ -93,14 +89,14 @@ class IndexSet:
             *everything,
             *dict.fromkeys(box for made in boxes.values() for box in made),
         ]
-        strict = frozenset(name for name, function in self.host.functions.items() if function.null_on_null)
+        strict = frozenset(name for name, function in self.engine.host.functions.items() if function.null_on_null)
         return PredicateProbes(
             predicate, {subject: self._leaf_probes(subject) for subject in subjects}, boxes, implied, strict
         )
 
     def _implied(self, found: Iterable[Leaf]) -> Iterator[tuple[Leaf, Sequence[Leaf]]]:
         for leaf in found:
-            function = self.host.functions.get(leaf.name) if isinstance(leaf, Call) else None
+            function = self.engine.host.functions.get(leaf.name) if isinstance(leaf, Call) else None
             if function is not None and function.implies is not None:
                 implies = function.implies
                 consequences = sandboxed_call(lambda implies=implies, leaf=leaf: tuple(implies(leaf)), self.budget)  # type: ignore[misc]
@@ -133,9 +129,9 @@ class IndexSet:
 
     def _compile_leaf(self, subject: Leaf | Conjunction) -> Iterator[CompiledProbe | IndexRefusal]:
         terms = leaf_terms(subject)
-        if self.implicit and len(terms) == 1 and isinstance(terms[0], Column):
+        if len(terms) == 1 and isinstance(terms[0], Column):
             given = (Input(terms[0], terms[0].type),)
-            for name, kind in self.host.kinds.items():
+            for name, kind in self.engine.host.kinds.items():
                 if kind.implicit:
                     yield self._compile_for_index(subject, name, kind, given, None)
         columns = {column for term in terms for column in columns_of(term)}
@@ -147,7 +143,7 @@ class IndexSet:
                     yield IndexRefusal(definition.name, definition.kind, definition.refusal)
             elif columns & {column for given in definition.inputs for column in columns_of(given.term)}:
                 yield self._compile_for_index(
-                    subject, definition.name, self.host.kinds[definition.kind], definition.inputs, definition
+                    subject, definition.name, self.engine.host.kinds[definition.kind], definition.inputs, definition
                 )
 
     def _compile_for_index(
@@ -165,7 +161,7 @@ class IndexSet:
         on_inputs = all(term in {given.term for given in inputs} for term in leaf_terms(subject))
         options: Any = definition.options if definition else kind.Options()
         probe = sandboxed_call(
-            lambda: kind.compile(strip_nulls_for_kind(subject), inputs, options, self.context), self.budget
+            lambda: kind.compile(strip_nulls_for_kind(subject), inputs, options, self.engine.context), self.budget
         )
         match probe:
             case Refusal():

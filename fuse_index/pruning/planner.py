@@ -7,7 +7,7 @@ possible vote could still change something. Whatever an index cannot say leaves 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
@@ -18,13 +18,13 @@ from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.traversal import columns_of, leaf_terms
 from fuse_index.indexes.ballot import FALSE, TRUE, Ballot
 from fuse_index.indexes.block_batch import UnitIndices, zones_of_blocks
-from fuse_index.indexes.definition import IndexDefinition, load_definitions
-from fuse_index.indexes.registry import Host
+from fuse_index.indexes.definition import load_definitions
+from fuse_index.indexes.engine import Engine
 from fuse_index.predicate import Context, Leaf, Predicate
 from fuse_index.pruning.combine import best_case_outcomes, combine_votes
 from fuse_index.pruning.compile import CompiledProbe, IndexSet, LeafProbes, PredicateProbes
 from fuse_index.pruning.explanation import Explanation, Totals
-from fuse_index.pruning.probe import LevelProbe
+from fuse_index.pruning.probe import LevelProbe, ProbeContext
 from fuse_index.pruning.trace import PruningTrace
 from fuse_storage import BlockFrame, StoredTable
 
@@ -83,33 +83,23 @@ class ScanPlan:
 def plan_scan(
     table: StoredTable,
     predicate: Predicate | None,
-    host: Host,
-    context: Context | None = None,
+    engine: Engine,
     *,
     indexes: bool = True,
-    zones: bool = True,
     budget: float = 10.0,
     strict: bool = False,
-    only_definitions: Sequence[IndexDefinition] | None = None,
 ) -> ScanPlan:
     """Decide what ``predicate`` has to read of ``table``.
 
-    ``indexes=False`` reads everything, ``zones=False`` stops at whole blocks, ``budget`` is the seconds that all
-    indexes together may take, ``strict`` raises what an index did wrong instead of going on without it, ``only`` asks
-    these indexes and no other. Raises StorageError if the table itself cannot be read.
+    ``indexes=False`` reads everything, ``budget`` is the seconds that all indexes together may take, ``strict`` raises
+    what an index did wrong instead of going on without it. Raises StorageError if the table itself cannot be read.
     """
-    context = context or Context()
     started = perf_counter()
     if predicate is None or not indexes:
-        return full_scan_plan(table, predicate, context)
-    panel = IndexSet(
-        host,
-        load_definitions(table.snapshot, host, context) if only_definitions is None else only_definitions,
-        context,
-        budget,
-        implicit=only_definitions is None,
-    )
-    return _Planner(table, panel.compile(predicate), PruningTrace(strict), started + budget, zones).run(context)
+        return full_scan_plan(table, predicate, engine.context)
+    definitions = load_definitions(table.snapshot, engine.host, engine.context)
+    probes = IndexSet(engine, definitions, budget).compile(predicate)
+    return _Planner(table, probes, PruningTrace(strict), started + budget).run(engine.context)
 
 
 def full_scan_plan(
@@ -133,7 +123,6 @@ class _Planner:
     probes: PredicateProbes
     trace: PruningTrace
     deadline: float
-    with_zones: bool
     started: float = field(default_factory=perf_counter)
 
     def run(self, context: Context) -> ScanPlan:
@@ -156,17 +145,16 @@ class _Planner:
         ballots = _take_ballots(ballots, alive[owners])
         poll = LevelProbe.of_zones(
             self._probe_context(),
-            self.table,
             blocks,
-            self.with_zones and len(blocks) <= MAX_BLOCKS_WITH_ZONE_STATISTICS,
+            len(blocks) <= MAX_BLOCKS_WITH_ZONE_STATISTICS,
         )
         if poll.has_zone_statistics:
             ballots = self._probe_metadata(poll, ballots, None)
         ballots = self._probe_payloads(poll, ballots)
         return self._finish(context, blocks, ballots)
 
-    def _probe_context(self) -> tuple[StoredTable, PredicateProbes, PruningTrace, float]:
-        return self.table, self.probes, self.trace, self.deadline
+    def _probe_context(self) -> ProbeContext:
+        return ProbeContext(self.table, self.probes, self.trace, self.deadline)
 
     def _columns(self) -> set[int]:
         """Ids of the plain columns that the predicate names: their statistics are read along with the blocks."""

@@ -18,7 +18,7 @@ from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.evaluate import evaluate_constant
 from fuse_index.expressions.traversal import leaf_terms
 from fuse_index.indexes.ballot import FALSE, NULL, TRUE, UNKNOWN, Ballot
-from fuse_index.indexes.block_batch import FrameBatch, UnitIndices, zones_of_blocks
+from fuse_index.indexes.block_batch import FrameBatch, UnitIndices, ZoneMap, zones_of_blocks
 from fuse_index.indexes.interface import Input, RollsUp, Votes
 from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call
 from fuse_index.predicate import Cast, Column, In, JsonPath, Leaf, Opaque, Term
@@ -36,7 +36,16 @@ from fuse_index.reasons import Reason
 from fuse_storage import BlockFrame, ColumnStatistics, SegmentFrame, SidecarRows, StoredTable, UnitFrame
 
 _Mask = npt.NDArray[np.bool_]
-ProbeContext = tuple[StoredTable, PredicateProbes, PruningTrace, float]
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeContext:
+    """What is the same at all levels of one query. ``deadline``: on the clock of ``perf_counter``."""
+
+    table: StoredTable
+    probes: PredicateProbes
+    trace: PruningTrace
+    deadline: float
 
 
 @dataclass
@@ -53,20 +62,20 @@ class LevelProbe:
     blocks: BlockFrame | None = None
 
     @classmethod
-    def of_segments(cls, basis: ProbeContext, segments: SegmentFrame) -> LevelProbe:
-        return cls(basis, "segment", segments.row_counts, segments, segments=segments)
+    def of_segments(cls, context: ProbeContext, segments: SegmentFrame) -> LevelProbe:
+        return cls(context, "segment", segments.row_counts, segments, segments=segments)
 
     @classmethod
-    def of_blocks(cls, basis: ProbeContext, blocks: BlockFrame) -> LevelProbe:
-        return cls(basis, "block", blocks.row_counts, blocks, blocks=blocks)
+    def of_blocks(cls, context: ProbeContext, blocks: BlockFrame) -> LevelProbe:
+        return cls(context, "block", blocks.row_counts, blocks, blocks=blocks)
 
     @classmethod
-    def of_zones(cls, basis: ProbeContext, table: StoredTable, blocks: BlockFrame, with_statistics: bool) -> LevelProbe:
+    def of_zones(cls, context: ProbeContext, blocks: BlockFrame, with_statistics: bool) -> LevelProbe:
         return cls(
-            basis,
+            context,
             "zone",
             blocks.zone_rows,
-            table.zones(blocks) if with_statistics and len(blocks) else None,
+            context.table.zones(blocks) if with_statistics and len(blocks) else None,
             blocks=blocks,
         )
 
@@ -144,7 +153,7 @@ class LevelProbe:
         chosen = chosen[usable[chosen]]
         if not len(chosen):
             return None
-        zones = (self.blocks.zone_offsets, self.blocks.zone_rows)
+        zones = ZoneMap.of(self.blocks)
         batch = FrameBatch.from_sidecars(self.blocks, self._column_ids(voter.inputs), zones, sidecars, chosen)
         parts = list(self._probe_by_pack(question, voter, batch, sidecars, chosen))
         if not parts:
@@ -169,11 +178,11 @@ class LevelProbe:
         packs = batch.packs()
         if (ballot := self._call_probe(question, voter, batch)) is not None:
             yield chosen, ballot
-        elif len(packs) > 1 and self.context[2].is_damaged(question.leaf, voter):
+        elif len(packs) > 1 and self.context.trace.is_damaged(question.leaf, voter):
             for _, members in packs:
                 part = chosen[members]
                 assert self.blocks is not None
-                zones = (self.blocks.zone_offsets, self.blocks.zone_rows)
+                zones = ZoneMap.of(self.blocks)
                 smaller = FrameBatch.from_sidecars(self.blocks, batch.column_ids, zones, sidecars, part)
                 if (ballot := self._call_probe(question, voter, smaller)) is not None:
                     yield part, ballot
@@ -182,7 +191,7 @@ class LevelProbe:
         """The blocks with a sidecar that the kind can read; what stands in the way on the others is noted."""
         known = sidecars.indexed & np.isin(sidecars.versions, list(voter.kind.reads))
         usable: _Mask = known & has_summary_or_payload(sidecars)
-        ledger, wanted = self.context[2], len(chosen)
+        ledger, wanted = self.context.trace, len(chosen)
         if sidecars.error:
             ledger.note(question.leaf, voter, Reason.CORRUPT, sidecars.error)
         newer = int((sidecars.indexed & ~known)[chosen].sum())
@@ -196,12 +205,14 @@ class LevelProbe:
         return usable
 
     def _note_not_indexed(self, question: LeafProbes, voter: CompiledProbe) -> None:
-        self.context[2].note(question.leaf, voter, Reason.BLOCK_NOT_INDEXED, "no block is indexed: refresh the index")
+        self.context.trace.note(
+            question.leaf, voter, Reason.BLOCK_NOT_INDEXED, "no block is indexed: refresh the index"
+        )
 
     # --- asking and settling ----------------------------------------------------------------------------------
 
     def _call_probe(self, question: LeafProbes, voter: CompiledProbe, batch: FrameBatch) -> Ballot | None:
-        ledger, deadline = self.context[2], self.context[3]
+        ledger, deadline = self.context.trace, self.context.deadline
         kind = voter.kind
         assert isinstance(kind, Votes)
         answer = sandboxed_call(lambda: kind.probe(voter.probe, batch), deadline - perf_counter())
@@ -215,7 +226,7 @@ class LevelProbe:
     def _complete_ballot(
         self, leaf: Leaf | Conjunction, voter: CompiledProbe, ballot: Ballot, nulls: NullPresence
     ) -> Ballot:
-        return complete_ballot(leaf, voter, ballot, nulls, self.context[1].strict_functions)
+        return complete_ballot(leaf, voter, ballot, nulls, self.context.probes.strict_functions)
 
     def _nulls(self, inputs: tuple[Input, ...]) -> NullPresence:
         nulls = NullPresence(np.zeros(len(self.row_counts), np.bool_), np.zeros(len(self.row_counts), np.bool_))
@@ -249,7 +260,7 @@ class LevelProbe:
         return None if field is None or units is None else units.statistics(field)
 
     def _column_ids(self, inputs: tuple[Input, ...]) -> tuple[int | None, ...]:
-        schema = self.context[0].snapshot.schema
+        schema = self.context.table.snapshot.schema
         return tuple(schema.find(given.term.path).id if isinstance(given.term, Column) else None for given in inputs)
 
     def _sidecars(self, voter: CompiledProbe) -> SidecarRows | None:

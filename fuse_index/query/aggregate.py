@@ -35,9 +35,9 @@ from fuse_index.expressions.function import Function
 from fuse_index.expressions.to_sql import term_sql
 from fuse_index.expressions.traversal import columns_of
 from fuse_index.indexes.definition import UnavailableIndex, load_definitions
+from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.interface import Answers, Refusal
-from fuse_index.indexes.registry import Host
-from fuse_index.predicate import Column, Context, Predicate, Term
+from fuse_index.predicate import Column, Predicate, Term
 from fuse_index.pruning.explanation import Explanation, Totals, Vote
 from fuse_index.pruning.planner import PlanMask, ScanPlan, plan_scan
 from fuse_index.query.aggregate_sources import AggregateSource, IndexSource, SourceResult, StatisticsSource
@@ -104,8 +104,7 @@ def plan_aggregate(
     table: StoredTable,
     request: Aggregation,
     predicate: Predicate | None,
-    host: Host,
-    context: Context | None = None,
+    engine: Engine,
     *,
     indexes: bool = True,
     strict: bool = False,
@@ -117,12 +116,11 @@ def plan_aggregate(
     sum may overflow: what is then answered, or raised, is Spark's own affair. Raises StorageError.
     """
     request.check()
-    context = context or Context()
-    whole = plan_scan(table, predicate, host, context, indexes=indexes, budget=budget, strict=strict)
+    whole = plan_scan(table, predicate, engine, indexes=indexes, budget=budget, strict=strict)
     for part in request.parts:
         if (doubt := overflow_reason(part, whole.blocks)) is not None:
             raise OpaqueError(f"only Spark can evaluate {_shown_part(part)}: {doubt}")
-    work = _AggregatePlanner(table, request, whole, host, context, perf_counter() + budget, strict)
+    work = _AggregatePlanner(table, request, whole, engine, perf_counter() + budget, strict)
     return work.run() if indexes else AggregatePlan(request, merge_states(request, []), whole)
 
 
@@ -154,8 +152,7 @@ class _AggregatePlanner:
     table: StoredTable
     request: Aggregation
     scan_plan: ScanPlan
-    host: Host
-    context: Context
+    engine: Engine
     deadline: float
     strict: bool
     votes: list[Vote] = field(default_factory=list)
@@ -193,9 +190,9 @@ class _AggregatePlanner:
     def _sources(self) -> Iterator[AggregateSource | Vote]:
         if (known := StatisticsSource.for_request(self.request)) is not None:
             yield known
-        for definition in load_definitions(self.table.snapshot, self.host, self.context):
+        for definition in load_definitions(self.table.snapshot, self.engine.host, self.engine.context):
             if isinstance(definition, UnavailableIndex):
-                if isinstance(self.host.kinds.get(definition.kind), Answers):
+                if isinstance(self.engine.host.kinds.get(definition.kind), Answers):
                     yield Vote(
                         self._title,
                         definition.name,
@@ -204,11 +201,11 @@ class _AggregatePlanner:
                         definition.refusal.detail,
                     )
                 continue
-            kind = self.host.kinds[definition.kind]
+            kind = self.engine.host.kinds[definition.kind]
             if isinstance(kind, Answers):
                 seconds = self.deadline - perf_counter()
                 made = IndexSource.for_request(
-                    self.request, self.scan_plan.predicate, definition, kind, self.context, seconds
+                    self.request, self.scan_plan.predicate, definition, kind, self.engine.context, seconds
                 )
                 yield (
                     Vote(self._title, definition.name, kind.name, made.reason, made.detail)
@@ -225,7 +222,7 @@ class _AggregatePlanner:
         if rest is None:
             return blocks.has_exact_statistics
         seconds = max(self.deadline - perf_counter(), 0.001)
-        judged = plan_scan(self.table, rest, self.host, self.context, budget=seconds, strict=self.strict)
+        judged = plan_scan(self.table, rest, self.engine, budget=seconds, strict=self.strict)
         return (
             np.isin(blocks.ordinals, judged.blocks.ordinals[judged.always_matching_blocks])
             & blocks.has_exact_statistics
@@ -236,7 +233,7 @@ class _AggregatePlanner:
         if not isinstance(keeper, IndexSource):
             return given.states
         try:
-            return keeper.project_states(given.states, self.context, self.host.functions)
+            return keeper.project_states(given.states, self.engine.context, self.engine.functions)
         except OpaqueError as doubt:
             self.votes.append(self._vote(keeper, Reason.LEAF_UNSUPPORTED, str(doubt)))
             return None

@@ -22,7 +22,7 @@ from fuse_index.aggregates.state import Aggregation, Part, canonical_floats, mer
 from fuse_index.expressions.evaluate import evaluate, evaluate_term
 from fuse_index.expressions.function import Function
 from fuse_index.expressions.to_sql import predicate_sql
-from fuse_index.indexes.block_batch import FrameBatch, UnitIndices
+from fuse_index.indexes.block_batch import FrameBatch, UnitIndices, ZoneMap
 from fuse_index.indexes.definition import IndexDefinition
 from fuse_index.indexes.interface import Answers, IndexKind, Probe, Refusal
 from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call
@@ -206,7 +206,7 @@ class IndexSource:
         if sidecars.error:
             problem = Refusal(Reason.CORRUPT, sidecars.error)
         fields: list[int | None] = [None] * len(self.definition.inputs)
-        batch = FrameBatch.from_sidecars(blocks, fields, (blocks.zone_offsets, blocks.zone_rows), sidecars, usable)
+        batch = FrameBatch.from_sidecars(blocks, fields, ZoneMap.of(blocks), sidecars, usable)
         deadline, answered, merged = perf_counter() + seconds, [], merge_states(self.wider_request, [])
         for start in range(0, len(usable), MAX_STATES_PER_CALL):
             states = [merged]

@@ -20,9 +20,10 @@ import pyarrow as pa
 from fuse_index.errors import DefinitionError, IndexFault
 from fuse_index.expressions.evaluate import evaluate
 from fuse_index.expressions.traversal import columns_of, leaf_terms, predicate_leaves
-from fuse_index.indexes.block_batch import FrameBatch
+from fuse_index.indexes.block_batch import FrameBatch, ZoneMap
 from fuse_index.indexes.builder import IndexBuilder
 from fuse_index.indexes.definition import IndexDefinition, load_definitions
+from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.interface import (
     BlockBatch,
     ColumnStatistics,
@@ -33,9 +34,8 @@ from fuse_index.indexes.interface import (
     Ranks,
     Refusal,
 )
-from fuse_index.indexes.registry import Host
 from fuse_index.indexes.sandbox import PluginFailure, map_concurrently, sandboxed_call
-from fuse_index.predicate import Call, Column, Context, Literal, Predicate, Term
+from fuse_index.predicate import Call, Column, Literal, Predicate, Term
 from fuse_index.pruning.planner import plan_scan
 from fuse_index.pruning.probe import has_summary_or_payload
 from fuse_index.reasons import Reason
@@ -61,8 +61,7 @@ class CompiledRanking:
 
 def ranked_search(
     table: StoredTable,
-    host: Host,
-    context: Context,
+    engine: Engine,
     columns: Sequence[Column],
     query: str,
     options: str | None,
@@ -74,8 +73,8 @@ def ranked_search(
     """The ``limit`` best rows, best first, with ``_score``; of several columns the scores are added. Raises
     DefinitionError.
     """
-    rankings = [_compile_ranking(table, host, context, column, query, options) for column in columns]
-    found = _RankedSearch(table, host, context, rankings, where).best(limit)
+    rankings = [_compile_ranking(table, engine, column, query, options) for column in columns]
+    found = _RankedSearch(table, engine, rankings, where).best(limit)
     rows = _read_rows(table, found, list(dict.fromkeys([*names, *([columns[0].path[0]] if highlight else [])])))
     texts = rows.column(columns[0].path[0]).to_pylist() if highlight else []
     rows = rows.select(list(names)).append_column(
@@ -91,15 +90,15 @@ def ranked_search(
 
 
 def _compile_ranking(
-    table: StoredTable, host: Host, context: Context, column: Column, query: str, options: str | None
+    table: StoredTable, engine: Engine, column: Column, query: str, options: str | None
 ) -> CompiledRanking:
     """The first index on the column that ranks such a query."""
     refused = []
-    for definition in load_definitions(table.snapshot, host, context):
+    for definition in load_definitions(table.snapshot, engine.host, engine.context):
         if not isinstance(definition, IndexDefinition):
             refused.append(f"index {definition.name!r}: {definition.refusal.detail or definition.refusal.reason}")
             continue
-        kind = host.kinds[definition.kind]
+        kind = engine.host.kinds[definition.kind]
         if not isinstance(kind, Ranks) or column not in [given.term for given in definition.inputs]:
             continue
         arguments: tuple[Term, ...] = (
@@ -107,7 +106,7 @@ def _compile_ranking(
             *(Literal(text, pa.string()) for text in (query, options) if text is not None),
         )
         what = Call(kind.searches, arguments)
-        compile_ranking = partial(kind.compile_ranking, what, definition.inputs, definition.options, context)
+        compile_ranking = partial(kind.compile_ranking, what, definition.inputs, definition.options, engine.context)
         answer = sandboxed_call(compile_ranking, RANKING_TIMEOUT_SECONDS)
         match answer:
             case Probe():
@@ -147,8 +146,7 @@ def _insert_marks(text: str | None, spans: Sequence[tuple[int, int]], signs: tup
 @dataclass
 class _RankedSearch:
     table: StoredTable
-    host: Host
-    context: Context
+    engine: Engine
     rankings: Sequence[CompiledRanking]
     where: Predicate | None
     batches: dict[tuple[int, int], BlockBatch] = field(default_factory=dict)
@@ -175,7 +173,7 @@ class _RankedSearch:
         return found
 
     def _planned_blocks(self) -> _Mask:
-        return plan_scan(self.table, self.where, self.host, self.context).block_mask
+        return plan_scan(self.table, self.where, self.engine).block_mask
 
     def _open_sidecars(self, number: int, blocks: BlockFrame) -> None:
         """What the index knows of each block, where it knows anything."""
@@ -187,7 +185,7 @@ class _RankedSearch:
             sidecars.indexed & np.isin(sidecars.versions, list(ranking.kind.reads)) & has_summary_or_payload(sidecars)
         )
         fields = (None,) * len(ranking.definition.inputs)
-        zones = (blocks.zone_offsets, blocks.zone_rows)
+        zones = ZoneMap.of(blocks)
         for block in np.flatnonzero(usable).tolist():
             self.batches[number, block] = FrameBatch.from_sidecars(blocks, fields, zones, sidecars, np.array([block]))
 
@@ -245,7 +243,7 @@ class _RankedSearch:
 
     def _index_in_memory(self, number: int, blocks: BlockFrame, block: int) -> BlockBatch:
         ranking = self.rankings[number]
-        builder = IndexBuilder.for_definition(ranking.definition, self.host, strict=True)
+        builder = IndexBuilder.for_definition(ranking.definition, self.engine.host, strict=True)
         zones = blocks.zone_rows[blocks.zone_offsets[block] : blocks.zone_offsets[block + 1]]
         offsets = np.append(0, np.cumsum(zones)).astype(np.int64)
         sidecar = builder.build(self.table.read_block(blocks, block, builder.columns), offsets)
@@ -271,7 +269,7 @@ class _RankedSearch:
             blocks, block, names or self.table.snapshot.schema.names[:1]
         )  # a condition may name no column
         mask: _Mask = (
-            evaluate(self.where, rows, self.context, self.host.functions)
+            evaluate(self.where, rows, self.engine.context, self.engine.functions)
             .fill_null(False)
             .to_numpy(zero_copy_only=False)
         )

@@ -36,7 +36,7 @@ class IndexesMixin(TableHandle):
         self._begin_write()
         if name in self.snapshot.definitions:
             raise DefinitionError(f"there is an index {name!r} already: drop it first, or choose another name")
-        definition = define_index(name, kind, columns, options, self.snapshot.schema, self.host, self.context)
+        definition = define_index(name, kind, columns, options, self.snapshot.schema, self.engine)
         transaction = self.stored.transaction().add_index(name, definition.content)
         self._move_to(transaction.commit("create index", summary={"index": name, "kind": kind}))
         return self.refresh_index(name) if build else self.snapshot

@@ -18,7 +18,7 @@ import pyarrow.types as is_
 import fuse_storage as storage
 from fuse_index.errors import InputError
 from fuse_index.handle import TableHandle
-from fuse_index.indexes.block_batch import FrameBatch
+from fuse_index.indexes.block_batch import FrameBatch, ZoneMap
 from fuse_index.indexes.definition import IndexDefinition, UnavailableIndex, load_definitions
 from fuse_index.indexes.registry import Host
 from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call
@@ -357,7 +357,7 @@ def _index_contents(table: storage.StoredTable, host: Host, definition: IndexDef
     fields = [
         schema.find(given.term.path).id if isinstance(given.term, Column) else None for given in definition.inputs
     ]
-    batch = FrameBatch.from_sidecars(blocks, fields, (blocks.zone_offsets, blocks.zone_rows), sidecars, chosen)
+    batch = FrameBatch.from_sidecars(blocks, fields, ZoneMap.of(blocks), sidecars, chosen)
     told = sandboxed_call(lambda: dict(kind.inspect(batch, definition.options)), _KIND_TIMEOUT_SECONDS)
     return {"problem": told.detail} if isinstance(told, PluginFailure) else told
 

@@ -130,7 +130,7 @@ class Table(
         found = [self.snapshot.schema.find([name], self.context.case_sensitive) for name in searched]
         terms = [Column((field.name,), field.type) for field in found]
         return ranked_search(
-            self.stored, self.host, self.context, terms, query, options, limit, self._predicate(where), names, highlight
+            self.stored, self.engine, terms, query, options, limit, self._predicate(where), names, highlight
         )
 
     def aggregate(
@@ -180,16 +180,16 @@ class Table(
         from fuse_index.sql.parser import parse_aggregate  # the SQL parser takes a while to import
 
         schema, functions = self.snapshot.schema, self.host.functions
-        groups = tuple(resolve_term(text, schema, self.host, self.context) for text in group_by)
+        groups = tuple(resolve_term(text, schema, self.engine) for text in group_by)
         asked = Aggregation(
             groups, tuple(parse_aggregate(text, schema, self.context, functions) for text in aggregates)
         )
         try:
             return plan_aggregate(
-                self.stored, asked, self._predicate(where), self.host, self.context, indexes=indexes, strict=strict
+                self.stored, asked, self._predicate(where), self.engine, indexes=indexes, strict=strict
             )
         except UnsupportedAggregate as refusal:
             raise InputError(f"{describe_aggregation(asked)}: {refusal}") from refusal
 
     def _plan(self, where: str | Predicate | None, indexes: bool, strict: bool) -> ScanPlan:
-        return plan_scan(self.stored, self._predicate(where), self.host, self.context, indexes=indexes, strict=strict)
+        return plan_scan(self.stored, self._predicate(where), self.engine, indexes=indexes, strict=strict)

@@ -10,6 +10,7 @@ QUERY = """
 import json, sys
 import pyarrow as pa
 import fuse_index as fuse
+from fuse_index.indexes.engine import Engine
 from fuse_index.pruning.planner import plan_scan
 from fuse_index.sql.parser import parse_predicate
 
@@ -17,7 +18,7 @@ kind, url = sys.argv[1:]
 table = fuse.create_table(url, "n BIGINT", properties={"block_rows": 10})
 table.create_index("x", kind, ["n"])
 table.append(pa.table({"n": [(n * 7) % 40 for n in range(40)]}))
-made = plan_scan(table.stored, parse_predicate("n = 11", table.snapshot.schema), table.host, budget=0.5)
+made = plan_scan(table.stored, parse_predicate("n = 11", table.snapshot.schema), Engine(table.host), budget=0.5)
 (vote,) = (vote for vote in made.explanation.votes if vote.index == "x")
 print(json.dumps({"rows": int(made.blocks.row_counts.sum()), "reason": vote.reason, "detail": vote.detail,
                   "indexed": table.indexes().column("blocks_indexed")[0].as_py(),

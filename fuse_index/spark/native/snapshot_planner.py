@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from fuse_index.aggregates.sketches import to_spark_sketches
 from fuse_index.errors import OpaqueError
 from fuse_index.expressions.errors import UnsupportedAggregate
+from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.registry import Host
 from fuse_index.predicate import Context
 from fuse_index.pruning.explanation import Vote
@@ -66,7 +67,7 @@ class SnapshotPlanner:
         table = self._table(request["url"], request["snapshot"])
         context = Context(**request["context"])
         predicate = decode_filter(request["filters"], table.snapshot.schema, context) if request["filters"] else None
-        made = plan_scan(table, predicate, self._host, context, indexes=request["mode"] == INDEXED_MODE)
+        made = plan_scan(table, predicate, Engine(self._host, context), indexes=request["mode"] == INDEXED_MODE)
         return PruneReply(made.block_mask, made.explanation)
 
     def answer_aggregate(self, request: Mapping[str, Any]) -> AggregateReply:
@@ -77,9 +78,9 @@ class SnapshotPlanner:
         indexes = request["mode"] == INDEXED_MODE
         try:
             asked, unscaled = decode_aggregation(request, table.snapshot.schema, context)
-            found = plan_aggregate(table, asked, predicate, self._host, context, indexes=indexes)
+            found = plan_aggregate(table, asked, predicate, Engine(self._host, context), indexes=indexes)
         except (UnsupportedAggregate, OpaqueError) as refusal:
-            made = plan_scan(table, predicate, self._host, context, indexes=indexes)
+            made = plan_scan(table, predicate, Engine(self._host, context), indexes=indexes)
             vote = Vote("(aggregate)", "", "", Reason.LEAF_UNSUPPORTED, str(refusal))
             return AggregateReply(
                 made.block_mask, None, replace(made.explanation, votes=(*made.explanation.votes, vote))

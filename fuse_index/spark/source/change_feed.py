@@ -15,8 +15,8 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from fuse_index.changes.changes import Changes
 from fuse_index.changes.follow import CommitStep
 from fuse_index.changes.row_diff import CHANGE_TYPE_COLUMN, INSERT
-from fuse_index.indexes.registry import Host
-from fuse_index.predicate import Context, Predicate
+from fuse_index.indexes.engine import Engine
+from fuse_index.predicate import Predicate
 from fuse_index.pruning.planner import full_scan_plan, plan_scan
 from fuse_index.query.scan import Scan
 from fuse_index.spark.source.partitions import ROWS_PER_TASK, split_plan
@@ -46,8 +46,7 @@ class ChangeQuery:
     schema: pa.Schema
     key: tuple[str, ...] | None
     where: Predicate | None
-    host: Host
-    context: Context
+    engine: Engine
     include_change_columns: bool
 
     @property
@@ -83,8 +82,7 @@ class ChangeQuery:
                 self.columns,
                 self._key_at(step),
                 self.where,
-                self.host,
-                self.context,
+                self.engine,
             )
             yield CommitRows(found.validate(), int(step.row_counts.sum()), *stamp)
             return
@@ -93,12 +91,12 @@ class ChangeQuery:
             and self.where is not None
             and step.after.snapshot.schema == self.schema_table.snapshot.schema
         ):
-            made = plan_scan(step.after, self.where, self.host, self.context)
+            made = plan_scan(step.after, self.where, self.engine)
             made = made.take(np.flatnonzero(np.isin(made.blocks.ordinals, step.added_blocks.ordinals)))
         else:
-            made = full_scan_plan(self.schema_table, self.where, self.context, step.added_blocks)
+            made = full_scan_plan(self.schema_table, self.where, self.engine.context, step.added_blocks)
         for part in split_plan(made):
-            yield CommitRows(Scan(part, self.columns, self.host.functions), int(part.blocks.zone_rows.sum()), *stamp)
+            yield CommitRows(Scan(part, self.columns, self.engine.functions), int(part.blocks.zone_rows.sum()), *stamp)
 
     def _key_at(self, step: CommitStep) -> tuple[str, ...]:
         if self.key is not None:

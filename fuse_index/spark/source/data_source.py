@@ -21,6 +21,7 @@ from fuse_index.changes.changes import check_is_ancestor
 from fuse_index.changes.follow import BatchLimit, CommitStep, OnChange, TableFollower
 from fuse_index.errors import OpaqueError
 from fuse_index.expressions.traversal import predicate_leaves
+from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.registry import Host
 from fuse_index.predicate import Context, Opaque, Predicate
 from fuse_index.pruning.planner import plan_scan
@@ -80,7 +81,7 @@ class FuseSource(DataSource):
             return ChangesReader(self._change_query(table, names, schema), CommitStep(since, table))
         wanted = schemas.to_arrow_schema(schema)
         _check_requested_schema(wanted, _select_columns(table, names))
-        return BatchReader(table, wanted, self._where(table), self.host, self._context())
+        return BatchReader(table, wanted, self._where(table), self._engine())
 
     def streamReader(self, schema: StructType) -> StreamReader:
         """As ``reader``, of what comes. Raises OptionError, StorageError, WhereError, StreamError."""
@@ -130,12 +131,11 @@ class FuseSource(DataSource):
         if text and not tells:
             raise OptionError(f"option key={text!r} makes pairs of changes: set read_changes too")
         key = options.parse_column_list(text, table.snapshot.schema, self.context.case_sensitive) if text else ()
-        return ChangeQuery(
-            table, wanted, None if text is None else key, self._where(table), self.host, self._context(), tells
-        )
+        return ChangeQuery(table, wanted, None if text is None else key, self._where(table), self._engine(), tells)
 
-    def _context(self) -> Context:
-        return replace(self.context, time_zone=self.options.get("timezone") or self.context.time_zone)
+    def _engine(self) -> Engine:
+        time_zone = self.options.get("timezone") or self.context.time_zone
+        return Engine(self.host, replace(self.context, time_zone=time_zone))
 
     def _where(self, table: StoredTable) -> Predicate | None:
         text = self.options.get("where")
@@ -145,7 +145,8 @@ class FuseSource(DataSource):
             parse_predicate,  # the SQL parser takes a while to import, in every planning process
         )
 
-        found = parse_predicate(text, table.snapshot.schema, self._context(), self.host.functions)
+        engine = self._engine()
+        found = parse_predicate(text, table.snapshot.schema, engine.context, engine.functions)
         for leaf in predicate_leaves(found):
             if isinstance(leaf, Opaque):
                 raise OpaqueError(
@@ -157,17 +158,15 @@ class FuseSource(DataSource):
 class BatchReader(DataSourceReader):
     """Plans in one process, reads in others: what a task needs travels in its partition."""
 
-    def __init__(
-        self, table: StoredTable, schema: pa.Schema, where: Predicate | None, host: Host, context: Context
-    ) -> None:
-        self.table, self.schema, self.where, self.host, self.context = table, schema, where, host, context
+    def __init__(self, table: StoredTable, schema: pa.Schema, where: Predicate | None, engine: Engine) -> None:
+        self.table, self.schema, self.where, self.engine = table, schema, where, engine
 
     def partitions(self) -> list[InputPartition]:
         """Blocks that may hold an answer, about a million rows to a partition; if there are none, Spark runs one empty
         task.
         """
-        made = plan_scan(self.table, self.where, self.host, self.context)
-        return [ScanTask(Scan(piece, tuple(self.schema.names), self.host.functions)) for piece in split_plan(made)]
+        made = plan_scan(self.table, self.where, self.engine)
+        return [ScanTask(Scan(piece, tuple(self.schema.names), self.engine.functions)) for piece in split_plan(made)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if isinstance(partition, ScanTask):

@@ -12,6 +12,7 @@ import fuse_index as fuse
 from fuse_index.errors import IndexFault
 from fuse_index.indexes.builder import IndexBuilder, index_builders
 from fuse_index.indexes.definition import define_index
+from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.registry import Host, PluginWarning
 from fuse_index.predicate import Context
 from fuse_plugins import bloom, min_max
@@ -26,7 +27,7 @@ SCHEMA = Schema.create(ROWS.schema)
 def builder(kind, terms=("n",), strict=False, context=None, **options):
     host = Host([kind])
     return IndexBuilder.for_definition(
-        define_index("x", kind.name, terms, options, SCHEMA, host, context or Context()), host, strict
+        define_index("x", kind.name, terms, options, SCHEMA, Engine(host, context or Context())), host, strict
     )
 
 

@@ -18,6 +18,7 @@ from fuse_index.indexes.definition import (
     load_definitions,
     redefine_index,
 )
+from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.options import parse_options
 from fuse_index.indexes.registry import Host, Plugin
 from fuse_index.plugin import Function, IndexKind, hookimpl
@@ -48,7 +49,7 @@ HOST = Host([min_max, bloom, Values])
 def made(
     *terms: Any, kind: str = "values", host: Host = HOST, context: Context | None = None, **options: Any
 ) -> IndexDefinition:
-    return define_index("x", kind, terms, options, SCHEMA, host, context or Context())
+    return define_index("x", kind, terms, options, SCHEMA, Engine(host, context or Context()))
 
 
 def snapshot(content: Any, schema: Schema = SCHEMA) -> Snapshot:
@@ -113,7 +114,7 @@ def test_what_cannot_be_is_refused_with_what_to_do(arguments, said):
     asked = {"name": "x", "kind": "values", "terms": ["id"], "options": {}, **arguments}
 
     with pytest.raises(DefinitionError) as refusal:
-        define_index(asked["name"], asked["kind"], asked["terms"], asked["options"], SCHEMA, HOST, Context())
+        define_index(asked["name"], asked["kind"], asked["terms"], asked["options"], SCHEMA, Engine(HOST))
 
     assert said in str(refusal.value)
 
@@ -188,7 +189,7 @@ def test_the_key_changes_with_all_that_sidecars_depend_on():
         made("id", host=Host([Newer])).key,
         made("id", host=Host([Wider])).key,
         made("id", host=Host([Plugin(Values, "acme")])).key,
-        define_index("x", "values", ["id"], {}, changed(0, type=pa.int32()), HOST, Context()).key,
+        define_index("x", "values", ["id"], {}, changed(0, type=pa.int32()), Engine(HOST)).key,
         made("CAST(at AS DATE)", context=Context("Asia/Tokyo")).key,
         made("CAST(at AS DATE)", context=Context("Europe/Berlin")).key,
     ]
@@ -247,7 +248,7 @@ def test_a_definition_of_an_older_kind_is_used():
 
 
 def test_a_column_of_another_type_makes_an_index_unavailable():
-    content = define_index("x", "values", ["id"], {}, changed(0, type=pa.int32()), HOST, Context()).content
+    content = define_index("x", "values", ["id"], {}, changed(0, type=pa.int32()), Engine(HOST)).content
 
     reason, detail = unavailable(content)
 
@@ -316,7 +317,7 @@ def test_values_depend_on_the_session_where_calendars_are_read(term, expected):
 
 
 def test_a_rebuild_defines_an_index_as_it_would_be_today():
-    old = define_index("x", "values", ["id"], {"limit": 5}, changed(0, type=pa.int32()), HOST, Context())
+    old = define_index("x", "values", ["id"], {"limit": 5}, changed(0, type=pa.int32()), Engine(HOST))
 
     found = redefine_index(read(old.content), SCHEMA, HOST)
 

@@ -10,6 +10,7 @@ import pytest
 
 import fuse_storage
 from fuse_index.errors import IndexFault
+from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.registry import Host
 from fuse_index.plugin import ALL, NONE, Ballot, IndexKind, Probe, Refusal, Sidecar
 from fuse_index.predicate import Compare
@@ -222,7 +223,7 @@ def test_an_index_that_hangs_is_left_behind():
 
     predicate = parse_predicate("id = 31", table.snapshot.schema)
 
-    made = plan_scan(table.stored, predicate, table.host, budget=0.3)
+    made = plan_scan(table.stored, predicate, Engine(table.host), budget=0.3)
 
     assert next(vote.reason for vote in made.explanation.votes if vote.index == "slow") is Reason.TIMEOUT
     assert len(made.blocks) == 1

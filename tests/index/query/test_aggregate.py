@@ -17,6 +17,7 @@ import fuse_index as fuse
 from fuse_index.aggregates.sketches import sketch_registers
 from fuse_index.aggregates.state import COUNT_STAR_ARGUMENT, Aggregate, Aggregation
 from fuse_index.errors import IndexFault, InputError, OpaqueError
+from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.registry import Host
 from fuse_index.predicate import Column, Context
 from fuse_index.query.aggregate import plan_aggregate
@@ -306,7 +307,7 @@ def test_a_state_that_never_comes_is_waited_for_once(table, monkeypatch):
 
     monkeypatch.setattr(aggregate.AggregateIndex, "state", hangs)
     asked = Aggregation((Column(("city",), pa.string()),), (Aggregate("count", COUNT_STAR_ARGUMENT),))
-    found = plan_aggregate(table.stored, asked, None, HOST, budget=0.2)
+    found = plan_aggregate(table.stored, asked, None, Engine(HOST), budget=0.2)
 
     assert len(found.scan_plan.blocks) == 8
     assert called == [0]
