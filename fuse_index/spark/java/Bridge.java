@@ -18,6 +18,9 @@ public class Bridge {
     FuseIndex index = new FuseIndex(voter, url, branch, mode, columns.fieldNames(), snapshot, new FileListing(listing));
     // Dates and times in blocks are of the proleptic calendar, whatever the session thinks of files that do not say so.
     HashMap options = (HashMap) new HashMap().updated("datetimeRebaseMode", "CORRECTED").updated("int96RebaseMode", "CORRECTED");
+    // Rows that are gone or damaged are an error, whatever the session would rather pass over: our snapshot names them.
+    options = (HashMap) options.updated("ignoreMissingFiles", "false").updated("ignoreCorruptFiles", "false");
+    options = (HashMap) options.updated("parquet.page.verify-checksum.enabled", "true");
     return new HadoopFsRelation(
         index, new StructType(), columns, scala.Option.empty(), new BlockParquetFormat(kept), options, (SparkSession) session);
   }

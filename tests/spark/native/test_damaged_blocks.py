@@ -1,0 +1,86 @@
+"""Blocks that are damaged or gone are an error in Spark, whatever the session thinks of such files."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from fuse_index import Table, create_table
+from fuse_index import spark as fuse_spark
+
+LENIENT = {
+    "spark.sql.files.ignoreMissingFiles": "true",
+    "spark.sql.files.ignoreCorruptFiles": "true",
+    "spark.hadoop.parquet.page.verify-checksum.enabled": "false",
+}
+ROWS = pa.table({"id": np.arange(4000), "value": np.random.default_rng(5).random(4000)})
+DAMAGES = 24
+FAILED = (PySparkException, Py4JJavaError)
+
+
+@pytest.fixture
+def lenient(spark: SparkSession) -> Iterator[SparkSession]:
+    """A session that would rather lose rows than fail."""
+    for name, value in LENIENT.items():
+        spark.conf.set(name, value)
+    fuse_spark.install(spark)
+    yield spark
+    for name in LENIENT:
+        spark.conf.unset(name)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    table = create_table(str(tmp_path / "t"), ROWS.schema, properties={"block_rows": 2000})
+    table.append(ROWS)
+    return table
+
+
+def block_paths(table: Table) -> list[Path]:
+    return [
+        Path(table.stored.store.url.removeprefix("file://")) / key for key in table.blocks()["location"].to_pylist()
+    ]
+
+
+def values(spark: SparkSession, table: Table) -> list[float]:
+    return [row.value for row in fuse_spark.read(spark, table.stored.store.url).orderBy("id").collect()]
+
+
+def test_a_flipped_bit_in_a_data_page_is_an_error_or_changes_nothing(lenient: SparkSession, table: Table) -> None:
+    expected = ROWS["value"].to_pylist()
+    path = block_paths(table)[0]
+    whole = path.read_bytes()
+    outcomes = []
+    for position in np.linspace(4, len(whole) * 0.9, DAMAGES).astype(int).tolist():
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 4]) + whole[position + 1 :])
+        try:
+            outcomes.append("same" if values(lenient, table) == expected else "wrong")
+        except FAILED:
+            outcomes.append("error")
+    path.write_bytes(whole)
+
+    assert "wrong" not in outcomes
+    assert outcomes.count("error") > DAMAGES // 2
+    assert values(lenient, table) == expected
+
+
+def test_a_missing_block_is_an_error(lenient: SparkSession, table: Table) -> None:
+    rows = fuse_spark.read(lenient, table.stored.store.url)
+    block_paths(table)[1].unlink()
+
+    with pytest.raises(FAILED):
+        rows.collect()
+
+
+def test_a_block_cut_short_is_an_error(lenient: SparkSession, table: Table) -> None:
+    rows = fuse_spark.read(lenient, table.stored.store.url)
+    path = block_paths(table)[1]
+    path.write_bytes(path.read_bytes()[:-100])
+
+    with pytest.raises(FAILED):
+        rows.collect()
