@@ -1,7 +1,9 @@
 """Full text: which rows match words, phrases and prefixes, and which match best.
 
 One inverted index for each block and column, read by range; tantivy's analysers say what a word is, and its scores what
-is best. A vote names rows, so that a local scan decodes only where there are hits.
+is best. A vote names rows, so that a local scan decodes only where there are hits. From text to vote: ``analysis``
+(texts to terms), ``inverted`` (terms to rows), ``layout`` (written as a payload), ``stored_postings`` (read again),
+``syntax`` (a query), ``evaluate`` (the rows on which it is true) and ``ranking`` (which of them are best).
 """
 
 from __future__ import annotations
@@ -38,18 +40,21 @@ from fuse_plugins.full_text.analysis import Analyzer
 from fuse_plugins.full_text.evaluate import MatchMasks, evaluate_query, has_phrase
 from fuse_plugins.full_text.highlighting import highlight_spans
 from fuse_plugins.full_text.inverted import InvertedIndex
-from fuse_plugins.full_text.layout import TEXT_SUMMARY_TYPE, StoredPostings, write_postings
+from fuse_plugins.full_text.layout import TEXT_SUMMARY_TYPE, write_postings
 from fuse_plugins.full_text.match_function import MATCH_FUNCTION, MATCH_NAME, parse_match_call
+from fuse_plugins.full_text.stored_postings import StoredPostings
 from fuse_plugins.full_text.syntax import Query
 
-BYTES_PER_WORD = float(1 << 16)
+_BYTES_PER_WORD = float(1 << 16)
 """Bytes to read of a block for a word, about."""
-MISSING_LIBRARY_MESSAGE = "full text needs tantivy: pip install 'fuse-index[fulltext]'"
+_MISSING_LIBRARY_MESSAGE = "full text needs tantivy: pip install 'fuse-index[fulltext]'"
 
 
 @dataclass(frozen=True)
 class FullTextOptions:
-    """``tokenizer``: default, raw, whitespace, en_stem and other languages' stemmers, ngram(min,max). ``stop_words``:
+    """Options of a full-text index.
+
+    ``tokenizer``: default, raw, whitespace, en_stem and other languages' stemmers, ngram(min,max). ``stop_words``:
     words separated by commas, or a language. ``positions``: needed for phrases; they make the index about half as large
     again.
     """
@@ -76,7 +81,7 @@ class ColumnQuery:
 
 
 class FullText(IndexKind):
-    """Terms of one or more columns of text, with the rows and the places where they stand."""
+    """An inverted index of one or more columns of text: terms, with the rows and positions where they stand."""
 
     name = "full_text"
     Options = FullTextOptions
@@ -84,16 +89,17 @@ class FullText(IndexKind):
 
     def accepts(self, inputs: Sequence[Input], options: FullTextOptions) -> Refusal | None:
         if find_spec("tantivy") is None:
-            return Refusal(Reason.PLUGIN_MISSING, MISSING_LIBRARY_MESSAGE)
-        for given in inputs:
-            if given.type != pa.string():
-                return Refusal(Reason.TYPE_MISMATCH, f"full_text is on text, and this is {given.type}")
+            return Refusal(Reason.PLUGIN_MISSING, _MISSING_LIBRARY_MESSAGE)
+        for index_input in inputs:
+            if index_input.type != pa.string():
+                return Refusal(Reason.TYPE_MISMATCH, f"full_text is on text, and this is {index_input.type}")
         return None
 
     def summary_type(self, inputs: Sequence[Input], options: FullTextOptions) -> pa.DataType:
         return pa.list_(TEXT_SUMMARY_TYPE)
 
     def build(self, rows: pa.Table, zones: npt.NDArray[np.int64], options: FullTextOptions) -> Sidecar:
+        """Invert each column of one block; its zones, int64 offsets of shape (n + 1,), play no part."""
         summaries: list[Mapping[str, Any]] = []
         payload: list[bytes] = []
         for column in rows.columns:
@@ -111,41 +117,43 @@ class FullText(IndexKind):
     def compile(
         self, what: Leaf | Conjunction, inputs: Sequence[Input], options: FullTextOptions, context: Context
     ) -> Probe | Refusal:
-        asked = _column_query(what, inputs, options)
-        if isinstance(asked, Refusal):
-            return asked
-        return Probe(asked, cost=BYTES_PER_WORD)
+        column_query = _column_query(what, inputs, options)
+        if isinstance(column_query, Refusal):
+            return column_query
+        return Probe(column_query, cost=_BYTES_PER_WORD)
 
     def probe(self, probe: Probe, batch: BlockBatch) -> Ballot:
-        asked: ColumnQuery = probe.what
-        summaries = batch.summaries.to_pylist() if batch.summaries is not None else [None] * len(batch)
+        column_query: ColumnQuery = probe.what
+        summaries = _summary_values(batch)
 
-        def truth(unit: int) -> MatchMasks | None:
-            stored = _stored_postings(batch, summaries, unit, asked.column)
+        def match_unit(unit: int) -> MatchMasks | None:
+            stored = _stored_postings(batch, summaries, unit, column_query.column)
             if stored is None:
                 return None
-            stored.wants_positions = stored.summary["positions"] and has_phrase(asked.query)
-            return evaluate_query(asked.query, stored)
+            stored.wants_positions = stored.summary["positions"] and has_phrase(column_query.query)
+            return evaluate_query(column_query.query, stored)
 
-        return _ballot(batch, map_concurrently(truth, range(len(batch))))
+        return _ballot(batch, map_concurrently(match_unit, range(len(batch))))
 
     def inspect(self, batch: BlockBatch, options: FullTextOptions) -> Mapping[str, Any]:
-        summaries = [one for one in (batch.summaries.to_pylist() if batch.summaries is not None else []) if one]
-        columns = [[one[number] for one in summaries] for number in range(len(summaries[0]) if summaries else 0)]
+        summaries = [summary for summary in _summary_values(batch) if summary]
+        columns = [
+            [summary[number] for summary in summaries] for number in range(len(summaries[0]) if summaries else 0)
+        ]
         return {
             "tokenizer": options.tokenizer,
-            "documents": [sum(one["rows"] for one in column) for column in columns],
-            "tokens": [sum(one["tokens"] for one in column) for column in columns],
-            "terms in a block": [max(one["terms"] for one in column) for column in columns],
-            "top terms": [self._top(batch, number) for number in range(len(columns))],
+            "documents": [sum(summary["rows"] for summary in column) for column in columns],
+            "tokens": [sum(summary["tokens"] for summary in column) for column in columns],
+            "terms in a block": [max(summary["terms"] for summary in column) for column in columns],
+            "top terms": [self._top_terms(batch, number) for number in range(len(columns))],
         }
 
-    def _top(self, batch: BlockBatch, column: int, most: int = 10) -> str:
-        """Of the first block that has an index: the terms in most rows."""
-        summaries = batch.summaries.to_pylist() if batch.summaries is not None else []
-        for unit in range(len(summaries)):
+    def _top_terms(self, batch: BlockBatch, column: int, limit: int = 10) -> str:
+        """Show the terms in most rows of the first block that has an index."""
+        summaries = _summary_values(batch)
+        for unit in range(len(batch)):
             if (stored := _stored_postings(batch, summaries, unit, column)) is not None:
-                return ", ".join(f"{term} ({count:,})" for term, count in stored.top_terms(most))
+                return ", ".join(f"{term} ({count:,})" for term, count in stored.top_terms(limit))
         return ""
 
     # --- ranking --------------------------------------------------------------------------------------------------
@@ -153,35 +161,36 @@ class FullText(IndexKind):
     def compile_ranking(
         self, what: Call, inputs: Sequence[Input], options: FullTextOptions, context: Context
     ) -> Probe | Refusal:
-        asked = _column_query(what, inputs, options)
-        if isinstance(asked, Refusal):
-            return asked
-        if has_phrase(asked.query) and not options.positions:
+        column_query = _column_query(what, inputs, options)
+        if isinstance(column_query, Refusal):
+            return column_query
+        if has_phrase(column_query.query) and not options.positions:
             return Refusal(Reason.LEAF_UNSUPPORTED, "a phrase is ranked by its positions, and this index keeps none")
-        return Probe(asked, cost=BYTES_PER_WORD)
+        return Probe(column_query, cost=_BYTES_PER_WORD)
 
     def gather(self, probe: Probe, batch: BlockBatch) -> ranking.TermStatistics:
-        asked: ColumnQuery = probe.what
-        summaries = batch.summaries.to_pylist() if batch.summaries is not None else [None] * len(batch)
+        column_query: ColumnQuery = probe.what
+        summaries = _summary_values(batch)
 
-        def counted(unit: int) -> ranking.TermStatistics:
-            stored = _stored_postings(batch, summaries, unit, asked.column)
-            return ranking.TermStatistics() if stored is None else ranking.gather_statistics(asked.query, stored)
+        def gather_unit(unit: int) -> ranking.TermStatistics:
+            stored = _stored_postings(batch, summaries, unit, column_query.column)
+            return ranking.TermStatistics() if stored is None else ranking.gather_statistics(column_query.query, stored)
 
-        return ranking.merge_term_statistics(map_concurrently(counted, range(len(batch))))
+        return ranking.merge_term_statistics(map_concurrently(gather_unit, range(len(batch))))
 
     def merge_statistics(self, parts: Sequence[ranking.TermStatistics]) -> ranking.TermStatistics:
         return ranking.merge_term_statistics(parts)
 
     def bound(self, probe: Probe, statistics: ranking.TermStatistics, batch: BlockBatch) -> npt.NDArray[np.float64]:
-        asked: ColumnQuery = probe.what
-        summaries = batch.summaries.to_pylist() if batch.summaries is not None else [None] * len(batch)
+        """Bound the scores in each of n blocks: float64 of shape (n,), -inf where no row matches."""
+        column_query: ColumnQuery = probe.what
+        summaries = _summary_values(batch)
 
-        def best(unit: int) -> float:
-            stored = _stored_postings(batch, summaries, unit, asked.column)
-            return -np.inf if stored is None else ranking.score_bound(asked.query, stored, statistics)
+        def unit_bound(unit: int) -> float:
+            stored = _stored_postings(batch, summaries, unit, column_query.column)
+            return -np.inf if stored is None else ranking.score_bound(column_query.query, stored, statistics)
 
-        return np.array(map_concurrently(best, range(len(batch))), np.float64)
+        return np.array(map_concurrently(unit_bound, range(len(batch))), np.float64)
 
     def top(
         self,
@@ -192,39 +201,46 @@ class FullText(IndexKind):
         k: int,
         among: npt.NDArray[np.bool_] | None,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        asked: ColumnQuery = probe.what
-        stored = _stored_postings(
-            batch,
-            batch.summaries.to_pylist() if batch.summaries is not None else [None] * len(batch),
-            unit,
-            asked.column,
-        )
+        """Return row numbers, int64 of shape (m,), and scores, float64 of shape (m,), of the m <= k best rows.
+
+        ``among``: bool, one value per row of the block; only rows where it is true are ranked.
+        """
+        column_query: ColumnQuery = probe.what
+        stored = _stored_postings(batch, _summary_values(batch), unit, column_query.column)
         if stored is None:
             return np.zeros(0, np.int64), np.zeros(0)
-        stored.wants_counts, stored.wants_positions = True, has_phrase(asked.query)
-        return ranking.top_rows(ranking.score_rows(asked.query, stored, stored.row_lengths(), statistics), k, among)
+        stored.wants_counts, stored.wants_positions = True, has_phrase(column_query.query)
+        return ranking.top_rows(
+            ranking.score_rows(column_query.query, stored, stored.row_lengths(), statistics), k, among
+        )
 
     def highlight(self, probe: Probe, text: str) -> Sequence[tuple[int, int]]:
-        asked: ColumnQuery = probe.what
-        return highlight_spans(asked.query, asked.analyzer, text)
+        column_query: ColumnQuery = probe.what
+        return highlight_spans(column_query.query, column_query.analyzer, text)
+
+
+def _summary_values(batch: BlockBatch) -> list[Any]:
+    """The summary of each unit, a list of columns; None where the unit is not indexed."""
+    return [None] * len(batch) if batch.summaries is None else batch.summaries.to_pylist()
 
 
 def _column_query(
     what: Leaf | Conjunction | Call, inputs: Sequence[Input], options: FullTextOptions
 ) -> ColumnQuery | Refusal:
-    found = parse_match_call(what) if isinstance(what, Call) else None
-    if found is None or not isinstance(what, Call):
+    parsed = parse_match_call(what) if isinstance(what, Call) else None
+    if parsed is None or not isinstance(what, Call):
         return Refusal(Reason.LEAF_UNSUPPORTED, "full_text answers match()")
-    columns = [number for number, given in enumerate(inputs) if given.term == what.arguments[0]]
+    columns = [number for number, index_input in enumerate(inputs) if index_input.term == what.arguments[0]]
     if not columns:
         return Refusal(Reason.LEAF_UNSUPPORTED, "match() is on another term than this index")
-    query, chosen = found
-    if chosen.analyzer != options.analyzer:
+    query, query_options = parsed
+    if query_options.analyzer != options.analyzer:
         theirs, ours = (
-            f"tokenizer={one.tokenizer} stop_words={one.stop_words!r}" for one in (chosen.analyzer, options.analyzer)
+            f"tokenizer={analyzer.tokenizer} stop_words={analyzer.stop_words!r}"
+            for analyzer in (query_options.analyzer, options.analyzer)
         )
         return Refusal(Reason.LEAF_UNSUPPORTED, f"match() is with {theirs}, and this index with {ours}")
-    return ColumnQuery(columns[0], query, chosen.analyzer)
+    return ColumnQuery(columns[0], query, query_options.analyzer)
 
 
 def _stored_postings(batch: BlockBatch, summaries: Sequence[Any], unit: int, column: int) -> StoredPostings | None:
@@ -234,23 +250,23 @@ def _stored_postings(batch: BlockBatch, summaries: Sequence[Any], unit: int, col
     return StoredPostings(payload, summaries[unit][column], int(batch.row_counts[unit]))
 
 
-def _ballot(batch: BlockBatch, truths: Sequence[MatchMasks | None]) -> Ballot:
+def _ballot(batch: BlockBatch, matches: Sequence[MatchMasks | None]) -> Ballot:
     """A vote for each zone; of zones that are neither empty nor full, one for each row."""
     bits = np.full(len(batch.zone_rows), SOME, np.uint8)
     rows: dict[int, npt.NDArray[np.uint8]] = {}
-    for unit, truth in enumerate(truths):
-        if truth is None:
+    for unit, match in enumerate(matches):
+        if match is None:
             continue
         first = int(batch.zone_offsets[unit])
         ends = np.cumsum(batch.zone_rows[first : int(batch.zone_offsets[unit + 1])])
         for zone, (end, size) in enumerate(zip(ends, np.diff(ends, prepend=0), strict=True)):
-            may, does = truth.may_match[end - size : end], truth.always_matches[end - size : end]
-            if not may.any():
+            may_match, always_matches = match.may_match[end - size : end], match.always_matches[end - size : end]
+            if not may_match.any():
                 bits[first + zone] = NONE
-            elif does.all():
+            elif always_matches.all():
                 bits[first + zone] = ALL
             else:
-                rows[first + zone] = may * np.uint8(ALL) | ~does * np.uint8(NONE)
+                rows[first + zone] = may_match * np.uint8(ALL) | ~always_matches * np.uint8(NONE)
     return Ballot(bits, rows)
 
 

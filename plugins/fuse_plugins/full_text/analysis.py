@@ -1,4 +1,4 @@
-"""From text to terms, as tantivy's analysers have it: what is a word, and as what it is kept.
+"""Text analysis, from text to terms as tantivy's analysers have it: what is a word, and as what it is kept.
 
 Two steps. A tokenizer splits a text, and numbers what it finds; then filters see one token at a time, so each distinct
 token is filtered once. Texts of ASCII letters alone are split by Arrow, ten times faster than by tantivy and the same
@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 TokenNumbers = npt.NDArray[np.int64]
+"""Numbers of tokens, terms, rows or positions, in one dimension."""
 
 MAX_WORD_BYTES = 40
 """Tokens of so many bytes and more are dropped, where words are split at punctuation: tantivy's default."""
@@ -58,19 +59,23 @@ class MissingLibrary(RuntimeError):
 
 @dataclass(frozen=True)
 class TokenizedTexts:
-    """All tokens of some texts, by row and position. ``term``: which of ``terms`` each is."""
+    """The n tokens of some texts, by row and position."""
 
     terms: pa.StringArray
+    """The distinct terms, in any order."""
     term: TokenNumbers
+    """Which of ``terms`` each token is: int64 indices of shape (n,)."""
     row: TokenNumbers
+    """Int64 of shape (n,), as is ``position``, which counts tokens from 0 in each row."""
     position: TokenNumbers
 
 
 @dataclass(frozen=True, slots=True)
 class Analyzer:
-    """``tokenizer``: default, raw, whitespace, en_stem and other languages' stemmers, ngram(min,max). ``stop_words``:
-    words to leave out, separated by commas, or a language by its name (``english``). Raises ValueError for what there
-    is not.
+    """How texts become terms. Raises ValueError for a tokenizer that there is not.
+
+    ``tokenizer``: default, raw, whitespace, en_stem and other languages' stemmers, ngram(min,max). ``stop_words``:
+    words to leave out, separated by commas, or a language by its name (``english``).
     """
 
     tokenizer: str = "default"
@@ -86,110 +91,118 @@ class Analyzer:
 
     @property
     def language(self) -> str | None:
+        """The language whose stemmer is used, if one is."""
         return STEMMERS.get(self.tokenizer.removesuffix("_stem")) if self.tokenizer.endswith("_stem") else None
 
     @property
     def is_ngram(self) -> bool:
-        """Whether all tokens of a text stand at one position: then a phrase is all of its terms, in any order."""
+        """True if all tokens of a text stand at one position: then a phrase is all of its terms, in any order."""
         return self.tokenizer.startswith("ngram")
 
     @property
     def keeps_letters(self) -> bool:
-        """Whether a term stands in its text as it is, but for the case of letters."""
+        """True if a term stands in its text as it is, but for the case of letters."""
         return self.language is None
 
     def analyze(self, text: str) -> list[tuple[int, str]]:
-        """The terms of one text, with their positions."""
-        found = self.tokenize(pa.array([text], pa.string()))
-        names = found.terms.to_pylist()
-        return [(int(place), names[term]) for place, term in zip(found.position, found.term, strict=True)]
+        """List the terms of one text, with their positions."""
+        tokens = self.tokenize(pa.array([text], pa.string()))
+        terms = tokens.terms.to_pylist()
+        return [(int(position), terms[term]) for position, term in zip(tokens.position, tokens.term, strict=True)]
 
     def normalize_word(self, word: str) -> str | None:
-        """One word as its token before stemming and stop words; None if it is not exactly one."""
+        """Return a word's token before stemming and stop words; None if it is not exactly one."""
         if self.is_ngram:
             return None
-        found = Analyzer("default" if self.language else self.tokenizer).analyze(word)
-        return found[0][1] if len(found) == 1 else None
+        terms = Analyzer("default" if self.language else self.tokenizer).analyze(word)
+        return terms[0][1] if len(terms) == 1 else None
 
     def filter_token(self, token: str) -> str | None:
-        """What one token of the tokenizer's is kept as, if at all."""
-        kept: str | None = self._filtered_terms(pa.array([token], pa.large_string()))[0].as_py()
-        return kept
+        """Return the term that one token of the tokenizer becomes; None if it is dropped."""
+        filtered: str | None = self._filtered_terms(pa.array([token], pa.large_string()))[0].as_py()
+        return filtered
 
     def tokenize(self, texts: pa.Array) -> TokenizedTexts:
-        """``texts``: strings; null ones have no tokens."""
+        """Split an array of strings into tokens and filter them; null ones have no tokens."""
         texts = texts.cast(pa.large_string())
-        ascii = pc.fill_null(pc.string_is_ascii(texts), True)
+        is_ascii = pc.fill_null(pc.string_is_ascii(texts), True)
         if self.is_ngram or self.tokenizer == "raw":
-            ascii = pc.and_(ascii, False)
-        plain = ascii.to_numpy(zero_copy_only=False)
-        split, rows, places = self._tokenize_ascii(
-            texts if plain.all() else pc.if_else(ascii, texts, pa.scalar("", pa.large_string()))
+            is_ascii = pc.and_(is_ascii, False)
+        ascii_mask = is_ascii.to_numpy(zero_copy_only=False)
+        tokens, rows, positions = self._tokenize_ascii(
+            texts if ascii_mask.all() else pc.if_else(is_ascii, texts, pa.scalar("", pa.large_string()))
         )
-        if not plain.all():
-            other = np.flatnonzero(~plain & pc.is_valid(texts).to_numpy(zero_copy_only=False))
-            slow, slow_rows, slow_places = self._tokenize_unicode(texts.take(pa.array(other)), other)
-            split = pa.concat_arrays([split, slow])
-            rows, places = np.concatenate([rows, slow_rows]), np.concatenate([places, slow_places])
+        if not ascii_mask.all():
+            unicode_rows = np.flatnonzero(~ascii_mask & pc.is_valid(texts).to_numpy(zero_copy_only=False))
+            unicode_texts = texts.take(pa.array(unicode_rows))
+            unicode_tokens, more_rows, more_positions = self._tokenize_unicode(unicode_texts, unicode_rows)
+            tokens = pa.concat_arrays([tokens, unicode_tokens])
+            rows, positions = np.concatenate([rows, more_rows]), np.concatenate([positions, more_positions])
             order = np.argsort(rows, kind="stable")
-            split, rows, places = split.take(pa.array(order)), rows[order], places[order]
-        return self._filter_tokens(split.dictionary_encode(), rows, places)
+            tokens, rows, positions = tokens.take(pa.array(order)), rows[order], positions[order]
+        return self._filter_tokens(tokens.dictionary_encode(), rows, positions)
 
     # --- splitting ------------------------------------------------------------------------------------------------
 
     def _tokenize_ascii(self, texts: pa.LargeStringArray) -> tuple[pa.LargeStringArray, TokenNumbers, TokenNumbers]:
-        """Tokens of ASCII texts. A few texts at a time, which stay in the processor's cache: a fifth of the time
-        less.
+        """Split ASCII texts: n tokens, with rows and positions, both int64 of shape (n,).
+
+        A few texts at a time stay in the processor's cache: a fifth of the time less.
         """
         parts = [self._split(texts.slice(start, TEXTS_PER_SLICE)) for start in range(0, len(texts), TEXTS_PER_SLICE)]
         counts = np.concatenate([np.zeros(0, np.int64), *(counts for _, counts in parts)])
-        places = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        found = pa.concat_arrays([pa.array([], pa.large_string()), *(found for found, _ in parts)])
-        return found, np.repeat(np.arange(len(counts)), counts), places
+        positions = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        tokens = pa.concat_arrays([pa.array([], pa.large_string()), *(part for part, _ in parts)])
+        return tokens, np.repeat(np.arange(len(counts)), counts), positions
 
     def _split(self, texts: pa.LargeStringArray) -> tuple[pa.LargeStringArray, TokenNumbers]:
-        """What lies between blanks, once all that separates is a blank; and how many each text has."""
+        """Split at blanks, once all that separates is a blank; counts the tokens of each of n texts: int64, (n,)."""
         table = _BLANK_TABLE if self.tokenizer == "whitespace" else _WORD_TABLE
-        whole = pa.concat_arrays([pc.fill_null(texts, "")])  # begins at offset 0 of its buffers
-        offsets = np.frombuffer(whole.buffers()[1], np.int64)[: len(whole) + 1]
-        letters = np.frombuffer(_buffer_bytes(whole.buffers()[2])[: offsets[-1]].translate(table), np.uint8)
-        inside = letters != ord(" ")
-        begins = inside.copy()
-        begins[1:] &= ~inside[:-1]
-        heads = offsets[:-1][np.diff(offsets) > 0]
-        begins[heads] = inside[heads]  # no token goes from one text into the next
-        kept = letters[inside]
-        cuts = np.append(np.flatnonzero(begins[inside]), len(kept))
-        found = pa.Array.from_buffers(pa.large_string(), len(cuts) - 1, [None, pa.py_buffer(cuts), pa.py_buffer(kept)])
-        return found, np.diff(np.searchsorted(np.flatnonzero(begins), offsets))
+        joined = pa.concat_arrays([pc.fill_null(texts, "")])  # begins at offset 0 of its buffers
+        offsets = np.frombuffer(joined.buffers()[1], np.int64)[: len(joined) + 1]
+        letters = np.frombuffer(_buffer_bytes(joined.buffers()[2])[: offsets[-1]].translate(table), np.uint8)
+        in_token = letters != ord(" ")
+        token_begins = in_token.copy()
+        token_begins[1:] &= ~in_token[:-1]
+        text_starts = offsets[:-1][np.diff(offsets) > 0]
+        token_begins[text_starts] = in_token[text_starts]  # no token goes from one text into the next
+        token_letters = letters[in_token]
+        cuts = np.append(np.flatnonzero(token_begins[in_token]), len(token_letters))
+        tokens = pa.Array.from_buffers(
+            pa.large_string(), len(cuts) - 1, [None, pa.py_buffer(cuts), pa.py_buffer(token_letters)]
+        )
+        return tokens, np.diff(np.searchsorted(np.flatnonzero(token_begins), offsets))
 
     def _tokenize_unicode(
         self, texts: pa.LargeStringArray, rows: TokenNumbers
     ) -> tuple[pa.LargeStringArray, TokenNumbers, TokenNumbers]:
-        split = build_tokenizer(self.tokenizer).analyze
-        found = [split(text) for text in texts.to_pylist()]
-        counts = np.array([len(tokens) for tokens in found], np.int64)
-        places = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        flat = pa.array([token for tokens in found for token in tokens], pa.large_string())
-        return flat, np.repeat(rows, counts), places * 0 if self.is_ngram else places
+        """Split texts by tantivy, as ``_tokenize_ascii``; ``rows`` numbers the texts, int64 of shape (len(texts),)."""
+        split_text = build_tokenizer(self.tokenizer).analyze
+        tokens_of_texts = [split_text(text) for text in texts.to_pylist()]
+        counts = np.array([len(tokens) for tokens in tokens_of_texts], np.int64)
+        positions = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        all_tokens = pa.array([token for tokens in tokens_of_texts for token in tokens], pa.large_string())
+        return all_tokens, np.repeat(rows, counts), positions * 0 if self.is_ngram else positions
 
     # --- filtering ------------------------------------------------------------------------------------------------
 
-    def _filter_tokens(self, split: pa.DictionaryArray, rows: TokenNumbers, places: TokenNumbers) -> TokenizedTexts:
-        """Each distinct token through the filters, once."""
-        terms = self._filtered_terms(split.dictionary)
-        if terms.equals(split.dictionary):
-            return TokenizedTexts(terms.cast(pa.string()), split.indices.to_numpy().astype(np.int64), rows, places)
+    def _filter_tokens(self, tokens: pa.DictionaryArray, rows: TokenNumbers, positions: TokenNumbers) -> TokenizedTexts:
+        """Filter each distinct token once; ``rows`` and ``positions`` are int64 of shape (len(tokens),)."""
+        terms = self._filtered_terms(tokens.dictionary)
+        if terms.equals(tokens.dictionary):
+            return TokenizedTexts(terms.cast(pa.string()), tokens.indices.to_numpy().astype(np.int64), rows, positions)
         distinct = terms.dictionary_encode()
-        kept = distinct.indices.fill_null(-1).to_numpy()[split.indices.to_numpy()].astype(np.int64)
-        real = kept >= 0
-        return TokenizedTexts(distinct.dictionary.cast(pa.string()), kept[real], rows[real], places[real])
+        term_numbers = distinct.indices.fill_null(-1).to_numpy()[tokens.indices.to_numpy()].astype(np.int64)
+        is_kept = term_numbers >= 0
+        return TokenizedTexts(
+            distinct.dictionary.cast(pa.string()), term_numbers[is_kept], rows[is_kept], positions[is_kept]
+        )
 
     def _filtered_terms(self, tokens: pa.LargeStringArray) -> pa.LargeStringArray:
-        """What each token is kept as; null where it is dropped."""
-        longest = MAX_TERM_BYTES + 1 if self.tokenizer in ("raw", "whitespace") or self.is_ngram else MAX_WORD_BYTES
-        short = pc.less(pc.binary_length(tokens), longest)
-        tokens = pc.if_else(short, tokens, pa.scalar(None, tokens.type))
+        """Return the term that each token becomes; null where it is dropped."""
+        byte_limit = MAX_TERM_BYTES + 1 if self.tokenizer in ("raw", "whitespace") or self.is_ngram else MAX_WORD_BYTES
+        is_short = pc.less(pc.binary_length(tokens), byte_limit)
+        tokens = pc.if_else(is_short, tokens, pa.scalar(None, tokens.type))
         as_is = self.tokenizer in ("raw", "whitespace")
         if (
             not self.stop_words
@@ -197,9 +210,9 @@ class Analyzer:
             and (as_is or pc.all(pc.string_is_ascii(tokens), min_count=0).as_py())
         ):
             return tokens if as_is else pc.ascii_lower(tokens)
-        through = _token_filters(self.tokenizer, self.stop_words).analyze
-        made = [None if token is None else next(iter(through(token)), None) for token in tokens.to_pylist()]
-        return pa.array(made, tokens.type)
+        filter_token = _token_filters(self.tokenizer, self.stop_words).analyze
+        filtered = [None if token is None else next(iter(filter_token(token)), None) for token in tokens.to_pylist()]
+        return pa.array(filtered, tokens.type)
 
 
 def _buffer_bytes(buffer: pa.Buffer | None) -> bytes:
@@ -207,7 +220,7 @@ def _buffer_bytes(buffer: pa.Buffer | None) -> bytes:
 
 
 def load_tantivy() -> Any:
-    """The library. Raises MissingLibrary."""
+    """Import tantivy. Raises MissingLibrary."""
     try:
         import tantivy as library
     except ImportError as missing:
@@ -217,28 +230,31 @@ def load_tantivy() -> Any:
 
 @lru_cache(maxsize=64)
 def build_tokenizer(tokenizer: str) -> Any:
-    kinds = load_tantivy().Tokenizer
+    """Build tantivy's analyser of texts that only splits them."""
+    tokenizers = load_tantivy().Tokenizer
     if grams := NGRAM_TOKENIZER.fullmatch(tokenizer):
-        made = kinds.ngram(int(grams[1]), int(grams[2]))
+        splitter = tokenizers.ngram(int(grams[1]), int(grams[2]))
+    elif tokenizer == "raw":
+        splitter = tokenizers.raw()
     else:
-        made = (
-            kinds.raw() if tokenizer == "raw" else kinds.whitespace() if tokenizer == "whitespace" else kinds.simple()
-        )
-    return load_tantivy().TextAnalyzerBuilder(made).build()
+        splitter = tokenizers.whitespace() if tokenizer == "whitespace" else tokenizers.simple()
+    return load_tantivy().TextAnalyzerBuilder(splitter).build()
 
 
 @lru_cache(maxsize=64)
 def _token_filters(tokenizer: str, stop_words: str) -> Any:
-    """What happens to a token, as an analyser of texts that are one token."""
-    kinds = load_tantivy().Filter
+    """Build tantivy's analyser of texts that are one token, which only filters it."""
+    filters = load_tantivy().Filter
     language = Analyzer(tokenizer).language
-    made = load_tantivy().TextAnalyzerBuilder(load_tantivy().Tokenizer.raw())
+    builder = load_tantivy().TextAnalyzerBuilder(load_tantivy().Tokenizer.raw())
     if tokenizer not in ("raw", "whitespace"):
-        made = made.filter(kinds.lowercase())
+        builder = builder.filter(filters.lowercase())
     if stop_words:
-        known = stop_words.strip().lower() in STEMMERS.values()
+        is_language = stop_words.strip().lower() in STEMMERS.values()
         words = [word.strip() for word in stop_words.split(",")]
-        made = made.filter(kinds.stopword(stop_words.strip().lower()) if known else kinds.custom_stopword(words))
+        builder = builder.filter(
+            filters.stopword(stop_words.strip().lower()) if is_language else filters.custom_stopword(words)
+        )
     if language:
-        made = made.filter(kinds.stemmer(language))
-    return made.build()
+        builder = builder.filter(filters.stemmer(language))
+    return builder.build()

@@ -1,4 +1,7 @@
-"""On which rows a query is true: masks of rows, from postings. Where positions are not kept, bounds of what is true."""
+"""Evaluation of queries on postings: masks of the rows on which a query is true.
+
+Where positions are not kept, the masks are bounds of what is true.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +20,14 @@ from fuse_plugins.full_text.syntax import BooleanQuery, Fuzzy, Phrase, Prefix, Q
 
 @dataclass(frozen=True, slots=True)
 class MatchMasks:
-    """Rows that may match, and rows that do; the same where all is known."""
+    """Rows that may match, and rows that do; the same where all is known. Both bool, one value per row."""
 
     may_match: DocumentMask
     always_matches: DocumentMask
 
     @classmethod
     def exact(cls, mask: DocumentMask) -> MatchMasks:
+        """Make masks of one bool per row that is known exactly."""
         return cls(mask, mask)
 
     def __and__(self, other: MatchMasks) -> MatchMasks:
@@ -37,25 +41,25 @@ class MatchMasks:
 
 
 def evaluate_query(query: Query, postings: Postings) -> MatchMasks:
-    """The rows on which a query is true, of rows that are not NULL."""
+    """Find the rows on which a query is true, of rows that are not NULL."""
     match query:
-        case BooleanQuery(must, may, never):
-            wanted = [evaluate_query(part, postings) for part in must]
-            if not must and may:
-                wanted = [reduce(MatchMasks.__or__, (evaluate_query(part, postings) for part in may))]
-            wanted += [~evaluate_query(part, postings) for part in never]
-            return reduce(MatchMasks.__and__, wanted, MatchMasks.exact(np.ones(postings.rows, np.bool_)))
+        case BooleanQuery(must, should, must_not):
+            required = [evaluate_query(part, postings) for part in must]
+            if not must and should:
+                required = [reduce(MatchMasks.__or__, (evaluate_query(part, postings) for part in should))]
+            required += [~evaluate_query(part, postings) for part in must_not]
+            return reduce(MatchMasks.__and__, required, MatchMasks.exact(np.ones(postings.rows, np.bool_)))
         case Phrase(terms):
             return _phrase(terms, postings)
         case Word(term):
-            found = postings.hits(term)
-            return MatchMasks.exact(_row_mask([] if found is None else [found], postings.rows))
+            hits = postings.hits(term)
+            return MatchMasks.exact(_row_mask([] if hits is None else [hits], postings.rows))
         case _:
             return MatchMasks.exact(_row_mask(expand_query(query, postings), postings.rows))
 
 
 def expand_query(query: Prefix | Fuzzy | TermRange, postings: Postings) -> list[Hits]:
-    """Of each term that a prefix, a fuzzy word or a range stands for."""
+    """Look up each term that a prefix, a fuzzy word or a range stands for."""
     match query:
         case Prefix(start):
             low = start.encode()
@@ -69,71 +73,81 @@ def expand_query(query: Prefix | Fuzzy | TermRange, postings: Postings) -> list[
 
 
 def next_prefix(start: bytes) -> bytes | None:
-    """The least bytes that are greater than all that begin so; None if there are none."""
-    cut = start.rstrip(b"\xff")
-    return cut[:-1] + bytes([cut[-1] + 1]) if cut else None
+    """Find the least bytes that are greater than all that begin with ``start``; None if there are none."""
+    stem = start.rstrip(b"\xff")
+    return stem[:-1] + bytes([stem[-1] + 1]) if stem else None
 
 
-def _row_mask(found: list[Hits], rows: int) -> DocumentMask:
+def _row_mask(hits_of_terms: list[Hits], rows: int) -> DocumentMask:
     mask = np.zeros(rows, np.bool_)
-    for hits in found:
+    for hits in hits_of_terms:
         mask[hits.rows] = True
     return mask
 
 
 def _phrase(terms: tuple[tuple[int, str], ...], postings: Postings) -> MatchMasks:
-    found = []
+    hits_of_terms = []
     for _, term in terms:
         hits = postings.hits(term)
         if hits is None:
             return MatchMasks.exact(np.zeros(postings.rows, np.bool_))
-        found.append(hits)
-    all_of_them = reduce(np.logical_and, (_row_mask([hits], postings.rows) for hits in found))
-    if any(hits.positions is None for hits in found):
-        return MatchMasks(all_of_them, np.zeros(postings.rows, np.bool_))
-    starts = reduce(np.intersect1d, (phrase_starts(hits, place) for hits, (place, _) in zip(found, terms, strict=True)))
+        hits_of_terms.append(hits)
+    all_terms = reduce(np.logical_and, (_row_mask([hits], postings.rows) for hits in hits_of_terms))
+    if any(hits.positions is None for hits in hits_of_terms):
+        return MatchMasks(all_terms, np.zeros(postings.rows, np.bool_))
+    starts = reduce(
+        np.intersect1d, (phrase_starts(hits, place) for hits, (place, _) in zip(hits_of_terms, terms, strict=True))
+    )
     mask = np.zeros(postings.rows, np.bool_)
     mask[starts >> POSITION_BITS] = True
     return MatchMasks.exact(mask)
 
 
 POSITION_BITS = 32
-"""A row and a position in one number."""
+"""Bits of the position, where a row and a position are one number."""
 
 
 def phrase_starts(hits: Hits, place: int) -> TokenNumbers:
-    """Where the phrase would begin, for each occurrence of one of its terms."""
+    """Compute where the phrase would begin, for each of n occurrences of one of its terms, ``place`` tokens into it.
+
+    Returns ``row << POSITION_BITS | position``, int64 of shape (m,), m <= n: without those before the text begins.
+    """
     assert hits.positions is not None
-    began = hits.positions - place
-    return ((np.repeat(hits.rows, hits.counts) << POSITION_BITS) + began)[began >= 0]
+    starts = hits.positions - place
+    return ((np.repeat(hits.rows, hits.counts) << POSITION_BITS) + starts)[starts >= 0]
 
 
 def within_distance(term: str, distance: int) -> Callable[[pa.Array], pa.Array]:
-    """Picks the terms at most so many letters away, two neighbours that changed places counting as one."""
+    """Return a function that says which strings of an array are at most so many letters away, as booleans.
+
+    Two neighbours that changed places count as one letter.
+    """
     letters = len(term)
 
-    def wanted(terms: pa.Array) -> pa.Array:
+    def accept(terms: pa.Array) -> pa.Array:
         lengths = pc.utf8_length(terms)
-        close = pc.and_(pc.greater_equal(lengths, letters - distance), pc.less_equal(lengths, letters + distance))
-        mask = close.to_numpy(zero_copy_only=False).copy()
-        numbers = np.flatnonzero(mask)
-        for number, other in zip(numbers, terms.take(pa.array(numbers)).to_pylist(), strict=True):
-            mask[number] = _is_within(term, other, distance)
+        close_lengths = pc.and_(
+            pc.greater_equal(lengths, letters - distance), pc.less_equal(lengths, letters + distance)
+        )
+        mask = close_lengths.to_numpy(zero_copy_only=False).copy()
+        candidates = np.flatnonzero(mask)
+        for candidate, text in zip(candidates, terms.take(pa.array(candidates)).to_pylist(), strict=True):
+            mask[candidate] = _is_within(term, text, distance)
         return pa.array(mask)
 
-    return wanted
+    return accept
 
 
 def _is_within(a: str, b: str, distance: int) -> bool:
-    """Whether b is so near, by the table of Damerau and Levenshtein (each pair of neighbours swapped at most once)."""
-    before: list[int] = []
+    """Return whether b is so near, by the table of Damerau and Levenshtein (neighbours are swapped at most once)."""
+    previous_row: list[int] = []
     row = list(range(len(b) + 1))
     for i, letter in enumerate(a, 1):
-        before, last, row = row, before, [i]
-        for j, other in enumerate(b, 1):
-            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != other))
-            if i > 1 and j > 1 and letter == b[j - 2] and a[i - 2] == other:
-                cost = min(cost, last[j - 2] + 1)
+        previous_row, row_before_previous, row = row, previous_row, [i]
+        for j, other_letter in enumerate(b, 1):
+            cost = min(previous_row[j] + 1, row[j - 1] + 1, previous_row[j - 1] + (letter != other_letter))
+            if i > 1 and j > 1 and letter == b[j - 2] and a[i - 2] == other_letter:
+                cost = min(cost, row_before_previous[j - 2] + 1)
             row.append(cost)
         if min(row) > distance:
             return False
@@ -141,14 +155,14 @@ def _is_within(a: str, b: str, distance: int) -> bool:
 
 
 def query_terms(query: Query) -> Iterator[str]:
-    """Every single term that a query looks up."""
+    """Yield every single term that a query looks up."""
     match query:
         case Word(term):
             yield term
         case Phrase(terms):
             yield from (term for _, term in terms)
-        case BooleanQuery(must, may, never):
-            for part in (*must, *may, *never):
+        case BooleanQuery(must, should, must_not):
+            for part in (*must, *should, *must_not):
                 yield from query_terms(part)
 
 
@@ -156,32 +170,33 @@ def has_phrase(query: Query) -> bool:
     match query:
         case Phrase():
             return True
-        case BooleanQuery(must, may, never):
-            return any(map(has_phrase, (*must, *may, *never)))
+        case BooleanQuery(must, should, must_not):
+            return any(map(has_phrase, (*must, *should, *must_not)))
         case _:
             return False
 
 
 def required_texts(query: Query) -> list[str] | None:
-    """Texts of which a row that matches has at least one, letters of either case taken for equal; None if nobody can
-    tell.
+    """List texts of which a row that matches has at least one; None if nobody can tell.
+
+    Letters of either case are equal here.
     """
     match query:
         case Word(term) | Prefix(term):
             return [term]
         case Phrase(terms):
             return [max((term for _, term in terms), key=len)]
-        case BooleanQuery(must, may, _):
+        case BooleanQuery(must, should, _):
             for part in must:
-                if (found := required_texts(part)) is not None:
-                    return found
-            if must or not may:
+                if (texts := required_texts(part)) is not None:
+                    return texts
+            if must or not should:
                 return None
-            each = [required_texts(part) for part in may]
+            alternatives = [required_texts(part) for part in should]
             return (
                 None
-                if any(found is None for found in each)
-                else [text for found in each if found is not None for text in found]
+                if any(texts is None for texts in alternatives)
+                else [text for texts in alternatives if texts is not None for text in texts]
             )
         case _:
             return None

@@ -1,8 +1,7 @@
-"""Which rows have which terms: from tokens to sorted terms with their rows, and the reading side of it that queries
-need.
+"""Inverted index: from the tokens of texts to sorted terms with the rows and positions of each.
 
-``Postings`` are what ``judging`` and ``ranking`` see, whether of a batch in memory (``InvertedIndex``) or of an index
-(``layout``).
+``Postings`` are what ``evaluate`` and ``ranking`` see, whether of texts in memory (``InvertedIndex``) or of an index on
+disk (``stored_postings``). An *occurrence* is one token; a *posting* is one term in one row, of one occurrence or more.
 """
 
 from __future__ import annotations
@@ -20,67 +19,86 @@ import pyarrow.compute as pc
 from fuse_plugins.full_text.analysis import TokenizedTexts, TokenNumbers
 
 DocumentMask = npt.NDArray[np.bool_]
+"""One bool per row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """The rows of one term, ascending, and how often each has it; ``positions`` row after row, None if they are not
-    kept.
-    """
+    """The postings of one term, all int64."""
 
     rows: TokenNumbers
+    """Its rows, ascending; shape (n,)."""
     counts: TokenNumbers
+    """How often each row has it; shape (n,)."""
     positions: TokenNumbers | None
+    """Where it stands, row after row, shape (counts.sum(),); None if positions are not kept."""
 
 
 class Postings(Protocol):
-    """The terms of ``rows`` rows."""
+    """The postings of all terms of ``rows`` rows."""
 
     @property
     def rows(self) -> int: ...
 
-    def hits(self, term: str) -> Hits | None: ...
+    def hits(self, term: str) -> Hits | None:
+        """Look up one term; None if no row has it."""
+        ...
 
     def hits_between(self, low: bytes, high: bytes | None, accept: Callable[[pa.Array], pa.Array] | None) -> list[Hits]:
-        """Of all terms from ``low`` to before ``high`` (as bytes; None: to the end) that ``wanted`` picks from an array
-        of them.
+        """Look up all terms from ``low`` to before ``high`` (as bytes; None: to the end) that are accepted.
+
+        ``accept`` says which strings of an array to take, as booleans; None takes all.
         """
         ...
 
 
 @dataclass(frozen=True)
 class InvertedIndex:
-    """All terms, sorted by their bytes. ``starts[t]:starts[t + 1]`` are the (row, position) of term t, in order."""
+    """The occurrences of t terms in some rows: n of them, by term, then row, then position.
+
+    >>> from fuse_plugins.full_text.analysis import Analyzer
+    >>> tokens = Analyzer().tokenize(pa.array(["late refund", "refund the refund"]))
+    >>> index = InvertedIndex.from_tokens(tokens, rows=2)
+    >>> index.terms.to_pylist(), index.starts.tolist()
+    (['late', 'refund', 'the'], [0, 1, 4, 5])
+    >>> index.row.tolist(), index.position.tolist()
+    ([0, 0, 1, 1, 1], [0, 1, 0, 2, 1])
+    """
 
     rows: int
     terms: pa.StringArray
+    """Sorted by their bytes."""
     starts: TokenNumbers
+    """Term i has the occurrences ``starts[i]:starts[i + 1]``; int64 of shape (t + 1,)."""
     row: TokenNumbers
+    """Of each occurrence, int64 of shape (n,)."""
     position: TokenNumbers
+    """Of each occurrence, int64 of shape (n,)."""
 
     @classmethod
     def from_tokens(cls, tokens: TokenizedTexts, rows: int) -> InvertedIndex:
-        used = np.bincount(tokens.term, minlength=len(tokens.terms))
+        occurrences = np.bincount(tokens.term, minlength=len(tokens.terms))
         order = pc.sort_indices(tokens.terms).to_numpy().astype(np.int64)
-        order = order[used[order] > 0]
+        order = order[occurrences[order] > 0]
         rank = np.zeros(len(tokens.terms), np.int64)
         rank[order] = np.arange(len(order))
         row, position = _sort_by_term(rank[tokens.term], tokens.row, tokens.position)
-        starts = np.concatenate([[0], np.cumsum(used[order])]).astype(np.int64)
+        starts = np.concatenate([[0], np.cumsum(occurrences[order])]).astype(np.int64)
         return cls(rows, tokens.terms.take(pa.array(order)), starts, row, position)
 
     @cached_property
     def postings(self) -> tuple[TokenNumbers, TokenNumbers, TokenNumbers]:
-        """Each (term, row) once: where it begins among the occurrences, how many there are, and for each term its
-        first.
+        """Group occurrences into p postings: their first occurrences, their counts, and the first posting of each term.
+
+        All are int64: of shape (p,), (p,) and (t + 1,).
         """
         count = len(self.row)
-        first = np.ones(count, np.bool_)
-        first[1:] = self.row[1:] != self.row[:-1]
-        first[self.starts[:-1]] = True
-        at = np.flatnonzero(first)
-        counts = np.diff(np.append(at, count))
-        return at, counts, np.searchsorted(at, self.starts).astype(np.int64)
+        is_first = np.ones(count, np.bool_)
+        is_first[1:] = self.row[1:] != self.row[:-1]
+        is_first[self.starts[:-1]] = True
+        first_occurrences = np.flatnonzero(is_first)
+        counts = np.diff(np.append(first_occurrences, count))
+        return first_occurrences, counts, np.searchsorted(first_occurrences, self.starts).astype(np.int64)
 
     def hits(self, term: str) -> Hits | None:
         number = pc.index(self.terms, pa.scalar(term)).as_py()
@@ -89,32 +107,32 @@ class InvertedIndex:
     def hits_between(self, low: bytes, high: bytes | None, accept: Callable[[pa.Array], pa.Array] | None) -> list[Hits]:
         return [self._hits(number) for number in select_terms(self.terms, low, high, accept)]
 
-    def _hits(self, number: int) -> Hits:
-        at, counts, firsts = self.postings
-        part = slice(firsts[number], firsts[number + 1])
-        return Hits(self.row[at[part]], counts[part], self.position[self.starts[number] : self.starts[number + 1]])
+    def _hits(self, term_number: int) -> Hits:
+        first_occurrences, counts, first_postings = self.postings
+        postings = slice(first_postings[term_number], first_postings[term_number + 1])
+        positions = self.position[self.starts[term_number] : self.starts[term_number + 1]]
+        return Hits(self.row[first_occurrences[postings]], counts[postings], positions)
 
 
 def select_terms(
     terms: pa.Array, low: bytes, high: bytes | None, accept: Callable[[pa.Array], pa.Array] | None
 ) -> list[int]:
-    """The numbers of the terms between two that are wanted."""
-    raw = terms.cast(pa.binary())
-    picked = pc.greater_equal(raw, pa.scalar(low))
+    """Number the sorted terms from ``low`` to before ``high`` that are accepted; as ``Postings.hits_between``."""
+    raw_terms = terms.cast(pa.binary())
+    selected = pc.greater_equal(raw_terms, pa.scalar(low))
     if high is not None:
-        picked = pc.and_(picked, pc.less(raw, pa.scalar(high)))
-    numbers = np.flatnonzero(picked.to_numpy(zero_copy_only=False))
+        selected = pc.and_(selected, pc.less(raw_terms, pa.scalar(high)))
+    numbers = np.flatnonzero(selected.to_numpy(zero_copy_only=False))
     if accept is not None and len(numbers):
         numbers = numbers[accept(terms.take(pa.array(numbers))).to_numpy(zero_copy_only=False)]
-    found: list[int] = numbers.tolist()
-    return found
+    selected_numbers: list[int] = numbers.tolist()
+    return selected_numbers
 
 
 def _sort_by_term(term: TokenNumbers, row: TokenNumbers, position: TokenNumbers) -> tuple[TokenNumbers, TokenNumbers]:
-    """Rows and positions, which ascend, put together by their terms.
+    """Put rows and positions, which ascend, in the order of their terms. All are int64 of shape (n,).
 
-    All three in one number are sorted by value, of which numpy is 8 times as fast as of finding the order and taking
-    it.
+    All three are packed in one number and sorted by value: 8 times as fast as finding the order and taking it.
     """
     high, middle, low = (int(numbers.max(initial=0)).bit_length() for numbers in (term, row, position))
     if high + middle + low > 63:

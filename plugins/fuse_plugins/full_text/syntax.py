@@ -1,4 +1,4 @@
-"""The query language: words, "phrases", prefix*, fuzzy~1, [a TO b], +must, -must_not, AND, OR, NOT and parentheses.
+"""Query language: words, "phrases", prefix*, fuzzy~1, [a TO b], +must, -must_not, AND, OR, NOT and parentheses.
 
 A query is read once, with the analyser that the text is read with. Words side by side are alternatives, or all wanted
 with ``operator=and``. What is wrong is a ``QueryError`` that shows the place; a lenient reading takes signs it cannot
@@ -21,18 +21,22 @@ class QueryError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Word:
+    """One term."""
+
     term: str
 
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """Terms at their distances: each with its position in the phrase."""
+    """Terms one after the other, each with its position in the phrase: ``((0, "late"), (1, "refund"))``."""
 
     terms: tuple[tuple[int, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
+    """Terms that begin with ``start``."""
+
     start: str
 
 
@@ -56,7 +60,7 @@ class TermRange:
 
 @dataclass(frozen=True, slots=True)
 class BooleanQuery:
-    """All of ``must``, none of ``never``, and where nothing must be, one of ``may`` (if there are any)."""
+    """All of ``must``, none of ``must_not``, and where ``must`` is empty, one of ``should`` (if there are any)."""
 
     must: tuple[Query, ...] = ()
     should: tuple[Query, ...] = ()
@@ -81,25 +85,25 @@ class QueryOptions:
 
     @classmethod
     def parse(cls, text: str) -> QueryOptions:
-        """Raises ValueError naming the option and what it takes."""
-        made, given = cls(), dict(_parse_option(part) for part in text.split(";") if part.strip())
-        for name, value in given.items():
+        """Parse ``name=value; …``. Raises ValueError naming the option and what it takes."""
+        options, values = cls(), dict(_parse_option(part) for part in text.split(";") if part.strip())
+        for name, value in values.items():
             match name, value.lower():
                 case "tokenizer", _:
-                    made = replace(made, analyzer=replace(made.analyzer, tokenizer=value))
+                    options = replace(options, analyzer=replace(options.analyzer, tokenizer=value))
                 case "stop_words", _:
-                    made = replace(made, analyzer=replace(made.analyzer, stop_words=value))
+                    options = replace(options, analyzer=replace(options.analyzer, stop_words=value))
                 case "operator", ("or" | "and") as operator:
-                    made = replace(made, operator=operator)
+                    options = replace(options, operator=operator)
                 case "lenient", ("true" | "false") as answer:
-                    made = replace(made, lenient=answer == "true")
+                    options = replace(options, lenient=answer == "true")
                 case (("operator" | "lenient"), _):
                     raise ValueError(
                         f"option {name}={value!r}: operator is 'and' or 'or', lenient is 'true' or 'false'"
                     )
                 case _:
                     raise ValueError(f"no option {name!r}: there are tokenizer, stop_words, operator and lenient")
-        return made
+        return options
 
 
 def _parse_option(part: str) -> tuple[str, str]:
@@ -110,12 +114,12 @@ def _parse_option(part: str) -> tuple[str, str]:
 
 
 def parse_query(text: str, options: QueryOptions) -> Query:
-    """The query. Raises QueryError."""
+    """Parse a query. Raises QueryError."""
     reader = _QueryParser(
-        text, options, [(found[0], found.start()) for found in _TOKEN.finditer(text) if found[0].strip()]
+        text, options, [(token[0], token.start()) for token in _TOKEN.finditer(text) if token[0].strip()]
     )
-    made = reader.sequence(inner=False)
-    return MATCH_NONE if made is None else made
+    query = reader.sequence(inner=False)
+    return MATCH_NONE if query is None else query
 
 
 @dataclass
@@ -126,45 +130,45 @@ class _QueryParser:
     position: int = 0
 
     def sequence(self, inner: bool) -> Query | None:
-        """Clauses side by side, up to the end or a closing parenthesis."""
+        """Read clauses side by side, up to the end or a closing parenthesis."""
         must: list[Query] = []
-        may: list[Query] = []
-        never: list[Query] = []
-        seen = 0
+        should: list[Query] = []
+        must_not: list[Query] = []
+        clauses = 0
         while (token := self._peek()) is not None and not (inner and token == ")"):
             if token == ")":
                 self._report("no '(' before this ')'")
                 continue
-            into = must if self.options.operator == "and" else may
+            target = must if self.options.operator == "and" else should
             if token in ("+", "-"):
                 self.position += 1
-                into = must if token == "+" else never
-            made, negated = self._disjunction()
-            seen += 1
-            if made is not None:
-                (into if not negated else must if into is never else never).append(made)
-        if inner and not seen:
+                target = must if token == "+" else must_not
+            clause, negated = self._disjunction()
+            clauses += 1
+            if clause is not None:
+                (target if not negated else must if target is must_not else must_not).append(clause)
+        if inner and not clauses:
             self._report("nothing between the parentheses")
-        return _clauses(must, may, never)
+        return _clauses(must, should, must_not)
 
     def _disjunction(self) -> tuple[Query | None, bool]:
-        found = [self._conjunction()]
+        operands = [self._conjunction()]
         while self._peek() == "OR":
             self.position += 1
-            found.append(self._conjunction())
-        if len(found) == 1:
-            return found[0]
-        return _clauses([], [q for each in found if (q := _as_query(each)) is not None], []), False
+            operands.append(self._conjunction())
+        if len(operands) == 1:
+            return operands[0]
+        return _clauses([], [query for operand in operands if (query := _as_query(operand)) is not None], []), False
 
     def _conjunction(self) -> tuple[Query | None, bool]:
-        found = [self._clause()]
+        operands = [self._clause()]
         while self._peek() == "AND":
             self.position += 1
-            found.append(self._clause())
-        if len(found) == 1:
-            return found[0]
-        wanted = [made for made, negated in found if made is not None and not negated]
-        return _clauses(wanted, [], [made for made, negated in found if made is not None and negated]), False
+            operands.append(self._clause())
+        if len(operands) == 1:
+            return operands[0]
+        required = [clause for clause, negated in operands if clause is not None and not negated]
+        return _clauses(required, [], [clause for clause, negated in operands if clause is not None and negated]), False
 
     def _clause(self) -> tuple[Query | None, bool]:
         negated = False
@@ -179,12 +183,12 @@ class _QueryParser:
             return None, False
         self.position += 1
         if token == "(":
-            made = self.sequence(inner=True)
+            clause = self.sequence(inner=True)
             if self._peek() == ")":
                 self.position += 1
             else:
                 self._report("a ')' is missing at the end")
-            return made, negated
+            return clause, negated
         return self._leaf(token), negated
 
     def _leaf(self, token: str) -> Query | None:
@@ -204,13 +208,13 @@ class _QueryParser:
         return self._terms(_unescaped(token))
 
     def _terms(self, text: str) -> Query | None:
-        found = self.options.analyzer.analyze(text)
-        if not found:
+        positioned_terms = self.options.analyzer.analyze(text)
+        if not positioned_terms:
             return None
-        first = found[0][0]
-        if all(place == first for place, _ in found):  # one word, or all n-grams of a text
-            return _clauses([Word(term) for term in dict.fromkeys(term for _, term in found)], [], [])
-        return Phrase(tuple((place - first, term) for place, term in found))
+        first = positioned_terms[0][0]
+        if all(position == first for position, _ in positioned_terms):  # one word, or all n-grams of a text
+            return _clauses([Word(term) for term in dict.fromkeys(term for _, term in positioned_terms)], [], [])
+        return Phrase(tuple((position - first, term) for position, term in positioned_terms))
 
     def _single(self, text: str, make: Callable[[str], Query], what: str) -> Query | None:
         term = self.options.analyzer.normalize_word(_unescaped(text)) if text else None
@@ -220,18 +224,18 @@ class _QueryParser:
         return make(term)
 
     def _span(self, token: str) -> Query | None:
-        found = _RANGE.fullmatch(token)
-        if found is None:
+        parts = _RANGE.fullmatch(token)
+        if parts is None:
             self._report("a range is written [from TO to], or with braces without its ends", back=1)
             return self._terms(token)
         ends = [
             None if end == "*" else self.options.analyzer.normalize_word(_unescaped(end))
-            for end in (found[2], found[3])
+            for end in (parts[2], parts[3])
         ]
-        if [end is None for end in ends] != [end == "*" for end in (found[2], found[3])]:
+        if [end is None for end in ends] != [end == "*" for end in (parts[2], parts[3])]:
             self._report("each end of a range is one word, or *", back=1)
             return None
-        return TermRange(ends[0], ends[1], found[1] == "[", found[4] == "]")
+        return TermRange(ends[0], ends[1], parts[1] == "[", parts[4] == "]")
 
     def _peek(self) -> str | None:
         return self.tokens[self.position][0] if self.position < len(self.tokens) else None
@@ -248,17 +252,17 @@ class _QueryParser:
         raise QueryError(f"query {self.text!r} cannot be read at {start + 1}: {message}\n{self.text}\n{mark}")
 
 
-def _as_query(found: tuple[Query | None, bool]) -> Query | None:
-    made, negated = found
-    return BooleanQuery(must_not=(made,)) if negated and made is not None else made
+def _as_query(operand: tuple[Query | None, bool]) -> Query | None:
+    query, negated = operand
+    return BooleanQuery(must_not=(query,)) if negated and query is not None else query
 
 
-def _clauses(must: Sequence[Query], may: Sequence[Query], never: Sequence[Query]) -> Query | None:
-    if not (must or may or never):
+def _clauses(must: Sequence[Query], should: Sequence[Query], must_not: Sequence[Query]) -> Query | None:
+    if not (must or should or must_not):
         return None
-    if len(must) + len(may) == 1 and not never:
-        return (*must, *may)[0]
-    return BooleanQuery(tuple(must), tuple(may), tuple(never))
+    if len(must) + len(should) == 1 and not must_not:
+        return (*must, *should)[0]
+    return BooleanQuery(tuple(must), tuple(should), tuple(must_not))
 
 
 def _unescaped(text: str) -> str:

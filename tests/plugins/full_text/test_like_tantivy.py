@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from fuse_plugins.full_text.analysis import Analyzer
 from fuse_plugins.full_text.evaluate import evaluate_query, has_phrase
 from fuse_plugins.full_text.inverted import InvertedIndex
-from fuse_plugins.full_text.layout import StoredPostings, write_postings
+from fuse_plugins.full_text.layout import write_postings
 from fuse_plugins.full_text.match_function import evaluate_match
 from fuse_plugins.full_text.ranking import gather_statistics, score_rows
+from fuse_plugins.full_text.stored_postings import StoredPostings
 from fuse_plugins.full_text.syntax import BooleanQuery, QueryOptions, parse_query
 from tests.plugins.full_text.judge import Judge, analyser
 
