@@ -41,7 +41,7 @@ from fuse_storage.maintenance.clone import clone_table
 from fuse_storage.maintenance.diff import BlockTotals, SnapshotDiff, changed_blocks, diff_snapshots, narrowed_columns
 from fuse_storage.maintenance.recover_refs import Recovery, recover_branches
 from fuse_storage.maintenance.vacuum import VacuumResult, vacuum_table
-from fuse_storage.metadata.block_frame import BlockFrame, ZoneFrame
+from fuse_storage.metadata.block_frame import BlockFrame, ScanUnits, ZoneFrame
 from fuse_storage.metadata.file_ref import FileRef, new_id
 from fuse_storage.metadata.pack import Pack, PackSlice, Sidecar, add_checksums
 from fuse_storage.metadata.refs import RefEntry
@@ -87,6 +87,7 @@ __all__ = [
     "Recovery",
     "RefEntry",
     "FileRef",
+    "ScanUnits",
     "Schema",
     "SchemaError",
     "SegmentFrame",

@@ -25,7 +25,7 @@ from fuse_storage.commit.snapshot_hold import tag_snapshot
 from fuse_storage.commit.transaction import Transaction
 from fuse_storage.errors import AlreadyExists, InvalidArgument, NotFound, SchemaError
 from fuse_storage.location import missing_table_error, raise_if_occupied, validate_properties
-from fuse_storage.metadata.block_frame import BlockFrame, ZoneFrame
+from fuse_storage.metadata.block_frame import BlockFrame, ScanUnits, ZoneFrame
 from fuse_storage.metadata.encoding import format_timestamp
 from fuse_storage.metadata.file_ref import new_id, read_verified
 from fuse_storage.metadata.metadata_table import IndexArray
@@ -244,7 +244,7 @@ class StoredTable:
 
     def read_block(
         self,
-        frame: BlockFrame,
+        frame: ScanUnits,
         block: int,
         columns: Sequence[str],
         zones: Sequence[int] | None = None,

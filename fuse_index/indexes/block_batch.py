@@ -7,26 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from fuse_index.indexes.interface import Payload
-from fuse_storage import ColumnStatistics, SidecarRows, UnitFrame
+from fuse_storage import ColumnStatistics, ScanUnits, SidecarRows, UnitFrame
 
 UnitIndices = npt.NDArray[np.int64]
-
-
-class HasZones(Protocol):
-    """Blocks that are cut into zones."""
-
-    @property
-    def zone_offsets(self) -> npt.NDArray[np.int64]: ...
-
-    @property
-    def zone_rows(self) -> npt.NDArray[np.int64]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +34,7 @@ class ZoneMap:
     rows: UnitIndices
 
     @classmethod
-    def of(cls, blocks: HasZones) -> ZoneMap:
+    def of(cls, blocks: ScanUnits) -> ZoneMap:
         return cls(blocks.zone_offsets, blocks.zone_rows)
 
     @property

@@ -22,7 +22,7 @@ from fuse_index.operations.row_edits import (
     stage_rows,
 )
 from fuse_index.pruning.planner import ScanPlan, plan_scan
-from fuse_storage import BlockReplacement, StagedSegment
+from fuse_storage import BlockFrame, BlockReplacement, StagedSegment
 
 
 @dataclass
@@ -89,10 +89,10 @@ class RewriteJob:
             transaction.append(self.added)
         return transaction.commit(self.operation, summary=self.counts)
 
-    def _plan(self, table: storage.StoredTable) -> ScanPlan:
+    def _plan(self, table: storage.StoredTable) -> ScanPlan[BlockFrame]:
         return plan_scan(table, self.condition.predicate, self.condition.engine)
 
-    def _add_tasks(self, found: ScanPlan, edit: RowEdit, pieces: int) -> None:
+    def _add_tasks(self, found: ScanPlan[BlockFrame], edit: RowEdit, pieces: int) -> None:
         """About so many portions of blocks that stand near each other."""
         for numbers in np.array_split(found.blocks.ordinals, max(1, min(pieces, len(found.blocks)))):
             if len(numbers):

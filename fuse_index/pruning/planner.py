@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from time import perf_counter
+from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +27,7 @@ from fuse_index.pruning.compile import CompiledProbe, IndexSet, LeafProbes, Pred
 from fuse_index.pruning.explanation import Explanation, Totals
 from fuse_index.pruning.probe import LevelProbe, ProbeContext
 from fuse_index.pruning.trace import PruningTrace
-from fuse_storage import BlockFrame, StoredTable
+from fuse_storage import BlockFrame, ScanUnits, StoredTable
 
 MAX_BLOCKS_WITH_ZONE_STATISTICS = 20_000
 """Zone statistics are opened only when at most so many blocks are left: beyond, they cost more than they save."""
@@ -34,26 +35,29 @@ MAX_BLOCKS_WITH_ZONE_STATISTICS = 20_000
 PlanMask = npt.NDArray[np.bool_]
 
 
+_Units = TypeVar("_Units", bound=ScanUnits, covariant=True)
+
+
 @dataclass(frozen=True)
-class ScanPlan:
+class ScanPlan(Generic[_Units]):
     """What to read of a snapshot, and what is left to filter.
 
     ``zones``, ``certain`` and the keys of ``rows`` number the zones of ``blocks``, block after block:
     ``blocks.zone_offsets`` says which are whose. ``certain`` zones need no residual filter; of a zone in ``rows``
-    only the rows set in its mask may match.
+    only the rows set in its mask may match. ``blocks`` of a plan that has travelled to a task are what a scan needs.
     """
 
     table: StoredTable
     predicate: Predicate | None
     context: Context
-    blocks: BlockFrame
+    blocks: _Units
     zones: PlanMask
     always_matching_zones: PlanMask
     row_masks: Mapping[int, PlanMask]
     explanation: Explanation
 
     @property
-    def block_mask(self) -> PlanMask:
+    def block_mask(self: ScanPlan[BlockFrame]) -> PlanMask:
         """Of all blocks of the snapshot, in their order: which are kept."""
         mask = np.zeros(self.table.segments().total_blocks, np.bool_)
         mask[self.blocks.ordinals] = True
@@ -67,7 +71,7 @@ class ScanPlan:
             zones[zone] &= bool(rows.all())
         return np.logical_and.reduceat(zones, self.blocks.zone_offsets[:-1]) if len(zones) else np.zeros(0, np.bool_)
 
-    def take(self, chosen: UnitIndices) -> ScanPlan:
+    def take(self: ScanPlan[BlockFrame], chosen: UnitIndices) -> ScanPlan[BlockFrame]:
         """The same, of these blocks only; ``explanation`` stays that of the whole."""
         zones = zones_of_blocks(self.blocks.zone_offsets, chosen)
         rows = {place: self.row_masks[zone] for place, zone in enumerate(zones.tolist()) if zone in self.row_masks}
@@ -88,7 +92,7 @@ def plan_scan(
     indexes: bool = True,
     budget: float = 10.0,
     strict: bool = False,
-) -> ScanPlan:
+) -> ScanPlan[BlockFrame]:
     """Decide what ``predicate`` has to read of ``table``.
 
     ``indexes=False`` reads everything, ``budget`` is the seconds that all indexes together may take, ``strict`` raises
@@ -104,7 +108,7 @@ def plan_scan(
 
 def full_scan_plan(
     table: StoredTable, predicate: Predicate | None, context: Context, blocks: BlockFrame | None = None
-) -> ScanPlan:
+) -> ScanPlan[BlockFrame]:
     """Reads all of these blocks, by default of the whole snapshot; they may be another's, in the columns of this
     one.
     """
@@ -125,7 +129,7 @@ class _Planner:
     deadline: float
     started: float = field(default_factory=perf_counter)
 
-    def run(self, context: Context) -> ScanPlan:
+    def run(self, context: Context) -> ScanPlan[BlockFrame]:
         segments = self.table.segments()
         ballots = self._probe_metadata(
             LevelProbe.of_segments(self._probe_context(), segments), self._unknown(len(segments)), segments.block_counts
@@ -223,7 +227,9 @@ class _Planner:
         }
         return self._combine_votes({**ballots, **hopes}).may_match
 
-    def _finish(self, context: Context, blocks: BlockFrame, ballots: Mapping[Leaf | Conjunction, Ballot]) -> ScanPlan:
+    def _finish(
+        self, context: Context, blocks: BlockFrame, ballots: Mapping[Leaf | Conjunction, Ballot]
+    ) -> ScanPlan[BlockFrame]:
         final = self._combine_votes(ballots)
         if len(blocks):
             living = np.logical_or.reduceat(final.may_match, blocks.zone_offsets[:-1])

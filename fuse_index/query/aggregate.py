@@ -60,7 +60,7 @@ class AggregatePlan:
 
     request: Aggregation
     states: pa.Table
-    scan_plan: ScanPlan
+    scan_plan: ScanPlan[BlockFrame]
     answered_blocks: int = 0
     """How many blocks gave a state."""
 
@@ -151,7 +151,7 @@ class _AggregatePlanner:
 
     table: StoredTable
     request: Aggregation
-    scan_plan: ScanPlan
+    scan_plan: ScanPlan[BlockFrame]
     engine: Engine
     deadline: float
     strict: bool
@@ -254,7 +254,7 @@ class _AggregatePlanner:
             return self._vote(keeper, Reason.USED, "; ".join(filter(None, [gave, problem])), len(given.blocks))
         return self._vote(keeper, given.problem.reason if given.problem else Reason.USED_NO_GAIN, problem)
 
-    def _explanation(self, left: ScanPlan) -> Explanation:
+    def _explanation(self, left: ScanPlan[BlockFrame]) -> Explanation:
         was = self.scan_plan.explanation
         rows = int(np.where(left.zones, left.blocks.zone_rows, 0).sum())
         segments = np.unique(np.searchsorted(self.table.segments().block_offsets, left.blocks.ordinals, side="right"))

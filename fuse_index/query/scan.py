@@ -16,6 +16,7 @@ from fuse_index.expressions.traversal import columns_of, leaf_terms, predicate_l
 from fuse_index.pruning.explanation import Explanation
 from fuse_index.pruning.planner import ScanPlan
 from fuse_index.query.prefetch import prefetch_items
+from fuse_storage import ScanUnits
 
 if TYPE_CHECKING:
     import pandas
@@ -34,7 +35,7 @@ class Scan:
     are found. Nothing is read before one of the methods is called.
     """
 
-    plan: ScanPlan
+    plan: ScanPlan[ScanUnits]
     columns: tuple[str, ...]
     functions: Mapping[str, Function]
     limit: int | None = None

@@ -33,7 +33,7 @@ from fuse_index.table.indexes import IndexesMixin
 from fuse_index.table.inspect import InspectionMixin
 from fuse_index.table.refs import RefsMixin
 from fuse_index.table.schema import SchemaMixin, missing_columns_change
-from fuse_storage import Snapshot
+from fuse_storage import BlockFrame, Snapshot
 
 
 @check_public_methods
@@ -191,5 +191,5 @@ class Table(
         except UnsupportedAggregate as refusal:
             raise InputError(f"{describe_aggregation(asked)}: {refusal}") from refusal
 
-    def _plan(self, where: str | Predicate | None, indexes: bool, strict: bool) -> ScanPlan:
+    def _plan(self, where: str | Predicate | None, indexes: bool, strict: bool) -> ScanPlan[BlockFrame]:
         return plan_scan(self.stored, self._predicate(where), self.engine, indexes=indexes, strict=strict)

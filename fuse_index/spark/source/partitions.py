@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,17 +17,16 @@ ROWS_PER_TASK = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class ScanUnits:
-    """What a scan asks of ``BlockFrame``, of some of them. Small and picklable, where those hold on to the whole
-    snapshot.
-    """
+class TaskBlocks:
+    """The blocks of one task: small and picklable, where a ``BlockFrame`` holds on to the whole snapshot."""
 
     files: tuple[Any, ...]
+    """Where each block is, as the storage room says it."""
     zone_offsets: npt.NDArray[np.int64]
     zone_rows: npt.NDArray[np.int64]
 
     @classmethod
-    def from_blocks(cls, blocks: BlockFrame) -> ScanUnits:
+    def from_frame(cls, blocks: BlockFrame) -> TaskBlocks:
         return cls(tuple(blocks.file(block) for block in range(len(blocks))), blocks.zone_offsets, blocks.zone_rows)
 
     def __len__(self) -> int:
@@ -37,16 +36,21 @@ class ScanUnits:
         return self.files[block]
 
 
-def split_plan(plan: ScanPlan) -> Iterator[ScanPlan]:
-    """The plan in pieces of about ``TASK_ROWS`` rows, in order; a block is never divided."""
+def split_plan(plan: ScanPlan[BlockFrame]) -> Iterator[ScanPlan[TaskBlocks]]:
+    """The plan in pieces of about ``ROWS_PER_TASK`` rows, in order; a block is never divided."""
     if not len(plan.blocks):
         return
     rows = np.add.reduceat(np.where(plan.zones, plan.blocks.zone_rows, 0), plan.blocks.zone_offsets[:-1])
     task = (np.cumsum(rows) - 1) // ROWS_PER_TASK
     for number in np.unique(task):
-        yield _plan_slice(plan, np.flatnonzero(task == number))
-
-
-def _plan_slice(whole: ScanPlan, chosen: npt.NDArray[np.int64]) -> ScanPlan:
-    part = whole.take(chosen)
-    return replace(part, blocks=cast(BlockFrame, ScanUnits.from_blocks(part.blocks)))
+        part = plan.take(np.flatnonzero(task == number))
+        yield ScanPlan(
+            part.table,
+            part.predicate,
+            part.context,
+            TaskBlocks.from_frame(part.blocks),
+            part.zones,
+            part.always_matching_zones,
+            part.row_masks,
+            part.explanation,
+        )
