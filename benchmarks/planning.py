@@ -85,7 +85,7 @@ def main(url: str, predicate: str) -> None:
 def synthetic(url: str, blocks: int) -> None:
     """A table of ``COLUMNS`` columns: in c0 blocks follow each other, in the others they lie anywhere."""
     import fuse_storage
-    from fuse_storage.metadata import metadata_table, segment
+    from fuse_storage.metadata import metadata_table, segment, segment_list
     from fuse_storage.metadata.file_ref import create_file, new_id
 
     table = fuse_storage.StoredTable.create(url, pa.schema([pa.field(f"c{i}", pa.int64()) for i in range(COLUMNS)]))
@@ -97,7 +97,7 @@ def synthetic(url: str, blocks: int) -> None:
         rows = _blocks(schema, ordinals, random.integers(0, blocks, (COLUMNS, len(ordinals))))
         id = new_id()
         reference = create_file(table.store, segment.segment_path(id), metadata_table.encode_metadata(rows))
-        row = segment.segment_row(id, reference, None, rows, schema)
+        row = segment_list.segment_row(id, reference, None, rows, schema)
         staged.append(
             segment.StagedSegment(
                 id,

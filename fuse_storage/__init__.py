@@ -5,15 +5,13 @@ from fuse_storage.commit.schema_evolution import (
     SchemaChange,
     add_column,
     change_type,
-    cluster_by,
-    cluster_column_ids,
     drop_column,
-    is_exact_type,
-    key_by,
     move_column,
     rename_column,
 )
 from fuse_storage.commit.segment_writer import SegmentWriter, WriteOptions
+from fuse_storage.commit.sidecar_writer import SidecarBuilder, SidecarWriter
+from fuse_storage.commit.table_keys import cluster_by, cluster_column_ids, is_exact_type, key_by
 from fuse_storage.commit.transaction import Transaction
 from fuse_storage.errors import (
     AlreadyExists,
@@ -41,14 +39,13 @@ from fuse_storage.maintenance.clone import clone_table
 from fuse_storage.maintenance.diff import BlockTotals, SnapshotDiff, changed_blocks, diff_snapshots, narrowed_columns
 from fuse_storage.maintenance.recover_refs import Recovery, recover_branches
 from fuse_storage.maintenance.vacuum import VacuumResult, vacuum_table
-from fuse_storage.metadata.block_frame import BlockFrame, ScanUnits, ZoneFrame
+from fuse_storage.metadata.block_frame import BlockFrame, ScanUnits
 from fuse_storage.metadata.file_ref import FileRef, new_id
 from fuse_storage.metadata.pack import Pack, PackSlice, Sidecar, add_checksums
 from fuse_storage.metadata.refs import RefEntry
 from fuse_storage.metadata.segment import StagedSegment
-from fuse_storage.metadata.segment_frame import SegmentFrame, UnitFrame
+from fuse_storage.metadata.segment_frame import SegmentFrame, UnitFrame, ZoneFrame
 from fuse_storage.metadata.sidecar import SidecarRows, StagedSidecars
-from fuse_storage.metadata.sidecar_writer import SidecarBuilder, SidecarWriter
 from fuse_storage.metadata.snapshot import CLUSTER_METHODS, Snapshot
 from fuse_storage.metadata.tags import Tag, drop_tag, list_tags
 from fuse_storage.schema.conform import conform_rows

@@ -1,18 +1,20 @@
-"""Where a table may be made, and with which properties; and why there is none where one was looked for."""
+"""Finding a table: which entry of which branch is meant, why there is none, and where a new one may be made."""
 
 from __future__ import annotations
 
 import difflib
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from fuse_storage.commit.segment_writer import WriteOptions
 from fuse_storage.errors import AlreadyExists, InvalidArgument, NotFound, StorageError
-from fuse_storage.metadata.refs import Branch
-from fuse_storage.metadata.snapshot import KEY_PROPERTY
-from fuse_storage.metadata.tags import did_you_mean
+from fuse_storage.metadata.encoding import format_timestamp, require_time_zone
+from fuse_storage.metadata.refs import REF_NAME_PATTERN, Branch, RefEntry, is_snapshot_id
+from fuse_storage.metadata.snapshot import KEY_PROPERTY, claimed_ref_position, snapshot_path
+from fuse_storage.metadata.tags import Tag, did_you_mean, find_tag, list_tags
 from fuse_storage.store.store import Store
 
 TABLE_PREFIXES = ("_refs/", "_ss/", "_sg/", "_x/", "_b/", "_i/")
@@ -65,7 +67,7 @@ def _raise_if_file(store: Store) -> None:
         raise StorageError(f"{store.url} is a file, and a table is a folder")
 
 
-def missing_table_error(chain: Branch, missing: NotFound) -> StorageError:
+def _missing_table_error(chain: Branch, missing: NotFound) -> StorageError:
     """Why nothing can be opened there, and what to do."""
     store = chain.store
     _raise_if_file(store)
@@ -80,3 +82,60 @@ def missing_table_error(chain: Branch, missing: NotFound) -> StorageError:
             f"{store.url} is a table whose refs are lost: recover it from its snapshots (fuse-index recover)"
         )
     return NotFound(f"{store.url} is no table: there is nothing; create it first")
+
+
+def resolve_entry(branch: Branch, at: str | datetime | None) -> tuple[Branch, RefEntry]:
+    """Find the head of a branch, or the entry that was it ``at`` a snapshot id, a tag or a time with a zone.
+
+    A snapshot id or a tag may lead to another branch, which is why one is returned. Raises NotFound, saying what there
+    is instead; InvalidArgument for a time without a zone.
+    """
+    store = branch.store
+    try:
+        head = branch.head()
+    except NotFound as missing:
+        raise _missing_table_error(branch, missing) from missing
+    if at is None:
+        return branch, head
+    if isinstance(at, datetime):
+        return branch, branch.at_time(require_time_zone(at, str(at)))
+    if is_snapshot_id(at):
+        return find_snapshot_entry(store, at)
+    if (tag := find_tag(store, at)) is not None:
+        return _find_tagged_entry(store, tag)
+    try:
+        time = datetime.fromisoformat(at)
+    except ValueError:
+        hint = did_you_mean(at, [tag.name for tag in list_tags(store)])
+        raise NotFound(
+            f"{store.url} has no tag {at!r}, and it is neither a snapshot id nor a time in ISO form{hint}"
+        ) from None
+    return branch, branch.at_time(require_time_zone(time, at))
+
+
+def _find_tagged_entry(store: Store, tag: Tag) -> tuple[Branch, RefEntry]:
+    if tag.expires is not None and tag.expired():
+        raise NotFound(
+            f"{store.url}: tag {tag.name!r} expired at {format_timestamp(tag.expires)}; it named "
+            f"snapshot {tag.snapshot_id}"
+        )
+    return find_snapshot_entry(store, tag.snapshot_id)
+
+
+def find_snapshot_entry(store: Store, snapshot_id: str) -> tuple[Branch, RefEntry]:
+    """Find the entry that made a snapshot visible, and its branch. Raises NotFound if none did.
+
+    The snapshot's file says which entry that is; only if the entry says the same, it is believed.
+    """
+    try:
+        data = store.read(snapshot_path(snapshot_id))
+    except NotFound as missing:
+        raise NotFound(f"{store.url} has no snapshot {snapshot_id}: it never had, or it was collected") from missing
+    name, sequence = claimed_ref_position(data, f"{store.url}/{snapshot_path(snapshot_id)}")
+    entry = Branch(store, name).find(sequence) if REF_NAME_PATTERN.fullmatch(name) else None
+    if entry is None or entry.snapshot_id != snapshot_id:
+        raise NotFound(
+            f"{store.url}: no commit made snapshot {snapshot_id}: a writer prepared it and gave "
+            f"up, or its file is damaged"
+        )
+    return Branch(store, name), entry

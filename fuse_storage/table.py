@@ -19,26 +19,25 @@ import pyarrow as pa
 
 from fuse_storage.commit.draft import CommitLoader
 from fuse_storage.commit.head import COMMIT_TIMEOUT_SECONDS, create_ref, write_snapshot
-from fuse_storage.commit.schema_evolution import cluster_column_ids, key_by
 from fuse_storage.commit.segment_writer import SegmentWriter, WriteOptions
+from fuse_storage.commit.sidecar_writer import SidecarBuilder, SidecarWriter
 from fuse_storage.commit.snapshot_hold import tag_snapshot
+from fuse_storage.commit.table_keys import cluster_column_ids, key_by
 from fuse_storage.commit.transaction import Transaction
-from fuse_storage.errors import AlreadyExists, InvalidArgument, NotFound, SchemaError
-from fuse_storage.location import missing_table_error, raise_if_occupied, validate_properties
-from fuse_storage.metadata.block_frame import BlockFrame, ScanUnits, ZoneFrame
-from fuse_storage.metadata.encoding import format_timestamp
-from fuse_storage.metadata.file_ref import new_id, read_verified
+from fuse_storage.errors import AlreadyExists, NotFound, SchemaError
+from fuse_storage.location import find_snapshot_entry, raise_if_occupied, resolve_entry, validate_properties
+from fuse_storage.metadata.block_frame import BlockFrame, ScanUnits
+from fuse_storage.metadata.encoding import require_time_zone
+from fuse_storage.metadata.file_ref import new_id
 from fuse_storage.metadata.metadata_table import IndexArray
-from fuse_storage.metadata.refs import MAIN_BRANCH, REF_NAME_PATTERN, Branch, RefEntry, is_snapshot_id, next_timestamp
-from fuse_storage.metadata.segment import read_segment_list
-from fuse_storage.metadata.segment_frame import SegmentFrame
-from fuse_storage.metadata.sidecar_writer import SidecarBuilder, SidecarWriter
-from fuse_storage.metadata.snapshot import CLUSTER_METHODS, Snapshot, claimed_ref_position, snapshot_path
-from fuse_storage.metadata.tags import Tag, did_you_mean, find_tag, list_tags
+from fuse_storage.metadata.refs import MAIN_BRANCH, Branch, RefEntry, next_timestamp
+from fuse_storage.metadata.segment_frame import SegmentFrame, ZoneFrame
+from fuse_storage.metadata.segment_list import read_segment_list
+from fuse_storage.metadata.snapshot import CLUSTER_METHODS, Snapshot, read_snapshot
+from fuse_storage.metadata.tags import Tag
 from fuse_storage.parquet.pages import RowMask
 from fuse_storage.parquet.reader import read_block
 from fuse_storage.schema.schema import Schema
-from fuse_storage.store.cache import process_cache
 from fuse_storage.store.shared_files import resolve_store
 from fuse_storage.store.store import Store, open_store
 
@@ -118,32 +117,11 @@ class StoredTable:
         Raises NotFound where there is no such table, branch, tag, snapshot or time; Unsupported for what is newer than
         this version; Corrupt for what is damaged.
         """
-        store = _to_store(store, options)
-        chain = Branch(store, branch)
-        try:
-            head = chain.head()
-        except NotFound as missing:
-            raise missing_table_error(chain, missing) from missing
-        if at is None:
-            return _at_entry(chain, head)
-        if isinstance(at, datetime):
-            return _at_entry(chain, chain.at_time(_require_time_zone(at, str(at))))
-        if is_snapshot_id(at):
-            return _at_snapshot(store, at)
-        if (tag := find_tag(store, at)) is not None:
-            return _at_tag(store, tag)
-        try:
-            when = datetime.fromisoformat(at)
-        except ValueError:
-            hint = did_you_mean(at, [tag.name for tag in list_tags(store)])
-            raise NotFound(
-                f"{store.url} has no tag {at!r}, and it is neither a snapshot id nor a time in ISO form{hint}"
-            ) from None
-        return _at_entry(chain, chain.at_time(_require_time_zone(when, at)))
+        return _at_entry(*resolve_entry(Branch(_to_store(store, options), branch), at))
 
     def at(self, snapshot_id: str) -> StoredTable:
         """Another snapshot of the same table. Raises NotFound."""
-        return _at_snapshot(self.store, snapshot_id)
+        return _at_entry(*find_snapshot_entry(self.store, snapshot_id))
 
     def at_sequence(self, sequence: int) -> StoredTable:
         """What the commit with this number made of the branch. Raises NotFound if it was collected, or is no
@@ -177,7 +155,7 @@ class StoredTable:
 
         def found(entry: RefEntry) -> Snapshot | None:
             try:
-                return _read_snapshot(chain, entry)
+                return read_snapshot(chain, entry)
             except NotFound:
                 return None
 
@@ -194,7 +172,7 @@ class StoredTable:
                 chain = Branch(self.store, self.branch)
                 entries = chain.walk(self.snapshot.sequence, base.sequence + 1)
                 found.extend(
-                    (entry, _read_snapshot(chain, entry)) for entry in reversed(list(entries)) if entry.reference
+                    (entry, read_snapshot(chain, entry)) for entry in reversed(list(entries)) if entry.reference
                 )
             return found
 
@@ -210,7 +188,7 @@ class StoredTable:
         it is none.
         """
         assert self.entry.reference is not None
-        until = None if expires is None else _require_time_zone(expires, str(expires))
+        until = None if expires is None else require_time_zone(expires, str(expires))
         tag = Tag(name, datetime.now(UTC), self.snapshot.id, self.entry.reference, until)
         tag_snapshot(self.store, self.branch, self.entry, tag)
         return tag
@@ -297,47 +275,5 @@ def _to_store(store: Store | str | Path, options: Mapping[str, str] | None) -> S
     return open_store(store, options) if isinstance(store, str | Path) else store
 
 
-def _read_snapshot(chain: Branch, entry: RefEntry) -> Snapshot:
-    store, reference = chain.store, entry.reference
-    if reference is None:
-        raise NotFound(f"{store.url}: branch {chain.name!r} was dropped by {entry}: open another, or begin it anew")
-
-    def load() -> Snapshot:
-        return Snapshot.decode(read_verified(store, reference), f"{store.url}/{reference.path}")
-
-    return process_cache.get_or_load(("snapshot", store.url, reference.path), load, lambda _: 20 * reference.length)
-
-
-def _at_entry(chain: Branch, entry: RefEntry) -> StoredTable:
-    return StoredTable(chain.store, chain.name, entry, _read_snapshot(chain, entry))
-
-
-def _at_tag(store: Store, tag: Tag) -> StoredTable:
-    if tag.expires is not None and tag.expired():
-        raise NotFound(
-            f"{store.url}: tag {tag.name!r} expired at {format_timestamp(tag.expires)}; it named "
-            f"snapshot {tag.snapshot_id}"
-        )
-    return _at_snapshot(store, tag.snapshot_id)
-
-
-def _at_snapshot(store: Store, snapshot_id: str) -> StoredTable:
-    """A snapshot says which entry made it visible; only that entry is believed."""
-    try:
-        data = store.read(snapshot_path(snapshot_id))
-    except NotFound as missing:
-        raise NotFound(f"{store.url} has no snapshot {snapshot_id}: it never had, or it was collected") from missing
-    branch, sequence = claimed_ref_position(data, f"{store.url}/{snapshot_path(snapshot_id)}")
-    entry = Branch(store, branch).find(sequence) if REF_NAME_PATTERN.fullmatch(branch) else None
-    if entry is None or entry.snapshot_id != snapshot_id:
-        raise NotFound(
-            f"{store.url}: no commit made snapshot {snapshot_id}: a writer prepared it and gave "
-            f"up, or its file is damaged"
-        )
-    return _at_entry(Branch(store, branch), entry)
-
-
-def _require_time_zone(when: datetime, text: str) -> datetime:
-    if when.tzinfo is None:
-        raise InvalidArgument(f"{text!r} has no time zone: add one, such as +00:00")
-    return when
+def _at_entry(branch: Branch, entry: RefEntry) -> StoredTable:
+    return StoredTable(branch.store, branch.name, entry, read_snapshot(branch, entry))

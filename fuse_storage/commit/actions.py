@@ -16,7 +16,8 @@ from fuse_storage.commit.draft import Draft
 from fuse_storage.commit.merge_segments import plan_segment_compaction
 from fuse_storage.commit.schema_evolution import SchemaChange
 from fuse_storage.errors import AlreadyExists, Conflict, NotFound, SchemaError
-from fuse_storage.metadata.segment import StagedSegment, read_segment_list
+from fuse_storage.metadata.segment import StagedSegment
+from fuse_storage.metadata.segment_list import read_segment_list
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.schema.schema import Schema
 

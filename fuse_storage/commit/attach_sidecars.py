@@ -14,12 +14,12 @@ import pyarrow as pa
 
 from fuse_storage.commit.draft import Draft
 from fuse_storage.commit.merge_segments import SegmentMerger
+from fuse_storage.commit.sidecar_writer import stage_sidecars
 from fuse_storage.errors import NotFound
 from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.metadata_table import IndexArray
-from fuse_storage.metadata.segment import assemble_segment_list, segment_files, with_columns
+from fuse_storage.metadata.segment_list import assemble_segment_list, segment_files, with_columns
 from fuse_storage.metadata.sidecar import StagedSidecars, unindexed_rows
-from fuse_storage.metadata.sidecar_writer import stage_sidecars
 
 
 @dataclass(frozen=True, slots=True)

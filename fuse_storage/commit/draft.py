@@ -13,17 +13,12 @@ from typing import Any
 import pyarrow as pa
 
 from fuse_storage.commit.merge_segments import SegmentMerger, SegmentSpan, plan_segment_merges
+from fuse_storage.commit.sidecar_writer import SidecarBuilder
 from fuse_storage.errors import AlreadyExists
 from fuse_storage.metadata.metadata_table import has_column
 from fuse_storage.metadata.refs import RefEntry
-from fuse_storage.metadata.segment import (
-    StagedSegment,
-    assemble_segment_list,
-    decode_list_row,
-    read_segment_list,
-    sidecar_columns,
-)
-from fuse_storage.metadata.sidecar_writer import SidecarBuilder
+from fuse_storage.metadata.segment import StagedSegment, decode_list_row
+from fuse_storage.metadata.segment_list import assemble_segment_list, read_segment_list, sidecar_columns
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.schema.schema import Schema
 from fuse_storage.store.store import Store

@@ -14,24 +14,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fuse_storage.commit.sidecar_writer import SidecarBuilder, stage_sidecars
 from fuse_storage.errors import FormatError, NotFound, StorageError
 from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.file_ref import FileRef, create_file, new_id
 from fuse_storage.metadata.metadata_table import IndexArray, MetadataFile
-from fuse_storage.metadata.segment import (
-    BLOCK_SCHEMA,
-    MAX_BLOCKS_PER_SEGMENT,
+from fuse_storage.metadata.segment import BLOCK_SCHEMA, MAX_BLOCKS_PER_SEGMENT, segment_path, zones_path
+from fuse_storage.metadata.segment_list import (
     segment_files,
-    segment_path,
     segment_row,
     sidecar_files,
     statistics_columns,
     with_columns,
     zone_files,
-    zones_path,
 )
 from fuse_storage.metadata.sidecar import unindexed_rows
-from fuse_storage.metadata.sidecar_writer import SidecarBuilder, stage_sidecars
 from fuse_storage.schema.schema import Schema
 from fuse_storage.store.store import Store
 

@@ -18,13 +18,8 @@ from fuse_storage.commit.merge_segments import SegmentMerger
 from fuse_storage.errors import Conflict, StorageError
 from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.metadata_table import IndexArray
-from fuse_storage.metadata.segment import (
-    MAX_BLOCKS_PER_SEGMENT,
-    StagedSegment,
-    assemble_segment_list,
-    read_segment_list,
-    segment_files,
-)
+from fuse_storage.metadata.segment import MAX_BLOCKS_PER_SEGMENT, StagedSegment
+from fuse_storage.metadata.segment_list import assemble_segment_list, read_segment_list, segment_files
 from fuse_storage.metadata.snapshot import Snapshot
 
 UnseenBlockFinder = Callable[[str], Collection[str]]

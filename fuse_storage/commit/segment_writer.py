@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from fuse_storage import statistics
+from fuse_storage.commit.sidecar_writer import DEFAULT_PACK_BYTES, SidecarBuilder, SidecarWriter
 from fuse_storage.errors import InvalidArgument, StorageError
 from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.file_ref import create_file, new_id
@@ -27,11 +28,9 @@ from fuse_storage.metadata.segment import (
     block_path,
     encode_list_row,
     segment_path,
-    segment_row,
-    with_columns,
     zones_path,
 )
-from fuse_storage.metadata.sidecar_writer import DEFAULT_PACK_BYTES, SidecarBuilder, SidecarWriter
+from fuse_storage.metadata.segment_list import segment_row, with_columns
 from fuse_storage.parquet.writer import BlockLayout, BlockOptions, write_block
 from fuse_storage.schema.conform import conform_rows
 from fuse_storage.schema.schema import Schema

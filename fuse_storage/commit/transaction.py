@@ -20,7 +20,7 @@ from typing import Any, Generic, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fuse_storage.commit import schema_evolution
+from fuse_storage.commit import table_keys
 from fuse_storage.commit.actions import (
     Action,
     AddIndex,
@@ -37,13 +37,14 @@ from fuse_storage.commit.draft import Draft
 from fuse_storage.commit.head import COMMIT_TIMEOUT_SECONDS, Backoff, Head, create_ref, write_snapshot
 from fuse_storage.commit.replace_blocks import BlockReplacement, ReplaceBlocks, UnseenBlockFinder
 from fuse_storage.commit.schema_evolution import SchemaChange
+from fuse_storage.commit.sidecar_writer import SidecarBuilder
 from fuse_storage.errors import CommitUnknown, Conflict, Expired, StorageError
 from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.file_ref import FileRef, new_id
 from fuse_storage.metadata.refs import Branch, RefEntry, next_timestamp
-from fuse_storage.metadata.segment import StagedSegment, segment_list_path
+from fuse_storage.metadata.segment import StagedSegment
+from fuse_storage.metadata.segment_list import segment_list_path
 from fuse_storage.metadata.sidecar import StagedSidecars
-from fuse_storage.metadata.sidecar_writer import SidecarBuilder
 from fuse_storage.metadata.snapshot import Snapshot
 
 MAX_WRITE_SECONDS = 24 * 3600
@@ -129,14 +130,12 @@ class Transaction(Generic[HeadT]):
 
     def cluster_by(self, columns: Sequence[str], method: str) -> Transaction[HeadT]:
         """Choose by what rows are to be kept together from now on; by nothing, without columns."""
-        step = partial(schema_evolution.cluster_by, names=tuple(columns), method=method)
+        step = partial(table_keys.cluster_by, names=tuple(columns), method=method)
         return self._stage(SetTableKey(step, "clustering key", ("cluster_ids", "cluster_method"), "cluster by"))
 
     def key_by(self, columns: Sequence[str]) -> Transaction[HeadT]:
         """Say which columns identify a row; none do, without columns."""
-        return self._stage(
-            SetTableKey(partial(schema_evolution.key_by, names=tuple(columns)), "key", ("key_ids",), "key by")
-        )
+        return self._stage(SetTableKey(partial(table_keys.key_by, names=tuple(columns)), "key", ("key_ids",), "key by"))
 
     def restore(self, old: Snapshot) -> Transaction[HeadT]:
         """Make the table what it was at ``old``: rows, columns, indexes.

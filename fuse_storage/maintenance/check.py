@@ -17,16 +17,9 @@ from fuse_storage.metadata.file_ref import FileRef, read_verified
 from fuse_storage.metadata.metadata_table import MetadataFile
 from fuse_storage.metadata.pack import PackSlice
 from fuse_storage.metadata.refs import RefEntry
-from fuse_storage.metadata.segment import (
-    BLOCK_SCHEMA,
-    MAX_BLOCKS_PER_SEGMENT,
-    block_path,
-    read_segment_list,
-    segment_files,
-    sidecar_files,
-    zone_files,
-)
+from fuse_storage.metadata.segment import BLOCK_SCHEMA, MAX_BLOCKS_PER_SEGMENT, block_path
 from fuse_storage.metadata.segment_frame import UnitFrame
+from fuse_storage.metadata.segment_list import read_segment_list, segment_files, sidecar_files, zone_files
 from fuse_storage.metadata.sidecar import SIDECAR_COLUMN_TYPES
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.parquet.reader import BlockFile, read_block

@@ -21,8 +21,8 @@ from fuse_storage.location import raise_if_occupied
 from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.file_ref import FileRef, create_file, new_id, read_verified
 from fuse_storage.metadata.refs import MAIN_BRANCH, Branch, next_timestamp
-from fuse_storage.metadata.segment import (
-    block_path,
+from fuse_storage.metadata.segment import block_path
+from fuse_storage.metadata.segment_list import (
     read_segment_list,
     segment_files,
     segment_list_path,

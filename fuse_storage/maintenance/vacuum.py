@@ -23,7 +23,8 @@ from fuse_storage.errors import Expired, FormatError, InvalidArgument, NotFound
 from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.file_ref import FileRef, read_verified
 from fuse_storage.metadata.refs import Branch
-from fuse_storage.metadata.segment import block_path, read_segment_list, segment_files, sidecar_files, zone_files
+from fuse_storage.metadata.segment import block_path
+from fuse_storage.metadata.segment_list import read_segment_list, segment_files, sidecar_files, zone_files
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.metadata.tags import list_tags
 from fuse_storage.store.cache import Cache

@@ -21,22 +21,17 @@ from fuse_storage.metadata.metadata_table import (
     column_as_int64,
     counts_to_offsets,
 )
-from fuse_storage.metadata.segment import (
-    BLOCK_SCHEMA,
-    PLANNING_COLUMNS,
-    block_path,
-    segment_files,
-    sidecar_files,
-    zone_files,
-)
+from fuse_storage.metadata.segment import BLOCK_SCHEMA, PLANNING_COLUMNS, block_path
 from fuse_storage.metadata.segment_frame import (
     SegmentFrame,
+    ZoneFrame,
     concat_statistics,
     fill_default_statistics,
     has_statistics,
     schema_ids_without,
     statistics_group,
 )
+from fuse_storage.metadata.segment_list import segment_files, sidecar_files, zone_files
 from fuse_storage.metadata.sidecar import SidecarRows
 from fuse_storage.parquet.reader import BlockFile
 from fuse_storage.statistics import ColumnStatistics
@@ -47,7 +42,7 @@ _LOCATION_COLUMNS: ColumnGroup = ("id", "location", "size", "footer_offset", "fo
 """Columns of blocks that are of interest for those that are left: read together, since that is one pass over files."""
 _LIVE_ROW_COLUMNS: ColumnGroup = ("live_rows", "stats_exact")
 """What tells whether more than a vote can be had of statistics: asked for by few."""
-_ORIGIN_COLUMNS: ColumnGroup = ("level", "schema_id", "added_by")
+_ORIGIN_COLUMNS: ColumnGroup = ("level", "added_by")
 """What tells how blocks came to be."""
 _MAX_FILES_READ_EAGERLY = 16
 """Of so few files all that is not statistics is read at once: going back to a store is dearer."""
@@ -121,7 +116,7 @@ class BlockFrame:
         """Read the statistics of these columns, and what every plan needs, in one pass over the files."""
         fields = [self.segments.snapshot.schema.by_id(id) for id in column_ids]
         groups = [statistics_group(field) for field in fields if has_statistics(field)]
-        if any(self._cached(group) is None for group in groups):
+        if any(self.find_cached(group) is None for group in groups):
             self._read([PLANNING_COLUMNS, *groups])
         return self
 
@@ -146,7 +141,7 @@ class BlockFrame:
     @cached_property
     def schema_ids(self) -> IndexArray:
         """The schema that each was written with."""
-        return column_as_int64(self._columns(_ORIGIN_COLUMNS), "schema_id")
+        return column_as_int64(self._columns(PLANNING_COLUMNS), "schema_id")
 
     @cached_property
     def added_by(self) -> IndexArray:
@@ -197,13 +192,13 @@ class BlockFrame:
         if not has_statistics(field):
             return None
         group = statistics_group(field)
-        if (kept := self._cached(group)) is not None:
+        if (kept := self.find_cached(group)) is not None:
             return kept  # type: ignore[no-any-return]
         found = concat_statistics(self._read([group]), field, self._rows.file_row_counts)
         if (places := self._rows.stacked_indices) is not None:
             found = found.take(places)
         if lacking := schema_ids_without(field, self.segments.snapshot):
-            absent = np.isin(column_as_int64(self._columns(PLANNING_COLUMNS), "schema_id"), list(lacking))
+            absent = np.isin(self.schema_ids, list(lacking))
             found = fill_default_statistics(found, absent, field, self.row_counts)
         return self._cache_value(group, found, _statistics_size)
 
@@ -232,7 +227,7 @@ class BlockFrame:
         files = self._rows.file_indices[owners]
         positions = starts[owners] + within - counts_to_offsets(counts)[files]
         rows = MetadataRows(self._rows.store, tuple(zone_files(listed)), counts, files, positions)
-        return ZoneFrame(self, rows, owners)
+        return ZoneFrame(self.segments.snapshot, rows, self.zone_rows, lambda: self.schema_ids[owners])
 
     def _all_zone_counts(self) -> IndexArray:
         """Of all blocks of the files in which these blocks are."""
@@ -247,7 +242,7 @@ class BlockFrame:
 
     def _columns(self, group: ColumnGroup) -> pa.Table:
         """These columns, one row for each block."""
-        if (kept := self._cached(group)) is not None:
+        if (kept := self.find_cached(group)) is not None:
             return kept
         rows, places = self._read_all_rows(group), self._rows.stacked_indices
         return self._cache_value(
@@ -272,12 +267,12 @@ class BlockFrame:
             tables.append(found)
         return tables
 
-    def _cached(self, name: Any) -> Any | None:
+    def find_cached(self, name: Any) -> Any | None:
         """What is kept under this name here, or by the frame that this one was taken from."""
         found = process_cache.find(self._cache_key(name)) if self._is_all_blocks else self._cache.get(name)
         if found is None and self._parent is not None:
             above, indices = self._parent
-            if (wider := above._cached(name)) is not None:
+            if (wider := above.find_cached(name)) is not None:
                 taken = wider.take(pa.array(indices)) if isinstance(wider, pa.Table) else wider.take(indices)
                 return self._cache_value(name, taken, lambda _: 0)
         return found
@@ -292,39 +287,6 @@ class BlockFrame:
     def _cache_key(self, name: Any) -> tuple[Any, ...]:
         snapshot = self.segments.snapshot
         return ("blocks", self._rows.store.url, snapshot.id, name)
-
-
-class ZoneFrame:
-    """The zones of some blocks. What cannot be read of them is unknown; nothing is raised."""
-
-    def __init__(self, blocks: BlockFrame, rows: MetadataRows, owners: IndexArray) -> None:
-        self.blocks, self._rows, self._owners = blocks, rows, owners
-
-    def __len__(self) -> int:
-        return len(self._owners)
-
-    @property
-    def row_counts(self) -> IndexArray:
-        return self.blocks.zone_rows
-
-    def statistics(self, column_id: int) -> ColumnStatistics | None:
-        snapshot = self.blocks.segments.snapshot
-        field = snapshot.schema.by_id(column_id)
-        if not has_statistics(field):
-            return None
-        group = statistics_group(field)
-        tables = [found[0] if isinstance(found, list) else None for found in self._rows.read([group])]
-        if all(table is None for table in tables) and tables:
-            return None
-        found = concat_statistics([[table] for table in tables], field, self._rows.file_row_counts)
-        if (places := self._rows.stacked_indices) is not None:
-            found = found.take(places)
-        if lacking := schema_ids_without(field, snapshot):
-            absent = np.isin(column_as_int64(self.blocks._columns(PLANNING_COLUMNS), "schema_id"), list(lacking))[
-                self._owners
-            ]
-            found = fill_default_statistics(found, absent, field, self.row_counts)
-        return found
 
 
 def _empty_table(group: ColumnGroup) -> pa.Table:

@@ -19,7 +19,7 @@ from typing import Any
 
 import xxhash
 
-from fuse_storage.errors import Corrupt
+from fuse_storage.errors import Corrupt, InvalidArgument
 
 TIMESTAMP_RESOLUTION = timedelta(microseconds=1)
 """The least difference between two times that files can tell apart."""
@@ -41,6 +41,13 @@ def is_iso_time(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def require_time_zone(time: datetime, text: str) -> datetime:
+    """Give the time back. Raises InvalidArgument, quoting ``text``, if it has no zone."""
+    if time.tzinfo is None:
+        raise InvalidArgument(f"{text!r} has no time zone: add one, such as +00:00")
+    return time
 
 
 def encode_checksummed_json(members: Mapping[str, Any]) -> bytes:

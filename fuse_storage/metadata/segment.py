@@ -8,25 +8,15 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from fuse_storage import statistics
-from fuse_storage.errors import Corrupt
 from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.encoding import format_timestamp
-from fuse_storage.metadata.file_ref import FileRef
-from fuse_storage.metadata.snapshot import Snapshot
-from fuse_storage.schema.schema import Schema
-from fuse_storage.statistics import ColumnStatistics
-from fuse_storage.store.cache import Cache, process_cache
-from fuse_storage.store.store import Store
 
 MAX_BLOCKS_PER_SEGMENT = 1000
 """Blocks of a segment: enough that a million of them are a thousand files, few enough that one file is read quickly."""
@@ -58,25 +48,6 @@ BLOCK_SCHEMA = pa.schema(
 )
 """A block's row, besides statistics."""
 
-SEGMENT_SCHEMA = pa.schema(
-    [
-        ("id", pa.string()),
-        ("length", pa.int64()),
-        ("hash", pa.string()),
-        ("zones_length", pa.int64()),  # null: there is no zones file
-        ("zones_hash", pa.string()),
-        ("row_count", pa.int64()),
-        ("live_rows", pa.int64()),
-        ("block_count", pa.int64()),
-        ("zone_count", pa.int64()),
-        ("size", pa.int64()),  # of the blocks' files
-        ("schema_ids", pa.list_(pa.field("element", pa.int32()))),  # that its blocks were written with
-        ("first_row_id", pa.int64()),
-        ("added_by", pa.int64()),
-    ]
-)
-"""A segment's row in the list, besides statistics and sidecars."""
-
 PLANNING_COLUMNS: metadata_table.ColumnGroup = ("row_count", "schema_id")
 """Columns of blocks that every plan needs: read whenever a segment is opened at all."""
 
@@ -91,10 +62,6 @@ def segment_path(segment_id: str) -> str:
 
 def zones_path(segment_id: str) -> str:
     return f"_sg/{segment_id}.zones.parquet"
-
-
-def segment_list_path(snapshot_id: str) -> str:
-    return f"_ss/{snapshot_id}.parquet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,131 +106,3 @@ def encode_list_row(row: pa.Table) -> bytes:
 
 def decode_list_row(data: bytes) -> pa.Table:
     return pa.ipc.open_stream(zlib.decompress(data)).read_all()
-
-
-def with_columns(row: pa.Table, more: bytes) -> pa.Table:
-    """A row of a list, with the columns of another, which come instead of its own of these names."""
-    found = decode_list_row(more)
-    kept = row.drop_columns([name for name in found.column_names if metadata_table.has_column(row, name)])
-    for name, column in zip(found.column_names, found.columns, strict=True):
-        kept = kept.append_column(name, column)
-    return kept
-
-
-def segment_row(
-    segment_id: str,
-    segment: FileRef,
-    zones: FileRef | None,
-    blocks: pa.Table,
-    schema: Schema,
-    added_by: int | None = None,
-) -> pa.Table:
-    """The row in the list of a segment with these blocks: sums, and the union of their statistics."""
-    counts = blocks.column("row_count").to_numpy()
-    columns: dict[str, pa.Array] = {
-        "id": [segment_id],
-        "length": [segment.length],
-        "hash": [segment.hash],
-        "zones_length": [None if zones is None else zones.length],
-        "zones_hash": [None if zones is None else zones.hash],
-        "row_count": [int(counts.sum())],
-        "live_rows": [pc.sum(blocks.column("live_rows")).as_py()],
-        "block_count": [len(blocks)],
-        "zone_count": [pc.sum(pc.list_value_length(blocks.column("zone_rows"))).as_py()],
-        "size": [pc.sum(blocks.column("size")).as_py()],
-        "schema_ids": [sorted(pc.unique(blocks.column("schema_id")).to_pylist())],
-        "first_row_id": [None],
-        "added_by": [added_by],
-    }
-    columns = {field.name: pa.array(columns[field.name], field.type) for field in SEGMENT_SCHEMA}
-    whole = np.array([0, len(blocks)])
-    for _, field in schema.leaves():
-        found = statistics.decode_statistics(blocks, field.id, field.type)
-        if found is not None:
-            columns |= statistics.encode_statistics(field.id, statistics.roll_up_statistics(found, whole, counts))
-    return pa.table(columns)
-
-
-def statistics_columns(schema: Schema, units: pa.Table) -> dict[str, pa.Array]:
-    """The statistics of these units (rows of segments or zones) in the present types; null where nothing is known."""
-    columns: dict[str, pa.Array] = {}
-    for _, field in schema.leaves():
-        found = statistics.decode_statistics(units, field.id, field.type)
-        columns |= statistics.encode_statistics(field.id, found or ColumnStatistics.unknown(field.type, len(units)))
-    return columns
-
-
-def assemble_segment_list(rows: Iterable[pa.Table], schema: Schema, keys: Iterable[str]) -> pa.Table:
-    """One list of these rows: statistics of the columns that there are, sidecars of the definitions that there are."""
-    parts = [_cast_statistics(part, schema) for part in _concat_by_schema(rows)]
-    whole = pa.concat_tables([SEGMENT_SCHEMA.empty_table(), *parts], promote_options="default")
-    kept = [*SEGMENT_SCHEMA.names, *(name for name in whole.column_names if name.startswith("c."))]
-    kept += [name for key in sorted(keys) for name in sidecar_columns(key) if metadata_table.has_column(whole, name)]
-    return whole.select(kept).combine_chunks()
-
-
-def _concat_by_schema(rows: Iterable[pa.Table]) -> list[pa.Table]:
-    """The same rows in as few tables as there are changes of columns."""
-    runs: list[list[pa.Table]] = []
-    for part in rows:
-        if runs and part.schema.equals(runs[-1][0].schema):
-            runs[-1].append(part)
-        else:
-            runs.append([part])
-    return [pa.concat_tables(run).combine_chunks() for run in runs]
-
-
-def _cast_statistics(rows: pa.Table, schema: Schema) -> pa.Table:
-    columns = {name: rows.column(name) for name in SEGMENT_SCHEMA.names}
-    columns |= statistics_columns(schema, rows)
-    columns |= {name: rows.column(name) for name in rows.column_names if name.startswith("x.")}
-    return pa.table(columns)
-
-
-def sidecar_columns(key: str) -> list[str]:
-    """The columns of a list that say what the definition with this key knows of each segment.
-
-    The reference of its ``_x`` file, how many blocks are indexed, the bytes of it and its payloads, and the roll-up.
-    """
-    return [f"x.{key}.{part}" for part in ("path", "length", "hash", "indexed", "size", "roll_up")]
-
-
-def read_segment_list(store: Store, snapshot: Snapshot, cache: Cache = process_cache) -> pa.Table:
-    """The list of a snapshot's segments. Raises NotFound, Corrupt or StorageError."""
-    if snapshot.segments is None:
-        return SEGMENT_SCHEMA.empty_table()
-    part = metadata_table.MetadataFile(snapshot.segments, snapshot.segment_count)
-    found = metadata_table.read_all_columns(store, part, cache)
-    if missing := [name for name in SEGMENT_SCHEMA.names if not metadata_table.has_column(found, name)]:
-        raise Corrupt(f"{store.url}/{snapshot.segments.path} lacks column {missing[0]!r}: it is no list of segments")
-    return found
-
-
-def segment_files(rows: pa.Table) -> list[metadata_table.MetadataFile]:
-    """The segment files that rows of a list refer to."""
-    columns = (rows.column(name).to_pylist() for name in ("id", "length", "hash", "block_count"))
-    return [
-        metadata_table.MetadataFile(FileRef(segment_path(id), length, hash), count)
-        for id, length, hash, count in zip(*columns, strict=True)
-    ]
-
-
-def zone_files(rows: pa.Table) -> list[metadata_table.MetadataFile | None]:
-    """The zones files that rows of a list refer to; None where there is none."""
-    columns = (rows.column(name).to_pylist() for name in ("id", "zones_length", "zones_hash", "zone_count"))
-    return [
-        None if length is None else metadata_table.MetadataFile(FileRef(zones_path(id), length, hash), count)
-        for id, length, hash, count in zip(*columns, strict=True)
-    ]
-
-
-def sidecar_files(rows: pa.Table, key: str) -> list[metadata_table.MetadataFile | None]:
-    """The ``_x`` files of this definition that rows of a list refer to; None where there is none."""
-    path, length, hash, *_ = sidecar_columns(key)
-    if not metadata_table.has_column(rows, path):
-        return [None] * len(rows)
-    columns = (rows.column(name).to_pylist() for name in (path, length, hash, "block_count"))
-    return [
-        None if path is None else metadata_table.MetadataFile(FileRef(path, length, hash), count)
-        for path, length, hash, count in zip(*columns, strict=True)
-    ]

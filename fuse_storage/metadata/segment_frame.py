@@ -1,11 +1,11 @@
-"""Segments as a frame, and what all frames share: many units at once, a column at a time.
+"""Segments and zones as frames, and what all frames share: many units at once, a column at a time.
 
 What a planner votes on. A frame never changes, and knows what it is asked of, by column ids, in the present types.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Protocol
 
@@ -18,12 +18,13 @@ from fuse_storage import statistics
 from fuse_storage.metadata.metadata_table import (
     ColumnGroup,
     IndexArray,
+    MetadataRows,
     column_as_array,
     column_as_int64,
     counts_to_offsets,
     has_column,
 )
-from fuse_storage.metadata.segment import sidecar_columns
+from fuse_storage.metadata.segment_list import sidecar_columns
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.schema.schema import Field, Schema
 from fuse_storage.statistics import ColumnStatistics
@@ -127,6 +128,38 @@ class SegmentFrame:
     def _sidecar_column(self, key: str, part: int) -> IndexArray:
         name = sidecar_columns(key)[part]
         return column_as_int64(self.table, name) if has_column(self.table, name) else np.zeros(len(self), np.int64)
+
+
+class ZoneFrame:
+    """The zones of some blocks, block after block. What cannot be read of them is unknown; nothing is raised.
+
+    ``row_counts``: int64, shape (zones,). ``schema_ids``: gives the schema that each zone's block was written with,
+    int64, shape (zones,); called only where some blocks lack a column.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, rows: MetadataRows, row_counts: IndexArray, schema_ids: Callable[[], IndexArray]
+    ) -> None:
+        self.row_counts, self._snapshot, self._rows, self._schema_ids = row_counts, snapshot, rows, schema_ids
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def statistics(self, column_id: int) -> ColumnStatistics | None:
+        field = self._snapshot.schema.by_id(column_id)
+        if not has_statistics(field):
+            return None
+        results = self._rows.read([statistics_group(field)])
+        tables = [result[0] if isinstance(result, list) else None for result in results]
+        if all(table is None for table in tables) and tables:
+            return None
+        column_stats = concat_statistics([[table] for table in tables], field, self._rows.file_row_counts)
+        if (positions := self._rows.stacked_indices) is not None:
+            column_stats = column_stats.take(positions)
+        if lacking := schema_ids_without(field, self._snapshot):
+            absent = np.isin(self._schema_ids(), list(lacking))
+            column_stats = fill_default_statistics(column_stats, absent, field, self.row_counts)
+        return column_stats
 
 
 def has_statistics(field: Field) -> bool:

@@ -14,10 +14,12 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
-from fuse_storage.errors import FormatError, Unsupported
+from fuse_storage.errors import FormatError, NotFound, Unsupported
 from fuse_storage.metadata.encoding import format_timestamp
-from fuse_storage.metadata.file_ref import FileRef
+from fuse_storage.metadata.file_ref import FileRef, read_verified
+from fuse_storage.metadata.refs import Branch, RefEntry
 from fuse_storage.schema.schema import Schema
+from fuse_storage.store.cache import process_cache
 
 FORMAT_NAME = "fuse-index table"
 FORMAT_VERSION = 1
@@ -169,6 +171,21 @@ class Snapshot:
 
 def snapshot_path(snapshot_id: str) -> str:
     return f"_ss/{snapshot_id}.json"
+
+
+def read_snapshot(branch: Branch, entry: RefEntry) -> Snapshot:
+    """Read the snapshot that an entry of a branch made visible, or take it from memory.
+
+    Raises NotFound if it was collected, or if the entry is the tombstone of a branch.
+    """
+    store, reference = branch.store, entry.reference
+    if reference is None:
+        raise NotFound(f"{store.url}: branch {branch.name!r} was dropped by {entry}: open another, or begin it anew")
+
+    def load() -> Snapshot:
+        return Snapshot.decode(read_verified(store, reference), f"{store.url}/{reference.path}")
+
+    return process_cache.get_or_load(("snapshot", store.url, reference.path), load, lambda _: 20 * reference.length)
 
 
 def _decode(found: Mapping[str, Any]) -> Snapshot:

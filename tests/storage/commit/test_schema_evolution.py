@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from fuse_storage import Conflict, InvalidArgument, SchemaError, StoredTable, create_branch, diff_snapshots
-from fuse_storage.commit import schema_evolution
+from fuse_storage.commit import schema_evolution, table_keys
 from fuse_storage.parquet import projection
 from fuse_storage.testing import check_invariants
 from tests.storage.small import COLUMNS, append, staged
@@ -404,8 +404,8 @@ def test_what_is_no_struct_within_arrays_and_maps_is_told() -> None:
         (schema_evolution.drop_column, {"path": "m.key.a"}, "keys of a map that differ in it alone would become equal"),
         (schema_evolution.drop_column, {"path": "l.element.z"}, "has no 'z'"),
         (schema_evolution.change_type, {"path": "n.element", "type": pa.int16()}, "cannot become smallint"),
-        (schema_evolution.key_by, {"names": ["n.element"]}, "no column 'n.element'"),
-        (schema_evolution.cluster_by, {"names": ["l.element.a"]}, "no column 'l.element.a'"),
+        (table_keys.key_by, {"names": ["n.element"]}, "no column 'n.element'"),
+        (table_keys.cluster_by, {"names": ["l.element.a"]}, "no column 'l.element.a'"),
     ):
         with pytest.raises(SchemaError, match=says):
             evolve(table, step, **how)

@@ -19,7 +19,8 @@ from fuse_storage.errors import StorageError
 from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.file_ref import create_file, new_id
 from fuse_storage.metadata.pack import Pack, Sidecar, add_checksums
-from fuse_storage.metadata.segment import encode_list_row, sidecar_columns
+from fuse_storage.metadata.segment import encode_list_row
+from fuse_storage.metadata.segment_list import sidecar_columns
 from fuse_storage.metadata.sidecar import SIDECAR_COLUMN_TYPES, StagedSidecars, pack_path, sidecar_path
 from fuse_storage.store.store import Store
 

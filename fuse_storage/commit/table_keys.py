@@ -1,0 +1,80 @@
+"""The two keys of a table: columns by which rows are kept together, and columns that identify a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.types as is_
+
+from fuse_storage.errors import InvalidArgument, SchemaError
+from fuse_storage.metadata.snapshot import CLUSTER_METHODS, KEY_PROPERTY, Snapshot
+from fuse_storage.schema import types
+from fuse_storage.schema.schema import Schema
+
+_MAX_CURVE_COLUMNS = 8
+"""Columns of a space-filling curve: with more, each decides too little to be worth it."""
+
+
+def cluster_by(snapshot: Snapshot, names: Sequence[str], method: str = "linear") -> Snapshot:
+    """With another clustering key, or without one; what is written already stays as it is. Raises SchemaError,
+    InvalidArgument.
+    """
+    ids = cluster_column_ids(snapshot.schema, names, method)
+    told = {"cluster_method": method} if ids and method != CLUSTER_METHODS[0] else {}
+    properties = {name: value for name, value in snapshot.properties.items() if name != "cluster_method"} | told
+    if (ids, properties) == (snapshot.cluster_ids, dict(snapshot.properties)):
+        return snapshot
+    return replace(snapshot, cluster_ids=ids, properties=properties)
+
+
+def cluster_column_ids(schema: Schema, names: Sequence[str], method: str = "linear") -> tuple[int, ...]:
+    """The ids of the columns of a clustering key. Raises SchemaError for what cannot be in one, InvalidArgument for the
+    method.
+    """
+    if method not in CLUSTER_METHODS:
+        raise InvalidArgument(f"rows cannot be clustered by method {method!r}: there are {', '.join(CLUSTER_METHODS)}")
+    leaves = {leaf.id for _, leaf in schema.leaves()}
+    fields = [schema.find(name) for name in names]
+    for place, (name, field) in enumerate(zip(names, fields, strict=True)):
+        if field.id not in leaves:
+            raise SchemaError(
+                f"a table cannot be clustered by {name!r}, which is {field.type}: choose columns of plain types"
+            )
+        if field in fields[:place]:
+            raise SchemaError(f"a table cannot be clustered by {name!r} twice: name it once")
+    if method != CLUSTER_METHODS[0] and names and not 2 <= len(names) <= _MAX_CURVE_COLUMNS:
+        raise InvalidArgument(
+            f"a {method} curve goes through 2 to {_MAX_CURVE_COLUMNS} columns, and there are "
+            f"{len(names)}: choose linear"
+        )
+    return tuple(field.id for field in fields)
+
+
+def key_by(snapshot: Snapshot, names: Sequence[str]) -> Snapshot:
+    """With another key, the columns that identify a row, or without one. Raises SchemaError."""
+    ids = key_column_ids(snapshot.schema, names)
+    if ids == snapshot.key_ids:
+        return snapshot
+    properties = {name: value for name, value in snapshot.properties.items() if name != KEY_PROPERTY}
+    return replace(snapshot, properties=properties | ({KEY_PROPERTY: list(ids)} if ids else {}))
+
+
+def key_column_ids(schema: Schema, names: Sequence[str]) -> tuple[int, ...]:
+    """The ids of the columns of a key. Raises SchemaError for what cannot be in one."""
+    fields = [schema.find([name]) for name in names]
+    for place, field in enumerate(fields):
+        if not is_exact_type(field.type):
+            raise SchemaError(
+                f"column {field.name!r} is {types.storage_type_name(field.type)}, and no key: "
+                f"choose columns of exact, plain types"
+            )
+        if field in fields[:place]:
+            raise SchemaError(f"a key cannot have column {field.name!r} twice: name it once")
+    return tuple(field.id for field in fields)
+
+
+def is_exact_type(data_type: pa.DataType) -> bool:
+    """Whether values of this type are equal or not, beyond doubt, and can be a key."""
+    return not (is_.is_floating(data_type) or is_.is_nested(data_type))
