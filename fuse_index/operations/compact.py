@@ -16,12 +16,13 @@ import fuse_storage as storage
 from fuse_index.handle import TableHandle
 from fuse_index.indexes.builder import IndexBuilder, index_builders
 from fuse_index.operations.build_index import ProgressCallback
+from fuse_index.operations.rewrite_job import RewriteOutcome, RewriteTask
 from fuse_index.query.prefetch import prefetch_blocks
-from fuse_storage import BlockReplacement, Snapshot, StagedSegment
+from fuse_storage import BlockReplacement, Snapshot
 
 _BlockSpan = tuple[int, int]
 
-COMMIT_INTERVAL_ROWS = 20_000_000
+_COMMIT_INTERVAL_ROWS = 20_000_000
 """What is done is committed after about so many rows."""
 
 
@@ -35,59 +36,44 @@ class CompactionMixin(TableHandle):
         many. Nothing is committed if there is nothing to join. Raises Conflict if somebody replaced one of the blocks
         meanwhile: what was committed before is kept.
         """
-        work = self.compacting()
-        total = sum(end - start for start, end in work.remaining_spans())
+        job = self.compacting()
+        total = sum(end - start for start, end in job.remaining_spans())
         done = count(1)
-        tick = (lambda: None) if progress is None else (lambda: progress(min(next(done), total), total))
+        on_block = (lambda: None) if progress is None else (lambda: progress(min(next(done), total), total))
         try:
-            while portions := work.plan_tasks():
-                work.commit_results([run_compact_task(portion, tick) for portion in portions])
-            work.finalize()
+            while job.commit([job.run(task, on_block) for task in job.plan_tasks()]):
+                pass
         finally:
-            self._move_to(work.table)
+            self._move_to(job.table)
         return self.snapshot
 
     def compacting(self) -> CompactJob:
-        """What ``compact`` does, as work of which portions may be done elsewhere."""
+        """Start ``compact`` as a job whose tasks Spark's executors run; see ``RewriteJob``. Used by Spark's jobs."""
         self._begin_write()
         return CompactJob(self.stored, index_builders(self.snapshot, self.host))
 
 
 def spans_to_compact(row_counts: Sequence[int], max_rows: int) -> list[_BlockSpan]:
-    """Which neighbours to join: spans [start, end) of at least two blocks, each of less than half of ``limit`` rows."""
+    """Choose neighbours to be joined: spans [start, end) of at least two blocks, each of less than half of
+    ``max_rows``.
+    """
     spans: list[_BlockSpan] = []
     start = total = 0
-    for place, rows in enumerate([*row_counts, max_rows]):
+    for number, rows in enumerate([*row_counts, max_rows]):
         small = rows * 2 < max_rows
         if not small or total + rows > max_rows:
-            spans.append((start, place))
-            start, total = (place, 0) if small else (place + 1, 0)
+            spans.append((start, number))
+            start, total = (number, 0) if small else (number + 1, 0)
         total += rows if small else 0
     return [(start, end) for start, end in spans if end - start > 1]
 
 
-@dataclass(frozen=True)
-class CompactTask:
-    """Groups of blocks to be joined, by their numbers in the snapshot. Picklable."""
-
-    table: storage.StoredTable
-    builders: tuple[IndexBuilder, ...]
-    spans: tuple[_BlockSpan, ...]
-
-
-@dataclass(frozen=True)
-class CompactResult:
-    """What a portion wrote; small and picklable. ``touched``: ids of the segments in which blocks are replaced."""
-
-    replacements: tuple[BlockReplacement, ...]
-    staged: tuple[StagedSegment, ...]
-    affected_segment_ids: frozenset[str]
-
-
 @dataclass
 class CompactJob:
-    """Which groups are left. ``table``: as the last commit left it; ``fruitless``: blocks that do not become fewer.
-    Picklable.
+    """The ``RewriteJob`` that joins small blocks, some 20 million rows for each commit and task, and at the end
+    segments.
+
+    ``unjoinable_ids``: first blocks of groups that do not become fewer, since byte limits cut them as before.
     """
 
     table: storage.StoredTable
@@ -95,63 +81,63 @@ class CompactJob:
     unjoinable_ids: set[str] = field(default_factory=set)
     commit_id: str = ""
 
-    def plan_tasks(self, max_tasks: int = 1) -> list[CompactTask]:
-        """What is to be done before the next commit; nothing is left if there is none."""
+    def plan_tasks(self, max_tasks: int = 1) -> list[RewriteTask]:
+        """Divide the next groups among at most so many tasks. If there is none, segments are left to be joined."""
         row_counts = self.table.blocks().row_counts
         spans = self.remaining_spans()
         rows = np.cumsum([int(row_counts[start:end].sum()) for start, end in spans])
-        chosen = spans[: int(np.searchsorted(rows, COMMIT_INTERVAL_ROWS * max_tasks)) + 1]
+        chosen = spans[: int(np.searchsorted(rows, _COMMIT_INTERVAL_ROWS * max_tasks)) + 1]
         self.commit_id = storage.new_id()
         cuts = np.linspace(0, len(chosen), min(max_tasks, len(chosen)) + 1).astype(int).tolist()
-        return [CompactTask(self.table, self.builders, tuple(chosen[start:end])) for start, end in pairwise(cuts)]
+        groups = [tuple(range(start, end)) for start, end in chosen]
+        return [RewriteTask(tuple(groups[start:end])) for start, end in pairwise(cuts)]
 
     def remaining_spans(self) -> list[_BlockSpan]:
         """Groups to be joined; not those that byte limits cut into as many blocks again."""
-        blocks, limit = (
-            self.table.blocks(),
-            storage.WriteOptions.from_properties(self.table.snapshot.properties).block_rows,
-        )
+        blocks = self.table.blocks()
+        max_rows = storage.WriteOptions.from_properties(self.table.snapshot.properties).block_rows
         return [
             (start, end)
-            for start, end in spans_to_compact(blocks.row_counts.tolist(), limit)
+            for start, end in spans_to_compact(blocks.row_counts.tolist(), max_rows)
             if blocks.ids[start] not in self.unjoinable_ids
         ]
 
-    def commit_results(self, results: Sequence[CompactResult]) -> None:
-        """Commit what the portions wrote, in their order. Raises Conflict, StorageError. A copy may do it a second
-        time.
+    def run(self, task: RewriteTask, on_block: Callable[[], None] = lambda: None) -> RewriteOutcome:
+        """Write each group as one block, or as few as byte limits allow; ``on_block`` is called for each that is
+        read.
         """
-        swaps = [swap for each in results for swap in each.replacements]
-        if sum(swap.new_block_count for swap in swaps) >= sum(len(swap.removed) for swap in swaps):
-            self.unjoinable_ids |= {swap.removed[0] for swap in swaps}
-            return
+        table, block_numbers = self.table, task.block_numbers
+        blocks = table.blocks().take(np.array(block_numbers, np.int64))
+        block_ids, rows_of_blocks = iter(blocks.ids), prefetch_blocks(table, blocks, range(len(blocks)))
+        replacements: list[BlockReplacement] = []
+        with table.writer(self.builders) as writer:
+            for group in task.groups:
+                blocks_before = writer.block_count
+                for rows in islice(rows_of_blocks, len(group)):
+                    writer.write(rows)
+                    on_block()
+                writer.end_block()
+                replaced = tuple(islice(block_ids, len(group)))
+                replacements.append(BlockReplacement(replaced, writer.block_count - blocks_before))
+            staged = tuple(writer.finish())
+        return RewriteOutcome(tuple(replacements), staged, table.segments().segments_containing(block_numbers))
+
+    def commit(self, outcomes: Sequence[RewriteOutcome]) -> bool:
+        """Put the joined blocks in place of the small ones; join segments once no block is left.
+
+        Raises Conflict, StorageError.
+        """
+        if not outcomes:
+            self.table = self.table.transaction(self.builders).compact_segments().commit("compact")
+            return False
+        total = RewriteOutcome.combine(outcomes)
+        removed_count = sum(len(replacement.removed) for replacement in total.replacements)
+        if sum(replacement.new_block_count for replacement in total.replacements) >= removed_count:
+            self.unjoinable_ids |= {replacement.removed[0] for replacement in total.replacements}
+            return True
         transaction = self.table.transaction(self.builders, self.commit_id)
-        staged, touched = (
-            [segment for each in results for segment in each.staged],
-            {id for each in results for id in each.affected_segment_ids},
+        transaction.replace_blocks(
+            total.replacements, total.staged, total.affected_segment_ids, name="compact", same_rows=True
         )
-        transaction.replace_blocks(swaps, staged, touched, name="compact", same_rows=True)
         self.table = transaction.commit("compact")
-
-    def finalize(self) -> None:
-        """Join small segments too."""
-        self.table = self.table.transaction(self.builders).compact_segments().commit("compact")
-
-
-def run_compact_task(task: CompactTask, on_block: Callable[[], None] = lambda: None) -> CompactResult:
-    """Write the groups of a portion as one block each, or as few as byte limits allow; ``tick`` is told after each
-    block.
-    """
-    table, places = task.table, [place for start, end in task.spans for place in range(start, end)]
-    blocks = table.blocks().take(np.array(places, np.int64))
-    ids, coming = iter(blocks.ids), prefetch_blocks(table, blocks, range(len(blocks)))
-    swaps: list[BlockReplacement] = []
-    with table.writer(task.builders) as writer:
-        for start, end in task.spans:
-            before = writer.block_count
-            for rows in islice(coming, end - start):
-                writer.write(rows)
-                on_block()
-            writer.end_block()
-            swaps.append(BlockReplacement(tuple(islice(ids, end - start)), writer.block_count - before))
-        return CompactResult(tuple(swaps), tuple(writer.finish()), table.segments().segments_containing(places))
+        return True

@@ -21,8 +21,8 @@ from fuse_index.indexes.inputs import resolve_term
 from fuse_index.operations import arrow_input
 from fuse_index.operations.merge_clauses import MergeClauses, MergeClauseSpec
 from fuse_index.operations.merge_match import MergeRows, merge_source_schema
-from fuse_index.operations.rewrite_job import RewriteJob
-from fuse_index.operations.row_edits import RowCondition, UpdateRows, run_rewrite_task, stage_rows
+from fuse_index.operations.rewrite_job import run_job
+from fuse_index.operations.row_edits import DeleteRows, DmlJob, RowCondition, UpdateRows, stage_rows
 from fuse_index.predicate import Opaque, Predicate
 from fuse_storage import Snapshot
 
@@ -35,7 +35,7 @@ class DmlMixin(TableHandle):
 
         Raises WhereError, OpaqueError for what only Spark can evaluate, Conflict as above, StorageError.
         """
-        return self._run_locally(self.deleting(where))
+        return self._move_to(run_job(self.deleting(where)))
 
     def update(self, where: str | Predicate | None, set: Mapping[str, Any]) -> Snapshot:
         """Give columns other values in the rows that the condition is true on, in all rows if it is None.
@@ -44,23 +44,19 @@ class DmlMixin(TableHandle):
         function from the matching rows, a pa.Table, to their values. Raises as ``delete``, and SchemaError for values
         that do not fit.
         """
-        return self._run_locally(self.updating(where, set))
+        return self._move_to(run_job(self.updating(where, set)))
 
     def overwrite(self, data: Any, where: str | Predicate | None = None) -> Snapshot:
         """Replace the rows that the condition is true on, by default all, with others on which it is true too.
 
         Raises InputError for a row on which it is not, and as ``append`` and ``delete`` do.
         """
-        work = self.overwriting(where)
-        work.add_staged(
-            stage_rows(
-                self.stored,
-                work.builders,
-                arrow_input.to_record_batches(data, self.snapshot.schema.arrow),
-                work.condition,
-            )
-        )
-        return self._run_locally(work)
+        job = self.overwriting(where)
+        tasks = job.plan_tasks()
+        batches = arrow_input.to_record_batches(data, self.snapshot.schema.arrow)
+        job.add_staged(stage_rows(self.stored, job.builders, batches, job.condition))
+        job.commit([job.run(task) for task in tasks])
+        return self._move_to(job.table)
 
     def merge(
         self,
@@ -85,30 +81,35 @@ class DmlMixin(TableHandle):
         Raises InputError if several rows of the source match one, SchemaError for columns that do not fit, WhereError,
         OpaqueError, Conflict.
         """
-        return self._run_locally(self.merging(source, on, matched, not_matched, not_matched_by_source))
+        return self._move_to(run_job(self.merging(source, on, matched, not_matched, not_matched_by_source)))
 
-    # --- the same as work, which may be done elsewhere ----------------------------------------------------------
+    # --- the same as jobs, whose tasks Spark's executors run -----------------------------------------------------
 
-    def deleting(self, where: str | Predicate, pieces: int = 1) -> RewriteJob:
-        """What ``delete`` does, in about so many portions."""
-        work = self._start_job("delete", where)
-        work.plan_delete(pieces)
-        return work
+    def deleting(self, where: str | Predicate, pieces: int = 1) -> DmlJob:
+        """Start ``delete`` as a job of about so many tasks, which Spark's executors run; see ``RewriteJob``.
 
-    def updating(self, where: str | Predicate | None, set: Mapping[str, Any], pieces: int = 1) -> RewriteJob:
-        """What ``update`` does, in about so many portions."""
+        Used by Spark's jobs. Raises as ``delete`` does.
+        """
+        return self._start_deletion("delete", where, pieces)
+
+    def updating(self, where: str | Predicate | None, set: Mapping[str, Any], pieces: int = 1) -> DmlJob:
+        """Start ``update`` as a job of about so many tasks, which Spark's executors run; see ``RewriteJob``.
+
+        Used by Spark's jobs. Raises as ``update`` does.
+        """
         if not isinstance(set, Mapping) or not set:
             raise InputError(f"set={set!r}: give a value for one column at least, such as {{'city': \"'Bonn'\"}}")
-        work = self._start_job("update", where)
+        job = self._start_job("update", where, pieces)
         setters = {name: self._setter(name, value) for name, value in set.items()}
-        work.plan_rewrite(UpdateRows(work.condition, setters, self.snapshot.schema), pieces)
-        return work
+        job.edit = UpdateRows(job.condition, setters, self.snapshot.schema)
+        return job
 
-    def overwriting(self, where: str | Predicate | None, pieces: int = 1) -> RewriteJob:
-        """What ``overwrite`` does, but for the rows that come."""
-        work = self._start_job("overwrite", where)
-        work.plan_delete(pieces)
-        return work
+    def overwriting(self, where: str | Predicate | None, pieces: int = 1) -> DmlJob:
+        """Start ``overwrite`` as a job of about so many tasks, which Spark's executors run; see ``RewriteJob``.
+
+        The rows that come are written apart and handed to ``add_staged``. Used by Spark's jobs. Raises as ``delete``.
+        """
+        return self._start_deletion("overwrite", where, pieces)
 
     def merging(
         self,
@@ -118,58 +119,64 @@ class DmlMixin(TableHandle):
         not_matched: MergeClauseSpec = "insert",
         not_matched_by_source: MergeClauseSpec = None,
         pieces: int = 1,
-    ) -> RewriteJob:
-        """What ``merge`` does, in about so many portions."""
+    ) -> DmlJob:
+        """Start ``merge`` as a job of about so many tasks, which Spark's executors run; see ``RewriteJob``.
+
+        Used by Spark's jobs. Raises as ``merge`` does.
+        """
         self._begin_write()
         schema = self.snapshot.schema
         batches = list(arrow_input.to_record_batches(source, schema.arrow))
-        coming = _concat_batches(batches) if batches else schema.arrow.empty_table()
+        rows = _concat_batches(batches) if batches else schema.arrow.empty_table()
         if on is None and not (on := self.snapshot.key):
             raise InputError(
                 "the table has no key: say by which columns rows are matched, on=['id'], or give it "
                 "a key with key_by(['id'])"
             )
-        sides = merge_source_schema(coming, schema), schema
+        sides = merge_source_schema(rows, schema), schema
         clauses = MergeClauses.parse(matched, not_matched, not_matched_by_source, *sides, self.engine)
-        match = MergeRows.from_source(coming, on, schema, clauses)
-        work = self._new_job("merge", match.predicate)
-        if match.has_keys or clauses.not_matched_by_source:
-            work.plan_rewrite(match, pieces)
+        merge_rows = MergeRows.from_source(rows, on, schema, clauses)
+        job = self._new_job("merge", merge_rows.predicate, pieces)
+        if merge_rows.has_keys or clauses.not_matched_by_source:
+            job.edit = merge_rows
         if clauses.not_matched:
-            work.merge_rows = match
-        return work
+            job.unmatched_rows = merge_rows.unmatched_rows
+        return job
 
-    def _run_locally(self, work: RewriteJob) -> Snapshot:
-        return self._move_to(work.commit_results([run_rewrite_task(portion) for portion in work.tasks]))
+    def _start_deletion(self, operation: str, where: str | Predicate | None, task_count: int) -> DmlJob:
+        job = self._start_job(operation, where, task_count)
+        job.edit, job.drop_full_blocks = DeleteRows(job.condition), True
+        return job
 
-    def _start_job(self, operation: str, where: str | Predicate | None) -> RewriteJob:
+    def _start_job(self, operation: str, where: str | Predicate | None, task_count: int) -> DmlJob:
         self._begin_write()
-        return self._new_job(operation, where)
+        return self._new_job(operation, where, task_count)
 
-    def _new_job(self, operation: str, where: str | Predicate | None) -> RewriteJob:
-        """Work on the snapshot that this handle reads."""
+    def _new_job(self, operation: str, where: str | Predicate | None, task_count: int) -> DmlJob:
+        """A job without an edit, on the snapshot that this handle reads."""
         predicate = self._predicate(where)
         for leaf in [] if predicate is None else predicate_leaves(predicate):
             if isinstance(leaf, Opaque):
                 raise OpaqueError(f"{where!r}: only Spark can evaluate {leaf.sql}")
         condition = RowCondition(predicate, self.engine)
-        return RewriteJob(operation, self.stored, condition, index_builders(self.snapshot, self.host))
+        builders = index_builders(self.snapshot, self.host)
+        return DmlJob(operation, self.stored, builders, condition, task_count=task_count)
 
     def _setter(self, name: str, value: Any) -> Callable[[pa.Table], Any]:
         """From matching rows to their new values."""
         if name not in (schema := self.snapshot.schema).names:
             schema.find([name])
         if callable(value):
-            return lambda found: value(found)
+            return lambda rows: value(rows)
         if isinstance(value, str):
             term = resolve_term(value, schema, self.engine, arithmetic=True)
-            return lambda found: evaluate_term(term, found, self.context, self.host.functions, strict=True)
+            return lambda rows: evaluate_term(term, rows, self.context, self.host.functions, strict=True)
         kind = schema.find([name]).type
         try:
             scalar = pa.scalar(value, kind)
         except (pa.ArrowException, ValueError, TypeError, OverflowError) as problem:
             raise InputError(f"{value!r} is no value of column {name!r}, which is {kind}: {problem}") from problem
-        return lambda found: pa.repeat(scalar, found.num_rows)
+        return lambda rows: pa.repeat(scalar, rows.num_rows)
 
 
 def _concat_batches(batches: Sequence[pa.RecordBatch]) -> pa.Table:

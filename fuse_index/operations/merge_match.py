@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from fuse_index.errors import InputError
 from fuse_index.operations.merge_clauses import SOURCE, TARGET, MergeClauses, action_masks
+from fuse_index.operations.rewrite_job import RowNumbers
+from fuse_index.operations.row_edits import EditedBlock
 from fuse_index.predicate import And, Column, Compare, In, Literal, Or, Predicate
 from fuse_storage import Schema, SchemaError, conform_rows, is_exact_type
 
@@ -27,20 +28,17 @@ def merge_source_schema(source: pa.Table, schema: Schema) -> Schema:
     return Schema(schema.id, tuple(known.get(name) or others.find([name]) for name in source.column_names))
 
 
-@dataclass
+@dataclass(frozen=True)
 class MergeRows:
-    """Which rows of the source match which of the table, block by block.
+    """The edit of a merge: finds which rows of the source match which of a block, and does what the clauses say.
 
-    ``source`` has columns of the table, in its types, and such as conditions look at; ``seen``: which of its rows
-    matched so far.
+    ``source`` has columns of the table, in its types, and such as conditions look at.
     """
 
     source: pa.Table
     key_columns: tuple[str, ...]
     schema: Schema
     clauses: MergeClauses
-    matched_rows: npt.NDArray[np.bool_]
-    counts: dict[str, int] = field(default_factory=dict)
 
     @staticmethod
     def from_source(source: pa.Table, on: Sequence[str], schema: Schema, clauses: MergeClauses) -> MergeRows:
@@ -65,7 +63,7 @@ class MergeRows:
             has = f"it has {schema.names}, and no condition names it"
             raise SchemaError(f"the source has a column {unknown[0]!r} that the table lacks: {has}")
         fitted = conform_rows(source, merge_source_schema(source, schema))
-        return MergeRows(fitted, tuple(on), schema, clauses, np.zeros(len(fitted), np.bool_))
+        return MergeRows(fitted, tuple(on), schema, clauses)
 
     @property
     def has_keys(self) -> bool:
@@ -96,70 +94,79 @@ class MergeRows:
         """The keys that can match: those without NULL."""
         return self.source.select(list(self.key_columns)).drop_null()
 
-    def __call__(self, block: pa.Table) -> pa.Table | None:
-        """What is to be of these rows; None if they stay."""
-        places, sources = self._matched_pairs(block)
-        self.matched_rows[sources] = True
-        mask = np.zeros(block.num_rows, np.bool_)
-        mask[places] = True
-        matched = action_masks(
-            self.clauses.matched, len(places), {SOURCE: (self.source, sources), TARGET: (block, places)}
+    def apply(self, block: pa.Table) -> EditedBlock:
+        matching, source_rows = self._matching_rows(block)
+        is_matching = np.zeros(block.num_rows, np.bool_)
+        is_matching[matching] = True
+        others = np.flatnonzero(~is_matching)
+        on_matching = action_masks(
+            self.clauses.matched, len(matching), {SOURCE: (self.source, source_rows), TARGET: (block, matching)}
         )
-        alone = np.flatnonzero(~mask)
-        others = action_masks(self.clauses.not_matched_by_source, len(alone), {TARGET: (block, alone)})
-        gone = np.zeros(block.num_rows, np.bool_)
-        gone[places] = matched.get("delete", False)
-        gone[alone] = others.get("delete", False)
-        update = matched.get("update", np.zeros(len(places), np.bool_))
-        if not update.any() and not gone.any():
-            return None
+        on_others = action_masks(self.clauses.not_matched_by_source, len(others), {TARGET: (block, others)})
+        deleted = np.zeros(block.num_rows, np.bool_)
+        deleted[matching] = on_matching.get("delete", False)
+        deleted[others] = on_others.get("delete", False)
+        update = on_matching.get("update", np.zeros(len(matching), np.bool_))
+        if not update.any() and not deleted.any():
+            return EditedBlock(None, matched_rows=source_rows)
+        counts = {}
         if update.any():
-            block = self._update_rows(block, places[update], sources[update])
-            self.counts["updated_rows"] = self.counts.get("updated_rows", 0) + int(update.sum())
-        self.counts["deleted_rows"] = self.counts.get("deleted_rows", 0) + int(gone.sum())
-        return block.filter(pa.array(~gone))
+            block = self._update_rows(block, matching[update], source_rows[update])
+            counts["updated_rows"] = int(update.sum())
+        counts["deleted_rows"] = int(deleted.sum())
+        return EditedBlock(block.filter(pa.array(~deleted)), counts, source_rows)
 
-    def unmatched_rows(self) -> list[pa.Table]:
-        """The rows of the source that matched none and are to be inserted, with every column of the table."""
-        left = np.flatnonzero(~self.matched_rows)
-        chosen = action_masks(self.clauses.not_matched, len(left), {SOURCE: (self.source, left)}).get(
-            "insert", np.zeros(len(left), np.bool_)
+    def unmatched_rows(self, matched_rows: RowNumbers) -> list[pa.Table]:
+        """The rows of the source that are to be inserted since they matched none, with every column of the table.
+
+        ``matched_rows``: numbers of those that did match, int64. Returns one table, or none if no row is left.
+        """
+        is_unmatched = np.ones(self.source.num_rows, np.bool_)
+        is_unmatched[matched_rows] = False
+        unmatched = np.flatnonzero(is_unmatched)
+        inserted = action_masks(self.clauses.not_matched, len(unmatched), {SOURCE: (self.source, unmatched)}).get(
+            "insert", np.zeros(len(unmatched), np.bool_)
         )
-        rest = self.source.select(self._shared_columns).take(pa.array(left[chosen]))
-        if not rest.num_rows:
+        rows = self.source.select(self._shared_columns).take(pa.array(unmatched[inserted]))
+        if not rows.num_rows:
             return []
-        for one in self.schema.fields:
-            if one.name not in rest.column_names:
-                rest = rest.append_column(one.name, pa.repeat(one.default_scalar, rest.num_rows))
-        return [rest]
+        for column in self.schema.fields:
+            if column.name not in rows.column_names:
+                rows = rows.append_column(column.name, pa.repeat(column.default_scalar, rows.num_rows))
+        return [rows]
 
     @property
     def _shared_columns(self) -> list[str]:
         """The columns of the source that the table has."""
         return [name for name in self.source.column_names if name in self.schema.names]
 
-    def _matched_pairs(self, block: pa.Table) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Rows of the block, each once and in order, and the row of the source that each matches. Raises InputError."""
+    def _matching_rows(self, block: pa.Table) -> tuple[RowNumbers, RowNumbers]:
+        """Find the rows of a block whose key the source has. Raises InputError if it has one twice.
+
+        Returns two int64 arrays of one length: numbers of those rows, ascending, and of the row of the source that each
+        matches.
+        """
         keys = list(self.key_columns)
-        left = block.select(keys).append_column(_TARGET_ROW_COLUMN, pa.array(np.arange(block.num_rows)))
-        right = self.source.select(keys).append_column(_SOURCE_ROW_COLUMN, pa.array(np.arange(self.source.num_rows)))
-        pairs = left.join(right, keys=keys, join_type="inner").sort_by(_TARGET_ROW_COLUMN)
-        places, sources = (
+        target = block.select(keys).append_column(_TARGET_ROW_COLUMN, pa.array(np.arange(block.num_rows)))
+        source = self.source.select(keys).append_column(_SOURCE_ROW_COLUMN, pa.array(np.arange(self.source.num_rows)))
+        pairs = target.join(source, keys=keys, join_type="inner").sort_by(_TARGET_ROW_COLUMN)
+        target_rows, source_rows = (
             np.asarray(pairs.column(name).to_numpy(), np.int64) for name in (_TARGET_ROW_COLUMN, _SOURCE_ROW_COLUMN)
         )
-        if (twice := np.flatnonzero(places[1:] == places[:-1])).size:
-            key = block.select(keys).slice(int(places[twice[0]]), 1).to_pylist()[0]
+        if (repeated := np.flatnonzero(target_rows[1:] == target_rows[:-1])).size:
+            key = block.select(keys).slice(int(target_rows[repeated[0]]), 1).to_pylist()[0]
             raise InputError(f"several rows of the source match {key}: leave one for each key")
-        return places, sources
+        return target_rows, source_rows
 
-    def _update_rows(self, block: pa.Table, places: npt.NDArray[np.int64], sources: npt.NDArray[np.int64]) -> pa.Table:
-        """The block with columns of these rows of the source in these places."""
-        from_source = np.arange(block.num_rows)
-        from_source[places] = block.num_rows + np.arange(len(places))
-        chosen = self.source.take(pa.array(sources))
+    def _update_rows(self, block: pa.Table, target_rows: RowNumbers, source_rows: RowNumbers) -> pa.Table:
+        """The block with these of its rows in the values of these rows of the source, column by column."""
+        row_numbers = np.arange(block.num_rows)
+        row_numbers[target_rows] = block.num_rows + np.arange(len(target_rows))
+        updates = self.source.take(pa.array(source_rows))
         for name in self._shared_columns:
-            both = pa.chunked_array([*block.column(name).chunks, *chosen.column(name).chunks], block.column(name).type)
+            old, new = block.column(name), updates.column(name)
+            both = pa.chunked_array([*old.chunks, *new.chunks], old.type)
             block = block.set_column(
-                block.column_names.index(name), block.schema.field(name), both.take(pa.array(from_source))
+                block.column_names.index(name), block.schema.field(name), both.take(pa.array(row_numbers))
             )
         return block

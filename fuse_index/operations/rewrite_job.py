@@ -1,103 +1,109 @@
-"""One change of rows: planned, done in portions, and committed. Each step may be done in another process than the one
-before.
+"""The one shape of all operations that put new blocks in place of others: plan tasks, run them anywhere, commit.
+
+In: a snapshot, and what an operation makes of its rows. Out: tasks, what they wrote, and a commit. Delete, update,
+overwrite, merge, compact and recluster are jobs; a further operation is one more class. Knows none of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-import fuse_storage as storage
-from fuse_index.indexes.builder import IndexBuilder
-from fuse_index.operations.merge_match import MergeRows
-from fuse_index.operations.row_edits import (
-    DeleteRows,
-    RewriteResult,
-    RewriteTask,
-    RowCondition,
-    RowEdit,
-    add_count,
-    stage_rows,
-)
-from fuse_index.pruning.planner import ScanPlan, plan_scan
-from fuse_storage import BlockFrame, BlockReplacement, StagedSegment
+from fuse_storage import BlockReplacement, StagedSegment, StoredTable
+
+RowNumbers = npt.NDArray[np.int64]
 
 
-@dataclass
-class RewriteJob:
-    """What goes, what is to be rewritten and what is added. Picklable if its edits are.
+@dataclass(frozen=True, slots=True)
+class RewriteTask:
+    """Blocks that one task reads, by their numbers in the snapshot of the job. Small and picklable.
 
-    ``condition``: which rows it is about. ``portions``: what is to be rewritten. ``match``: a source of which the rows
-    that match none are to be added at the end. ``touched``: ids of the segments in which blocks are replaced.
+    ``groups``: the blocks of a group are replaced together, by the blocks that are made of their rows.
     """
 
-    operation: str
-    stored: storage.StoredTable
-    condition: RowCondition
-    builders: tuple[IndexBuilder, ...]
-    tasks: list[RewriteTask] = field(default_factory=list)
-    merge_rows: MergeRows | None = None
-    replacements: list[BlockReplacement] = field(default_factory=list)
-    staged: list[StagedSegment] = field(default_factory=list)
-    added: list[StagedSegment] = field(default_factory=list)
-    affected_segment_ids: set[str] = field(default_factory=set)
-    counts: dict[str, int] = field(default_factory=dict)
-    commit_id: str = field(default_factory=storage.new_id)
+    groups: tuple[tuple[int, ...], ...]
 
-    def plan_delete(self, task_count: int = 1) -> None:
-        """Rows that the condition is true on are to go; blocks that are known to hold no other go unread."""
-        found = self._plan(self.stored)
-        full = found.always_matching_blocks
-        for number in np.flatnonzero(full).tolist():
-            self.replacements.append(BlockReplacement((found.blocks.ids[number],), 0))
-            self.affected_segment_ids |= self.stored.segments().segments_containing([found.blocks.ordinals[number]])
-            add_count(self.counts, "deleted_rows", int(found.blocks.row_counts[number]))
-        self._add_tasks(found.take(np.flatnonzero(~full)), DeleteRows(self.condition), task_count)
+    @property
+    def block_numbers(self) -> list[int]:
+        """The numbers of all blocks, group after group."""
+        return [number for group in self.groups for number in group]
 
-    def plan_rewrite(self, edit: RowEdit, task_count: int = 1) -> None:
-        """Rows that the condition may be true on are to be edited."""
-        self._add_tasks(self._plan(self.stored), edit, task_count)
 
-    def add_staged(self, staged: Sequence[StagedSegment]) -> None:
-        """Rows that are added."""
-        self.added += staged
-        if inserted := sum(segment.row_count for segment in staged):
-            add_count(self.counts, "inserted_rows", inserted)
+@dataclass(frozen=True, slots=True)
+class RewriteOutcome:
+    """What one task wrote; nobody sees it until it is committed. Small and picklable.
 
-    def commit_results(self, results: Sequence[RewriteResult]) -> storage.StoredTable:
-        """Commit, with what became of the portions, in their order. Raises Conflict, StorageError.
+    ``replacements``: which blocks go, and how many of the staged ones come in their place. ``affected_segment_ids``:
+    segments in which blocks are replaced. ``unimproved_ids``: blocks that were read, and that a rewrite does not
+    improve. ``counts``: rows by what became of them, such as ``deleted_rows``. ``matched_rows``: numbers of the rows of
+    a merge's source that match a row of these blocks, ascending, int64.
+    """
 
-        A copy of this work may do it a second time: the commit stays one.
+    replacements: tuple[BlockReplacement, ...] = ()
+    staged: tuple[StagedSegment, ...] = ()
+    affected_segment_ids: frozenset[str] = frozenset()
+    unimproved_ids: tuple[str, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+    matched_rows: RowNumbers = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    @staticmethod
+    def combine(outcomes: Sequence[RewriteOutcome]) -> RewriteOutcome:
+        """Add up what several tasks wrote, in their order."""
+        counts: dict[str, int] = {}
+        for outcome in outcomes:
+            add_counts(counts, outcome.counts)
+        return RewriteOutcome(
+            tuple(replacement for outcome in outcomes for replacement in outcome.replacements),
+            tuple(segment for outcome in outcomes for segment in outcome.staged),
+            frozenset().union(*(outcome.affected_segment_ids for outcome in outcomes)),
+            tuple(block_id for outcome in outcomes for block_id in outcome.unimproved_ids),
+            counts,
+            union_row_numbers([outcome.matched_rows for outcome in outcomes]),
+        )
+
+
+class RewriteJob(Protocol):
+    """An operation that rewrites blocks: planned, run in tasks, and committed, until ``commit`` says that it is done.
+
+    Picklable with all that it was told, so each step may be done in another process than the one before; a copy that
+    commits a second time makes no second commit. ``table``: as the last commit left it.
+    """
+
+    table: StoredTable
+
+    def plan_tasks(self, max_tasks: int = ...) -> list[RewriteTask]:
+        """What to run before the next commit, in at most so many tasks; there may be none."""
+        ...
+
+    def run(self, task: RewriteTask) -> RewriteOutcome:
+        """Write new blocks for a task. Raises StorageError and InputError; then nothing of it stays."""
+        ...
+
+    def commit(self, outcomes: Sequence[RewriteOutcome]) -> bool:
+        """Commit what all planned tasks wrote, in their order. Returns whether to plan again.
+
+        Raises Conflict, StorageError.
         """
-        for each in results:
-            self.replacements += each.replacements
-            self.staged += each.staged
-            self.affected_segment_ids |= each.affected_segment_ids
-            for name, rows in each.counts.items():
-                add_count(self.counts, name, rows)
-            if self.merge_rows is not None and each.matched_rows is not None:
-                self.merge_rows.matched_rows |= each.matched_rows
-        if self.merge_rows is not None:
-            self.add_staged(stage_rows(self.stored, self.builders, self.merge_rows.unmatched_rows()))
-        transaction = self.stored.transaction(self.builders, self.commit_id)
-        if self.replacements or self.added:
-            transaction.replace_blocks(
-                self.replacements, self.staged, self.affected_segment_ids, self._conflicting_blocks, self.operation
-            )
-            transaction.append(self.added)
-        return transaction.commit(self.operation, summary=self.counts)
+        ...
 
-    def _plan(self, table: storage.StoredTable) -> ScanPlan[BlockFrame]:
-        return plan_scan(table, self.condition.predicate, self.condition.engine)
 
-    def _add_tasks(self, found: ScanPlan[BlockFrame], edit: RowEdit, pieces: int) -> None:
-        """About so many portions of blocks that stand near each other."""
-        for numbers in np.array_split(found.blocks.ordinals, max(1, min(pieces, len(found.blocks)))):
-            if len(numbers):
-                self.tasks.append(RewriteTask(self.stored, self.builders, edit, tuple(numbers.tolist())))
+def run_job(job: RewriteJob) -> StoredTable:
+    """Run a job in this process, one task at a time. Returns the table as its last commit left it."""
+    while job.commit([job.run(task) for task in job.plan_tasks()]):
+        pass
+    return job.table
 
-    def _conflicting_blocks(self, snapshot_id: str) -> Collection[str]:
-        """Blocks of a later snapshot that may hold rows that matter."""
-        return frozenset(self._plan(self.stored.at(snapshot_id)).blocks.ids)
+
+def add_counts(counts: dict[str, int], more: Mapping[str, int]) -> None:
+    """Add numbers of rows to those of the same name."""
+    for name, rows in more.items():
+        counts[name] = counts.get(name, 0) + rows
+
+
+def union_row_numbers(parts: Sequence[RowNumbers]) -> RowNumbers:
+    """Unite row numbers: each once, ascending. ``parts``: int64, of any lengths. Returns int64."""
+    return np.unique(np.concatenate([np.zeros(0, np.int64), *parts]))

@@ -1,12 +1,12 @@
-"""What is to be of the rows of a block, and rewriting blocks by it: portions that run here, or wherever they are sent.
+"""What becomes of the rows of a block, and the job that applies it to all blocks that may hold such rows.
 
-A portion writes new blocks in place of some of a snapshot's, with all indexes; nothing of it is visible until it is
-committed.
+In: a condition, and an edit from the rows of a block to those that come in their place. Out: a ``DmlJob``. Blocks that
+cannot hold a row of the condition stay, blocks that hold no other may go unread, and only the rest is rewritten.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -15,144 +15,223 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+import fuse_storage as storage
 from fuse_index.clustering.key import ClusterKey
 from fuse_index.clustering.sorted_writer import write_sorted_runs
 from fuse_index.errors import InputError
 from fuse_index.expressions.evaluate import evaluate
 from fuse_index.indexes.builder import IndexBuilder
 from fuse_index.indexes.engine import Engine
+from fuse_index.operations.rewrite_job import (
+    RewriteOutcome,
+    RewriteTask,
+    RowNumbers,
+    add_counts,
+    union_row_numbers,
+)
 from fuse_index.predicate import Predicate
-from fuse_storage import BlockReplacement, Schema, StagedSegment, StoredTable, conform_rows
-
-_Mask = npt.NDArray[np.bool_]
-
-
-class RowEdit(Protocol):
-    """Called with the rows of one block after the other. ``counts``: rows by what became of them, so far."""
-
-    counts: dict[str, int]
-
-    def __call__(self, block: pa.Table) -> pa.Table | None:
-        """What they are to be; None if they stay as they are."""
-        ...
+from fuse_index.pruning.planner import ScanPlan, plan_scan
+from fuse_storage import BlockFrame, BlockReplacement, Schema, StagedSegment, StoredTable, conform_rows
 
 
 @dataclass(frozen=True)
 class RowCondition:
-    """Which rows are meant; all if there is no predicate."""
+    """Which rows an operation is about; all if there is no predicate."""
 
     predicate: Predicate | None
     engine: Engine
 
     def matching_mask(self, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
+        """Mark the rows on which the predicate is true: booleans without NULL, one for each row."""
         if self.predicate is None:
             return pa.array(np.ones(rows.num_rows, np.bool_))
         return evaluate(self.predicate, rows, self.engine.context, self.engine.functions).fill_null(False)
 
     def conform_and_check(self, rows: pa.Table | pa.RecordBatch, schema: Schema) -> pa.Table:
         """These rows, in the schema's types. Raises InputError if there is one on which the condition is not true."""
-        found = conform_rows(rows, schema)
-        outside = found.filter(pc.invert(self.matching_mask(found)))
+        conformed = conform_rows(rows, schema)
+        outside = conformed.filter(pc.invert(self.matching_mask(conformed)))
         if outside.num_rows:
-            one = outside.slice(0, 1).to_pylist()[0]
+            example = outside.slice(0, 1).to_pylist()[0]
             raise InputError(
                 f"the condition is not true on {outside.num_rows} of the rows to be written, such "
-                f"as {one}: leave them out"
+                f"as {example}: leave them out"
             )
-        return found
+        return conformed
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
+class EditedBlock:
+    """What an edit makes of a block. ``rows``: those that come in its place; None if it stays as it is.
+
+    ``counts``: rows by what became of them. ``matched_rows``: numbers of the rows of a merge's source that match a row
+    of the block, int64, in any order.
+    """
+
+    rows: pa.Table | None
+    counts: Mapping[str, int] = field(default_factory=dict)
+    matched_rows: RowNumbers = field(default_factory=lambda: np.zeros(0, np.int64))
+
+
+class RowEdit(Protocol):
+    """A function from the rows of a block to those that come in their place, without a memory of other blocks."""
+
+    def apply(self, block: pa.Table) -> EditedBlock:
+        """Edit the rows of one block."""
+        ...
+
+
+@dataclass(frozen=True)
 class DeleteRows:
-    """Rows that the condition is true on go."""
+    """The edit by which rows that the condition is true on go."""
 
     condition: RowCondition
-    counts: dict[str, int] = field(default_factory=dict)
 
-    def __call__(self, block: pa.Table) -> pa.Table | None:
+    def apply(self, block: pa.Table) -> EditedBlock:
         mask = self.condition.matching_mask(block)
-        gone = int(pc.sum(mask).as_py() or 0)
-        add_count(self.counts, "deleted_rows", gone)
-        return block.filter(pc.invert(mask)) if gone else None
+        deleted = int(pc.sum(mask).as_py() or 0)
+        return EditedBlock(block.filter(pc.invert(mask)) if deleted else None, {"deleted_rows": deleted})
 
 
-@dataclass
+@dataclass(frozen=True)
 class UpdateRows:
-    """Rows that the condition is true on get other values: for each column, a function of those rows."""
+    """The edit by which rows that the condition is true on get other values: by column, a function of those rows."""
 
     condition: RowCondition
     setters: Mapping[str, Callable[[pa.Table], Any]]
     schema: Schema
-    counts: dict[str, int] = field(default_factory=dict)
 
-    def __call__(self, block: pa.Table) -> pa.Table | None:
+    def apply(self, block: pa.Table) -> EditedBlock:
         mask = self.condition.matching_mask(block)
-        found = block.filter(mask)
-        if not found.num_rows:
-            return None
-        add_count(self.counts, "updated_rows", found.num_rows)
-        values = {name: setter(found) for name, setter in self.setters.items()}
-        made = pa.table({name: values.get(name, found.column(name)) for name in block.column_names})
-        return replace_rows(block, np.asarray(mask), conform_rows(made, self.schema))
+        matching = block.filter(mask)
+        if not matching.num_rows:
+            return EditedBlock(None)
+        values = {name: setter(matching) for name, setter in self.setters.items()}
+        updated = pa.table({name: values.get(name, matching.column(name)) for name in block.column_names})
+        rows = replace_rows(block, np.asarray(mask), conform_rows(updated, self.schema))
+        return EditedBlock(rows, {"updated_rows": matching.num_rows})
 
 
-def add_count(counts: dict[str, int], name: str, rows: int) -> None:
-    counts[name] = counts.get(name, 0) + rows
+def replace_rows(block: pa.Table, mask: npt.NDArray[np.bool_], replacements: pa.Table) -> pa.Table:
+    """Put other rows in place of those that are marked, in their order.
+
+    ``mask``: booleans, one for each row of the block. ``replacements``: as many rows as are marked, with the columns of
+    the block in any order.
+    """
+    row_numbers = np.where(mask, len(mask) + np.cumsum(mask) - 1, np.arange(len(mask)))
+    return pa.concat_tables([block, replacements.select(block.column_names)]).take(pa.array(row_numbers))
 
 
-def replace_rows(block: pa.Table, mask: Any, replacements: pa.Table) -> pa.Table:
-    """The same rows in the same order, but where the mask is set the next of ``changed``."""
-    places = np.where(mask, len(mask) + np.cumsum(mask) - 1, np.arange(len(mask)))
-    return pa.concat_tables([block, replacements.select(block.column_names)]).take(pa.array(places))
+@dataclass
+class DmlJob:
+    """The ``RewriteJob`` of deletes, updates, overwrites and merges: one commit. Picklable if its edit is.
 
-
-@dataclass(frozen=True)
-class RewriteTask:
-    """Blocks of a snapshot, by their numbers in it, that an edit may change. Picklable if the edit is."""
-
-    table: StoredTable
-    builders: tuple[IndexBuilder, ...]
-    edit: RowEdit
-    block_numbers: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class RewriteResult:
-    """What a portion wrote; small and picklable.
-
-    ``touched``: ids of the segments in which blocks are replaced. ``seen``: which rows of a source matched, if there is
-    one.
+    ``condition``: on which rows it depends; rows of it that others add meanwhile are a Conflict. ``edit``: None if no
+    block is to be rewritten. ``drop_full_blocks``: blocks that are known to hold rows of the condition alone go unread.
+    ``unmatched_rows``: from numbers of the rows of a merge's source that matched, int64, ascending, to the rows that
+    are added because they did not. ``task_count``: how many tasks are planned if nothing else is said.
     """
 
-    replacements: tuple[BlockReplacement, ...]
-    staged: tuple[StagedSegment, ...]
-    affected_segment_ids: frozenset[str]
-    counts: Mapping[str, int]
-    matched_rows: _Mask | None
+    operation: str
+    table: StoredTable
+    builders: tuple[IndexBuilder, ...]
+    condition: RowCondition
+    edit: RowEdit | None = None
+    drop_full_blocks: bool = False
+    unmatched_rows: Callable[[RowNumbers], list[pa.Table]] | None = None
+    task_count: int = 1
+    dropped: RewriteOutcome = field(default_factory=RewriteOutcome)
+    added: list[StagedSegment] = field(default_factory=list)
+    commit_id: str = field(default_factory=storage.new_id)
+
+    def plan_tasks(self, max_tasks: int | None = None) -> list[RewriteTask]:
+        """Divide the blocks that may hold rows of the condition among at most so many tasks, neighbours together."""
+        if self.edit is None:
+            return []
+        plan = self._plan_scan(self.table)
+        if self.drop_full_blocks:
+            full = plan.always_matching_blocks
+            self._drop_blocks(plan.take(np.flatnonzero(full)))
+            plan = plan.take(np.flatnonzero(~full))
+        block_numbers = plan.blocks.ordinals
+        shares = np.array_split(block_numbers, max(1, min(max_tasks or self.task_count, len(block_numbers))))
+        return [RewriteTask(tuple((number,) for number in share.tolist())) for share in shares if len(share)]
+
+    def _drop_blocks(self, plan: ScanPlan[BlockFrame]) -> None:
+        """Note blocks that go without being read."""
+        blocks = plan.blocks
+        self.dropped = RewriteOutcome(
+            tuple(BlockReplacement((block_id,), 0) for block_id in blocks.ids),
+            affected_segment_ids=self.table.segments().segments_containing(blocks.ordinals),
+            counts={"deleted_rows": int(blocks.row_counts.sum())} if len(blocks) else {},
+        )
+
+    def add_staged(self, staged: Sequence[StagedSegment]) -> None:
+        """Add rows that are written already."""
+        self.added += staged
+
+    def run(self, task: RewriteTask) -> RewriteOutcome:
+        """Edit the blocks of a task. Raises StorageError, and what the edit raises; then nothing of it stays."""
+        assert self.edit is not None
+        table, block_numbers, column_names = self.table, task.block_numbers, self.table.snapshot.schema.names
+        blocks = table.blocks().take(np.array(block_numbers, np.int64))
+        replacements: list[BlockReplacement] = []
+        rewritten_numbers: list[int] = []
+        counts: dict[str, int] = {}
+        matched_rows: list[RowNumbers] = []
+        with table.writer(self.builders) as writer:
+            for position, number in enumerate(block_numbers):
+                edited = self.edit.apply(table.read_block(blocks, position, column_names))
+                add_counts(counts, edited.counts)
+                matched_rows.append(edited.matched_rows)
+                if edited.rows is None:
+                    continue
+                blocks_before = writer.block_count
+                writer.write(edited.rows)
+                writer.end_block()
+                replacements.append(BlockReplacement((blocks.ids[position],), writer.block_count - blocks_before))
+                rewritten_numbers.append(number)
+            staged = writer.finish()
+        return RewriteOutcome(
+            tuple(replacements),
+            tuple(staged),
+            table.segments().segments_containing(rewritten_numbers),
+            counts=counts,
+            matched_rows=union_row_numbers(matched_rows),
+        )
+
+    def commit(self, outcomes: Sequence[RewriteOutcome]) -> bool:
+        """Commit, once and for all: there is nothing to plan again. Raises Conflict, StorageError."""
+        total = RewriteOutcome.combine([self.dropped, RewriteOutcome(counts=_inserted_rows(self.added)), *outcomes])
+        counts, added = dict(total.counts), list(self.added)
+        if self.unmatched_rows is not None:
+            inserted = stage_rows(self.table, self.builders, self.unmatched_rows(total.matched_rows))
+            add_counts(counts, _inserted_rows(inserted))
+            added += inserted
+        transaction = self.table.transaction(self.builders, self.commit_id)
+        if total.replacements or added:
+            transaction.replace_blocks(
+                total.replacements,
+                total.staged,
+                total.affected_segment_ids,
+                self._conflicting_blocks,
+                self.operation,
+            )
+            transaction.append(added)
+        self.table = transaction.commit(self.operation, summary=counts)
+        return False
+
+    def _plan_scan(self, table: StoredTable) -> ScanPlan[BlockFrame]:
+        return plan_scan(table, self.condition.predicate, self.condition.engine)
+
+    def _conflicting_blocks(self, snapshot_id: str) -> Collection[str]:
+        """Blocks of a later snapshot that may hold rows that matter."""
+        return frozenset(self._plan_scan(self.table.at(snapshot_id)).blocks.ids)
 
 
-def run_rewrite_task(task: RewriteTask) -> RewriteResult:
-    """Raises StorageError, and what the edit raises; then nothing of it stays."""
-    table, edit, swaps, changed = task.table, task.edit, [], []
-    names, found = table.snapshot.schema.names, table.blocks().take(np.array(task.block_numbers, np.int64))
-    with table.writer(task.builders) as writer:
-        for number in range(len(found)):
-            made = edit(table.read_block(found, number, names))
-            if made is None:
-                continue
-            before = writer.block_count
-            writer.write(made)
-            writer.end_block()
-            swaps.append(BlockReplacement((found.ids[number],), writer.block_count - before))
-            changed.append(task.block_numbers[number])
-        staged = writer.finish()
-    return RewriteResult(
-        tuple(swaps),
-        tuple(staged),
-        table.segments().segments_containing(changed),
-        dict(edit.counts),
-        getattr(edit, "matched_rows", None),
-    )
+def _inserted_rows(staged: Sequence[StagedSegment]) -> dict[str, int]:
+    row_count = sum(segment.row_count for segment in staged)
+    return {"inserted_rows": row_count} if row_count else {}
 
 
 def stage_rows(
@@ -166,11 +245,11 @@ def stage_rows(
     Raises InputError if it is not, and as ``SegmentWriter.write``; then nothing of it stays.
     """
     schema = table.snapshot.schema
-    coming = (
+    conformed = (
         batches
         if condition is None or condition.predicate is None
         else (condition.conform_and_check(batch, schema) for batch in batches)
     )
     with table.writer(builders) as writer:
-        write_sorted_runs(writer, coming, ClusterKey.from_snapshot(table.snapshot))
+        write_sorted_runs(writer, conformed, ClusterKey.from_snapshot(table.snapshot))
         return writer.finish()

@@ -11,7 +11,6 @@ import pyarrow as pa
 from fuse_index.aggregates.state import Aggregation
 from fuse_index.changes.changes import ChangesMixin
 from fuse_index.clustering.key import ClusterKey
-from fuse_index.clustering.recluster import ReclusteringMixin
 from fuse_index.clustering.report import ClusteringMixin
 from fuse_index.clustering.sorted_writer import write_sorted_runs
 from fuse_index.errors import InputError
@@ -22,6 +21,7 @@ from fuse_index.operations import arrow_input
 from fuse_index.operations.advise import AdviceMixin
 from fuse_index.operations.compact import CompactionMixin
 from fuse_index.operations.dml import DmlMixin
+from fuse_index.operations.recluster import ReclusteringMixin
 from fuse_index.predicate import Column, Predicate
 from fuse_index.pruning.explanation import Explanation
 from fuse_index.pruning.planner import ScanPlan, plan_scan

@@ -14,20 +14,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from fuse_index.clustering.recluster import (
+from fuse_index.indexes.registry import Host
+from fuse_index.operations.merge_clauses import MergeClauseSpec
+from fuse_index.operations.recluster import (
     DEFAULT_PASSES,
     DEFAULT_STEP_BLOCKS,
     DEFAULT_STEP_BYTES,
     ReclusterCallback,
-    ReclusterJob,
     recluster_steps,
-    run_recluster_task,
 )
-from fuse_index.indexes.registry import Host
-from fuse_index.operations.compact import CompactJob, run_compact_task
-from fuse_index.operations.merge_clauses import MergeClauseSpec
-from fuse_index.operations.rewrite_job import RewriteJob
-from fuse_index.operations.row_edits import RewriteResult, run_rewrite_task, stage_rows
+from fuse_index.operations.rewrite_job import RewriteJob, RewriteOutcome, RewriteTask
+from fuse_index.operations.row_edits import DmlJob, stage_rows
 from fuse_index.predicate import Context
 from fuse_index.spark.jobs.write import target_location, task_slots
 from fuse_index.spark.placement import ANSWER_SCHEMA, capture_answer, collect_answers, run_as_tasks, run_where_reachable
@@ -40,8 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-_RepeatedJob = TypeVar("_RepeatedJob", CompactJob, ReclusterJob)
-"""Work that is planned, done in tasks and committed, again and again until nothing is left."""
+_Job = TypeVar("_Job", bound=RewriteJob)
 
 
 @dataclass(frozen=True)
@@ -67,7 +63,7 @@ def delete(
 ) -> None:
     """Delete the rows that the condition is true on; see ``StoredTable.delete``."""
     to = DmlTarget.for_session(spark, url, branch, host, store)
-    _run_rewrite(spark, run_where_reachable(spark, lambda: to.open().deleting(where, to.task_count)))
+    _run_job(spark, lambda: to.open().deleting(where), to.task_count)
 
 
 @check_arguments
@@ -83,7 +79,7 @@ def update(
 ) -> None:
     """Give columns other values in the rows that the condition is true on; see ``StoredTable.update``."""
     to = DmlTarget.for_session(spark, url, branch, host, store)
-    _run_rewrite(spark, run_where_reachable(spark, lambda: to.open().updating(where, set, to.task_count)))
+    _run_job(spark, lambda: to.open().updating(where, set), to.task_count)
 
 
 @check_arguments
@@ -104,12 +100,7 @@ def merge(
     memory.
     """
     to, rows = DmlTarget.for_session(spark, url, branch, host, store), source.toArrow()
-    _run_rewrite(
-        spark,
-        run_where_reachable(
-            spark, lambda: to.open().merging(rows, on, matched, not_matched, not_matched_by_source, to.task_count)
-        ),
-    )
+    _run_job(spark, lambda: to.open().merging(rows, on, matched, not_matched, not_matched_by_source), to.task_count)
 
 
 @check_arguments
@@ -125,26 +116,20 @@ def overwrite(
 ) -> None:
     """Replace the rows that the condition is true on, by default all, with ``rows``; see ``StoredTable.overwrite``."""
     to = DmlTarget.for_session(spark, url, branch, host, store)
-    work = run_where_reachable(spark, lambda: to.open().overwriting(where, to.task_count))
+    job, tasks = run_where_reachable(spark, lambda: _plan(to.open().overwriting(where), to.task_count))
     numbered = rows.toDF(
         *map(str, range(len(rows.columns)))
     )  # mapInArrow reads names as paths: dots and back-quotes mislead it
-    for staged in collect_answers(numbered.mapInArrow(_stage_rows(work, rows.columns), ANSWER_SCHEMA)):
-        work.add_staged(staged)
-    _run_rewrite(spark, work)
+    for staged in collect_answers(numbered.mapInArrow(_stage_rows(job, rows.columns), ANSWER_SCHEMA)):
+        job.add_staged(staged)
+    _run_tasks(spark, job, tasks, to.task_count)
 
 
 @check_arguments
 def compact(spark: SparkSession, url: str, *, branch: str = "main", host: Host | None = None, **store: str) -> None:
     """Join small blocks and segments; see ``Table.compact``."""
     to = DmlTarget.for_session(spark, url, branch, host, store)
-    work = run_where_reachable(spark, lambda: to.open().compacting())
-    while True:
-        work, portions = run_where_reachable(spark, partial(_plan_round, work, to.task_count))
-        if not portions:
-            break
-        work = run_where_reachable(spark, partial(_commit_round, work, run_as_tasks(spark, run_compact_task, portions)))
-    run_where_reachable(spark, partial(_finish_compaction, work))
+    _run_job(spark, lambda: to.open().compacting(), to.task_count)
 
 
 @check_arguments
@@ -167,45 +152,61 @@ def recluster(
     So executors need the memory of a step for each task that they run at a time.
     """
     to, steps = DmlTarget.for_session(spark, url, branch, host, store), 0
-    work = run_where_reachable(spark, lambda: to.open().reclustering(depth, step_blocks, step_bytes, passes))
-    while True:
-        work, portions = run_where_reachable(spark, partial(_plan_round, work, task_slots(spark)))
-        if not portions:
-            break
-        done = run_as_tasks(spark, run_recluster_task, portions)
-        work = run_where_reachable(spark, partial(_commit_round, work, done))
-        for step in recluster_steps(done, steps):
+
+    def report(outcomes: Sequence[RewriteOutcome]) -> None:
+        nonlocal steps
+        for step in recluster_steps(outcomes, steps):
             steps = step.number
             if progress is not None:
                 progress(step)
 
-
-def _plan_round(work: _RepeatedJob, pieces: int) -> tuple[_RepeatedJob, list[Any]]:
-    portions = work.plan_tasks(pieces)
-    return work, portions
+    _run_job(spark, lambda: to.open().reclustering(depth, step_blocks, step_bytes, passes), task_slots(spark), report)
 
 
-def _commit_round(work: _RepeatedJob, done: Sequence[Any]) -> _RepeatedJob:
-    work.commit_results(done)
-    return work
+_OutcomesCallback = Callable[[Sequence[RewriteOutcome]], None]
 
 
-def _finish_compaction(work: CompactJob) -> None:
-    work.finalize()
+def _run_job(
+    spark: SparkSession,
+    start: Callable[[], RewriteJob],
+    max_tasks: int,
+    on_commit: _OutcomesCallback = lambda outcomes: None,
+) -> None:
+    """Start a job and plan it where the table can be reached, and run it to its end."""
+    job, tasks = run_where_reachable(spark, lambda: _plan(start(), max_tasks))
+    _run_tasks(spark, job, tasks, max_tasks, on_commit)
 
 
-def _stage_rows(work: RewriteJob, names: list[str]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _run_tasks(
+    spark: SparkSession,
+    job: RewriteJob,
+    tasks: list[RewriteTask] | None,
+    max_tasks: int,
+    on_commit: _OutcomesCallback = lambda outcomes: None,
+) -> None:
+    """Run tasks in executors and commit what they wrote, until the job plans no more. ``on_commit`` is told of each
+    commit.
+    """
+    while tasks is not None:
+        outcomes = run_as_tasks(spark, job.run, tasks)
+        job, tasks = run_where_reachable(spark, partial(_commit_and_plan, job, outcomes, max_tasks))
+        on_commit(outcomes)
+
+
+def _plan(job: _Job, max_tasks: int) -> tuple[_Job, list[RewriteTask]]:
+    tasks = job.plan_tasks(max_tasks)
+    return job, tasks
+
+
+def _commit_and_plan(
+    job: RewriteJob, outcomes: Sequence[RewriteOutcome], max_tasks: int
+) -> tuple[RewriteJob, list[RewriteTask] | None]:
+    return job, (job.plan_tasks(max_tasks) if job.commit(outcomes) else None)
+
+
+def _stage_rows(job: DmlJob, names: list[str]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         named = (batch.rename_columns(names) for batch in batches)
-        yield capture_answer(lambda: stage_rows(work.stored, work.builders, named, work.condition))
+        yield capture_answer(lambda: stage_rows(job.table, job.builders, named, job.condition))
 
     return run
-
-
-def _run_rewrite(spark: SparkSession, work: RewriteJob) -> None:
-    done = run_as_tasks(spark, run_rewrite_task, work.tasks)
-    run_where_reachable(spark, partial(_commit_rewrite, work, done))
-
-
-def _commit_rewrite(work: RewriteJob, done: Sequence[RewriteResult]) -> None:
-    work.commit_results(done)

@@ -78,7 +78,7 @@ def test_what_is_compact_is_left_alone(table):
 
 def test_each_portion_is_committed_and_a_killed_run_goes_on(table, monkeypatch):
     before = ids(table)
-    monkeypatch.setattr("fuse_index.operations.compact.COMMIT_INTERVAL_ROWS", 1)
+    monkeypatch.setattr("fuse_index.operations.compact._COMMIT_INTERVAL_ROWS", 1)
     seen = []
 
     def dying(done: int, total: int) -> None:

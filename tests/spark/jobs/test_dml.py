@@ -181,15 +181,16 @@ def test_what_cannot_be_done_is_refused_by_name_and_changes_nothing(spark: Spark
 
 
 def test_a_commit_that_is_done_twice_is_one(table: fuse.Table) -> None:
-    from fuse_index.operations.row_edits import run_rewrite_task
+    job, again = table.deleting("id < 75", pieces=4), table.deleting("id < 75", pieces=4)
+    outcomes = [job.run(task) for task in job.plan_tasks()]
+    again.plan_tasks()
+    again.commit_id = job.commit_id
 
-    work = table.deleting("id < 75", pieces=4)
-    done = [run_rewrite_task(portion) for portion in work.tasks]
-    again = table.deleting("id < 75", pieces=4)
-    again.commit_id, again.tasks = work.commit_id, []
+    job.commit(outcomes)
+    again.commit(outcomes)
 
-    assert work.commit_results(done).snapshot.sequence == 4
-    assert again.commit_results(done).snapshot.sequence == 4
+    assert job.table.snapshot.sequence == 4
+    assert again.table.snapshot.sequence == 4
 
 
 def test_rows_are_overwritten_whatever_columns_are_called(spark: SparkSession, tmp_path: Path) -> None:

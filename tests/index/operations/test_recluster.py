@@ -17,9 +17,9 @@ import fuse_index as fuse
 from fuse_index.clustering import overlaps, select_blocks
 from fuse_index.clustering.key import ClusterKey
 from fuse_index.clustering.overlaps import Intervals
-from fuse_index.clustering.recluster import ReclusterStep, max_depth_between_ranks, run_recluster_task
 from fuse_index.clustering.report import key_intervals
 from fuse_index.clustering.sorted_writer import SortedRun
+from fuse_index.operations.recluster import ReclusterStep, max_depth_between_ranks
 from fuse_storage.testing import check_invariants
 
 SCHEMA = "id BIGINT, name STRING"
@@ -99,14 +99,15 @@ def test_groups_that_have_no_block_in_common_are_sorted_at_the_same_time(by, met
         table.append(drawn(100, seed))
     table.cluster_by(by, method)
     before, depths = held(table), [met(table)]
-    work, together = table.reclustering(depth=1, step_blocks=16), []
+    job, together = table.reclustering(depth=1, step_blocks=16), []
     copy = table.clone(f"memory://recluster-{uuid4().hex}")
 
-    while portions := pickle.loads(pickle.dumps(work.plan_tasks(4))):
-        groups = [block for portion in portions for block in portion.block_numbers]
+    while tasks := pickle.loads(pickle.dumps(job.plan_tasks(4))):
+        groups = [block for task in tasks for block in task.block_numbers]
         assert len(set(groups)) == len(groups)
-        together.append(len(portions))
-        work.commit_results([run_recluster_task(portion) for portion in portions])
+        together.append(len(tasks))
+        run = pickle.loads(pickle.dumps(job.run))
+        job.commit(pickle.loads(pickle.dumps([run(task) for task in tasks])))
         table.refresh()
         depths.append(met(table))
 

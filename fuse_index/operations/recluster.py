@@ -23,13 +23,13 @@ from fuse_index.clustering.sorted_writer import SortedRun
 from fuse_index.errors import InputError
 from fuse_index.handle import TableHandle
 from fuse_index.indexes.builder import IndexBuilder, index_builders
+from fuse_index.operations.rewrite_job import RewriteOutcome, RewriteTask
 from fuse_index.query.prefetch import prefetch_blocks
 from fuse_storage import (
     BlockFrame,
     BlockReplacement,
     ColumnStatistics,
     Snapshot,
-    StagedSegment,
     WriteOptions,
     compute_statistics,
 )
@@ -76,12 +76,12 @@ class ReclusteringMixin(TableHandle):
         committed if nothing is to be done. Raises InputError where there is no clustering key, Conflict if somebody
         replaced one of the blocks meanwhile: what was committed before is kept.
         """
-        work, steps = self.reclustering(depth, step_blocks, step_bytes, passes), 0
-        while portions := work.plan_tasks():
-            done = [run_recluster_task(portion) for portion in portions]
-            work.commit_results(done)
-            self._move_to(work.table)
-            for step in recluster_steps(done, steps):
+        job, steps, unfinished = self.reclustering(depth, step_blocks, step_bytes, passes), 0, True
+        while unfinished:
+            outcomes = [job.run(task) for task in job.plan_tasks()]
+            unfinished = job.commit(outcomes)
+            self._move_to(job.table)
+            for step in recluster_steps(outcomes, steps):
                 steps = step.number
                 if progress is not None:
                     progress(step)
@@ -94,16 +94,16 @@ class ReclusteringMixin(TableHandle):
         step_bytes: int = DEFAULT_STEP_BYTES,
         passes: int = DEFAULT_PASSES,
     ) -> ReclusterJob:
-        """What ``recluster`` does, as work of which portions may be done elsewhere."""
-        given = {
+        """Start ``recluster`` as a job whose tasks Spark's executors run; see ``RewriteJob``. Used by Spark's jobs."""
+        minima = {
             "depth": (depth, 1),
             "step_blocks": (step_blocks, 2),
             "step_bytes": (step_bytes, 1),
             "passes": (passes, 1),
         }
-        for name, (value, least) in given.items():
-            if value < least:
-                raise InputError(f"{name}={value!r}: give a whole number, {least} or more")
+        for name, (value, minimum) in minima.items():
+            if value < minimum:
+                raise InputError(f"{name}={value!r}: give a whole number, {minimum} or more")
         if step_bytes > MAX_STEP_BYTES:
             raise InputError(
                 f"step_bytes={step_bytes}: give {MAX_STEP_BYTES} at most, as a text column in memory holds no more"
@@ -117,37 +117,10 @@ class ReclusteringMixin(TableHandle):
         )
 
 
-@dataclass(frozen=True)
-class ReclusterTask:
-    """Blocks that overlap, by their numbers in the snapshot, the most needed first. Picklable."""
-
-    table: storage.StoredTable
-    key: ClusterKey
-    builders: tuple[IndexBuilder, ...]
-    block_numbers: tuple[int, ...]
-    step_bytes: int
-
-
-@dataclass(frozen=True)
-class ReclusterResult:
-    """What became of a portion; small and picklable.
-
-    ``blocks``: ids of those that were read, ``rows`` in number. ``swap``: None if sorting them improves nothing.
-    ``level``: that of the new ones. ``touched``: ids of the segments in which blocks are replaced.
-    """
-
-    block_ids: tuple[str, ...]
-    rows: int
-    replacement: BlockReplacement | None = None
-    staged: tuple[StagedSegment, ...] = ()
-    affected_segment_ids: frozenset[str] = frozenset()
-    level: int = 0
-
-
 @dataclass
 class ReclusterJob:
-    """Chooses groups of blocks to be sorted. ``table``: as the last commit left it. ``sorted``: how often this run
-    sorted the rows of a block. Picklable.
+    """The ``RewriteJob`` that sorts blocks which overlap. ``sort_counts``: how often this run sorted the rows of a
+    block, by its id.
 
     Blocks that others add meanwhile are not in it, and are left for the next run: else there might be no end.
     """
@@ -165,83 +138,106 @@ class ReclusterJob:
     def __post_init__(self) -> None:
         self.sort_counts = dict.fromkeys(self.table.blocks().ids, 0)
 
-    def plan_tasks(self, max_tasks: int = 1) -> list[ReclusterTask]:
-        """What is to be done before the next commit, up to so many groups apart from each other; nothing is left if
-        there is none.
-        """
+    def plan_tasks(self, max_tasks: int = 1) -> list[RewriteTask]:
+        """Choose up to so many groups apart from each other, one for each task, the blocks that need it most first."""
         self.commit_id = storage.new_id()
-        blocks = self.table.blocks(statistics=[field.id for field in self.key.fields])
-        found = key_intervals(blocks, self.key)
-        able = np.array([self.sort_counts.get(id, self.passes) < self.passes for id in blocks.ids], np.bool_)
-        made: list[ReclusterTask] = []
-        while len(made) < max_tasks and (group := self._select_group(blocks, found, able)) is not None:
-            made.append(ReclusterTask(self.table, self.key, self.builders, tuple(group.tolist()), self.step_bytes))
-            able[group] = False
-        return made
-
-    def _select_group(self, blocks: BlockFrame, found: Sequence[Intervals], able: MaskArray) -> BlockNumbers | None:
-        """Of the blocks that may be chosen, those that most need it first."""
-        if self.key.method == "linear":
-            order = overlaps.lexicographic_intervals(found, certain=True)
-            return select_blocks.select_overlapping(order, blocks.levels, able, self.depth, self.step_blocks)
-        return select_blocks.select_curve_group(found, able, self.step_blocks)
-
-    def commit_results(self, results: Sequence[ReclusterResult]) -> None:
-        """Commit what the portions wrote, in their order. Raises Conflict, StorageError. A copy may do it a second
-        time.
-        """
-        self.sort_counts |= {id: self.passes for each in results if each.replacement is None for id in each.block_ids}
-        better = [each for each in results if each.replacement is not None]
-        if not better:
-            return
-        transaction, known = self.table.transaction(self.builders, self.commit_id), set(self.table.blocks().ids)
-        staged, touched = (
-            [segment for each in better for segment in each.staged],
-            {id for each in better for id in each.affected_segment_ids},
+        blocks = self._blocks_with_bounds()
+        intervals = key_intervals(blocks, self.key)
+        selectable = np.array(
+            [self.sort_counts.get(block_id, self.passes) < self.passes for block_id in blocks.ids], np.bool_
         )
+        tasks: list[RewriteTask] = []
+        while len(tasks) < max_tasks and (group := self._select_group(blocks, intervals, selectable)) is not None:
+            tasks.append(RewriteTask((tuple(group.tolist()),)))
+            selectable[group] = False
+        return tasks
+
+    def _blocks_with_bounds(self) -> BlockFrame:
+        return self.table.blocks(statistics=[field.id for field in self.key.fields])
+
+    def _select_group(
+        self, blocks: BlockFrame, intervals: Sequence[Intervals], selectable: MaskArray
+    ) -> BlockNumbers | None:
+        """Choose, of the blocks that may be, those that need it most, these first; None if there are none."""
+        if self.key.method == "linear":
+            order = overlaps.lexicographic_intervals(intervals, certain=True)
+            return select_blocks.select_overlapping(order, blocks.levels, selectable, self.depth, self.step_blocks)
+        return select_blocks.select_curve_group(intervals, selectable, self.step_blocks)
+
+    def run(self, task: RewriteTask) -> RewriteOutcome:
+        """Sort the rows of a task's blocks, or of as many of the first as there is room for.
+
+        They are written if that improves anything; if not, the outcome names the blocks as unimproved.
+        """
+        table, options = self.table, WriteOptions.from_properties(self.table.snapshot.properties)
+        blocks = self._blocks_with_bounds()
+        tables = self._read_blocks(blocks, task.block_numbers)
+        group = np.array(task.block_numbers[: len(tables)], np.int64)
+        sorted_run = SortedRun.from_rows(pa.concat_tables(tables), self.key, options)
+        del tables
+        block_ids = tuple(blocks.ids[number] for number in np.sort(group).tolist())
+        if not _improves(blocks, group, sorted_run, self.key):
+            return RewriteOutcome(unimproved_ids=block_ids)
+        with table.writer(self.builders, level=int(blocks.levels[group].max()) + 1) as writer:
+            sorted_run.write(writer)
+            staged = tuple(writer.finish())
+            replacement = BlockReplacement(block_ids, writer.block_count)
+        return RewriteOutcome((replacement,), staged, table.segments().segments_containing(group))
+
+    def _read_blocks(self, blocks: BlockFrame, group: Sequence[int]) -> list[pa.Table]:
+        """Read the rows of these blocks, or of as many of the first ones as there is room for: two at least."""
+        tables: list[pa.Table] = []
+        byte_count = 0
+        for rows in prefetch_blocks(self.table, blocks, group):
+            byte_count += rows.nbytes
+            if len(tables) >= 2 and byte_count > self.step_bytes:
+                break
+            tables.append(rows)
+        return tables
+
+    def commit(self, outcomes: Sequence[RewriteOutcome]) -> bool:
+        """Put the sorted blocks in place of those that overlapped. Raises Conflict, StorageError."""
+        total = RewriteOutcome.combine(outcomes)
+        self.sort_counts |= dict.fromkeys(total.unimproved_ids, self.passes)
+        if not total.replacements:
+            return bool(outcomes)
+        blocks_before = self.table.blocks()
+        transaction = self.table.transaction(self.builders, self.commit_id)
         transaction.replace_blocks(
-            [each.replacement for each in better if each.replacement], staged, touched, name="recluster", same_rows=True
+            total.replacements, total.staged, total.affected_segment_ids, name="recluster", same_rows=True
         )
         self.table = transaction.commit("recluster")
-        times: dict[int, int] = {}
-        for each in better:
-            times[each.level] = max(times.get(each.level, 0), *(self.sort_counts.pop(id) + 1 for id in each.block_ids))
-        now = self.table.blocks()
-        new = {
-            id: times[level]
-            for id, level in zip(now.ids, now.levels.tolist(), strict=True)
-            if level in times and id not in known
-        }
-        self.sort_counts |= new
+        self._count_sorts(total.replacements, blocks_before)
+        return True
+
+    def _count_sorts(self, replacements: Sequence[BlockReplacement], blocks_before: BlockFrame) -> None:
+        """Give each new block the number of times that its rows have been sorted, at most that of any of its level.
+
+        Which new block came of which group is not known, but its level is: one more than the highest of the group.
+        """
+        level_by_id = dict(zip(blocks_before.ids, blocks_before.levels.tolist(), strict=True))
+        sort_counts_by_level: dict[int, int] = {}
+        for replacement in replacements:
+            level = 1 + max(level_by_id[block_id] for block_id in replacement.removed)
+            sort_count = 1 + max(self.sort_counts.pop(block_id) for block_id in replacement.removed)
+            sort_counts_by_level[level] = max(sort_counts_by_level.get(level, 0), sort_count)
+        blocks = self.table.blocks()
+        for block_id, level in zip(blocks.ids, blocks.levels.tolist(), strict=True):
+            if level in sort_counts_by_level and block_id not in level_by_id:
+                self.sort_counts[block_id] = sort_counts_by_level[level]
 
 
-def run_recluster_task(task: ReclusterTask) -> ReclusterResult:
-    """Sort the rows of a portion's blocks, or of as many of the first as there is room for, and write them if that
-    improves anything.
-    """
-    table, options = task.table, WriteOptions.from_properties(task.table.snapshot.properties)
-    blocks = table.blocks(statistics=[field.id for field in task.key.fields])
-    read = _read_blocks(table, blocks, task.block_numbers, task.step_bytes)
-    group = np.array(task.block_numbers[: len(read)], np.int64)
-    run = SortedRun.from_rows(pa.concat_tables(read), task.key, options)
-    del read
-    ids = tuple(blocks.ids[number] for number in np.sort(group).tolist())
-    if not _improves(blocks, group, run, task.key):
-        return ReclusterResult(ids, len(run))
-    level = int(blocks.levels[group].max()) + 1
-    with table.writer(task.builders, level=level) as writer:
-        run.write(writer)
-        staged = tuple(writer.finish())
-        swap = BlockReplacement(ids, writer.block_count)
-    return ReclusterResult(ids, len(run), swap, staged, table.segments().segments_containing(group), level)
-
-
-def recluster_steps(results: Sequence[ReclusterResult], steps_before: int) -> list[ReclusterStep]:
-    """The steps that were done, ``before`` of them earlier."""
-    better = [(each, each.replacement) for each in results if each.replacement is not None]
+def recluster_steps(outcomes: Sequence[RewriteOutcome], steps_before: int) -> list[ReclusterStep]:
+    """The steps that these outcomes were, numbered on from those before."""
+    improved = [outcome for outcome in outcomes if outcome.replacements]
     return [
-        ReclusterStep(number, len(each.block_ids), swap.new_block_count, each.rows)
-        for number, (each, swap) in enumerate(better, steps_before + 1)
+        ReclusterStep(
+            number,
+            sum(len(replacement.removed) for replacement in outcome.replacements),
+            sum(replacement.new_block_count for replacement in outcome.replacements),
+            sum(segment.row_count for segment in outcome.staged),
+        )
+        for number, outcome in enumerate(improved, steps_before + 1)
     ]
 
 
@@ -261,20 +257,6 @@ def _improves(blocks: BlockFrame, group: BlockNumbers, run: SortedRun, key: Clus
         return bool(after <= select_blocks.MAX_CURVE_WIDTH_RATIO * before)
     order = overlaps.lexicographic_intervals(both, certain=True)
     return max_depth_between_ranks(order.take(new)) < max_depth_between_ranks(order.take(old))
-
-
-def _read_blocks(
-    table: storage.StoredTable, blocks: BlockFrame, group: Sequence[int], step_bytes: int
-) -> list[pa.Table]:
-    """The rows of these blocks, or of as many of the first ones as there is room for: two at least."""
-    found: list[pa.Table] = []
-    size = 0
-    for rows in prefetch_blocks(table, blocks, group):
-        size += rows.nbytes
-        if len(found) >= 2 and size > step_bytes:
-            break
-        found.append(rows)
-    return found
 
 
 def max_depth_between_ranks(intervals: Intervals) -> int:
