@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from fuse_index.errors import WhereError
 from fuse_index.expressions import types
-from fuse_index.sql.tokenizer import TokenizedSql, unescape_string
+from fuse_index.sql.tokenizer import error_at, unescape_string
 
 _TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|('(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\")|(\w+)|(.))", re.DOTALL)
 
@@ -55,7 +55,7 @@ class _Reader:
     def error(self, message: str) -> WhereError:
         found = self.tokens[self.at] if self.at < len(self.tokens) else None
         start = found.end() - len(found[0].strip()) if found else len(self.ddl)
-        return TokenizedSql(self.ddl, "", (), ()).error(message, start, found.end() if found else start + 1)
+        return error_at(self.ddl, message, start, found.end() if found else start + 1)
 
     def fields(self, colon: bool) -> list[pa.Field]:
         made = [self.field(colon)]

@@ -44,8 +44,9 @@ from fuse_index.predicate import (
 )
 from fuse_index.reasons import Reason
 from fuse_index.sql.ddl import parse_schema
+from fuse_index.sql.dialect import SPARK_CONDITIONS
 from fuse_index.sql.parser_terms import COMPARISON_OPERATORS, SqlNode, SqlTermReader, has_unknown_parts
-from fuse_index.sql.tokenizer import FUNCTION_PREFIX, TokenizedSql
+from fuse_index.sql.tokenizer import TokenizedSql
 from fuse_storage import Schema
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ __all__ = [
 _DEFAULT_CONTEXT = Context()
 _TRUE = Literal(True, pa.bool_())
 _SPARK_ONLY_CLAUSES = {"OVER": "windows", "FILTER": "aggregates with a FILTER", "SELECT": "subqueries"}
-_SPARK_ONLY_CLAUSE = re.compile(rf"(?:\b|{FUNCTION_PREFIX})({'|'.join(_SPARK_ONLY_CLAUSES)})\b", re.IGNORECASE)
+_SPARK_ONLY_CLAUSE = re.compile(rf"\b({'|'.join(_SPARK_ONLY_CLAUSES)})\b", re.IGNORECASE)
 
 
 def parse_predicate(
@@ -148,7 +149,7 @@ class _Reader(SqlTermReader):
             )
             raise self.tokens.error(empty, 0, 1)
         try:
-            trees = sqlglot.parse(self.tokens.safe, dialect="spark")
+            trees = SPARK_CONDITIONS.parse(self.tokens.safe)
         except sqlglot.errors.ParseError as refusal:
             raise self._syntax(refusal) from None
         except sqlglot.errors.SqlglotError as refusal:
@@ -290,7 +291,8 @@ class _Reader(SqlTermReader):
 
     def _opaque(self, node: SqlNode, reason: Reason) -> Opaque:
         if not node.find(exp.Lambda, exp.Query):
-            for column in node.find_all(exp.Column):
+            columns = (column for column in node.find_all(exp.Column) if not column.find_ancestor(exp.DataType))
+            for column in columns:
                 with suppress(UnsupportedExpression):
                     self.column(column)
         return Opaque(self.original_text(node), reason)

@@ -5,6 +5,7 @@ With ``where.py``, which reads the conditions around them, the only module that 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,8 @@ from fuse_index.expressions.function import build_call
 from fuse_index.expressions.scalar_functions import DATE_TRUNC, DATE_TRUNC_UNITS, FUNCTION_SYNONYMS, SCALAR_FUNCTIONS
 from fuse_index.expressions.types import spark_type_name
 from fuse_index.predicate import Call, CastMode, Column, Context, JsonPath, Literal, Operator, Term
-from fuse_index.sql.tokenizer import FUNCTION_PREFIX, TokenizedSql, number_literal
+from fuse_index.sql.dialect import SPARK_CONDITIONS
+from fuse_index.sql.tokenizer import TokenizedSql, number_literal
 from fuse_storage import Schema, SchemaError
 
 if TYPE_CHECKING:
@@ -72,6 +74,8 @@ _TYPED_LITERALS = {
     "timestamp_ltz": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
 }
+_EMPTY_SIZE = re.compile(r"(?:\bAS|::)\s*\w+\s*\(\s*\)", re.IGNORECASE)
+"""A parser passes over the parentheses of ``CAST(c AS INT())``, which Spark refuses."""
 _SPECIAL_DATES = frozenset(["epoch", "now", "today", "tomorrow", "yesterday"])
 """Words that Spark takes for a date."""
 _CAST_FUNCTIONS = frozenset(types.SPARK_TYPES_BY_NAME.keys() | {"decimal"}) - {"void"}
@@ -181,8 +185,8 @@ class SqlTermReader:
             mark = self.tokens.find_mark(node.this)
             if mark is None:
                 raise UnsupportedExpression(self.original_text(node))
-            if mark.kind:
-                return self._typed(mark.literal, _TYPED_LITERALS[mark.kind], mark.kind.upper())
+            if mark.typed_by:
+                return self._typed(mark.literal, _TYPED_LITERALS[mark.typed_by], mark.typed_by.upper())
             if (
                 not sign
                 and mark.literal.type in coercion.INTEGER_TYPES
@@ -210,11 +214,13 @@ class SqlTermReader:
         kind = None if has_unknown_parts(node.to) else types.type_from_spark_name(node.to.sql(dialect="spark"))
         if kind is None:
             raise UnsupportedExpression(f"a cast to {node.to.sql(dialect='spark')}")
+        if _EMPTY_SIZE.search(self.tokens.safe):
+            raise AnalysisError("the parentheses after a type are empty")
         mode: CastMode | None = "try" if node.args.get("safe") else None
         return coercion.coerce_term(self.term(node.this), kind, self.context, mode)
 
     def call(self, node: exp.Anonymous) -> tuple[str, list[SqlNode]]:
-        return str(node.this).lower().removeprefix(FUNCTION_PREFIX), node.expressions
+        return str(node.this).lower(), node.expressions
 
     def _function(self, node: exp.Anonymous) -> Term:
         name, arguments = self.call(node)
@@ -255,7 +261,7 @@ class SqlTermReader:
     # --- places -----------------------------------------------------------------------------------------------
 
     def original_text(self, node: SqlNode) -> str:
-        return self.tokens.restore(node.sql(dialect="spark", normalize_functions=False))
+        return self.tokens.restore(node.sql(dialect=SPARK_CONDITIONS, normalize_functions=False))
 
     def _at(self, message: str, identifier: SqlNode) -> WhereError:
         start = identifier.meta.get("start")

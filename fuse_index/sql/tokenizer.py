@@ -1,8 +1,7 @@
-"""Spark SQL text, made safe for a general SQL parser: what only Spark reads its way is read here, before it.
+"""Literals of Spark SQL text, read here, before a general SQL parser has the rest.
 
 String, binary, date and suffixed number literals leave the text as numbered marks (``'fuse__0'`` …), because their
-escapes, their adjacency and their types are Spark's own; function names get a prefix, so that a parser does not take
-them for functions it believes to know. Knows no grammar.
+escapes, their adjacency and their types are Spark's own; so do comments, and the length of VARCHAR. Knows no grammar.
 """
 
 from __future__ import annotations
@@ -22,60 +21,37 @@ from fuse_index.predicate import Literal
 _MARK = re.compile(r"fuse__(\d+)")
 _Value = TypeVar("_Value")
 
-FUNCTION_PREFIX = "fuse__"
-"""Stands before the name of every function in the made-safe text."""
-
-_GRAMMAR_WORDS = """
-all and any array as asymmetric at between by case cast char collate dec decimal distinct div else end escape except
-exists extract false
-from group having ilike in interval intersect is like map not null numeric on or over regexp rlike select some struct
-symmetric table then
-time true try_cast union unknown using values varchar when where with zone
-"""
-_TYPE_AND_UNIT_WORDS = """
-bigint binary boolean byte date day days double float hour hours int integer interval long microsecond microseconds
-millisecond
-milliseconds minute minutes month months quarter real second seconds short smallint string timestamp timestamp_ltz
-timestamp_ntz tinyint
-variant week weeks year years current_catalog current_database current_date current_time current_timestamp
-current_user localtimestamp
-"""
-_NON_FUNCTION_WORDS = frozenset(_GRAMMAR_WORDS.split())
-_UNQUOTED_WORDS = _NON_FUNCTION_WORDS | frozenset(_TYPE_AND_UNIT_WORDS.split())
-"""All other words are names of columns, and are quoted: a parser has keywords that Spark lets columns be called."""
-
 _TOKEN = re.compile(
     r"""
       (?P<space>\s+|--[^\n]*|/\*.*?\*/)
     | (?P<binary>[xX](?:'[0-9a-fA-F]*'|"[0-9a-fA-F]*"))
     | (?P<raw>[rR](?:'[^']*'|"[^"]*"))
     | (?:(?P<typed>date|timestamp|timestamp_ntz|timestamp_ltz)\s*)?(?P<string>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
-    | (?P<quoted>`(?:[^`]|``)*`)
     | (?P<suffixed>(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?(?:bd|[lsydf]))(?!\w)
-    | (?P<number>(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)(?!\w)
     | (?P<sized>(?:var)?char(?:acter)?\s*\(\s*\d+\s*\))
-    | (?P<function>[^\W\d]\w*)(?=\s*\()
-    | (?P<word>\w+)
-    | (?P<operator><=>|==|!=|!<|!>|::|.)
+    | (?P<number>(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)(?!\w)
+    | (?P<name>\d\w*|(?<=\d\.)\w+)
+    | (?P<verbatim>`(?:[^`]|``)*`|\w+|<=>|==|!=|!<|!>|::)
+    | (?P<refused>['"`;?])
+    | (?P<sign>.)
     """,
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
-
-_OPERATOR_SPELLINGS = {"!<": ">=", "!>": "<=", "!": " NOT "}
 
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2}|.)", re.DOTALL)
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 """What Spark makes of a letter after a backslash; any other letter is itself."""
 
+_REFUSED = {";": "a predicate is one expression: no ';'", "?": "parameters are not supported: write the value"}
 _SUFFIX_TYPES = {"l": pa.int64(), "s": pa.int16(), "y": pa.int8()}
 
 
 @dataclass(frozen=True, slots=True)
 class LiteralMark:
-    """A literal of the text: ``kind`` is "" or the word before a string that is a date or a timestamp."""
+    """A literal of the text; ``typed_by`` is "", or the word before a string that is a date or a timestamp."""
 
     literal: Literal
-    kind: str
+    typed_by: str
     start: int
     end: int
 
@@ -87,114 +63,115 @@ class TokenizedSql:
     original: str
     safe: str
     marks: tuple[LiteralMark, ...]
-    pieces: tuple[tuple[int, int], ...]
-    """Where pieces of the safe text begin, there and in the original."""
+    token_starts: tuple[tuple[int, int], ...]
+    """Where tokens begin, in the safe text and in the original."""
 
     @classmethod
     def tokenize(cls, text: str) -> TokenizedSql:
         """Raises WhereError for a literal that is not finished, or a character that no predicate has."""
-        reader = _Reader(text)
-        for found in _TOKEN.finditer(text):
-            reader.take(found)
-        return cls(text, "".join(reader.safe), tuple(reader.marks), tuple(reader.pieces))
+        tokenizer = _Tokenizer(text)
+        for match in _TOKEN.finditer(text):
+            tokenizer.take(match)
+        return cls(text, "".join(tokenizer.safe), tuple(tokenizer.marks), tuple(tokenizer.token_starts))
 
     @property
     def full_span(self) -> tuple[int, int]:
+        """Start and end of the original text."""
         return 0, len(self.original)
 
-    def original_span(self, safe: int) -> tuple[int, int]:
-        """Start and end in the original text of the token at a place in the safe text."""
-        after = bisect_right(self.pieces, (safe, len(self.original)))
-        start = self.pieces[after - 1][1] if after else 0
-        return start, self.pieces[after][1] if after < len(self.pieces) else len(self.original)
+    def original_span(self, safe_position: int) -> tuple[int, int]:
+        """Start and end in the original text of the token at a position in the safe text."""
+        following = bisect_right(self.token_starts, (safe_position, len(self.original)))
+        start = self.token_starts[following - 1][1] if following else 0
+        return start, self.token_starts[following][1] if following < len(self.token_starts) else len(self.original)
 
     def restore(self, safe: str) -> str:
-        """Safe text as people wrote it."""
-        text = re.sub(rf"'{_MARK.pattern}'", lambda found: self._written(self.marks[int(found[1])]), safe)
-        return re.sub(r"`([^\W\d]\w*)`", r"\1", text.replace(FUNCTION_PREFIX, ""))
+        """Safe text as people wrote it, but for needless backticks."""
+        text = re.sub(rf"'{_MARK.pattern}'", lambda match: self._written(self.marks[int(match[1])]), safe)
+        return re.sub(r"`([^\W\d]\w*)`", r"\1", text)
 
     def find_mark(self, text: str) -> LiteralMark | None:
-        """What a string of the safe text stands for; None for one that a parser made."""
-        found = _MARK.fullmatch(text)
-        return self.marks[int(found[1])] if found else None
+        """The literal that a string of the safe text stands for; None for one that a parser made."""
+        match = _MARK.fullmatch(text)
+        return self.marks[int(match[1])] if match else None
 
     def _written(self, mark: LiteralMark) -> str:
         return self.original[mark.start : mark.end]
 
     def error(self, message: str, start: int, end: int) -> WhereError:
         """The message, with the line of the text and the place in it."""
-        line_start = self.original.rfind("\n", 0, start) + 1
-        line = self.original[line_start:].split("\n")[0]
-        length = max(min(end, line_start + len(line)) - start, 1)
-        return WhereError(f"{message}\n  {line}\n  {' ' * (start - line_start)}{'^' * length}")
+        return error_at(self.original, message, start, end)
 
 
-class _Reader:
+def error_at(text: str, message: str, start: int, end: int) -> WhereError:
+    """The message, with the line of the text and the place in it."""
+    line_start = text.rfind("\n", 0, start) + 1
+    line = text[line_start:].split("\n")[0]
+    length = max(min(end, line_start + len(line)) - start, 1)
+    return WhereError(f"{message}\n  {line}\n  {' ' * (start - line_start)}{'^' * length}")
+
+
+class _Tokenizer:
+    """Collects the safe text, token by token."""
+
     def __init__(self, text: str) -> None:
         self.text = text
         self.safe: list[str] = []
         self.marks: list[LiteralMark] = []
-        self.pieces: list[tuple[int, int]] = []
+        self.token_starts: list[tuple[int, int]] = []
         self.length = 0
         self.after_string = False
 
-    def take(self, found: re.Match[str]) -> None:
-        kind, text, start = found.lastgroup, found[0], found.start()
-        if kind == "space":
-            self._write(" " * len(text) if "\n" not in text else re.sub(r"[^\n]", " ", text), start)
+    def take(self, match: re.Match[str]) -> None:
+        token_class, text, start = match.lastgroup, match[0], match.start()
+        if token_class == "space":
+            self._write(re.sub(r"[^\n]", " ", text), start)
             return
         adjacent, self.after_string = self.after_string, False
-        match kind:
+        match token_class:
             case "string" | "raw":
-                self._string(found, adjacent)
+                self._string(match, adjacent)
             case "binary":
                 digits = text[2:-1]
-                self._mark(
-                    Literal(bytes.fromhex(digits.rjust(len(digits) + len(digits) % 2, "0")), pa.binary()), "", found
-                )
+                value = bytes.fromhex(digits.rjust(len(digits) + len(digits) % 2, "0"))
+                self._mark(Literal(value, pa.binary()), "", match)
             case "suffixed":
-                self._mark(self._checked(suffixed_number, text.lower(), found), "", found)
+                self._mark(self._checked(suffixed_number, text.lower(), match), "", match)
             case "sized":
                 self._write("VARIANT", start)  # parsers take it for STRING, which it is not
-            case "function" if text.lower() not in _NON_FUNCTION_WORDS:
-                self._write(FUNCTION_PREFIX + text, start)
-            case "word" if text.lower() not in _UNQUOTED_WORDS:
-                self._write(f"`{text}`", start)
-            case "operator" if text in "'\"`;?":
-                raise self._refusal(text, start)
+            case "refused":
+                raise error_at(self.text, _REFUSED.get(text, f"the text after {text} never ends"), start, start + 1)
+            case "name":
+                self._write(f"`{text}`", start)  # or parsers make it one with a number before it
+            case "sign" if not " " < text <= "~":
+                self._write(f" {text} ", start)  # or it would be a letter of the name beside it
             case _:
-                self._write(_OPERATOR_SPELLINGS.get(text, text), start)
+                self._write(text, start)
 
     def _write(self, safe: str, start: int) -> None:
-        self.pieces.append((self.length, start))
+        self.token_starts.append((self.length, start))
         self.safe.append(safe)
         self.length += len(safe)
 
-    def _mark(self, literal: Literal, kind: str, found: re.Match[str]) -> None:
-        self._write(f"'{FUNCTION_PREFIX}{len(self.marks)}'", found.start())
-        self.marks.append(LiteralMark(literal, kind, found.start(), found.end()))
+    def _mark(self, literal: Literal, typed_by: str, match: re.Match[str]) -> None:
+        self._write(f" 'fuse__{len(self.marks)}'", match.start())  # parsers know N'…' and more
+        self.marks.append(LiteralMark(literal, typed_by, match.start(), match.end()))
 
-    def _string(self, found: re.Match[str], adjacent: bool) -> None:
-        value = found[0][2:-1] if found["raw"] else self._checked(unescape_string, found["string"], found)
-        if adjacent and not found["typed"]:
+    def _string(self, match: re.Match[str], adjacent: bool) -> None:
+        value = match[0][2:-1] if match["raw"] else self._checked(unescape_string, match["string"], match)
+        if adjacent and not match["typed"]:
             before = self.marks[-1]
             joined = Literal(before.literal.value + value, pa.string())
-            self.marks[-1] = LiteralMark(joined, before.kind, before.start, found.end())
+            self.marks[-1] = LiteralMark(joined, before.typed_by, before.start, match.end())
         else:
-            self._mark(Literal(value, pa.string()), (found["typed"] or "").lower(), found)
+            self._mark(Literal(value, pa.string()), (match["typed"] or "").lower(), match)
         self.after_string = True
 
-    def _checked(self, read: Callable[[str], _Value], text: str, found: re.Match[str]) -> _Value:
+    def _checked(self, read: Callable[[str], _Value], text: str, match: re.Match[str]) -> _Value:
         try:
             return read(text)
         except ValueError as refusal:
-            raise TokenizedSql(self.text, "", (), ()).error(str(refusal), found.start(), found.end()) from None
-
-    def _refusal(self, text: str, start: int) -> WhereError:
-        what = {";": "a predicate is one expression: no ';'", "?": "parameters are not supported: write the value"}
-        return TokenizedSql(self.text, "", (), ()).error(
-            what.get(text, f"the text after {text} never ends"), start, start + 1
-        )
+            raise error_at(self.text, str(refusal), match.start(), match.end()) from None
 
 
 def unescape_string(quoted: str) -> str:
@@ -204,7 +181,7 @@ def unescape_string(quoted: str) -> str:
     quote = quoted[0]
     text = re.sub(
         rf"{quote}{quote}|{_ESCAPE.pattern}",
-        lambda found: quote if found[1] is None else _escaped(found[1]),
+        lambda match: quote if match[1] is None else _escaped(match[1]),
         quoted[1:-1],
         flags=re.DOTALL,
     )
