@@ -12,6 +12,7 @@ import pytest
 import fuse_index as fuse
 from fuse_index.aggregates import sketches
 from fuse_index.errors import DefinitionError, InputError, WhereError
+from fuse_index.indexes.definition import load_definitions
 from fuse_index.indexes.registry import Host
 from fuse_index.plugin import Aggregation, Input
 from fuse_index.predicate import Column, Literal
@@ -140,7 +141,7 @@ def test_a_bad_definition_is_refused_with_the_reason(sales, columns, aggregates,
 def test_a_state_is_parquet_that_anybody_reads(sales):
     sales.create_index("x", "aggregate", ["city"], aggregates=["count(*)", "sum(amount)", "avg(amount)"])
     sales.append(rows(city=["a", None, "a"], amount=[1.0, 2.0, None]))
-    [definition] = sales._usable_definitions()
+    [definition] = load_definitions(sales.snapshot, sales.host)
     payload = sales.stored.blocks().sidecars(definition.key).payload(0)
     state = pq.read_table(io.BytesIO(payload.read([(0, payload.size)])[0]))
 

@@ -26,8 +26,9 @@ from fuse_index.plugin import (
 )
 from fuse_index.predicate import And, Column, Compare, Contains, Context, In, Like, Literal, Not, StartsWith
 from fuse_index.testing import IndexTests
-from fuse_plugins import min_max
 from fuse_plugins.min_max import MinMax
+from fuse_plugins.min_max.integer_keys import integer_keys
+from fuse_plugins.min_max.value_ranges import MAX_RANGES_ONE_BY_ONE
 
 NAN = float("nan")
 
@@ -39,8 +40,8 @@ class TestMinMax(IndexTests):
 class Units:
     """A batch that has nothing but the bounds of one column."""
 
-    def __init__(self, type, *bounds):
-        low, high = pa.array([low for low, _ in bounds], type), pa.array([high for _, high in bounds], type)
+    def __init__(self, data_type, *bounds):
+        low, high = pa.array([low for low, _ in bounds], data_type), pa.array([high for _, high in bounds], data_type)
         flags, counts = pa.array([False] * len(bounds)), pa.array([0] * len(bounds), pa.int64())
         self.known = ColumnStatistics(low, high, flags, flags, counts, counts, counts, counts)
 
@@ -59,20 +60,22 @@ class Unknown:
         return None
 
 
-def compiled(leaf, type):
-    return MinMax().compile(leaf, [Input(Column(("a",), type), type)], NoOptions(), Context())
+def compiled(leaf, data_type):
+    return MinMax().compile(leaf, [Input(Column(("a",), data_type), data_type)], NoOptions(), Context())
 
 
-def votes(leaf, type, *bounds):
-    return MinMax().probe(pickle.loads(pickle.dumps(compiled(leaf, type))), Units(type, *bounds)).bits.tolist()
+def votes(leaf, data_type, *bounds):
+    return (
+        MinMax().probe(pickle.loads(pickle.dumps(compiled(leaf, data_type))), Units(data_type, *bounds)).bits.tolist()
+    )
 
 
-def compare(operator, value, type):
-    return Compare(operator, Column(("a",), type), Literal(value, type))
+def compare(operator, value, data_type):
+    return Compare(operator, Column(("a",), data_type), Literal(value, data_type))
 
 
-def within(values, type):
-    return In(Column(("a",), type), tuple(Literal(value, type) for value in values))
+def within(values, data_type):
+    return In(Column(("a",), data_type), tuple(Literal(value, data_type) for value in values))
 
 
 @pytest.mark.parametrize(
@@ -87,7 +90,7 @@ def within(values, type):
     ],
 )
 @pytest.mark.parametrize(
-    ("type", "make"),
+    ("data_type", "make"),
     [
         (pa.int8(), int),
         (pa.int64(), int),
@@ -102,10 +105,10 @@ def within(values, type):
         (pa.timestamp("us"), lambda n: datetime(1970, 1, 10 + n)),
     ],
 )
-def test_a_comparison_judges_units_by_their_bounds(type, make, operator, expected):
+def test_a_comparison_judges_units_by_their_bounds(data_type, make, operator, expected):
     bounds = [(make(low), make(high)) for low, high in [(1, 4), (1, 5), (4, 6), (5, 6), (6, 7), (5, 5)]]
 
-    assert votes(compare(operator, make(5), type), type, *bounds) == expected
+    assert votes(compare(operator, make(5), data_type), data_type, *bounds) == expected
 
 
 def test_booleans_are_ordered():
@@ -210,7 +213,7 @@ short_text = st.text(st.sampled_from("ab\x00￿😀"), max_size=3)
 
 
 @given(
-    st.lists(short_text, min_size=min_max.MAX_RANGES_ONE_BY_ONE + 1, unique=True),
+    st.lists(short_text, min_size=MAX_RANGES_ONE_BY_ONE + 1, unique=True),
     st.lists(st.tuples(short_text, short_text), min_size=1),
 )
 def test_many_texts_are_judged_like_few(wanted, pairs):
@@ -222,22 +225,22 @@ def test_many_texts_are_judged_like_few(wanted, pairs):
 
 
 @given(
-    st.lists(st.decimals(-(10**30), 10**30, places=2), min_size=min_max.MAX_RANGES_ONE_BY_ONE + 1, unique=True),
+    st.lists(st.decimals(-(10**30), 10**30, places=2), min_size=MAX_RANGES_ONE_BY_ONE + 1, unique=True),
     st.data(),
 )
 def test_many_decimals_are_judged_like_few(wanted, data):
-    type = pa.decimal128(38, 2)
+    data_type = pa.decimal128(38, 2)
     near = st.sampled_from(wanted).flatmap(lambda value: st.sampled_from([value, value + Decimal("0.01"), -value]))
     bounds = [tuple(sorted(pair)) for pair in data.draw(st.lists(st.tuples(near, near), min_size=1))]
-    long = votes(within(wanted, type), type, *bounds)
-    each = [votes(within([value], type), type, *bounds) for value in wanted]
+    long = votes(within(wanted, data_type), data_type, *bounds)
+    each = [votes(within([value], data_type), data_type, *bounds) for value in wanted]
 
     assert long == [ALL if ALL in found else SOME if SOME in found else NONE for found in zip(*each, strict=True)]
 
 
 @given(st.lists(st.floats(), min_size=1), st.floats(), st.sampled_from(["=", "<>", "<", "<=", ">", ">="]))
 def test_keys_of_floats_keep_their_order(values, literal, operator):
-    order = min_max.integer_keys(pa.array([*values, literal]))
+    order = integer_keys(pa.array([*values, literal]))
     for key, value in zip(order[:-1], values, strict=True):
         expected = literal == value or (math.isnan(literal) and math.isnan(value))
         assert (key == order[-1]) == expected
@@ -248,7 +251,7 @@ def test_keys_of_floats_keep_their_order(values, literal, operator):
 
 
 def test_a_long_literal_lies_between_short_bounds():
-    texts = ["x" * 50 + str(i) for i in range(min_max.MAX_RANGES_ONE_BY_ONE + 1)]
+    texts = ["x" * 50 + str(i) for i in range(MAX_RANGES_ONE_BY_ONE + 1)]
 
     assert votes(within(texts, pa.string()), pa.string(), ("x", "xy"), ("y", "z"), ("x" * 32, "x" * 32)) == [
         SOME,

@@ -13,7 +13,9 @@ from fuse_index.predicate import Column, Compare, In, Like, Literal, StartsWith
 from fuse_index.testing import IndexTests
 from fuse_plugins.bloom import Bloom
 from fuse_plugins.bloom.zone_index import ProbeValues
-from fuse_plugins.min_max import MinMax, RangeEnds, ValueRanges, integer_keys
+from fuse_plugins.min_max import MinMax
+from fuse_plugins.min_max.integer_keys import integer_keys
+from fuse_plugins.min_max.value_ranges import RangeEnds, ValueRanges
 
 
 class ExcludesItsBound(MinMax):
