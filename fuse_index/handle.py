@@ -18,6 +18,7 @@ from fuse_index.expressions.normalize import normalize
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.registry import Host
 from fuse_index.predicate import Context, Predicate
+from fuse_index.sql.parse import parse_predicate
 from fuse_storage import ReadOnly, Snapshot
 
 
@@ -85,8 +86,6 @@ class TableHandle:
             return None
         if isinstance(where, Predicate):
             return normalize(where, self.context)
-        from fuse_index.sql.parser import parse_predicate  # the SQL parser takes a while to import
-
         return parse_predicate(where, self.snapshot.schema, self.context, self.host.functions)
 
     def _column_names(self, names: Sequence[str]) -> tuple[str, ...]:

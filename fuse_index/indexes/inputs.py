@@ -16,6 +16,7 @@ from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.interface import IndexKind, Input, Ranks, Votes
 from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call
 from fuse_index.predicate import Call, Cast, Column, JsonPath, Literal, Predicate, Term
+from fuse_index.sql.parse import parse_aggregate, parse_predicate, parse_term, parse_value
 from fuse_storage import Schema
 
 DEFINITION_TIMEOUT_SECONDS = 10.0
@@ -45,8 +46,6 @@ def resolve_aggregates(name: str, kind: IndexKind, options: Any, schema: Schema,
         ) from texts.error
     if not texts:
         return ()
-    from fuse_index.sql.parser import parse_aggregate  # the SQL parser takes a while to import
-
     found = [parse_aggregate(text, schema, engine.context, engine.functions) for text in texts]
     for each in found:
         if each.argument != COUNT_STAR_ARGUMENT:
@@ -67,8 +66,6 @@ def resolve_condition(name: str, kind: IndexKind, options: Any, schema: Schema, 
         raise DefinitionError(
             f"index {name!r} cannot be on some rows only: its kind {kind.name!r} would speak of rows it has not seen"
         )
-    from fuse_index.sql.parser import parse_predicate  # the SQL parser takes a while to import
-
     where = parse_predicate(text, schema, engine.context, engine.functions)
     nothing = pa.table([pa.nulls(1, field.type) for field in schema.fields], schema.names)
     judged = sandboxed_call(
@@ -85,8 +82,6 @@ def resolve_term(column_or_term: str | Term, schema: Schema, engine: Engine, ari
         return column_or_term
     if column_or_term in schema.names:
         return Column((column_or_term,), schema.find([column_or_term]).type)
-    from fuse_index.sql.parser import parse_term, parse_value  # the SQL parser takes a while to import
-
     return (parse_value if arithmetic else parse_term)(column_or_term, schema, engine.context, engine.functions)
 
 

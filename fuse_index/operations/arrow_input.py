@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from fuse_index.errors import InputError
 from fuse_index.expressions import types
+from fuse_index.sql.ddl import parse_schema
 
 _BATCH_ROWS = 65_536
 
@@ -99,8 +100,6 @@ def resolve_arrow_schema(schema: Any) -> pa.Schema:
         case pa.Schema():
             return schema
         case str():
-            from fuse_index.sql.ddl import parse_schema
-
             return parse_schema(schema)
         case _ if hasattr(schema, "fieldNames") and hasattr(schema, "json"):
             return _schema_from_spark(json.loads(schema.json()))

@@ -20,6 +20,7 @@ from fuse_index.indexes.engine import Engine
 from fuse_index.operations.row_edits import RowCondition
 from fuse_index.predicate import Column, Opaque, Predicate
 from fuse_index.query.group_keys import substitute
+from fuse_index.sql.parse import parse_predicate
 from fuse_storage import Schema
 
 _Mask = npt.NDArray[np.bool_]
@@ -140,8 +141,6 @@ def _validate_spec(name: str, given: MergeClauseSpec, known: Sequence[str]) -> M
 def _parse_condition(text: str | None, schema: Schema, engine: Engine) -> Predicate | None:
     if text is None:
         return None
-    from fuse_index.sql.parser import parse_predicate  # the SQL parser takes a while to import
-
     found = parse_predicate(text, schema, engine.context, engine.functions)
     for leaf in predicate_leaves(found):
         if isinstance(leaf, Opaque):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,6 @@ from fuse_index.errors import WhereError
 from fuse_index.expressions import coercion
 from fuse_index.expressions.errors import AnalysisError, NotReproducible, UnsupportedAggregate, UnsupportedExpression
 from fuse_index.expressions.like import LikePattern
-from fuse_index.expressions.normalize import normalize
 from fuse_index.expressions.types import spark_type_name
 from fuse_index.predicate import (
     And,
@@ -43,7 +42,6 @@ from fuse_index.predicate import (
     Term,
 )
 from fuse_index.reasons import Reason
-from fuse_index.sql.ddl import parse_schema
 from fuse_index.sql.dialect import SPARK_CONDITIONS
 from fuse_index.sql.parser_terms import COMPARISON_OPERATORS, SqlNode, SqlTermReader, has_unknown_parts
 from fuse_index.sql.tokenizer import TokenizedSql
@@ -52,95 +50,44 @@ from fuse_storage import Schema
 if TYPE_CHECKING:
     from fuse_index.expressions.function import Function
 
-__all__ = [
-    "WhereError",
-    "parse_predicate",
-    "parse_aggregate",
-    "parse_schema",
-    "parse_term",
-    "parse_value",
-    "parse_predicate_as_written",
-]
-
-_DEFAULT_CONTEXT = Context()
 _TRUE = Literal(True, pa.bool_())
 _SPARK_ONLY_CLAUSES = {"OVER": "windows", "FILTER": "aggregates with a FILTER", "SELECT": "subqueries"}
 _SPARK_ONLY_CLAUSE = re.compile(rf"\b({'|'.join(_SPARK_ONLY_CLAUSES)})\b", re.IGNORECASE)
 
 
-def parse_predicate(
-    text: str,
-    schema: Schema,
-    context: Context = _DEFAULT_CONTEXT,
-    functions: Mapping[str, Function] | Iterable[Function] = (),
-) -> Predicate:
-    """The predicate of a WHERE clause (without the word), normalised. Raises WhereError."""
-    return normalize(parse_predicate_as_written(text, schema, context, functions), context)
+class SqlReader(SqlTermReader):
+    """Reads one text: a predicate, a term or an aggregate."""
 
+    @classmethod
+    def of(
+        cls, text: str, schema: Schema, context: Context, functions: Mapping[str, Function], arithmetic: bool
+    ) -> SqlReader:
+        """A reader of this text; ``functions`` by their names in lower case. Raises WhereError."""
+        return cls(TokenizedSql.tokenize(text), schema, context, functions, arithmetic)
 
-def parse_predicate_as_written(
-    text: str,
-    schema: Schema,
-    context: Context = _DEFAULT_CONTEXT,
-    functions: Mapping[str, Function] | Iterable[Function] = (),
-) -> Predicate:
-    """The predicate as it is written, with the casts that Spark adds. Raises WhereError."""
-    reader = _Reader(TokenizedSql.tokenize(text), schema, context, _by_name(functions))
-    return reader.predicate(reader.tree())
+    def read_predicate(self) -> Predicate:
+        """The predicate that the text is, with the casts that Spark adds. Raises WhereError."""
+        return self.predicate(self.tree("a predicate"))
 
+    def read_term(self) -> Term:
+        """The term that the text is. Raises WhereError."""
+        try:
+            return self.term(self.tree("a term"))
+        except (UnsupportedExpression, NotReproducible, AnalysisError) as refusal:
+            raise self.tokens.error(f"not understood: {refusal}", *self.tokens.full_span) from None
 
-def parse_term(
-    text: str,
-    schema: Schema,
-    context: Context = _DEFAULT_CONTEXT,
-    functions: Mapping[str, Function] | Iterable[Function] = (),
-) -> Term:
-    """A column, a field of one, a cast, a JSON path or a call of a registered function. Raises WhereError."""
-    return _term(_Reader(TokenizedSql.tokenize(text), schema, context, _by_name(functions)))
+    def read_aggregate(self) -> Aggregate:
+        """The aggregate that the text is. Raises WhereError."""
+        try:
+            aggregate = self.aggregate(self.tree("an aggregate"))
+            Aggregation((), (aggregate,)).check()
+            return aggregate
+        except (UnsupportedExpression, NotReproducible, UnsupportedAggregate, AnalysisError) as refusal:
+            raise self.tokens.error(f"no aggregate that is known here: {refusal}", *self.tokens.full_span) from None
 
-
-def parse_value(
-    text: str,
-    schema: Schema,
-    context: Context = _DEFAULT_CONTEXT,
-    functions: Mapping[str, Function] | Iterable[Function] = (),
-) -> Term:
-    """What a column is set to: a term, or sums, differences, products and quotients of numbers. Raises WhereError."""
-    return _term(_Reader(TokenizedSql.tokenize(text), schema, context, _by_name(functions), arithmetic=True))
-
-
-def parse_aggregate(
-    text: str,
-    schema: Schema,
-    context: Context = _DEFAULT_CONTEXT,
-    functions: Mapping[str, Function] | Iterable[Function] = (),
-) -> Aggregate:
-    """``count(*)``, or the count, sum, min, max, avg, hll_sketch_agg or hll_union_agg of a term. Raises WhereError."""
-    reader = _Reader(TokenizedSql.tokenize(text), schema, context, _by_name(functions))
-    try:
-        found = reader.aggregate(reader.tree("an aggregate"))
-        Aggregation((), (found,)).check()
-        return found
-    except (UnsupportedExpression, NotReproducible, UnsupportedAggregate, AnalysisError) as unknown:
-        raise reader.tokens.error(f"no aggregate that is known here: {unknown}", 0, len(text)) from None
-
-
-def _term(reader: _Reader) -> Term:
-    try:
-        return reader.term(reader.tree("a term"))
-    except (UnsupportedExpression, NotReproducible, AnalysisError) as unknown:
-        raise reader.tokens.error(f"not understood: {unknown}", *reader.tokens.full_span) from None
-
-
-def _by_name(functions: Mapping[str, Function] | Iterable[Function]) -> dict[str, Function]:
-    given = functions.values() if isinstance(functions, Mapping) else functions
-    return {function.name.lower(): function for function in given}
-
-
-class _Reader(SqlTermReader):
     # --- the tree ---------------------------------------------------------------------------------------------
 
-    def tree(self, what: str = "a predicate") -> SqlNode:
+    def tree(self, what: str) -> SqlNode:
         if not self.tokens.safe.strip():
             empty = (
                 "an empty predicate: leave it out to have every row"

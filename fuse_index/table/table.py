@@ -28,6 +28,7 @@ from fuse_index.pruning.planner import ScanPlan, plan_scan
 from fuse_index.query.aggregate import AggregatePlan, describe_aggregation, plan_aggregate
 from fuse_index.query.scan import Scan
 from fuse_index.query.search import ranked_search
+from fuse_index.sql.parse import parse_aggregate
 from fuse_index.table.arguments import check_public_methods
 from fuse_index.table.indexes import IndexesMixin
 from fuse_index.table.inspect import InspectionMixin
@@ -177,8 +178,6 @@ class Table(
             text for place, text in enumerate([*group_by, *aggregates]) if text in [*group_by, *aggregates][:place]
         ]:
             raise InputError(f"{twice[0]!r} is asked for twice: name it once")
-        from fuse_index.sql.parser import parse_aggregate  # the SQL parser takes a while to import
-
         schema, functions = self.snapshot.schema, self.host.functions
         groups = tuple(resolve_term(text, schema, self.engine) for text in group_by)
         asked = Aggregation(

@@ -12,7 +12,7 @@ import pyarrow as pa
 import fuse_index as fuse
 from fuse_index.indexes.engine import Engine
 from fuse_index.pruning.planner import plan_scan
-from fuse_index.sql.parser import parse_predicate
+from fuse_index.sql.parse import parse_predicate
 
 kind, url = sys.argv[1:]
 table = fuse.create_table(url, "n BIGINT", properties={"block_rows": 10})

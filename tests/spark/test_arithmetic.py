@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from fuse_index.errors import OpaqueError
 from fuse_index.expressions.evaluate import evaluate_term
 from fuse_index.predicate import Context
-from fuse_index.sql.parser import parse_value
+from fuse_index.sql.parse import parse_value
 from fuse_storage import Schema
 
 pytestmark = pytest.mark.any_spark

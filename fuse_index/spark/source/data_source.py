@@ -35,6 +35,7 @@ from fuse_index.spark.source.options import OptionError
 from fuse_index.spark.source.partitions import split_plan
 from fuse_index.spark.source.stream_reader import StreamReader
 from fuse_index.spark.source.stream_writer import StreamWriter
+from fuse_index.sql.parse import parse_predicate
 from fuse_storage import SchemaError, StoredTable
 
 if TYPE_CHECKING:
@@ -141,10 +142,6 @@ class FuseSource(DataSource):
         text = self.options.get("where")
         if not text:
             return None
-        from fuse_index.sql.parser import (
-            parse_predicate,  # the SQL parser takes a while to import, in every planning process
-        )
-
         engine = self._engine()
         found = parse_predicate(text, table.snapshot.schema, engine.context, engine.functions)
         for leaf in predicate_leaves(found):

@@ -27,7 +27,7 @@ from fuse_index.predicate import (
     Or,
     StartsWith,
 )
-from fuse_index.sql.parser import parse_predicate_as_written
+from fuse_index.sql.parse import parse_predicate_as_written
 
 NAN = math.nan
 A = Column(("a",), pa.int32())

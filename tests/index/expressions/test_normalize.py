@@ -33,7 +33,7 @@ from fuse_index.predicate import (
     StartsWith,
 )
 from fuse_index.reasons import Reason
-from fuse_index.sql.parser import parse_predicate_as_written
+from fuse_index.sql.parse import parse_predicate_as_written
 
 OPERATORS = ["=", "<=>", "<>", "<", "<=", ">", ">="]
 UTC_ANSI = Context()

@@ -24,7 +24,7 @@ from fuse_index.indexes.registry import Host, Plugin
 from fuse_index.plugin import Function, IndexKind, hookimpl
 from fuse_index.predicate import Column, Context
 from fuse_index.reasons import Reason
-from fuse_index.sql.parser import parse_term
+from fuse_index.sql.parse import parse_term
 from fuse_plugins import bloom, min_max
 from fuse_storage import Schema, Snapshot
 from tests.index.kinds import Values

@@ -16,7 +16,7 @@ from fuse_index.plugin import ALL, NONE, Ballot, IndexKind, Probe, Refusal, Side
 from fuse_index.predicate import Compare
 from fuse_index.pruning.planner import plan_scan
 from fuse_index.reasons import Reason
-from fuse_index.sql.parser import parse_predicate
+from fuse_index.sql.parse import parse_predicate
 from fuse_index.table.table import Table
 from fuse_plugins import bloom, min_max
 from fuse_storage import MeteredStore, open_store

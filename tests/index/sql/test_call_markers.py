@@ -9,7 +9,7 @@ import pytest
 from fuse_index.predicate import And, Call, Column, Context, In, Literal, Not, Opaque, Or
 from fuse_index.sql.call_markers import CALL_MARK_PREFIX, render_call_mark
 from fuse_index.sql.catalyst import decode_filter
-from fuse_index.sql.parser import parse_predicate
+from fuse_index.sql.parse import parse_predicate
 from fuse_storage import Schema
 from tests.index.sql.test_catalyst import attribute, literal, node
 

@@ -32,7 +32,7 @@ from fuse_index.predicate import (
 )
 from fuse_index.reasons import Reason
 from fuse_index.sql.ddl import parse_schema
-from fuse_index.sql.parser import parse_predicate, parse_term
+from fuse_index.sql.parse import parse_predicate, parse_term
 from fuse_storage import Schema
 from tests.acme.acme_functions import fuse_index_functions
 
@@ -189,6 +189,8 @@ def test_what_is_typed_is_understood(text, predicate):
         "id BETWEEN SYMMETRIC 2 AND 1",
         "id IN ()",
         "CAST(name AS STRING COLLATE UNICODE) = 'a'",
+        "or (id) = 2",
+        "map(id)",
     ],
 )
 def test_what_is_well_formed_but_not_understood_is_opaque(text):

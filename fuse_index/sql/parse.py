@@ -1,0 +1,61 @@
+"""SQL text to expressions: the one door to the SQL parser, which takes long to import and so waits for its first use.
+
+Of all functions here: ``schema`` has the columns that the text may name, ``context`` the session whose SQL it is,
+``functions`` those that plugins bring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from fuse_index.aggregates.state import Aggregate
+from fuse_index.expressions.normalize import normalize
+from fuse_index.predicate import Context, Predicate, Term
+from fuse_storage import Schema
+
+if TYPE_CHECKING:
+    from fuse_index.expressions.function import Function
+    from fuse_index.sql.parser import SqlReader
+
+    Functions = Mapping[str, Function] | Iterable[Function]
+
+_DEFAULT_CONTEXT = Context()
+
+
+def parse_predicate(
+    text: str, schema: Schema, context: Context = _DEFAULT_CONTEXT, functions: Functions = ()
+) -> Predicate:
+    """The predicate of a WHERE clause (without the word), normalised. Raises WhereError."""
+    return normalize(parse_predicate_as_written(text, schema, context, functions), context)
+
+
+def parse_predicate_as_written(
+    text: str, schema: Schema, context: Context = _DEFAULT_CONTEXT, functions: Functions = ()
+) -> Predicate:
+    """The predicate as it is written, with the casts that Spark adds. Raises WhereError."""
+    return _reader(text, schema, context, functions).read_predicate()
+
+
+def parse_term(text: str, schema: Schema, context: Context = _DEFAULT_CONTEXT, functions: Functions = ()) -> Term:
+    """A column, a field of one, a cast, a JSON path or a call of a registered function. Raises WhereError."""
+    return _reader(text, schema, context, functions).read_term()
+
+
+def parse_value(text: str, schema: Schema, context: Context = _DEFAULT_CONTEXT, functions: Functions = ()) -> Term:
+    """What a column is set to: a term, or sums, differences, products and quotients of numbers. Raises WhereError."""
+    return _reader(text, schema, context, functions, arithmetic=True).read_term()
+
+
+def parse_aggregate(
+    text: str, schema: Schema, context: Context = _DEFAULT_CONTEXT, functions: Functions = ()
+) -> Aggregate:
+    """``count(*)``, or the count, sum, min, max, avg, hll_sketch_agg or hll_union_agg of a term. Raises WhereError."""
+    return _reader(text, schema, context, functions).read_aggregate()
+
+
+def _reader(text: str, schema: Schema, context: Context, functions: Functions, arithmetic: bool = False) -> SqlReader:
+    from fuse_index.sql.parser import SqlReader
+
+    listed = functions.values() if isinstance(functions, Mapping) else functions
+    return SqlReader.of(text, schema, context, {function.name.lower(): function for function in listed}, arithmetic)
