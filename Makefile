@@ -50,11 +50,29 @@ soak: $(VENV)/.dev  ## Ten processes change one table in every way for minutes, 
 	FUSE_INDEX_SOAK_SECONDS=$(SOAK) $(RUN)/python -m pytest -s tests/index/test_crowd.py
 
 .PHONY: lint
-lint: $(VENV)/.dev
+lint: $(VENV)/.dev lint-java
 	$(RUN)/ruff format --check --quiet .
 	$(RUN)/ruff check .
 	$(RUN)/mypy
 	$(RUN)/lint-imports
+
+# Janino compiles these classes when Spark runs, and knows no type arguments: it needs casts that javac finds redundant.
+# Manifests of Spark's jars name jars that are not there ("path").
+JAVAC_LINT := -Xlint:all,-cast,-path -proc:none -Werror
+
+.PHONY: lint-java
+lint-java: $(VENV)/.dev $(VENV_OLDEST)/.dev
+	@javac=$$(command -v "$${JAVA_HOME:+$$JAVA_HOME/bin/}javac" || command -v javac || true); \
+	if [ -z "$$javac" ]; then \
+	  echo "No javac was found (openjdk-17-jdk-headless has one), so no compiler has checked the Java sources but Spark's own." >&2; \
+	  [ "$${CI:-}" != true ]; exit; \
+	fi; \
+	for venv in $(VENV) $(VENV_OLDEST); do \
+	  classes=$$(mktemp -d); jars=$$(echo $$venv/lib/python*/site-packages/pyspark/jars); \
+	  echo "$$javac $(JAVAC_LINT) (jars of $$venv)"; \
+	  "$$javac" $(JAVAC_LINT) -d "$$classes" -cp "$$jars/*" fuse_index/spark/java/*.java || { rm -rf "$$classes"; exit 1; }; \
+	  rm -rf "$$classes"; \
+	done
 
 .PHONY: test-fast
 test-fast: $(VENV)/.dev

@@ -19,7 +19,6 @@ import tempfile
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+
+from fuse_index.spark.native.java_compiler import java_sources, load_java_classes
 
 INF, NAN = float("inf"), float("nan")
 WALLS = [
@@ -799,11 +800,8 @@ class Asker:
         pq.write_table(ROWS, path)
         self.spark, self.frame = spark, spark.read.parquet(path)
         self.jvm: Any = spark.sparkContext._jvm
-        source = (resources.files("fuse_index.spark") / "java" / "ExpressionJson.java").read_text("utf-8")
-        compiler = self.jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.setParentClassLoader(self.jvm.java.lang.Thread.currentThread().getContextClassLoader())
-        compiler.cook(source)
-        methods = compiler.getClassLoader().loadClass("ExpressionJson").getMethods()
+        classes = load_java_classes(self.jvm, *java_sources())
+        methods = classes["ExpressionJson"].getMethods()
         self.trees = next(method for method in methods if method.getName() == "of")
         self.columns = self.jvm.java.util.TreeSet()
         for name in ROWS.column_names:

@@ -3,9 +3,9 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Alias;
-import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.PythonFuncExpression;
@@ -17,188 +17,160 @@ import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
-import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
-import scala.Function1;
-import scala.collection.mutable.ArrayBuffer;
-import scala.runtime.AbstractFunction1;
-import scala.runtime.AbstractPartialFunction;
 
-/** An aggregate right over one of our tables: nothing but projections and filters in between. */
+/** An Aggregate of a plan, over a scan of one of our tables with nothing but projections and filters in between. */
 public class AggregateQuery {
-  /** Puts what an alias stands for in its place. */
-  public static class Inline extends AbstractPartialFunction {
-    private final Map aliases;
+  /** Replaces references to aliases by the expressions that these name. */
+  public static class InlineAliases extends NodeRewrite<Expression> {
+    private final Map<ExprId, Expression> aliases;
 
-    public Inline(Map aliases) { this.aliases = aliases; }
+    public InlineAliases(Map<ExprId, Expression> aliases) { this.aliases = aliases; }
 
-    public boolean isDefinedAt(Object node) { return node instanceof Attribute && aliases.containsKey(((Attribute) node).exprId()); }
-
-    public Object applyOrElse(Object node, Function1 otherwise) {
-      return isDefinedAt(node) ? aliases.get(((Attribute) node).exprId()) : otherwise.apply(node);
-    }
+    protected Object rewrite(Object node) { return node instanceof Attribute ? aliases.get(((Attribute) node).exprId()) : null; }
   }
 
   public final Aggregate plan;
   public final LogicalRelation scan;
   public final FuseIndex index;
   /** The aggregate functions, equal ones once. */
-  public final List measures = new ArrayList();
-  /** What Python is asked to group by: what the plan groups by, or columns that Spark makes that of. */
-  public final List keys = new ArrayList();
-  /** Whether Spark makes groups of the keys. */
-  public boolean derived;
-  /** Why nobody is asked; null where Python is. */
+  public final List<AggregateExpression> measures = new ArrayList<AggregateExpression>();
+  /** The expressions that Python is asked to group by: those of the plan, or columns that Spark makes them of. */
+  public final List<Expression> keys = new ArrayList<Expression>();
+  /** Whether Spark makes the groups of the keys. */
+  public boolean groupsFromKeys;
+  /** Why Python is not asked; null where it is. */
   private String refusal;
-  private final ArrayBuffer filters = new ArrayBuffer();
-  private final Inline inline;
+  private final List<Expression> filters = new ArrayList<Expression>();
+  private final Map<ExprId, Expression> aliases = new HashMap<ExprId, Expression>();
 
-  private AggregateQuery(Aggregate plan, LogicalRelation scan, FuseIndex index, Map aliases) {
+  private AggregateQuery(Aggregate plan, LogicalRelation scan, FuseIndex index) {
     this.plan = plan;
     this.scan = scan;
     this.index = index;
-    this.inline = new Inline(aliases);
   }
 
-  /** Null for what is to be left as it is, whatever the reason. */
+  /** The query that Python is to be asked; null for a node that is to stay as it is, whatever the reason. */
   public static AggregateQuery of(Object node) {
-    AggregateQuery found = overOurs(node);
-    return found == null || found.refusal != null ? null : found;
+    AggregateQuery query = overFuseTable(node);
+    return query == null || query.refusal != null ? null : query;
   }
 
   public String refusal() { return refusal; }
 
-  /** Null for what is no aggregate of a table of ours, or is what we made ourselves. */
-  public static AggregateQuery overOurs(Object node) {
+  /** The query, be it one that Python can be asked or not; null for a node that is no aggregate right over our table. */
+  public static AggregateQuery overFuseTable(Object node) {
     if (!(node instanceof Aggregate)) return null;
-    List between = new ArrayList();
-    LogicalPlan below = ((Aggregate) node).child();
-    while (below instanceof Project || below instanceof Filter) {
-      between.add(0, below);
-      below = (LogicalPlan) below.children().head();
-    }
-    FuseIndex index = index(below);
-    if (index == null || index.limited()) return null;
-    Map aliases = new HashMap();
-    AggregateQuery found = new AggregateQuery((Aggregate) node, (LogicalRelation) below, index, aliases);
-    for (int i = 0; i < between.size(); i++) {
-      if (between.get(i) instanceof Filter) found.split(((Filter) between.get(i)).condition());
-      else found.named(((Project) between.get(i)).projectList(), aliases);
-    }
-    scala.collection.Iterator results = found.plan.aggregateExpressions().iterator();
-    while (results.hasNext()) found.measured((Expression) results.next());
-    scala.collection.Iterator groups = found.plan.groupingExpressions().iterator();
-    while (groups.hasNext()) found.keys.add(found.inlined((Expression) groups.next()));
-    if (found.measures.isEmpty()) found.refusal = "without an aggregate function, Spark alone finds what is distinct";
-    return found;
+    LogicalPlan scan = belowProjections((Aggregate) node);
+    FuseIndex index = FuseIndex.below(scan);
+    if (index == null || index.isRestricted()) return null;
+    AggregateQuery query = new AggregateQuery((Aggregate) node, (LogicalRelation) scan, index);
+    query.addPlansFromScanUp(((Aggregate) node).child());
+    for (Object result : ScalaLists.toJava(query.plan.aggregateExpressions())) query.addMeasures((Expression) result);
+    for (Expression group : ScalaLists.toJava(query.plan.groupingExpressions())) query.keys.add(query.inlineAliases(group));
+    if (query.measures.isEmpty()) query.refusal = "without an aggregate function, Spark alone finds what is distinct";
+    return query;
   }
 
-  /** What an aggregate is over, but for projections and filters. */
-  public static LogicalPlan below(Aggregate aggregate) {
+  /** The plan that an aggregate is over, but for projections and filters. */
+  public static LogicalPlan belowProjections(Aggregate aggregate) {
     LogicalPlan below = aggregate.child();
     while (below instanceof Project || below instanceof Filter) below = (LogicalPlan) below.children().head();
     return below;
   }
 
-  public static FuseIndex index(Object plan) {
-    if (!(plan instanceof LogicalRelation) || !(((LogicalRelation) plan).relation() instanceof HadoopFsRelation)) return null;
-    Object location = ((HadoopFsRelation) ((LogicalRelation) plan).relation()).location();
-    return location instanceof FuseIndex ? (FuseIndex) location : null;
+  private void addPlansFromScanUp(LogicalPlan plan) {
+    if (!(plan instanceof Project) && !(plan instanceof Filter)) return;
+    addPlansFromScanUp((LogicalPlan) plan.children().head());
+    if (plan instanceof Filter) addFilters(((Filter) plan).condition());
+    else addAliases(((Project) plan).projectList());
   }
 
-  private void split(Expression condition) {
-    if (condition instanceof And) {
-      split(((And) condition).left());
-      split(((And) condition).right());
-      return;
+  private void addFilters(Expression condition) {
+    for (Expression conjunct : ImpliedFilter.conjuncts(condition)) {
+      filters.add(inlineAliases(conjunct));
+      if (!conjunct.deterministic()) refusal = "a condition is not deterministic";
+      if (SubqueryExpression.hasSubquery(conjunct)) refusal = "a condition has a subquery, whose result is not known yet";
     }
-    filters.addOne(inlined(condition));
-    if (!condition.deterministic()) refusal = "a condition is not deterministic";
-    if (SubqueryExpression.hasSubquery(condition)) refusal = "a condition has a subquery, whose result is not known yet";
   }
 
-  private void named(scala.collection.Seq columns, Map aliases) {
-    scala.collection.Iterator each = columns.iterator();
-    while (each.hasNext()) {
-      NamedExpression column = (NamedExpression) each.next();
+  private void addAliases(scala.collection.Seq<NamedExpression> columns) {
+    for (NamedExpression column : ScalaLists.toJava(columns)) {
       if (!((Expression) column).deterministic()) refusal = "a column is not deterministic";
-      if (column instanceof Alias) aliases.put(column.exprId(), inlined(((Alias) column).child()));
+      if (column instanceof Alias) aliases.put(column.exprId(), inlineAliases(((Alias) column).child()));
     }
   }
 
-  private void measured(Expression result) {
+  private void addMeasures(Expression result) {
     if (result instanceof AggregateExpression) {
       AggregateExpression measure = (AggregateExpression) result;
       if (measure.isDistinct()) refusal = "no index keeps what is distinct";
       if (measure.filter().isDefined()) refusal = "an aggregate has a FILTER of its own";
       if (measure.mode() != Complete$.MODULE$) refusal = "Spark has begun to split it";
-      if (number(measure) < 0) measures.add(measure);
+      if (measureNumber(measure) < 0) measures.add(measure);
       return;
     }
     if (!result.deterministic()) refusal = "a column of the result is not deterministic";
-    for (int i = 0; i < result.children().length(); i++) measured((Expression) result.children().apply(i));
+    for (Expression child : ScalaLists.toJava(result.children())) addMeasures(child);
   }
 
-  /** Which of the measures this is; -1 if none. */
-  public int number(Expression measure) {
+  /** The position of this among the measures; -1 if it is none. */
+  public int measureNumber(Expression measure) {
     for (int i = 0; i < measures.size(); i++) if (((Expression) measures.get(i)).semanticEquals(measure)) return i;
     return -1;
   }
 
-  public AggregateFunction function(int measure) { return ((AggregateExpression) measures.get(measure)).aggregateFunction(); }
+  public AggregateFunction measureFunction(int measure) { return ((AggregateExpression) measures.get(measure)).aggregateFunction(); }
 
-  private Expression inlined(Expression expression) { return (Expression) expression.transformDown(inline); }
+  private Expression inlineAliases(Expression expression) { return (Expression) expression.transformDown(new InlineAliases(aliases)); }
 
   /** The group of this number, over the table's own columns. */
-  public Expression group(int number) { return inlined((Expression) plan.groupingExpressions().apply(number)); }
+  public Expression group(int number) { return inlineAliases((Expression) plan.groupingExpressions().apply(number)); }
 
   /**
    * The same, but Python is asked to group by columns, of which Spark then makes the groups; null if it cannot. Of floats a state
    * shows one spelling of many, so that nothing may be made of them.
    */
-  public AggregateQuery byColumns() {
-    AggregateQuery found = overOurs(plan);
-    found.derived = true;
-    found.keys.clear();
-    boolean makes = false;
-    for (int i = 0; i < keys.size(); i++) {
-      Expression group = (Expression) keys.get(i);
-      boolean itself = group instanceof AttributeReference;
-      makes |= !itself;
+  public AggregateQuery groupedByColumns() {
+    AggregateQuery query = overFuseTable(plan);
+    query.groupsFromKeys = true;
+    query.keys.clear();
+    boolean anyComputed = false;
+    for (Expression group : keys) {
+      boolean isColumn = group instanceof AttributeReference;
+      anyComputed |= !isColumn;
       if (!group.deterministic() || SubqueryExpression.hasSubquery(group)) return null;
-      scala.collection.Iterator leaves = group.collectLeaves().iterator();
-      while (leaves.hasNext()) {
-        Object leaf = leaves.next();
+      for (Expression leaf : ScalaLists.toJava(group.collectLeaves())) {
         if (!(leaf instanceof AttributeReference)) continue;
-        DataType type = ((AttributeReference) leaf).dataType();
-        if (!itself && (type.sameType(DataTypes.DoubleType) || type.sameType(DataTypes.FloatType))) return null;
-        if (!found.keys.contains(leaf)) found.keys.add(leaf);
+        DataType type = leaf.dataType();
+        if (!isColumn && (type.sameType(DataTypes.DoubleType) || type.sameType(DataTypes.FloatType))) return null;
+        if (!query.keys.contains(leaf)) query.keys.add(leaf);
       }
-      if (group.exists(new Python())) return null;
+      if (callsPython(group)) return null; // which only a plan of its own evaluates
     }
-    return makes && !found.keys.isEmpty() ? found : null; // of a constant there is no group where there is no row
+    return anyComputed && !query.keys.isEmpty() ? query : null; // of a constant there is no group where there is no row
   }
 
-  /** What only a plan of its own evaluates. */
-  public static class Python extends AbstractFunction1 {
-    public Object apply(Object node) { return new Boolean(node instanceof PythonFuncExpression); }
+  private static boolean callsPython(Expression expression) {
+    if (expression instanceof PythonFuncExpression) return true;
+    for (Expression child : ScalaLists.toJava(expression.children())) if (callsPython(child)) return true;
+    return false;
   }
 
-  /** What Python is asked, of the table as it is in `head`. */
+  /** The request to Python, of the table as it is in `head`. */
   public String request(FuseIndex.Head head) {
-    ArrayBuffer groups = new ArrayBuffer();
-    for (int i = 0; i < keys.size(); i++) groups.addOne(keys.get(i));
-    List functions = new ArrayList();
+    Json request = index.openRequest(head, ExpressionJson.of(ScalaLists.toScala(filters), index.columns()));
+    request.key("groups").json(ExpressionJson.ofOrdered(ScalaLists.toScala(keys), index.columns()));
+    request.key("aggregates").open('[');
     for (int i = 0; i < measures.size(); i++) {
-      AggregateFunction function = function(i);
-      ArrayBuffer arguments = new ArrayBuffer();
-      for (int j = 0; j < function.children().length(); j++) arguments.addOne(inlined((Expression) function.children().apply(j)));
-      functions.add("{\"function\":" + ExpressionJson.quoted(function.getClass().getName()) + ",\"type\":" + function.dataType().json()
-          + ",\"arguments\":" + ExpressionJson.inOrder(arguments, index.columns()) + "}");
+      AggregateFunction function = measureFunction(i);
+      List<Expression> arguments = new ArrayList<Expression>();
+      for (Expression argument : ScalaLists.toJava(function.children())) arguments.add(inlineAliases(argument));
+      request.open('{').key("function").text(function.getClass().getName()).key("type").json(function.dataType().json())
+          .key("arguments").json(ExpressionJson.ofOrdered(ScalaLists.toScala(arguments), index.columns())).close('}');
     }
-    String asked = ",\"groups\":" + ExpressionJson.inOrder(groups, index.columns()) + ",\"aggregates\":[" + String.join(",", functions) + "]";
-    return index.request(head, ExpressionJson.of(filters, index.columns()), asked);
+    return request.close(']').close('}').toString();
   }
 }

@@ -3,53 +3,51 @@ import java.util.Set;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 
-/** The aggregates of our tables in an optimized plan, answered or left as they were, as what Python was asked about each. */
+/** The aggregates over our tables in an optimized plan, answered from states or left to Spark, for `explain`. */
 public class AggregateReport {
   /** A JSON list of {"voter", "request", "answered"}, or of {"snapshot", "refusal"}; equal ones once. */
   public static String of(LogicalPlan plan) {
-    Set lines = new LinkedHashSet();
+    Set<String> lines = new LinkedHashSet<String>();
     walk(plan, lines);
-    return "[" + String.join(",", lines) + "]";
+    return Json.list(lines);
   }
 
-  private static void walk(LogicalPlan plan, Set lines) {
-    scala.Option tag = plan.getTagValue(AggregateStates.TAG);
-    AggregateQuery grouped = tag.isEmpty() ? AggregateQuery.overOurs(plan) : null;
+  private static void walk(LogicalPlan plan, Set<String> lines) {
+    scala.Option<String> tag = plan.getTagValue(AggregateStates.REPORT_TAG);
+    AggregateQuery query = tag.isEmpty() ? AggregateQuery.overFuseTable(plan) : null;
     if (tag.isDefined()) {
-      lines.add(tag.get());
-    } else if (grouped != null && grouped.refusal() != null) {
-      lines.add(refused(grouped.index, grouped.refusal()));
-    } else if (grouped != null) {
-      lines.add(line(grouped, grouped.request(grouped.index.head()), false));
+      lines.add((String) tag.get());
+    } else if (query != null && query.refusal() != null) {
+      lines.add(refusalLine(query.index, query.refusal()));
+    } else if (query != null) {
+      lines.add(jsonLine(query, query.request(query.index.head()), false));
     } else if (plan instanceof Aggregate) {
-      String between = AggregateQuery.below((Aggregate) plan).nodeName();
-      tooFar(plan.children(), "it is not right over the table: " + between + " is in between", lines);
+      String between = AggregateQuery.belowProjections((Aggregate) plan).nodeName();
+      reportTooFar(plan.children(), "it is not right over the table: " + between + " is in between", lines);
     }
-    each(plan.children(), lines);
-    each(plan.subqueries(), lines);
+    walkAll(plan.children(), lines);
+    walkAll(plan.subqueries(), lines);
   }
 
-  /** Says so of each table of ours that is further below. */
-  private static void tooFar(scala.collection.Seq plans, String refusal, Set lines) {
-    scala.collection.Iterator each = plans.iterator();
-    while (each.hasNext()) {
-      LogicalPlan plan = (LogicalPlan) each.next();
-      FuseIndex index = AggregateQuery.index(plan);
-      if (index != null && !index.limited()) lines.add(refused(index, refusal));
-      if (!(plan instanceof Aggregate)) tooFar(plan.children(), refusal, lines);
+  private static void walkAll(scala.collection.Seq<LogicalPlan> plans, Set<String> lines) {
+    for (LogicalPlan plan : ScalaLists.toJava(plans)) walk(plan, lines);
+  }
+
+  /** A line of refusal for each of our tables below these plans, down to the next aggregate. */
+  private static void reportTooFar(scala.collection.Seq<LogicalPlan> plans, String refusal, Set<String> lines) {
+    for (LogicalPlan plan : ScalaLists.toJava(plans)) {
+      FuseIndex index = FuseIndex.below(plan);
+      if (index != null && !index.isRestricted()) lines.add(refusalLine(index, refusal));
+      if (!(plan instanceof Aggregate)) reportTooFar(plan.children(), refusal, lines);
     }
   }
 
-  private static String refused(FuseIndex index, String refusal) {
-    return "{\"snapshot\":" + ExpressionJson.quoted(index.head().snapshot) + ",\"refusal\":" + ExpressionJson.quoted(refusal) + "}";
+  private static String refusalLine(FuseIndex index, String refusal) {
+    return new Json().open('{').key("snapshot").text(index.head().snapshot).key("refusal").text(refusal).close('}').toString();
   }
 
-  public static String line(AggregateQuery grouped, String request, boolean answered) {
-    return "{\"voter\":" + ExpressionJson.quoted(grouped.index.voter()) + ",\"request\":" + ExpressionJson.quoted(request) + ",\"answered\":" + answered + "}";
-  }
-
-  private static void each(scala.collection.Seq plans, Set lines) {
-    scala.collection.Iterator each = plans.iterator();
-    while (each.hasNext()) walk((LogicalPlan) each.next(), lines);
+  public static String jsonLine(AggregateQuery query, String request, boolean answered) {
+    return new Json().open('{').key("voter").text(query.index.callbackKey()).key("request").text(request)
+        .key("answered").bool(answered).close('}').toString();
   }
 }

@@ -1,52 +1,48 @@
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
-import scala.Function1;
-import scala.runtime.AbstractPartialFunction;
 
 /**
- * An optimizer rule that answers aggregates of our tables from what indexes keep of blocks. Whatever cannot be answered, or goes
- * wrong on the way, leaves the plan as it was.
+ * An optimizer rule that puts stored aggregate states in the place of an aggregate over one of our tables. An aggregate that
+ * cannot be answered so, or fails on the way, stays as it was.
  */
-public class AggregateRule extends Rule {
+public class AggregateRule<P extends TreeNode<?>> extends PlanRule<P> {
   private static final Logger LOG = LoggerFactory.getLogger("fuse_index");
 
-  public static class Step extends AbstractPartialFunction {
-    public boolean isDefinedAt(Object node) { return AggregateQuery.of(node) != null; }
-
-    public Object applyOrElse(Object node, Function1 otherwise) {
-      AggregateQuery grouped = AggregateQuery.of(node);
-      return grouped == null ? otherwise.apply(node) : answered(grouped);
+  public static class AnswerAggregates extends NodeRewrite<LogicalPlan> {
+    protected Object rewrite(Object node) {
+      AggregateQuery query = AggregateQuery.of(node);
+      return query == null ? null : tryAnswer(query);
     }
   }
 
-  public TreeNode apply(TreeNode plan) {
+  protected LogicalPlan rewrite(LogicalPlan plan) {
     try {
-      return ((LogicalPlan) plan).isStreaming() ? plan : ((LogicalPlan) plan).transformDown(new Step());
+      return plan.isStreaming() ? plan : (LogicalPlan) plan.transformDown(new AnswerAggregates());
     } catch (Throwable failure) {
       LOG.warn("no aggregate is answered by indexes: " + failure);
       return plan;
     }
   }
 
-  private static LogicalPlan answered(AggregateQuery asked) {
+  /** Asks for the groups as they are, and then for columns of which Spark makes them. */
+  private static LogicalPlan tryAnswer(AggregateQuery original) {
     try {
-      FuseIndex.Head head = asked.index.head();
-      for (AggregateQuery grouped = asked; grouped != null; grouped = grouped.derived ? null : grouped.byColumns()) {
-        String request = grouped.request(head);
-        byte[] reply = PythonCallback.ask(grouped.index.voter(), request);
+      FuseIndex.Head head = original.index.head();
+      for (AggregateQuery query = original; query != null; query = query.groupsFromKeys ? null : query.groupedByColumns()) {
+        String request = query.request(head);
+        byte[] reply = PythonCallback.send(query.index.callbackKey(), request);
         if (reply[0] == 0) continue;
-        LogicalPlan made = new AggregateStates(grouped, head, reply).plan();
-        made.setTagValue(AggregateStates.TAG, AggregateReport.line(grouped, request, true));
-        return made;
+        LogicalPlan plan = new AggregateStates(query, head, reply).plan();
+        plan.setTagValue(AggregateStates.REPORT_TAG, AggregateReport.jsonLine(query, request, true));
+        return plan;
       }
     } catch (InterruptedException cancelled) {
       Thread.currentThread().interrupt();
     } catch (Throwable failure) {
       LOG.warn("an aggregate is left to Spark, because indexes could not be asked: " + failure);
     }
-    return asked.plan;
+    return original.plan;
   }
 }

@@ -1,5 +1,6 @@
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -10,6 +11,7 @@ import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Cast$;
 import org.apache.spark.sql.catalyst.expressions.Coalesce;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.If;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
@@ -34,209 +36,221 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructType;
-import scala.Function1;
 import scala.collection.immutable.Seq;
-import scala.collection.mutable.ArrayBuffer;
-import scala.runtime.AbstractPartialFunction;
 
 /**
- * A plan in the place of an aggregate: stored states, and the states of blocks that are still to be scanned.
+ * The plan in the place of an aggregate: stored aggregate states, merged with the states of the blocks that are still to be scanned.
  *
  * Its columns keep the expression ids of those that it replaces, so that nothing above notices. An average is finished by
  * Spark's own expression.
  */
 public class AggregateStates {
-  public static final TreeNodeTag TAG = new TreeNodeTag("fuse_index.answer");
-  private static final int HEAD = 5;
+  public static final TreeNodeTag<String> REPORT_TAG = new TreeNodeTag<String>("fuse_index.answer");
+  private static final int HEADER_BYTES = 5;
 
-  /** Replaces aggregate functions, and what rows are grouped by, in the columns of the result. */
-  public class Finish extends AbstractPartialFunction {
-    private final Seq columns;
+  /** Replaces aggregate functions, and the expressions that rows are grouped by, in the columns of the result. */
+  public class FinalizeResults extends NodeRewrite<Expression> {
+    private final List<Attribute> columns;
     private final boolean merging;
 
-    public Finish(Seq columns, boolean merging) {
+    public FinalizeResults(List<Attribute> columns, boolean merging) {
       this.columns = columns;
       this.merging = merging;
     }
 
-    public boolean isDefinedAt(Object node) { return measure(node) >= 0 || group(node) >= 0; }
-
-    public Object applyOrElse(Object node, Function1 otherwise) {
-      int group = group(node);
-      if (group >= 0) return columns.apply(group);
-      int measure = measure(node);
-      if (measure < 0) return otherwise.apply(node); // also what took the place of another
-      return finished(measure, columns, ((Integer) firstPart.get(measure)).intValue(), merging);
+    protected Object rewrite(Object node) {
+      int group = groupNumber(node);
+      if (group >= 0) return columns.get(group);
+      int measure = measureNumber(node);
+      if (measure < 0) return null; // also what took the place of another
+      return finalizeMeasure(measure, columns, ((Integer) firstPartOfMeasure.get(measure)).intValue(), merging);
     }
   }
 
-  /** Replaces the buffer of an average by what it is to be. */
-  public static class Buffer extends AbstractPartialFunction {
+  /** Replaces the sum and the count of an average's buffer by the expressions that give them here. */
+  public static class ReplaceAverageBuffer extends NodeRewrite<Expression> {
     private final Average average;
     private final Expression sum;
     private final Expression count;
 
-    public Buffer(Average average, Expression sum, Expression count) {
+    public ReplaceAverageBuffer(Average average, Expression sum, Expression count) {
       this.average = average;
       this.sum = sum;
       this.count = count;
     }
 
-    public boolean isDefinedAt(Object node) { return is(node, 0) || is(node, 1); }
+    protected Object rewrite(Object node) { return isBuffer(node, 0) ? sum : isBuffer(node, 1) ? count : null; }
 
-    public Object applyOrElse(Object node, Function1 otherwise) {
-      return is(node, 0) ? sum : is(node, 1) ? count : otherwise.apply(node);
-    }
-
-    private boolean is(Object node, int place) {
-      return node instanceof Attribute && ((Attribute) node).exprId().equals(((Attribute) average.aggBufferAttributes().apply(place)).exprId());
+    private boolean isBuffer(Object node, int position) {
+      return node instanceof Attribute
+          && ((Attribute) node).exprId().equals(((Attribute) average.aggBufferAttributes().apply(position)).exprId());
     }
   }
 
-  /** Reads only the blocks that gave no state. */
-  public static class Limit extends AbstractPartialFunction {
-    private final AggregateQuery grouped;
-    private final FuseIndex left;
+  /** Reads only the blocks of which no state is stored. */
+  public static class RestrictScan extends NodeRewrite<LogicalPlan> {
+    private final AggregateQuery query;
+    private final FuseIndex remaining;
 
-    public Limit(AggregateQuery grouped, FuseIndex left) {
-      this.grouped = grouped;
-      this.left = left;
+    public RestrictScan(AggregateQuery query, FuseIndex remaining) {
+      this.query = query;
+      this.remaining = remaining;
     }
 
-    public boolean isDefinedAt(Object node) { return node == grouped.scan; }
-
-    public Object applyOrElse(Object node, Function1 otherwise) {
-      return node == grouped.scan ? EarlyPruneRule.over(grouped.scan, left) : otherwise.apply(node);
-    }
+    protected Object rewrite(Object node) { return node == query.scan ? EarlyPruneRule.withFileIndex(query.scan, remaining) : null; }
   }
 
-  private final AggregateQuery grouped;
+  private final AggregateQuery query;
   private final FuseIndex.Head head;
   private final byte[] reply;
-  private final List firstPart = new ArrayList();
-  /** Of the groups, and then of the parts of each measure: an expression over rows. */
-  private final List expressions = new ArrayList();
+  private final List<Integer> firstPartOfMeasure = new ArrayList<Integer>();
+  /** Expressions over rows: the groups, and then the parts of each measure's state. */
+  private final List<Expression> rowExpressions = new ArrayList<Expression>();
 
   /** `reply`: byte 1, the number of files as an int, a bit for each that is to be scanned, and an Arrow stream of states. */
-  public AggregateStates(AggregateQuery grouped, FuseIndex.Head head, byte[] reply) {
-    this.grouped = grouped;
+  public AggregateStates(AggregateQuery query, FuseIndex.Head head, byte[] reply) {
+    this.query = query;
     this.head = head;
     this.reply = reply;
-    for (int i = 0; i < groups(); i++) expressions.add(grouped.plan.groupingExpressions().apply(i));
-    for (int i = 0; i < grouped.measures.size(); i++) {
-      firstPart.add(new Integer(expressions.size()));
-      AggregateFunction function = grouped.function(i);
+    rowExpressions.addAll(ScalaLists.toJava(query.plan.groupingExpressions()));
+    for (int i = 0; i < query.measures.size(); i++) {
+      firstPartOfMeasure.add(Integer.valueOf(rowExpressions.size()));
+      AggregateFunction function = query.measureFunction(i);
+      Expression measure = (Expression) query.measures.get(i);
       if (function instanceof Average) {
         Expression value = ((Average) function).child();
-        boolean whole = value.dataType() instanceof DecimalType || value.dataType().sameType(DataTypes.DoubleType);
-        expressions.add(new Sum(whole ? value : cast(value, DataTypes.DoubleType)).toAggregateExpression());
-        expressions.add(new Count(seq(value)).toAggregateExpression());
+        boolean addsAsIs = value.dataType() instanceof DecimalType || value.dataType().sameType(DataTypes.DoubleType);
+        rowExpressions.add(new Sum(addsAsIs ? value : cast(value, DataTypes.DoubleType)).toAggregateExpression());
+        rowExpressions.add(countOf(value));
       } else if (function instanceof HllUnionAgg) {
-        Expression none = new EqualTo(new Count(seq(((HllUnionAgg) function).left())).toAggregateExpression(), Literal$.MODULE$.apply(new Long(0L)));
-        Expression measure = (Expression) grouped.measures.get(i);
-        expressions.add(new If(none, Literal$.MODULE$.create(null, measure.dataType()), measure)); // an empty one would have a size
+        Expression isEmpty = new EqualTo(countOf(((HllUnionAgg) function).left()), Literal$.MODULE$.apply(Long.valueOf(0L)));
+        // An empty sketch would have a size.
+        rowExpressions.add(new If(isEmpty, Literal$.MODULE$.create(null, measure.dataType()), measure));
       } else {
-        expressions.add(grouped.measures.get(i));
+        rowExpressions.add(measure);
       }
     }
   }
 
   public LogicalPlan plan() throws Exception {
-    int start = HEAD + (head.listing.count() + 7) / 8;
+    int start = HEADER_BYTES + (head.listing.fileCount() + 7) / 8;
     if (reply.length < start) throw new IllegalStateException("an answer of " + reply.length + " bytes");
-    LogicalPlan states = local(Arrays.copyOfRange(reply, start, reply.length));
-    byte[] left = Arrays.copyOfRange(reply, HEAD, start);
-    boolean some = false;
-    for (int i = 0; i < left.length; i++) some |= left[i] != 0;
-    if (!some && !grouped.derived) {
-      return checked(ConvertToLocalRelation$.MODULE$.apply(new Project(results(states.output(), false), states)));
+    LogicalPlan states = statesRelation(Arrays.copyOfRange(reply, start, reply.length));
+    byte[] scanMask = Arrays.copyOfRange(reply, HEADER_BYTES, start);
+    boolean anyToScan = false;
+    for (int i = 0; i < scanMask.length; i++) anyToScan |= scanMask[i] != 0;
+    List<Attribute> columns = ScalaLists.toJava(states.output());
+    if (!anyToScan && !query.groupsFromKeys) {
+      return checkOutput(ConvertToLocalRelation$.MODULE$.apply(new Project(resultColumns(columns, false), states)));
     }
-    LogicalPlan both = some ? (LogicalPlan) new Union(seq(states, scanned(left)), false, false) : states;
-    return checked(aggregate(slice(both.output(), groups()), results(both.output(), true), both));
+    LogicalPlan all = states;
+    if (anyToScan) {
+      List<LogicalPlan> both = new ArrayList<LogicalPlan>(Collections.singletonList(states));
+      both.add(scanRemaining(scanMask));
+      all = new Union(ScalaLists.toScala(both), false, false);
+      columns = ScalaLists.toJava(all.output());
+    }
+    return checkOutput(aggregate(ScalaLists.toScala(columns.subList(0, groupCount())), resultColumns(columns, true), all));
   }
 
-  private LogicalPlan scanned(byte[] left) {
-    LogicalPlan rows = (LogicalPlan) grouped.plan.child().transformDown(new Limit(grouped, grouped.index.limited(head, left)));
-    ArrayBuffer columns = new ArrayBuffer();
-    for (int i = 0; i < expressions.size(); i++) columns.addOne(alias((Expression) expressions.get(i), name(i), NamedExpression$.MODULE$.newExprId()));
-    return aggregate(grouped.plan.groupingExpressions(), columns.toSeq(), rows);
+  private LogicalPlan scanRemaining(byte[] scanMask) {
+    FuseIndex remaining = query.index.restrictedTo(head, scanMask);
+    LogicalPlan rows = (LogicalPlan) query.plan.child().transformDown(new RestrictScan(query, remaining));
+    List<NamedExpression> columns = new ArrayList<NamedExpression>();
+    for (int i = 0; i < rowExpressions.size(); i++) {
+      columns.add(alias((Expression) rowExpressions.get(i), columnName(i), NamedExpression$.MODULE$.newExprId()));
+    }
+    return aggregate(query.plan.groupingExpressions(), ScalaLists.toScala(columns), rows);
   }
 
   /** By position, because Aggregate may gain parameters between versions of Spark: these are its first. */
   private LogicalPlan aggregate(Object keys, Object results, LogicalPlan child) {
-    Object[] parts = new Object[grouped.plan.productArity()];
-    for (int i = 0; i < parts.length; i++) {
-      parts[i] = i == 0 ? keys : i == 1 ? results : i == 2 ? child : grouped.plan.productElement(i);
+    Object[] arguments = new Object[query.plan.productArity()];
+    for (int i = 0; i < arguments.length; i++) {
+      arguments[i] = i == 0 ? keys : i == 1 ? results : i == 2 ? child : query.plan.productElement(i);
     }
-    return (LogicalPlan) grouped.plan.makeCopy(parts);
+    return (LogicalPlan) query.plan.makeCopy(arguments);
   }
 
-  private LogicalPlan local(byte[] stream) {
-    scala.Tuple2 read = ArrowConverters$.MODULE$.fromBatchWithSchemaIterator(seq(stream).iterator(), null);
-    ArrayBuffer rows = new ArrayBuffer();
-    scala.collection.Iterator each = (scala.collection.Iterator) read._1();
-    while (each.hasNext()) rows.addOne(((InternalRow) each.next()).copy());
-    StructType found = (StructType) read._2();
-    List stored = new ArrayList(grouped.keys);
-    stored.addAll(expressions.subList(groups(), expressions.size()));
-    if (found.length() != stored.size()) throw new IllegalStateException(found.length() + " columns for " + stored.size());
-    ArrayBuffer columns = new ArrayBuffer();
+  /** The stored states as rows: the groups, and then the parts of each measure. */
+  private LogicalPlan statesRelation(byte[] stream) {
+    scala.Tuple2<scala.collection.Iterator<InternalRow>, StructType> batches = ArrowConverters$.MODULE$.fromBatchWithSchemaIterator(
+        ScalaLists.toScala(Collections.singletonList(stream)).iterator(), null);
+    List<InternalRow> rows = new ArrayList<InternalRow>();
+    scala.collection.Iterator<InternalRow> each = (scala.collection.Iterator<InternalRow>) batches._1();
+    while (each.hasNext()) rows.add(((InternalRow) each.next()).copy());
+    StructType schema = (StructType) batches._2();
+    List<Expression> stored = new ArrayList<Expression>(query.keys);
+    stored.addAll(rowExpressions.subList(groupCount(), rowExpressions.size()));
+    if (schema.length() != stored.size()) throw new IllegalStateException(schema.length() + " columns for " + stored.size());
+    List<Attribute> columns = new ArrayList<Attribute>();
     for (int i = 0; i < stored.size(); i++) {
-      Expression like = (Expression) stored.get(i);
-      DataType type = found.fields()[i].dataType();
-      if (!type.equals(like.dataType())) throw new IllegalStateException(type + " in the place of " + like.dataType());
-      columns.addOne(new AttributeReference(name(i), type, like.nullable(), Metadata.empty(), NamedExpression$.MODULE$.newExprId(), seq()));
+      Expression expected = (Expression) stored.get(i);
+      DataType type = schema.fields()[i].dataType();
+      if (!type.equals(expected.dataType())) throw new IllegalStateException(type + " in the place of " + expected.dataType());
+      ExprId id = NamedExpression$.MODULE$.newExprId();
+      columns.add(new AttributeReference(columnName(i), type, expected.nullable(), Metadata.empty(), id, noNames()));
     }
-    LocalRelation states = new LocalRelation(columns.toSeq(), rows.toSeq(), false, scala.Option.empty());
-    return grouped.derived ? (LogicalPlan) new Project(made(columns), states) : states;
+    LocalRelation states = new LocalRelation(ScalaLists.toScala(columns), ScalaLists.toScala(rows), false, scala.Option.empty());
+    return query.groupsFromKeys ? (LogicalPlan) new Project(groupsFromKeys(columns), states) : states;
   }
 
   /** The groups, made of stored keys, and the parts as they are. */
-  private Seq made(ArrayBuffer stored) {
-    Map keys = new HashMap();
-    for (int i = 0; i < grouped.keys.size(); i++) keys.put(((Attribute) grouped.keys.get(i)).exprId(), stored.apply(i));
-    ArrayBuffer columns = new ArrayBuffer();
-    for (int i = 0; i < groups(); i++) {
-      Expression group = (Expression) grouped.group(i).transformDown(new AggregateQuery.Inline(keys));
-      columns.addOne(alias(group, name(i), NamedExpression$.MODULE$.newExprId()));
+  private Seq<NamedExpression> groupsFromKeys(List<Attribute> stored) {
+    Map<ExprId, Expression> keys = new HashMap<ExprId, Expression>();
+    for (int i = 0; i < query.keys.size(); i++) keys.put(((Attribute) query.keys.get(i)).exprId(), (Attribute) stored.get(i));
+    List<NamedExpression> columns = new ArrayList<NamedExpression>();
+    for (int i = 0; i < groupCount(); i++) {
+      Expression group = (Expression) query.group(i).transformDown(new AggregateQuery.InlineAliases(keys));
+      columns.add(alias(group, columnName(i), NamedExpression$.MODULE$.newExprId()));
     }
-    for (int i = grouped.keys.size(); i < stored.length(); i++) columns.addOne(stored.apply(i));
-    return columns.toSeq();
+    columns.addAll(stored.subList(query.keys.size(), stored.size()));
+    return ScalaLists.toScala(columns);
   }
 
-  private Seq results(Seq columns, boolean merging) {
-    ArrayBuffer results = new ArrayBuffer();
-    scala.collection.Iterator each = grouped.plan.aggregateExpressions().iterator();
-    while (each.hasNext()) {
-      NamedExpression old = (NamedExpression) each.next();
-      Expression made = (Expression) ((Expression) old).transformDown(new Finish(columns, merging));
-      results.addOne(made instanceof Alias ? made : alias(made, old.name(), old.exprId()));
+  /** The columns of the result, over `columns` of states: `merging` where a group may have several. */
+  private Seq<NamedExpression> resultColumns(List<Attribute> columns, boolean merging) {
+    List<NamedExpression> results = new ArrayList<NamedExpression>();
+    for (NamedExpression old : ScalaLists.toJava(query.plan.aggregateExpressions())) {
+      Expression result = (Expression) ((Expression) old).transformDown(new FinalizeResults(columns, merging));
+      results.add(result instanceof Alias ? (Alias) result : alias(result, old.name(), old.exprId()));
     }
-    return results.toSeq();
+    return ScalaLists.toScala(results);
   }
 
-  private Expression finished(int measure, Seq columns, int first, boolean merging) {
-    AggregateFunction function = grouped.function(measure);
-    Attribute part = (Attribute) columns.apply(first);
-    if (function instanceof Count) return merging ? total(part) : part;
+  private Expression finalizeMeasure(int measure, List<Attribute> columns, int first, boolean merging) {
+    AggregateFunction function = query.measureFunction(measure);
+    Attribute part = (Attribute) columns.get(first);
+    if (function instanceof Count) return merging ? sumOfCounts(part) : part;
     if (function instanceof Average) {
-      Attribute count = (Attribute) columns.apply(first + 1);
+      Attribute count = (Attribute) columns.get(first + 1);
       Expression sum = merging ? cast(new Sum(part).toAggregateExpression(), part.dataType()) : part;
-      Expression finish = ((Average) function).evaluateExpression();
-      return (Expression) finish.transformDown(new Buffer((Average) function, sum, merging ? total(count) : count));
+      Expression quotient = ((Average) function).evaluateExpression();
+      return (Expression) quotient.transformDown(new ReplaceAverageBuffer((Average) function, sum, merging ? sumOfCounts(count) : count));
     }
     if (function instanceof HllUnionAgg && !merging) {
       Object empty = ((HllUnionAgg) function).eval(scala.Option.empty());
-      return new Coalesce(seq(part, Literal$.MODULE$.create(empty, function.dataType())));
+      return coalesce(part, Literal$.MODULE$.create(empty, function.dataType()));
     }
     if (!merging) return part;
     if (function instanceof HllSketchAgg || function instanceof HllUnionAgg) return new HllUnionAgg(part, false).toAggregateExpression();
-    AggregateFunction again = (AggregateFunction) function.withNewChildren(seq(part));
-    return cast(again.toAggregateExpression(), function.dataType());
+    List<Expression> argument = Collections.singletonList(part);
+    AggregateFunction ofParts = (AggregateFunction) function.withNewChildren(ScalaLists.toScala(argument));
+    return cast(ofParts.toAggregateExpression(), function.dataType());
   }
 
-  private static Expression total(Attribute count) {
-    return new Coalesce(seq(new Sum(count).toAggregateExpression(), Literal$.MODULE$.apply(new Long(0L))));
+  private static Expression countOf(Expression value) {
+    return new Count(ScalaLists.toScala(Collections.singletonList(value))).toAggregateExpression();
+  }
+
+  private static Expression sumOfCounts(Attribute count) {
+    return coalesce(new Sum(count).toAggregateExpression(), Literal$.MODULE$.apply(Long.valueOf(0L)));
+  }
+
+  private static Expression coalesce(Expression value, Expression other) {
+    List<Expression> values = new ArrayList<Expression>(Collections.singletonList(value));
+    values.add(other);
+    return new Coalesce(ScalaLists.toScala(values));
   }
 
   /** Sums of decimals are wider by ten digits, which these do not need: it is known that they do not overflow. */
@@ -244,38 +258,31 @@ public class AggregateStates {
     return value.dataType().equals(type) ? value : Cast$.MODULE$.apply(value, type, false);
   }
 
-  private LogicalPlan checked(LogicalPlan made) {
+  private LogicalPlan checkOutput(LogicalPlan made) {
     if (!made.resolved()) throw new IllegalStateException("a plan that is not resolved: " + made);
     for (int i = 0; i < made.output().length(); i++) {
-      Attribute was = (Attribute) grouped.plan.output().apply(i);
-      Attribute is = (Attribute) made.output().apply(i);
-      if (!was.exprId().equals(is.exprId()) || !was.dataType().equals(is.dataType())) throw new IllegalStateException(is + " for " + was);
+      Attribute old = (Attribute) query.plan.output().apply(i);
+      Attribute column = (Attribute) made.output().apply(i);
+      if (!old.exprId().equals(column.exprId()) || !old.dataType().equals(column.dataType())) throw new IllegalStateException(column + " for " + old);
     }
     return made;
   }
 
-  private int measure(Object node) { return node instanceof AggregateExpression ? grouped.number((Expression) node) : -1; }
+  private int measureNumber(Object node) { return node instanceof AggregateExpression ? query.measureNumber((Expression) node) : -1; }
 
-  private int group(Object node) {
-    for (int i = 0; i < groups(); i++) if (((Expression) grouped.plan.groupingExpressions().apply(i)).semanticEquals((Expression) node)) return i;
+  private int groupNumber(Object node) {
+    List<Expression> groups = ScalaLists.toJava(query.plan.groupingExpressions());
+    for (int i = 0; i < groups.size(); i++) if (((Expression) groups.get(i)).semanticEquals((Expression) node)) return i;
     return -1;
   }
 
-  private int groups() { return grouped.plan.groupingExpressions().length(); }
+  private int groupCount() { return query.plan.groupingExpressions().length(); }
 
-  private String name(int column) { return column < groups() ? "group" + column : "part" + (column - groups()); }
+  private String columnName(int column) { return column < groupCount() ? "group" + column : "part" + (column - groupCount()); }
 
-  private static Alias alias(Expression value, String name, org.apache.spark.sql.catalyst.expressions.ExprId id) {
-    return new Alias(value, name, id, seq(), scala.Option.empty(), seq());
+  private static Alias alias(Expression value, String name, ExprId id) {
+    return new Alias(value, name, id, noNames(), scala.Option.empty(), noNames());
   }
 
-  private static Seq slice(Seq items, int count) { return (Seq) items.take(count); }
-
-  private static Seq seq() { return scala.collection.immutable.ArraySeq$.MODULE$.unsafeWrapArray(new Object[0]); }
-
-  private static Seq seq(Object item) { return scala.collection.immutable.ArraySeq$.MODULE$.unsafeWrapArray(new Object[] {item}); }
-
-  private static Seq seq(Object item, Object other) {
-    return scala.collection.immutable.ArraySeq$.MODULE$.unsafeWrapArray(new Object[] {item, other});
-  }
+  private static Seq<String> noNames() { return ScalaLists.toScala(new ArrayList<String>()); }
 }

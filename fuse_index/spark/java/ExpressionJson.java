@@ -1,5 +1,4 @@
 import java.util.Collections;
-import java.util.Iterator;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
@@ -20,179 +19,125 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.unsafe.types.UTF8String;
 import scala.collection.Seq;
+import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Filters as typed JSON trees. Never as SQL text: two instants of a DST hour print alike, and so do
+ * Writes Catalyst expressions as typed JSON trees. Never as SQL text: two instants of a DST hour print alike, and so do
  * `_metadata.file_size` and a column `file_size`.
  */
 public class ExpressionJson {
   private static final String SPARK = "org.apache.spark.sql.catalyst.expressions.";
 
-  private final Set columns;
-  private final StringBuilder out = new StringBuilder();
+  private final Set<String> columns;
+  private final Json out = new Json();
 
-  private ExpressionJson(Set columns) { this.columns = columns; }
+  private ExpressionJson(Set<String> columns) { this.columns = columns; }
 
   /** A list of trees, in an order of its own, since Spark's is not stable; `columns` are the names of the table's columns. */
-  public static String of(Seq filters, Set columns) {
-    TreeSet found = new TreeSet();
-    scala.collection.Iterator each = filters.iterator();
-    while (each.hasNext()) {
-      ExpressionJson trees = new ExpressionJson(columns);
-      trees.tree((Expression) each.next());
-      found.add(trees.out.toString());
+  public static String of(Seq<Expression> filters, Set<String> columns) {
+    TreeSet<String> trees = new TreeSet<String>();
+    for (Expression filter : ScalaLists.toJava(filters)) {
+      ExpressionJson writer = new ExpressionJson(columns);
+      writer.writeTree(filter);
+      trees.add(writer.out.toString());
     }
-    return "[" + String.join(",", found) + "]";
+    return Json.list(trees);
   }
 
   /** A list of trees, in their order; no attribute in them is said to be ours. */
-  public static String listed(Seq expressions) { return inOrder(expressions, Collections.emptySet()); }
+  public static String ofArguments(Seq<Expression> expressions) { return ofOrdered(expressions, Collections.emptySet()); }
 
   /** A list of trees, in their order; `columns` are the names of the table's columns. */
-  public static String inOrder(Seq expressions, Set columns) {
-    ExpressionJson trees = new ExpressionJson(columns);
-    trees.list(expressions);
-    return trees.out.toString();
+  public static String ofOrdered(Seq<Expression> expressions, Set<String> columns) {
+    ExpressionJson writer = new ExpressionJson(columns);
+    writer.writeList(expressions);
+    return writer.out.toString();
   }
 
-  public static String quoted(String text) {
-    ExpressionJson trees = new ExpressionJson(null);
-    trees.text(text);
-    return trees.out.toString();
+  private void writeList(Seq<Expression> expressions) {
+    out.open('[');
+    for (Expression expression : ScalaLists.toJava(expressions)) writeTree(expression);
+    out.close(']');
   }
 
-  private void list(Seq expressions) {
-    out.append('[');
-    scala.collection.Iterator each = expressions.iterator();
-    for (int i = 0; each.hasNext(); i++) {
-      if (i > 0) out.append(',');
-      tree((Expression) each.next());
-    }
-    out.append(']');
-  }
-
-  private void tree(Expression e) {
+  private void writeTree(Expression e) {
     // Our own projection renames fields of a struct by a cast, which changes no value.
     while (e instanceof Cast && DataType.equalsStructurally(((Cast) e).child().dataType(), e.dataType(), true)) e = ((Cast) e).child();
-    out.append("{\"node\":");
-    text(name(e.getClass()));
-    if (e.resolved()) {
-      out.append(",\"type\":");
-      type(e.dataType());
-    }
-    parameters(e);
-    out.append(",\"children\":");
-    list(e.children());
-    out.append('}');
+    out.open('{').key("node").text(nodeName(e.getClass()));
+    if (e.resolved()) writeType(e.dataType());
+    writeParameters(e);
+    out.key("children");
+    writeList(e.children());
+    out.close('}');
   }
 
   /** Spark's own classes by their short names; a stranger's EqualTo is not ours to understand. */
-  private static String name(Class node) {
+  private static String nodeName(Class<?> node) {
     return node.getName().startsWith(SPARK) ? node.getSimpleName() : node.getName();
   }
 
-  private void parameters(Expression e) {
+  private void writeParameters(Expression e) {
     if (e instanceof Literal) {
-      out.append(",\"value\":");
-      value(((Literal) e).value());
+      out.key("value");
+      writeValue(((Literal) e).value());
     } else if (e instanceof AttributeReference) {
       AttributeReference column = (AttributeReference) e;
       String metadata = column.metadata().json();
       // Hidden columns (`_metadata`, and what Spark derives from it) may be called like the table's own.
       boolean hidden = metadata.indexOf("\"__metadata_col\"") >= 0 || metadata.indexOf("\"__file_source_") >= 0;
-      parameter("name", column.name());
-      out.append(",\"metadata\":").append(metadata).append(",\"ours\":").append(!hidden && columns.contains(column.name()));
+      out.key("name").text(column.name()).key("metadata").json(metadata).key("ours").bool(!hidden && columns.contains(column.name()));
     } else if (e instanceof GetStructField) {
-      out.append(",\"ordinal\":").append(((GetStructField) e).ordinal());
+      out.key("ordinal").json(String.valueOf(((GetStructField) e).ordinal()));
     } else if (e instanceof Cast) {
-      parameter("evalMode", ((Cast) e).evalMode().toString());
+      out.key("evalMode").text(((Cast) e).evalMode().toString());
     } else if (e instanceof InSet) {
-      values(((InSet) e).hset());
+      out.key("values").open('[');
+      for (Object value : CollectionConverters.asJava(((InSet) e).hset())) writeValue(value);
+      out.close(']');
     } else if (e instanceof Like) {
-      parameter("escape", String.valueOf(((Like) e).escapeChar()));
+      out.key("escape").text(String.valueOf(((Like) e).escapeChar()));
     } else if (e instanceof ILike) {
-      parameter("escape", String.valueOf(((ILike) e).escapeChar()));
+      out.key("escape").text(String.valueOf(((ILike) e).escapeChar()));
     } else if (e instanceof JsonToStructs) {
-      out.append(",\"schema\":").append(((JsonToStructs) e).schema().json()).append(",\"options\":");
-      options(scala.jdk.javaapi.CollectionConverters.asJava(((JsonToStructs) e).options()));
+      out.key("schema").json(((JsonToStructs) e).schema().json()).key("options").open('{');
+      Map<String, String> options = CollectionConverters.asJava(((JsonToStructs) e).options());
+      for (Map.Entry<String, String> option : options.entrySet()) out.key((String) option.getKey()).text((String) option.getValue());
+      out.close('}');
     } else if (e instanceof VariantGet) {
-      out.append(",\"failOnError\":").append(((VariantGet) e).failOnError());
+      out.key("failOnError").bool(((VariantGet) e).failOnError());
     } else if (e instanceof StaticInvoke) {
-      parameter("object", ((StaticInvoke) e).staticObject().getName());
-      parameter("function", ((StaticInvoke) e).functionName());
+      out.key("object").text(((StaticInvoke) e).staticObject().getName()).key("function").text(((StaticInvoke) e).functionName());
     } else if (e instanceof Invoke) {
-      parameter("function", ((Invoke) e).functionName());
+      out.key("function").text(((Invoke) e).functionName());
     }
     if (e instanceof TimeZoneAwareExpression) {
-      scala.Option zone = ((TimeZoneAwareExpression) e).timeZoneId();
-      parameter("zone", zone.isEmpty() ? "" : zone.get().toString());
+      scala.Option<String> zone = ((TimeZoneAwareExpression) e).timeZoneId();
+      out.key("zone").text(zone.isEmpty() ? "" : (String) zone.get());
     }
-  }
-
-  private void parameter(String name, String value) {
-    out.append(",\"").append(name).append("\":");
-    text(value);
-  }
-
-  private void values(scala.collection.Set members) {
-    out.append(",\"values\":[");
-    scala.collection.Iterator each = members.iterator();
-    for (int i = 0; each.hasNext(); i++) {
-      if (i > 0) out.append(',');
-      value(each.next());
-    }
-    out.append(']');
-  }
-
-  private void options(Map options) {
-    out.append('{');
-    Iterator each = options.entrySet().iterator();
-    for (int i = 0; each.hasNext(); i++) {
-      Map.Entry option = (Map.Entry) each.next();
-      if (i > 0) out.append(',');
-      text((String) option.getKey());
-      out.append(':');
-      text((String) option.getValue());
-    }
-    out.append('}');
   }
 
   /** Spark's internal value as text; bytes, and text that is not UTF-8, as {"hex": ...}; null as null. */
-  private void value(Object value) {
-    if (value == null) out.append("null");
-    else if (value instanceof byte[]) hex((byte[]) value);
-    else if (value instanceof UTF8String && !((UTF8String) value).isValid()) hex(((UTF8String) value).getBytes());
-    else if (value instanceof UTF8String || value instanceof Number || value instanceof Boolean || value instanceof Decimal) text(value.toString());
-    else {
-      out.append("{\"unsupported\":");
-      text(value.getClass().getName());
-      out.append('}');
-    }
+  private void writeValue(Object value) {
+    if (value == null) out.json("null");
+    else if (value instanceof byte[]) writeHex((byte[]) value);
+    else if (value instanceof UTF8String && !((UTF8String) value).isValid()) writeHex(((UTF8String) value).getBytes());
+    else if (value instanceof UTF8String || value instanceof Number || value instanceof Boolean || value instanceof Decimal) out.text(value.toString());
+    else out.open('{').key("unsupported").text(value.getClass().getName()).close('}');
   }
 
   /** JSON says "string" of every string type, whatever its collation: say what only SQL says, which nobody takes for a plain type. */
-  private void type(DataType type) {
+  private void writeType(DataType type) {
+    out.key("type");
     String sql = type.catalogString();
-    if (sql.indexOf(" collate ") >= 0) text(sql);
-    else out.append(type.json());
+    if (sql.indexOf(" collate ") >= 0) out.text(sql);
+    else out.json(type.json());
   }
 
-  private void hex(byte[] bytes) {
-    out.append("{\"hex\":\"");
+  private void writeHex(byte[] bytes) {
+    StringBuilder digits = new StringBuilder();
     for (int i = 0; i < bytes.length; i++) {
-      out.append(Character.forDigit((bytes[i] >> 4) & 15, 16)).append(Character.forDigit(bytes[i] & 15, 16));
+      digits.append(Character.forDigit((bytes[i] >> 4) & 15, 16)).append(Character.forDigit(bytes[i] & 15, 16));
     }
-    out.append("\"}");
-  }
-
-  private void text(String text) {
-    out.append('"');
-    for (int i = 0; i < text.length(); i++) {
-      char c = text.charAt(i);
-      if (c == '"' || c == '\\') out.append('\\').append(c);
-      else if (c < 32) out.append("\\u00").append(Character.forDigit(c >> 4, 16)).append(Character.forDigit(c & 15, 16));
-      else out.append(c);
-    }
-    out.append('"');
+    out.open('{').key("hex").text(digits.toString()).close('}');
   }
 }

@@ -1,38 +1,38 @@
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 
-/** The files of one snapshot, in the order that votes number them: one array of bytes, read where needed. */
+/** The files of one snapshot, in the order of a block mask: one array of bytes, read where needed. */
 public class FileListing {
   private final ByteBuffer bytes;
-  private final int count;
+  private final int fileCount;
   private final String prefix;
-  private final int ends;
-  private final int names;
-  private final long total;
+  private final int endsOffset;
+  private final int namesOffset;
+  private final long totalBytes;
 
   /** int count, int length of the prefix, prefix, count long sizes, count int ends of names, names; big-endian, UTF-8. */
   public FileListing(byte[] packed) {
     bytes = ByteBuffer.wrap(packed);
-    count = bytes.getInt(0);
-    int length = bytes.getInt(4);
-    prefix = new String(packed, 8, length, StandardCharsets.UTF_8);
-    int sizes = 8 + length;
-    ends = sizes + 8 * count;
-    names = ends + 4 * count;
+    fileCount = bytes.getInt(0);
+    int prefixLength = bytes.getInt(4);
+    prefix = new String(packed, 8, prefixLength, StandardCharsets.UTF_8);
+    int sizesOffset = 8 + prefixLength;
+    endsOffset = sizesOffset + 8 * fileCount;
+    namesOffset = endsOffset + 4 * fileCount;
     long sum = 0L;
-    for (int i = 0; i < count; i++) sum += bytes.getLong(sizes + 8 * i);
-    total = sum;
+    for (int i = 0; i < fileCount; i++) sum += bytes.getLong(sizesOffset + 8 * i);
+    totalBytes = sum;
   }
 
-  public int count() { return count; }
+  public int fileCount() { return fileCount; }
 
-  public long total() { return total; }
+  public long totalBytes() { return totalBytes; }
 
-  public long size(int file) { return bytes.getLong(ends - 8 * count + 8 * file); }
+  public long fileSize(int file) { return bytes.getLong(endsOffset - 8 * fileCount + 8 * file); }
 
   public String path(int file) {
-    int start = file == 0 ? 0 : bytes.getInt(ends + 4 * (file - 1));
-    int length = bytes.getInt(ends + 4 * file) - start;
-    return prefix + new String(bytes.array(), names + start, length, StandardCharsets.UTF_8);
+    int start = file == 0 ? 0 : bytes.getInt(endsOffset + 4 * (file - 1));
+    int length = bytes.getInt(endsOffset + 4 * file) - start;
+    return prefix + new String(bytes.array(), namesOffset + start, length, StandardCharsets.UTF_8);
   }
 }

@@ -14,7 +14,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The way to Python: one callback per session, asked on threads of our own.
+ * Remote calls to Python, within a deadline: each session has one endpoint there, called on threads of our own.
  *
  * py4j gives each Java thread that calls Python a Python thread and a socket, for as long as the Java thread lives and
  * longer. Spark plans on short-lived threads, so that each query would leak one; these threads never end, and are few.
@@ -22,13 +22,13 @@ import org.slf4j.LoggerFactory;
 public class PythonCallback {
   public static final String DEADLINE = "spark.fuse.index.deadline";
   private static final String DEFAULT_DEADLINE = "15s";
-  private static final int MOST_THREADS = 64;
+  private static final int MAX_THREADS = 64;
   private static final Logger LOG = LoggerFactory.getLogger("fuse_index");
-  private static final ConcurrentHashMap VOTERS = new ConcurrentHashMap();
+  private static final ConcurrentHashMap<String, Function<Object, Object>> CALLBACKS = new ConcurrentHashMap<String, Function<Object, Object>>();
   private static final ExecutorService POOL =
-      new ThreadPoolExecutor(0, MOST_THREADS, 3650L, TimeUnit.DAYS, new SynchronousQueue(), new Daemons());
+      new ThreadPoolExecutor(0, MAX_THREADS, 3650L, TimeUnit.DAYS, new SynchronousQueue<Runnable>(), new DaemonThreads());
 
-  public static class Daemons implements ThreadFactory {
+  public static class DaemonThreads implements ThreadFactory {
     public Thread newThread(Runnable work) {
       Thread thread = new Thread(work, "fuse-index-votes");
       thread.setDaemon(true);
@@ -36,11 +36,11 @@ public class PythonCallback {
     }
   }
 
-  public static class Call implements Callable {
-    private final Function python;
+  public static class PythonCall implements Callable<Object> {
+    private final Function<Object, Object> python;
     private final Object request;
 
-    public Call(Function python, Object request) {
+    public PythonCall(Function<Object, Object> python, Object request) {
       this.python = python;
       this.request = request;
     }
@@ -48,36 +48,37 @@ public class PythonCallback {
     public Object call() { return python.apply(request); }
   }
 
-  public static void register(String key, Object voter) { VOTERS.put(key, voter); }
+  @SuppressWarnings("unchecked")
+  public static void register(String key, Object callback) { CALLBACKS.put(key, (Function<Object, Object>) callback); }
 
-  /** A vote in any case: whatever goes wrong means reading every file. */
-  public static BlockMask vote(String key, String request, int files) {
-    BlockMask vote;
+  /** Which files to read, in any case: whatever goes wrong means all of them. */
+  public static BlockMask requestMask(String key, String request, int files) {
+    BlockMask mask;
     try {
-      vote = BlockMask.read(ask(key, request), files);
+      mask = BlockMask.decode(send(key, request), files);
     } catch (TimeoutException late) {
-      vote = BlockMask.everything("no vote within " + SQLConf.get().getConfString(DEADLINE, DEFAULT_DEADLINE) + " (" + DEADLINE + ")");
+      mask = BlockMask.readAll("no vote within " + SQLConf.get().getConfString(DEADLINE, DEFAULT_DEADLINE) + " (" + DEADLINE + ")");
     } catch (InterruptedException cancelled) {
       Thread.currentThread().interrupt();
-      vote = BlockMask.everything("the query was cancelled");
+      mask = BlockMask.readAll("the query was cancelled");
     } catch (Throwable failure) {
-      vote = BlockMask.everything(failure.toString());
+      mask = BlockMask.readAll(failure.toString());
     }
-    if (vote.refusal() != null) LOG.warn("every block is read, because indexes could not be asked: " + vote.refusal() + "; asked was " + request);
-    return vote;
+    if (mask.refusal() != null) LOG.warn("every block is read, because indexes could not be asked: " + mask.refusal() + "; asked was " + request);
+    return mask;
   }
 
-  /** The callback's answer. Raises whatever went wrong. */
-  public static byte[] ask(String key, String request) throws Exception {
-    Function voter = (Function) VOTERS.get(key);
-    if (voter == null) throw new IllegalStateException("no Python process votes for session " + key + " any more");
-    return (byte[]) call(voter, request);
+  /** The reply of a session's endpoint. Raises whatever went wrong. */
+  public static byte[] send(String key, String request) throws Exception {
+    Function<Object, Object> callback = (Function<Object, Object>) CALLBACKS.get(key);
+    if (callback == null) throw new IllegalStateException("no Python process votes for session " + key + " any more");
+    return (byte[]) callPython(callback, request);
   }
 
-  /** What Python answers, within the deadline. Raises whatever went wrong. */
-  public static Object call(Function python, Object request) throws Exception {
+  /** What Python returns, within the deadline. Raises whatever went wrong. */
+  public static Object callPython(Function<Object, Object> python, Object request) throws Exception {
     long deadline = JavaUtils.timeStringAsMs(SQLConf.get().getConfString(DEADLINE, DEFAULT_DEADLINE));
-    Future answer = POOL.submit(new Call(python, request));
-    return answer.get(deadline, TimeUnit.MILLISECONDS);
+    Future<Object> reply = POOL.submit(new PythonCall(python, request));
+    return reply.get(deadline, TimeUnit.MILLISECONDS);
   }
 }

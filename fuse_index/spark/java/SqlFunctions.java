@@ -1,3 +1,5 @@
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Locale;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -12,10 +14,8 @@ import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.python.UserDefinedPythonFunction;
 import org.apache.spark.unsafe.Platform;
-import scala.collection.Seq;
-import scala.collection.immutable.Map;
-import scala.collection.immutable.Map$;
-import scala.collection.mutable.ArrayBuffer;
+import scala.collection.immutable.HashMap;
+import scala.collection.immutable.Seq;
 import scala.runtime.AbstractFunction1;
 
 /** SQL functions of a session whose bodies Python writes, as SQL text, while Spark analyses a query. */
@@ -23,9 +23,9 @@ public class SqlFunctions {
   /** What stands for arguments, and for the call of a Python UDF, in the text that Python gives. */
   private static final String ARGUMENT = "fuse argument ";
   private static final String UDF = "fuse udf";
-  private static final Set NAMES = ConcurrentHashMap.newKeySet();
+  private static final Set<String> REGISTERED_NAMES = ConcurrentHashMap.newKeySet();
 
-  /** What Python is asked, and may say besides the text. */
+  /** One call of a function, as Python sees it: the arguments, and a UDF that Python may set. */
   public static class Call {
     private final String arguments;
     private UserDefinedPythonFunction udf;
@@ -37,84 +37,87 @@ public class SqlFunctions {
     public String arguments() { return arguments; }
 
     /** The UDF that the text calls, and its inputs as SQL text. */
-    public void evaluateBy(Object udf, java.util.List inputs) {
+    public void evaluateBy(Object udf, List<String> inputs) {
       this.udf = (UserDefinedPythonFunction) udf;
       this.inputs = (String[]) inputs.toArray(new String[0]);
     }
   }
 
-  public static class Builder extends AbstractFunction1 {
+  /** Makes an expression of a call's arguments; `A` is always a Seq of Expression, a type variable for NodeRewrite's reason. */
+  public static class FunctionBuilder<A, E> extends AbstractFunction1<A, E> {
     private final ParserInterface parser;
-    private final Function python;
+    private final Function<Object, Object> python;
 
-    public Builder(ParserInterface parser, Function python) {
+    public FunctionBuilder(ParserInterface parser, Function<Object, Object> python) {
       this.parser = parser;
       this.python = python;
     }
 
-    public Object apply(Object given) {
-      Expression[] arguments = new Expression[((Seq) given).length()];
-      for (int i = 0; i < arguments.length; i++) arguments[i] = (Expression) ((Seq) given).apply(i);
-      Call call = new Call(described(arguments));
+    @SuppressWarnings("unchecked")
+    public E apply(A arguments) { return (E) build(ScalaLists.toJava((Seq<Expression>) arguments)); }
+
+    private Expression build(List<Expression> arguments) {
+      Call call = new Call(argumentsJson(arguments));
       String reply;
       try {
-        reply = (String) PythonCallback.call(python, call);
+        reply = (String) PythonCallback.callPython(python, call);
       } catch (Exception failure) {
-        throw refused(failure.toString());
+        throw analysisError(failure.toString());
       }
-      if (reply.charAt(0) != '+') throw refused(reply.substring(1));
+      if (reply.charAt(0) != '+') throw analysisError(reply.substring(1));
       return filled(parsed(reply.substring(1)), arguments, call);
     }
 
-    private Expression filled(Expression e, Expression[] arguments, Call call) {
+    private Expression filled(Expression e, List<Expression> arguments, Call call) {
       if (e instanceof UnresolvedAttribute && ((UnresolvedAttribute) e).nameParts().length() == 1) {
         String name = (String) ((UnresolvedAttribute) e).nameParts().apply(0);
-        if (name.startsWith(ARGUMENT)) return arguments[Integer.parseInt(name.substring(ARGUMENT.length()))];
+        if (name.startsWith(ARGUMENT)) return (Expression) arguments.get(Integer.parseInt(name.substring(ARGUMENT.length())));
         if (name.equals(UDF)) {
-          ArrayBuffer inputs = new ArrayBuffer();
-          for (int i = 0; i < call.inputs.length; i++) inputs.addOne(filled(parsed(call.inputs[i]), arguments, call));
-          return call.udf.builder(inputs.toList());
+          List<Expression> inputs = new ArrayList<Expression>();
+          for (String input : call.inputs) inputs.add(filled(parsed(input), arguments, call));
+          return call.udf.builder(ScalaLists.toScala(inputs));
         }
       }
-      ArrayBuffer children = new ArrayBuffer();
-      for (int i = 0; i < e.children().length(); i++) children.addOne(filled((Expression) e.children().apply(i), arguments, call));
-      return children.isEmpty() ? e : (Expression) e.withNewChildren(children.toList());
+      List<Expression> children = new ArrayList<Expression>();
+      for (Expression child : ScalaLists.toJava(e.children())) children.add(filled(child, arguments, call));
+      return children.isEmpty() ? e : (Expression) e.withNewChildren(ScalaLists.toScala(children));
     }
 
     private Expression parsed(String sql) {
       try {
         return parser.parseExpression(sql);
       } catch (ParseException wrong) {
-        throw refused("a function of a plugin gave Spark SQL that cannot be read: " + wrong.getMessage());
+        throw analysisError("a function of a plugin gave Spark SQL that cannot be read: " + wrong.getMessage());
       }
     }
   }
 
   /** False, and nothing is done, if Spark itself has a function of that name. */
-  public static boolean register(SparkSession session, String name, Function python) {
+  public static boolean register(SparkSession session, String name, Function<Object, Object> python) {
     if (FunctionRegistry$.MODULE$.expressions().contains(name.toLowerCase(Locale.ROOT))) return false;
-    Builder builder = new Builder(session.sessionState().sqlParser(), python);
+    FunctionBuilder<Seq<Expression>, Expression> builder =
+        new FunctionBuilder<Seq<Expression>, Expression>(session.sessionState().sqlParser(), python);
     session.sessionState().functionRegistry().createOrReplaceTempFunction(name, builder, "scala_udf");
-    NAMES.add(name);
+    REGISTERED_NAMES.add(name);
     return true;
   }
 
   /** Whether such a UDF evaluates a call that scans know by its mark. */
-  public static boolean isOurs(String udf) { return NAMES.contains(udf); }
+  public static boolean isRegistered(String udf) { return REGISTERED_NAMES.contains(udf); }
 
-  private static String described(Expression[] arguments) {
-    ArrayBuffer trees = new ArrayBuffer();
-    for (int i = 0; i < arguments.length; i++) {
-      Expression e = arguments[i];
-      trees.addOne(e.foldable() && !(e instanceof Literal) ? new Literal(e.eval(null), e.dataType()) : e);
+  private static String argumentsJson(List<Expression> arguments) {
+    List<Expression> trees = new ArrayList<Expression>();
+    for (Expression e : arguments) {
+      trees.add(e.foldable() && !(e instanceof Literal) ? new Literal(e.eval(null), e.dataType()) : e);
     }
-    return ExpressionJson.listed(trees);
+    return ExpressionJson.ofArguments(ScalaLists.toScala(trees));
   }
 
   /** An error of analysis, with these words; that it is checked is all that hides it from the compiler. */
-  private static RuntimeException refused(String message) {
-    Map words = (Map) Map$.MODULE$.empty().updated("errorMessage", message);
-    Platform.throwException(new AnalysisException("USER_RAISED_EXCEPTION", words));
+  private static RuntimeException analysisError(String message) {
+    HashMap<String, String> parameters = new HashMap<String, String>();
+    parameters = (HashMap<String, String>) parameters.updated("errorMessage", message);
+    Platform.throwException(new AnalysisException("USER_RAISED_EXCEPTION", parameters));
     return null; // never
   }
 }

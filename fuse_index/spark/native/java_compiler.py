@@ -1,6 +1,7 @@
-"""The Java side: compiled in the driver's JVM, by the compiler that every Spark carries for its generated code.
+"""Java classes in the driver's JVM, compiled by Janino, the compiler that every Spark carries for its generated code.
 
-So there is no jar to build or ship, and one source serves every Spark from 4.0 on. Knows nothing of tables or votes.
+So there is no jar to build or ship, and one source serves every Spark from 4.0 on. Janino drops type arguments: where
+``javac`` finds a cast redundant, it may be needed here. Knows nothing of tables or votes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
-_compiling = threading.Lock()
+_compile_lock = threading.Lock()
 
 
 def jvm_bridge(spark: SparkSession) -> Any:
@@ -26,32 +27,33 @@ def jvm_bridge(spark: SparkSession) -> Any:
     """
     jvm: Any = spark.sparkContext._jvm
     gateway = spark.sparkContext._gateway
-    package, sources = _sources()
-    with _compiling:
+    package, sources = java_sources()
+    with _compile_lock:
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
-        kept = jvm.java.lang.System.getProperties()
-        found = kept.get(package)
-        if found is None:
-            kept.putIfAbsent(package, _compile_bridge(jvm, package, sources))  # another Python may have been faster
-            found = kept.get(package)
-    return found
+        properties = jvm.java.lang.System.getProperties()
+        bridge = properties.get(package)
+        if bridge is None:
+            constructor = load_java_classes(jvm, package, sources)["Bridge"].getConstructors()[0]
+            properties.putIfAbsent(package, constructor.newInstance(jvm.java.util.ArrayList().toArray()))
+            bridge = properties.get(package)  # another Python may have been faster
+    return bridge
 
 
-def _compile_bridge(jvm: Any, package: str, sources: Mapping[str, str]) -> Any:
-    texts = jvm.java.util.HashMap()
+def load_java_classes(jvm: Any, package: str, sources: Mapping[str, str]) -> dict[str, Any]:
+    """The classes of these sources, by name, compiled in this JVM as members of ``package``."""
+    source_bytes = jvm.java.util.HashMap()
     for name, source in sources.items():
-        texts[f"{package}/{name}.java"] = f"package {package};\n{source}".encode()
-    finder = jvm.org.codehaus.commons.compiler.util.resource.MapResourceFinder(texts)
+        source_bytes[f"{package}/{name}.java"] = f"package {package};\n{source}".encode()
+    finder = jvm.org.codehaus.commons.compiler.util.resource.MapResourceFinder(source_bytes)
     parent = jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
     loader = jvm.org.codehaus.janino.JavaSourceClassLoader(parent, finder, "UTF-8")
     # All now, because classes are compiled when they are loaded, and an error should not wait for a query.
-    classes = {name: loader.loadClass(f"{package}.{name}") for name in sources}
-    return classes["Bridge"].getConstructors()[0].newInstance(jvm.java.util.ArrayList().toArray())
+    return {name: loader.loadClass(f"{package}.{name}") for name in sources}
 
 
 @cache
-def _sources() -> tuple[str, dict[str, str]]:
-    """The name of a package, and what goes into it: the name is a hash of the rest."""
+def java_sources() -> tuple[str, dict[str, str]]:
+    """The name of a package, a hash of what goes into it, and the sources of its classes by their names."""
     folder = resources.files("fuse_index.spark") / "java"
     files = sorted((file for file in folder.iterdir() if file.name.endswith(".java")), key=lambda file: file.name)
     sources = {file.name.removesuffix(".java"): file.read_text("utf-8") for file in files}
