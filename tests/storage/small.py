@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -13,7 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fuse_storage import ObjectMeta, Pack, Sidecar, SidecarBuilder, StagedSegment, StagedSidecars, StoredTable
+from fuse_storage.commit.head import write_snapshot
+from fuse_storage.metadata.refs import Branch
+from fuse_storage.schema.schema import Schema
 
+INDEX = {"key": "70a1", "kind": "totals"}
+"""The definition of ``Totals``."""
 COLUMNS = pa.schema([("id", pa.int64()), ("name", pa.string())])
 
 
@@ -71,7 +77,8 @@ def staged(
 
 
 def append(table: StoredTable, *ids: int, builders: Sequence[SidecarBuilder] = (), **limits: int) -> StoredTable:
-    return table.transaction(builders).append(staged(table, ids, builders, **limits)).commit()
+    """Commit these rows, however long others win the race: how fast a machine is decides no test."""
+    return table.transaction(builders).append(staged(table, ids, builders, **limits)).commit(timeout=math.inf)
 
 
 def ids_of(table: StoredTable) -> list[int]:
@@ -120,3 +127,34 @@ def truth(table: StoredTable) -> list[tuple[int | None, bytes | None]]:
     blocks = table.blocks()
     ids = [table.read_block(blocks, block, ["id"]).column("id").to_pylist() for block in range(len(blocks))]
     return [(sum(some), repr(some).encode()) for some in ids]
+
+
+def indexed(table: StoredTable) -> StoredTable:
+    """Define the index, and build it."""
+    return (
+        table.transaction([Totals()])
+        .add_index("totals", INDEX)
+        .attach_sidecars("70a1", build_missing(table, Totals()))
+        .commit()
+    )
+
+
+def evolved(table: StoredTable, **changes: Any) -> StoredTable:
+    """The table after a commit that changed its first column, as later versions will make them."""
+    now = table.snapshot
+    fields = (replace(now.schema.fields[0], **changes), *now.schema.fields[1:])
+    later = now.timestamp + timedelta(seconds=1)
+    after = replace(
+        now,
+        id="e" * 32,
+        sequence=now.sequence + 1,
+        commit_id="f" * 32,
+        parent=now.id,
+        timestamp=later,
+        operation="alter",
+        schema_id=1,
+        schemas={0: now.schema, 1: Schema(1, fields)},
+    )
+    entry = write_snapshot(table.store, after, table.entry)
+    Branch(table.store, "main").create(entry)
+    return table.refresh()
