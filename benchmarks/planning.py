@@ -95,12 +95,12 @@ def synthetic(url: str, blocks: int) -> None:
         ordinals = np.arange(first, min(first + SEGMENT_BLOCKS, blocks))
         schema = table.snapshot.schema
         rows = _blocks(schema, ordinals, random.integers(0, blocks, (COLUMNS, len(ordinals))))
-        id = new_id()
-        reference = create_file(table.store, segment.segment_path(id), metadata_table.encode_metadata(rows))
-        row = segment_list.segment_row(id, reference, None, rows, schema)
+        row_id = new_id()
+        reference = create_file(table.store, segment.segment_path(row_id), metadata_table.encode_metadata(rows))
+        row = segment_list.segment_row(row_id, reference, None, rows, schema)
         staged.append(
             segment.StagedSegment(
-                id,
+                row_id,
                 schema.id,
                 len(ordinals) * BLOCK_ROWS,
                 len(ordinals),

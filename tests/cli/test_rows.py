@@ -36,8 +36,8 @@ def test_rows_are_deleted_updated_overwritten_and_merged(run, people, tmp_path):
 
 def test_small_blocks_are_joined(run, people, tmp_path):
     new = tmp_path / "new.csv"
-    for id in (30, 31, 32):
-        new.write_text(f"id,name,city\n{id},name {id},Oslo\n")
+    for row_id in (30, 31, 32):
+        new.write_text(f"id,name,city\n{row_id},name {row_id},Oslo\n")
         run("ingest", people, new)
 
     told = run("compact", people, "--json").json

@@ -64,7 +64,9 @@ CYCLES: dict[str, list[Any]] = {
 
 def rows(first: int, count: int) -> pa.Table:
     ids = range(first, first + count)
-    columns = {"id": list(ids)} | {name: [cycle[id % len(cycle)] for id in ids] for name, cycle in CYCLES.items()}
+    columns = {"id": list(ids)} | {
+        name: [cycle[row_id % len(cycle)] for row_id in ids] for name, cycle in CYCLES.items()
+    }
     return pa.table([pa.array(columns[field.name], field.type) for field in COLUMNS], schema=COLUMNS)
 
 

@@ -49,7 +49,7 @@ def append(table: fuse.Table, chance: random.Random, number: int) -> dict[str, A
 
 def merge(table: fuse.Table, chance: random.Random, number: int) -> dict[str, Any]:
     known = table.scan(f"grp = {chance.randrange(GROUPS)}", ["id"], limit=5).to_arrow().column("id").to_pylist()
-    rows = [{"id": id, "grp": chance.randrange(GROUPS), "value": number} for id in {*known, number * 100}]
+    rows = [{"id": row_id, "grp": chance.randrange(GROUPS), "value": number} for row_id in {*known, number * 100}]
     table.merge(rows, on=["id"])
     return {"put": [list(row.values()) for row in rows]}
 
@@ -151,13 +151,13 @@ def replayed(commits: Iterable[Mapping[str, Any]]) -> Rows:
     """What the rows must be: values by id."""
     rows: Rows = {}
     for commit in sorted(commits, key=lambda one: one["sequence"]):
-        for id, grp, value in commit.get("put", ()):
-            rows[id] = (grp, value)
+        for row_id, grp, value in commit.get("put", ()):
+            rows[row_id] = (grp, value)
         if "delete" in commit:
             grp, below = commit["delete"]
-            rows = {id: row for id, row in rows.items() if not (row[0] == grp and row[1] < below)}
+            rows = {row_id: row for row_id, row in rows.items() if not (row[0] == grp and row[1] < below)}
         if "add" in commit:
-            rows = {id: (grp, value + (grp == commit["add"])) for id, (grp, value) in rows.items()}
+            rows = {row_id: (grp, value + (grp == commit["add"])) for row_id, (grp, value) in rows.items()}
     return rows
 
 

@@ -88,8 +88,8 @@ def evolved(tmp_path_factory: pytest.TempPathFactory) -> fuse.Table:
     table = fuse.create_table(str(folder / "t"), SCHEMA, properties={"block_rows": 2})
     table.append(pa.Table.from_pylist([listed(old(n)) for n in (1, 2, 3, 4)], SCHEMA))
     table.tag("before")
-    for path, type in WIDER.items():
-        table.change_type(path, type)
+    for path, data_type in WIDER.items():
+        table.change_type(path, data_type)
     for path, to in (("left", "l"), ("right", "left"), ("l", "right"), ("s.b", "text"), ("items.element.b", "text")):
         table.rename_column(path, to)
     table.drop_column("gone")

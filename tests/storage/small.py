@@ -65,7 +65,7 @@ class Aged:
 
 
 def rows(ids: Sequence[int]) -> pa.Table:
-    return pa.table({"id": pa.array(ids, pa.int64()), "name": pa.array([f"n{id}" for id in ids], pa.string())})
+    return pa.table({"id": pa.array(ids, pa.int64()), "name": pa.array([f"n{row_id}" for row_id in ids], pa.string())})
 
 
 def staged(
@@ -84,7 +84,9 @@ def append(table: StoredTable, *ids: int, builders: Sequence[SidecarBuilder] = (
 def ids_of(table: StoredTable) -> list[int]:
     blocks = table.blocks()
     return [
-        id for block in range(len(blocks)) for id in table.read_block(blocks, block, ["id"]).column("id").to_pylist()
+        row_id
+        for block in range(len(blocks))
+        for row_id in table.read_block(blocks, block, ["id"]).column("id").to_pylist()
     ]
 
 
@@ -92,7 +94,8 @@ def blocks_of(table: StoredTable) -> list[tuple[str, list[int]]]:
     """Each block, and the ids in it."""
     blocks = table.blocks()
     return [
-        (id, table.read_block(blocks, place, ["id"]).column("id").to_pylist()) for place, id in enumerate(blocks.ids)
+        (row_id, table.read_block(blocks, place, ["id"]).column("id").to_pylist())
+        for place, row_id in enumerate(blocks.ids)
     ]
 
 
@@ -101,14 +104,14 @@ def build_missing(table: StoredTable, builder: SidecarBuilder) -> dict[str, Stag
     blocks, segments = table.blocks(), table.segments()
     known = blocks.sidecars(builder.key)
     writer = table.sidecar_writer(builder)
-    for number, id in enumerate(segments.ids):
+    for number, row_id in enumerate(segments.ids):
         for block in range(segments.block_offsets[number], segments.block_offsets[number + 1]):
             if known is not None and known.indexed[block]:
                 writer.add(None)
             else:
                 found = table.read_block(blocks, block, builder.columns)
                 writer.add(builder.build(found, np.array([0, len(found)])))
-        writer.end_segment(id)
+        writer.end_segment(row_id)
     return {staged.segment: staged for staged in writer.finish()}
 
 

@@ -60,8 +60,8 @@ def test_threads_that_append_to_an_object_store_lose_nothing(s3: dict[str, str])
     StoredTable.create(url, COLUMNS, options=s3)
 
     def write(first: int) -> None:
-        for id in range(first, first + 4):
-            append(StoredTable.open(url, options=s3), id)
+        for row_id in range(first, first + 4):
+            append(StoredTable.open(url, options=s3), row_id)
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(write, range(0, 16, 4)))

@@ -157,8 +157,8 @@ def test_appending_goes_on_beside_damaged_sidecars(folder: Path) -> None:
         path.write_bytes(b"damaged")
     table = StoredTable.open(folder)
 
-    for id in range(27, 40):
-        table = append(table, id, builders=[Totals()])
+    for row_id in range(27, 40):
+        table = append(table, row_id, builders=[Totals()])
 
     assert ids_of(table) == list(range(40))
     found = table.blocks().sidecars("70a1")

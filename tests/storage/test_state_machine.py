@@ -86,11 +86,11 @@ class Tables(RuleBasedStateMachine):
         """Every block with an id of this remainder goes, and of its rows all others, or all, come again."""
         builders = [Totals(key) for key in KEYS.values()] if indexes else []
 
-        def chosen(id: int) -> bool:
-            return id % 3 == remainder
+        def chosen(row_id: int) -> bool:
+            return row_id % 3 == remainder
 
-        def unseen(id: str) -> list[str]:
-            return [block for block, ids in blocks_of(StoredTable.open(self.url, at=id)) if any(map(chosen, ids))]
+        def unseen(row_id: str) -> list[str]:
+            return [block for block, ids in blocks_of(StoredTable.open(self.url, at=row_id)) if any(map(chosen, ids))]
 
         def change(table: StoredTable) -> Transaction[StoredTable]:
             swaps = []
@@ -98,16 +98,16 @@ class Tables(RuleBasedStateMachine):
                 for block, ids in blocks_of(table):
                     if any(map(chosen, ids)):
                         before = writer.block_count
-                        writer.write(rows([id for id in ids if keep or not chosen(id)]))
+                        writer.write(rows([row_id for row_id in ids if keep or not chosen(row_id)]))
                         writer.end_block()
                         swaps.append(BlockReplacement((block,), writer.block_count - before))
                 new = writer.finish()
             return table.transaction(builders).replace_blocks(swaps, new, table.segments().ids, unseen)
 
         now, then = blocks_of(self.head), blocks_of(base)
-        lost = any(map(chosen, (id for block in then if block not in now for id in block[1])))
-        new = any(map(chosen, (id for block in now if block not in then for id in block[1])))
-        after = self.rows if keep else [id for id in self.rows if not chosen(id)]
+        lost = any(map(chosen, (row_id for block in then if block not in now for row_id in block[1])))
+        new = any(map(chosen, (row_id for block in now if block not in then for row_id in block[1])))
+        after = self.rows if keep else [row_id for row_id in self.rows if not chosen(row_id)]
         return self.commit(base, change, after, fault, refused=Conflict if lost or new else None)
 
     @rule(target=handles, base=handles, old=handles, fault=FAULTS)

@@ -52,15 +52,16 @@ def plain(array: pa.Array) -> list[Any]:
     return array.to_pylist()
 
 
-def filled(values: list[Any], type: pa.DataType) -> pa.Array:
-    if pa.types.is_date(type) or pa.types.is_timestamp(type):
-        return pa.array(values, pa.int32() if pa.types.is_date(type) else pa.int64()).cast(type)
-    return pa.array(values, type)
+def filled(values: list[Any], data_type: pa.DataType) -> pa.Array:
+    if pa.types.is_date(data_type) or pa.types.is_timestamp(data_type):
+        return pa.array(values, pa.int32() if pa.types.is_date(data_type) else pa.int64()).cast(data_type)
+    return pa.array(values, data_type)
 
 
 columns = st.sampled_from(list(VALUES)).flatmap(
-    lambda type: st.tuples(
-        st.just(type), st.lists(st.lists(st.none() | VALUES[type], min_size=1, max_size=6), min_size=1, max_size=5)
+    lambda data_type: st.tuples(
+        st.just(data_type),
+        st.lists(st.lists(st.none() | VALUES[data_type], min_size=1, max_size=6), min_size=1, max_size=5),
     )
 )
 
@@ -101,12 +102,12 @@ def offsets(units: list[list[Any]]) -> np.ndarray:
 
 @given(columns)
 def test_statistics_of_zones_are_those_of_their_values(column: tuple[pa.DataType, list[list[Any]]]) -> None:
-    type, units = column
-    values = filled([value for unit in units for value in unit], type)
+    data_type, units = column
+    values = filled([value for unit in units for value in unit], data_type)
 
     found = statistics.compute_statistics(values, offsets(units))
 
-    assert (found.min.type, found.max.type) == (type, type)
+    assert (found.min.type, found.max.type) == (data_type, data_type)
     check(found, units)
 
 
@@ -114,8 +115,8 @@ def test_statistics_of_zones_are_those_of_their_values(column: tuple[pa.DataType
 def test_reduced_statistics_are_those_of_all_values(
     column: tuple[pa.DataType, list[list[Any]]], draw: st.DataObject
 ) -> None:
-    type, units = column
-    values = filled([value for unit in units for value in unit], type)
+    data_type, units = column
+    values = filled([value for unit in units for value in unit], data_type)
     ends = sorted({*draw.draw(st.sets(st.integers(1, len(units)))), len(units)})
     groups = np.array([0, *ends])
 
@@ -129,17 +130,19 @@ def test_reduced_statistics_are_those_of_all_values(
 
 @given(columns)
 def test_encoded_statistics_are_decoded_alike(column: tuple[pa.DataType, list[list[Any]]]) -> None:
-    type, units = column
-    found = statistics.compute_statistics(filled([value for unit in units for value in unit], type), offsets(units))
+    data_type, units = column
+    found = statistics.compute_statistics(
+        filled([value for unit in units for value in unit], data_type), offsets(units)
+    )
 
     table = pa.table(statistics.encode_statistics(7, found))
 
-    assert table.column_names == statistics.statistics_column_names(7, type)
-    back = statistics.decode_statistics(table, 7, type)
+    assert table.column_names == statistics.statistics_column_names(7, data_type)
+    back = statistics.decode_statistics(table, 7, data_type)
     assert back is not None
     for part in statistics.STATISTICS_PARTS:
         assert str(getattr(back, part)) == str(getattr(found, part))  # NaN is not equal to itself in Arrow
-    assert statistics.decode_statistics(table, 8, type) is None
+    assert statistics.decode_statistics(table, 8, data_type) is None
 
 
 @given(st.lists(TEXTS | st.binary(max_size=50), min_size=1, max_size=4))
@@ -186,8 +189,8 @@ def test_a_bound_of_32_bytes_is_not_cut() -> None:
     assert flags.to_pylist() == [False, True]
 
 
-def one(values: list[Any], type: pa.DataType | None = None) -> ColumnStatistics:
-    return statistics.compute_statistics(pa.array(values, type))
+def one(values: list[Any], data_type: pa.DataType | None = None) -> ColumnStatistics:
+    return statistics.compute_statistics(pa.array(values, data_type))
 
 
 def test_a_bound_that_one_unit_has_whole_is_a_value_of_the_group() -> None:
@@ -243,7 +246,7 @@ def test_a_column_that_units_lack_is_constant(scalar: pa.Scalar, expected: tuple
 
 
 @pytest.mark.parametrize(
-    ("given", "type", "expected"),
+    ("given", "data_type", "expected"),
     [
         ([1, 2], pa.int64(), [1]),
         ([1, 2], pa.float64(), [1.0]),
@@ -252,10 +255,10 @@ def test_a_column_that_units_lack_is_constant(scalar: pa.Scalar, expected: tuple
         ([Decimal("1.20")], pa.decimal128(20, 4), [Decimal("1.2000")]),
     ],
 )
-def test_statistics_widen_with_their_column(given: list[Any], type: pa.DataType, expected: list[Any]) -> None:
+def test_statistics_widen_with_their_column(given: list[Any], data_type: pa.DataType, expected: list[Any]) -> None:
     narrow = {int: pa.int32(), float: pa.float32(), Decimal: pa.decimal128(10, 2)}[given[0].__class__]
 
-    assert one(given, narrow).cast(type).min.to_pylist() == expected
+    assert one(given, narrow).cast(data_type).min.to_pylist() == expected
 
 
 def test_bounds_that_cannot_be_widened_become_unknown() -> None:

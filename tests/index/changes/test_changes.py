@@ -19,7 +19,7 @@ IN, OUT, WAS, IS = "insert", "delete", "update_preimage", "update_postimage"
 
 
 def rows(*ids, **values):
-    return [{"id": id, "city": CITIES[id % 4], "n": id % 3, **values} for id in ids]
+    return [{"id": row_id, "city": CITIES[row_id % 4], "n": row_id % 3, **values} for row_id in ids]
 
 
 def told(changes):
@@ -63,7 +63,7 @@ def test_rows_beside_those_that_changed_are_no_change(table):
     table.append(rows(41))
 
     assert told(table.changes(since)) == [
-        *((OUT, id) for id in (5, 6, 8, 9, 10, 11, 30)),
+        *((OUT, row_id) for row_id in (5, 6, 8, 9, 10, 11, 30)),
         (IN, 5),
         (IN, 30),
         (IN, 41),
@@ -71,7 +71,7 @@ def test_rows_beside_those_that_changed_are_no_change(table):
     assert table.changes(since).count() == 10
     found = table.changes(since, key=["id"]).to_arrow()
     assert told(table.changes(since, key=["ID"])) == [
-        *((OUT, id) for id in (6, 8, 9, 10, 11)),
+        *((OUT, row_id) for row_id in (6, 8, 9, 10, 11)),
         (WAS, 5),
         (IS, 5),
         (WAS, 30),
@@ -82,8 +82,8 @@ def test_rows_beside_those_that_changed_are_no_change(table):
 
 
 def test_what_keeps_rows_is_no_change(table):
-    for id in range(40, 46):
-        table.append(rows(id))
+    for row_id in range(40, 46):
+        table.append(rows(row_id))
     since = table.snapshot.id
     table.compact()
     table.create_index("by_city", "bloom", ["city"])
@@ -95,8 +95,8 @@ def test_what_keeps_rows_is_no_change(table):
 
 
 def test_what_was_appended_and_compacted_is_read_once_and_not_compared(table):
-    for id in range(40, 46):
-        table.append(rows(id))
+    for row_id in range(40, 46):
+        table.append(rows(row_id))
     since = table.snapshot.id
     table.append(rows(50))
     between = table.snapshot
@@ -204,7 +204,7 @@ def test_pairs_are_found_over_blocks(table):
 
     found = table.changes(since, columns=["id", "n"], key=["id"]).to_arrow().to_pylist()
     assert [(row["_change_type"], row["id"]) for row in found] == [
-        (kind, id) for id in reversed(range(40)) for kind in (WAS, IS)
+        (kind, row_id) for row_id in reversed(range(40)) for kind in (WAS, IS)
     ]
     assert all(row["n"] == (row["id"] + 100 if row["_change_type"] == IS else row["id"] % 3) for row in found)
 

@@ -18,7 +18,7 @@ ALL = BatchLimit()
 
 
 def rows(*ids):
-    return [{"id": id, "city": "Bonn"} for id in ids]
+    return [{"id": row_id, "city": "Bonn"} for row_id in ids]
 
 
 @pytest.fixture
@@ -35,9 +35,9 @@ def ids(follower, start, end):
         -step.after.snapshot.sequence
         if step.may_remove_rows
         else [
-            id
+            row_id
             for block in range(len(step.added_blocks))
-            for id in follower.schema_table.read_block(step.added_blocks, block, ["id"]).column(0).to_pylist()
+            for row_id in follower.schema_table.read_block(step.added_blocks, block, ["id"]).column(0).to_pylist()
         ]
         for step in follower.steps_between(start, end)
     ]
@@ -105,8 +105,8 @@ def test_compactions_and_indexes_are_passed_over_unread():
     follower = TableFollower(table.stored)
     start = follower.initial_offset()
     first = table.append(rows(0)).id
-    for id in range(1, 6):
-        table.append(rows(id))
+    for row_id in range(1, 6):
+        table.append(rows(row_id))
     table.create_index("by_city", "bloom", ["city"])
     table.compact()
     assert CommitStep(fuse.open_table(table.stored.store, at=first).stored, table.stored).row_counts.tolist() == [
@@ -116,7 +116,7 @@ def test_compactions_and_indexes_are_passed_over_unread():
     assert table.snapshot.block_count == 2
 
     found, here = followed(follower, start, BatchLimit(blocks=4))
-    assert [id for batch in found for step in batch for id in step] == list(range(7))
+    assert [row_id for batch in found for step in batch for row_id in step] == list(range(7))
     assert here.sequence == table.snapshot.sequence
     done = follower.initial_offset(table.stored)
     table.append(rows(17))
@@ -130,8 +130,8 @@ def test_reclustering_is_passed_over_unread():
     table = fuse.create_table(
         f"memory://follow-{uuid4().hex}", "id BIGINT, city STRING", cluster_by=["id"], properties={"block_rows": 4}
     )
-    for id in range(6):
-        table.append(rows(id, 20 - id, 40 + id, 60 - id))
+    for row_id in range(6):
+        table.append(rows(row_id, 20 - row_id, 40 + row_id, 60 - row_id))
     start = TableFollower(table.stored).initial_offset(table.stored)
     before = table.stored.blocks().ids
     table.recluster()
@@ -258,10 +258,10 @@ def test_every_appended_row_is_read_once(seed):
                 written.update(new)
         if draw.random() < 0.5:
             end = follower.latest_offset(position, limit, follower.head_sequence())
-            read.update(id for step in ids(follower, position, end) for id in step)
+            read.update(row_id for step in ids(follower, position, end) for row_id in step)
             position = end
             follower = TableFollower(table.stored) if draw.random() < 0.3 else follower
     for batch in followed(follower, position, limit)[0]:
-        read.update(id for step in batch for id in step)
+        read.update(row_id for step in batch for row_id in step)
 
     assert read == written

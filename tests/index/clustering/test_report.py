@@ -22,7 +22,9 @@ def made(by=(), schema=SCHEMA, **properties) -> fuse.Table:
 
 def drawn(count: int, seed: int = 1) -> pa.Table:
     ids = np.random.default_rng(seed).permutation(count)
-    return pa.table({"id": ids, "name": [f"n{id % 7}" for id in ids], "at": [{"x": float(id // 3)} for id in ids]})
+    return pa.table(
+        {"id": ids, "name": [f"n{row_id % 7}" for row_id in ids], "at": [{"x": float(row_id // 3)} for row_id in ids]}
+    )
 
 
 def test_an_append_is_sorted_by_the_key_and_its_blocks_are_equally_filled():
@@ -138,9 +140,9 @@ def test_what_is_written_over_others_is_sorted_too():
     table = made(["id"])
     table.append(drawn(40))
     table.overwrite(drawn(30, seed=2).to_pylist(), "id < 30")
-    table.merge([{"id": id} for id in (71, 70, 72)], ["id"])
+    table.merge([{"id": row_id} for row_id in (71, 70, 72)], ["id"])
 
     ids = table.scan(columns=["id"]).to_arrow().column("id").to_pylist()
     assert Counter(ids) == Counter([*range(40), 70, 71, 72])
-    assert [id for id in ids if id < 30] == list(range(30))
-    assert [id for id in ids if id >= 70] == [70, 71, 72]
+    assert [row_id for row_id in ids if row_id < 30] == list(range(30))
+    assert [row_id for row_id in ids if row_id >= 70] == [70, 71, 72]

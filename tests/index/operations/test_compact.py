@@ -15,7 +15,7 @@ SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 
 
 def rows(*ids: int) -> pa.Table:
-    return pa.table({"id": pa.array(ids, pa.int64()), "name": [f"n{id}" for id in ids]})
+    return pa.table({"id": pa.array(ids, pa.int64()), "name": [f"n{row_id}" for row_id in ids]})
 
 
 def ids(table: fuse.Table, where: str | None = None) -> list[int]:
@@ -119,8 +119,8 @@ def test_rows_appended_meanwhile_stay_and_rows_deleted_meanwhile_are_a_conflict(
     table.compact(append)
     assert ids(table.refresh()) == [*before, 100]
 
-    for id in (200, 201):
-        table.append(rows(id))
+    for row_id in (200, 201):
+        table.append(rows(row_id))
 
     def delete(done: int, _: int) -> None:
         if done == 1:
@@ -134,8 +134,8 @@ def test_rows_appended_meanwhile_stay_and_rows_deleted_meanwhile_are_a_conflict(
 
 def test_many_small_segments_become_one():
     table = fuse.create_table(f"memory://segments-{uuid4().hex}", SCHEMA, properties={"block_rows": 1})
-    for id in range(7):
-        table.append(rows(id))
+    for row_id in range(7):
+        table.append(rows(row_id))
     assert table.snapshot.segment_count == 7
 
     table.compact()

@@ -19,7 +19,7 @@ CITIES = ["Bonn", "Oslo", "Rome", None]
 
 
 def rows(*ids: int) -> list[dict[str, Any]]:
-    return [{"id": id, "city": CITIES[id % 4], "n": id % 3} for id in ids]
+    return [{"id": row_id, "city": CITIES[row_id % 4], "n": row_id % 3} for row_id in ids]
 
 
 def read(table: fuse.Table, where: str | None = None) -> list[dict[str, Any]]:
@@ -134,7 +134,7 @@ def test_an_update_takes_terms_values_and_functions(table):
 
 
 @pytest.mark.parametrize(
-    ("set", "error", "says"),
+    ("assignments", "error", "says"),
     [
         ({"nn": 1}, fuse.SchemaError, "did you mean"),
         ({"n": "city"}, fuse.SchemaError, "column 'n' is int32, and the rows have string"),
@@ -144,10 +144,10 @@ def test_an_update_takes_terms_values_and_functions(table):
         ({"n": "n +"}, fuse.WhereError, "n \\+"),
     ],
 )
-def test_values_that_do_not_fit_are_refused_and_change_nothing(table, set, error, says):
+def test_values_that_do_not_fit_are_refused_and_change_nothing(table, assignments, error, says):
     same = table.snapshot
     with pytest.raises(error, match=says):
-        table.update("id = 1", set)
+        table.update("id = 1", assignments)
     assert table.refresh().snapshot is same
 
 
@@ -244,7 +244,8 @@ def model_of_a_merge(table, source, on, matched, not_matched, by_source):
 def test_clauses_of_a_merge_do_what_they_say(table, seed):
     draw = random.Random(seed)
     made = [
-        {"id": id, "n": draw.choice([0, 1, 2, None]), "op": draw.choice("UDX")} for id in draw.sample(range(-5, 50), 30)
+        {"id": row_id, "n": draw.choice([0, 1, 2, None]), "op": draw.choice("UDX")}
+        for row_id in draw.sample(range(-5, 50), 30)
     ]
     source = pa.Table.from_pylist(made, pa.schema([("id", pa.int64()), ("n", pa.int32()), ("op", pa.string())]))
 
@@ -371,7 +372,7 @@ def test_whatever_is_done_a_list_would_be_the_same(seed):
         ids = draw.sample(range(20), draw.randint(1, 8))
         match draw.choice(["append", "delete", "update", "merge", "overwrite"]) if step else "append":
             case "append":
-                fresh = [id for id in ids if id not in {row["id"] for row in model}]
+                fresh = [row_id for row_id in ids if row_id not in {row["id"] for row in model}]
                 table.append(pa.Table.from_pylist(rows(*fresh), SCHEMA))
                 model += rows(*fresh)
             case "delete":
@@ -381,11 +382,11 @@ def test_whatever_is_done_a_list_would_be_the_same(seed):
                 table.update(where, {"n": step + 10})
                 model = [row | {"n": step + 10} if true(row) else row for row in model]
             case "merge":
-                source = [{"id": id, "n": step + 50} for id in ids]
+                source = [{"id": row_id, "n": step + 50} for row_id in ids]
                 table.merge(source, ["id"])
                 known = {row["id"] for row in model}
                 model = [row | {"n": step + 50} if row["id"] in ids else row for row in model]
-                model += [{"id": id, "city": None, "n": step + 50} for id in ids if id not in known]
+                model += [{"id": row_id, "city": None, "n": step + 50} for row_id in ids if row_id not in known]
             case "overwrite":
                 fitting = [row for row in rows(*ids) if true(row)]
                 table.overwrite(pa.Table.from_pylist(fitting, SCHEMA), where)

@@ -35,7 +35,7 @@ def made(by=("id",), schema=SCHEMA, **properties) -> fuse.Table:
 
 def drawn(count: int, seed: int = 1) -> pa.Table:
     ids = np.random.default_rng(seed).permutation(count)
-    return pa.table({"id": ids, "name": [f"n{id % 7}" for id in ids]})
+    return pa.table({"id": ids, "name": [f"n{row_id % 7}" for row_id in ids]})
 
 
 def filled(blocks: int = 30, by=("id",), method="linear", **properties) -> fuse.Table:
@@ -275,7 +275,7 @@ def test_rows_appended_meanwhile_stay_and_rows_deleted_meanwhile_are_a_conflict(
 
     def append(step: ReclusterStep) -> None:
         if step.number == 1:
-            other.append([{"id": id, "name": "late"} for id in (-1, 1000)])
+            other.append([{"id": row_id, "name": "late"} for row_id in (-1, 1000)])
 
     table.recluster(depth=1, step_blocks=16, progress=append)
     assert (held(table.refresh()) - before).total() == 2
@@ -301,7 +301,7 @@ def test_blocks_of_older_columns_are_sorted_by_present_ones():
     table = filled(6)
     table.add_column("year", "SMALLINT", default=2025)
     table.change_type("year", "INT")
-    table.append([{"id": id, "name": "n", "year": 2000 + id} for id in range(20, 50)])
+    table.append([{"id": row_id, "name": "n", "year": 2000 + row_id} for row_id in range(20, 50)])
     table.cluster_by(["year", "id"])
     before = held(table)
 

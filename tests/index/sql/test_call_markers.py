@@ -51,7 +51,7 @@ def tree(text):
 
 def column(text):
     if text.startswith("CAST("):
-        return node("Cast", attribute("id", "long"), type="string", evalMode="ANSI", zone="UTC")
+        return node("Cast", attribute("id", "long"), data_type="string", evalMode="ANSI", zone="UTC")
     return attribute(text, "string")
 
 

@@ -60,16 +60,16 @@ STRUCT = {
 ID, NAME = Column(("id",), pa.int64()), Column(("name",), pa.string())
 
 
-def node(kind, /, *children, type="boolean", **parameters):
-    return {"node": kind, "type": type, "children": list(children), **parameters}
+def node(kind, /, *children, data_type="boolean", **parameters):
+    return {"node": kind, "type": data_type, "children": list(children), **parameters}
 
 
-def attribute(name, type, ours=True, **metadata):
-    return node("AttributeReference", type=type, name=name, metadata=metadata, ours=ours)
+def attribute(name, data_type, ours=True, **metadata):
+    return node("AttributeReference", data_type=data_type, name=name, metadata=metadata, ours=ours)
 
 
-def literal(value, type):
-    return node("Literal", type=type, value=value)
+def literal(value, data_type):
+    return node("Literal", data_type=data_type, value=value)
 
 
 def on_id(name, value):
@@ -130,7 +130,7 @@ def test_every_filter_of_the_corpus_is_on_every_row_what_it_was_to_spark(golden,
         (
             node(
                 "EqualTo",
-                node("GetJsonObject", attribute("name", "string"), literal("$.a", "string"), type="string"),
+                node("GetJsonObject", attribute("name", "string"), literal("$.a", "string"), data_type="string"),
                 literal("x", "string"),
             ),
             Compare("=", JsonPath(NAME, "$.a"), Literal("x", pa.string())),
@@ -138,7 +138,7 @@ def test_every_filter_of_the_corpus_is_on_every_row_what_it_was_to_spark(golden,
         (
             node(
                 "EqualTo",
-                node("Cast", attribute("name", "string"), type="integer", evalMode="TRY", zone=""),
+                node("Cast", attribute("name", "string"), data_type="integer", evalMode="TRY", zone=""),
                 literal("5", "integer"),
             ),
             Compare("=", Cast(NAME, pa.int32(), "try"), Literal(5, pa.int32())),
@@ -148,7 +148,7 @@ def test_every_filter_of_the_corpus_is_on_every_row_what_it_was_to_spark(golden,
             And((Compare("=", ID, Literal(5, pa.int64())), Not(IsNull(ID)))),
         ),
         (
-            node("EqualTo", node("Lower", attribute("name", "string"), type="string"), literal("x", "string")),
+            node("EqualTo", node("Lower", attribute("name", "string"), data_type="string"), literal("x", "string")),
             Compare("=", Call("lower", (NAME,), pa.string()), Literal("x", pa.string())),
         ),
         ([], Compare("=", Literal(True, pa.bool_()), Literal(True, pa.bool_()))),
@@ -164,17 +164,26 @@ def struct(name, kind):
 
 def from_json(document, name="b c", **changed):
     inner, outer = struct(name, "long"), struct("a", struct(name, "long"))
-    parsed = node("JsonToStructs", document, type=outer, schema=outer, options={}, zone="UTC") | changed
-    return node("GetStructField", node("GetStructField", parsed, type=inner, ordinal=0), type="long", ordinal=0)
+    parsed = node("JsonToStructs", document, data_type=outer, schema=outer, options={}, zone="UTC") | changed
+    return node(
+        "GetStructField", node("GetStructField", parsed, data_type=inner, ordinal=0), data_type="long", ordinal=0
+    )
 
 
 def variant(document, path, kind="integer", **changed):
-    object = "org.apache.spark.sql.catalyst.expressions.variant.VariantExpressionEvalUtils$"
+    value = "org.apache.spark.sql.catalyst.expressions.variant.VariantExpressionEvalUtils$"
     parsed = (
-        node("StaticInvoke", document, literal("false", "boolean"), type="variant", object=object, function="parseJson")
+        node(
+            "StaticInvoke",
+            document,
+            literal("false", "boolean"),
+            data_type="variant",
+            object=value,
+            function="parseJson",
+        )
         | changed
     )
-    return node("VariantGet", parsed, literal(path, "string"), type=kind, failOnError=False, zone="UTC")
+    return node("VariantGet", parsed, literal(path, "string"), data_type=kind, failOnError=False, zone="UTC")
 
 
 DOCUMENT = attribute("name", "string")
@@ -186,7 +195,7 @@ DOCUMENT = attribute("name", "string")
         (from_json(DOCUMENT), JsonPath(NAME, "$['a']['b c']", pa.int64(), "from_json")),
         (variant(DOCUMENT, "$.a[0]"), JsonPath(NAME, "$.a[0]", pa.int32(), "variant_get")),
         (
-            node("Cast", variant(DOCUMENT, "$.a", "variant"), type="integer", evalMode="ANSI", zone="UTC"),
+            node("Cast", variant(DOCUMENT, "$.a", "variant"), data_type="integer", evalMode="ANSI", zone="UTC"),
             JsonPath(NAME, "$.a", pa.int32(), "variant_get"),
         ),
         (from_json(DOCUMENT, "it's"), None),
@@ -211,7 +220,7 @@ def test_values_that_other_functions_find_in_documents_are_terms(tree, term):
 
 
 @pytest.mark.parametrize(
-    ("type", "kind", "value", "read"),
+    ("data_type", "kind", "value", "read"),
     [
         ("byte", pa.int8(), "-5", -5),
         ("double", pa.float64(), "1.0E10", 1e10),
@@ -223,17 +232,17 @@ def test_values_that_other_functions_find_in_documents_are_terms(tree, term):
         ("string", pa.string(), "é\U0001f600", "é\U0001f600"),
     ],
 )
-def test_literals_are_read_from_their_internal_values(type, kind, value, read):
+def test_literals_are_read_from_their_internal_values(data_type, kind, value, read):
     schema = Schema.create(pa.schema([("c", kind)]))
 
-    predicate = decode_filter(node("EqualTo", attribute("c", type), literal(value, type)), schema, UTC_ANSI)
+    predicate = decode_filter(node("EqualTo", attribute("c", data_type), literal(value, data_type)), schema, UTC_ANSI)
 
     assert predicate == Compare("=", Column(("c",), kind), Literal(read, kind))
 
 
 STRANGE = {
     "a class that is not listed": node(
-        "EqualTo", node("Ascii", attribute("name", "string"), type="integer"), literal("1", "integer")
+        "EqualTo", node("Ascii", attribute("name", "string"), data_type="integer"), literal("1", "integer")
     ),
     "somebody else's class of a known name": node(
         "org.stranger.EqualTo", attribute("id", "long"), literal("5", "long")
@@ -263,13 +272,13 @@ STRANGE = {
     "a pattern that Spark raises on": node("Like", attribute("name", "string"), literal("a\\b", "string"), escape="\\"),
     "a cast in another zone": node(
         "EqualTo",
-        node("Cast", attribute("at", "timestamp"), type="date", evalMode="ANSI", zone="Asia/Tokyo"),
+        node("Cast", attribute("at", "timestamp"), data_type="date", evalMode="ANSI", zone="Asia/Tokyo"),
         literal("1", "date"),
     ),
     "a cast to an instant in another zone": node(
         "EqualTo",
         attribute("at", "timestamp"),
-        node("Cast", literal("2024", "string"), type="timestamp", evalMode="ANSI", zone="Asia/Tokyo"),
+        node("Cast", literal("2024", "string"), data_type="timestamp", evalMode="ANSI", zone="Asia/Tokyo"),
     ),
     "a number as a condition": attribute("id", "long"),
 }
@@ -294,8 +303,8 @@ def test_an_opaque_part_leaves_the_rest_and_says_why():
 
 def test_fields_are_found_by_name_when_spark_leaves_some_out():
     pruned = {"type": "struct", "fields": [STRUCT["fields"][1]]}
-    inner = node("GetStructField", attribute("st", pruned), type=STRUCT["fields"][1]["type"], ordinal=0)
-    tree = node("EqualTo", node("GetStructField", inner, type="string", ordinal=0), literal("a", "string"))
+    inner = node("GetStructField", attribute("st", pruned), data_type=STRUCT["fields"][1]["type"], ordinal=0)
+    tree = node("EqualTo", node("GetStructField", inner, data_type="string", ordinal=0), literal("a", "string"))
 
     assert decode_filter(tree, SCHEMA, UTC_ANSI) == Compare(
         "=", Column(("st", "y", "z"), pa.string()), Literal("a", pa.string())
@@ -306,7 +315,7 @@ def test_a_special_field_of_a_struct_is_opaque():
     field = {"name": "x", "type": "string", "nullable": True, "metadata": {"__CHAR_VARCHAR_TYPE_STRING": "varchar(3)"}}
     tree = node(
         "IsNull",
-        node("GetStructField", attribute("st", {"type": "struct", "fields": [field]}), type="string", ordinal=0),
+        node("GetStructField", attribute("st", {"type": "struct", "fields": [field]}), data_type="string", ordinal=0),
     )
 
     assert isinstance(decode_filter(tree, SCHEMA, UTC_ANSI), Opaque)
@@ -332,7 +341,7 @@ def test_casts_of_literals_are_done_at_once_unless_spark_would_raise():
         return node(
             "EqualTo",
             attribute("id", "long"),
-            node("Cast", literal(text, "string"), type="long", evalMode="ANSI", zone=""),
+            node("Cast", literal(text, "string"), data_type="long", evalMode="ANSI", zone=""),
         )
 
     assert decode_filter(compared("5"), SCHEMA, UTC_ANSI) == Compare("=", ID, Literal(5, pa.int64()))

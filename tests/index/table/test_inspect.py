@@ -17,9 +17,9 @@ SCHEMA = (
 )
 
 
-def row(id: int, name: str | None = "n", x: float | None = 1.0) -> dict:
-    at = {"x": x, "deep": {"y": date(2026, 1, id % 28 + 1)}}
-    return {"id": id, "name": name, "at": at, "tags": [id], "raw": b"\xff\x00", "price": Decimal(id)}
+def row(row_id: int, name: str | None = "n", x: float | None = 1.0) -> dict:
+    at = {"x": x, "deep": {"y": date(2026, 1, row_id % 28 + 1)}}
+    return {"id": row_id, "name": name, "at": at, "tags": [row_id], "raw": b"\xff\x00", "price": Decimal(row_id)}
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_statistics_tell_of_each_block_and_column(table):
 
     assert len(found) == 3 * 7
     assert found.column("column").to_pylist()[:7] == ["id", "name", "at.x", "at.deep.y", "raw", "price", "country"]
-    assert found.column("block").to_pylist() == [id for id in table.stored.blocks().ids for _ in range(7)]
+    assert found.column("block").to_pylist() == [row_id for row_id in table.stored.blocks().ids for _ in range(7)]
     ids = table.statistics(["id", "at.x"])
     assert ids.filter(pc.equal(ids.column("column"), "id")).column("max").to_pylist() == ["3", "7", "100"]
     assert ids.column("rows").to_pylist() == [4, 4, 4, 4, 1, 1]

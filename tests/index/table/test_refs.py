@@ -12,7 +12,7 @@ SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 
 
 def rows(*ids: int) -> pa.Table:
-    return pa.table({"id": pa.array(ids, pa.int64()), "name": pa.array([f"n{id}" for id in ids])})
+    return pa.table({"id": pa.array(ids, pa.int64()), "name": pa.array([f"n{row_id}" for row_id in ids])})
 
 
 def ids(table: fuse.Table, where: str | None = None) -> list[int]:

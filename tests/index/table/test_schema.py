@@ -11,8 +11,8 @@ SCHEMA = pa.schema([("id", pa.int32()), ("name", pa.string()), ("s", pa.struct([
 
 
 def rows(*ids: int, **more: list) -> pa.Table:
-    structs = pa.array([{"a": id} for id in ids], SCHEMA.field("s").type)
-    return pa.table({"id": pa.array(ids, pa.int32()), "name": [f"n{id}" for id in ids], "s": structs} | more)
+    structs = pa.array([{"a": row_id} for row_id in ids], SCHEMA.field("s").type)
+    return pa.table({"id": pa.array(ids, pa.int32()), "name": [f"n{row_id}" for row_id in ids], "s": structs} | more)
 
 
 def found(table: fuse.Table, where: str) -> list[int]:

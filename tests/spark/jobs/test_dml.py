@@ -26,8 +26,8 @@ def table(tmp_path: Path) -> fuse.Table:
     )
     made.create_index("by_kind", "bloom", ["kind"])
     ids = range(BLOCKS * ROWS)
-    at = pa.array([id * 3_600_000_000 for id in ids], pa.timestamp("us", "UTC"))
-    made.append(pa.table({"id": list(ids), "kind": [f"k{id % 7}" for id in ids], "at": at}))
+    at = pa.array([row_id * 3_600_000_000 for row_id in ids], pa.timestamp("us", "UTC"))
+    made.append(pa.table({"id": list(ids), "kind": [f"k{row_id % 7}" for row_id in ids], "at": at}))
     return made
 
 
@@ -107,7 +107,12 @@ def test_small_blocks_are_joined_by_executors(spark: SparkSession, tmp_path: Pat
     table.create_index("by_kind", "bloom", ["kind"])
     for start in range(0, 200, 10):
         table.append(
-            pa.table({"id": list(range(start, start + 10)), "kind": [f"k{id % 7}" for id in range(start, start + 10)]})
+            pa.table(
+                {
+                    "id": list(range(start, start + 10)),
+                    "kind": [f"k{row_id % 7}" for row_id in range(start, start + 10)],
+                }
+            )
         )
     copy = table.clone(str(tmp_path / "copy"))
 

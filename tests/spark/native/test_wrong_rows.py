@@ -251,13 +251,16 @@ def zone(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
 def test_rows_older_than_a_column_hold_its_default(spark: SparkSession, tmp_path: Path, zone: str, ansi: str) -> None:
     old = pa.table({"id": [1]})
     added = [
-        Field(n, f"c{n}", f"c{n}", type, default=types.encode_default(value))
-        for n, (type, value) in enumerate(DEFAULTS, start=2)
+        Field(n, f"c{n}", f"c{n}", data_type, default=types.encode_default(value))
+        for n, (data_type, value) in enumerate(DEFAULTS, start=2)
     ]
     expected = pa.table(
         {
             "id": [2],
-            **{field.name: pa.array([value], type) for field, (type, value) in zip(added, DEFAULTS, strict=True)},
+            **{
+                field.name: pa.array([value], data_type)
+                for field, (data_type, value) in zip(added, DEFAULTS, strict=True)
+            },
         }
     )
     spark.conf.set("spark.sql.ansi.enabled", ansi)

@@ -29,15 +29,15 @@ def session(spark: SparkSession) -> SparkSession:
 
 
 def rows(*ids: int) -> list[dict]:
-    return [{"id": id, "city": ["Bonn", "Oslo"][id % 2]} for id in ids]
+    return [{"id": row_id, "city": ["Bonn", "Oslo"][row_id % 2]} for row_id in ids]
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> fuse.Table:
     """Four blocks of two rows."""
     made = fuse.create_table(str(tmp_path / "followed"), "id BIGINT, city STRING", properties={"block_rows": 8})
-    for id in range(0, 8, 2):
-        made.append(rows(id, id + 1))
+    for row_id in range(0, 8, 2):
+        made.append(rows(row_id, row_id + 1))
     return made
 
 
@@ -244,7 +244,7 @@ def test_a_condition_and_columns_hold_for_what_is_filled_and_what_follows(table)
     end = following.latestOffset(start)
 
     found = [batch.to_pylist() for piece in following.partitions(start, end) for batch in following.read(piece)]
-    assert found == [[{"id": id}] for id in (0, 2, 4, 6)] + [[{"id": 8}, {"id": 10}]]
+    assert found == [[{"id": row_id}] for row_id in (0, 2, 4, 6)] + [[{"id": 8}, {"id": 10}]]
     assert following.latestOffset(end) == end
 
 

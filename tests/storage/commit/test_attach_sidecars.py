@@ -49,11 +49,11 @@ def test_what_was_indexed_for_a_definition_that_is_gone_is_left_out(table: Store
 
 def test_a_refresh_follows_blocks_into_merged_segments(url: str) -> None:
     table = StoredTable.create(url, COLUMNS).transaction().add_index("totals", INDEX).commit()
-    for id in range(5):
-        table = append(table, id)
+    for row_id in range(5):
+        table = append(table, row_id)
     refresh = table.transaction([Totals()]).attach_sidecars("70a1", build_missing(table, Totals()))
-    for id in range(5, 12):
-        append(table, id)
+    for row_id in range(5, 12):
+        append(table, row_id)
     merged = table.refresh()
     assert merged.snapshot.segment_count < 12
 
@@ -119,11 +119,11 @@ def test_sidecars_of_a_segment_that_the_base_lacks_are_refused(table: StoredTabl
 
 def test_what_is_known_is_joined_when_segments_merge(url: str) -> None:
     table = StoredTable.create(url, COLUMNS).transaction().add_index("totals", INDEX).commit()
-    for id in range(20):
-        table = append(table, id, builders=[Totals()] if id % 3 else [])
+    for row_id in range(20):
+        table = append(table, row_id, builders=[Totals()] if row_id % 3 else [])
 
     assert table.snapshot.segment_count == 6
-    expected = [known if id % 3 else (None, None) for id, known in enumerate(truth(table))]
+    expected = [known if row_id % 3 else (None, None) for row_id, known in enumerate(truth(table))]
     assert known_by(table, "70a1") == expected
     after = table.transaction([Totals()]).attach_sidecars("70a1", build_missing(table, Totals())).commit()
     assert known_by(after, "70a1") == truth(after)

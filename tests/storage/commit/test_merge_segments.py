@@ -72,8 +72,8 @@ def test_random_sizes_merge_as_well(seed: int) -> None:
 
 def test_two_hundred_appends_keep_order_row_numbers_and_few_segments(url: str) -> None:
     table = StoredTable.create(url, COLUMNS)
-    for id in range(200):
-        table = append(table, id)
+    for row_id in range(200):
+        table = append(table, row_id)
 
     assert ids_of(table) == list(range(200))
     assert table.snapshot.segment_count == 3 + 1
@@ -84,8 +84,8 @@ def test_two_hundred_appends_keep_order_row_numbers_and_few_segments(url: str) -
 
 def test_a_merge_touches_no_block(url: str) -> None:
     table = StoredTable.create(url, COLUMNS).transaction().add_index("totals", {"key": "70a1"}).commit()
-    for id in range(7):
-        table = append(table, id, builders=[Totals()])
+    for row_id in range(7):
+        table = append(table, row_id, builders=[Totals()])
     counted = meter_requests(open_store(url))
 
     after = append(StoredTable.open(counted), 7, builders=[Totals()])
@@ -98,9 +98,9 @@ def test_a_merge_touches_no_block(url: str) -> None:
 def test_many_staged_segments_merge_within_their_commit(url: str) -> None:
     table = StoredTable.create(url, COLUMNS)
     parts = []
-    for id in range(64):
+    for row_id in range(64):
         with table.writer() as writer:
-            writer.write(rows([id]))
+            writer.write(rows([row_id]))
             parts += writer.finish()
 
     table = table.transaction().append(parts).commit()

@@ -61,8 +61,8 @@ def test_what_comes_is_in_the_place_of_what_goes_and_is_indexed(
     changed = replacing(table, places, made).commit()
 
     assert ids_of(changed) == after
-    assert [id for id in before if id in changed.blocks().ids] == [
-        id for place, id in enumerate(before) if place not in places
+    assert [row_id for row_id in before if row_id in changed.blocks().ids] == [
+        row_id for place, row_id in enumerate(before) if place not in places
     ]
     assert known_by(changed, BUILDER.key) == truth(changed)
     assert ids_of(table.at(table.snapshot.id)) == list(range(8))
@@ -96,7 +96,7 @@ def test_blocks_are_combined_over_segments(table: StoredTable) -> None:
 
 
 def everything(table: StoredTable) -> Callable:
-    return lambda id: table.at(id).blocks().ids
+    return lambda row_id: table.at(row_id).blocks().ids
 
 
 def nothing(_: str) -> list[str]:
@@ -132,8 +132,8 @@ def test_rewrites_of_different_blocks_go_together(table: StoredTable) -> None:
 
 def test_a_rewrite_follows_its_blocks_into_a_merged_segment(table: StoredTable) -> None:
     waiting = replacing(table, [1], {1: [30]}, nothing)
-    for id in range(8, 16):
-        table = append(table, id, builders=[BUILDER])
+    for row_id in range(8, 16):
+        table = append(table, row_id, builders=[BUILDER])
 
     assert "merged_segments" in table.snapshot.summary or len(table.segments()) < 10
     assert ids_of(waiting.commit()) == [0, 1, 30, *range(4, 16)]

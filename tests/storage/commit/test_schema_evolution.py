@@ -47,9 +47,9 @@ def test_a_new_column_holds_its_default_in_old_rows_and_its_statistics_say_so(ta
     wider = add(pa.table({"id": [4], "name": ["n4"], "city": ["Oslo"]}), wider)
 
     assert [row["city"] for row in read(wider)] == ["Bonn", "Bonn", "Bonn", "Oslo"]
-    id = wider.snapshot.schema.find("city").id
+    row_id = wider.snapshot.schema.find("city").id
     for units in (wider.blocks(), wider.zones(wider.blocks()), wider.segments()):
-        found = units.statistics(id)
+        found = units.statistics(row_id)
         assert found is not None
         assert (found.min.to_pylist()[0], found.max.to_pylist()[-1]) == ("Bonn", "Oslo")
         assert found.null_count.to_pylist() == [0] * len(units)
@@ -72,7 +72,7 @@ def test_no_file_of_rows_is_written(table: StoredTable) -> None:
 
     assert rows() == before
     assert evolved.snapshot.schema.names == ["y", "id"]
-    assert read(evolved) == [{"y": None, "id": id} for id in (1, 2, 3)]
+    assert read(evolved) == [{"y": None, "id": row_id} for row_id in (1, 2, 3)]
     check_invariants(evolved)
 
 

@@ -50,8 +50,8 @@ def test_rows_are_cut_into_blocks_zones_and_segments_of_the_stated_sizes(url: st
 
 def test_many_small_batches_make_few_blocks(table: StoredTable) -> None:
     with table.writer(block_rows=1000) as writer:
-        for id in range(300):
-            writer.write(rows([id]).to_batches()[0])
+        for row_id in range(300):
+            writer.write(rows([row_id]).to_batches()[0])
         table = table.transaction().append(writer.finish()).commit()
 
     assert blocks_of(table) == [300]

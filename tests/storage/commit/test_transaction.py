@@ -233,8 +233,8 @@ def test_without_an_answer_somebody_elses_entry_is_not_taken_for_ones_own(table:
 @pytest.mark.parametrize("how", ["before", "after", "lost"])
 def test_a_crash_at_any_write_leaves_the_table_as_it_was_or_as_it_should_be(url: str, how: FaultMode) -> None:
     table = StoredTable.create(url, COLUMNS).transaction().add_index("totals", INDEX).commit()
-    for id in range(7):
-        table = append(table, id, builders=[Totals()])
+    for row_id in range(7):
+        table = append(table, row_id, builders=[Totals()])
     outcomes = set()
     for nth in range(1, 30):
         before = ids_of(table.refresh())

@@ -66,8 +66,8 @@ def test_each_goes_its_own_way(table: StoredTable) -> None:
 
 def test_merged_segments_and_clones_of_clones_still_know_where_rows_are(table: StoredTable) -> None:
     copy = cloned(table)
-    for id in range(5, 15):
-        copy = append(copy, id, builders=[INDEX])
+    for row_id in range(5, 15):
+        copy = append(copy, row_id, builders=[INDEX])
     again = append(cloned(copy, "again"), 99)
 
     assert len(copy.segments()) < 12

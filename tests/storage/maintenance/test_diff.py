@@ -16,9 +16,9 @@ def test_what_was_appended_is_what_came(table: StoredTable) -> None:
     second = append(first, 4, 5)
     found = diff_snapshots(first, second)
 
-    bytes = second.snapshot.bytes - first.snapshot.bytes
+    size = second.snapshot.bytes - first.snapshot.bytes
     assert (found.added, found.removed, found.kept) == (
-        BlockTotals(1, 2, bytes),
+        BlockTotals(1, 2, size),
         BlockTotals(),
         BlockTotals(2, 3, first.snapshot.bytes),
     )
@@ -36,8 +36,8 @@ def test_a_snapshot_does_not_differ_from_itself_nor_from_its_branch(table: Store
 
 def test_merged_segments_hold_the_same_blocks(table: StoredTable) -> None:
     before = table
-    for id in range(9):
-        before, table = table, append(table, id)
+    for row_id in range(9):
+        before, table = table, append(table, row_id)
     merged = next(t for t in (before, table) if "merged_segments" in t.snapshot.summary)
     parent = table.at(str(merged.snapshot.parent))
 

@@ -167,7 +167,7 @@ def test_a_snapshot_that_is_kept_and_lacks_a_file_stops_everything(table: Stored
     old = table.at(str(table.snapshot.parent))
     (lost,) = set(old.blocks().ids) - set(table.blocks().ids)
     assert lost
-    store.delete([f"_sg/{id}.parquet" for id in old.segments().ids])
+    store.delete([f"_sg/{row_id}.parquet" for row_id in old.segments().ids])
     storage.process_cache.clear()
     store.age()
     before = keys(store)
@@ -183,7 +183,7 @@ def test_nothing_is_deleted_if_anything_that_leads_to_files_is_damaged(
     table: StoredTable, store: Any, folder: str
 ) -> None:
     table.tag("v1")
-    segments = {f"_sg/{id}.parquet" for id in table.segments().ids}
+    segments = {f"_sg/{row_id}.parquet" for row_id in table.segments().ids}
     head = f"_refs/branch/main/{table.entry.sequence:020}.json"
     damaged = {
         "_ss": table.snapshot.path,

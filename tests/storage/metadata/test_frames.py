@@ -54,7 +54,7 @@ def test_statistics_are_the_same_at_every_level(many: StoredTable) -> None:
 
     assert own.min.to_pylist() == list(range(0, 90, 3))
     assert own.max.to_pylist() == list(range(2, 90, 3))
-    assert zones.min.to_pylist() == [id for id in range(90) if id % 3 != 1]
+    assert zones.min.to_pylist() == [row_id for row_id in range(90) if row_id % 3 != 1]
     first = many.segments().block_offsets
     assert segments.min.to_pylist() == [3 * int(block) for block in first[:-1]]
     assert own.null_count.to_pylist() == [0] * 30
@@ -79,7 +79,7 @@ def test_a_part_of_a_frame_is_as_the_whole(many: StoredTable, chosen: list[int])
         assert part.zone_rows.tolist() == [2, 1] * len(chosen)
         zones = many.zones(part).statistics(1)
         assert zones is not None
-        assert zones.max.to_pylist() == [id for block in chosen for id in (3 * block + 1, 3 * block + 2)]
+        assert zones.max.to_pylist() == [row_id for block in chosen for row_id in (3 * block + 1, 3 * block + 2)]
         sidecars = part.sidecars("70a1")
         totals = [None if 3 * block % 15 == 0 else 9 * block + 3 for block in chosen]
         assert (sidecars.summaries.to_pylist() if sidecars is not None else []) == totals
@@ -204,8 +204,8 @@ def test_a_block_that_lacks_a_column_holds_its_default_throughout(table: StoredT
 
 
 def test_merged_segments_still_know_which_blocks_lack_a_column(table: StoredTable) -> None:
-    for id in range(7):
-        table = append(table, id)
+    for row_id in range(7):
+        table = append(table, row_id)
     table = altered(table, Schema(1, (*table.snapshot.schema.fields, Field(3, "more", "more", pa.int64(), default=7))))
     with table.writer() as writer:
         writer.write(pa.table({"id": [3], "name": ["c"], "more": [9]}))

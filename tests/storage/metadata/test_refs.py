@@ -211,10 +211,10 @@ def test_ids_are_uuids_of_version_7_in_the_order_of_time() -> None:
     ids = [new_id() for _ in range(100)]
 
     assert len(set(ids)) == 100
-    for id in ids:
-        found = uuid.UUID(id)
-        assert (found.version, found.variant, found.hex) == (7, uuid.RFC_4122, id)
-    assert [id[:12] for id in ids] == sorted(id[:12] for id in ids)
+    for row_id in ids:
+        found = uuid.UUID(row_id)
+        assert (found.version, found.variant, found.hex) == (7, uuid.RFC_4122, row_id)
+    assert [row_id[:12] for row_id in ids] == sorted(row_id[:12] for row_id in ids)
 
 
 def test_what_is_read_whole_is_verified(store: Store) -> None:

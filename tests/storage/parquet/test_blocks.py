@@ -216,7 +216,7 @@ def test_dictionaries_are_for_columns_that_repeat() -> None:
     data, layout = write_block(rows, Schema.create(rows.schema))
 
     assert [chunk(data, path).has_dictionary_page for path in rows.column_names] == [False, True, False]
-    assert [layout.block_statistics[id].distinct_count[0].as_py() for id in (1, 2, 3)] == [None, 100, None]
+    assert [layout.block_statistics[row_id].distinct_count[0].as_py() for row_id in (1, 2, 3)] == [None, 100, None]
 
 
 def test_long_texts_get_no_parquet_statistics() -> None:
@@ -390,7 +390,7 @@ def test_a_column_of_an_old_name_is_not_taken_for_the_new_one(store: Store) -> N
 
 
 @pytest.mark.parametrize(
-    ("type", "default", "expected"),
+    ("data_type", "default", "expected"),
     [
         (pa.int64(), 7, 7),
         (pa.string(), "x", "x"),
@@ -402,10 +402,10 @@ def test_a_column_of_an_old_name_is_not_taken_for_the_new_one(store: Store) -> N
     ],
 )
 def test_columns_that_a_file_lacks_hold_their_default(
-    store: Store, type: pa.DataType, default: Any, expected: Any
+    store: Store, data_type: pa.DataType, default: Any, expected: Any
 ) -> None:
     block, _, schema = stored(store, pa.table({"a": [1, 2]}))
-    (added,) = assign_field_ids([pa.field("z", type)], iter(range(2, 9)))
+    (added,) = assign_field_ids([pa.field("z", data_type)], iter(range(2, 9)))
     grown = changed(schema, *schema.fields, replace(added, default=default))
 
     assert read_block(store, block, grown, ["z", "a"]).to_pylist() == [{"z": expected, "a": 1}, {"z": expected, "a": 2}]
@@ -446,10 +446,10 @@ def test_nested_fields_may_be_renamed_added_dropped_and_widened(store: Store) ->
     )
     block, _, schema = stored(store, rows, zone_rows=2)
 
-    def evolve(struct: Field, id: int) -> Field:
+    def evolve(struct: Field, row_id: int) -> Field:
         x, _, y = struct.children
         wider = replace(x, type=pa.int64(), type_changed=True)
-        added = Field(id, "z", "z", pa.float64())
+        added = Field(row_id, "z", "z", pa.float64())
         children = (added, replace(y, name="why"), wider)
         return replace(struct, children=children, type=pa.struct([child.arrow for child in children]))
 

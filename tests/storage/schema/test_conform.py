@@ -10,8 +10,8 @@ from fuse_storage import Schema, SchemaError
 from fuse_storage.schema.conform import conform_rows, rename_table_fields
 
 
-def fitted(values: pa.Array, type: pa.DataType, nullable: bool = True) -> pa.Array:
-    schema = Schema.create(pa.schema([pa.field("c", type, nullable)]))
+def fitted(values: pa.Array, data_type: pa.DataType, nullable: bool = True) -> pa.Array:
+    schema = Schema.create(pa.schema([pa.field("c", data_type, nullable)]))
     return conform_rows(pa.table({"c": values}), schema).column("c").combine_chunks()
 
 
@@ -40,7 +40,7 @@ def test_columns_that_do_not_match_are_named(rows: pa.Table, message: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("values", "type", "expected"),
+    ("values", "data_type", "expected"),
     [
         (pa.array([1, None], pa.int64()), pa.int8(), [1, None]),
         (pa.array([255], pa.uint8()), pa.int16(), [255]),
@@ -67,8 +67,8 @@ def test_columns_that_do_not_match_are_named(rows: pa.Table, message: str) -> No
         ),
     ],
 )
-def test_values_that_fit_exactly_are_taken(values: pa.Array, type: pa.DataType, expected: list[Any]) -> None:
-    assert fitted(values, type).to_pylist() == expected
+def test_values_that_fit_exactly_are_taken(values: pa.Array, data_type: pa.DataType, expected: list[Any]) -> None:
+    assert fitted(values, data_type).to_pylist() == expected
 
 
 def test_an_instant_stays_the_same_instant() -> None:
@@ -78,7 +78,7 @@ def test_an_instant_stays_the_same_instant() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "type"),
+    ("values", "data_type"),
     [
         (pa.array([128], pa.int64()), pa.int8()),
         (pa.array([2**53 + 1]), pa.float64()),
@@ -103,9 +103,9 @@ def test_an_instant_stays_the_same_instant() -> None:
         (pa.array([1]), pa.list_(pa.int64())),
     ],
 )
-def test_values_that_would_change_are_refused_by_column(values: pa.Array, type: pa.DataType) -> None:
+def test_values_that_would_change_are_refused_by_column(values: pa.Array, data_type: pa.DataType) -> None:
     with pytest.raises(SchemaError, match="'c"):
-        fitted(values, type)
+        fitted(values, data_type)
 
 
 STRUCT = pa.struct([pa.field("x", pa.int64(), nullable=False)])
@@ -113,7 +113,7 @@ ENTRIES = pa.map_(pa.string(), pa.field("value", pa.int64(), nullable=False))
 
 
 @pytest.mark.parametrize(
-    ("values", "type", "where"),
+    ("values", "data_type", "where"),
     [
         (pa.array([1, None]), pa.int64(), "'c'"),
         (pa.array([{"x": None}], pa.struct([("x", pa.int64())])), STRUCT, "'c.x'"),
@@ -121,9 +121,9 @@ ENTRIES = pa.map_(pa.string(), pa.field("value", pa.int64(), nullable=False))
         (pa.array([[("k", None)]], pa.map_(pa.string(), pa.int64())), ENTRIES, "'c.value'"),
     ],
 )
-def test_null_in_not_null_is_refused_by_field(values: pa.Array, type: pa.DataType, where: str) -> None:
+def test_null_in_not_null_is_refused_by_field(values: pa.Array, data_type: pa.DataType, where: str) -> None:
     with pytest.raises(SchemaError, match=f"column {where} is NOT NULL"):
-        fitted(values, type, nullable=False)
+        fitted(values, data_type, nullable=False)
 
 
 def test_a_null_struct_may_lack_what_it_must_not_have_null() -> None:

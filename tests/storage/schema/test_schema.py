@@ -142,9 +142,9 @@ def test_types_that_spark_lacks_are_widened(given: pa.DataType, kept: pa.DataTyp
     ],
 )
 def test_types_without_an_equivalent_are_refused_by_name(given: pa.DataType) -> None:
-    for type, where in [(given, "'c'"), (pa.list_(given), "'c.element'"), (pa.struct([("x", given)]), "'c.x'")]:
+    for data_type, where in [(given, "'c'"), (pa.list_(given), "'c.element'"), (pa.struct([("x", given)]), "'c.x'")]:
         with pytest.raises(SchemaError, match=f"column {where}"):
-            Schema.create(pa.schema([("c", type)]))
+            Schema.create(pa.schema([("c", data_type)]))
 
 
 def test_duplicate_names_are_refused() -> None:
@@ -239,7 +239,7 @@ def test_fields_are_found_by_id() -> None:
 
 
 @pytest.mark.parametrize(
-    ("type", "value"),
+    ("data_type", "value"),
     [
         (pa.int64(), 5),
         (pa.bool_(), True),
@@ -255,12 +255,12 @@ def test_fields_are_found_by_id() -> None:
         (pa.int64(), None),
     ],
 )
-def test_defaults_survive_json(type: pa.DataType, value: Any) -> None:
-    field = Field(1, "c", "c", type, default=encode_default(value))
+def test_defaults_survive_json(data_type: pa.DataType, value: Any) -> None:
+    field = Field(1, "c", "c", data_type, default=encode_default(value))
 
     back = Field.from_json(json.loads(json.dumps(field.to_json())))
 
-    assert str(back.default_scalar) == str(pa.scalar(value, type))
+    assert str(back.default_scalar) == str(pa.scalar(value, data_type))
 
 
 def test_a_default_that_json_cannot_hold_is_refused() -> None:
