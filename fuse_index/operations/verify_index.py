@@ -21,7 +21,6 @@ from fuse_index.errors import OpaqueError
 from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.evaluate import evaluate, evaluate_term
 from fuse_index.expressions.to_sql import predicate_sql
-from fuse_index.expressions.traversal import leaf_terms
 from fuse_index.indexes.ballot import FALSE, NULL, TRUE
 from fuse_index.indexes.block_batch import FrameBatch, ZoneMap
 from fuse_index.indexes.builder import IndexBuilder
@@ -31,9 +30,14 @@ from fuse_index.indexes.registry import Host
 from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call
 from fuse_index.operations.sample_predicates import generate_predicates
 from fuse_index.predicate import And, Column, Context, Leaf
-from fuse_index.pruning.combine import NullPresence
-from fuse_index.pruning.compile import CompiledProbe, decided_by_engine, strip_nulls_for_kind
-from fuse_index.pruning.probe import complete_ballot, validate_ballot
+from fuse_index.pruning.nulls import (
+    NullPresence,
+    complete_ballot,
+    decided_by_engine,
+    strict_function_names,
+    strip_nulls_for_kind,
+)
+from fuse_index.pruning.probe import validate_ballot
 from fuse_storage import BlockFrame, PackSlice, SidecarRows, StorageError, StoredTable, process_cache
 
 _KIND_TIMEOUT_SECONDS = 30.0
@@ -131,12 +135,10 @@ class _VoteChecker:
     sidecars: SidecarRows
     sample: _Offsets
     leaf_count: int = 0
-    null_on_null_functions: frozenset[str] = field(init=False)
+    strict_functions: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.null_on_null_functions = frozenset(
-            name for name, function in self.host.functions.items() if function.null_on_null
-        )
+        self.strict_functions = strict_function_names(self.host.functions)
         self.kind, self.context = self.host.kinds[self.definition.kind], self.definition.context or Context()
 
     def check_block(self, place: int, rng: random.Random) -> Iterator[str]:
@@ -153,12 +155,12 @@ class _VoteChecker:
         for leaf in generate_predicates(self.definition.inputs, inputs, self.host.functions, rng):
             if (truth := self._evaluate_leaf(leaf, rows)) is None or decided_by_engine(leaf):
                 continue
-            voter = self._compile(leaf)
-            if isinstance(voter, str):
-                yield voter
-            elif voter is not None:
+            probe = self._compile(leaf)
+            if isinstance(probe, str):
+                yield probe
+            elif probe is not None:
                 self.leaf_count += 1
-                yield from self._check_leaf(place, leaf, voter, truth, inputs)
+                yield from self._check_leaf(place, leaf, probe, truth, inputs)
 
     def _check_state(self, place: int, kind: Answers, rows: pa.Table) -> Iterator[str]:
         """Compare what is kept of a block with what its rows come to."""
@@ -188,8 +190,8 @@ class _VoteChecker:
         if comparable_answer(asked, found) != comparable_answer(asked, right):
             yield f"block {name}: its rows come to other aggregates than are kept of it"
 
-    def _compile(self, leaf: Leaf | Conjunction) -> CompiledProbe | str | None:
-        """A voter, or what is wrong with the kind; None if it says that it has nothing to say."""
+    def _compile(self, leaf: Leaf | Conjunction) -> Probe | str | None:
+        """The compiled leaf, or what is wrong with the kind; None if it says that it has nothing to say."""
         kind, inputs, options = self.kind, self.definition.inputs, self.definition.options
         if not isinstance(kind, Votes):
             return None
@@ -198,31 +200,28 @@ class _VoteChecker:
         )
         if isinstance(probe, PluginFailure):
             return f"compile() of {predicate_sql(leaf)}: {probe.detail}"
-        if not isinstance(probe, Probe):
-            return None
-        exact = all(term in {given.term for given in inputs} for term in leaf_terms(leaf))
-        return CompiledProbe(self.definition.name, kind, inputs, probe, self.definition, exact)
+        return probe if isinstance(probe, Probe) else None
 
     def _check_leaf(
-        self, place: int, leaf: Leaf | Conjunction, voter: CompiledProbe, truth: _TruthBits, inputs: pa.Table
+        self, place: int, leaf: Leaf | Conjunction, probe: Probe, truth: _TruthBits, inputs: pa.Table
     ) -> Iterator[str]:
         number = int(self.sample[place])
         zones = slice(int(self._batch.zone_offsets[place]), int(self._batch.zone_offsets[place + 1]))
         yield from self._check_unit(
-            voter, leaf, self._batch, (place, zones), truth, inputs, f"block {self.frame.ids[number]}"
+            probe, leaf, self._batch, (place, zones), truth, inputs, f"block {self.frame.ids[number]}"
         )
-        if (segments := self._segments) is not None and voter.probe.cost == 0:
+        if (segments := self._segments) is not None and probe.cost == 0:
             first = self.table.segments().block_offsets
             owner = int(np.searchsorted(first, self.frame.ordinals[number], side="right")) - 1
             if segments.summaries is not None and segments.summaries[owner].is_valid:
                 unit = (owner, slice(owner, owner + 1))
                 yield from self._check_unit(
-                    voter, leaf, segments, unit, truth, inputs, f"segment {self.table.segments().ids[owner]}"
+                    probe, leaf, segments, unit, truth, inputs, f"segment {self.table.segments().ids[owner]}"
                 )
 
     def _check_unit(
         self,
-        voter: CompiledProbe,
+        probe: Probe,
         leaf: Leaf | Conjunction,
         batch: FrameBatch,
         unit: tuple[int, slice],
@@ -231,8 +230,8 @@ class _VoteChecker:
         where: str,
     ) -> Iterator[str]:
         """Compare the votes on one unit of a batch with the truth about rows that are in it."""
-        kind: Any = voter.kind
-        answer = sandboxed_call(lambda: kind.probe(voter.probe, batch), _KIND_TIMEOUT_SECONDS)
+        kind: Any = self.kind
+        answer = sandboxed_call(lambda: kind.probe(probe, batch), _KIND_TIMEOUT_SECONDS)
         problem = answer if isinstance(answer, PluginFailure) else validate_ballot(answer, batch)
         if problem is not None:
             yield f"{predicate_sql(leaf)}: {problem.detail}"
@@ -247,7 +246,8 @@ class _VoteChecker:
             else np.array([len(truth)])
         )
         offsets = np.append(0, np.cumsum(sizes))
-        whole = complete_ballot(leaf, voter, own, _null_rows(inputs, offsets), self.null_on_null_functions)
+        nulls = NullPresence.of_rows(inputs, offsets)
+        whole = complete_ballot(own, leaf, probe, self.definition.inputs, nulls, self.strict_functions)
         possible = np.repeat(whole.bits, sizes)
         for zone, bits in whole.rows.items():
             possible[offsets[zone] : offsets[zone + 1]] = bits
@@ -287,14 +287,3 @@ class _VoteChecker:
             return None
         true, null = (bits.to_numpy(zero_copy_only=False) for bits in (found.fill_null(False), found.is_null()))
         return np.where(null, NULL, np.where(true, TRUE, FALSE)).astype(np.uint8)
-
-
-def _null_rows(inputs: pa.Table, offsets: _Offsets) -> NullPresence:
-    """Where an input may be NULL, and where one always is, from the rows themselves."""
-    units = len(offsets) - 1
-    possible, everywhere = np.zeros(units, np.bool_), np.zeros(units, np.bool_)
-    for column in inputs.columns:
-        null = column.is_null().to_numpy()
-        possible |= np.logical_or.reduceat(null, offsets[:-1])
-        everywhere |= np.logical_and.reduceat(null, offsets[:-1])
-    return NullPresence(possible, everywhere)

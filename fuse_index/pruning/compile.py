@@ -5,7 +5,7 @@ at.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from fuse_index.expressions.conjunction import Conjunction
@@ -14,18 +14,9 @@ from fuse_index.indexes.definition import IndexDefinition, UnavailableIndex
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.interface import IndexKind, Input, Probe, Refusal, Votes
 from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call
-from fuse_index.predicate import (
-    And,
-    Call,
-    Column,
-    Compare,
-    In,
-    IsNull,
-    Leaf,
-    Opaque,
-    Predicate,
-)
-from fuse_index.pruning.combine import and_groups, has_null, is_null_literal, is_null_test
+from fuse_index.predicate import And, Call, Column, Leaf, Opaque, Predicate
+from fuse_index.pruning.combine import and_groups
+from fuse_index.pruning.nulls import decided_by_engine, strict_function_names, strip_nulls_for_kind
 from fuse_index.reasons import Reason
 
 
@@ -39,8 +30,6 @@ class CompiledProbe:
     probe: Probe
     definition: IndexDefinition | None = None
     """None: an implicit kind, which lives on the statistics that every block has."""
-    leaf_on_inputs: bool = True
-    """The leaf is on the inputs themselves, so it is NULL only where one of them is."""
 
 
 @dataclass(frozen=True)
@@ -89,14 +78,14 @@ class IndexSet:
             *everything,
             *dict.fromkeys(box for made in boxes.values() for box in made),
         ]
-        strict = frozenset(name for name, function in self.engine.host.functions.items() if function.null_on_null)
+        strict = strict_function_names(self.engine.functions)
         return PredicateProbes(
             predicate, {subject: self._leaf_probes(subject) for subject in subjects}, boxes, implied, strict
         )
 
     def _implied(self, found: Iterable[Leaf]) -> Iterator[tuple[Leaf, Sequence[Leaf]]]:
         for leaf in found:
-            function = self.engine.host.functions.get(leaf.name) if isinstance(leaf, Call) else None
+            function = self.engine.functions.get(leaf.name) if isinstance(leaf, Call) else None
             if function is not None and function.implies is not None:
                 implies = function.implies
                 consequences = sandboxed_call(lambda implies=implies, leaf=leaf: tuple(implies(leaf)), self.budget)  # type: ignore[misc]
@@ -158,7 +147,6 @@ class IndexSet:
             return IndexRefusal(
                 name, kind.name, Refusal(Reason.LEAF_UNSUPPORTED, f"index kind {kind.name!r} does not skip")
             )
-        on_inputs = all(term in {given.term for given in inputs} for term in leaf_terms(subject))
         options: Any = definition.options if definition else kind.Options()
         probe = sandboxed_call(
             lambda: kind.compile(strip_nulls_for_kind(subject), inputs, options, self.engine.context), self.budget
@@ -167,37 +155,9 @@ class IndexSet:
             case Refusal():
                 return IndexRefusal(name, kind.name, probe)
             case Probe():
-                return CompiledProbe(name, kind, inputs, probe, definition, on_inputs)
+                return CompiledProbe(name, kind, inputs, probe, definition)
             case PluginFailure(reason, detail):
                 return IndexRefusal(name, kind.name, Refusal(reason, detail))
             case _:
                 wrong = f"compile() gave {type(probe).__name__}, not a Probe or a Refusal"
                 return IndexRefusal(name, kind.name, Refusal(Reason.PLUGIN_ERROR, wrong))
-
-
-def strip_nulls_for_kind(subject: Leaf | Conjunction) -> Leaf | Conjunction:
-    """The leaf as authors are promised it: no NULL among the values, and ``<=>`` as ``=`` (they differ on NULLs
-    only).
-    """
-    if isinstance(subject, In) and has_null(subject):
-        return replace(subject, values=tuple(value for value in subject.values if value.value is not None))
-    if isinstance(subject, Compare) and subject.operator == "<=>":
-        if is_null_literal(subject.right):
-            return IsNull(subject.left)
-        return replace(subject, operator="=")
-    return subject
-
-
-def decided_by_engine(subject: Leaf | Conjunction) -> bool:
-    """Null tests of plain columns, comparisons with NULL, constants: what needs no index."""
-    match subject:
-        case Conjunction():
-            return False
-        case IsNull(Column()):
-            return True
-        case Compare(_, Column(), right) if is_null_literal(right):
-            return True
-        case In(_, values) if all(value.value is None for value in values):
-            return True
-        case _:
-            return not is_null_test(subject) and not any(True for term in leaf_terms(subject) for _ in columns_of(term))

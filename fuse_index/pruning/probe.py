@@ -15,22 +15,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fuse_index.expressions.conjunction import Conjunction
-from fuse_index.expressions.evaluate import evaluate_constant
 from fuse_index.expressions.traversal import leaf_terms
-from fuse_index.indexes.ballot import FALSE, NULL, TRUE, UNKNOWN, Ballot
+from fuse_index.indexes.ballot import UNKNOWN, Ballot
 from fuse_index.indexes.block_batch import FrameBatch, UnitIndices, ZoneMap, zones_of_blocks
 from fuse_index.indexes.interface import Input, RollsUp, Votes
 from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call
-from fuse_index.predicate import Cast, Column, In, JsonPath, Leaf, Opaque, Term
-from fuse_index.pruning.combine import (
-    NullPresence,
-    add_null_outcomes,
-    has_null,
-    is_null_test,
-    null_test_votes,
-    outcomes_on_null,
-)
-from fuse_index.pruning.compile import CompiledProbe, LeafProbes, PredicateProbes, decided_by_engine
+from fuse_index.predicate import Column, Leaf, Opaque, Term
+from fuse_index.pruning.compile import CompiledProbe, LeafProbes, PredicateProbes
+from fuse_index.pruning.nulls import NullPresence, complete_ballot, decided_by_engine, engine_vote, is_null_test
 from fuse_index.pruning.trace import PruningTrace
 from fuse_index.reasons import Reason
 from fuse_storage import BlockFrame, ColumnStatistics, SegmentFrame, SidecarRows, StoredTable, UnitFrame
@@ -122,14 +114,8 @@ class LevelProbe:
         """Null tests, comparisons with NULL and constants need no index."""
         if isinstance(leaf, Opaque) or not decided_by_engine(leaf):
             return None
-        units = len(self.row_counts)
-        if is_null_test(leaf):
-            statistics = self._statistics(leaf_terms(leaf)[0])
-            return null_test_votes(None if statistics is None else _to_numpy(statistics.null_count), self.row_counts)
-        if not leaf_terms(leaf):
-            outcome = evaluate_constant(leaf)
-            return Ballot.constant(units, NULL if outcome is None else TRUE if outcome else FALSE)
-        return Ballot.constant(units, NULL if not isinstance(leaf, In) or has_null(leaf) else FALSE | NULL)
+        statistics = self._statistics(leaf_terms(leaf)[0]) if is_null_test(leaf) else None
+        return engine_vote(leaf, None if statistics is None else _to_numpy(statistics.null_count), self.row_counts)
 
     # --- payload votes ----------------------------------------------------------------------------------------
 
@@ -226,7 +212,8 @@ class LevelProbe:
     def _complete_ballot(
         self, leaf: Leaf | Conjunction, voter: CompiledProbe, ballot: Ballot, nulls: NullPresence
     ) -> Ballot:
-        return complete_ballot(leaf, voter, ballot, nulls, self.context.probes.strict_functions)
+        strict_functions = self.context.probes.strict_functions
+        return complete_ballot(ballot, leaf, voter.probe, voter.inputs, nulls, strict_functions)
 
     def _nulls(self, inputs: tuple[Input, ...]) -> NullPresence:
         nulls = NullPresence(np.zeros(len(self.row_counts), np.bool_), np.zeros(len(self.row_counts), np.bool_))
@@ -277,32 +264,6 @@ class LevelProbe:
         had = np.add.reduceat(gone | left, starts) > 0
         has = np.add.reduceat(left, starts) > 0
         return {"zones": int(gone.sum()), "blocks": int((had & ~has).sum())}
-
-
-def complete_ballot(
-    leaf: Leaf | Conjunction,
-    compiled_probe: CompiledProbe,
-    ballot: Ballot,
-    null_presence: NullPresence,
-    strict_functions: frozenset[str],
-) -> Ballot:
-    """What a voter said of a leaf, with the outcomes that NULLs in its inputs add; the one place where that is done."""
-    terms = set(leaf_terms(leaf))
-    judged = UNKNOWN if compiled_probe.leaf_on_inputs or compiled_probe.probe.judges_null else TRUE | FALSE
-    spread = all(propagates_null(given.term, terms) for given in compiled_probe.inputs)
-    on_null = outcomes_on_null(leaf, strict_functions) if spread else UNKNOWN
-    return add_null_outcomes(ballot, leaf, null_presence, judged, on_null)
-
-
-def propagates_null(input_term: Term, terms: set[Term]) -> bool:
-    """Whether a NULL in this input makes the whole leaf see NULL: the leaf is on it, or on a cast or path of it."""
-    for term in terms:
-        inner: Term = term
-        while inner != input_term and isinstance(inner, Cast | JsonPath):
-            inner = inner.term
-        if inner == input_term:
-            return True
-    return False
 
 
 def _to_numpy(array: pa.Array) -> npt.NDArray[np.float64]:

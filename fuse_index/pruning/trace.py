@@ -14,8 +14,9 @@ from fuse_index.expressions.traversal import predicate_leaves
 from fuse_index.indexes.ballot import UNKNOWN, Ballot
 from fuse_index.indexes.sandbox import PluginFailure
 from fuse_index.predicate import Leaf, Opaque, Predicate
-from fuse_index.pruning.compile import CompiledProbe, LeafProbes, PredicateProbes, decided_by_engine
+from fuse_index.pruning.compile import CompiledProbe, LeafProbes, PredicateProbes
 from fuse_index.pruning.explanation import Vote
+from fuse_index.pruning.nulls import decided_by_engine
 from fuse_index.reasons import Reason
 
 ENGINE_INDEX_NAME = "null_counts"

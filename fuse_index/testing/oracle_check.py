@@ -16,13 +16,16 @@ from fuse_index.errors import OpaqueError
 from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.evaluate import evaluate
 from fuse_index.expressions.to_sql import predicate_sql
-from fuse_index.expressions.traversal import leaf_terms
 from fuse_index.indexes.ballot import FALSE, NULL, TRUE, UNKNOWN
 from fuse_index.indexes.interface import Ballot, BlockBatch, Probe, Refusal, Votes
 from fuse_index.predicate import And, Leaf, Predicate
-from fuse_index.pruning.combine import NullPresence
-from fuse_index.pruning.compile import CompiledProbe, decided_by_engine, strip_nulls_for_kind
-from fuse_index.pruning.probe import complete_ballot
+from fuse_index.pruning.nulls import (
+    NullPresence,
+    complete_ballot,
+    decided_by_engine,
+    strict_function_names,
+    strip_nulls_for_kind,
+)
 from fuse_index.testing.memory_batch import KindUnderTest, MemoryBatch
 
 _Bits = npt.NDArray[np.uint8]
@@ -75,9 +78,9 @@ class OracleCheck:
         by_zone = len(ballot) == len(shelf.zone_rows)
         sizes = shelf.zone_rows if by_zone else shelf.row_counts
         offsets = np.append(0, np.cumsum(sizes))
-        whole = complete_ballot(
-            self.leaf, self._compiled_probe(probe), ballot, self._nulls(shelf, offsets), self._strict_functions()
-        )
+        nulls = NullPresence.of_rows(shelf.input_rows, offsets)
+        strict_functions = strict_function_names(self.kind_under_test.functions)
+        whole = complete_ballot(ballot, self.leaf, probe, self.kind_under_test.inputs, nulls, strict_functions)
         possible = np.repeat(whole.bits, sizes)
         for unit, rows in whole.rows.items():
             possible[offsets[unit] : offsets[unit + 1]] = rows
@@ -102,24 +105,6 @@ class OracleCheck:
         true = found.fill_null(False).to_numpy(zero_copy_only=False)
         null = found.is_null().to_numpy(zero_copy_only=False)
         return np.where(null, NULL, np.where(true, TRUE, FALSE)).astype(np.uint8)
-
-    def _compiled_probe(self, probe: Probe) -> CompiledProbe:
-        terms = {given.term for given in self.kind_under_test.inputs}
-        exact = all(term in terms for term in leaf_terms(self.leaf))
-        return CompiledProbe(
-            self.kind_under_test.kind.name, self.kind_under_test.kind, self.kind_under_test.inputs, probe, None, exact
-        )
-
-    def _strict_functions(self) -> frozenset[str]:
-        return frozenset(name for name, function in self.kind_under_test.functions.items() if function.null_on_null)
-
-    def _nulls(self, shelf: MemoryBatch, offsets: npt.NDArray[np.int64]) -> NullPresence:
-        possible, everywhere = np.zeros(len(offsets) - 1, np.bool_), np.zeros(len(offsets) - 1, np.bool_)
-        for column in shelf.input_rows.columns:
-            null = column.is_null().to_numpy()
-            possible |= np.logical_or.reduceat(null, offsets[:-1])
-            everywhere |= np.logical_and.reduceat(null, offsets[:-1])
-        return NullPresence(possible, everywhere)
 
     def _mismatch_message(self, shelf: MemoryBatch, ballot: Ballot, offsets: npt.NDArray[np.int64], row: int) -> str:
         unit = int(np.searchsorted(offsets, row, side="right")) - 1
