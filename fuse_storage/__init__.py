@@ -41,6 +41,7 @@ from fuse_storage.maintenance.recover_refs import Recovery, recover_branches
 from fuse_storage.maintenance.vacuum import VacuumResult, vacuum_table
 from fuse_storage.metadata.block_frame import BlockFrame, ScanUnits
 from fuse_storage.metadata.file_ref import FileRef, new_id
+from fuse_storage.metadata.metadata_table import ranges_to_indices
 from fuse_storage.metadata.pack import Pack, PackSlice, Sidecar, add_checksums
 from fuse_storage.metadata.refs import RefEntry
 from fuse_storage.metadata.segment import StagedSegment
@@ -50,7 +51,7 @@ from fuse_storage.metadata.snapshot import CLUSTER_METHODS, Snapshot
 from fuse_storage.metadata.tags import Tag, drop_tag, list_tags
 from fuse_storage.schema.conform import conform_rows
 from fuse_storage.schema.schema import Field, Schema
-from fuse_storage.statistics import ColumnStatistics, column_values, compute_statistics
+from fuse_storage.statistics import ColumnStatistics, chunked_to_array, column_values, compute_statistics, prefix_end
 from fuse_storage.store.cache import Cache, process_cache
 from fuse_storage.store.ranges import ObjectMeta
 from fuse_storage.store.store import Store, open_store
@@ -109,6 +110,7 @@ __all__ = [
     "add_column",
     "list_branches",
     "change_type",
+    "chunked_to_array",
     "clone_table",
     "cluster_by",
     "cluster_column_ids",
@@ -131,6 +133,8 @@ __all__ = [
     "narrowed_columns",
     "new_id",
     "open_store",
+    "prefix_end",
+    "ranges_to_indices",
     "recover_branches",
     "rename_column",
     "restore_snapshot",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -100,7 +100,7 @@ def compute_statistics(values: pa.Array | pa.ChunkedArray, zone_offsets: _Offset
     ``distinct_count`` and ``size`` stay unknown: the one is dear, the other not known before the values are stored.
     """
     if isinstance(values, pa.ChunkedArray):
-        values = _single_array(values)
+        values = chunked_to_array(values)
     offsets = np.array([0, len(values)]) if zone_offsets is None else zone_offsets
     units = [values.slice(start, end - start) for start, end in pairwise(offsets.tolist())]
     bounds = [extremes(unit) for unit in units]
@@ -159,7 +159,7 @@ def _group_counts(flags: pa.BooleanArray, offsets: _Offsets) -> _Offsets:
 
 def column_values(table: pa.Table, path: Sequence[str]) -> pa.Array:
     """The values at a path of fields; null where a struct above is."""
-    found = _single_array(table.column(path[0]))
+    found = chunked_to_array(table.column(path[0]))
     for name in path[1:]:
         found = pc.struct_field(found, name)
     return found
@@ -181,7 +181,7 @@ def decode_statistics(table: pa.Table, column_id: int, data_type: pa.DataType) -
     present = {part: number for part in STATISTICS_PARTS if (number := place(f"c.{column_id}.{part}")) >= 0}
     if "min" not in present:
         return None
-    parts = {part: _single_array(table.column(number)) for part, number in present.items()}
+    parts = {part: chunked_to_array(table.column(number)) for part, number in present.items()}
     found = ColumnStatistics.unknown(parts["min"].type, table.num_rows)
     if "nan_count" not in parts:
         parts["nan_count"] = pa.array(np.zeros(table.num_rows, np.int64))
@@ -195,7 +195,8 @@ def _stored_parts(data_type: pa.DataType) -> list[str]:
     return [part for part in STATISTICS_PARTS if part not in absent]
 
 
-def _single_array(column: pa.ChunkedArray) -> pa.Array:
+def chunked_to_array(column: pa.ChunkedArray) -> pa.Array:
+    """The same values as one array, copied only where there are several chunks."""
     if column.num_chunks == 1:
         return column.chunk(0)
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
@@ -205,7 +206,7 @@ MAX_BOUND_BYTES = 32
 """Bytes of text that are kept of a bound."""
 
 _Bounds = tuple[pa.Scalar, pa.Scalar]
-_LAST_CODE_POINT = 0x10FFFF
+_Text = TypeVar("_Text", str, bytes)
 
 
 def is_text_or_binary(data_type: pa.DataType) -> bool:
@@ -252,8 +253,7 @@ def truncate_bytes_down(value: bytes) -> bytes:
 
 def truncate_bytes_up(value: bytes) -> bytes | None:
     """The least short value above all that begin as ``value`` does."""
-    kept = value[:MAX_BOUND_BYTES].rstrip(b"\xff")
-    return kept[:-1] + bytes([kept[-1] + 1]) if kept else None
+    return prefix_end(value[:MAX_BOUND_BYTES])
 
 
 def truncate_text_down(value: bytes) -> bytes:
@@ -261,11 +261,29 @@ def truncate_text_down(value: bytes) -> bytes:
 
 
 def truncate_text_up(value: bytes) -> bytes | None:
-    kept = _whole_characters(value).rstrip(chr(_LAST_CODE_POINT))
-    if not kept:
+    end = prefix_end(_whole_characters(value))
+    return None if end is None else end.encode()
+
+
+def prefix_end(prefix: _Text) -> _Text | None:
+    """The least value above all that start with ``prefix``; None if there is none, as nothing is above the last letter.
+
+    >>> prefix_end("ab"), prefix_end(b"a\\xff"), prefix_end("")
+    ('ac', b'b', None)
+
+    Code points D800 to DFFF, the surrogates, are no characters and have no UTF-8; so after D7FF comes E000:
+
+    >>> prefix_end("\\ud7ff") == "\\ue000"
+    True
+    """
+    if isinstance(prefix, bytes):
+        stem = prefix.rstrip(b"\xff")
+        return stem[:-1] + bytes([stem[-1] + 1]) if stem else None
+    text = prefix.rstrip("\U0010ffff")
+    if not text:
         return None
-    following = ord(kept[-1]) + 1
-    return (kept[:-1] + chr(0xE000 if following == 0xD800 else following)).encode()  # no character is a surrogate
+    following = ord(text[-1]) + 1
+    return text[:-1] + chr(0xE000 if following == 0xD800 else following)
 
 
 def _whole_characters(value: bytes) -> str:

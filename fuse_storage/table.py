@@ -29,7 +29,7 @@ from fuse_storage.location import find_snapshot_entry, raise_if_occupied, resolv
 from fuse_storage.metadata.block_frame import BlockFrame, ScanUnits
 from fuse_storage.metadata.encoding import require_time_zone
 from fuse_storage.metadata.file_ref import new_id
-from fuse_storage.metadata.metadata_table import IndexArray
+from fuse_storage.metadata.metadata_table import IndexArray, ranges_to_indices
 from fuse_storage.metadata.refs import MAIN_BRANCH, Branch, RefEntry, next_timestamp
 from fuse_storage.metadata.segment_frame import SegmentFrame, ZoneFrame
 from fuse_storage.metadata.segment_list import read_segment_list
@@ -211,10 +211,7 @@ class StoredTable:
         chosen = np.arange(len(counts)) if segments is None else np.asarray(segments, np.int64)
         if np.array_equal(chosen, np.arange(len(counts))):
             return self._blocks.prefetch(statistics)
-        starts, lengths = first[chosen], counts[chosen]
-        ends = np.cumsum(lengths)
-        wanted = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(starts - (ends - lengths), lengths)
-        return self._blocks.take(wanted).prefetch(statistics)
+        return self._blocks.take(ranges_to_indices(first[chosen], counts[chosen])).prefetch(statistics)
 
     def zones(self, blocks: BlockFrame) -> ZoneFrame:
         """The zones of these blocks. Raises nothing for zones that cannot be read."""

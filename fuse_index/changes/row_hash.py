@@ -16,6 +16,8 @@ import pyarrow as pa
 import pyarrow.types as is_
 from xxhash import xxh3_128_digest
 
+from fuse_storage import chunked_to_array
+
 _ByteRows = npt.NDArray[np.uint8]
 """One row of bytes for each value."""
 
@@ -28,12 +30,8 @@ def row_hashes(rows: pa.Table) -> pa.Array:
     order.
     """
     return _as_array(
-        _digests(_concat_columns([_value_bytes(_combined_chunks(column)) for column in rows.columns], rows.num_rows))
+        _digests(_concat_columns([_value_bytes(chunked_to_array(column)) for column in rows.columns], rows.num_rows))
     )
-
-
-def _combined_chunks(column: pa.ChunkedArray) -> pa.Array:
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
 def _as_array(digests: _ByteRows) -> pa.Array:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from fuse_index.expressions.like import LikePattern
 from fuse_index.predicate import Compare, In, Like, Literal, Predicate, StartsWith, Term
+from fuse_storage import prefix_end
 
 Endpoint = tuple[Any, ...]
 """A place between values: below all, (0,); just below or above a value, (1, key, 0 or 1); above all, (2,)."""
@@ -129,18 +130,6 @@ def sort_key(value: Any) -> Any:
             UTC
         )  # two datetimes of one zone compare by the clock on the wall: wrong when it is put back
     return value
-
-
-def prefix_end(prefix: str | bytes) -> str | bytes | None:
-    """The least value above all that start with ``prefix``; None if there is none."""
-    if isinstance(prefix, bytes):
-        stem = prefix.rstrip(b"\xff")
-        return stem[:-1] + bytes([stem[-1] + 1]) if stem else None
-    text = prefix.rstrip("\U0010ffff")
-    if not text:
-        return None
-    following = ord(text[-1]) + 1
-    return text[:-1] + chr(0xE000 if following == 0xD800 else following)  # surrogates are no characters
 
 
 def _compared(operator: str, value: Any) -> ValueSet:

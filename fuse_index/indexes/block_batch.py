@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fuse_index.indexes.interface import Payload
-from fuse_storage import ColumnStatistics, ScanUnits, SidecarRows, UnitFrame
+from fuse_storage import ColumnStatistics, ScanUnits, SidecarRows, UnitFrame, ranges_to_indices
 
 UnitIndices = npt.NDArray[np.int64]
 
@@ -126,8 +126,4 @@ class FrameBatch:
 
 def zones_of_blocks(offsets: UnitIndices, blocks: UnitIndices) -> UnitIndices:
     """The zones of these blocks, block after block: ``offsets[b]:offsets[b + 1]`` of each, in one vector."""
-    starts, counts = offsets[blocks], (offsets[1:] - offsets[:-1])[blocks]
-    ends = np.cumsum(counts)
-    total = int(ends[-1]) if len(ends) else 0
-    numbers: UnitIndices = np.arange(total, dtype=np.int64) + np.repeat(starts - (ends - counts), counts)
-    return numbers
+    return ranges_to_indices(offsets[blocks], (offsets[1:] - offsets[:-1])[blocks])

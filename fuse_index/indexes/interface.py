@@ -29,7 +29,7 @@ from fuse_index.indexes.ballot import ALL, NONE, SOME, Ballot
 from fuse_index.indexes.sandbox import map_concurrently
 from fuse_index.predicate import Call, Context, Leaf, Term
 from fuse_index.reasons import Reason
-from fuse_storage import ColumnStatistics, Pack, Sidecar
+from fuse_storage import ColumnStatistics, Pack, Sidecar, prefix_end, ranges_to_indices
 
 __all__ = [
     "ALL",
@@ -63,6 +63,8 @@ __all__ = [
     "hookimpl",
     "state_of",
     "map_concurrently",
+    "prefix_end",
+    "ranges_to_indices",
 ]
 
 API = 1

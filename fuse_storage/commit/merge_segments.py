@@ -111,7 +111,7 @@ def _size_class(count: int) -> int:
 def _zones_of_blocks(counts: IndexArray, chosen: IndexArray) -> IndexArray:
     """The numbers of the zones of these blocks, where block i of all has ``counts[i]`` zones."""
     starts = metadata_table.counts_to_offsets(counts)
-    return np.concatenate([np.arange(starts[block], starts[block + 1]) for block in chosen.tolist()])
+    return metadata_table.ranges_to_indices(starts[chosen], counts[chosen])
 
 
 @dataclass(frozen=True, slots=True)

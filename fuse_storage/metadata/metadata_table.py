@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from fuse_storage.errors import Corrupt, FormatError, StorageError
 from fuse_storage.metadata.file_ref import FileRef, read_verified
+from fuse_storage.statistics import chunked_to_array
 from fuse_storage.store.cache import Cache, process_cache
 from fuse_storage.store.store import Store
 
@@ -178,8 +179,7 @@ class MetadataRows:
 
 def column_as_array(table: pa.Table, name: str) -> pa.Array:
     """A column as one array."""
-    found = table.column(name).combine_chunks()
-    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+    return chunked_to_array(table.column(name))
 
 
 def column_as_int64(table: pa.Table, name: str, null: int = 0) -> IndexArray:
@@ -190,3 +190,17 @@ def column_as_int64(table: pa.Table, name: str, null: int = 0) -> IndexArray:
 def counts_to_offsets(counts: IndexArray) -> IndexArray:
     """Where each of so many begins, and at last where all end."""
     return np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+
+
+def ranges_to_indices(starts: IndexArray, counts: IndexArray) -> IndexArray:
+    """The members of several ranges, one range after the other.
+
+    ``starts`` and ``counts``: int64, one element a range. Returns int64, shape (sum of ``counts``,).
+
+    >>> ranges_to_indices(np.array([10, 7, 3]), np.array([2, 0, 3])).tolist()
+    [10, 11, 3, 4, 5]
+    """
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    indices: IndexArray = np.arange(total, dtype=np.int64) + np.repeat(starts - (ends - counts), counts)
+    return indices

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuse_storage import ColumnStatistics, Schema, statistics
-from fuse_storage.statistics import MAX_BOUND_BYTES, truncate_bounds, truncate_bytes_up, truncate_text_up
+from fuse_storage.statistics import MAX_BOUND_BYTES, prefix_end, truncate_bounds, truncate_bytes_up, truncate_text_up
 
 MICROS = st.integers(-(2**62), 2**62)
 DOUBLES = st.floats() | st.sampled_from([0.0, -0.0, math.nan, math.inf, -math.inf])
@@ -305,3 +305,14 @@ def test_no_rows_have_no_bounds(values: pa.Array | pa.ChunkedArray) -> None:
     found = statistics.compute_statistics(values)
 
     assert (found.min.to_pylist(), found.null_count.to_pylist()) == ([None], [0])
+
+
+@pytest.mark.parametrize(
+    ("prefix", "end"),
+    [
+        *[("a", "b"), ("a\U0010ffff", "b"), ("\U0010ffff", None), ("", None), ("\ud7ff", "\ue000")],
+        *[(b"a\xff", b"b"), (b"\xff", None), (b"\x00", b"\x01")],
+    ],
+)
+def test_the_end_of_a_prefix_is_the_least_value_above_it(prefix, end):
+    assert prefix_end(prefix) == end

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fuse_index.plugin import BlockBatch, ColumnStatistics, Payload
+from fuse_index.plugin import BlockBatch, ColumnStatistics, Payload, ranges_to_indices
 from fuse_plugins.bloom.bit_matrix import BitMatrix
 from fuse_plugins.bloom.filters import MIN_STEPPED_CAPACITY, HashFilter
 from fuse_plugins.bloom.hashing import Hashes, canonical_bytes, hash_family, hash_values
@@ -115,13 +115,13 @@ class ZoneSummaries:
         usable = same_family.to_numpy(zero_copy_only=False) & (lengths == np.diff(batch.zone_offsets))
         counts = np.where(usable, lengths, 0)
         list_starts = np.cumsum(lengths) - lengths
-        zones = pc.list_flatten(zone_lists).take(pa.array(_ranges_to_indices(list_starts, counts)))
+        zones = pc.list_flatten(zone_lists).take(pa.array(ranges_to_indices(list_starts, counts)))
         numbers = {
             name: pc.struct_field(zones, name).fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
             for name in ("capacity", "matrix", "columns", "column")
         }
         return cls(
-            _ranges_to_indices(batch.zone_offsets[:-1], counts),
+            ranges_to_indices(batch.zone_offsets[:-1], counts),
             constant=pc.struct_field(zones, "constant"),
             unit_starts=np.append(0, np.cumsum(counts)),
             **numbers,
@@ -133,7 +133,7 @@ class ZoneSummaries:
 
     def zones_with_filter(self, units: _Numbers) -> _Numbers:
         """List the zones (rows here) of some units that have a filter. ``units`` and result: int64 indices, 1-D."""
-        zones = _ranges_to_indices(self.unit_starts[units], np.diff(self.unit_starts)[units])
+        zones = ranges_to_indices(self.unit_starts[units], np.diff(self.unit_starts)[units])
         return zones[self.capacity[zones] > 0]
 
     def zones_without(
@@ -173,10 +173,3 @@ def filter_shape(capacity: int, fpp: float) -> tuple[int, int]:
     """Return how many slices a filter has, and bits in each."""
     bloom_filter = HashFilter(capacity, fpp)
     return bloom_filter.num_slices, bloom_filter.bits_per_slice
-
-
-def _ranges_to_indices(starts: _Numbers, counts: _Numbers) -> _Numbers:
-    """``counts[i]`` numbers that begin with ``starts[i]``, for each i."""
-    ends = np.cumsum(counts)
-    numbers = np.arange(ends[-1] if len(ends) else 0, dtype=np.int64)
-    return np.asarray(numbers + np.repeat(starts - (ends - counts), counts), np.int64)

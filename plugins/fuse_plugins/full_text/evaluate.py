@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fuse_index.plugin import prefix_end
 from fuse_plugins.full_text.analysis import TokenNumbers
 from fuse_plugins.full_text.inverted import DocumentMask, Hits, Postings
 from fuse_plugins.full_text.syntax import BooleanQuery, Fuzzy, Phrase, Prefix, Query, TermRange, Word
@@ -63,19 +64,13 @@ def expand_query(query: Prefix | Fuzzy | TermRange, postings: Postings) -> list[
     match query:
         case Prefix(start):
             low = start.encode()
-            return postings.hits_between(low, next_prefix(low), None)
+            return postings.hits_between(low, prefix_end(low), None)
         case TermRange(start, end, with_start, with_end):
             low = b"" if start is None else start.encode() + (b"" if with_start else b"\0")
             high = None if end is None else end.encode() + (b"\0" if with_end else b"")
             return postings.hits_between(low, high, None)
         case Fuzzy(term, distance):
             return postings.hits_between(b"", None, within_distance(term, distance))
-
-
-def next_prefix(start: bytes) -> bytes | None:
-    """Find the least bytes that are greater than all that begin with ``start``; None if there are none."""
-    stem = start.rstrip(b"\xff")
-    return stem[:-1] + bytes([stem[-1] + 1]) if stem else None
 
 
 def _row_mask(hits_of_terms: list[Hits], rows: int) -> DocumentMask:

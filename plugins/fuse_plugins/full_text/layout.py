@@ -35,6 +35,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from fuse_index.plugin import ranges_to_indices
 from fuse_plugins.full_text.analysis import TokenNumbers
 from fuse_plugins.full_text.compression import compress_arrays
 from fuse_plugins.full_text.inverted import InvertedIndex
@@ -162,7 +163,7 @@ def _encode_part(inverted: InvertedIndex, terms: TokenNumbers, positions: bool) 
     """Encode the postings of some terms as three blobs: gaps, counts and positions. ``terms``: int64 indices, 1-D."""
     first_occurrences, counts, first_postings = inverted.postings
     sizes = first_postings[terms + 1] - first_postings[terms]
-    postings = _ranges_to_indices(first_postings[terms], sizes)
+    postings = ranges_to_indices(first_postings[terms], sizes)
     rows = inverted.row[first_occurrences[postings]]
     gaps = np.diff(rows, prepend=0)
     term_heads = np.cumsum(sizes) - sizes
@@ -170,17 +171,9 @@ def _encode_part(inverted: InvertedIndex, terms: TokenNumbers, positions: bool) 
     position_blob = b""
     if positions:
         starts = inverted.starts[terms]
-        occurrences = _ranges_to_indices(starts, inverted.starts[terms + 1] - starts)
+        occurrences = ranges_to_indices(starts, inverted.starts[terms + 1] - starts)
         position_blob = compress_arrays(inverted.position[occurrences])
     return compress_arrays(gaps), compress_arrays(counts[postings] - 1), position_blob
-
-
-def _ranges_to_indices(starts: TokenNumbers, sizes: TokenNumbers) -> TokenNumbers:
-    """``sizes[i]`` numbers that begin with ``starts[i]``, for each i."""
-    ends = np.cumsum(sizes)
-    return np.asarray(
-        np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(starts - (ends - sizes), sizes), np.int64
-    )
 
 
 def _upper_bound(term: bytes) -> bytes:

@@ -18,6 +18,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fuse_index.plugin import prefix_end
+
 STRING_KIND, INTEGER_KIND, FLOAT_KIND, BOOLEAN_KIND, OBJECT_KIND, ARRAY_KIND = 1, 2, 4, 8, 16, 32
 SPELLING_VARIES = 64
 """Some text has another spelling in other versions of Java: a float far from one, or what holds one."""
@@ -155,8 +157,4 @@ def _truncate_up(text: str) -> str | None:
     """The text, or if it is too long, one that is greater than all that begin like it; None if there is none."""
     if len(text) <= MAX_BOUND_LETTERS:
         return text
-    stem = text[:MAX_BOUND_LETTERS].rstrip("\U0010ffff")
-    if not stem:
-        return None
-    following = ord(stem[-1]) + 1
-    return stem[:-1] + chr(0xE000 if following == 0xD800 else following)  # surrogates are no characters
+    return prefix_end(text[:MAX_BOUND_LETTERS])

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.evaluate import evaluate
-from fuse_index.expressions.value_set import Interval, ValueSet, prefix_end
+from fuse_index.expressions.value_set import Interval, ValueSet
 from fuse_index.predicate import And, Column, Compare, Contains, In, IsNull, Like, Literal, Not, Or, StartsWith
 
 NAN = math.nan
@@ -127,17 +127,6 @@ def test_an_hour_shown_twice_is_two_hours():
     assert domain.contains(second)
     assert not domain.contains(first)
     assert len(ValueSet.points_at([first, second]).intervals) == 2
-
-
-@pytest.mark.parametrize(
-    ("prefix", "end"),
-    [
-        *[("a", "b"), ("a\U0010ffff", "b"), ("\U0010ffff", None), ("", None), ("\ud7ff", "\ue000")],
-        *[(b"a\xff", b"b"), (b"\xff", None), (b"\x00", b"\x01")],
-    ],
-)
-def test_the_end_of_a_prefix_is_the_least_value_above_it(prefix, end):
-    assert prefix_end(prefix) == end
 
 
 values = st.sampled_from([None, 0, 2, 4, 6])
