@@ -1,8 +1,15 @@
-"""Which terms and which columns a condition looks at. Pure functions of its structure."""
+"""Parts of predicates and terms: leaves, AND groups, columns, and the same with some terms in the place of others.
+
+Pure functions of structure. Knows no values, no votes and no indexes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+import pyarrow as pa
 
 from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.predicate import (
@@ -52,6 +59,7 @@ def leaf_terms(leaf: Leaf | Conjunction) -> list[Term]:
 
 
 def columns_of(term: Term) -> Iterator[Column]:
+    """Every column, or field of one, that a term is made of; one that comes twice, twice."""
     match term:
         case Column():
             yield term
@@ -73,3 +81,52 @@ def predicate_leaves(predicate: Predicate) -> list[Leaf]:
             return predicate_leaves(term)
         case leaf:
             return [leaf]
+
+
+def and_groups(predicate: Predicate) -> list[And]:
+    """Every AND group once."""
+    match predicate:
+        case And(terms) | Or(terms):
+            inner = [group for term in terms for group in and_groups(term)]
+            return list(dict.fromkeys([predicate, *inner] if isinstance(predicate, And) else inner))
+        case Not(term):
+            return and_groups(term)
+        case _:
+            return []
+
+
+def conjuncts(predicate: Predicate | None) -> tuple[Predicate, ...]:
+    """The parts of the topmost AND; the predicate itself if it is none; () of None, which every row fulfils."""
+    if predicate is None:
+        return ()
+    return predicate.terms if isinstance(predicate, And) else (predicate,)
+
+
+def conjoin(parts: Sequence[Predicate]) -> Predicate | None:
+    """The predicate that ``conjuncts`` gives these parts of; None of none."""
+    if not parts:
+        return None
+    return parts[0] if len(parts) == 1 else And(tuple(parts))
+
+
+def without_conjuncts(predicate: Predicate | None, decided: Sequence[Predicate]) -> Predicate | None:
+    """The conjunction without these parts."""
+    return conjoin([part for part in conjuncts(predicate) if part not in decided])
+
+
+def references(node: Any, term: Term) -> bool:
+    """The predicate or term has this term in it."""
+    return bool(substitute(node, {term: Literal(None, pa.null())}) != node)
+
+
+def substitute(node: Any, replacements: Mapping[Term, Term]) -> Any:
+    """The predicate or term with some terms in the place of others."""
+    if isinstance(node, tuple):
+        return tuple(substitute(part, replacements) for part in node)
+    if not is_dataclass(node) or isinstance(node, type):
+        return node
+    if (replacement := replacements.get(node)) is not None:  # type: ignore[call-overload]
+        return replacement
+    if isinstance(node, Column | Literal):
+        return node
+    return replace(node, **{field.name: substitute(getattr(node, field.name), replacements) for field in fields(node)})

@@ -15,11 +15,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fuse_index.errors import InputError, OpaqueError
-from fuse_index.expressions.traversal import columns_of, predicate_leaves, predicate_terms
+from fuse_index.expressions.traversal import columns_of, predicate_leaves, predicate_terms, substitute
 from fuse_index.indexes.engine import Engine
 from fuse_index.operations.row_edits import RowCondition
 from fuse_index.predicate import Column, Opaque, Predicate
-from fuse_index.query.group_keys import substitute
 from fuse_index.sql.parse import parse_predicate
 from fuse_storage import Schema
 

@@ -40,18 +40,6 @@ def combine_votes(
             return reduce(Ballot.constrain_by, consequences, ballots[leaf])
 
 
-def and_groups(predicate: Predicate) -> list[And]:
-    """Every AND group once."""
-    match predicate:
-        case And(terms) | Or(terms):
-            inner = [group for term in terms for group in and_groups(term)]
-            return list(dict.fromkeys([predicate, *inner] if isinstance(predicate, And) else inner))
-        case Not(term):
-            return and_groups(term)
-        case _:
-            return []
-
-
 def best_case_outcomes(predicate: Predicate, positive: bool = True) -> dict[Leaf, int]:
     """Per leaf, the outcomes that would help most to rule a unit out: what an optimist expects of an index."""
     match predicate:

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from fuse_index.expressions.conjunction import Conjunction
-from fuse_index.expressions.traversal import columns_of, leaf_terms, predicate_leaves
+from fuse_index.expressions.traversal import and_groups, columns_of, leaf_terms, predicate_leaves
 from fuse_index.indexes.definition import IndexDefinition, UnavailableIndex
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.interface import IndexKind, Input, Probe, Refusal, Votes
 from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call
 from fuse_index.predicate import And, Call, Column, Leaf, Opaque, Predicate
-from fuse_index.pruning.combine import and_groups
 from fuse_index.pruning.nulls import decided_by_engine, strict_function_names, strip_nulls_for_kind
 from fuse_index.reasons import Reason
 

@@ -33,7 +33,7 @@ from fuse_index.errors import IndexFault, OpaqueError
 from fuse_index.expressions.evaluate import evaluate_term
 from fuse_index.expressions.function import Function
 from fuse_index.expressions.to_sql import term_sql
-from fuse_index.expressions.traversal import columns_of
+from fuse_index.expressions.traversal import columns_of, without_conjuncts
 from fuse_index.indexes.definition import UnavailableIndex, load_definitions
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.interface import Answers, Refusal
@@ -41,7 +41,6 @@ from fuse_index.predicate import Column, Predicate, Term
 from fuse_index.pruning.explanation import Explanation, Totals, Vote
 from fuse_index.pruning.planner import PlanMask, ScanPlan, plan_scan
 from fuse_index.query.aggregate_sources import AggregateSource, IndexSource, SourceResult, StatisticsSource
-from fuse_index.query.group_keys import without_conjuncts
 from fuse_index.query.scan import Scan
 from fuse_index.reasons import FAULTS, Reason
 from fuse_storage import BlockFrame, StoredTable

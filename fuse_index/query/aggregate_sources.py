@@ -22,12 +22,13 @@ from fuse_index.aggregates.state import Aggregation, Part, canonical_floats, mer
 from fuse_index.expressions.evaluate import evaluate, evaluate_term
 from fuse_index.expressions.function import Function
 from fuse_index.expressions.to_sql import predicate_sql
+from fuse_index.expressions.traversal import conjoin, conjuncts, references, substitute
 from fuse_index.indexes.block_batch import FrameBatch, UnitIndices, ZoneMap
 from fuse_index.indexes.definition import IndexDefinition
 from fuse_index.indexes.interface import Answers, IndexKind, Probe, Refusal
 from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call
 from fuse_index.predicate import Column, Context, Literal, Predicate, Term
-from fuse_index.query.group_keys import GroupKeys, conjunction, conjuncts, is_implied_by, references, substitute
+from fuse_index.query.group_keys import GroupKeys, is_implied_by
 from fuse_index.reasons import Reason
 from fuse_storage import BlockFrame, process_cache
 
@@ -159,7 +160,7 @@ class IndexSource:
             return Refusal(Reason.LEAF_UNSUPPORTED, (f"it is only on rows where {predicate_sql(definition.where)}"))  # type: ignore[arg-type]
         implied = tuple(part for part in asked_for if is_implied_by(part, conjuncts(definition.where)))
         keys = GroupKeys(tuple(given.term for given in definition.inputs if not given.function), context)
-        on_groups = conjunction([part for part in asked_for if part not in implied and keys.can_decide(part)])
+        on_groups = conjoin([part for part in asked_for if part not in implied and keys.can_decide(part)])
         groups = [
             group for group in request.groups if group in keys.terms or not keys.can_derive(group)
         ]  # of what is unknown, the kind says so

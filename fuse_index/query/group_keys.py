@@ -6,7 +6,7 @@ structure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,12 +17,10 @@ import pyarrow.types as is_
 from fuse_index.expressions import datetimes
 from fuse_index.expressions.errors import NotReproducible
 from fuse_index.expressions.scalar_functions import DATE_TRUNC, date_trunc
-from fuse_index.expressions.traversal import columns_of, leaf_terms, predicate_leaves
+from fuse_index.expressions.traversal import columns_of, leaf_terms, predicate_leaves, references, substitute
 from fuse_index.predicate import (
-    And,
     Call,
     Cast,
-    Column,
     Compare,
     Context,
     In,
@@ -39,23 +37,6 @@ from fuse_index.predicate import (
 TRUNCATION_UNITS = ("microsecond", "millisecond", "second", "minute", "hour", "day", "month", "quarter", "year")
 """Each is whole ones of those before it; a week is days, but no month is weeks."""
 _TIMESTAMP = pa.timestamp("us", "UTC")
-
-
-def conjuncts(predicate: Predicate | None) -> tuple[Predicate, ...]:
-    if predicate is None:
-        return ()
-    return predicate.terms if isinstance(predicate, And) else (predicate,)
-
-
-def conjunction(parts: Sequence[Predicate]) -> Predicate | None:
-    if not parts:
-        return None
-    return parts[0] if len(parts) == 1 else And(tuple(parts))
-
-
-def without_conjuncts(predicate: Predicate | None, decided: Sequence[Predicate]) -> Predicate | None:
-    """The conjunction without these parts."""
-    return conjunction([part for part in conjuncts(predicate) if part not in decided])
 
 
 def is_implied_by(part: Predicate, known: Sequence[Predicate]) -> bool:
@@ -158,20 +139,3 @@ def _truncation_unit(key: Term, instant: Term) -> str | None:
         case Cast(of, kind) if kind == pa.date32() and of == instant and of.type == _TIMESTAMP:
             return "day"
     return None
-
-
-def references(node: Any, term: Term) -> bool:
-    return bool(substitute(node, {term: Literal(None, pa.null())}) != node)
-
-
-def substitute(node: Any, names: Mapping[Term, Term]) -> Any:
-    """The predicate or term with some terms in the place of others."""
-    if isinstance(node, tuple):
-        return tuple(substitute(part, names) for part in node)
-    if not is_dataclass(node) or isinstance(node, type):
-        return node
-    if (found := names.get(node)) is not None:  # type: ignore[call-overload]
-        return found
-    if isinstance(node, Column | Literal):
-        return node
-    return replace(node, **{field.name: substitute(getattr(node, field.name), names) for field in fields(node)})
