@@ -1,4 +1,4 @@
-"""Blocks one after the other, a few of them read ahead."""
+"""Reading ahead: blocks one after the other, a few of them read while one is used."""
 
 from __future__ import annotations
 
@@ -19,26 +19,27 @@ MAX_PREFETCHED_BLOCKS = 4
 
 
 def prefetch_items(read: Callable[[int], _T], positions: Sequence[int], depth: int) -> Iterator[_T]:
-    """What ``read`` makes of each place, in this order; ``count`` are under way while one is used. Raises as
-    ``read``.
+    """Yield what ``read`` makes of each position, in this order. Raises as ``read``.
+
+    ``depth``: how many are under way while one is used.
     """
     if len(positions) == 1:  # no other thread would be any sooner
         yield read(positions[0])
         return
     with ThreadPoolExecutor(depth, "fuse-read") as pool:
         waiting = iter(positions)
-        queue = [pool.submit(read, place) for place in islice(waiting, depth)]
+        queue = [pool.submit(read, position) for position in islice(waiting, depth)]
         try:
             while queue:
                 yield queue.pop(0).result()
-                queue += [pool.submit(read, place) for place in islice(waiting, 1)]
+                queue += [pool.submit(read, position) for position in islice(waiting, 1)]
         finally:
-            for each in queue:  # whoever has enough does not wait for the rest
-                each.cancel()
+            for pending in queue:  # whoever has enough does not wait for the rest
+                pending.cancel()
 
 
 def prefetch_blocks(table: StoredTable, blocks: BlockFrame, positions: Sequence[int]) -> Iterator[pa.Table]:
-    """The rows of these blocks, all columns, in this order. Raises as ``fuse_storage.Table.read``."""
+    """Yield the rows of these blocks, all columns, in this order. Raises as ``StoredTable.read_block``."""
     return prefetch_items(
         partial(table.read_block, blocks, columns=table.snapshot.schema.names), positions, MAX_PREFETCHED_BLOCKS
     )

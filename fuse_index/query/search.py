@@ -11,47 +11,64 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fuse_index.errors import DefinitionError, IndexFault
+from fuse_index.errors import DefinitionError
 from fuse_index.expressions.evaluate import evaluate
-from fuse_index.expressions.traversal import columns_of, leaf_terms, predicate_leaves
+from fuse_index.expressions.traversal import predicate_terms
 from fuse_index.indexes.block_batch import FrameBatch, ZoneMap
-from fuse_index.indexes.builder import IndexBuilder
 from fuse_index.indexes.definition import IndexDefinition, load_definitions
 from fuse_index.indexes.engine import Engine
-from fuse_index.indexes.interface import (
-    BlockBatch,
-    ColumnStatistics,
-    Highlights,
-    Payload,
-    PayloadValue,
-    Probe,
-    Ranks,
-    Refusal,
-)
+from fuse_index.indexes.interface import BlockBatch, Highlights, Probe, Ranks, Refusal
 from fuse_index.indexes.sandbox import PluginFailure, map_concurrently, sandboxed_call
 from fuse_index.predicate import Call, Column, Literal, Predicate, Term
 from fuse_index.pruning.planner import plan_scan
 from fuse_index.pruning.probe import has_summary_or_payload
-from fuse_index.reasons import Reason
+from fuse_index.query.memory_block import index_in_memory
+from fuse_index.query.scan import column_names
 from fuse_storage import BlockFrame, StoredTable
 
+_T = TypeVar("_T")
 _Mask = npt.NDArray[np.bool_]
 _Numbers = npt.NDArray[np.int64]
 _Scores = npt.NDArray[np.float64]
 
-RANKING_TIMEOUT_SECONDS = 60.0
+_RANKING_TIMEOUT_SECONDS = 60.0
 """How long a kind may take for one block."""
 SCORE_COLUMN, HIGHLIGHT_COLUMN = "_score", "_highlight"
 
 
 @dataclass(frozen=True)
-class CompiledRanking:
+class SearchRequest:
+    """What is searched for, and what the answer holds."""
+
+    columns: Sequence[Column]
+    """Top-level columns; the scores that a row has in several are added."""
+    query: str
+    options: str | None
+    """Options of the function that the index ranks by, such as those of ``match``."""
+    limit: int
+    where: Predicate | None
+    """A condition on the rows; it changes no score."""
+    names: Sequence[str]
+    """Columns of the answer, without those that the search adds."""
+    highlight: tuple[str, str] | None = None
+    """Signs before and after what matches in the first column."""
+
+
+class _ScoredRow(NamedTuple):
+    block: int
+    row: int
+    """Its number in the block."""
+    score: float
+
+
+@dataclass(frozen=True)
+class _CompiledRanking:
     """One index that ranks what is searched for."""
 
     definition: IndexDefinition
@@ -59,81 +76,70 @@ class CompiledRanking:
     probe: Probe
 
 
-def ranked_search(
-    table: StoredTable,
-    engine: Engine,
-    columns: Sequence[Column],
-    query: str,
-    options: str | None,
-    limit: int,
-    where: Predicate | None,
-    names: Sequence[str],
-    highlight: tuple[str, str] | None,
-) -> pa.Table:
-    """The ``limit`` best rows, best first, with ``_score``; of several columns the scores are added. Raises
-    DefinitionError.
+def ranked_search(table: StoredTable, engine: Engine, request: SearchRequest) -> pa.Table:
+    """Find the best rows, best first, with ``_score`` and, where signs are given, ``_highlight``.
+
+    Raises DefinitionError where no index ranks such a query, and StorageError.
     """
-    rankings = [_compile_ranking(table, engine, column, query, options) for column in columns]
-    found = _RankedSearch(table, engine, rankings, where).best(limit)
-    rows = _read_rows(table, found, list(dict.fromkeys([*names, *([columns[0].path[0]] if highlight else [])])))
-    texts = rows.column(columns[0].path[0]).to_pylist() if highlight else []
-    rows = rows.select(list(names)).append_column(
-        SCORE_COLUMN, pa.array([score for _, _, score in found], pa.float64())
-    )
-    if not highlight:
+    rankings = [_compile_ranking(table, engine, column, request) for column in request.columns]
+    best_rows = _RankedSearch(table, engine, rankings, request.where).best_rows(request.limit)
+    highlighted_names = [request.columns[0].path[0]] if request.highlight else []
+    rows = _read_rows(table, best_rows, list(dict.fromkeys([*request.names, *highlighted_names])))
+    texts = rows.column(highlighted_names[0]).to_pylist() if highlighted_names else []
+    scores = pa.array([best.score for best in best_rows], pa.float64())
+    rows = rows.select(list(request.names)).append_column(SCORE_COLUMN, scores)
+    if not request.highlight:
         return rows
     kind, probe = rankings[0].kind, rankings[0].probe
     if not isinstance(kind, Highlights):
         raise DefinitionError(f"index kind {kind.name!r} does not highlight: leave highlight= out")
-    marked = [_insert_marks(text, kind.highlight(probe, text or ""), highlight) for text in texts]
-    return rows.append_column(HIGHLIGHT_COLUMN, pa.array(marked, pa.string()))
+    highlighted = [_insert_signs(text, kind.highlight(probe, text or ""), request.highlight) for text in texts]
+    return rows.append_column(HIGHLIGHT_COLUMN, pa.array(highlighted, pa.string()))
 
 
-def _compile_ranking(
-    table: StoredTable, engine: Engine, column: Column, query: str, options: str | None
-) -> CompiledRanking:
-    """The first index on the column that ranks such a query."""
-    refused = []
+def _compile_ranking(table: StoredTable, engine: Engine, column: Column, request: SearchRequest) -> _CompiledRanking:
+    """Find the first index on the column that ranks such a query."""
+    refusals = []
     for definition in load_definitions(table.snapshot, engine.host, engine.context):
         if not isinstance(definition, IndexDefinition):
-            refused.append(f"index {definition.name!r}: {definition.refusal.detail or definition.refusal.reason}")
+            refusals.append(f"index {definition.name!r}: {definition.refusal.detail or definition.refusal.reason}")
             continue
         kind = engine.host.kinds[definition.kind]
-        if not isinstance(kind, Ranks) or column not in [given.term for given in definition.inputs]:
+        if not isinstance(kind, Ranks) or column not in [index_input.term for index_input in definition.inputs]:
             continue
-        arguments: tuple[Term, ...] = (
-            column,
-            *(Literal(text, pa.string()) for text in (query, options) if text is not None),
-        )
-        what = Call(kind.searches, arguments)
-        compile_ranking = partial(kind.compile_ranking, what, definition.inputs, definition.options, engine.context)
-        answer = sandboxed_call(compile_ranking, RANKING_TIMEOUT_SECONDS)
-        match answer:
+        texts = [text for text in (request.query, request.options) if text is not None]
+        arguments: tuple[Term, ...] = (column, *(Literal(text, pa.string()) for text in texts))
+        call = Call(kind.searches, arguments)
+        compile_ranking = partial(kind.compile_ranking, call, definition.inputs, definition.options, engine.context)
+        probe = sandboxed_call(compile_ranking, _RANKING_TIMEOUT_SECONDS)
+        match probe:
             case Probe():
-                return CompiledRanking(definition, kind, answer)
+                return _CompiledRanking(definition, kind, probe)
             case Refusal(_, detail) | PluginFailure(_, detail):
-                refused.append(f"index {definition.name!r}: {detail}")
-    why = "; ".join(refused) or "there is no index on it that ranks: create one, such as full_text"
+                refusals.append(f"index {definition.name!r}: {detail}")
+    why = "; ".join(refusals) or "there is no index on it that ranks: create one, such as full_text"
     raise DefinitionError(f"column {'.'.join(column.path)!r} cannot be searched: {why}")
 
 
-def _read_rows(table: StoredTable, found: Sequence[tuple[int, int, float]], names: list[str]) -> pa.Table:
-    """These columns of rows, which are given as (block, row), in their order."""
+def _read_rows(table: StoredTable, scored_rows: Sequence[_ScoredRow], names: list[str]) -> pa.Table:
+    """Read these columns of the rows, in the order of the rows."""
     blocks = table.blocks()
-    parts, places = [], []
-    for block in dict.fromkeys(block for block, _, _ in found):
-        wanted = np.zeros(int(blocks.row_counts[block]), np.bool_)
-        wanted[[row for other, row, _ in found if other == block]] = True
-        parts.append(table.read_block(blocks, block, names, None, wanted))
-        places += [(block, int(row)) for row in np.flatnonzero(wanted)]
-    if not parts:
+    tables: list[pa.Table] = []
+    position: dict[tuple[int, int], int] = {}  # of each (block, row) among all rows that are read
+    for block in dict.fromkeys(scored.block for scored in scored_rows):
+        mask = np.zeros(int(blocks.row_counts[block]), np.bool_)
+        mask[[scored.row for scored in scored_rows if scored.block == block]] = True
+        tables.append(table.read_block(blocks, block, names, None, mask))
+        for row in np.flatnonzero(mask).tolist():
+            position[block, row] = len(position)
+    if not tables:
         whole = table.snapshot.schema.arrow
         return pa.schema([whole.field(name) for name in names]).empty_table()
-    number = {place: at for at, place in enumerate(places)}
-    return pa.concat_tables(parts).take(pa.array([number[block, row] for block, row, _ in found]))
+    return pa.concat_tables(tables).take(pa.array([position[scored.block, scored.row] for scored in scored_rows]))
 
 
-def _insert_marks(text: str | None, spans: Sequence[tuple[int, int]], signs: tuple[str, str]) -> str | None:
+def _insert_signs(text: str | None, spans: Sequence[tuple[int, int]], signs: tuple[str, str]) -> str | None:
+    """Put the signs before and after each span of the text, (start, end) in characters."""
     if text is None:
         return None
     parts, last = [], 0
@@ -145,182 +151,119 @@ def _insert_marks(text: str | None, spans: Sequence[tuple[int, int]], signs: tup
 
 @dataclass
 class _RankedSearch:
+    """One search: ``batches`` are what each ranking (by number) knows of each block."""
+
     table: StoredTable
     engine: Engine
-    rankings: Sequence[CompiledRanking]
+    rankings: Sequence[_CompiledRanking]
     where: Predicate | None
     batches: dict[tuple[int, int], BlockBatch] = field(default_factory=dict)
 
-    def best(self, limit: int) -> list[tuple[int, int, float]]:
-        """(block, row, score) of the best rows, best first; of equals, the first in the table."""
+    def best_rows(self, limit: int) -> list[_ScoredRow]:
+        """Find the best rows, best first; of equals, the first in the table."""
         blocks = self.table.blocks()
         if not len(blocks) or not limit:
             return []
         for number in range(len(self.rankings)):
             self._open_sidecars(number, blocks)
         statistics = [self._gather_statistics(number, blocks) for number in range(len(self.rankings))]
-        kept = np.ones(len(blocks), np.bool_) if self.where is None else self._planned_blocks()
-        bounds = sum(np.maximum(self._bounds(n, s, blocks), 0) for n, s in enumerate(statistics)) + np.where(
-            kept, 0.0, -np.inf
-        )
-        found: list[tuple[int, int, float]] = []
+        bounds = np.zeros(len(blocks))
+        for number, known in enumerate(statistics):
+            bounds += self._score_bounds(number, known, blocks)
+        if self.where is not None:
+            bounds[~plan_scan(self.table, self.where, self.engine).block_mask] = -np.inf
+        best: list[_ScoredRow] = []
         for block in np.argsort(-bounds, kind="stable").tolist():
-            if bounds[block] <= 0 or (len(found) == limit and found[-1][2] > bounds[block]):
+            if bounds[block] <= 0 or (len(best) == limit and best[-1].score > bounds[block]):
                 break
-            rows, scores = self._top(block, statistics, limit, self._matching_rows(blocks, block))
-            found += [(block, row, score) for row, score in zip(rows.tolist(), scores.tolist(), strict=True)]
-            found = sorted(found, key=lambda one: (-one[2], one[0], one[1]))[:limit]
-        return found
-
-    def _planned_blocks(self) -> _Mask:
-        return plan_scan(self.table, self.where, self.engine).block_mask
+            rows, scores = self._top_of_block(block, statistics, limit, self._matching_rows(blocks, block))
+            best += [_ScoredRow(block, row, score) for row, score in zip(rows.tolist(), scores.tolist(), strict=True)]
+            best = sorted(best, key=lambda scored: (-scored.score, scored.block, scored.row))[:limit]
+        return best
 
     def _open_sidecars(self, number: int, blocks: BlockFrame) -> None:
-        """What the index knows of each block, where it knows anything."""
+        """Put a ranking's sidecars into ``batches``, for the blocks that have one."""
         ranking = self.rankings[number]
         sidecars = blocks.sidecars(ranking.definition.key)
         if sidecars is None:
             return
-        usable = (
-            sidecars.indexed & np.isin(sidecars.versions, list(ranking.kind.reads)) & has_summary_or_payload(sidecars)
-        )
+        readable = np.isin(sidecars.versions, list(ranking.kind.reads))
+        usable = sidecars.indexed & readable & has_summary_or_payload(sidecars)
         fields = (None,) * len(ranking.definition.inputs)
         zones = ZoneMap.of(blocks)
         for block in np.flatnonzero(usable).tolist():
             self.batches[number, block] = FrameBatch.from_sidecars(blocks, fields, zones, sidecars, np.array([block]))
 
-    def _map_blocks(self, number: int, blocks: BlockFrame, work: Any) -> list[Any]:
-        """``work`` on what is known of each block; of a block whose index fails, on one made of its rows."""
+    def _map_blocks(self, number: int, blocks: BlockFrame, work: Callable[[BlockBatch], _T]) -> list[_T]:
+        """Call ``work`` with a ranking's batch of each block; where that fails, with one made of the block's rows."""
 
-        def attempt(block: int) -> Any:
+        def attempt(block: int) -> _T:
             if (number, block) in self.batches:
-                answer = sandboxed_call(lambda: work(self.batches[number, block]), RANKING_TIMEOUT_SECONDS)
-                if not isinstance(answer, PluginFailure):
-                    return answer
-            self.batches[number, block] = self._index_in_memory(number, blocks, block)
-            return work(self.batches[number, block])
+                result = sandboxed_call(lambda: work(self.batches[number, block]), _RANKING_TIMEOUT_SECONDS)
+                if not isinstance(result, PluginFailure):
+                    return result
+            return work(self._index_in_memory(number, blocks, block))
 
         return map_concurrently(attempt, range(len(blocks)))
 
+    def _index_in_memory(self, number: int, blocks: BlockFrame, block: int) -> BlockBatch:
+        definition = self.rankings[number].definition
+        self.batches[number, block] = index_in_memory(self.table, blocks, block, definition, self.engine.host)
+        return self.batches[number, block]
+
     def _gather_statistics(self, number: int, blocks: BlockFrame) -> Any:
+        """Merge what a ranking's scores depend on, over all blocks."""
         kind, probe = self.rankings[number].kind, self.rankings[number].probe
-        return kind.merge_statistics(self._map_blocks(number, blocks, lambda view: kind.gather(probe, view)))
+        return kind.merge_statistics(self._map_blocks(number, blocks, lambda batch: kind.gather(probe, batch)))
 
-    def _bounds(self, number: int, statistics: Any, blocks: BlockFrame) -> _Scores:
+    def _score_bounds(self, number: int, statistics: Any, blocks: BlockFrame) -> _Scores:
+        """Bound what a ranking adds to scores in each of n blocks: float64 of shape (n,), 0 where no row matches."""
         kind, probe = self.rankings[number].kind, self.rankings[number].probe
-        return np.array(
-            self._map_blocks(number, blocks, lambda view: float(kind.bound(probe, statistics, view)[0])), np.float64
-        )
+        bounds = self._map_blocks(number, blocks, lambda batch: float(kind.bound(probe, statistics, batch)[0]))
+        return np.maximum(np.array(bounds, np.float64), 0)
 
-    def _top(self, block: int, statistics: Sequence[Any], limit: int, among: _Mask | None) -> tuple[_Numbers, _Scores]:
+    def _top_of_block(
+        self, block: int, statistics: Sequence[Any], limit: int, among: _Mask | None
+    ) -> tuple[_Numbers, _Scores]:
+        """Return the best rows of one block and their scores, over all rankings: two arrays of shape (m,), m <= limit.
+
+        ``among``: bool, one value per row of the block; only rows where it is true count.
+        """
         if len(self.rankings) == 1:
-            return self._ranked(0, block, statistics[0], limit, among)
-        size = int(self.batches[0, block].row_counts[0])
-        total = np.full(size, -np.inf)
+            return self._top_of_ranking(0, block, statistics[0], limit, among)
+        row_count = int(self.batches[0, block].row_counts[0])
+        totals = np.full(row_count, -np.inf)
         for number, known in enumerate(statistics):
-            rows, scores = self._ranked(number, block, known, size, among)
-            total[rows] = np.where(np.isinf(total[rows]), scores, total[rows] + scores)
-        rows = np.argsort(-total, kind="stable")[:limit]
-        rows = rows[total[rows] > -np.inf]
-        return rows, total[rows]
+            rows, scores = self._top_of_ranking(number, block, known, row_count, among)
+            totals[rows] = np.where(np.isinf(totals[rows]), scores, totals[rows] + scores)
+        rows = np.argsort(-totals, kind="stable")[:limit]
+        rows = rows[totals[rows] > -np.inf]
+        return rows, totals[rows]
 
-    def _ranked(
+    def _top_of_ranking(
         self, number: int, block: int, statistics: Any, limit: int, among: _Mask | None
     ) -> tuple[_Numbers, _Scores]:
+        """Return the best rows of one block and their scores, as one ranking has them."""
         ranking = self.rankings[number]
 
-        def work() -> tuple[_Numbers, _Scores]:
-            found: tuple[_Numbers, _Scores] = ranking.kind.top(
+        def top() -> tuple[_Numbers, _Scores]:
+            rows_and_scores: tuple[_Numbers, _Scores] = ranking.kind.top(
                 ranking.probe, statistics, self.batches[number, block], 0, limit, among
             )
-            return found
+            return rows_and_scores
 
-        answer = sandboxed_call(work, RANKING_TIMEOUT_SECONDS)
-        if isinstance(answer, PluginFailure):  # its postings are damaged, which no dictionary has told
-            self.batches[number, block] = self._index_in_memory(number, self.table.blocks(), block)
-            return work()
-        return answer
-
-    def _index_in_memory(self, number: int, blocks: BlockFrame, block: int) -> BlockBatch:
-        ranking = self.rankings[number]
-        builder = IndexBuilder.for_definition(ranking.definition, self.engine.host, strict=True)
-        zones = blocks.zone_rows[blocks.zone_offsets[block] : blocks.zone_offsets[block + 1]]
-        offsets = np.append(0, np.cumsum(zones)).astype(np.int64)
-        sidecar = builder.build(self.table.read_block(blocks, block, builder.columns), offsets)
-        pack = None if sidecar is None else builder.pack([sidecar])
-        if pack is None:
-            raise IndexFault(
-                ranking.definition.name,
-                ranking.kind.name,
-                Reason.PLUGIN_ERROR,
-                "a block cannot be indexed to be searched",
-            )
-        summaries = pa.array(pack.summaries, builder.summary_type)
-        span = pack.spans[0] or (0, 0)
-        return _MemoryBlock(summaries, pack.data[span[0] : span[0] + span[1]], zones.astype(np.int64))
+        result = sandboxed_call(top, _RANKING_TIMEOUT_SECONDS)
+        if isinstance(result, PluginFailure):  # its postings are damaged, which no dictionary has told
+            self._index_in_memory(number, self.table.blocks(), block)
+            return top()
+        return result
 
     def _matching_rows(self, blocks: BlockFrame, block: int) -> _Mask | None:
-        """The rows of a block on which ``where`` is true."""
+        """Say of each row of a block whether ``where`` is TRUE on it: bool of shape (rows,). None: all are wanted."""
         if self.where is None:
             return None
-        terms = (term for leaf in predicate_leaves(self.where) for term in leaf_terms(leaf))
-        names = list(dict.fromkeys(column.path[0] for term in terms for column in columns_of(term)))
-        rows = self.table.read_block(
-            blocks, block, names or self.table.snapshot.schema.names[:1]
-        )  # a condition may name no column
-        mask: _Mask = (
-            evaluate(self.where, rows, self.engine.context, self.engine.functions)
-            .fill_null(False)
-            .to_numpy(zero_copy_only=False)
-        )
-        return mask
-
-
-@dataclass(frozen=True)
-class _MemoryBlock:
-    """One block, indexed in memory: a ``BlockBatch``."""
-
-    summaries: pa.Array
-    data: bytes
-    zone_rows: _Numbers
-
-    def __len__(self) -> int:
-        return 1
-
-    @property
-    def row_counts(self) -> _Numbers:
-        return np.array([self.zone_rows.sum()], np.int64)
-
-    @property
-    def zone_offsets(self) -> _Numbers:
-        return np.array([0, len(self.zone_rows)], np.int64)
-
-    def statistics(self, number: int) -> ColumnStatistics | None:
-        return None
-
-    def payload(self, unit: int) -> Payload | None:
-        return _MemoryPayload(self.data, len(self.data))
-
-    def packs(self) -> Sequence[tuple[Payload, _Numbers]]:
-        return [(_MemoryPayload(self.data, len(self.data)), np.zeros(1, np.int64))]
-
-
-@dataclass
-class _MemoryPayload:
-    """A payload that was never written."""
-
-    data: bytes
-    size: int
-    decoded_values: dict[Any, Any] = field(default_factory=dict)
-
-    def read(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        return [self.data[start : start + length] for start, length in ranges]
-
-    def decoded(
-        self, span: tuple[int, int], decode: Callable[[bytes], PayloadValue], size: Callable[[PayloadValue], int]
-    ) -> PayloadValue:
-        found: PayloadValue = (
-            self.decoded_values[span, decode] if (span, decode) in self.decoded_values else decode(self.read([span])[0])
-        )
-        self.decoded_values[span, decode] = found
-        return found
+        names = column_names(predicate_terms(self.where))
+        # A condition may name no column, and then any will do to count rows.
+        rows = self.table.read_block(blocks, block, names or self.table.snapshot.schema.names[:1])
+        matches = evaluate(self.where, rows, self.engine.context, self.engine.functions).fill_null(False)
+        return np.asarray(matches.to_numpy(zero_copy_only=False), np.bool_)

@@ -27,7 +27,7 @@ from fuse_index.pruning.explanation import Explanation
 from fuse_index.pruning.planner import ScanPlan, plan_scan
 from fuse_index.query.aggregate import AggregatePlan, describe_aggregation, plan_aggregate
 from fuse_index.query.scan import Scan
-from fuse_index.query.search import ranked_search
+from fuse_index.query.search import SearchRequest, ranked_search
 from fuse_index.sql.parse import parse_aggregate
 from fuse_index.table.arguments import check_public_methods
 from fuse_index.table.indexes import IndexesMixin
@@ -130,9 +130,8 @@ class Table(
         searched = [columns] if isinstance(columns, str) else columns
         found = [self.snapshot.schema.find([name], self.context.case_sensitive) for name in searched]
         terms = [Column((field.name,), field.type) for field in found]
-        return ranked_search(
-            self.stored, self.engine, terms, query, options, limit, self._predicate(where), names, highlight
-        )
+        request = SearchRequest(terms, query, options, limit, self._predicate(where), names, highlight)
+        return ranked_search(self.stored, self.engine, request)
 
     def aggregate(
         self,
