@@ -1,7 +1,30 @@
-"""Changes to a table, each of which can be made again on a newer snapshot, or says why it cannot.
+"""What a transaction does: actions that can each be applied to a newer head, or say why they cannot.
 
-A change is applied to a **draft** of the next snapshot. Where the commits that came in between matter to it, it raises
-Conflict, which names the first of them that does. Knows nothing of how a draft becomes a commit.
+An action is applied to a ``Draft`` of the next snapshot, which begins as the head that there is by then. The commits
+since the action was decided on either go together with it, and it is applied as if it came after them (it "rebases");
+or they matter to it, and it raises Conflict, naming the first of them that does:
+
+====================  ============================================  ==============================================
+action                goes together with                            is a Conflict with
+====================  ============================================  ==============================================
+AppendSegments        all else                                      a change of a column that the rows hold (1)
+OverwriteSegments     deletes, rewrites, index changes              rows that were added (unless ``force``); (1)
+ReplaceBlocks         all that leaves its blocks where they were,   a block of its own that was replaced; new blocks
+                      and appends of rows that it need not see      with rows that it would have had to see; (1), (2)
+AttachSidecars        everything: sidecars follow their blocks,     nothing; if the index was dropped, it does nothing
+                      and those of blocks that are gone are dropped
+AddIndex              all else                                      an index of the same name
+DropIndex             all else, its being dropped by others too     an index of the same name that was redefined
+CompactSegments       everything                                    nothing
+EvolveSchema          all else                                      other changes of columns; of indexes, if it
+                                                                    depends on them
+SetTableKey           all else                                      changes of columns, or of the same key
+RestoreSnapshot       attached sidecars, joined segments            all else
+====================  ============================================  ==============================================
+
+(1) A column was dropped, renamed, given another type or NOT NULL since the rows were written, or a NOT NULL column
+without a default was added. (2) Where rows were chosen by a condition, any change of columns. ReplaceBlocks is in
+``replace_blocks``, AttachSidecars in ``attach_sidecars``. Nothing here knows how a draft becomes a commit.
 """
 
 from __future__ import annotations
@@ -23,7 +46,7 @@ from fuse_storage.schema.schema import Schema
 
 
 class Action(Protocol):
-    """One thing that a transaction does."""
+    """One thing that a transaction does. ``name`` is what it is called in the history."""
 
     @property
     def name(self) -> str: ...
@@ -35,7 +58,7 @@ class Action(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AppendSegments:
-    """New segments at the end. Goes together with anything but a change of a column that they hold."""
+    """Put new segments at the end."""
 
     staged: Sequence[StagedSegment]
     name: str = "append"
@@ -48,7 +71,7 @@ class AppendSegments:
 
 @dataclass(frozen=True, slots=True)
 class OverwriteSegments:
-    """New segments instead of all that there are. ``force``: also of rows that were added since the base."""
+    """Put new segments in place of all that there are. ``force``: also of rows that were added since the base."""
 
     staged: Sequence[StagedSegment]
     force: bool = False
@@ -78,7 +101,7 @@ class OverwriteSegments:
 
 @dataclass(frozen=True, slots=True)
 class AddIndex:
-    """A new definition. ``definition`` is JSON-able and has a "key"."""
+    """Add a definition of an index. ``definition`` is JSON-able and has a "key"."""
 
     index_name: str
     definition: Mapping[str, Any]
@@ -99,7 +122,7 @@ class AddIndex:
 
 @dataclass(frozen=True, slots=True)
 class DropIndex:
-    """Forget a definition, and all that is known by it."""
+    """Forget a definition of an index, and all that is known by it."""
 
     index_name: str
     name: str = "undefine"
@@ -127,7 +150,7 @@ class DropIndex:
 
 @dataclass(frozen=True, slots=True)
 class RestoreSnapshot:
-    """What the table was at another snapshot: rows, columns, definitions, properties.
+    """Make the table what it was at another snapshot: rows, columns, definitions, properties.
 
     What must only grow stays: ids of columns and rows, names that were ever used, versions of applications.
     """
@@ -144,8 +167,8 @@ class RestoreSnapshot:
         ) is not None:
             raise Conflict(f"the table was changed by {winner}: look at it again before it is replaced", str(winner))
         names = {
-            id: tuple(dict.fromkeys([*head.names.get(id, ()), *old.names.get(id, ())]))
-            for id in {*head.names, *old.names}
+            column_id: tuple(dict.fromkeys([*head.names.get(column_id, ()), *old.names.get(column_id, ())]))
+            for column_id in {*head.names, *old.names}
         }
         draft.schema_state = replace(
             head,
@@ -164,8 +187,8 @@ class RestoreSnapshot:
 
 
 def _only_sidecars_changed(before: Snapshot, after: Snapshot) -> bool:
-    """Whether a commit changed nothing but what indexes know."""
-    parts = (
+    """Tell whether a commit changed nothing but what indexes know."""
+    fields = (
         "row_count",
         "next_row_id",
         "block_count",
@@ -175,12 +198,12 @@ def _only_sidecars_changed(before: Snapshot, after: Snapshot) -> bool:
         "properties",
         "cluster_ids",
     )
-    return all(getattr(before, part) == getattr(after, part) for part in parts)
+    return all(getattr(before, name) == getattr(after, name) for name in fields)
 
 
 @dataclass(frozen=True, slots=True)
 class CompactSegments:
-    """As few segments as there can be. Goes together with everything."""
+    """Make as few segments as there can be."""
 
     name: str = "gather"
 
@@ -192,7 +215,7 @@ class CompactSegments:
 
 @dataclass(frozen=True, slots=True)
 class EvolveSchema:
-    """Other columns. Conflict if somebody else changed columns, or, where indexes matter to it, definitions."""
+    """Change columns. ``depends_on_indexes``: a change of definitions meanwhile is a Conflict too."""
 
     schema_change: SchemaChange
     depends_on_indexes: bool = False
@@ -215,9 +238,9 @@ class EvolveSchema:
 
 @dataclass(frozen=True, slots=True)
 class SetTableKey:
-    """Other columns for a part that some of them have. Conflict if somebody else chose these, or changed columns.
+    """Choose other columns for the clustering key, or for the key of the table.
 
-    ``told``: what is chosen. ``parts``: where snapshots have it.
+    ``description``: what the key is called in messages. ``snapshot_fields``: attributes of a snapshot that hold it.
     """
 
     schema_change: SchemaChange
@@ -226,35 +249,36 @@ class SetTableKey:
     name: str
 
     def apply(self, draft: Draft) -> None:
-        def seen(found: Snapshot) -> list[Any]:
-            return [getattr(found, part) for part in ("schema_id", "schemas", *self.snapshot_fields)]
+        def relevant_state(snapshot: Snapshot) -> list[Any]:
+            return [getattr(snapshot, name) for name in ("schema_id", "schemas", *self.snapshot_fields)]
 
-        if winner := draft.first_conflicting_commit(lambda before, after: seen(before) != seen(after)):
+        winner = draft.first_conflicting_commit(lambda before, after: relevant_state(before) != relevant_state(after))
+        if winner:
             raise Conflict(
                 f"columns or the {self.description} were changed by {winner}: look at them again before choosing",
                 str(winner),
             )
-        made = self.schema_change(draft.schema_state)
-        draft.changed = draft.changed or made is not draft.schema_state
-        draft.schema_state = made
+        rekeyed = self.schema_change(draft.schema_state)
+        draft.changed = draft.changed or rekeyed is not draft.schema_state
+        draft.schema_state = rekeyed
 
 
 def check_columns_unchanged(staged: Sequence[StagedSegment], draft: Draft) -> None:
     """Raise Conflict where columns that these rows hold were changed since they were written."""
-    for id in sorted({segment.schema_id for segment in staged}):
-        was, known = draft.base.schemas.get(id), draft.schema_state.schemas.get(id)
+    for schema_id in sorted({segment.schema_id for segment in staged}):
+        was, known = draft.base.schemas.get(schema_id), draft.schema_state.schemas.get(schema_id)
         if was is not None and known != was:  # another history took over here
             winner = draft.first_conflicting_commit(lambda before, after: before.schemas != after.schemas)
             raise Conflict(f"the columns were replaced by {winner}: write the rows again", str(winner))
         if known is None:
-            raise SchemaError(f"{draft.store.url} never had the schema {id} with which these rows were written")
+            raise SchemaError(f"{draft.store.url} never had the schema {schema_id} with which these rows were written")
         if changed := changed_column_names(known, draft.schema):
             winner = draft.first_conflicting_commit(lambda before, after: before.schema_id != after.schema_id)
             raise Conflict(f"column {changed[0]!r} was changed by {winner}: write the rows again", str(winner))
 
 
 def changed_column_names(before: Schema, current: Schema) -> list[str]:
-    """The columns of ``before`` that are no longer what they were: dropped, renamed, of another type, or NOT NULL.
+    """Name the columns of ``before`` that are no longer what they were: dropped, renamed, of another type, or NOT NULL.
 
     And columns that came since without allowing NULL, which rows written before would lack.
     """

@@ -1,4 +1,4 @@
-"""What an index knows of blocks, brought to where these are by now.
+"""Sidecars that were built beside other writers are attached to their blocks, wherever these are by now.
 
 An index is built beside writers, who merge segments and replace blocks meanwhile. Knows nothing of how sidecars are
 built.
@@ -24,9 +24,10 @@ from fuse_storage.metadata.sidecar import StagedSidecars, unindexed_rows
 
 @dataclass(frozen=True, slots=True)
 class AttachSidecars:
-    """What an index knows of segments of the base. Follows their blocks into whatever segments they are in by now.
+    """Attach what an index, by its key, knows of segments of the base. ``staged``: by id of the segment.
 
-    Blocks that are gone are dropped, and everything is if the definition is: dropping wins.
+    Sidecars follow their blocks into whatever segments these are in by now. Those of blocks that are gone are dropped,
+    and all are if the definition is: dropping wins.
     """
 
     key: str
@@ -42,39 +43,45 @@ class AttachSidecars:
                 f"{draft.store.url}: segment {strange[0]} is not in snapshot {draft.base.id}, which "
                 f"this transaction began at"
             )
-        rows = [draft.segment_rows.slice(number, 1) for number in range(len(draft.segment_rows))]
-        present = {row.column("id")[0].as_py(): number for number, row in enumerate(rows)}
-        stayed = [id for id in self.staged if id in present]
-        for id in stayed:
-            number = present[id]
-            rows[number] = self._attach_in_place(draft, rows[number])
-        moved = [id for id in self.staged if id not in present]
+        rows = [draft.segment_rows.slice(position, 1) for position in range(len(draft.segment_rows))]
+        positions = {row.column("id")[0].as_py(): position for position, row in enumerate(rows)}
+        for segment_id in self.staged:
+            if (position := positions.get(segment_id)) is not None:
+                rows[position] = self._attach_in_place(draft, rows[position])
+        moved = [staged for segment_id, staged in self.staged.items() if segment_id not in positions]
         if moved:
-            found = _MovedSidecars.read(draft, self.key, [self.staged[id] for id in moved])
-            for id, number in present.items():
-                if id not in known:
-                    rows[number] = found.attach_to(draft, rows[number])
+            moved_sidecars = _MovedSidecars.read(draft, self.key, moved)
+            for segment_id, position in positions.items():
+                if segment_id not in known:
+                    rows[position] = moved_sidecars.attach_to(draft, rows[position])
         after = assemble_segment_list(rows, draft.schema, draft.index_keys)
         draft.changed = draft.changed or not after.equals(draft.segment_rows)
         draft.segment_rows = after
 
     def _attach_in_place(self, draft: Draft, row: pa.Table) -> pa.Table:
-        """The row of a segment that still is as it was."""
+        """Give the row of a segment that still is as it was, with its sidecars.
+
+        Where only some of its blocks were indexed, those that were already are kept of the others.
+        """
         staged = self.staged[row.column("id")[0].as_py()]
         if staged.indexed < row.column("block_count")[0].as_py():
             before = SegmentMerger(draft.store, draft.schema, (), {}).concat_sidecars(row, self.key)
             if before is not None:
-                own = metadata_table.read_all_columns(
+                new = metadata_table.read_all_columns(
                     draft.store, metadata_table.MetadataFile(staged.reference, len(before))
                 )
-                joined = _overlay_rows(before, own, np.where(own.column("indexed").to_numpy(), np.arange(len(own)), -1))
+                new_indices = np.where(new.column("indexed").to_numpy(), np.arange(len(new)), -1)
+                joined = _overlay_rows(before, new, new_indices)
                 staged = stage_sidecars(draft.store, staged.segment, self.key, joined, draft.builders.get(self.key))
         return with_columns(row, staged.row)
 
 
 @dataclass(frozen=True, slots=True)
 class _MovedSidecars:
-    """What is known of blocks whose segments are gone: rows of ``_x`` files, by block."""
+    """What is known of blocks whose segments are gone: rows of ``_x`` files, and which is of which block.
+
+    ``row_indices``: by id of a block that is indexed, its row of ``rows``.
+    """
 
     key: str
     rows: pa.Table
@@ -82,38 +89,40 @@ class _MovedSidecars:
 
     @staticmethod
     def read(draft: Draft, key: str, staged: Sequence[StagedSidecars]) -> _MovedSidecars:
-        at = dict(
-            zip(draft.base_segment_rows.column("id").to_pylist(), segment_files(draft.base_segment_rows), strict=True)
-        )
-        ids: list[str] = []
+        base_rows = draft.base_segment_rows
+        files = dict(zip(base_rows.column("id").to_pylist(), segment_files(base_rows), strict=True))
+        block_ids: list[str] = []
         tables = []
-        for one in staged:
-            part = at[one.segment]
-            (named,) = metadata_table.read_column_groups(draft.store, part, [("id",)])
-            ids += named.column("id").to_pylist()
-            tables.append(
-                metadata_table.read_all_columns(draft.store, metadata_table.MetadataFile(one.reference, part.row_count))
-            )
+        for sidecars in staged:
+            file = files[sidecars.segment]
+            (id_column,) = metadata_table.read_column_groups(draft.store, file, [("id",)])
+            block_ids += id_column.column("id").to_pylist()
+            sidecar_file = metadata_table.MetadataFile(sidecars.reference, file.row_count)
+            tables.append(metadata_table.read_all_columns(draft.store, sidecar_file))
         rows = pa.concat_tables([table.select(tables[0].column_names) for table in tables])
         indexed = rows.column("indexed").to_pylist()
-        return _MovedSidecars(key, rows, {id: place for place, id in enumerate(ids) if indexed[place]})
+        row_indices = {block_id: row for row, block_id in enumerate(block_ids) if indexed[row]}
+        return _MovedSidecars(key, rows, row_indices)
 
     def attach_to(self, draft: Draft, row: pa.Table) -> pa.Table:
-        """The row of a segment in which some of the blocks may be."""
-        (part,) = segment_files(row)
-        (named,) = metadata_table.read_column_groups(draft.store, part, [("id",)])
-        found = np.array([self.row_indices.get(id, -1) for id in named.column("id").to_pylist()], np.int64)
-        if (found < 0).all():
+        """Give the row of a segment in which some of the blocks may be, with their sidecars."""
+        (file,) = segment_files(row)
+        (id_column,) = metadata_table.read_column_groups(draft.store, file, [("id",)])
+        block_ids = id_column.column("id").to_pylist()
+        new_indices = np.array([self.row_indices.get(block_id, -1) for block_id in block_ids], np.int64)
+        if (new_indices < 0).all():
             return row
         before = SegmentMerger(draft.store, draft.schema, (), {}).concat_sidecars(row, self.key)
         if before is None:
-            before = unindexed_rows(part.row_count, self.rows.schema.field("summary").type)
-        joined = _overlay_rows(before, self.rows, found)
-        id = row.column("id")[0].as_py()
-        return with_columns(row, stage_sidecars(draft.store, id, self.key, joined, draft.builders.get(self.key)).row)
+            before = unindexed_rows(file.row_count, self.rows.schema.field("summary").type)
+        joined = _overlay_rows(before, self.rows, new_indices)
+        segment_id = row.column("id")[0].as_py()
+        staged = stage_sidecars(draft.store, segment_id, self.key, joined, draft.builders.get(self.key))
+        return with_columns(row, staged.row)
 
 
-def _overlay_rows(before: pa.Table, new: pa.Table, places: IndexArray) -> pa.Table:
-    """Row i is row ``places[i]`` of ``new``, or what it was before where that is below 0."""
+def _overlay_rows(before: pa.Table, new: pa.Table, new_indices: IndexArray) -> pa.Table:
+    """Put rows of ``new`` over some of those before: row i is row ``new_indices[i]`` of it, unless that is below 0."""
     both = pa.concat_tables([before, new.select(before.column_names)])
-    return both.take(pa.array(np.where(places < 0, np.arange(len(before)), places + len(before)))).combine_chunks()
+    indices = np.where(new_indices < 0, np.arange(len(before)), new_indices + len(before))
+    return both.take(pa.array(indices)).combine_chunks()

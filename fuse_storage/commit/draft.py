@@ -1,6 +1,6 @@
-"""The next snapshot in the making: what changes are applied to, again on each newer head.
+"""The next snapshot in the making: what actions are applied to, again on each newer head.
 
-Knows what rows of the list of segments are, and how to merge small ones. Knows no change, and not how it is committed.
+Knows what rows of the list of segments are, and how to merge small ones. Knows no action, and not how it is committed.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ CommitLoader = Callable[[], Sequence[tuple[RefEntry, Snapshot]]]
 
 @dataclass
 class Draft:
-    """The next snapshot in the making: that of ``head``, and what the changes make of it.
+    """The next snapshot in the making: that of ``head``, and what the actions make of it.
 
-    ``base``: the snapshot that the changes were decided on. ``shape``: as the head, but for what changes made of its
-    columns, cluster key and properties. ``rows``: rows of the list of segments, in order. ``same_rows``: whether the
-    changes leave the table's rows what they were.
+    ``base``: the snapshot that the actions were decided on. ``schema_state``: the head, but for what actions made of
+    its columns, keys and properties. ``segment_rows``: rows of the list of segments, in order. ``changed``: an action
+    did something. ``same_rows``: the actions leave the table's rows what they were. ``merge_cache``: see
+    ``merge_spans``.
     """
 
     store: Store
@@ -62,11 +63,12 @@ class Draft:
 
     @property
     def column_ids_unchanged(self) -> bool:
-        """Whether a column id means the same at the head as at the base; not where another branch's history took
-        over.
+        """Whether a column id means the same at the head as at the base.
+
+        It does not where the history of another branch took over.
         """
-        now = self.head.schemas
-        return all(now.get(id, schema) == schema for id, schema in self.base.schemas.items())
+        schemas = self.head.schemas
+        return all(schemas.get(schema_id, schema) == schema for schema_id, schema in self.base.schemas.items())
 
     @property
     def index_keys(self) -> list[str]:
@@ -77,7 +79,7 @@ class Draft:
         return read_segment_list(self.store, self.base)
 
     def first_conflicting_commit(self, conflicts: Callable[[Snapshot, Snapshot], bool]) -> RefEntry | None:
-        """The first commit since the base that matters, judged by the snapshots before and after it."""
+        """Find the first commit since the base that matters, judged by the snapshots before and after it."""
         before = self.base
         for entry, after in self.load_commits():
             if conflicts(before, after):
@@ -94,7 +96,7 @@ class Draft:
         self.changed = True
 
     def assign_row_ids(self, staged: Sequence[StagedSegment]) -> list[pa.Table]:
-        """New segments' rows of the list, and numbers for the rows in them."""
+        """Give the rows of the list for new segments, with ids for the rows in them."""
         self._check_not_present(staged)
         rows = []
         for segment in staged:
@@ -102,8 +104,8 @@ class Draft:
             rows.append(_with_constant(row, "added_by", self.head.sequence + 1))
             self.next_row_id += segment.row_count
         for name, counts in (
-            ("added_rows", [one.row_count for one in staged]),
-            ("added_blocks", [one.block_count for one in staged]),
+            ("added_rows", [segment.row_count for segment in staged]),
+            ("added_blocks", [segment.block_count for segment in staged]),
         ):
             self.summary[name] = self.summary.get(name, 0) + sum(counts)
         return rows
@@ -122,27 +124,30 @@ class Draft:
         self.merge_spans(plan_segment_merges(self.segment_rows.column("block_count").to_pylist()))
 
     def merge_spans(self, spans: Sequence[SegmentSpan]) -> None:
-        """Join these segments; those that cannot be read stay as they are."""
+        """Join these segments; those that cannot be read stay as they are.
+
+        What was merged is remembered over attempts, so that losing a race does not mean merging again what nobody
+        touched.
+        """
         merger = SegmentMerger(self.store, self.schema, self.index_keys, self.builders)
-        pieces, at = [], 0
+        pieces, position = [], 0
         for start, end in spans:
             rows = self.segment_rows.slice(start, end - start)
             if (merged := self._merge_cached(merger, rows)) is not None:
-                pieces += [self.segment_rows.slice(at, start - at), merged]
-                at = end
+                pieces += [self.segment_rows.slice(position, start - position), merged]
+                position = end
                 self.summary["merged_segments"] = self.summary.get("merged_segments", 0) + len(rows)
         if pieces:
             self.segment_rows = assemble_segment_list(
-                [*pieces, self.segment_rows.slice(at)], self.schema, self.index_keys
+                [*pieces, self.segment_rows.slice(position)], self.schema, self.index_keys
             )
 
     def _merge_cached(self, merger: SegmentMerger, rows: pa.Table) -> pa.Table | None:
-        """Remembered over attempts, so that losing a race does not mean merging again what nobody touched."""
-        kept = ["id", "first_row_id", "added_by", *(sidecar_columns(key)[0] for key in self.index_keys)]
-        name = tuple(str(rows.column(column).to_pylist()) if has_column(rows, column) else "" for column in kept)
-        if name not in self.merge_cache:
-            self.merge_cache[name] = merger.merge(rows)
-        return self.merge_cache[name]
+        inputs = ["id", "first_row_id", "added_by", *(sidecar_columns(key)[0] for key in self.index_keys)]
+        cache_key = tuple(str(rows.column(name).to_pylist()) if has_column(rows, name) else "" for name in inputs)
+        if cache_key not in self.merge_cache:
+            self.merge_cache[cache_key] = merger.merge(rows)
+        return self.merge_cache[cache_key]
 
     def finalize(self) -> None:
         """Leave in the list only what the final definitions need."""

@@ -1,8 +1,10 @@
 """Small adjacent segments become one, as in a log-structured merge tree, so that appends stay cheap for ever.
 
-A class of size spans a factor of eight. When eight segments of one class, or smaller ones between them, stand side by
-side, they merge: so each block's row is copied at most once per class. No block is touched, order is kept, and what
-indexes know is joined along. Merging is housekeeping: where it cannot be done, segments stay as they are.
+Segments are of size classes by their numbers of blocks, each a factor of eight wide: 1 to 7, 8 to 63, 64 to 500, and
+full above that. When eight segments of one class, or smaller ones between them, stand side by side, they merge into one
+of the next class; so the row of a block is copied at most once per class, three times in its life. No block is touched,
+order is kept, and what indexes know is joined along. Merging is housekeeping: where it cannot be done, segments stay as
+they are.
 """
 
 from __future__ import annotations
@@ -33,90 +35,125 @@ from fuse_storage.schema.schema import Schema
 from fuse_storage.store.store import Store
 
 _MERGE_FACTOR = 8
-_SIZE_CLASS_COUNT = 3
+"""Segments of one class that merge, and how much larger the next class is."""
+_MERGING_CLASSES = 3
 """Classes that merge: below 8 blocks, below 64, and up to half of what a segment holds. Larger ones are full."""
 
 SegmentSpan = tuple[int, int]
+"""Neighbours in the list of segments, from the first to before the second number."""
 
 
 def plan_segment_merges(block_counts: Sequence[int]) -> list[SegmentSpan]:
-    """Which segments to merge: spans [start, end) of at least two, in order, of at most 1,000 blocks each."""
-    spans = [(number, number + 1) for number in range(len(block_counts))]
+    """Choose the segments to merge after an append: spans of at least two, in order, of at most 1,000 blocks each.
+
+    ``block_counts``: the number of blocks of each segment, in the order of the list.
+
+    Seven segments of one block stay as they are; the eighth makes one of eight blocks of them. At the eighth of these,
+    all merge into one of 64 at once, the small ones behind them included:
+
+    >>> plan_segment_merges([1, 1, 1, 1, 1, 1, 1])
+    []
+    >>> plan_segment_merges([1, 1, 1, 1, 1, 1, 1, 1])
+    [(0, 8)]
+    >>> plan_segment_merges([8, 8, 1, 1, 1, 1, 1, 1, 1, 1])
+    [(2, 10)]
+    >>> plan_segment_merges([8, 8, 8, 8, 8, 8, 8, 1, 1, 1, 1, 1, 1, 1, 1])
+    [(0, 15)]
+
+    Larger segments part smaller ones, so that order is kept. Before a full one nothing is ever added any more, so there
+    all that is left merges at once:
+
+    >>> plan_segment_merges([1, 1, 1, 1, 8, 1, 1, 1, 1])
+    []
+    >>> plan_segment_merges([64, 8, 1, 600, 1, 1])
+    [(0, 3)]
+    """
+    spans = [(position, position + 1) for position in range(len(block_counts))]
     counts = [int(count) for count in block_counts]
-    for size in range(_SIZE_CLASS_COUNT):
-        groups = [group for run in _size_class_runs(counts, size) for group in _merge_groups(counts, run, size)]
+    for size_class in range(_MERGING_CLASSES):  # what merges in one class may complete eight of the next
+        groups = [group for run in _runs_up_to_class(counts, size_class) for group in _cut_run(counts, run, size_class)]
         spans = [(spans[start][0], spans[end - 1][1]) for start, end in groups]
         counts = [sum(counts[start:end]) for start, end in groups]
     return [span for span in spans if span[1] - span[0] > 1]
 
 
 def plan_segment_compaction(block_counts: Sequence[int]) -> list[SegmentSpan]:
-    """Every span of at least two neighbours that fit into one segment, whatever their classes."""
+    """Choose every span of at least two neighbours that fit into one segment, whatever their classes.
+
+    >>> plan_segment_compaction([1, 2, 600, 500])
+    [(0, 3)]
+    """
     spans: list[SegmentSpan] = []
     start = total = 0
-    for number, count in enumerate([*block_counts, MAX_BLOCKS_PER_SEGMENT + 1]):
+    for position, count in enumerate([*block_counts, MAX_BLOCKS_PER_SEGMENT + 1]):
         if total + count > MAX_BLOCKS_PER_SEGMENT:
-            spans.append((start, number))
-            start, total = number, 0
+            spans.append((start, position))
+            start, total = position, 0
         total += count
     return [span for span in spans if span[1] - span[0] > 1]
 
 
-def _size_class_runs(counts: Sequence[int], size: int) -> list[SegmentSpan]:
-    """Maximal runs of segments that are of this class or below; each larger segment is a run of its own."""
+def _runs_up_to_class(counts: Sequence[int], size_class: int) -> list[SegmentSpan]:
+    """Find maximal runs of segments of this class or below; each larger segment is a run of its own."""
     runs: list[SegmentSpan] = []
-    joins = False
-    for number, count in enumerate(counts):
-        small = _size_class(count) <= size
-        if joins and small:
-            runs[-1] = (runs[-1][0], number + 1)
+    extends = False
+    for position, count in enumerate(counts):
+        small = _size_class(count) <= size_class
+        if extends and small:
+            runs[-1] = (runs[-1][0], position + 1)
         else:
-            runs.append((number, number + 1))
-        joins = small
+            runs.append((position, position + 1))
+        extends = small
     return runs
 
 
-def _merge_groups(counts: Sequence[int], run: SegmentSpan, size: int) -> list[SegmentSpan]:
-    """A run cut into what merges, eight of the class or as many as fit into one segment, and what stays single.
+def _cut_run(counts: Sequence[int], run: SegmentSpan, size_class: int) -> list[SegmentSpan]:
+    """Cut a run into what merges, eight of the class or as many as fit into one segment, and what stays single.
 
     So what is merged is of a higher class than its parts, or full: no row of a block is copied twice within a class.
     """
     groups: list[SegmentSpan] = []
-    start = at = run[0]
-    seen = total = 0
-    while at < run[1]:
-        if total + counts[at] > MAX_BLOCKS_PER_SEGMENT:
-            groups.append((start, at))
-            start, seen, total = at, 0, 0
-        seen += _size_class(counts[at]) == size
-        total += counts[at]
-        at += 1
-        if seen == _MERGE_FACTOR:
-            groups.append((start, at))
-            start, seen, total = at, 0, 0
-    if size == _SIZE_CLASS_COUNT - 1 and run[1] < len(counts):  # a full one follows, so nothing is ever added here
+    start = position = run[0]
+    of_class = total = 0
+    while position < run[1]:
+        if total + counts[position] > MAX_BLOCKS_PER_SEGMENT:
+            groups.append((start, position))
+            start, of_class, total = position, 0, 0
+        of_class += _size_class(counts[position]) == size_class  # smaller ones come along, and do not count
+        total += counts[position]
+        position += 1
+        if of_class == _MERGE_FACTOR:
+            groups.append((start, position))
+            start, of_class, total = position, 0, 0
+    is_before_full = size_class == _MERGING_CLASSES - 1 and run[1] < len(counts)
+    if is_before_full:  # nothing is ever added here, so eight will never be complete
         return [*groups, (start, run[1])] if start < run[1] else groups
-    return groups + [(number, number + 1) for number in range(start, run[1])]
+    return groups + [(position, position + 1) for position in range(start, run[1])]
 
 
 def _size_class(count: int) -> int:
+    """Give the class of a segment of so many blocks: 0 below 8, 1 below 64, 2 up to 500, 3 (full) above."""
     if count > MAX_BLOCKS_PER_SEGMENT // 2:
-        return _SIZE_CLASS_COUNT
+        return _MERGING_CLASSES
     return next(
-        (number for number in range(_SIZE_CLASS_COUNT - 1) if count < _MERGE_FACTOR ** (number + 1)),
-        _SIZE_CLASS_COUNT - 1,
+        (size_class for size_class in range(_MERGING_CLASSES - 1) if count < _MERGE_FACTOR ** (size_class + 1)),
+        _MERGING_CLASSES - 1,
     )
 
 
-def _zones_of_blocks(counts: IndexArray, chosen: IndexArray) -> IndexArray:
-    """The numbers of the zones of these blocks, where block i of all has ``counts[i]`` zones."""
-    starts = metadata_table.counts_to_offsets(counts)
-    return metadata_table.ranges_to_indices(starts[chosen], counts[chosen])
+def _zones_of_blocks(zone_counts: IndexArray, block_indices: IndexArray) -> IndexArray:
+    """Number the zones of these blocks, in their order, where block i of all has ``zone_counts[i]`` zones."""
+    offsets = metadata_table.counts_to_offsets(zone_counts)
+    return metadata_table.ranges_to_indices(offsets[block_indices], zone_counts[block_indices])
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentMerger:
-    """Merges rows of a list. ``builders``: by key, to roll up what indexes know of the larger segment."""
+    """Merges segments, given as rows of their list.
+
+    ``schema``: the present one, whose statistics are kept. ``keys``: of the indexes whose sidecars are joined.
+    ``builders``: by key, to roll up what indexes know of the larger segment; without one there is no roll-up.
+    """
 
     store: Store
     schema: Schema
@@ -124,7 +161,7 @@ class SegmentMerger:
     builders: Mapping[str, SidecarBuilder]
 
     def merge(self, rows: pa.Table) -> pa.Table | None:
-        """One row of a list in place of these, with its files written; None where something cannot be read."""
+        """Write one segment in place of these, and give its row of the list; None where something cannot be read."""
         try:
             return self._merge(rows)
         except StorageError:
@@ -133,73 +170,76 @@ class SegmentMerger:
     def _merge(self, rows: pa.Table) -> pa.Table:
         return self.rearrange_blocks(rows, np.arange(int(metadata_table.column_as_int64(rows, "block_count").sum())))
 
-    def rearrange_blocks(self, rows: pa.Table, chosen: IndexArray) -> pa.Table:
-        """One row of a list, for a segment of these blocks of these segments, in this order. Raises StorageError.
+    def rearrange_blocks(self, rows: pa.Table, block_indices: IndexArray) -> pa.Table:
+        """Write one segment of some blocks of these segments, and give its row of the list. Raises StorageError.
 
-        ``chosen``: numbers of blocks, counted through all the segments; at least one.
+        ``block_indices``: the blocks in their new order, numbered through all the segments; int64, shape (n,), n > 0.
         """
-        id = new_id()
-        every = pa.concat_tables(
-            [self._blocks(part, rows.slice(number, 1)) for number, part in enumerate(segment_files(rows))]
+        segment_id = new_id()
+        all_blocks = pa.concat_tables(
+            [self._blocks(file, rows.slice(position, 1)) for position, file in enumerate(segment_files(rows))]
         )
-        blocks = every.take(pa.array(chosen)).combine_chunks()
-        segment = create_file(self.store, segment_path(id), metadata_table.encode_metadata(blocks))
+        blocks = all_blocks.take(pa.array(block_indices)).combine_chunks()
+        segment = create_file(self.store, segment_path(segment_id), metadata_table.encode_metadata(blocks))
         added_by = pc.max(blocks.column("added_by")).as_py()
         zone_counts = np.asarray(
-            pc.list_value_length(metadata_table.column_as_array(every, "zone_rows")).to_numpy(), np.int64
+            pc.list_value_length(metadata_table.column_as_array(all_blocks, "zone_rows")).to_numpy(), np.int64
         )
-        merged = segment_row(
-            id, segment, self._zones(id, rows, _zones_of_blocks(zone_counts, chosen)), blocks, self.schema, added_by
-        )
+        zones = self._write_zones(segment_id, rows, _zones_of_blocks(zone_counts, block_indices))
+        merged = segment_row(segment_id, segment, zones, blocks, self.schema, added_by)
         for key in self.keys:
-            joined = self.concat_sidecars(rows, key)
-            kept = None if joined is None else joined.take(pa.array(chosen)).combine_chunks()
-            if kept is not None and pc.any(kept.column("indexed")).as_py():
-                merged = with_columns(merged, stage_sidecars(self.store, id, key, kept, self.builders.get(key)).row)
+            all_sidecars = self.concat_sidecars(rows, key)
+            if all_sidecars is None:
+                continue
+            sidecars = all_sidecars.take(pa.array(block_indices)).combine_chunks()
+            if pc.any(sidecars.column("indexed")).as_py():
+                staged = stage_sidecars(self.store, segment_id, key, sidecars, self.builders.get(key))
+                merged = with_columns(merged, staged.row)
         return merged
 
-    def _blocks(self, part: MetadataFile, row: pa.Table) -> pa.Table:
-        """The rows of a segment's blocks, with all that they inherit from the segment written out."""
-        table = metadata_table.read_all_columns(self.store, part)
+    def _blocks(self, file: MetadataFile, row: pa.Table) -> pa.Table:
+        """Read the rows of a segment's blocks, and write out what they inherit from the segment."""
+        table = metadata_table.read_all_columns(self.store, file)
         counts = metadata_table.column_as_int64(table, "row_count")
-        first = pc.add(row.column("first_row_id")[0], pa.array(np.cumsum(counts) - counts))
-        told = {"first_row_id": first, "added_by": row.column("added_by")[0]}
+        first_row_ids = pc.add(row.column("first_row_id")[0], pa.array(np.cumsum(counts) - counts))
+        inherited = {"first_row_id": first_row_ids, "added_by": row.column("added_by")[0]}
         columns = {
-            name: pc.coalesce(table.column(name), told[name]) if name in told else table.column(name)
+            name: pc.coalesce(table.column(name), inherited[name]) if name in inherited else table.column(name)
             for name in BLOCK_SCHEMA.names
         }
         return pa.table(columns | statistics_columns(self.schema, table))
 
-    def _zones(self, id: str, rows: pa.Table, chosen: IndexArray) -> FileRef | None:
-        found = []
-        for part in zone_files(rows):
-            table = None if part is None else self._read_or_none(part)
+    def _write_zones(self, segment_id: str, rows: pa.Table, zone_indices: IndexArray) -> FileRef | None:
+        """Write the zones file of the new segment; None where a zones file is missing."""
+        zones = []
+        for file in zone_files(rows):
+            table = None if file is None else self._read_or_none(file)
             if table is None:
                 return None  # zones only help to skip
-            found.append(pa.table({"row_count": table.column("row_count")} | statistics_columns(self.schema, table)))
+            zones.append(pa.table({"row_count": table.column("row_count")} | statistics_columns(self.schema, table)))
         return create_file(
             self.store,
-            zones_path(id),
-            metadata_table.encode_metadata(pa.concat_tables(found).take(pa.array(chosen)).combine_chunks()),
+            zones_path(segment_id),
+            metadata_table.encode_metadata(pa.concat_tables(zones).take(pa.array(zone_indices)).combine_chunks()),
         )
 
     def concat_sidecars(self, rows: pa.Table, key: str) -> pa.Table | None:
-        """The ``_x`` rows of all these segments, one after the other; None if no block is indexed."""
-        tables = [None if part is None else self._read_or_none(part) for part in sidecar_files(rows, key)]
+        """Read the ``_x`` rows of all these segments, one after the other; None if no block is indexed."""
+        tables = [None if file is None else self._read_or_none(file) for file in sidecar_files(rows, key)]
         first = next((table for table in tables if table is not None), None)
         if first is None:
             return None
-        kind = first.schema.field("summary").type
-        found = []
+        summary_type = first.schema.field("summary").type
+        aligned = []
         for table, count in zip(tables, rows.column("block_count").to_pylist(), strict=True):
-            if table is None or table.schema.field("summary").type != kind:
-                table = unindexed_rows(count, kind)
-            found.append(table.select(first.column_names))
-        return pa.concat_tables(found)
+            if table is None or table.schema.field("summary").type != summary_type:
+                table = unindexed_rows(count, summary_type)
+            aligned.append(table.select(first.column_names))
+        return pa.concat_tables(aligned)
 
-    def _read_or_none(self, part: MetadataFile) -> pa.Table | None:
-        """A file that can be done without: what is lost with it is built anew."""
+    def _read_or_none(self, file: MetadataFile) -> pa.Table | None:
+        """Read a file that can be done without: what is lost with it is built anew."""
         try:
-            return metadata_table.read_all_columns(self.store, part)
+            return metadata_table.read_all_columns(self.store, file)
         except (NotFound, FormatError):
             return None

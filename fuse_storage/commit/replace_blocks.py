@@ -23,14 +23,12 @@ from fuse_storage.metadata.segment_list import assemble_segment_list, read_segme
 from fuse_storage.metadata.snapshot import Snapshot
 
 UnseenBlockFinder = Callable[[str], Collection[str]]
-"""Told the id of a snapshot, says which of its blocks (by their ids) may hold rows that the change would have had to
-see.
-"""
+"""From the id of a snapshot to the ids of its blocks that may hold rows which the action would have had to see."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockReplacement:
-    """Blocks that go, in order, and how many of the staged ones come in their place, at that of the first."""
+    """Blocks that go, by id in order, and how many of the staged ones come in their place, at that of the first."""
 
     removed: tuple[str, ...]
     new_block_count: int = 0
@@ -38,11 +36,12 @@ class BlockReplacement:
 
 @dataclass(frozen=True, slots=True)
 class ReplaceBlocks:
-    """Some blocks in place of others. ``staged`` hold the blocks that come, in the order of the swaps.
+    """Put some blocks in place of others. ``staged`` hold the blocks that come, in the order of the replacements.
 
-    ``touched``: ids of the segments that the blocks were found in. ``unseen``: where rows were chosen by a condition;
-    then a later change of columns is a Conflict too, for the condition may mean something else. ``same_rows``: those
-    that come are those that go, in whatever order; the snapshot says so, and who follows the table passes over it.
+    ``source_segment_ids``: of the segments that the blocks were found in. ``find_unseen_blocks``: where rows were
+    chosen by a condition; then a later change of columns is a Conflict too, for the condition may mean something else.
+    ``same_rows``: the rows that come are those that go, in whatever order; the snapshot says so, and who follows the
+    table passes over it.
     """
 
     replacements: Sequence[BlockReplacement]
@@ -61,41 +60,42 @@ class ReplaceBlocks:
         self._check_unseen_blocks(draft)
         if not self.replacements:
             return
-        places = self._locate_removed_blocks(draft)
-        before = sum(metadata_table.column_as_int64(draft.segment_rows, "row_count"))
+        positions = self._locate_removed_blocks(draft)
+        rows_before = sum(metadata_table.column_as_int64(draft.segment_rows, "row_count"))
         edits = _SegmentEdits(draft, self.staged)
-        for swap in self.replacements:
-            edits.replace([places[id] for id in swap.removed], swap.new_block_count)
+        for replacement in self.replacements:
+            edits.replace([positions[block_id] for block_id in replacement.removed], replacement.new_block_count)
         draft.segment_rows = edits.rows()
-        made = sum(segment.row_count for segment in self.staged)
-        draft.summary["removed_blocks"] = sum(len(swap.removed) for swap in self.replacements)
-        removed = draft.summary["removed_rows"] = int(
-            before + made - sum(metadata_table.column_as_int64(draft.segment_rows, "row_count"))
+        new_rows = sum(segment.row_count for segment in self.staged)
+        draft.summary["removed_blocks"] = sum(len(replacement.removed) for replacement in self.replacements)
+        removed_rows = draft.summary["removed_rows"] = int(
+            rows_before + new_rows - sum(metadata_table.column_as_int64(draft.segment_rows, "row_count"))
         )
-        if self.same_rows and made != removed:
+        if self.same_rows and new_rows != removed_rows:
             raise StorageError(
-                f"this {self.name} would put {made} rows in the place of {removed}: it was to keep them all"
+                f"this {self.name} would put {new_rows} rows in the place of {removed_rows}: it was to keep them all"
             )
         draft.same_rows = draft.same_rows and self.same_rows
         draft.changed = True
         draft.merge_small_segments()
 
     def _locate_removed_blocks(self, draft: Draft) -> dict[str, tuple[int, int]]:
-        """Number of segment, and of block in it, of each block that goes. Raises Conflict if one is gone already."""
+        """Find each block that goes: number of its segment, and of it in that. Raises Conflict if one is gone."""
         known = set(draft.base_segment_rows.column("id").to_pylist()) - self.source_segment_ids
-        wanted = {id for swap in self.replacements for id in swap.removed}
-        places = {id: place for id, place in _block_positions(draft, draft.segment_rows, known).items() if id in wanted}
-        if gone := wanted - set(places):
+        removed = {block_id for replacement in self.replacements for block_id in replacement.removed}
+        all_positions = _block_positions(draft, draft.segment_rows, known)
+        positions = {block_id: position for block_id, position in all_positions.items() if block_id in removed}
+        if gone := removed - set(positions):
 
-            def lost(_: Snapshot, after: Snapshot) -> bool:
+            def lacks_some(_: Snapshot, after: Snapshot) -> bool:
                 return not gone <= _block_positions(draft, read_segment_list(draft.store, after), known).keys()
 
-            winner = draft.first_conflicting_commit(lost)
+            winner = draft.first_conflicting_commit(lacks_some)
             raise Conflict(
                 f"rows that this {self.name} read were replaced by {winner}: read them again, and decide again",
                 str(winner),
             )
-        return places
+        return positions
 
     def _check_unseen_blocks(self, draft: Draft) -> None:
         """Raise Conflict if blocks that came since may hold rows that matter."""
@@ -104,10 +104,10 @@ class ReplaceBlocks:
         known = set(draft.base_segment_rows.column("id").to_pylist())
         new = set(_block_positions(draft, draft.segment_rows, known))
         new -= set(_block_positions(draft, draft.base_segment_rows, ())) if new else set()
-        if new and (matter := new & set(self.find_unseen_blocks(draft.head.id))):
+        if new and (unseen := new & set(self.find_unseen_blocks(draft.head.id))):
             winner = draft.first_conflicting_commit(
                 lambda _, after: bool(
-                    matter & _block_positions(draft, read_segment_list(draft.store, after), known).keys()
+                    unseen & _block_positions(draft, read_segment_list(draft.store, after), known).keys()
                 )
             )
             raise Conflict(
@@ -117,18 +117,23 @@ class ReplaceBlocks:
 
 
 def _block_positions(draft: Draft, rows: pa.Table, known: Collection[str]) -> dict[str, tuple[int, int]]:
-    """Where each block is, by its id, of the segments that are not known."""
-    found: dict[str, tuple[int, int]] = {}
-    for number, (id, part) in enumerate(zip(rows.column("id").to_pylist(), segment_files(rows), strict=True)):
-        if id not in known:
-            (ids,) = metadata_table.read_column_groups(draft.store, part, [("id",)])
-            found |= {block: (number, place) for place, block in enumerate(ids.column("id").to_pylist())}
-    return found
+    """Find the blocks of the segments that are not ``known``: by id, number of the segment, and of the block in it."""
+    positions: dict[str, tuple[int, int]] = {}
+    files = zip(rows.column("id").to_pylist(), segment_files(rows), strict=True)
+    for segment, (segment_id, file) in enumerate(files):
+        if segment_id not in known:
+            (ids,) = metadata_table.read_column_groups(draft.store, file, [("id",)])
+            positions |= {block_id: (segment, block) for block, block_id in enumerate(ids.column("id").to_pylist())}
+    return positions
 
 
 @dataclass
 class _SegmentEdits:
-    """What happens to each segment of a list. Blocks that come are numbered through all that were staged."""
+    """What happens to each segment of a list. Blocks that come are numbered through all that were staged.
+
+    ``removed``: by segment, the blocks in it that go. ``inserted``: by (segment, block), the staged blocks that come
+    right before that place.
+    """
 
     draft: Draft
     staged: Sequence[StagedSegment]
@@ -136,49 +141,57 @@ class _SegmentEdits:
     inserted: dict[tuple[int, int], list[int]] = field(default_factory=dict)
     next_staged_block: int = 0
 
-    def replace(self, places: Sequence[tuple[int, int]], made: int) -> None:
-        for segment, place in places:
-            self.removed.setdefault(segment, set()).add(place)
-        self.inserted.setdefault(min(places), []).extend(range(self.next_staged_block, self.next_staged_block + made))
-        self.next_staged_block += made
+    def replace(self, positions: Sequence[tuple[int, int]], new_block_count: int) -> None:
+        """Put the next staged blocks in place of the blocks at these (segment, block)."""
+        for segment, block in positions:
+            self.removed.setdefault(segment, set()).add(block)
+        staged_blocks = range(self.next_staged_block, self.next_staged_block + new_block_count)
+        self.inserted.setdefault(min(positions), []).extend(staged_blocks)
+        self.next_staged_block += new_block_count
 
     def rows(self) -> pa.Table:
-        """The list as it is then."""
-        draft, pieces, at = self.draft, [], 0
-        new = draft.assign_row_ids(self.staged)
-        starts = metadata_table.counts_to_offsets(np.array([segment.block_count for segment in self.staged], np.int64))
-        for number in sorted(self.removed):
-            pieces += [draft.segment_rows.slice(at, number - at), *self._rewritten(number, new, starts)]
-            at = number + 1
-        return assemble_segment_list([*pieces, draft.segment_rows.slice(at)], draft.schema, draft.index_keys)
+        """Write the segments that change, and give the rows of the list as it is then."""
+        draft, pieces, position = self.draft, [], 0
+        new_rows = draft.assign_row_ids(self.staged)
+        offsets = metadata_table.counts_to_offsets(np.array([segment.block_count for segment in self.staged], np.int64))
+        for segment in sorted(self.removed):
+            pieces += [
+                draft.segment_rows.slice(position, segment - position),
+                *self._rewrite_segment(segment, new_rows, offsets),
+            ]
+            position = segment + 1
+        return assemble_segment_list([*pieces, draft.segment_rows.slice(position)], draft.schema, draft.index_keys)
 
-    def _rewritten(self, number: int, new: Sequence[pa.Table], starts: IndexArray) -> list[pa.Table]:
-        """The rows in place of a segment's, none if no block is left."""
-        row = self.draft.segment_rows.slice(number, 1)
+    def _rewrite_segment(self, segment: int, new_rows: Sequence[pa.Table], offsets: IndexArray) -> list[pa.Table]:
+        """Write what comes in place of a segment, and give its rows of the list; none if no block is left.
+
+        ``new_rows``: of the staged segments. ``offsets``: int64, shape (staged segments + 1,), where the blocks of each
+        begin among all staged blocks.
+        """
+        row = self.draft.segment_rows.slice(segment, 1)
         count = row.column("block_count")[0].as_py()
-        wanted: list[
-            tuple[int, int]
-        ] = []  # 0 and the block's place in the segment, or 1 and its number among the staged
-        for place in range(count):
-            wanted += [(1, block) for block in self.inserted.get((number, place), ())]
-            wanted += [] if place in self.removed[number] else [(0, place)]
-        owners = np.searchsorted(starts, [block for kind, block in wanted if kind], side="right") - 1
+        blocks: list[
+            tuple[bool, int]
+        ] = []  # whether it is a staged block, and its number among those, or in the segment
+        for block in range(count):
+            blocks += [(True, staged) for staged in self.inserted.get((segment, block), ())]
+            blocks += [] if block in self.removed[segment] else [(False, block)]
+        owners = np.searchsorted(offsets, [number for is_staged, number in blocks if is_staged], side="right") - 1
         used = np.unique(owners).tolist()
-        first = dict(
-            zip(
-                used,
-                count
-                + metadata_table.counts_to_offsets(np.array([self.staged[one].block_count for one in used], np.int64)),
-                strict=False,
-            )
+        # The merger numbers blocks through all the segments that it is given: this one, then the staged ones in use.
+        used_offsets = metadata_table.counts_to_offsets(
+            np.array([self.staged[owner].block_count for owner in used], np.int64)
         )
+        starts = dict(zip(used, count + used_offsets, strict=False))
         coming = iter(owners.tolist())
-        blocks = [
-            place if not kind else int(first[owner := next(coming)] + place - starts[owner]) for kind, place in wanted
+        block_indices = [
+            int(starts[owner := next(coming)] + number - offsets[owner]) if is_staged else number
+            for is_staged, number in blocks
         ]
-        rows = assemble_segment_list([row, *(new[one] for one in used)], self.draft.schema, self.draft.index_keys)
-        merger = SegmentMerger(self.draft.store, self.draft.schema, self.draft.index_keys, self.draft.builders)
+        draft = self.draft
+        rows = assemble_segment_list([row, *(new_rows[owner] for owner in used)], draft.schema, draft.index_keys)
+        merger = SegmentMerger(draft.store, draft.schema, draft.index_keys, draft.builders)
         return [
-            merger.rearrange_blocks(rows, np.array(blocks[at : at + MAX_BLOCKS_PER_SEGMENT]))
-            for at in range(0, len(blocks), MAX_BLOCKS_PER_SEGMENT)
+            merger.rearrange_blocks(rows, np.array(block_indices[start : start + MAX_BLOCKS_PER_SEGMENT]))
+            for start in range(0, len(block_indices), MAX_BLOCKS_PER_SEGMENT)
         ]
