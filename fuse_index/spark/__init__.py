@@ -1,11 +1,13 @@
-"""Tables in Spark: native scans that ask indexes, ``format("fuse")``, SQL functions. The only folder that imports
-pyspark.
+"""Tables in Spark: native scans that ask indexes, ``format("fuse")``, jobs, SQL functions.
+
+In: sessions, DataFrames, URLs of tables. Out: DataFrames, commits. The only room that imports PySpark.
 """
 
+from fuse_index.spark.explain import Explanations, explain
 from fuse_index.spark.jobs.dml import compact, delete, merge, overwrite, recluster, update
 from fuse_index.spark.jobs.views import introspect
 from fuse_index.spark.jobs.write import build_index, write
-from fuse_index.spark.session import Explanations, FallbackWarning, explain, install, read, search
+from fuse_index.spark.session import FallbackWarning, install, read, search
 
 __all__ = [
     "Explanations",

@@ -16,7 +16,7 @@ from fuse_index.pruning.explanation import Explanation, Totals
 from fuse_index.spark.native.file_listing import pack_file_listing
 from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_index.spark.native.planner_callback import PlannerCallback, PruneReply, RefreshReply
-from fuse_index.spark.native.relation import snapshot_dataframe
+from fuse_index.spark.native.relation import NativeScan, snapshot_dataframe
 from fuse_storage import Schema
 
 Tree = dict[str, Any]
@@ -66,7 +66,7 @@ def read(
     """A DataFrame whose votes ``judge`` casts."""
     voter = uuid4().hex
     jvm_bridge(spark).register(voter, PlannerCallback(judge))
-    return snapshot_dataframe(spark, voter, url, "main", mode, "s1", listing(files), schema)
+    return snapshot_dataframe(spark, NativeScan(voter, url, "main", mode, "s1", listing(files), schema))
 
 
 def names(trees: Sequence[Tree]) -> list[str]:

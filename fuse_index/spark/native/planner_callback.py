@@ -1,8 +1,9 @@
-"""What Spark asks while it plans: which blocks may hold an answer to these filters.
+"""The endpoint that Spark calls while it plans a query: which blocks may hold an answer to these filters?
 
-One ``Voter`` per session is called from threads of the JVM. It remembers votes by what was asked, since Spark asks the
-same two or three times per query, and it never raises: an answer without votes means that every block is read. It knows
-no table; who judges is handed in.
+A remote procedure call with a memo. One ``PlannerCallback`` per session takes requests, as JSON, from threads of the
+JVM, hands them to a ``Planner``, and encodes its replies as bytes. It remembers replies by the text of the request,
+since Spark asks the same two or three times per query. It never raises: a reply without a mask means that every block
+is read. Knows no table.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _Value = TypeVar("_Value")
 
 
 class LruCache(Generic[_Key, _Value]):
-    """The values used last, at most ``most`` of them; safe to use from many threads."""
+    """The values used last, at most ``max_entries`` of them; safe to use from many threads."""
 
     def __init__(self, max_entries: int) -> None:
         self._max_entries = max_entries
@@ -39,9 +40,9 @@ class LruCache(Generic[_Key, _Value]):
     def get(
         self, key: _Key, load: Callable[[], _Value], ttl_seconds: Callable[[_Value], float] = lambda _: inf
     ) -> _Value:
-        """The value, made if it is not there. Two threads may both make it: none waits for the other's slow one.
+        """The value of a key, loaded if it is not there. Two threads may both load it: none waits for the other's.
 
-        ``lasts``: for how many seconds a value that was just made is remembered.
+        ``ttl_seconds``: for how many seconds a value that was just loaded is remembered.
         """
         with self._lock:
             if key in self._entries and monotonic() < self._entries[key][1]:
@@ -61,7 +62,7 @@ class LruCache(Generic[_Key, _Value]):
 
 @dataclass(frozen=True, slots=True)
 class PruneReply:
-    """``keep`` has one bool per block of the snapshot, in its order."""
+    """What a scan must read. ``block_mask``: bool, shape (n,), True for each of the snapshot's n blocks to read."""
 
     block_mask: npt.NDArray[np.bool_]
     explanation: Explanation
@@ -69,7 +70,7 @@ class PruneReply:
 
 @dataclass(frozen=True, slots=True)
 class RefreshReply:
-    """A newer snapshot of the same schema, and its files as ``listing.packed`` gives them."""
+    """A newer snapshot of the same schema, and its files as ``pack_file_listing`` gives them."""
 
     snapshot_id: str
     file_listing: bytes
@@ -77,10 +78,11 @@ class RefreshReply:
 
 @dataclass(frozen=True, slots=True)
 class AggregateReply:
-    """``left`` has one bool per block of the snapshot: which are to be scanned. ``states``: an Arrow stream of those of
-    all others.
+    """What is known of an aggregate without reading rows, and what is left to scan.
 
-    The states' columns are the groups, then the parts of each aggregate in turn. None: nothing is answered.
+    ``scan_mask``: bool, shape (n,), True for each of the snapshot's n blocks whose rows Spark must still add up.
+    ``states``: an Arrow stream of the states of all others; its columns are the groups, then the parts of each
+    aggregate in turn. None where nothing is answered.
     """
 
     scan_mask: npt.NDArray[np.bool_]
@@ -89,37 +91,43 @@ class AggregateReply:
 
 
 class Planner(Protocol):
-    """Who knows tables. All may raise, take long, and run on several threads at once."""
+    """The service behind the endpoint: it knows tables. All may raise, take long, and run on several threads at once.
+
+    ``request`` is the JSON that ``FuseIndex.java`` writes: url, snapshot, mode, context, filters.
+    """
 
     def prune_blocks(self, request: Mapping[str, Any]) -> PruneReply:
-        """``question`` is the JSON that ``FuseIndex.java`` makes: url, snapshot, mode, context, filters."""
+        """Which blocks may hold rows that the filters are true on."""
         ...
 
     def answer_aggregate(self, request: Mapping[str, Any]) -> AggregateReply:
-        """``question`` also has ``groups`` and ``aggregates``: typed trees, as the filters are. Raises nothing for what
-        is not known.
+        """What is known of an aggregate; raises nothing for what is not known.
+
+        ``request`` also has ``groups`` and ``aggregates``: typed trees, as the filters are.
         """
         ...
 
     def refresh_snapshot(self, url: str, branch: str, snapshot: str) -> RefreshReply | None:
-        """To the head of the branch; None if that is ``snapshot``. Raises if the schema is another one by now."""
+        """The head of the branch; None if that is ``snapshot``. Raises if the schema is another one by now."""
         ...
 
 
 class PlannerCallback:
-    """The session's one callback. Answers bytes: 1, their number and a bit for each block, or 0 and why there is no
-    vote.
+    """A session's endpoint, with a memo of its replies.
+
+    A reply begins with byte 1, the number of blocks and a bit for each; or it is byte 0 and the reason why there is no
+    mask.
     """
 
     MAX_REMEMBERED_PRUNINGS: ClassVar[int] = 256
     MAX_REMEMBERED_AGGREGATES: ClassVar[int] = 32
     FAULTY_REPLY_SECONDS: ClassVar[float] = 30.0
-    """So long a vote that a fault has spoiled is remembered: for the query that is being planned, and not for ever."""
+    """So long a reply that a fault has spoiled is remembered: for the query that is being planned, and not for ever."""
 
     def __init__(self, planner: Planner) -> None:
         self._planner = planner
-        self._answers: LruCache[str, tuple[bytes, Explanation]] = LruCache(self.MAX_REMEMBERED_AGGREGATES)
-        self._votes: LruCache[str, tuple[bytes, Explanation]] = LruCache(self.MAX_REMEMBERED_PRUNINGS)
+        self._aggregates: LruCache[str, tuple[bytes, Explanation]] = LruCache(self.MAX_REMEMBERED_AGGREGATES)
+        self._prunings: LruCache[str, tuple[bytes, Explanation]] = LruCache(self.MAX_REMEMBERED_PRUNINGS)
 
     def apply(self, request: str) -> bytes:
         try:
@@ -129,48 +137,51 @@ class PlannerCallback:
             return b"\0" + f"{type(failure).__name__}: {failure}".encode(errors="replace")
 
     def explain(self, request: str) -> Explanation:
-        """The account of a vote or an answer, from memory if it is still there. Raises what the judge raises."""
+        """The explanation of a reply, from the memo if it is still there. Raises what the planner raises."""
         return self._cached_reply(request, json.loads(request))[1]
 
-    def _reply(self, request: str) -> bytes:
-        question = json.loads(request)
-        if "refresh" in question:
-            moved = self._planner.refresh_snapshot(question["url"], question["branch"], question["refresh"])
-            return _encode_refresh_reply(moved)
-        return self._cached_reply(request, question)[0]
+    def _reply(self, text: str) -> bytes:
+        request = json.loads(text)
+        if "refresh" in request:
+            return _encode_refresh_reply(
+                self._planner.refresh_snapshot(request["url"], request["branch"], request["refresh"])
+            )
+        return self._cached_reply(text, request)[0]
 
-    def _cached_reply(self, request: str, question: Mapping[str, Any]) -> tuple[bytes, Explanation]:
-        if "aggregates" in question:
-            return self._answers.get(
-                request,
-                lambda: _encode_aggregate_reply(self._planner.answer_aggregate(question)),
+    def _cached_reply(self, text: str, request: Mapping[str, Any]) -> tuple[bytes, Explanation]:
+        if "aggregates" in request:
+            return self._aggregates.get(
+                text,
+                lambda: _encode_aggregate_reply(self._planner.answer_aggregate(request)),
                 self._reply_ttl_seconds,
             )
-        return self._votes.get(
-            request, lambda: _encode_prune_reply(self._planner.prune_blocks(question)), self._reply_ttl_seconds
+        return self._prunings.get(
+            text, lambda: _encode_prune_reply(self._planner.prune_blocks(request)), self._reply_ttl_seconds
         )
 
-    def _reply_ttl_seconds(self, vote: tuple[bytes, Explanation]) -> float:
-        return self.FAULTY_REPLY_SECONDS if vote[1].faulty else inf
+    def _reply_ttl_seconds(self, reply: tuple[bytes, Explanation]) -> float:
+        return self.FAULTY_REPLY_SECONDS if reply[1].faulty else inf
 
     class Java:
         implements: ClassVar[list[str]] = ["java.util.function.Function"]
 
 
-def _encode_prune_reply(judgement: PruneReply) -> tuple[bytes, Explanation]:
-    bits = np.packbits(judgement.block_mask, bitorder="little")
-    return b"\1" + len(judgement.block_mask).to_bytes(4, "big") + bits.tobytes(), judgement.explanation
+def _encode_prune_reply(reply: PruneReply) -> tuple[bytes, Explanation]:
+    return _encode_mask(reply.block_mask), reply.explanation
 
 
-def _encode_aggregate_reply(answered: AggregateReply) -> tuple[bytes, Explanation]:
-    if answered.states is None:
-        return b"\0", answered.explanation
-    bits = np.packbits(answered.scan_mask, bitorder="little")
-    return b"\1" + len(answered.scan_mask).to_bytes(4, "big") + bits.tobytes() + answered.states, answered.explanation
+def _encode_aggregate_reply(reply: AggregateReply) -> tuple[bytes, Explanation]:
+    if reply.states is None:
+        return b"\0", reply.explanation
+    return _encode_mask(reply.scan_mask) + reply.states, reply.explanation
 
 
-def _encode_refresh_reply(moved: RefreshReply | None) -> bytes:
-    if moved is None:
+def _encode_mask(mask: npt.NDArray[np.bool_]) -> bytes:
+    return b"\1" + len(mask).to_bytes(4, "big") + np.packbits(mask, bitorder="little").tobytes()
+
+
+def _encode_refresh_reply(reply: RefreshReply | None) -> bytes:
+    if reply is None:
         return b"\1"
-    name = moved.snapshot_id.encode()
-    return bytes([1, len(name)]) + name + moved.file_listing
+    snapshot_id = reply.snapshot_id.encode()
+    return bytes([1, len(snapshot_id)]) + snapshot_id + reply.file_listing

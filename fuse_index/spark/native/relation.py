@@ -1,5 +1,4 @@
-"""A snapshot as Spark's own Parquet relation: its files are chosen by votes, its rows read by Spark's vectorised
-reader.
+"""A snapshot as Spark's own Parquet relation: votes choose its files, Spark's vectorised reader reads its rows.
 
 Files hold physical names, which are never reused, so the relation has those, and a projection puts the logical ones on
 top. Knows Spark and the storage schema; what votes are made of, it does not.
@@ -8,6 +7,7 @@ top. Knows Spark and the storage schema; what votes are made of, it does not.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -22,41 +22,53 @@ from fuse_index.spark.schemas import to_spark_schema
 from fuse_storage import Field, Schema
 
 _NULL_STRUCT_SETTING = "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing"
-"""Before 4.1 Spark has no such setting, and its reader takes a struct for NULL where a file has none of the fields
-asked for.
-"""
+"""Before 4.1 Spark has no such setting, and takes a struct for NULL where a file has none of the fields asked for."""
 
 
-def snapshot_dataframe(
-    spark: SparkSession,
-    callback_key: str,
-    url: str,
-    branch: str,
-    mode: str,
-    snapshot: str,
-    listing: bytes,
-    schema: Schema,
-    older_schemas: Sequence[Schema] = (),
-) -> DataFrame:
-    """A DataFrame over one snapshot of the table at ``url``.
+@dataclass(frozen=True, slots=True)
+class NativeScan:
+    """A snapshot as Spark's file source scans it.
 
-    ``voter`` is the key under which the session's voter is registered; ``branch`` is empty where a refresh must not
-    move the DataFrame; ``files`` is what ``listing.packed`` gives. ``older``: what ``misread`` gives.
+    ``callback_key``: the session's endpoint is registered under it. ``branch``: empty where a refresh must not move the
+    DataFrame. ``file_listing``: what ``pack_file_listing`` gives. ``older_schemas``: what
+    ``schemas_with_null_struct_bug`` gives.
     """
-    described = StructType([_stored_field(field) for field in schema.fields]).json()
-    session = spark._jsparkSession
-    kept = [list(path) for path in unpushable_paths(schema)]
-    relation = jvm_bridge(spark).relation(session, callback_key, url, branch, mode, snapshot, listing, described, kept)
-    plain = DataFrame(session.baseRelationToDataFrame(relation), spark)
-    whole = {field.id for field in schema.fields for one in older_schemas if _gained_fields(field, one)}
-    if all(_has_stored_names(field) and field.id not in whole for field in schema.fields):
-        return plain
-    return plain.select([_logical_column(field, field.id in whole) for field in schema.fields])
+
+    callback_key: str
+    url: str
+    branch: str
+    mode: str
+    snapshot_id: str
+    file_listing: bytes
+    schema: Schema
+    older_schemas: Sequence[Schema] = ()
+
+
+def snapshot_dataframe(spark: SparkSession, scan: NativeScan) -> DataFrame:
+    """A DataFrame over one snapshot, in its logical names and types."""
+    fields = scan.schema.fields
+    relation = jvm_bridge(spark).relation(
+        spark._jsparkSession,
+        scan.callback_key,
+        scan.url,
+        scan.branch,
+        scan.mode,
+        scan.snapshot_id,
+        scan.file_listing,
+        StructType([_stored_field(field) for field in fields]).json(),
+        [list(path) for path in unpushable_paths(scan.schema)],
+    )
+    stored = DataFrame(spark._jsparkSession.baseRelationToDataFrame(relation), spark)
+    read_whole = {field.id for field in fields for older in scan.older_schemas if _gained_fields(field, older)}
+    if all(_has_stored_names(field) and field.id not in read_whole for field in fields):
+        return stored
+    return stored.select([_logical_column(field, field.id in read_whole) for field in fields])
 
 
 def schemas_with_null_struct_bug(spark: SparkSession, schemas: Iterable[Schema]) -> tuple[Schema, ...]:
-    """The schemas of blocks in which this Spark takes structs for NULL whose fields it is asked for they lack: none
-    from 4.1 on.
+    """The schemas of blocks that may hold structs which this Spark takes for NULL: none from 4.1 on.
+
+    It does so where a block has none of the fields that it is asked for.
     """
     try:
         fixed = spark.conf.get(_NULL_STRUCT_SETTING) == "false"
@@ -66,9 +78,9 @@ def schemas_with_null_struct_bug(spark: SparkSession, schemas: Iterable[Schema])
 
 
 def unsupported_reason(schema: Schema, older_schemas: Sequence[Schema] = ()) -> str | None:
-    """Why Spark's reader cannot read such a table, if it cannot. ``older``: as in ``frame``."""
+    """Why Spark's reader cannot read such a table, if it cannot. ``older_schemas``: as in ``NativeScan``."""
     for field in schema.fields:
-        if any(_lacks_all_fields(field, one) for one in older_schemas):
+        if any(_lacks_all_fields(field, older) for older in older_schemas):
             return (
                 f"this Spark's Parquet reader takes structs of column {field.name!r} for NULL in blocks that "
                 f"have none of their fields"
@@ -93,7 +105,7 @@ def _unpushable_paths(field: Field, above: tuple[str, ...]) -> Iterator[tuple[st
 
 
 def _stored_field(field: Field) -> StructField:
-    """With what the reader needs to know of files older than the column: the value that their rows have."""
+    """The column as Spark's reader needs it: with the value that rows of files older than the column have."""
     metadata: dict[str, Any] = {}
     if field.comment is not None:
         metadata["comment"] = field.comment
@@ -106,14 +118,14 @@ def _stored_field(field: Field) -> StructField:
 
 def _gained_fields(field: Field, older: Schema) -> bool:
     """Whether blocks of this schema have the column, and not all that is in it now."""
-    ids = _ids(older)
-    return field.id in ids and any(part.id not in ids for part in field.walk())
+    older_ids = _ids(older)
+    return field.id in older_ids and any(part.id not in older_ids for part in field.walk())
 
 
 def _lacks_all_fields(field: Field, older: Schema) -> bool:
     """Whether blocks of this schema have a struct in this column, and none of its present fields."""
-    ids = _ids(older)
-    return any(part.id in ids and part.children and not _any_leaf(part, ids) for part in field.walk())
+    older_ids = _ids(older)
+    return any(part.id in older_ids and part.children and not _any_leaf(part, older_ids) for part in field.walk())
 
 
 def _any_leaf(field: Field, ids: Container[int]) -> bool:
@@ -129,11 +141,13 @@ def _has_stored_names(field: Field) -> bool:
 
 
 def _logical_column(field: Field, whole: bool) -> Column:
-    """``whole``: nothing within it is to be left out of what is read."""
+    """The column by its logical name; ``whole``: Spark must read all of it, whatever the query uses."""
     column = col(quote_path([field.physical_name]))
     if whole or not all(_has_stored_names(child) for child in field.children):
-        named = to_spark_schema(pa.schema([field.arrow]))[0].dataType
-        column = column.cast(_marked_type(named) if whole else named)  # by position, so that only names change
+        logical_type = to_spark_schema(pa.schema([field.arrow]))[0].dataType
+        column = column.cast(
+            _marked_type(logical_type) if whole else logical_type
+        )  # by position, so that only names change
     return column.alias(field.name)
 
 
@@ -142,7 +156,8 @@ def _marked_type(kind: DataType) -> DataType:
     match kind:
         case StructType():
             fields = [
-                StructField(one.name, _marked_type(one.dataType), one.nullable, {"fuse": "whole"}) for one in kind
+                StructField(field.name, _marked_type(field.dataType), field.nullable, {"fuse": "whole"})
+                for field in kind
             ]
             return StructType(fields)
         case ArrayType():

@@ -1,4 +1,7 @@
-"""Who judges: the tables of a session, opened once each, and the planner that all ways of reading share."""
+"""The planner behind a session's endpoint: its tables, opened once each, and the planning that all reading shares.
+
+In: requests with typed trees of Catalyst. Out: masks of blocks, aggregate states, explanations.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, ClassVar
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,8 +20,8 @@ from fuse_index.errors import OpaqueError
 from fuse_index.expressions.errors import UnsupportedAggregate
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.registry import Host
-from fuse_index.predicate import Context
-from fuse_index.pruning.explanation import Vote
+from fuse_index.predicate import Context, Predicate
+from fuse_index.pruning.explanation import Explanation, Vote
 from fuse_index.pruning.planner import plan_scan
 from fuse_index.query.aggregate import AggregatePlan, describe_aggregation, plan_aggregate
 from fuse_index.reasons import Reason
@@ -28,13 +33,10 @@ from fuse_storage import SchemaError, StoredTable
 INDEXED_MODE = "indexes"
 """The mode in which indexes are asked; in any other, every block is read."""
 
-
 MAX_PLAN_GROUPS = 100_000
-"""States with more groups stay where they are: they travel inside of Spark's plan, which with more is no faster than
-its own way.
-"""
+"""States of more groups are not sent: they travel inside of Spark's plan, which is then no faster than its own way."""
 MAX_PLAN_BYTES = 64 << 20
-"""Likewise of what their Arrow stream takes: sketches are 4 kB each."""
+"""States whose Arrow stream is larger are not sent either: sketches are 4 kB each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class _SparkLocation:
 
 
 class SnapshotPlanner:
-    """The snapshots that queries ask about, by URL and id. Implements ``voting.Judge``."""
+    """A ``Planner`` for the snapshots that queries ask about, by URL and id."""
 
     MAX_OPEN_TABLES: ClassVar[int] = 16
 
@@ -56,51 +58,43 @@ class SnapshotPlanner:
         self._locations: dict[str, _SparkLocation] = {}
 
     def register_table(self, table: StoredTable, scheme: str, options: Mapping[str, str]) -> bytes:
-        """Remember an open table, that Spark reads its files as ``scheme``, and our store's options. Gives its files,
-        packed.
+        """Remember an open table, the scheme by which Spark reads its files, and our store's options.
+
+        Returns its files as ``pack_file_listing`` gives them.
         """
         self._locations[table.store.url] = _SparkLocation(scheme, options)
         self._open_tables.put((table.store.url, table.snapshot.id), table)
         return self._listing(table)
 
     def prune_blocks(self, request: Mapping[str, Any]) -> PruneReply:
-        table = self._table(request["url"], request["snapshot"])
-        context = Context(**request["context"])
-        predicate = decode_filter(request["filters"], table.snapshot.schema, context) if request["filters"] else None
-        made = plan_scan(table, predicate, Engine(self._host, context), indexes=request["mode"] == INDEXED_MODE)
-        return PruneReply(made.block_mask, made.explanation)
+        table, predicate, engine = self._decode(request)
+        plan = plan_scan(table, predicate, engine, indexes=request["mode"] == INDEXED_MODE)
+        return PruneReply(plan.block_mask, plan.explanation)
 
     def answer_aggregate(self, request: Mapping[str, Any]) -> AggregateReply:
         """What indexes and statistics know of an aggregate; why not, where that is nothing."""
-        table = self._table(request["url"], request["snapshot"])
-        context = Context(**request["context"])
-        predicate = decode_filter(request["filters"], table.snapshot.schema, context) if request["filters"] else None
+        table, predicate, engine = self._decode(request)
         indexes = request["mode"] == INDEXED_MODE
         try:
-            asked, unscaled = decode_aggregation(request, table.snapshot.schema, context)
-            found = plan_aggregate(table, asked, predicate, Engine(self._host, context), indexes=indexes)
+            aggregation, unscaled = decode_aggregation(request, table.snapshot.schema, engine.context)
+            plan = plan_aggregate(table, aggregation, predicate, engine, indexes=indexes)
         except (UnsupportedAggregate, OpaqueError) as refusal:
-            made = plan_scan(table, predicate, Engine(self._host, context), indexes=indexes)
+            scan_plan = plan_scan(table, predicate, engine, indexes=indexes)
             vote = Vote("(aggregate)", "", "", Reason.LEAF_UNSUPPORTED, str(refusal))
-            return AggregateReply(
-                made.block_mask, None, replace(made.explanation, votes=(*made.explanation.votes, vote))
-            )
+            return _unanswered(scan_plan.block_mask, scan_plan.explanation, vote)
+        group_count = plan.states.num_rows
         states = (
-            _states_as_arrow_stream(found, unscaled)
-            if found.answered_blocks and found.states.num_rows <= MAX_PLAN_GROUPS
-            else None
+            _states_as_arrow_stream(plan, unscaled) if plan.answered_blocks and group_count <= MAX_PLAN_GROUPS else None
         )
-        if found.states.num_rows > MAX_PLAN_GROUPS or len(states or b"") > MAX_PLAN_BYTES:
-            size = f"{found.states.num_rows:,} groups" if states is None else f"{len(states) >> 20} MiB of states"
-            many = (
+        if group_count > MAX_PLAN_GROUPS or len(states or b"") > MAX_PLAN_BYTES:
+            size = f"{group_count:,} groups" if states is None else f"{len(states) >> 20} MiB of states"
+            detail = (
                 f"{size} are more than go into a plan ({MAX_PLAN_GROUPS:,} groups, {MAX_PLAN_BYTES >> 20} "
                 f"MiB): Spark adds up the rows"
             )
-            vote = Vote(describe_aggregation(asked), "", "", Reason.USED_NO_GAIN, many)
-            return AggregateReply(
-                found.scan_plan.block_mask, None, replace(found.explanation, votes=(*found.explanation.votes, vote))
-            )
-        return AggregateReply(found.scan_plan.block_mask, states, found.explanation)
+            vote = Vote(describe_aggregation(aggregation), "", "", Reason.USED_NO_GAIN, detail)
+            return _unanswered(plan.scan_plan.block_mask, plan.explanation, vote)
+        return AggregateReply(plan.scan_plan.block_mask, states, plan.explanation)
 
     def refresh_snapshot(self, url: str, branch: str, snapshot: str) -> RefreshReply | None:
         head = StoredTable.open(url, branch=branch, options=self._location(url).options)
@@ -110,6 +104,13 @@ class SnapshotPlanner:
             raise SchemaError(f"the schema of {url} has changed since this DataFrame was made: read the table again")
         self._open_tables.put((url, head.snapshot.id), head)
         return RefreshReply(head.snapshot.id, self._listing(head))
+
+    def _decode(self, request: Mapping[str, Any]) -> tuple[StoredTable, Predicate | None, Engine]:
+        """The snapshot that a request is about, its filters, and what decides what they mean."""
+        table = self._table(request["url"], request["snapshot"])
+        context = Context(**request["context"])
+        predicate = decode_filter(request["filters"], table.snapshot.schema, context) if request["filters"] else None
+        return table, predicate, Engine(self._host, context)
 
     def _table(self, url: str, snapshot: str) -> StoredTable:
         return self._open_tables.get(
@@ -125,20 +126,27 @@ class SnapshotPlanner:
         return pack_file_listing([_hadoop_path(path, scheme) for path in paths], sizes)
 
 
-def _states_as_arrow_stream(found: AggregatePlan, unscaled: Sequence[bool]) -> bytes:
-    """The states as one batch, with the parts of each aggregate in turn."""
-    groups = len(found.request.groups)
-    parts = dict(zip(found.request.parts, found.states.columns[groups:], strict=True))
-    columns = found.states.columns[:groups]
-    for aggregate, digits in zip(found.request.aggregates, unscaled, strict=True):
-        own = [parts[part] for part in aggregate.parts]
-        if digits:
-            own[0] = _unscaled_digits(own[0]).cast(
+def _unanswered(block_mask: npt.NDArray[np.bool_], explanation: Explanation, vote: Vote) -> AggregateReply:
+    return AggregateReply(block_mask, None, replace(explanation, votes=(*explanation.votes, vote)))
+
+
+def _states_as_arrow_stream(plan: AggregatePlan, unscaled: Sequence[bool]) -> bytes:
+    """The states as one batch: the groups, then the parts of each aggregate in turn.
+
+    ``unscaled``, for each aggregate: whether Spark adds up its decimals as whole numbers, without their point.
+    """
+    group_columns = len(plan.request.groups)
+    columns = plan.states.columns[:group_columns]
+    column_of_part = dict(zip(plan.request.parts, plan.states.columns[group_columns:], strict=True))
+    for aggregate, is_unscaled in zip(plan.request.aggregates, unscaled, strict=True):
+        parts = [column_of_part[part] for part in aggregate.parts]
+        if is_unscaled:
+            parts[0] = _unscaled_digits(parts[0]).cast(
                 pa.float64() if aggregate.function == "avg" else pa.int64(), safe=False
             )
         if aggregate.function == "hll_sketch_agg":  # of a union there may be none, which Spark is to know
-            own[0] = to_spark_sketches(own[0])
-        columns += own
+            parts[0] = to_spark_sketches(parts[0])
+        columns += parts
     names = [f"column{number}" for number in range(len(columns))]
     batch = pa.record_batch([column.combine_chunks() for column in columns], names)
     sink = pa.BufferOutputStream()
@@ -148,10 +156,10 @@ def _states_as_arrow_stream(found: AggregatePlan, unscaled: Sequence[bool]) -> b
 
 
 def _unscaled_digits(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Decimals without their point, which at most 18 digits then are."""
+    """Decimals of at most 18 digits without their point, as int64, of the same length."""
     return pc.multiply(values, pa.scalar(Decimal(10) ** values.type.scale)).cast(pa.int64())
 
 
 def _hadoop_path(path: str, scheme: str) -> str:
-    """As Hadoop opens it: local paths are URLs to it, and some object stores have another scheme."""
+    """A path as Hadoop opens it: local paths are URLs to it, and some object stores have another scheme."""
     return f"file:{path}" if path.startswith("/") else f"{scheme}:{path.partition(':')[2]}"

@@ -21,7 +21,7 @@ from fuse_index.pruning.explanation import Explanation, Vote
 from fuse_index.reasons import Reason
 from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_index.spark.native.planner_callback import LruCache, PlannerCallback, PruneReply
-from fuse_index.spark.native.relation import snapshot_dataframe
+from fuse_index.spark.native.relation import NativeScan, snapshot_dataframe
 from fuse_storage import Schema
 from tests.spark.plain import NOTHING, Judge, Tree, listing, read, write
 
@@ -63,7 +63,7 @@ class Raw:
 def raw(spark: SparkSession, files: list[Path], answer: Callable[[str], Any], key: str) -> DataFrame:
     jvm_bridge(spark).register(key, Raw(answer))
     return snapshot_dataframe(
-        spark, key, f"/{key}", "main", "indexes", "s1", listing(files), Schema.create(rows(0).schema)
+        spark, NativeScan(key, f"/{key}", "main", "indexes", "s1", listing(files), Schema.create(rows(0).schema))
     )
 
 
@@ -164,7 +164,7 @@ def test_a_judge_that_answers_for_another_number_of_blocks_is_not_believed(
 
 def test_a_dataframe_whose_voter_is_gone_reads_everything(spark: SparkSession, files: list[Path]) -> None:
     orphan = snapshot_dataframe(
-        spark, "nobody", "/orphan", "main", "indexes", "s1", listing(files), Schema.create(rows(0).schema)
+        spark, NativeScan("nobody", "/orphan", "main", "indexes", "s1", listing(files), Schema.create(rows(0).schema))
     )
 
     assert orphan.filter("id = 42").collect() == [(42, "k2")]

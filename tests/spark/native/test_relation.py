@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
 from fuse_index.spark.native.planner_callback import RefreshReply
-from fuse_index.spark.native.relation import snapshot_dataframe
+from fuse_index.spark.native.relation import NativeScan, snapshot_dataframe
 from fuse_storage import Schema
 from tests.spark.executed import files_read
 from tests.spark.plain import FILES, ROWS, Judge, Tree, listing, names, read, rows, write
@@ -205,7 +205,7 @@ def test_nothing_kept_is_an_empty_answer(plain: DataFrame, judge: Judge) -> None
 
 def test_a_table_without_files_is_empty(spark: SparkSession, judge: Judge) -> None:
     empty = snapshot_dataframe(
-        spark, "nobody", "/none", "main", "indexes", "s0", listing([]), Schema.create(rows(0).schema)
+        spark, NativeScan("nobody", "/none", "main", "indexes", "s0", listing([]), Schema.create(rows(0).schema))
     )
 
     assert empty.filter("id = 1").collect() == []

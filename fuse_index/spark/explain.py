@@ -1,0 +1,82 @@
+"""What the indexes removed from a query of Spark: out of its plan, and from the replies that its planning was given.
+
+In: a DataFrame of a classic session. Out: an explanation for each scan and answered aggregate of our tables.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from fuse_index.errors import InputError
+from fuse_index.pruning.explanation import Explanation, Vote
+from fuse_index.reasons import Reason
+from fuse_index.spark.native.java_compiler import jvm_bridge
+from fuse_index.spark.placement import is_connect
+from fuse_index.spark.session import find_native_session
+
+
+class Explanations(tuple[Explanation, ...]):
+    """The explanations of a query that scans several tables, or one with several predicates."""
+
+    def __str__(self) -> str:
+        return "\n\n".join(map(str, self))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"scans": [explanation.to_dict() for explanation in self]}
+
+    def _repr_html_(self) -> str:
+        return "<hr>".join(explanation._repr_html_() for explanation in self)
+
+
+def explain(df: DataFrame) -> Explanation | Explanations:
+    """What indexes removed from the scans of ``df``, in the plan that ran last or else would run now.
+
+    So too of its aggregates, answered or not. A condition that Spark evaluates without having asked about it is listed
+    as NOT_PUSHED. Raises InputError, a ValueError, if nothing in the plan is of a table that was read natively.
+    """
+    if is_connect(df.sparkSession):
+        raise InputError(
+            "a Spark Connect session has no plan to look into: use fuse_index.open_table(url).explain(where)"
+        )
+    bridge, execution = jvm_bridge(df.sparkSession), df._jdf.queryExecution()
+    aggregates, scans = json.loads(bridge.answers(execution)), json.loads(bridge.scans(execution))
+    unanswered = [(line.get("snapshot"), _aggregate_votes(line)) for line in aggregates if not line.get("answered")]
+    explanations = Explanations(
+        [
+            *(_explanation_of(line) for line in aggregates if line.get("answered")),
+            *(_with_aggregate_votes(_explanation_of(scan), unanswered) for scan in scans),
+        ]
+    )
+    if not explanations:
+        raise InputError("no scan in this plan comes from fuse_index.spark.read: nothing to explain")
+    return explanations[0] if len(explanations) == 1 else explanations
+
+
+def _explanation_of(line: dict[str, Any]) -> Explanation:
+    """The explanation of the reply to a request, as ``ScanReport.java`` and ``AggregateReport.java`` name it."""
+    session = find_native_session(line["voter"])
+    if session is None:
+        raise InputError("this DataFrame was made by another Python process: read the table again here")
+    explanation = session.callback.explain(line["request"])
+    unpushed = tuple(
+        Vote(text, "", "", Reason.NOT_PUSHED, "Spark kept it to itself") for text in line.get("unpushed", ())
+    )
+    return replace(explanation, votes=(*explanation.votes, *unpushed))
+
+
+def _aggregate_votes(aggregate: dict[str, Any]) -> tuple[Vote, ...]:
+    """Votes that say why an aggregate was left to Spark."""
+    if "refusal" in aggregate:
+        return (Vote("(aggregate)", "", "", Reason.LEAF_UNSUPPORTED, aggregate["refusal"]),)
+    return _explanation_of(aggregate).votes
+
+
+def _with_aggregate_votes(scan: Explanation, unanswered: Sequence[tuple[str | None, tuple[Vote, ...]]]) -> Explanation:
+    """The explanation of a scan, with the votes of the aggregates over it that Spark evaluates, by their snapshots."""
+    votes = (vote for snapshot, votes in unanswered if snapshot in (scan.snapshot, None) for vote in votes)
+    return replace(scan, votes=tuple(dict.fromkeys((*scan.votes, *votes))))
