@@ -1,0 +1,118 @@
+"""The commands that list what there is: commits, the parts of a table, and the plugins that are installed."""
+
+from __future__ import annotations
+
+import warnings
+from enum import StrEnum
+from typing import Annotated, Any
+
+import pyarrow as pa
+import typer
+
+from fuse_index import Table, open_table
+from fuse_index.cli import output
+from fuse_index.cli.index import INDEX_LIST_COLUMNS, parse_json_fields
+from fuse_index.cli.options import AtOption, BranchOption, JsonOption, TableArgument
+from fuse_index.indexes.registry import Host, PluginWarning
+from fuse_index.table.views import METADATA_VIEWS
+
+inspect_app = typer.Typer()
+_View = StrEnum("View", {name: name for name in METADATA_VIEWS})  # type: ignore[misc]
+
+
+@inspect_app.command("log")
+def _log(
+    table: TableArgument,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="Commits at most; 0 for all.")] = 20,
+    branch: BranchOption = "main",
+    as_json: JsonOption = False,
+) -> None:
+    """List the commits of a table, newest first."""
+    history = open_table(table, branch=branch).history()
+    shown = history.slice(0, limit) if limit else history
+    output.print_json(shown.to_pylist()) if as_json else output.print_rows(shown)
+
+
+@inspect_app.command("show")
+def _show(
+    table: TableArgument,
+    what: Annotated[
+        _View | None, typer.Argument(metavar="[WHAT]", help=f"List one of these instead: {', '.join(METADATA_VIEWS)}.")
+    ] = None,
+    branch: BranchOption = "main",
+    at: AtOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what a table holds: columns, sizes, properties and indexes; or list all there is of one thing."""
+    source = open_table(table, branch=branch, at=at)
+    if what is not None:
+        listed = METADATA_VIEWS[what.value](source)
+        output.print_json([parse_json_fields(row) for row in listed.to_pylist()]) if as_json else output.print_rows(
+            listed
+        )
+        return
+    record = _table_record(table, source)
+    if as_json:
+        indexes = [parse_json_fields(row) for row in record["indexes"].to_pylist()]
+        output.print_json(record | {"columns": record["columns"].to_pylist(), "indexes": indexes})
+        return
+    output.print_record({name: value for name, value in record.items() if not isinstance(value, pa.Table)})
+    output.print_rows(record["columns"], title="columns")
+    if record["indexes"].num_rows:
+        output.print_rows(record["indexes"].select(INDEX_LIST_COLUMNS), title="indexes")
+
+
+@inspect_app.command("plugins")
+def _plugins(as_json: JsonOption = False) -> None:
+    """List the index kinds and functions that are installed, and plugins that could not be loaded."""
+    with warnings.catch_warnings(action="ignore", category=PluginWarning):  # they are listed below
+        host = Host.discover()
+    kinds = [
+        {
+            "kind": name,
+            "from": host.sources[name].source,
+            "module": type(kind).__module__,
+            "writes": kind.writes,
+            "reads": sorted(kind.reads),
+        }
+        for name, kind in sorted(host.kinds.items())
+    ]
+    functions = [
+        {"function": name, "arguments": [str(type_) for type_ in function.argument_types]}
+        for name, function in sorted(host.functions.items())
+    ]
+    if as_json:
+        output.print_json({"kinds": kinds, "functions": functions, "problems": list(host.problems)})
+        return
+    output.print_rows(
+        output.records_to_table(kinds, ("kind", "from", "module", "writes", "reads")), title="index kinds"
+    )
+    if functions:
+        output.print_rows(output.records_to_table(functions, ("function", "arguments")), title="functions")
+    for problem in host.problems:
+        output.print_note(f"warning: {problem}")
+
+
+def _table_record(url: str, table: Table) -> dict[str, Any]:
+    snapshot = table.snapshot
+    return {
+        "table": url,
+        "snapshot": snapshot.id,
+        "sequence": snapshot.sequence,
+        "timestamp": snapshot.timestamp,
+        "rows": snapshot.row_count,
+        "blocks": snapshot.block_count,
+        "segments": snapshot.segment_count,
+        "bytes": snapshot.bytes,
+        "cluster_by": list(snapshot.cluster_by),
+        "key": list(snapshot.key),
+        "properties": dict(snapshot.properties),
+        "columns": pa.table(
+            {
+                "name": [field.name for field in table.schema],
+                "type": [str(field.type) for field in table.schema],
+                "nullable": [field.nullable for field in table.schema],
+            }
+        ),
+        "indexes": table.indexes(),
+    }

@@ -1,0 +1,185 @@
+"""The commands that make a table, fill it with files, and query it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import pyarrow as pa
+import typer
+
+from fuse_index import create_table, open_table
+from fuse_index.cli import input_files, output
+from fuse_index.cli.options import (
+    AtOption,
+    BranchOption,
+    JsonOption,
+    TableArgument,
+    WhereOption,
+    parse_pairs,
+    split_names,
+)
+
+tables_app = typer.Typer()
+_FormatOption = Annotated[
+    input_files.InputFormat | None, typer.Option("--format", help="What the files are, where their names do not say.")
+]
+_NullOption = Annotated[
+    list[str] | None, typer.Option("--null", help="Text that means NULL in CSV; repeatable. Default: empty.")
+]
+_ColumnsOption = Annotated[
+    str | None, typer.Option("--columns", "-c", help="Columns to print, separated by commas; odd names in back-quotes.")
+]
+
+
+@tables_app.command("create")
+def _create(
+    table: TableArgument,
+    schema: Annotated[
+        str | None, typer.Option("--schema", help='Columns as in SQL: "id BIGINT NOT NULL, name STRING".')
+    ] = None,
+    like: Annotated[
+        Path | None, typer.Option("--like", help="Take the columns of this Parquet, CSV or JSON lines file.")
+    ] = None,
+    format_: _FormatOption = None,
+    null: _NullOption = None,
+    cluster_by: Annotated[
+        str | None, typer.Option("--cluster-by", help="Columns that writers sort by, separated by commas.")
+    ] = None,
+    key: Annotated[str | None, typer.Option("--key", help="Columns that identify a row, separated by commas.")] = None,
+    properties: Annotated[
+        list[str] | None, typer.Option("--property", help="Such as block_rows=100000; repeatable.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make an empty table."""
+    if (schema is None) == (like is None):
+        raise typer.BadParameter("give either --schema or --like", param_hint="--schema")
+    columns = schema
+    if like is not None:
+        columns = input_files.infer_file_schema(input_files.find_input_files([like], format_, null or ())[0])
+    settings = parse_pairs(properties or [], "--property")
+    created = create_table(
+        table, columns, cluster_by=split_names(cluster_by), properties=settings, key=split_names(key)
+    )
+    output.print_result({"table": table, "snapshot": created.snapshot.id}, f"created {table}", as_json)
+
+
+@tables_app.command("ingest")
+def _ingest(
+    table: TableArgument,
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Parquet, CSV or JSON lines files, or folders of them.")
+    ],
+    format_: _FormatOption = None,
+    null: _NullOption = None,
+    branch: BranchOption = "main",
+    as_json: JsonOption = False,
+) -> None:
+    """Append files to a table, all of them in one commit; indexes are built along."""
+    sources = input_files.find_input_files(files, format_, null or ())
+    target = open_table(table, branch=branch)
+    before = target.snapshot
+    started = time.perf_counter()
+    with output.progress_bar() as bar:
+        task = bar.add_task("ingest", total=sum(source.size for source in sources))
+        snapshot = target.append(
+            input_files.read_input_files(sources, target.schema, lambda bytes_: bar.advance(task, bytes_))
+        )
+    seconds = time.perf_counter() - started
+    rows = snapshot.summary.get("added_rows", 0) if snapshot.id != before.id else 0
+    record = {
+        "table": table,
+        "files": len(sources),
+        "rows": rows,
+        "snapshot": snapshot.id,
+        "seconds": round(seconds, 3),
+    }
+    counted = "1 file" if len(sources) == 1 else f"{len(sources)} files"
+    output.print_result(record, f"{rows:,} rows from {counted} in {seconds:.1f} s, snapshot {snapshot.id}", as_json)
+
+
+@tables_app.command("query")
+def _query(
+    table: TableArgument,
+    where: WhereOption = None,
+    columns: _ColumnsOption = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="Rows at most; 0 for all.")] = 20,
+    count: Annotated[bool, typer.Option("--count", help="Print how many rows there are.")] = False,
+    group_by: Annotated[
+        list[str] | None, typer.Option("--group-by", help="A column or term to group rows by; repeatable.")
+    ] = None,
+    aggregates: Annotated[
+        list[str] | None, typer.Option("--aggregate", help='Such as "count(*)" or "sum(n)"; repeatable.')
+    ] = None,
+    indexes: Annotated[bool, typer.Option("--indexes/--no-indexes", help="Without, every block is read.")] = True,
+    branch: BranchOption = "main",
+    at: AtOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the rows that a condition is true on, or aggregates of them; with --json one JSON object a line."""
+    source = open_table(table, branch=branch, at=at)
+    if group_by or aggregates:
+        if columns or count:
+            raise typer.BadParameter("--columns and --count are of rows, not of aggregates", param_hint="--aggregate")
+        answer = source.aggregate(group_by or [], aggregates or [], where, indexes=indexes)
+        answer = answer.slice(0, limit) if limit else answer
+        if as_json:
+            for batch in answer.to_batches():
+                output.print_json_lines(batch)
+        else:
+            _print_rows(answer, limit)
+        return
+    scan = source.scan(
+        where, columns=split_names(columns) or None, limit=None if count else limit or None, indexes=indexes
+    )
+    if count:
+        number = scan.count()
+        output.print_json({"count": number}) if as_json else output.print_text(f"{number}")
+    elif as_json:
+        for batch in scan.to_batches():
+            output.print_json_lines(batch)
+    else:
+        _print_rows(scan.to_arrow(), limit)
+
+
+@tables_app.command("search")
+def _search(
+    table: TableArgument,
+    column: Annotated[str, typer.Argument(help="The column to search; several, separated by commas.")],
+    query: Annotated[str, typer.Argument(help='Such as "+late refund*".')],
+    where: WhereOption = None,
+    columns: _ColumnsOption = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Rows at most.")] = 10,
+    options: Annotated[str | None, typer.Option("--options", help='Such as "operator=and; tokenizer=en_stem".')] = None,
+    branch: BranchOption = "main",
+    at: AtOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the best rows for a query, best first, with their scores; with --json one JSON object a line."""
+    source = open_table(table, branch=branch, at=at)
+    best_rows = source.search(split_names(column), query, limit, where, split_names(columns) or None, options)
+    output.print_json_lines(best_rows) if as_json else _print_rows(best_rows, limit)
+
+
+@tables_app.command("explain")
+def _explain(
+    table: TableArgument,
+    where: WhereOption = None,
+    branch: BranchOption = "main",
+    at: AtOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say for each part of a condition which index was asked, and what it removed or why it could not."""
+    explanation = open_table(table, branch=branch, at=at).explain(where)
+    if as_json:
+        output.print_json(explanation.to_dict())
+    else:
+        output.stdout_console().print(explanation)
+
+
+def _print_rows(rows: pa.Table, limit: int) -> None:
+    output.print_rows(rows)
+    if limit and rows.num_rows == limit:
+        output.print_note(f"the first {limit} rows; --limit 0 prints all")
