@@ -1,7 +1,13 @@
-"""A Parquet file made in memory of some pages of another one, so that Parquet's own reader decodes them and nothing
-else.
+"""A Parquet file made in memory of some pages of another one, so that Arrow decodes these pages and nothing else.
 
-Each excerpt has one row group for each zone, and of each column the pages that were chosen, all for the same rows.
+Arrow reads whole column chunks only. But a chunk is just pages behind each other, each with a header of its own, and
+nothing in a page says which rows it holds or where it lies. So the chosen pages, as they were stored, behind a footer
+that describes them as a file with fewer rows, are a valid Parquet file. The footer is forged here: its schema is the
+block's own, byte for byte; its row groups are new, one for each zone, with the places and row counts of the chosen
+pages. What the footer does not have to say (statistics, encodings of pages, our seal) is left out.
+
+For this to give the right rows, all columns of a zone must have pages for the same rows, and a column with a dictionary
+must have its dictionary page first. The picture is in the docstring of ``fuse_storage.parquet``.
 Source of the structures: Parquet's ``parquet.thrift``. Knows no store and no schema.
 """
 
@@ -37,7 +43,9 @@ _PHYSICAL_TYPE_CODES = {
     "FIXED_LEN_BYTE_ARRAY": 7,
 }
 _CODEC_CODES = {"UNCOMPRESSED": 0, "SNAPPY": 1, "GZIP": 2, "BROTLI": 4, "ZSTD": 6, "LZ4": 7}
+"""Both are what ``parquet.thrift`` numbers them, by the names that Arrow's metadata gives."""
 _PLAIN, _RLE, _RLE_DICTIONARY = 0, 3, 8
+"""Encodings; a reader goes by the pages' own headers, and only wants a list of which there may be."""
 
 _PageData = Sequence[bytes | memoryview]
 
@@ -53,43 +61,61 @@ class PageSubset:
 
 
 def footer_schema_bytes(footer: memoryview) -> bytes:
-    """The schema in a Parquet footer, as it is written there."""
-    _, start = read_struct(footer, 0, until=1)
-    _, end = read_struct(footer, 0, until=2)
-    return bytes(footer[start : end - 1])  # the field after it has a head of one byte
+    """The schema in a Parquet footer, as it is written there: the bytes of field 2 of FileMetaData."""
+    _, start = read_struct(footer, 0, until=1)  # where the value of field 2 begins, after its head
+    _, end = read_struct(footer, 0, until=2)  # where the value of field 3 begins
+    return bytes(footer[start : end - 1])  # without the head of field 3, which is one byte
 
 
 def decode_pages(schema: bytes, metadata: pq.FileMetaData, zones: Sequence[Mapping[int, PageSubset]]) -> pa.Table:
-    """The rows of these pages: for each zone, its columns by number.
+    """The rows of some pages, zone after zone.
 
-    ``schema`` and ``like`` are those of the file that the pages are from.
+    ``schema`` and ``metadata`` are those of the file that the pages are from. ``zones``: for each zone, at least one,
+    the chosen pages of its columns, by column number; all zones must have the same columns. Returns a table of just
+    these columns.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> rows = pa.table({"n": [1, 2, 3, 4], "other": [5, 6, 7, 8]})
+    >>> options = {"max_rows_per_page": 2, "write_batch_size": 1, "data_page_version": "1.0"}
+    >>> pq.write_table(rows, file, use_dictionary=False, store_schema=False, **options)
+    >>> data, metadata = memoryview(file.getvalue()), pq.read_metadata(file)
+
+    Column 0 has two pages of two rows. A page is its header and as many bytes as the header's field 3 says:
+
+    >>> first = metadata.row_group(0).column(0).data_page_offset
+    >>> header, start = read_struct(data, first)
+    >>> second = start + header[3]
+    >>> header, start = read_struct(data, second)
+    >>> page = data[second : start + header[3]]
+
+    The second page alone, as a file of two rows; the other column has no pages and is not asked for:
+
+    >>> footer_length = int.from_bytes(data[-8:-4], "little")
+    >>> schema = footer_schema_bytes(data[-8 - footer_length :])
+    >>> decode_pages(schema, metadata, [{0: PageSubset([page], row_count=2, dictionary_length=0)}]).to_pydict()
+    {'n': [3, 4]}
     """
-    head = b"PAR1"
-    body: list[bytes | memoryview] = [head]
-    at = len(head)
-    groups = []
-    for excerpts in zones:
-        written = []
-        for number in range(metadata.num_columns):
-            excerpt = excerpts.get(number, _NO_PAGES)
-            length = sum(map(len, excerpt.pages))
-            written.append(_encode_column_chunk(metadata.row_group(0).column(number), excerpt, at, length))
-            body += excerpt.pages
-            at += length
-        rows = next(iter(excerpts.values())).row_count
-        groups.append(
-            encode_struct(
-                (1, LIST, encode_list(STRUCT, written)), (2, I64, encode_integer(at)), (3, I64, encode_integer(rows))
-            )
-        )
-    total = sum(next(iter(excerpts.values())).row_count for excerpts in zones)
-    footer = encode_struct(
+    magic = b"PAR1"
+    body: list[bytes | memoryview] = [magic]
+    position = len(magic)
+    row_groups = []
+    for subsets in zones:
+        chunks = []
+        for number in range(metadata.num_columns):  # the schema is whole, so each column needs a chunk, if an empty one
+            subset = subsets.get(number, _NO_PAGES)
+            length = sum(map(len, subset.pages))
+            chunks.append(_encode_column_chunk(metadata.row_group(0).column(number), subset, position, length))
+            body += subset.pages
+            position += length
+        row_groups.append(_encode_row_group(chunks, position, _row_count(subsets)))
+    footer = encode_struct(  # FileMetaData: version, schema, num_rows, row_groups
         (1, I32, encode_integer(2)),
         (2, LIST, schema),
-        (3, I64, encode_integer(total)),
-        (4, LIST, encode_list(STRUCT, groups)),
+        (3, I64, encode_integer(sum(map(_row_count, zones)))),
+        (4, LIST, encode_list(STRUCT, row_groups)),
     )
-    file = b"".join((*body, footer, len(footer).to_bytes(4, "little"), head))
+    file = b"".join((*body, footer, len(footer).to_bytes(4, "little"), magic))
     with pq.ParquetFile(pa.BufferReader(file), pre_buffer=False) as parquet:
         names = [metadata.schema.column(number).path for number in zones[0]]
         return parquet.read(columns=names, use_threads=False)
@@ -98,19 +124,36 @@ def decode_pages(schema: bytes, metadata: pq.FileMetaData, zones: Sequence[Mappi
 _NO_PAGES = PageSubset((), 0, 0)
 
 
-def _encode_column_chunk(like: pq.ColumnChunkMetaData, excerpt: PageSubset, at: int, length: int) -> bytes:
-    """A ColumnChunk."""
+def _row_count(subsets: Mapping[int, PageSubset]) -> int:
+    return next(iter(subsets.values())).row_count
+
+
+def _encode_row_group(chunks: Sequence[bytes], byte_count: int, row_count: int) -> bytes:
+    """A RowGroup: columns, total_byte_size (which nobody needs exactly), num_rows."""
+    return encode_struct(
+        (1, LIST, encode_list(STRUCT, chunks)),
+        (2, I64, encode_integer(byte_count)),
+        (3, I64, encode_integer(row_count)),
+    )
+
+
+def _encode_column_chunk(like: pq.ColumnChunkMetaData, subset: PageSubset, position: int, length: int) -> bytes:
+    """A ColumnChunk with its ColumnMetaData: type, path and codec as in the block, places as in the subset.
+
+    Fields of ColumnMetaData: 1 type, 2 encodings, 3 path_in_schema, 4 codec, 5 num_values, 6 and 7 the sizes (both as
+    stored: a reader goes by the pages' headers), 9 data_page_offset, 11 dictionary_page_offset.
+    """
     size = encode_integer(length)
-    parts = [
+    fields = [
         (1, I32, encode_integer(_PHYSICAL_TYPE_CODES[like.physical_type])),
         (2, LIST, encode_list(I32, map(encode_integer, (_PLAIN, _RLE, _RLE_DICTIONARY)))),
         (3, LIST, encode_list(BINARY, [encode_binary(like.path_in_schema.encode())])),
         (4, I32, encode_integer(_CODEC_CODES[like.compression])),
-        (5, I64, encode_integer(excerpt.row_count)),
+        (5, I64, encode_integer(subset.row_count)),
         (6, I64, size),
         (7, I64, size),
-        (9, I64, encode_integer(at + excerpt.dictionary_length)),
+        (9, I64, encode_integer(position + subset.dictionary_length)),
     ]
-    if excerpt.dictionary_length:
-        parts.append((11, I64, encode_integer(at)))
-    return encode_struct((2, I64, encode_integer(at)), (3, STRUCT, encode_struct(*parts)))
+    if subset.dictionary_length:
+        fields.append((11, I64, encode_integer(position)))
+    return encode_struct((2, I64, encode_integer(position)), (3, STRUCT, encode_struct(*fields)))

@@ -1,8 +1,9 @@
 """The pages of a block's column chunks: where they lie, which rows they hold, and their checksums.
 
 A **page** is the smallest part of a column that can be decoded, and the smallest that is read: some thousand values
-behind a header of their own. Parquet's footer does not tell where pages are; our seal does. Knows no store and no
-schema.
+behind a header of their own. Parquet's footer does not tell where pages are; our seal does. It keeps lengths only:
+pages of a chunk lie behind each other, and where a chunk begins is in the footer, so offsets follow by adding up.
+Knows no store and no schema.
 """
 
 from __future__ import annotations
@@ -23,11 +24,10 @@ RowMask = npt.NDArray[np.bool_]
 _BytesLike = bytes | memoryview
 
 _DATA_PAGE_TYPE = 0
+"""Parquet's PageType of a data page; a dictionary page has 2."""
 _PAGE_TYPE_FIELD, _COMPRESSED_SIZE_FIELD, _DATA_HEADER_FIELD = 1, 3, 5
 _VALUE_COUNT_FIELD = 1
-"""Fields of Parquet's PageHeader: its type, its compressed size, its DataPageHeader; and of that, the number of
-values.
-"""
+"""Fields of Parquet's PageHeader: its type, its compressed size, its DataPageHeader; of that, the number of values."""
 
 
 def page_checksum(page: _BytesLike, number: int) -> int:
@@ -37,9 +37,11 @@ def page_checksum(page: _BytesLike, number: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Pages:
-    """All pages of one file, chunk after chunk: chunk i has the pages ``first[i]:first[i + 1]``.
+    """All pages of one file, chunk after chunk: chunk i has the pages ``chunk_starts[i]:chunk_starts[i + 1]``.
 
-    ``rows`` of a page are 0 where it is a dictionary, or where its values are not one a row (within arrays and maps).
+    ``chunk_starts``: int64, one more than there are chunks. All others: int64, one element a page. ``offsets`` in the
+    file and ``lengths`` are in bytes, header included. ``row_counts`` are 0 for a dictionary, and where the values of
+    a page are not one a row (within arrays and maps). ``checksums``: see ``page_checksum``.
     """
 
     chunk_starts: Int64Array
@@ -50,7 +52,11 @@ class Pages:
 
     @classmethod
     def from_body(cls, body: memoryview, chunks: Sequence[ByteRange], one_value_per_row: Sequence[bool]) -> Self:
-        """Found by walking the headers of a file. ``flat``: of each chunk, whether it has one value a row."""
+        """The pages of a file that was just written, found by walking over their headers.
+
+        ``chunks``: where each column chunk lies. ``one_value_per_row``: of each chunk, whether a page has as many rows
+        as values.
+        """
         walked = [
             list(_walk_pages(body, chunk, one_a_row))
             for chunk, one_a_row in zip(chunks, one_value_per_row, strict=True)
@@ -64,8 +70,9 @@ class Pages:
         return cls(first, offsets, lengths, rows, np.array(sums, np.int64))
 
     def to_bytes(self) -> bytes:
-        """As in the seal: pages of each chunk, then lengths, rows and checksums of all pages, little-endian, 4 bytes
-        each.
+        """As the seal has them, 4 bytes a number, little-endian.
+
+        First how many pages each chunk has, then the lengths of all pages, their row counts, and their checksums.
         """
         return b"".join(
             part.astype("<u4").tobytes()
@@ -74,7 +81,7 @@ class Pages:
 
     @classmethod
     def from_bytes(cls, packed: _BytesLike, chunks: Sequence[ByteRange]) -> Self:
-        """Raises ValueError if there are not as many bytes as the chunks' pages take."""
+        """What ``to_bytes`` made, of a file with these chunks. Raises ValueError if it has another number of bytes."""
         numbers = np.frombuffer(packed, "<u4").astype(np.int64)
         counts, parts = numbers[: len(chunks)], numbers[len(chunks) :]
         lengths, rows, sums = parts.reshape(3, int(counts.sum()))
@@ -82,49 +89,54 @@ class Pages:
         return cls(first, offsets, lengths, rows, sums)
 
     def chunk_pages(self, chunk: int) -> Int64Array:
+        """The numbers of a chunk's pages among all pages of the file: int64, ascending, 1-D."""
         return np.arange(self.chunk_starts[chunk], self.chunk_starts[chunk + 1])
 
     def pages_covering(self, chunk: int, row_mask: RowMask) -> tuple[Int64Array, RowMask]:
         """The pages of a chunk that are needed for some of its rows, and which rows these pages hold.
 
-        ``rows`` has one element for each row of the zone; a chunk whose pages cannot be told apart is needed whole.
+        ``row_mask``: bool, one element for each row of the zone, True where the row is wanted. Returns the numbers of
+        the pages (int64, the dictionary's among them) and a bool mask of the rows in them, as long as ``row_mask``.
+        A chunk whose pages cannot be told apart, because their rows are not known, is needed whole.
         """
         pages = self.chunk_pages(chunk)
         sizes = self.row_counts[pages]
         if sizes.sum() != len(row_mask):
             return pages, np.ones(len(row_mask), np.bool_)
-        data = sizes > 0
-        needed = np.logical_or.reduceat(row_mask, (np.cumsum(sizes) - sizes)[data])
-        chosen = ~data
-        chosen[data] = needed
-        return pages[chosen], np.repeat(needed, sizes[data])
+        has_rows = sizes > 0
+        needed = np.logical_or.reduceat(row_mask, (np.cumsum(sizes) - sizes)[has_rows])  # of each page, any of its rows
+        chosen = ~has_rows  # the dictionary is needed for any page
+        chosen[has_rows] = needed
+        return pages[chosen], np.repeat(needed, sizes[has_rows])
 
     def byte_ranges(self, pages: Int64Array) -> list[ByteRange]:
+        """(offset, length) in the file of each of these pages. ``pages``: int64 numbers of pages, 1-D, any order."""
         return list(zip(self.offsets[pages].tolist(), self.lengths[pages].tolist(), strict=True))
 
     def is_damaged(self, page: int, data: _BytesLike) -> bool:
+        """Whether ``data`` is not what was written as this page."""
         return bool(page_checksum(data, page) != self.checksums[page])
 
 
 def _walk_pages(body: memoryview, chunk: ByteRange, one_a_row: bool) -> Iterator[tuple[int, int]]:
-    """Length, header included, and rows of each page of a chunk."""
-    at, end = chunk[0], sum(chunk)
-    while at < end:
-        header, start = thrift.read_struct(body, at)
-        rows = (
+    """Length, header included, and row count of each page of a chunk; 0 rows where they cannot be told."""
+    position, end = chunk[0], sum(chunk)
+    while position < end:
+        header, start = thrift.read_struct(body, position)
+        row_count = (
             header[_DATA_HEADER_FIELD][_VALUE_COUNT_FIELD]
             if one_a_row and header[_PAGE_TYPE_FIELD] == _DATA_PAGE_TYPE
             else 0
         )
-        yield start + header[_COMPRESSED_SIZE_FIELD] - at, rows
-        at = start + header[_COMPRESSED_SIZE_FIELD]
+        yield start + header[_COMPRESSED_SIZE_FIELD] - position, row_count
+        position = start + header[_COMPRESSED_SIZE_FIELD]
 
 
 def _locate_pages(
     counts: Int64Array, lengths: Int64Array, chunks: Sequence[ByteRange]
 ) -> tuple[Int64Array, Int64Array]:
-    """Of each chunk the number of its first page, of each page its offset."""
-    first = np.append(0, np.cumsum(counts))
-    ends = np.append(0, np.cumsum(lengths))
-    starts = np.array([offset for offset, _ in chunks], np.int64) - ends[first[:-1]]
-    return first, ends[:-1] + np.repeat(starts, counts)
+    """Of each chunk the number of its first page (and at last their number), of each page its offset in the file."""
+    chunk_starts = np.append(0, np.cumsum(counts))
+    ends = np.append(0, np.cumsum(lengths))  # offsets, if all chunks lay behind each other from 0
+    shifts = np.array([offset for offset, _ in chunks], np.int64) - ends[chunk_starts[:-1]]
+    return chunk_starts, ends[:-1] + np.repeat(shifts, counts)

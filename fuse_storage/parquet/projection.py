@@ -20,8 +20,9 @@ def project_column(stored_values: pa.ChunkedArray | None, field: Field, row_coun
 
 
 def _fit_array(values: pa.Array, field: Field) -> pa.Array:
-    """Values of a file's type as values of the field's: parts by physical name, those it lacks NULL, narrower ones
-    widened.
+    """Values of a file's type as values of the field's type.
+
+    Parts are found by physical name; those that the file lacks are NULL, narrower ones are widened.
     """
     if field.is_leaf:
         return values if values.type == field.type else pc.cast(values, field.type)
@@ -36,8 +37,8 @@ def _fit_array(values: pa.Array, field: Field) -> pa.Array:
 
 
 def _fit_child(values: pa.StructArray, child: Field) -> pa.Array:
-    place = values.type.get_field_index(child.physical_name)
-    return pa.nulls(len(values), child.type) if place < 0 else _fit_array(values.field(place), child)
+    index = values.type.get_field_index(child.physical_name)
+    return pa.nulls(len(values), child.type) if index < 0 else _fit_array(values.field(index), child)
 
 
 def _fit_list_or_map(values: Any, field: Field) -> pa.Array:

@@ -33,6 +33,7 @@ _MIN_VALUES_FOR_THREADS = 2_000_000
 
 
 def footer_checksum(data: bytes) -> bytes:
+    """Eight bytes, xxh3-64, of the seal's pages and the Parquet footer, which lie on both sides of it."""
     return xxhash.xxh3_64_digest(data)
 
 
@@ -58,19 +59,22 @@ class Footer:
 
     @staticmethod
     def chunk_ranges(metadata: pq.FileMetaData) -> list[ByteRange]:
-        """(offset, length) of each column chunk, zone by zone."""
-        found = []
+        """(offset, length) in bytes of each column chunk, zone by zone."""
+        ranges = []
         for zone in range(metadata.num_row_groups):
             group = metadata.row_group(zone)
             for number in range(group.num_columns):
                 column = group.column(number)
                 start = column.dictionary_page_offset if column.has_dictionary_page else column.data_page_offset
-                found.append((min(start, column.data_page_offset), column.total_compressed_size))
-        return found
+                ranges.append((min(start, column.data_page_offset), column.total_compressed_size))
+        return ranges
 
     @staticmethod
     def parse(data: bytes, where: str) -> Footer:
-        """Raises Corrupt if any byte is not as it was written."""
+        """The footer of a block from the bytes of its seal and its Parquet footer.
+
+        ``where`` names the file in messages. Raises Corrupt if any byte is not as it was written.
+        """
         parquet = int.from_bytes(data[-8:-4], "little") + 8
         start = len(data) - parquet - _FOOTER_CHECKSUM_BYTES
         if start < 0 or data[start : start + _FOOTER_CHECKSUM_BYTES] != footer_checksum(
@@ -103,7 +107,7 @@ def read_footer(store: Store, block: BlockFile, cache: Cache = process_cache) ->
 
     # parsed, it takes about ten times its bytes
     return cache.get_or_load(
-        ("footer", store.url, block.key, block.footer_offset), load, lambda found: 10 * found.length
+        ("footer", store.url, block.key, block.footer_offset), load, lambda footer: 10 * footer.length
     )
 
 
@@ -116,31 +120,34 @@ def read_block(
     cache: Cache = process_cache,
     row_mask: RowMask | None = None,
 ) -> pa.Table:
-    """These columns (logical names, nested ones whole) of these zones (by default all), in the order asked for.
+    """Columns of a block under their logical names, nested ones whole, in the order asked for.
 
-    ``rows``: which rows of these zones are wanted, one element for each; only pages that hold one of them are read.
-    Raises SchemaError for an unknown column, NotFound for a missing file, Corrupt for a damaged one.
+    ``zones``: numbers of the zones to read, in this order; by default all. ``row_mask``: bool, one element for each row
+    of these zones, zone after zone, True where the row is wanted; only pages that hold a wanted row are read. Returns
+    the wanted rows in their order, by default all. Raises SchemaError for an unknown column, NotFound for a missing
+    file, Corrupt for a damaged one.
     """
     fields = [schema.find([name]) for name in columns]
-    opened = read_footer(store, block, cache)
-    wanted = list(range(opened.metadata.num_row_groups) if zones is None else map(int, zones))
-    paths = [opened.metadata.schema.column(number).path for number in range(opened.column_count)]
-    needed = [numbers for field in fields if (numbers := _leaf_columns(field, paths))]
-    part = _ZoneReader(store, block, opened, wanted)
-    count = sum(part.row_counts) if row_mask is None else int(np.count_nonzero(row_mask))
-    found: dict[str, pa.ChunkedArray] = {}
-    if count and row_mask is not None:
-        found = part.read_rows(needed, row_mask)
-    elif count:
-        found = part.read_all_rows(needed)
-    arrays = [projection.project_column(found.get(field.physical_name), field, count) for field in fields]
+    footer = read_footer(store, block, cache)
+    zone_numbers = list(range(footer.metadata.num_row_groups) if zones is None else map(int, zones))
+    paths = [footer.metadata.schema.column(number).path for number in range(footer.column_count)]
+    leaf_columns = [numbers for field in fields if (numbers := _leaf_columns(field, paths))]
+    reader = _ZoneReader(store, block, footer, zone_numbers)
+    row_count = sum(reader.row_counts) if row_mask is None else int(np.count_nonzero(row_mask))
+    stored: dict[str, pa.ChunkedArray] = {}
+    if row_count and row_mask is not None:
+        stored = reader.read_rows(leaf_columns, row_mask)
+    elif row_count:
+        stored = reader.read_all_rows(leaf_columns)
+    arrays = [projection.project_column(stored.get(field.physical_name), field, row_count) for field in fields]
     result = pa.Table.from_arrays(arrays, schema=pa.schema([field.arrow for field in fields]))
-    return result if fields else pa.table({"": pa.nulls(count)}).select([])
+    return result if fields else pa.table({"": pa.nulls(row_count)}).select([])
 
 
 def _leaf_columns(field: Field, paths: Sequence[str]) -> list[int]:
-    """The Parquet columns of a field; of a struct without any that is left, one, which knows where the struct is
-    NULL.
+    """The numbers of the Parquet columns of a field.
+
+    Of a struct none of whose fields the file has, one column of it, which knows where the struct is NULL.
     """
     below = [
         number
@@ -156,8 +163,8 @@ def _leaf_columns(field: Field, paths: Sequence[str]) -> list[int]:
 
 
 def _columns_below(field: Field, above: str, among: Sequence[int], paths: Sequence[str]) -> list[int]:
-    here = above + field.physical_name
-    return [number for number in among if paths[number] == here or paths[number].startswith(here + ".")]
+    path = above + field.physical_name
+    return [number for number in among if paths[number] == path or paths[number].startswith(path + ".")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,37 +190,37 @@ class _ZoneReader:
         file = self._fetch_pages([self.footer.chunks[chunk] for chunk in chunks], pages)
         names = [self.footer.metadata.schema.column(number).path for number in columns]
         with pq.ParquetFile(pa.PythonFile(file, "r"), metadata=self.footer.metadata, pre_buffer=False) as parquet:
-            found = parquet.read_row_groups(
+            decoded = parquet.read_row_groups(
                 self.zones, columns=names, use_threads=sum(self.row_counts) * len(columns) > _MIN_VALUES_FOR_THREADS
             )
-        return dict(zip(found.column_names, found.columns, strict=True))
+        return dict(zip(decoded.column_names, decoded.columns, strict=True))
 
-    def read_rows(self, fields: Sequence[Sequence[int]], wanted: RowMask) -> dict[str, pa.ChunkedArray]:
-        """The wanted rows of these zones."""
-        found: dict[str, pa.ChunkedArray] = {}
-        alike: dict[bytes, tuple[RowMask, list[Sequence[int]]]] = {}
+    def read_rows(self, fields: Sequence[Sequence[int]], row_mask: RowMask) -> dict[str, pa.ChunkedArray]:
+        """The rows of these zones that the mask has; fields whose pages hold the same rows are decoded together."""
+        columns: dict[str, pa.ChunkedArray] = {}
+        groups: dict[bytes, tuple[RowMask, list[Sequence[int]]]] = {}
         for field in fields:
-            covered = self._decoded_rows(field, wanted)
-            alike.setdefault(covered.tobytes(), (covered, []))[1].append(field)
-        for covered, together in alike.values():
-            rows = self.read_all_rows(together) if covered.all() else self._read_pages(together, covered)
-            keep = pa.array(wanted[covered])
-            found |= {name: column.filter(keep) for name, column in rows.items()}
-        return found
+            covered = self._decoded_rows(field, row_mask)
+            groups.setdefault(covered.tobytes(), (covered, []))[1].append(field)
+        for covered, members in groups.values():
+            rows = self.read_all_rows(members) if covered.all() else self._read_pages(members, covered)
+            keep = pa.array(row_mask[covered])
+            columns |= {name: column.filter(keep) for name, column in rows.items()}
+        return columns
 
-    def _decoded_rows(self, field: Sequence[int], wanted: RowMask) -> RowMask:
-        """The rows that are decoded for the wanted ones: those of the pages they are in."""
+    def _decoded_rows(self, field: Sequence[int], row_mask: RowMask) -> RowMask:
+        """The rows that are decoded for those of the mask: all of the pages that these are in."""
         covers = [
             np.concatenate(
                 [
-                    self.footer.pages.pages_covering(self._chunk(zone, column), rows)[1]
-                    for zone, rows in self._split(wanted)
+                    self.footer.pages.pages_covering(self._chunk(zone, column), zone_mask)[1]
+                    for zone, zone_mask in self._split(row_mask)
                 ]
             )
             for column in field
         ]
         same = all(np.array_equal(cover, covers[0]) for cover in covers)
-        return covers[0] if same else np.ones(len(wanted), np.bool_)
+        return covers[0] if same else np.ones(len(row_mask), np.bool_)  # columns of a field must have the same rows
 
     def _read_pages(self, fields: Sequence[Sequence[int]], covered: RowMask) -> dict[str, pa.ChunkedArray]:
         columns = sorted({number for numbers in fields for number in numbers})
@@ -222,16 +229,17 @@ class _ZoneReader:
             for zone, rows in self._split(covered)
             if rows.any()
         ]
-        every = np.concatenate([pages for zone in chosen for pages in zone.values()])
-        file = self._fetch_pages(self.footer.pages.byte_ranges(every), every)
+        all_pages = np.concatenate([pages for zone in chosen for pages in zone.values()])
+        file = self._fetch_pages(self.footer.pages.byte_ranges(all_pages), all_pages)
         zones = [{column: self._page_subset(file, pages) for column, pages in zone.items()} for zone in chosen]
-        found = page_subset.decode_pages(self.footer.schema_bytes, self.footer.metadata, zones)
-        return dict(zip(found.column_names, found.columns, strict=True))
+        decoded = page_subset.decode_pages(self.footer.schema_bytes, self.footer.metadata, zones)
+        return dict(zip(decoded.column_names, decoded.columns, strict=True))
 
     def _page_subset(self, file: SparseFile, pages: Int64Array) -> PageSubset:
         rows = self.footer.pages.row_counts[pages]
         ranges = self.footer.pages.byte_ranges(pages)
-        return PageSubset([file.view(*where) for where in ranges], int(rows.sum()), 0 if rows[0] else ranges[0][1])
+        dictionary_length = 0 if rows[0] else ranges[0][1]  # a first page without rows is the dictionary
+        return PageSubset([file.view(*page_range) for page_range in ranges], int(rows.sum()), dictionary_length)
 
     def _split(self, rows: RowMask) -> Iterator[tuple[int, RowMask]]:
         """Each zone, and what the mask says of its rows."""
@@ -245,11 +253,11 @@ class _ZoneReader:
         return zone * self.footer.column_count + column
 
     def _fetch_pages(self, ranges: Sequence[ByteRange], pages: Int64Array) -> SparseFile:
-        """These bytes of the file, and each page in them checked."""
+        """The bytes of the file in these ranges, near ones read together, each of the pages in them checked."""
         spans = coalesce_ranges(ranges, self.store.coalesce_gap)
         file = SparseFile(spans, self.store.read_ranges(self.block.key, spans))
-        for page, where in zip(pages.tolist(), self.footer.pages.byte_ranges(pages), strict=True):
-            if self.footer.pages.is_damaged(page, file.view(*where)):
+        for page, page_range in zip(pages.tolist(), self.footer.pages.byte_ranges(pages), strict=True):
+            if self.footer.pages.is_damaged(page, file.view(*page_range)):
                 zone, column = divmod(
                     int(np.searchsorted(self.footer.pages.chunk_starts, page, side="right")) - 1,
                     self.footer.column_count,

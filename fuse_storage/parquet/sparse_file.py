@@ -12,7 +12,7 @@ from fuse_storage.store.ranges import ByteRange
 
 
 class SparseFile(io.RawIOBase):
-    """What was fetched, at its own offsets."""
+    """A file to read from, of which only some spans were fetched; they lie at the offsets that they had."""
 
     def __init__(self, spans: Sequence[ByteRange], fetched: Sequence[bytes]) -> None:
         self.starts = [offset for offset, _ in spans]
@@ -21,9 +21,9 @@ class SparseFile(io.RawIOBase):
 
     def view(self, offset: int, length: int) -> memoryview:
         """These bytes, or as many of them as are here."""
-        place = max(bisect_right(self.starts, offset) - 1, 0)
-        start = offset - self.starts[place]
-        return memoryview(self.fetched[place])[start : start + length]
+        span = max(bisect_right(self.starts, offset) - 1, 0)
+        start = offset - self.starts[span]
+        return memoryview(self.fetched[span])[start : start + length]
 
     def readable(self) -> bool:
         return True
@@ -35,23 +35,21 @@ class SparseFile(io.RawIOBase):
         return self.position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self.position = (
-            offset
-            if whence == io.SEEK_SET
-            else self.position + offset
-            if whence == io.SEEK_CUR
-            else self.size() + offset
-        )
-        return self.position
+        if whence == io.SEEK_CUR:
+            offset += self.position
+        elif whence == io.SEEK_END:
+            offset += self.size()
+        self.position = offset
+        return offset
 
     def size(self) -> int:
         return self.starts[-1] + len(self.fetched[-1])
 
     def read_buffer(self, size: int) -> pa.Buffer:
         """Arrow asks for this in place of ``read``, and copies nothing then."""
-        found = self.view(self.position, size)
-        self.position += len(found)
-        return pa.py_buffer(found)
+        data = self.view(self.position, size)
+        self.position += len(data)
+        return pa.py_buffer(data)
 
     def read(self, size: int = -1) -> bytes:
         return bytes(self.read_buffer(size))

@@ -1,5 +1,12 @@
 """As much of Thrift's compact protocol as Parquet's own metadata needs: structs read into plain values, and written.
 
+The protocol in a paragraph. A number is a **varint**: 7 bits a byte, the lowest first, and the top bit says that
+another byte follows; signed numbers are **zigzag** first (0, -1, 1, -2 become 0, 1, 2, 3), so that small ones stay
+short. Bytes are their length as a varint, then themselves. A struct is a row of fields and a byte 0; a field is one
+head byte, whose upper four bits say by how much its id exceeds the last one's and whose lower four its type, then the
+value. A list is one head byte, upper four bits its size, lower four the type of all its elements, then the elements.
+
+Nothing says where a struct ends but its last byte, so what is unknown has to be parsed, too; names are nowhere.
 Source: the Thrift specification's "compact protocol" and Parquet's ``parquet.thrift``. Knows no Parquet.
 """
 
@@ -14,20 +21,23 @@ ThriftStruct = Mapping[int, Any]
 """Values by field id. Lists are lists; a list of structs is a list of mappings."""
 
 
+# Readers take the bytes and a position, and give the value and the position after it.
+
+
 def _read_varint(data: memoryview, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         byte = data[at]
         at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
+        value |= (byte & 0x7F) << shift  # the lowest 7 bits come first
+        if byte < 0x80:  # the top bit is clear: no byte follows
             return value, at
         shift += 7
 
 
 def _read_integer(data: memoryview, at: int) -> tuple[int, int]:
     value, at = _read_varint(data, at)
-    return (value >> 1) ^ -(value & 1), at
+    return (value >> 1) ^ -(value & 1), at  # zigzag: the lowest bit is the sign, and -1 flips all others
 
 
 def _read_binary(data: memoryview, at: int) -> tuple[bytes, int]:
@@ -38,35 +48,42 @@ def _read_binary(data: memoryview, at: int) -> tuple[bytes, int]:
 def _read_list(data: memoryview, at: int) -> tuple[list[Any], int]:
     size, kind = data[at] >> 4, data[at] & 0x0F
     at += 1
-    if size == 15:
+    if size == 15:  # all four bits set: the size did not fit, and follows
         size, at = _read_varint(data, at)
-    found = []
+    values = []
     for _ in range(size):
         value, at = _READERS[kind](data, at)
-        found.append(value)
-    return found, at
+        values.append(value)
+    return values, at
 
 
 def read_struct(data: memoryview, at: int, until: int | None = None) -> tuple[ThriftStruct, int]:
     """The struct that begins at byte ``at``, and where it ends; with ``until``, only the fields up to this id.
 
+    With ``until``, the position is that of the first value left out, right after its head byte.
     Raises IndexError or KeyError for bytes that are no such struct.
+
+    >>> packed = encode_struct((1, I32, encode_integer(300)), (4, BINARY, encode_binary(b"xy")))
+    >>> packed.hex(" ")
+    '15 d8 04 38 02 78 79 00'
+    >>> read_struct(memoryview(packed), 0)
+    ({1: 300, 4: b'xy'}, 8)
     """
-    found: dict[int, Any] = {}
-    id = 0
+    values: dict[int, Any] = {}
+    field_id = 0
     while data[at]:
         delta, kind = data[at] >> 4, data[at] & 0x0F
         if delta:
-            id, at = id + delta, at + 1
+            field_id, at = field_id + delta, at + 1
+        else:  # an id that is not 1 to 15 above the last one's is written out
+            field_id, at = _read_integer(data, at + 1)
+        if until is not None and field_id > until:
+            return values, at
+        if kind in (BOOL_TRUE, BOOL_FALSE):  # a truth is its own type, and has no bytes
+            values[field_id] = kind == BOOL_TRUE
         else:
-            id, at = _read_integer(data, at + 1)
-        if until is not None and id > until:
-            return found, at
-        if kind in (BOOL_TRUE, BOOL_FALSE):
-            found[id] = kind == BOOL_TRUE
-        else:
-            found[id], at = _READERS[kind](data, at)
-    return found, at + 1
+            values[field_id], at = _READERS[kind](data, at)
+    return values, at + 1
 
 
 _READERS: Mapping[int, Callable[[memoryview, int], tuple[Any, int]]] = {
@@ -85,35 +102,37 @@ _READERS: Mapping[int, Callable[[memoryview, int], tuple[Any, int]]] = {
 
 
 def encode_varint(value: int) -> bytes:
-    found = bytearray()
+    """A number of 0 or more, 7 bits a byte, as the protocol has lengths and sizes."""
+    encoded = bytearray()
     while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    found.append(value)
-    return bytes(found)
+    encoded.append(value)
+    return bytes(encoded)
 
 
 def encode_integer(value: int) -> bytes:
     """A number of 0 or more, as I16, I32 or I64."""
-    return encode_varint(value << 1)
+    return encode_varint(value << 1)  # zigzag of what is not negative
 
 
 def encode_binary(value: bytes) -> bytes:
+    """Bytes, or the UTF-8 of a text, with their length."""
     return encode_varint(len(value)) + value
 
 
 def encode_list(kind: int, values: Iterable[bytes]) -> bytes:
-    """A list of values that are written already."""
-    found = list(values)
-    head = bytes([len(found) << 4 | kind]) if len(found) < 15 else bytes([0xF0 | kind]) + encode_varint(len(found))
-    return head + b"".join(found)
+    """A list of values of one type, each encoded already."""
+    parts = list(values)
+    head = bytes([len(parts) << 4 | kind]) if len(parts) < 15 else bytes([0xF0 | kind]) + encode_varint(len(parts))
+    return head + b"".join(parts)
 
 
-def encode_struct(*parts: tuple[int, int, bytes]) -> bytes:
-    """A struct of (id, kind, written value), ids ascending by less than 16."""
-    found, last = bytearray(), 0
-    for id, kind, value in parts:
-        found.append(id - last << 4 | kind)
-        found += value
-        last = id
-    return bytes(found) + b"\0"
+def encode_struct(*fields: tuple[int, int, bytes]) -> bytes:
+    """A struct of fields (id, type, encoded value); ids ascend from 0 by less than 16, so that each head is a byte."""
+    encoded, last_id = bytearray(), 0
+    for field_id, kind, value in fields:
+        encoded.append(field_id - last_id << 4 | kind)
+        encoded += value
+        last_id = field_id
+    return bytes(encoded) + b"\0"

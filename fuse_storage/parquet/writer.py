@@ -1,9 +1,8 @@
-"""Blocks: rows in one immutable Parquet file, and back. The only module that writes rows as Parquet.
+"""Rows are written as blocks: each one immutable Parquet file. No other module writes rows as Parquet.
 
 A file has one row group for each zone, physical column names, and, between its last page and its Parquet footer, a
-**seal**: length, rows and checksum of each page, then a checksum of those and the footer. One exact read fetches seal
-and footer, and from then on no byte is believed unchecked. To other readers the seal is a gap that nothing points to.
-Knows no segments and no tables.
+**seal**: length, rows and checksum of each page, then a checksum of those and the footer (see the picture in
+``fuse_storage.parquet``). Knows no segments and no tables.
 """
 
 from __future__ import annotations
@@ -47,9 +46,7 @@ _MAX_MEAN_TEXT_BYTES = 128
 """Text that is longer than this on average gets no Parquet statistics: they would outgrow what they can skip."""
 
 _SPARK_CALENDAR_METADATA = {"org.apache.spark.version": "4.0.0"}
-"""Tells Spark that days before 1582 are of the proleptic Gregorian calendar, or its settings might shift what it
-reads.
-"""
+"""Says that days before 1582 are of the proleptic Gregorian calendar; else Spark's settings might shift them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +65,9 @@ DEFAULT_BLOCK_OPTIONS = BlockOptions()
 class BlockLayout:
     """What is to be remembered of a block's file.
 
-    ``rows``: of each zone. ``size``: bytes of the file, ``hash``: xxh3-128 of them, in hex. The footer (with the seal)
-    goes from ``footer_offset`` to the end of the file. ``zones`` and ``columns``: statistics by column id, one unit
-    for each zone and one for the whole block.
+    ``zone_rows``: how many rows each zone has. ``size``: bytes of the file, ``hash``: xxh3-128 of them, in hex. The
+    footer (with the seal) goes from ``footer_offset`` to the end of the file. ``zone_statistics`` and
+    ``block_statistics``: by column id, one unit for each zone, and one for the whole block.
     """
 
     zone_rows: tuple[int, ...]
@@ -97,19 +94,19 @@ def write_block(
         raise SchemaError("a block holds at least one row")
     table = conform_rows(rows, schema).combine_chunks()
     zones = np.append(np.arange(0, table.num_rows, options.zone_rows), table.num_rows)
-    kinds = list(_parquet_columns(table, schema))
-    stored = _encode_parquet(table, schema, zones, kinds, options)
-    data, footer = _seal_file(stored)
-    start = len(data) - footer.length
-    counted = _zone_and_block_statistics(table, schema, zones, {kind.id: kind for kind in kinds}, footer)
+    columns = list(_parquet_columns(table, schema))
+    data, footer = _seal_file(_encode_parquet(table, schema, zones, columns, options))
+    statistics_by_id = _zone_and_block_statistics(
+        table, schema, zones, {column.id: column for column in columns}, footer
+    )
     layout = BlockLayout(
         tuple(np.diff(zones).tolist()),
         len(data),
         xxhash.xxh3_128_hexdigest(data),
-        start,
+        len(data) - footer.length,
         footer.length,
-        {id: both[0] for id, both in counted.items()},
-        {id: both[1] for id, both in counted.items()},
+        {column_id: per_zone for column_id, (per_zone, _) in statistics_by_id.items()},
+        {column_id: whole for column_id, (_, whole) in statistics_by_id.items()},
     )
     return data, layout
 
@@ -144,9 +141,7 @@ def _nested_kind(field: Field) -> str:
 
 
 def _suits_dictionary(values: pa.Array) -> bool:
-    """Whether a dictionary pays, judged by the first zone. Never for floats, whose dictionaries Spark filters
-    wrongly.
-    """
+    """Whether a dictionary pays, by the first zone; never for floats, whose dictionaries Spark filters wrongly."""
     if is_.is_floating(values.type) or is_.is_boolean(values.type):
         return False
     zone = values[:DEFAULT_ZONE_ROWS]
@@ -169,7 +164,7 @@ def _encode_parquet(
     table: pa.Table,
     schema: Schema,
     zones: npt.NDArray[np.int64],
-    kinds: list[_ParquetColumn],
+    columns: list[_ParquetColumn],
     options: BlockOptions,
 ) -> pa.Buffer:
     sink = pa.BufferOutputStream()
@@ -183,8 +178,8 @@ def _encode_parquet(
         write_batch_size=min(options.page_rows, _ROWS_PER_PAGE_CHECK),
         compression="zstd",
         compression_level=options.compression_level,
-        use_dictionary=[kind.path for kind in kinds if kind.uses_dictionary] or False,
-        write_statistics=[kind.path for kind in kinds if kind.writes_statistics] or False,
+        use_dictionary=[column.path for column in columns if column.uses_dictionary] or False,
+        write_statistics=[column.path for column in columns if column.writes_statistics] or False,
         write_page_checksum=True,
         store_schema=False,  # our own schema is in the snapshot
         store_decimal_as_integer=True,  # as Spark does
@@ -213,19 +208,19 @@ def _seal_file(stored: pa.Buffer) -> tuple[bytes, Footer]:
 
 
 def _zone_and_block_statistics(
-    table: pa.Table, schema: Schema, zones: npt.NDArray[np.int64], kinds: Mapping[int, _ParquetColumn], footer: Footer
+    table: pa.Table, schema: Schema, zones: npt.NDArray[np.int64], columns: Mapping[int, _ParquetColumn], footer: Footer
 ) -> dict[int, tuple[ColumnStatistics, ColumnStatistics]]:
     """Of each column that has statistics: those of its zones and those of the block."""
-    order = {footer.metadata.schema.column(number).path: number for number in range(len(footer.metadata.schema))}
-    found = {}
+    numbers = {footer.metadata.schema.column(number).path: number for number in range(len(footer.metadata.schema))}
+    statistics_by_id = {}
     for path, field in schema.leaves():
         values = statistics.column_values(table, path)
-        sizes = footer.column_sizes(order[kinds[field.id].path])
+        sizes = footer.column_sizes(numbers[columns[field.id].path])
         per_zone = replace(statistics.compute_statistics(values, zones), size=pa.array(sizes, pa.int64()))
         whole = statistics.roll_up_statistics(per_zone, np.array([0, len(sizes)]), np.diff(zones))
-        if kinds[field.id].uses_dictionary:  # few values: then an exact count is cheap
+        if columns[field.id].uses_dictionary:  # few values: then an exact count is cheap
             whole = replace(
                 whole, distinct_count=pa.array([pc.count_distinct(values, mode="only_valid").as_py()], pa.int64())
             )
-        found[field.id] = (per_zone, whole)
-    return found
+        statistics_by_id[field.id] = (per_zone, whole)
+    return statistics_by_id
