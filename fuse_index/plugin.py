@@ -1,8 +1,65 @@
-"""All that the author of an index kind sees."""
+"""All that the author of an index kind sees: what to implement, what is handed to it, and helpers."""
 
+from fuse_index.aggregates.sketches import DEFAULT_LG_K
+from fuse_index.aggregates.state import Aggregate, Aggregation, Part, state_of
+from fuse_index.expressions.conjunction import Conjunction
+from fuse_index.expressions.function import Function
 from fuse_index.expressions.json import path as json_paths
 from fuse_index.expressions.json import reader as json_documents
-from fuse_index.indexes.interface import *  # noqa: F403
-from fuse_index.indexes.interface import __all__ as _interface
+from fuse_index.expressions.value_set import Interval, ValueSet
+from fuse_index.indexes.ballot import ALL, NONE, SOME, Ballot
+from fuse_index.indexes.block_batch import BlockBatch, Payload
+from fuse_index.indexes.interface import (
+    API,
+    Answers,
+    Highlights,
+    IndexKind,
+    Input,
+    NoOptions,
+    Probe,
+    Ranks,
+    Refusal,
+    Votes,
+    hookimpl,
+)
+from fuse_index.indexes.sandbox import map_concurrently
+from fuse_index.reasons import Reason
+from fuse_storage import ColumnStatistics, Pack, Sidecar, prefix_end, ranges_to_indices
 
-__all__ = [*_interface, "json_documents", "json_paths"]
+__all__ = [
+    "ALL",
+    "API",
+    "DEFAULT_LG_K",
+    "NONE",
+    "SOME",
+    "Aggregate",
+    "Aggregation",
+    "Answers",
+    "Ballot",
+    "BlockBatch",
+    "ColumnStatistics",
+    "Conjunction",
+    "Function",
+    "Highlights",
+    "IndexKind",
+    "Input",
+    "Interval",
+    "NoOptions",
+    "Pack",
+    "Part",
+    "Payload",
+    "Probe",
+    "Ranks",
+    "Reason",
+    "Refusal",
+    "Sidecar",
+    "ValueSet",
+    "Votes",
+    "hookimpl",
+    "json_documents",
+    "json_paths",
+    "map_concurrently",
+    "prefix_end",
+    "ranges_to_indices",
+    "state_of",
+]

@@ -1,18 +1,19 @@
 """What a kind is shown of a table: units of one level, with their statistics, summaries and payloads.
 
-Sits between the frames of the storage room and ``plugin.BlockBatch``. Knows no predicate and no kind.
+``BlockBatch`` and ``Payload`` are what authors see; ``FrameBatch`` is what the engine gives, over frames of the storage
+room. Knows no predicate and no kind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fuse_index.indexes.interface import Payload
 from fuse_storage import ColumnStatistics, ScanUnits, SidecarRows, UnitFrame, ranges_to_indices
 
 UnitIndices = npt.NDArray[np.int64]
@@ -47,9 +48,73 @@ class ZoneMap:
         return zones_of_blocks(self.offsets, blocks)
 
     def take(self, blocks: UnitIndices) -> ZoneMap:
-        """The zones of these blocks alone, in their order."""
+        """The zones of these blocks alone, in their order. ``blocks``: int64, shape (k,)."""
         offsets = np.append(0, np.cumsum(self.counts[blocks])).astype(np.int64)
         return ZoneMap(offsets, self.rows[self.of_blocks(blocks)])
+
+
+PayloadValue = TypeVar("PayloadValue")
+
+
+class Payload(Protocol):
+    """The bytes that ``build`` made of one block, wherever they lie by now. Every read is verified."""
+
+    size: int
+
+    def read(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """The bytes of each (offset, length); near ranges are fetched together. Raises StorageError."""
+        ...
+
+    def decoded(
+        self, span: tuple[int, int], decode: Callable[[bytes], PayloadValue], size: Callable[[PayloadValue], int]
+    ) -> PayloadValue:
+        """What ``decode`` makes of the bytes of one (offset, length), kept in memory as long as there is room.
+
+        ``decode``: the same function each time, since what it made is kept under it. ``size``: bytes of what it made.
+        """
+        ...
+
+
+class BlockBatch(Protocol):
+    """Units to vote on, all of one level: segments, blocks or zones.
+
+    Only at the block level may there be payloads, and zones finer than the unit. At the other levels each unit is its
+    own only zone.
+    """
+
+    @property
+    def row_counts(self) -> npt.NDArray[np.int64]:
+        """int64, shape (n,): the rows of each unit."""
+        ...
+
+    @property
+    def zone_offsets(self) -> npt.NDArray[np.int64]:
+        """int64, shape (n + 1,): unit i has the zones ``zone_offsets[i]:zone_offsets[i + 1]``."""
+        ...
+
+    @property
+    def zone_rows(self) -> npt.NDArray[np.int64]:
+        """int64, shape (number of zones,): the rows of each zone."""
+        ...
+
+    @property
+    def summaries(self) -> pa.Array | None:
+        """Values of the kind's ``summary_type``, length n, null where a unit is not indexed; None: no index at all."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def statistics(self, number: int) -> ColumnStatistics | None:
+        """Statistics of input ``number`` where it is a plain column that has them."""
+        ...
+
+    def payload(self, unit: int) -> Payload | None:
+        """The unit's own payload; None where there is none."""
+        ...
+
+    def packs(self) -> Sequence[tuple[Payload, npt.NDArray[np.int64]]]:
+        """Each pack that payloads of this batch lie in, as one payload, with the units in it: int64, ascending."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -121,9 +186,13 @@ class FrameBatch:
         return None if self.sidecars is None else self.sidecars.payload(unit)
 
     def packs(self) -> Sequence[tuple[Payload, UnitIndices]]:
+        """Each pack with the units in it: int64, ascending."""
         return [] if self.sidecars is None else self.sidecars.packs()
 
 
 def zones_of_blocks(offsets: UnitIndices, blocks: UnitIndices) -> UnitIndices:
-    """The zones of these blocks, block after block: ``offsets[b]:offsets[b + 1]`` of each, in one vector."""
+    """The zones of these blocks, block after block: ``offsets[b]:offsets[b + 1]`` of each, in one int64 vector.
+
+    ``offsets``: int64, shape (n + 1,); ``blocks``: int64, shape (k,), each below n.
+    """
     return ranges_to_indices(offsets[blocks], (offsets[1:] - offsets[:-1])[blocks])

@@ -1,4 +1,4 @@
-"""All that the author of an index kind sees.
+"""What an author of an index kind implements; ``fuse_index.plugin`` has all that authors may import.
 
 A kind is one stateless class and one hook. It builds a **sidecar** from the rows of one block, and implements those
 of the protocols ``Votes``, ``Ranks`` and ``Answers`` that it can. The engine owns the rest: AND, OR and NOT, NULLs,
@@ -11,61 +11,23 @@ Conjunction) at a time, and only rows whose inputs are not NULL.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 import pluggy
 import pyarrow as pa
 
-from fuse_index.aggregates.sketches import DEFAULT_LG_K
-from fuse_index.aggregates.state import Aggregate, Aggregation, Part, state_of
+from fuse_index.aggregates.state import Aggregate, Aggregation
 from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.function import Function
-from fuse_index.expressions.value_set import Interval, ValueSet
-from fuse_index.indexes.ballot import ALL, NONE, SOME, Ballot
-from fuse_index.indexes.sandbox import map_concurrently
+from fuse_index.indexes.ballot import Ballot
+from fuse_index.indexes.block_batch import BlockBatch
 from fuse_index.predicate import Call, Context, Leaf, Term
 from fuse_index.reasons import Reason
-from fuse_storage import ColumnStatistics, Pack, Sidecar, prefix_end, ranges_to_indices
-
-__all__ = [
-    "ALL",
-    "API",
-    "DEFAULT_LG_K",
-    "NONE",
-    "SOME",
-    "Aggregate",
-    "Aggregation",
-    "Answers",
-    "Ballot",
-    "BlockBatch",
-    "Conjunction",
-    "ColumnStatistics",
-    "ValueSet",
-    "Function",
-    "Highlights",
-    "IndexKind",
-    "Input",
-    "Interval",
-    "NoOptions",
-    "Pack",
-    "Part",
-    "Payload",
-    "Probe",
-    "Ranks",
-    "Reason",
-    "Refusal",
-    "Sidecar",
-    "Votes",
-    "hookimpl",
-    "state_of",
-    "map_concurrently",
-    "prefix_end",
-    "ranges_to_indices",
-]
+from fuse_storage import Pack, Sidecar
 
 API = 1
 """The version of this module's interface; a kind that was written for another one is refused by name."""
@@ -120,9 +82,12 @@ class NoOptions:
     """For kinds without options."""
 
 
+_What = TypeVar("_What")
+
+
 @dataclass(frozen=True)
-class Probe:
-    """A leaf, compiled once per query. Picklable.
+class Probe(Generic[_What]):
+    """A leaf, compiled once per query. Picklable, as ``what`` must be: whatever the kind makes of the leaf.
 
     ``cost`` orders the asking: 0 for what lives in statistics or summaries, else about the bytes to read per block.
     ``judges_null``: the ballots say themselves where the leaf may be NULL on rows whose inputs are not (a path that is
@@ -130,70 +95,9 @@ class Probe:
     inputs themselves.
     """
 
-    what: Any
+    what: _What
     cost: float = 0.0
     judges_null: bool = False
-
-
-PayloadValue = TypeVar("PayloadValue")
-
-
-class Payload(Protocol):
-    """The bytes that ``build`` made of one block, wherever they lie by now. Every read is verified."""
-
-    size: int
-
-    def read(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """The bytes of each (offset, length); near ranges are fetched together. Raises StorageError."""
-        ...
-
-    def decoded(
-        self, span: tuple[int, int], decode: Callable[[bytes], PayloadValue], size: Callable[[PayloadValue], int]
-    ) -> PayloadValue:
-        """What ``decode`` makes of the bytes of one (offset, length), kept in memory as long as there is room.
-
-        ``decode``: the same function each time, since what it made is kept under it. ``size``: bytes of what it made.
-        """
-        ...
-
-
-class BlockBatch(Protocol):
-    """Units to vote on, all of one level: segments, blocks or zones.
-
-    Only at the block level may there be payloads, and zones finer than the unit: ``zone_offsets`` has length n + 1,
-    and unit i has the zones ``zone_offsets[i]:zone_offsets[i + 1]``, of ``zone_rows[z]`` rows each. At the other
-    levels each unit is its own only zone.
-    """
-
-    @property
-    def row_counts(self) -> npt.NDArray[np.int64]: ...
-
-    @property
-    def zone_offsets(self) -> npt.NDArray[np.int64]: ...
-
-    @property
-    def zone_rows(self) -> npt.NDArray[np.int64]: ...
-
-    @property
-    def summaries(self) -> pa.Array | None:
-        """One value per unit, of the kind's ``summary_type``; null where the unit is not indexed. None: no index at
-        all.
-        """
-        ...
-
-    def __len__(self) -> int: ...
-
-    def statistics(self, number: int) -> ColumnStatistics | None:
-        """Statistics of input ``number`` where it is a plain column that has them."""
-        ...
-
-    def payload(self, unit: int) -> Payload | None:
-        """The unit's own payload; None where there is none."""
-        ...
-
-    def packs(self) -> Sequence[tuple[Payload, npt.NDArray[np.int64]]]:
-        """Each pack that payloads of this batch lie in, as one payload, with the units in it."""
-        ...
 
 
 class IndexKind:
@@ -233,7 +137,11 @@ class IndexKind:
         return pa.null()
 
     def build(self, rows: pa.Table, zones: npt.NDArray[np.int64], options: Any) -> Sidecar:
-        """Index one block. ``rows`` has one column per input, in order; zone z is ``rows[zones[z]:zones[z + 1]]``."""
+        """Index one block.
+
+        ``rows`` has one column per input, in order. ``zones``: int64, shape (number of zones + 1,), ascending from 0;
+        zone z is ``rows[zones[z]:zones[z + 1]]``.
+        """
         raise NotImplementedError(f"index kind {self.name!r} builds nothing")
 
     def pack(self, sidecars: Sequence[Sidecar]) -> Pack:
@@ -251,20 +159,21 @@ class Votes(Protocol):
 
     def compile(
         self, what: Leaf | Conjunction, inputs: Sequence[Input], options: Any, context: Context
-    ) -> Probe | Refusal:
+    ) -> Probe[Any] | Refusal:
         """Understand the leaf, once per query.
 
         A leaf has its column side on the left and non-NULL literals of the input's own type on the right; its ``IN``
-        list holds no NULL. IS [NOT] NULL of an input is the engine's. A Box is the conjunction of all that one AND
-        group says of these inputs.
+        list holds no NULL. IS [NOT] NULL of an input is the engine's. A Conjunction is all that one AND group says of
+        these inputs.
         """
         ...
 
-    def probe(self, probe: Probe, batch: BlockBatch) -> Ballot:
+    def probe(self, probe: Probe[Any], batch: BlockBatch) -> Ballot:
         """Vote NONE, ALL or SOME for each unit, or for each zone of the batch if the index knows zones.
 
-        A ballot of length ``len(batch)`` is per unit, one of length ``len(batch.zone_rows)`` per zone; ``rows`` of a
-        zone narrow it to single rows. Units without a summary are ignored. May block on reads; may run on any thread.
+        ``bits`` of the ballot are uint8, of shape ``(len(batch),)``, one per unit, or of the shape of
+        ``batch.zone_rows``, one per zone; ``rows`` of a zone, uint8, one per row of it, narrow it to single rows. Votes
+        on units without a summary are ignored. May block on reads; may run on any thread.
         """
         ...
 
@@ -273,7 +182,12 @@ class Votes(Protocol):
 class RollsUp(Protocol):
     """Optional: a summary of a whole segment, probed like a block's, lets the segment be skipped unread."""
 
-    def roll_up(self, summaries: pa.Array) -> pa.Scalar | None: ...
+    def roll_up(self, summaries: pa.Array) -> pa.Scalar | None:
+        """One summary of all units that these are of, of the kind's ``summary_type`` as they are; None for none.
+
+        ``summaries``: one per block of the segment, none of them null.
+        """
+        ...
 
 
 @runtime_checkable
@@ -287,22 +201,38 @@ class Ranks(Protocol):
 
     def compile_ranking(
         self, what: Call, inputs: Sequence[Input], options: Any, context: Context
-    ) -> Probe | Refusal: ...
+    ) -> Probe[Any] | Refusal:
+        """Understand what is searched for, a call of ``searches``, once per search."""
+        ...
 
-    def gather(self, probe: Probe, batch: BlockBatch) -> Any:
+    def gather(self, probe: Probe[Any], batch: BlockBatch) -> Any:
         """Statistics of these blocks that a score depends on; picklable."""
         ...
 
-    def merge_statistics(self, parts: Sequence[Any]) -> Any: ...
+    def merge_statistics(self, parts: Sequence[Any]) -> Any:
+        """The statistics of all blocks, from those that ``gather`` gave of some each."""
+        ...
 
-    def bound(self, probe: Probe, statistics: Any, batch: BlockBatch) -> npt.NDArray[np.float64]:
-        """No row of unit i scores above element i; -inf if no row matches."""
+    def bound(self, probe: Probe[Any], statistics: Any, batch: BlockBatch) -> npt.NDArray[np.float64]:
+        """A bound per unit, float64, shape ``(len(batch),)``: no row of unit i scores above element i; -inf if no row
+        matches.
+        """
         ...
 
     def top(
-        self, probe: Probe, statistics: Any, batch: BlockBatch, unit: int, k: int, among: npt.NDArray[np.bool_] | None
+        self,
+        probe: Probe[Any],
+        statistics: Any,
+        batch: BlockBatch,
+        unit: int,
+        k: int,
+        among: npt.NDArray[np.bool_] | None,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        """The row numbers and scores of the k best rows of one block, best first, only rows set in ``among``."""
+        """The k best rows of one block, best first, or all that match if they are fewer.
+
+        Gives their numbers in the block, int64, and their scores, float64, both of shape (rows,). ``among``: only rows
+        that are set in it, bool, one element per row of the block; None: of all rows.
+        """
         ...
 
 
@@ -310,8 +240,8 @@ class Ranks(Protocol):
 class Highlights(Protocol):
     """Optional, for kinds that rank texts: where the query is met."""
 
-    def highlight(self, probe: Probe, text: str) -> Sequence[tuple[int, int]]:
-        """(start, end) in characters, ascending and apart."""
+    def highlight(self, probe: Probe[Any], text: str) -> Sequence[tuple[int, int]]:
+        """Spans of the text as (start, end), in characters, ascending and apart."""
         ...
 
 
@@ -322,13 +252,15 @@ class Answers(Protocol):
     The engine knows which blocks are wanted as a whole, computes the states of all others from their rows, and merges.
     """
 
-    def match(self, request: Aggregation, inputs: Sequence[Input], options: Any, context: Context) -> Probe | Refusal:
+    def match(
+        self, request: Aggregation, inputs: Sequence[Input], options: Any, context: Context
+    ) -> Probe[Any] | Refusal:
         """Whether states of this request can be given, of any block that is indexed. Conditions are not the author's
         concern.
         """
         ...
 
-    def state(self, probe: Probe, batch: BlockBatch, unit: int) -> pa.Table | Refusal | None:
+    def state(self, probe: Probe[Any], batch: BlockBatch, unit: int) -> pa.Table | Refusal | None:
         """The state of all rows of one block, of the schema ``request.schema``; None, or why not, where none is kept.
 
         It may have several rows of one group: what ``state_of`` gives of the block's rows, or anything that merges to

@@ -17,15 +17,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fuse_index.aggregates.finalize import comparable_answer
+from fuse_index.aggregates.state import Aggregation, state_of
 from fuse_index.errors import OpaqueError
 from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.evaluate import evaluate, evaluate_term
 from fuse_index.expressions.to_sql import predicate_sql
-from fuse_index.indexes.ballot import FALSE, NULL, TRUE
+from fuse_index.indexes.ballot import FALSE, NULL, TRUE, Ballot
 from fuse_index.indexes.block_batch import FrameBatch, ZoneMap
 from fuse_index.indexes.builder import IndexBuilder
 from fuse_index.indexes.definition import IndexDefinition
-from fuse_index.indexes.interface import Aggregation, Answers, Ballot, Probe, Refusal, RollsUp, Votes, state_of
+from fuse_index.indexes.interface import Answers, Probe, Refusal, RollsUp, Votes
 from fuse_index.indexes.registry import Host
 from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call
 from fuse_index.operations.sample_predicates import generate_predicates
@@ -190,7 +191,7 @@ class _VoteChecker:
         if comparable_answer(asked, found) != comparable_answer(asked, right):
             yield f"block {name}: its rows come to other aggregates than are kept of it"
 
-    def _compile(self, leaf: Leaf | Conjunction) -> Probe | str | None:
+    def _compile(self, leaf: Leaf | Conjunction) -> Probe[Any] | str | None:
         """The compiled leaf, or what is wrong with the kind; None if it says that it has nothing to say."""
         kind, inputs, options = self.kind, self.definition.inputs, self.definition.options
         if not isinstance(kind, Votes):
@@ -203,7 +204,7 @@ class _VoteChecker:
         return probe if isinstance(probe, Probe) else None
 
     def _check_leaf(
-        self, place: int, leaf: Leaf | Conjunction, probe: Probe, truth: _TruthBits, inputs: pa.Table
+        self, place: int, leaf: Leaf | Conjunction, probe: Probe[Any], truth: _TruthBits, inputs: pa.Table
     ) -> Iterator[str]:
         number = int(self.sample[place])
         zones = slice(int(self._batch.zone_offsets[place]), int(self._batch.zone_offsets[place + 1]))
@@ -221,7 +222,7 @@ class _VoteChecker:
 
     def _check_unit(
         self,
-        probe: Probe,
+        probe: Probe[Any],
         leaf: Leaf | Conjunction,
         batch: FrameBatch,
         unit: tuple[int, slice],

@@ -26,7 +26,7 @@ class CompiledProbe:
     index: str
     kind: IndexKind
     inputs: tuple[Input, ...]
-    probe: Probe
+    probe: Probe[Any]
     definition: IndexDefinition | None = None
     """None: an implicit kind, which lives on the statistics that every block has."""
 

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -141,7 +142,7 @@ def strip_nulls_for_kind(leaf: Leaf | Conjunction) -> Leaf | Conjunction:
 def complete_ballot(
     ballot: Ballot,
     leaf: Leaf | Conjunction,
-    probe: Probe,
+    probe: Probe[Any],
     inputs: Sequence[Input],
     null_presence: NullPresence,
     strict_functions: frozenset[str],

@@ -126,7 +126,7 @@ class IndexSource:
     definition: IndexDefinition
     index_kind: IndexKind
     wider_request: Aggregation
-    probe: Probe
+    probe: Probe[Any]
     group_condition: Predicate | None
     implied: tuple[Predicate, ...] = ()
     """Conjuncts that are TRUE on every row that the index has seen."""

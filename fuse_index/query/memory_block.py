@@ -11,12 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fuse_index.errors import IndexFault
+from fuse_index.indexes.block_batch import Payload, PayloadValue
 from fuse_index.indexes.builder import IndexBuilder
 from fuse_index.indexes.definition import IndexDefinition
-from fuse_index.indexes.interface import ColumnStatistics, Payload, PayloadValue
 from fuse_index.indexes.registry import Host
 from fuse_index.reasons import Reason
-from fuse_storage import BlockFrame, StoredTable
+from fuse_storage import BlockFrame, ColumnStatistics, StoredTable
 
 _Numbers = npt.NDArray[np.int64]
 

@@ -20,10 +20,10 @@ import pyarrow as pa
 from fuse_index.errors import DefinitionError
 from fuse_index.expressions.evaluate import evaluate
 from fuse_index.expressions.traversal import predicate_terms
-from fuse_index.indexes.block_batch import FrameBatch, ZoneMap
+from fuse_index.indexes.block_batch import BlockBatch, FrameBatch, ZoneMap
 from fuse_index.indexes.definition import IndexDefinition, load_definitions
 from fuse_index.indexes.engine import Engine
-from fuse_index.indexes.interface import BlockBatch, Highlights, Probe, Ranks, Refusal
+from fuse_index.indexes.interface import Highlights, Probe, Ranks, Refusal
 from fuse_index.indexes.sandbox import PluginFailure, map_concurrently, sandboxed_call
 from fuse_index.predicate import Call, Column, Literal, Predicate, Term
 from fuse_index.pruning.planner import plan_scan
@@ -73,7 +73,7 @@ class _CompiledRanking:
 
     definition: IndexDefinition
     kind: Any
-    probe: Probe
+    probe: Probe[Any]
 
 
 def ranked_search(table: StoredTable, engine: Engine, request: SearchRequest) -> pa.Table:

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from fuse_index.aggregates.finalize import comparable_answer
-from fuse_index.aggregates.state import merge_states
+from fuse_index.aggregates.state import Aggregation, merge_states, state_of
 from fuse_index.expressions.evaluate import evaluate_term
-from fuse_index.indexes.interface import Aggregation, Answers, Probe, Refusal, state_of
+from fuse_index.indexes.interface import Answers, Probe, Refusal
 from fuse_index.testing.kind_tests import KindTests
 from fuse_index.testing.memory_batch import KindUnderTest, MemoryBatch
 

@@ -19,9 +19,20 @@ import pyarrow as pa
 
 from fuse_index.expressions.evaluate import evaluate_term
 from fuse_index.expressions.function import Function
-from fuse_index.indexes.interface import ColumnStatistics, IndexKind, Input, Payload
+from fuse_index.indexes.block_batch import Payload
+from fuse_index.indexes.interface import IndexKind, Input
 from fuse_index.predicate import Column, Context
-from fuse_storage import Cache, Corrupt, NotFound, PackSlice, Sidecar, Store, add_checksums, compute_statistics
+from fuse_storage import (
+    Cache,
+    ColumnStatistics,
+    Corrupt,
+    NotFound,
+    PackSlice,
+    Sidecar,
+    Store,
+    add_checksums,
+    compute_statistics,
+)
 
 _Numbers = npt.NDArray[np.int64]
 BlockZones = Sequence[pa.Table]

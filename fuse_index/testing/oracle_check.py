@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +17,9 @@ from fuse_index.errors import OpaqueError
 from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.evaluate import evaluate
 from fuse_index.expressions.to_sql import predicate_sql
-from fuse_index.indexes.ballot import FALSE, NULL, TRUE, UNKNOWN
-from fuse_index.indexes.interface import Ballot, BlockBatch, Probe, Refusal, Votes
+from fuse_index.indexes.ballot import FALSE, NULL, TRUE, UNKNOWN, Ballot
+from fuse_index.indexes.block_batch import BlockBatch
+from fuse_index.indexes.interface import Probe, Refusal, Votes
 from fuse_index.predicate import And, Leaf, Predicate
 from fuse_index.pruning.nulls import (
     NullPresence,
@@ -39,7 +41,7 @@ class OracleCheck:
     kind_under_test: KindUnderTest
     leaf: Leaf | Conjunction
 
-    def compile(self) -> Probe | Refusal | None:
+    def compile(self) -> Probe[Any] | Refusal | None:
         """None where the engine judges the leaf by itself."""
         if decided_by_engine(self.leaf):
             return None
@@ -52,7 +54,7 @@ class OracleCheck:
             found = pickle.loads(pickle.dumps(found))
         return found
 
-    def probe(self, probe: Probe, batch: BlockBatch) -> Ballot:
+    def probe(self, probe: Probe[Any], batch: BlockBatch) -> Ballot:
         """What the kind says, in a form that the engine takes."""
         kind = self.kind_under_test.kind
         assert isinstance(kind, Votes)
@@ -73,7 +75,7 @@ class OracleCheck:
         probe = self.compile()
         return self.check_ballot(shelf, self.probe(probe, shelf), probe) if isinstance(probe, Probe) else None
 
-    def check_ballot(self, shelf: MemoryBatch, ballot: Ballot, probe: Probe) -> Ballot:
+    def check_ballot(self, shelf: MemoryBatch, ballot: Ballot, probe: Probe[Any]) -> Ballot:
         """The ballot with its NULLs, or AssertionError."""
         by_zone = len(ballot) == len(shelf.zone_rows)
         sizes = shelf.zone_rows if by_zone else shelf.row_counts

@@ -12,13 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fuse_index.expressions.conjunction import Conjunction
-from fuse_index.indexes.ballot import FALSE, TRUE, UNKNOWN
-from fuse_index.indexes.interface import Ballot, ColumnStatistics, Input, Probe, RollsUp
+from fuse_index.indexes.ballot import FALSE, TRUE, UNKNOWN, Ballot
+from fuse_index.indexes.interface import Input, Probe, RollsUp
 from fuse_index.predicate import Column, Leaf, Term
 from fuse_index.testing import small_worlds, strategies
 from fuse_index.testing.kind_tests import KindTests
 from fuse_index.testing.memory_batch import KindUnderTest, MemoryBatch
 from fuse_index.testing.oracle_check import OracleCheck
+from fuse_storage import ColumnStatistics
 
 MAX_EXAMPLES_PER_TYPE = 40
 """Wide worlds that are drawn for each type."""

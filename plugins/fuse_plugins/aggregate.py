@@ -107,7 +107,7 @@ class AggregateIndex(IndexKind):
 
     def match(
         self, request: Aggregation, inputs: Sequence[Input], options: AggregateOptions, context: Context
-    ) -> Probe | Refusal:
+    ) -> Probe[StateColumns] | Refusal:
         keys = {given.term: f"group_{place}" for place, given in enumerate(inputs) if not given.function}
         parts: dict[Part, str] = {}
         for given, place in zip(inputs[len(keys) :], _input_numbers(len(keys), options), strict=True):
@@ -121,7 +121,7 @@ class AggregateIndex(IndexKind):
         columns = [*(keys[term] for term in request.groups), *(parts[part] for part in request.parts)]
         return Probe(StateColumns(tuple(columns), request.schema), cost=1000.0)
 
-    def state(self, probe: Probe, batch: BlockBatch, unit: int) -> pa.Table | Refusal | None:
+    def state(self, probe: Probe[StateColumns], batch: BlockBatch, unit: int) -> pa.Table | Refusal | None:
         payload = batch.payload(unit)
         if payload is None:
             groups = batch.summaries[unit].as_py() if batch.summaries is not None else None
@@ -132,7 +132,7 @@ class AggregateIndex(IndexKind):
             )
             return Refusal(Reason.BLOCK_NOT_INDEXED, many) if many else None
         [data] = payload.read([(0, payload.size)])
-        wanted: StateColumns = probe.what
+        wanted = probe.what
         found = pq.ParquetFile(pa.BufferReader(data)).read(list(dict.fromkeys(wanted.columns)))
         arrays = [
             found.column(name).cast(field.type) for name, field in zip(wanted.columns, wanted.schema, strict=True)

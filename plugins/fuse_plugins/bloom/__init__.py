@@ -123,7 +123,7 @@ class Bloom(IndexKind):
 
     def compile(
         self, what: Leaf | Conjunction, inputs: Sequence[Input], options: BloomOptions, context: Context
-    ) -> Probe | Refusal:
+    ) -> Probe[ProbeValues] | Refusal:
         if len(inputs) != 1:
             return Refusal(Reason.LEAF_UNSUPPORTED, "bloom is on one column")
         values = _listed_values(what, inputs[0].term)
@@ -132,8 +132,8 @@ class Bloom(IndexKind):
         probe_values = ProbeValues.from_values(values, inputs[0].type, options.fpp)
         return Probe(probe_values, cost=1.0 + 100.0 * len(probe_values.hashes))
 
-    def probe(self, probe: Probe, batch: BlockBatch) -> Ballot:
-        probe_values: ProbeValues = probe.what
+    def probe(self, probe: Probe[ProbeValues], batch: BlockBatch) -> Ballot:
+        probe_values = probe.what
         votes = np.full(len(batch.zone_rows), SOME, np.uint8)
         if batch.summaries is None or not len(batch):
             return Ballot(votes)

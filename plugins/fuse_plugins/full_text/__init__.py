@@ -116,14 +116,14 @@ class FullText(IndexKind):
 
     def compile(
         self, what: Leaf | Conjunction, inputs: Sequence[Input], options: FullTextOptions, context: Context
-    ) -> Probe | Refusal:
+    ) -> Probe[ColumnQuery] | Refusal:
         column_query = _column_query(what, inputs, options)
         if isinstance(column_query, Refusal):
             return column_query
         return Probe(column_query, cost=_BYTES_PER_WORD)
 
-    def probe(self, probe: Probe, batch: BlockBatch) -> Ballot:
-        column_query: ColumnQuery = probe.what
+    def probe(self, probe: Probe[ColumnQuery], batch: BlockBatch) -> Ballot:
+        column_query = probe.what
         summaries = _summary_values(batch)
 
         def match_unit(unit: int) -> MatchMasks | None:
@@ -160,7 +160,7 @@ class FullText(IndexKind):
 
     def compile_ranking(
         self, what: Call, inputs: Sequence[Input], options: FullTextOptions, context: Context
-    ) -> Probe | Refusal:
+    ) -> Probe[ColumnQuery] | Refusal:
         column_query = _column_query(what, inputs, options)
         if isinstance(column_query, Refusal):
             return column_query
@@ -168,8 +168,8 @@ class FullText(IndexKind):
             return Refusal(Reason.LEAF_UNSUPPORTED, "a phrase is ranked by its positions, and this index keeps none")
         return Probe(column_query, cost=_BYTES_PER_WORD)
 
-    def gather(self, probe: Probe, batch: BlockBatch) -> ranking.TermStatistics:
-        column_query: ColumnQuery = probe.what
+    def gather(self, probe: Probe[ColumnQuery], batch: BlockBatch) -> ranking.TermStatistics:
+        column_query = probe.what
         summaries = _summary_values(batch)
 
         def gather_unit(unit: int) -> ranking.TermStatistics:
@@ -181,9 +181,11 @@ class FullText(IndexKind):
     def merge_statistics(self, parts: Sequence[ranking.TermStatistics]) -> ranking.TermStatistics:
         return ranking.merge_term_statistics(parts)
 
-    def bound(self, probe: Probe, statistics: ranking.TermStatistics, batch: BlockBatch) -> npt.NDArray[np.float64]:
+    def bound(
+        self, probe: Probe[ColumnQuery], statistics: ranking.TermStatistics, batch: BlockBatch
+    ) -> npt.NDArray[np.float64]:
         """Bound the scores in each of n blocks: float64 of shape (n,), -inf where no row matches."""
-        column_query: ColumnQuery = probe.what
+        column_query = probe.what
         summaries = _summary_values(batch)
 
         def unit_bound(unit: int) -> float:
@@ -194,7 +196,7 @@ class FullText(IndexKind):
 
     def top(
         self,
-        probe: Probe,
+        probe: Probe[ColumnQuery],
         statistics: ranking.TermStatistics,
         batch: BlockBatch,
         unit: int,
@@ -205,7 +207,7 @@ class FullText(IndexKind):
 
         ``among``: bool, one value per row of the block; only rows where it is true are ranked.
         """
-        column_query: ColumnQuery = probe.what
+        column_query = probe.what
         stored = _stored_postings(batch, _summary_values(batch), unit, column_query.column)
         if stored is None:
             return np.zeros(0, np.int64), np.zeros(0)
@@ -214,8 +216,8 @@ class FullText(IndexKind):
             ranking.score_rows(column_query.query, stored, stored.row_lengths(), statistics), k, among
         )
 
-    def highlight(self, probe: Probe, text: str) -> Sequence[tuple[int, int]]:
-        column_query: ColumnQuery = probe.what
+    def highlight(self, probe: Probe[ColumnQuery], text: str) -> Sequence[tuple[int, int]]:
+        column_query = probe.what
         return highlight_spans(column_query.query, column_query.analyzer, text)
 
 

@@ -36,7 +36,7 @@ from fuse_plugins.json_path.discovery import frequent_paths
 from fuse_plugins.json_path.extract import ZoneValues
 from fuse_plugins.json_path.path_statistics import KIND_NAMES, PATH_SUMMARY_TYPE, merge_path_summaries, summarize_path
 from fuse_plugins.json_path.paths import PathPattern, parse_pattern
-from fuse_plugins.json_path.question import bloom_keys, compile_path_probe
+from fuse_plugins.json_path.question import PathProbe, bloom_keys, compile_path_probe
 from fuse_plugins.json_path.vote import BLOOM, BloomView, vote_on_path
 
 AUTO = "auto"
@@ -126,7 +126,7 @@ class JsonPaths(IndexKind):
 
     def compile(
         self, what: Leaf | Conjunction, inputs: Sequence[Input], options: JsonPathOptions, context: Context
-    ) -> Probe | Refusal:
+    ) -> Probe[PathProbe] | Refusal:
         found = compile_path_probe(what, inputs[0].term, options.fpp)
         if isinstance(found, Refusal):
             return found
@@ -138,7 +138,7 @@ class JsonPaths(IndexKind):
             return Refusal(Reason.NO_INDEX, f"path {found.path} is not indexed; these are: {', '.join(options.paths)}")
         return Probe(found, cost=200.0 if found.probe_values is not None else 0.0, judges_null=True)
 
-    def probe(self, probe: Probe, batch: BlockBatch) -> Ballot:
+    def probe(self, probe: Probe[PathProbe], batch: BlockBatch) -> Ballot:
         return vote_on_path(probe.what, batch)
 
     def roll_up(self, summaries: pa.Array) -> pa.Scalar | None:

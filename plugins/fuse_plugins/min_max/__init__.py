@@ -47,7 +47,7 @@ class MinMax(IndexKind):
 
     def compile(
         self, what: Leaf | Conjunction, inputs: Sequence[Input], options: Any, context: Context
-    ) -> Probe | Refusal:
+    ) -> Probe[ValueRanges] | Refusal:
         if len(inputs) != 1 or not _is_ordered_type(inputs[0].type):
             types = [str(index_input.type) for index_input in inputs]
             return Refusal(Reason.LEAF_UNSUPPORTED, f"{types} is not one column of an ordered type")
@@ -57,7 +57,7 @@ class MinMax(IndexKind):
         value_set, exact = matching
         return Probe(ValueRanges.from_value_set(value_set, inputs[0].type, exact))
 
-    def probe(self, probe: Probe, batch: BlockBatch) -> Ballot:
+    def probe(self, probe: Probe[ValueRanges], batch: BlockBatch) -> Ballot:
         statistics = batch.statistics(0)
         if statistics is None:
             return Ballot.constant(len(batch), SOME)
