@@ -1,8 +1,8 @@
-"""Aggregates of a snapshot, read as little of as possible: a block of which every row is wanted gives a stored state,
-one of which none is gives nothing, and the others are scanned.
+"""Aggregates of a snapshot, from stored states where possible.
 
-What stored states are worth is decided here, whoever keeps them: only blocks whose rows are all live and all wanted
-give one, and only where no sum can overflow on the way, since Spark's would then depend on the order of rows.
+A block of which every row matches gives a stored state, one of which none does gives nothing, and the others are
+scanned. What stored states are worth is decided here, whoever keeps them: only blocks whose rows are all live and all
+match give one, and only where no sum can overflow on the way, since Spark's would then depend on the order of rows.
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ from fuse_index.query.scan import Scan
 from fuse_index.reasons import FAULTS, Reason
 from fuse_storage import BlockFrame, StoredTable
 
-OVERFLOW_MARGIN = 1 - 1e-6
-"""Of the largest sum, so much may be reached: bounds are added up as doubles."""
-MAX_UNMERGED_STATES = 32
+_OVERFLOW_MARGIN = 1 - 1e-6
+"""Share of the largest sum that bounds may reach: they are added up as doubles."""
+_MAX_UNMERGED_STATES = 32
 """States that are kept before they are merged."""
 
 
 @dataclass(frozen=True)
 class AggregatePlan:
-    """``states``: merged, of all blocks that need no scan. ``left``: the blocks to scan, whose matching rows are the
-    rest.
-    """
+    """Who gives which part of an answer."""
 
     request: Aggregation
     states: pa.Table
+    """The states of all blocks that need no scan, merged."""
     scan_plan: ScanPlan[BlockFrame]
+    """The scan of the other blocks."""
     answered_blocks: int = 0
     """How many blocks gave a state."""
 
@@ -68,11 +68,11 @@ class AggregatePlan:
         return self.scan_plan.explanation
 
     def total_state(self, functions: Mapping[str, Function]) -> pa.Table:
-        """The state of all rows: what is left is scanned."""
+        """Merge the state of all rows: blocks without a stored state are scanned."""
         states = [self.states]
         for state in self._scanned(functions):
             states.append(state)
-            if len(states) >= MAX_UNMERGED_STATES:
+            if len(states) >= _MAX_UNMERGED_STATES:
                 states = [merge_states(self.request, states)]
         return merge_states(self.request, states)
 
@@ -95,7 +95,7 @@ class AggregatePlan:
             yield state_of(self.request, values, rows.num_rows)
 
     def to_table(self, names: Sequence[str], functions: Mapping[str, Function]) -> pa.Table:
-        """The answer; ``names`` are those of its columns, groups first."""
+        """Compute the answer; ``names`` are those of its columns, groups first."""
         return pa.table(finalize_state(self.request, self.total_state(functions)), names=list(names))
 
 
@@ -109,25 +109,25 @@ def plan_aggregate(
     strict: bool = False,
     budget: float = 10.0,
 ) -> AggregatePlan:
-    """Who gives which part of the answer. ``indexes=False`` scans every block that may hold a matching row, and more.
+    """Plan who gives which part of the answer; with ``indexes=False``, all of it is scanned.
 
-    ``budget`` and ``strict`` as of ``plan``. Raises UnsupportedAggregate for what is no aggregate, OpaqueError where a
-    sum may overflow: what is then answered, or raised, is Spark's own affair. Raises StorageError.
+    ``budget`` and ``strict`` as of ``plan_scan``. Raises UnsupportedAggregate for what is no aggregate, OpaqueError
+    where a sum may overflow: what is then answered, or raised, is Spark's own affair. Raises StorageError.
     """
     request.check()
-    whole = plan_scan(table, predicate, engine, indexes=indexes, budget=budget, strict=strict)
+    scan_plan = plan_scan(table, predicate, engine, indexes=indexes, budget=budget, strict=strict)
     for part in request.parts:
-        if (doubt := overflow_reason(part, whole.blocks)) is not None:
-            raise OpaqueError(f"only Spark can evaluate {_shown_part(part)}: {doubt}")
-    work = _AggregatePlanner(table, request, whole, engine, perf_counter() + budget, strict)
-    return work.run() if indexes else AggregatePlan(request, merge_states(request, []), whole)
+        if (reason := overflow_reason(part, scan_plan.blocks)) is not None:
+            raise OpaqueError(f"only Spark can evaluate {_part_text(part)}: {reason}")
+    planner = _AggregatePlanner(table, request, scan_plan, engine, perf_counter() + budget, strict)
+    return planner.run() if indexes else AggregatePlan(request, merge_states(request, []), scan_plan)
 
 
 def overflow_reason(part: Part, blocks: BlockFrame) -> str | None:
-    """Why this sum of these blocks' rows, or of some of them, may be more than Spark can hold; None if it never is."""
+    """Say why this sum of rows of these blocks may be more than Spark can hold; None if it never is."""
     limit = largest_sum(part)
-    kind = part.argument.type
-    if limit is None or int(blocks.row_counts.sum()) * largest_value(kind) <= limit:
+    data_type = part.argument.type
+    if limit is None or int(blocks.row_counts.sum()) * largest_value(data_type) <= limit:
         return None
     if not isinstance(part.argument, Column):
         return f"a sum of {term_sql(part.argument)} may overflow"
@@ -135,18 +135,18 @@ def overflow_reason(part: Part, blocks: BlockFrame) -> str | None:
     if statistics is None:
         return f"a sum of {term_sql(part.argument)} may overflow, and nothing is known of its values"
     nulls = np.asarray(pc.fill_null(statistics.null_count, -1))
-    unit = 10.0**kind.scale if is_.is_decimal(kind) else 1.0
+    units_per_one = 10.0**data_type.scale if is_.is_decimal(data_type) else 1.0
     low, high = (np.asarray(pc.cast(bound, pa.float64(), safe=False)) for bound in (statistics.min, statistics.max))
     largest = np.where(nulls == blocks.row_counts, 0.0, np.maximum(np.abs(low), np.abs(high)))
-    total = float((largest * unit * blocks.row_counts).sum())
-    if total <= limit * OVERFLOW_MARGIN:  # not where a bound is unknown, which is NaN here
+    total = float((largest * units_per_one * blocks.row_counts).sum())
+    if total <= limit * _OVERFLOW_MARGIN:  # not where a bound is unknown, which is NaN here
         return None
     return f"a sum of {term_sql(part.argument)} may overflow: its values are too large"
 
 
 @dataclass
 class _AggregatePlanner:
-    """Asks one keeper after the other for what is still lacking."""
+    """Asks one source after the other for the blocks that are still without a state."""
 
     table: StoredTable
     request: Aggregation
@@ -159,36 +159,36 @@ class _AggregatePlanner:
     def run(self) -> AggregatePlan:
         remaining = np.arange(len(self.scan_plan.blocks))
         states: list[pa.Table] = []
-        for found in self._sources():
-            if isinstance(found, Vote):
-                self.votes.append(found)
+        for source in self._sources():
+            if isinstance(source, Vote):
+                self.votes.append(source)
                 continue
-            wanted = remaining[self._answerable_blocks(found)[remaining]]
-            if not len(wanted):
-                nothing = "of no block that is left are all rows wanted" if len(remaining) else ""
-                self.votes.append(self._vote(found, Reason.NOT_NEEDED, nothing))
+            positions = remaining[self._answerable_blocks(source)[remaining]]
+            if not len(positions):
+                detail = "of no block that is left are all rows wanted" if len(remaining) else ""
+                self.votes.append(self._vote(source, Reason.NOT_NEEDED, detail))
                 continue
-            given = found.read_states(self.scan_plan.blocks, wanted, self.deadline - perf_counter())
-            if self.strict and given.problem is not None and given.problem.reason in FAULTS:
-                raise IndexFault(found.index, found.kind, given.problem.reason, given.problem.detail)
-            fitted = self._project_states(found, given)
-            if fitted is None:
+            result = source.read_states(self.scan_plan.blocks, positions, self.deadline - perf_counter())
+            if self.strict and result.problem is not None and result.problem.reason in FAULTS:
+                raise IndexFault(source.index, source.kind, result.problem.reason, result.problem.detail)
+            projected = self._project_states(source, result)
+            if projected is None:
                 continue
-            states.append(fitted)
-            remaining = np.setdiff1d(remaining, given.blocks)
-            self.votes.append(self._result_vote(found, given, len(self.scan_plan.blocks)))
-        left = self.scan_plan.take(remaining)
-        answered = len(self.scan_plan.blocks) - len(remaining)
+            states.append(projected)
+            remaining = np.setdiff1d(remaining, result.blocks)
+            self.votes.append(self._result_vote(source, result, len(self.scan_plan.blocks)))
+        scan_plan = self.scan_plan.take(remaining)
+        answered_blocks = len(self.scan_plan.blocks) - len(remaining)
         return AggregatePlan(
             self.request,
             merge_states(self.request, states),
-            replace(left, explanation=self._explanation(left)),
-            answered,
+            replace(scan_plan, explanation=self._explanation(scan_plan)),
+            answered_blocks,
         )
 
     def _sources(self) -> Iterator[AggregateSource | Vote]:
-        if (known := StatisticsSource.for_request(self.request)) is not None:
-            yield known
+        if (statistics := StatisticsSource.for_request(self.request)) is not None:
+            yield statistics
         for definition in load_definitions(self.table.snapshot, self.engine.host, self.engine.context):
             if isinstance(definition, UnavailableIndex):
                 if isinstance(self.engine.host.kinds.get(definition.kind), Answers):
@@ -203,83 +203,84 @@ class _AggregatePlanner:
             kind = self.engine.host.kinds[definition.kind]
             if isinstance(kind, Answers):
                 seconds = self.deadline - perf_counter()
-                made = IndexSource.for_request(
+                source = IndexSource.for_request(
                     self.request, self.scan_plan.predicate, definition, kind, self.engine.context, seconds
                 )
-                yield (
-                    Vote(self._title, definition.name, kind.name, made.reason, made.detail)
-                    if isinstance(made, Refusal)
-                    else made
-                )
+                if isinstance(source, Refusal):
+                    yield Vote(self._title, definition.name, kind.name, source.reason, source.detail)
+                else:
+                    yield source
 
-    def _answerable_blocks(self, keeper: AggregateSource) -> PlanMask:
-        """The blocks, all rows of which are live and wanted by what the keeper does not decide itself."""
+    def _answerable_blocks(self, source: AggregateSource) -> PlanMask:
+        """Say of each of n blocks whether all its rows are live and match: bool of shape (n,).
+
+        Conjuncts that the source decides itself are left out of the condition.
+        """
         blocks = self.scan_plan.blocks
-        if not keeper.decided_conjuncts:
+        if not source.decided_conjuncts:
             return self.scan_plan.always_matching_blocks & blocks.has_exact_statistics
-        rest = without_conjuncts(self.scan_plan.predicate, keeper.decided_conjuncts)
-        if rest is None:
+        remaining_condition = without_conjuncts(self.scan_plan.predicate, source.decided_conjuncts)
+        if remaining_condition is None:
             return blocks.has_exact_statistics
         seconds = max(self.deadline - perf_counter(), 0.001)
-        judged = plan_scan(self.table, rest, self.engine, budget=seconds, strict=self.strict)
-        return (
-            np.isin(blocks.ordinals, judged.blocks.ordinals[judged.always_matching_blocks])
-            & blocks.has_exact_statistics
-        )
+        plan = plan_scan(self.table, remaining_condition, self.engine, budget=seconds, strict=self.strict)
+        return np.isin(blocks.ordinals, plan.blocks.ordinals[plan.always_matching_blocks]) & blocks.has_exact_statistics
 
-    def _project_states(self, keeper: AggregateSource, given: SourceResult) -> pa.Table | None:
-        """As states of what is asked; None where only Spark can tell what to make of them."""
-        if not isinstance(keeper, IndexSource):
-            return given.states
+    def _project_states(self, source: AggregateSource, result: SourceResult) -> pa.Table | None:
+        """Turn a result into states of the request; None where only Spark can tell what to make of them."""
+        if not isinstance(source, IndexSource):
+            return result.states
         try:
-            return keeper.project_states(given.states, self.engine.context, self.engine.functions)
-        except OpaqueError as doubt:
-            self.votes.append(self._vote(keeper, Reason.LEAF_UNSUPPORTED, str(doubt)))
+            return source.project_states(result.states, self.engine.context, self.engine.functions)
+        except OpaqueError as opaque:
+            self.votes.append(self._vote(source, Reason.LEAF_UNSUPPORTED, str(opaque)))
             return None
 
-    # --- the account ------------------------------------------------------------------------------------------
+    # --- explanation ------------------------------------------------------------------------------------------
 
     @property
     def _title(self) -> str:
         return describe_aggregation(self.request)
 
-    def _vote(self, keeper: AggregateSource, reason: Reason, detail: str, blocks: int = 0) -> Vote:
-        return Vote(self._title, keeper.index, keeper.kind, reason, detail, blocks)
+    def _vote(self, source: AggregateSource, reason: Reason, detail: str, blocks: int = 0) -> Vote:
+        return Vote(self._title, source.index, source.kind, reason, detail, blocks)
 
-    def _result_vote(self, keeper: AggregateSource, given: SourceResult, total: int) -> Vote:
-        gave = f"{len(given.blocks):,} of {total:,} blocks answered without their rows"
-        problem = "" if given.problem is None else given.problem.detail
-        if len(given.blocks):
-            return self._vote(keeper, Reason.USED, "; ".join(filter(None, [gave, problem])), len(given.blocks))
-        return self._vote(keeper, given.problem.reason if given.problem else Reason.USED_NO_GAIN, problem)
+    def _result_vote(self, source: AggregateSource, result: SourceResult, total: int) -> Vote:
+        answered = f"{len(result.blocks):,} of {total:,} blocks answered without their rows"
+        problem = "" if result.problem is None else result.problem.detail
+        if len(result.blocks):
+            return self._vote(source, Reason.USED, "; ".join(filter(None, [answered, problem])), len(result.blocks))
+        return self._vote(source, result.problem.reason if result.problem else Reason.USED_NO_GAIN, problem)
 
-    def _explanation(self, left: ScanPlan[BlockFrame]) -> Explanation:
-        was = self.scan_plan.explanation
-        rows = int(np.where(left.zones, left.blocks.zone_rows, 0).sum())
-        segments = np.unique(np.searchsorted(self.table.segments().block_offsets, left.blocks.ordinals, side="right"))
-        nobody = Vote(self._title, "", "", Reason.NO_INDEX, "no index keeps such aggregates")
+    def _explanation(self, scan_plan: ScanPlan[BlockFrame]) -> Explanation:
+        explanation = self.scan_plan.explanation
+        rows = int(np.where(scan_plan.zones, scan_plan.blocks.zone_rows, 0).sum())
+        block_offsets = self.table.segments().block_offsets
+        segments = np.unique(np.searchsorted(block_offsets, scan_plan.blocks.ordinals, side="right"))
+        no_index = Vote(self._title, "", "", Reason.NO_INDEX, "no index keeps such aggregates")
         return replace(
-            was,
-            segments=Totals(was.segments.total, len(segments)),
-            blocks=Totals(was.blocks.total, len(left.blocks)),
-            zones=Totals(was.zones.total, int(left.zones.sum())),
-            rows=Totals(was.rows.total, rows),
-            bytes=Totals(was.bytes.total, int(left.blocks.sizes.sum())),
-            votes=(*was.votes, *(self.votes or [nobody])),
+            explanation,
+            segments=Totals(explanation.segments.total, len(segments)),
+            blocks=Totals(explanation.blocks.total, len(scan_plan.blocks)),
+            zones=Totals(explanation.zones.total, int(scan_plan.zones.sum())),
+            rows=Totals(explanation.rows.total, rows),
+            bytes=Totals(explanation.bytes.total, int(scan_plan.blocks.sizes.sum())),
+            votes=(*explanation.votes, *(self.votes or [no_index])),
         )
 
 
 def describe_aggregation(request: Aggregation) -> str:
-    """What was asked, for people."""
-    aggregates = ", ".join(map(_shown_aggregate, request.aggregates))
+    """Describe a request for people."""
+    aggregates = ", ".join(map(_aggregate_text, request.aggregates))
     groups = f" GROUP BY {', '.join(map(term_sql, request.groups))}" if request.groups else ""
     return aggregates + groups
 
 
-def _shown_aggregate(each: Aggregate) -> str:
-    size = f", {each.lg_k}" if each.lg_k not in (0, DEFAULT_LG_K) else ""
-    return f"{each.function}({'*' if each.argument == COUNT_STAR_ARGUMENT else term_sql(each.argument)}{size})"
+def _aggregate_text(aggregate: Aggregate) -> str:
+    argument = "*" if aggregate.argument == COUNT_STAR_ARGUMENT else term_sql(aggregate.argument)
+    size = f", {aggregate.lg_k}" if aggregate.lg_k not in (0, DEFAULT_LG_K) else ""
+    return f"{aggregate.function}({argument}{size})"
 
 
-def _shown_part(part: Part) -> str:
+def _part_text(part: Part) -> str:
     return f"{part.function}({term_sql(part.argument)})"

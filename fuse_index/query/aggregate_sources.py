@@ -1,7 +1,7 @@
-"""Who can give the state of a block without reading its rows: its statistics, or an index that keeps states.
+"""Sources of aggregates that read no rows: the statistics of blocks, and indexes that keep states.
 
-Sits below ``answer``, which decides whom to ask about which blocks. Whatever goes wrong here leaves a block to be
-scanned, with a reason.
+Sits below ``aggregate``, which decides which source is asked about which blocks. Whatever goes wrong here leaves a
+block to be scanned, with a reason.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fuse_index.query.group_keys import GroupKeys, is_implied_by
 from fuse_index.reasons import Reason
 from fuse_storage import BlockFrame, process_cache
 
-MAX_STATES_PER_CALL = 64
+_MAX_STATES_PER_CALL = 64
 """States that are read between two looks at the clock."""
 
 _Mask = npt.NDArray[np.bool_]
@@ -40,15 +40,18 @@ _Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class SourceResult:
-    """``states`` are those of the blocks at ``blocks``, merged; ``problem`` is why it is not more."""
+    """What a source gave."""
 
     blocks: UnitIndices
+    """Positions of the blocks that it answered for: int64 indices, 1-D."""
     states: pa.Table
+    """The states of those blocks, merged."""
     problem: Refusal | None = None
+    """Why it answered for no more blocks."""
 
 
 class AggregateSource(Protocol):
-    """One that may have states. ``decided``: what of the condition, as conjuncts, it sees to itself."""
+    """One that may have states of blocks."""
 
     @property
     def index(self) -> str: ...
@@ -57,11 +60,15 @@ class AggregateSource(Protocol):
     def kind(self) -> str: ...
 
     @property
-    def decided_conjuncts(self) -> tuple[Predicate, ...]: ...
+    def decided_conjuncts(self) -> tuple[Predicate, ...]:
+        """The conjuncts of the condition that it sees to itself."""
+        ...
 
-    def read_states(self, blocks: BlockFrame, chosen: UnitIndices, seconds: float) -> SourceResult:
-        """The states of as many of the chosen blocks as it has; all their rows are wanted, as far as that is not
-        ``decided``.
+    def read_states(self, blocks: BlockFrame, positions: UnitIndices, seconds: float) -> SourceResult:
+        """Read the states of as many blocks as it has. Raises StorageError.
+
+        ``positions``: which of the blocks, int64 indices of shape (k,); all their rows match the condition, as far as
+        ``decided_conjuncts`` do not say otherwise.
         """
         ...
 
@@ -77,28 +84,29 @@ class StatisticsSource:
 
     @staticmethod
     def for_request(request: Aggregation) -> StatisticsSource | None:
-        """None if they cannot have what is asked for."""
-        known = all(
+        """Make a source for this request; None if statistics cannot have what is asked for."""
+        is_known = all(
             part.function in ("count", "min", "max") and isinstance(part.argument, Column | Literal)
             for part in request.parts
         )
-        return StatisticsSource(request) if known and request.parts and not request.groups else None
+        return StatisticsSource(request) if is_known and request.parts and not request.groups else None
 
-    def read_states(self, blocks: BlockFrame, chosen: UnitIndices, seconds: float) -> SourceResult:
-        taken = blocks.take(chosen)
-        columns = [_statistics_values(part, taken) for part in self.request.parts]
-        whole = np.logical_and.reduce([known for _, known in columns])
-        held = pa.table([values for values, _ in columns], schema=self.request.schema).filter(pa.array(whole))
-        cut = (
+    def read_states(self, blocks: BlockFrame, positions: UnitIndices, seconds: float) -> SourceResult:
+        """Read states from statistics; ``positions``: int64 indices of shape (k,)."""
+        chosen_blocks = blocks.take(positions)
+        columns = [_statistics_values(part, chosen_blocks) for part in self.request.parts]
+        exact = np.logical_and.reduce([is_known for _, is_known in columns])
+        states = pa.table([values for values, _ in columns], schema=self.request.schema).filter(pa.array(exact))
+        problem = (
             None
-            if whole.all()
-            else Refusal(Reason.TRUNCATED_STATS, f"bounds of {int((~whole).sum())} blocks are cut, or not known")
+            if exact.all()
+            else Refusal(Reason.TRUNCATED_STATS, f"bounds of {int((~exact).sum())} blocks are cut, or not known")
         )
-        return SourceResult(chosen[whole], merge_states(self.request, [held]), cut)
+        return SourceResult(positions[exact], merge_states(self.request, [states]), problem)
 
 
 def _statistics_values(part: Part, blocks: BlockFrame) -> tuple[pa.Array, _Mask]:
-    """The part of each block, and of which blocks it is sure."""
+    """Compute one part of each of n blocks, as n values, and say of which blocks it is exact: bool of shape (n,)."""
     rows = blocks.row_counts
     if isinstance(part.argument, Literal):
         return pa.array(rows if part.argument.value is not None else rows * 0, pa.int64()), np.ones(len(rows), np.bool_)
@@ -109,25 +117,28 @@ def _statistics_values(part: Part, blocks: BlockFrame) -> tuple[pa.Array, _Mask]
     nulls = np.asarray(pc.fill_null(statistics.null_count, -1))
     if part.function == "count":
         return pa.array(rows - nulls, pa.int64()), nulls >= 0
-    bound, cut = (
+    bound, is_cut = (
         (statistics.min, statistics.min_cut) if part.function == "min" else (statistics.max, statistics.max_cut)
     )
-    sure = (np.asarray(bound.is_valid()) & ~np.asarray(cut)) | (nulls == rows)
+    is_exact = (np.asarray(bound.is_valid()) & ~np.asarray(is_cut)) | (nulls == rows)
     if is_.is_floating(part.type):  # of a zero, the sign is not kept
-        sure &= ~np.asarray(pc.fill_null(pc.equal(bound, pa.scalar(0.0, part.type)), False))
-    return bound, sure
+        is_exact &= ~np.asarray(pc.fill_null(pc.equal(bound, pa.scalar(0.0, part.type)), False))
+    return bound, is_exact
 
 
 @dataclass(frozen=True)
 class IndexSource:
-    """An index that keeps states. It is asked for ``wider``, which is grouped also by what ``on_groups`` looks at."""
+    """An index that keeps states."""
 
     request: Aggregation
     definition: IndexDefinition
     index_kind: IndexKind
     wider_request: Aggregation
+    """What the index is asked for: grouped also by the keys that ``group_condition`` and derived groups look at."""
     probe: Probe[Any]
+    """The compiled form of ``wider_request``."""
     group_condition: Predicate | None
+    """The part of the condition that decides whole groups of the states."""
     implied: tuple[Predicate, ...] = ()
     """Conjuncts that are TRUE on every row that the index has seen."""
 
@@ -152,25 +163,31 @@ class IndexSource:
         context: Context,
         seconds: float,
     ) -> IndexSource | Refusal:
-        """The index as one to be asked for this, or why it cannot be."""
+        """Make a source of an index for this request, or say why it cannot be one. ``seconds``: for its ``match``."""
         if not isinstance(kind, Answers):
             return Refusal(Reason.LEAF_UNSUPPORTED, f"index kind {kind.name!r} does not answer aggregates")
-        asked_for = conjuncts(predicate)
-        if any(part not in asked_for for part in conjuncts(definition.where)):
+        asked = conjuncts(predicate)
+        if any(part not in asked for part in conjuncts(definition.where)):
             return Refusal(Reason.LEAF_UNSUPPORTED, (f"it is only on rows where {predicate_sql(definition.where)}"))  # type: ignore[arg-type]
-        implied = tuple(part for part in asked_for if is_implied_by(part, conjuncts(definition.where)))
-        keys = GroupKeys(tuple(given.term for given in definition.inputs if not given.function), context)
-        on_groups = conjoin([part for part in asked_for if part not in implied and keys.can_decide(part)])
+        implied = tuple(part for part in asked if is_implied_by(part, conjuncts(definition.where)))
+        keys = GroupKeys(
+            tuple(index_input.term for index_input in definition.inputs if not index_input.function), context
+        )
+        group_condition = conjoin([part for part in asked if part not in implied and keys.can_decide(part)])
         groups = [
             group for group in request.groups if group in keys.terms or not keys.can_derive(group)
         ]  # of what is unknown, the kind says so
-        made = keys.rewrite((*(group for group in request.groups if group not in groups), *conjuncts(on_groups)))
-        further = [key for key in keys.terms if key not in groups and references(made, key)]
-        wider = Aggregation((*groups, *further), request.aggregates)
-        probe = sandboxed_call(lambda: kind.match(wider, definition.inputs, definition.options, context), seconds)
+        derived = keys.rewrite(
+            (*(group for group in request.groups if group not in groups), *conjuncts(group_condition))
+        )
+        extra_keys = [key for key in keys.terms if key not in groups and references(derived, key)]
+        wider_request = Aggregation((*groups, *extra_keys), request.aggregates)
+        probe = sandboxed_call(
+            lambda: kind.match(wider_request, definition.inputs, definition.options, context), seconds
+        )
         match probe:
             case Probe():
-                return IndexSource(request, definition, kind, wider, probe, on_groups, implied)
+                return IndexSource(request, definition, kind, wider_request, probe, group_condition, implied)
             case Refusal():
                 return probe
             case PluginFailure(reason, detail):
@@ -178,100 +195,104 @@ class IndexSource:
             case _:
                 return Refusal(Reason.PLUGIN_ERROR, f"match() gave {type(probe).__name__}, not a Probe or a Refusal")
 
-    def read_states(self, blocks: BlockFrame, chosen: UnitIndices, seconds: float) -> SourceResult:
-        name = (
+    def read_states(self, blocks: BlockFrame, positions: UnitIndices, seconds: float) -> SourceResult:
+        """Read states from the index, or from memory; ``positions``: int64 indices of shape (k,)."""
+        cache_key = (
             "states",
             blocks.segments.store.url,
             blocks.segments.snapshot.id,
             self.definition.key,
             self.wider_request,
-            chosen.tobytes(),
+            positions.tobytes(),
         )
-        if (kept := process_cache.find(name)) is not None:
-            return kept  # type: ignore[no-any-return]
-        found = self._read_uncached(blocks, chosen, seconds)
-        if found.problem is None:
-            process_cache.put(name, found, found.states.nbytes + chosen.nbytes + 1000)
-        return found
+        if (cached := process_cache.find(cache_key)) is not None:
+            return cached  # type: ignore[no-any-return]
+        result = self._read_uncached(blocks, positions, seconds)
+        if result.problem is None:
+            process_cache.put(cache_key, result, result.states.nbytes + positions.nbytes + 1000)
+        return result
 
-    def _read_uncached(self, blocks: BlockFrame, chosen: UnitIndices, seconds: float) -> SourceResult:
+    def _read_uncached(self, blocks: BlockFrame, positions: UnitIndices, seconds: float) -> SourceResult:
         sidecars = blocks.sidecars(self.definition.key)
         if sidecars is None:
             nothing = Refusal(Reason.BLOCK_NOT_INDEXED, "no block is indexed: refresh the index")
-            return SourceResult(chosen[:0], self.wider_request.schema.empty_table(), nothing)
-        usable = chosen[(sidecars.indexed & np.isin(sidecars.versions, list(self.index_kind.reads)))[chosen]]
+            return SourceResult(positions[:0], self.wider_request.schema.empty_table(), nothing)
+        indexed = positions[(sidecars.indexed & np.isin(sidecars.versions, list(self.index_kind.reads)))[positions]]
         problem: Refusal | None = None
-        if len(usable) < len(chosen):
-            absent = f"{len(chosen) - len(usable)} of {len(chosen)} blocks are not indexed: refresh the index"
-            problem = Refusal(Reason.BLOCK_NOT_INDEXED, absent)
+        if len(indexed) < len(positions):
+            detail = f"{len(positions) - len(indexed)} of {len(positions)} blocks are not indexed: refresh the index"
+            problem = Refusal(Reason.BLOCK_NOT_INDEXED, detail)
         if sidecars.error:
             problem = Refusal(Reason.CORRUPT, sidecars.error)
         fields: list[int | None] = [None] * len(self.definition.inputs)
-        batch = FrameBatch.from_sidecars(blocks, fields, ZoneMap.of(blocks), sidecars, usable)
-        deadline, answered, merged = perf_counter() + seconds, [], merge_states(self.wider_request, [])
-        for start in range(0, len(usable), MAX_STATES_PER_CALL):
+        batch = FrameBatch.from_sidecars(blocks, fields, ZoneMap.of(blocks), sidecars, indexed)
+        deadline, answered_units, merged = perf_counter() + seconds, [], merge_states(self.wider_request, [])
+        for start in range(0, len(indexed), _MAX_STATES_PER_CALL):
             states = [merged]
-            for unit, found in self._states(
-                batch, range(start, min(start + MAX_STATES_PER_CALL, len(usable))), deadline
+            for unit, state in self._states(
+                batch, range(start, min(start + _MAX_STATES_PER_CALL, len(indexed))), deadline
             ):
-                if isinstance(found, pa.Table):
-                    states.append(found)
-                    answered.append(unit)
+                if isinstance(state, pa.Table):
+                    states.append(state)
+                    answered_units.append(unit)
                 else:
-                    problem = found
+                    problem = state
             merged = merge_states(self.wider_request, states)  # at once, so that memory holds groups and not blocks
-        return SourceResult(usable[answered], merged, problem)
+        return SourceResult(indexed[answered_units], merged, problem)
 
     def _states(
         self, batch: FrameBatch, units: Sequence[int], deadline: float
     ) -> Iterator[tuple[int, pa.Table | Refusal]]:
-        """Asked for together; one by one if that fails, so that one bad state does not spoil the others."""
+        """Yield the state of each unit, or why there is none.
+
+        All are asked for together; one by one if that fails, so that one bad state does not spoil the others.
+        """
         kind: Any = self.index_kind
-        found = sandboxed_call(
+        states = sandboxed_call(
             lambda: [kind.state(self.probe, batch, unit) for unit in units], deadline - perf_counter()
         )
-        if not isinstance(found, PluginFailure):
-            yield from ((unit, self._check_state(one)) for unit, one in zip(units, found, strict=True))
+        if not isinstance(states, PluginFailure):
+            yield from ((unit, self._check_state(state)) for unit, state in zip(units, states, strict=True))
             return
         for unit in units:
-            late = found.reason == Reason.TIMEOUT
-            one = (
-                found
-                if late
-                else sandboxed_call(partial(kind.state, self.probe, batch, unit), deadline - perf_counter())
-            )
-            yield unit, (Refusal(one.reason, one.detail) if isinstance(one, PluginFailure) else self._check_state(one))
+            state = states
+            if states.reason != Reason.TIMEOUT:
+                state = sandboxed_call(partial(kind.state, self.probe, batch, unit), deadline - perf_counter())
+            yield unit, self._check_state(state)
 
-    def _check_state(self, found: object) -> pa.Table | Refusal:
-        if found is None:
+    def _check_state(self, state: object) -> pa.Table | Refusal:
+        """Return the state if it is one of ``wider_request``, or why it is not."""
+        if isinstance(state, PluginFailure):
+            return Refusal(state.reason, state.detail)
+        if state is None:
             return Refusal(Reason.BLOCK_NOT_INDEXED, "of some blocks no state is kept")
-        if isinstance(found, Refusal):
-            return found
-        if isinstance(found, pa.Table) and found.schema.equals(self.wider_request.schema):
-            problem = sketch_damage(self.wider_request, found)
-            return found if problem is None else Refusal(Reason.CORRUPT, f"a state is damaged: {problem}")
-        gave = found.schema.to_string() if isinstance(found, pa.Table) else type(found).__name__
-        return Refusal(Reason.PLUGIN_ERROR, f"state() gave {gave}, not {self.wider_request.schema.to_string()}")
+        if isinstance(state, Refusal):
+            return state
+        if isinstance(state, pa.Table) and state.schema.equals(self.wider_request.schema):
+            problem = sketch_damage(self.wider_request, state)
+            return state if problem is None else Refusal(Reason.CORRUPT, f"a state is damaged: {problem}")
+        got = state.schema.to_string() if isinstance(state, pa.Table) else type(state).__name__
+        return Refusal(Reason.PLUGIN_ERROR, f"state() gave {got}, not {self.wider_request.schema.to_string()}")
 
     def project_states(self, states: pa.Table, context: Context, functions: Mapping[str, Function]) -> pa.Table:
-        """States of ``wider`` as those of what is asked: without groups that are not wanted, by what is made of the
-        keys.
+        """Turn states of ``wider_request`` into states of ``request``.
 
-        Raises OpaqueError where only Spark can tell what that is.
+        Groups on which the condition is not TRUE are left out, and derived groups are computed from the keys. Raises
+        OpaqueError where only Spark can tell what those are.
         """
         if self.group_condition is not None and states.num_rows:
             states = states.filter(
                 evaluate(self._on_state_columns(self.group_condition, context), states, context, functions)
             )
-        made = [
+        group_values = [
             evaluate_term(self._on_state_columns(group, context), states, context, functions, strict=True)
             for group in self.request.groups
         ]
-        groups = map(canonical_floats, made)
+        groups = map(canonical_floats, group_values)
         return pa.table([*groups, *states.columns[len(self.wider_request.groups) :]], schema=self.request.schema)
 
     def _on_state_columns(self, node: Any, context: Context) -> Any:
-        """A condition on groups, or a group, on the columns of a state of ``wider``."""
+        """Put a condition on groups, or a group, on the columns of a state of ``wider_request``."""
         names: dict[Term, Term] = {
             term: Column((f"group{number}",), term.type) for number, term in enumerate(self.wider_request.groups)
         }
