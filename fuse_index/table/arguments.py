@@ -1,6 +1,7 @@
 """What people hand over: checked where it comes in, so that what is refused is named as they know it.
 
-A function's own annotations say what it takes; what they cannot say is checked by whoever knows it.
+A function's own annotations say what it takes; what they cannot say is checked by whoever knows it. An annotation that
+is neither known here nor left unchecked on purpose is an error when the module with the function is imported.
 """
 
 from __future__ import annotations
@@ -30,24 +31,46 @@ _MAX_DURATION_SECONDS = 1000 * 365 * _SECONDS_PER_UNIT["d"]
 
 
 def check_arguments(function: _F) -> _F:
-    """The same function, which raises InputError for an argument of a type that it does not take."""
+    """Make a function raise InputError for an argument of a type that it does not take.
+
+    Raises TypeError for a parameter whose annotation this module does not know.
+    """
     signature = inspect.signature(function)
-    single = {name: one.annotation for name, one in signature.parameters.items() if one.kind is not one.VAR_KEYWORD}
-    known = {name: kinds for name, annotation in single.items() if (kinds := _argument_types(annotation))}
+    types_by_name = checked_parameters(function)
 
     @wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
         for name, value in signature.bind(*arguments, **named).arguments.items():
-            kinds = known.get(name, ())
-            if kinds and not any(kind.accepts(value) for kind in kinds):
-                raise InputError(f"{name}={value!r}: give {' or '.join(kind.description for kind in kinds)}")
+            types = types_by_name.get(name, ())
+            if types and not any(argument_type.accepts(value) for argument_type in types):
+                raise InputError(f"{name}={value!r}: give {' or '.join(each.description for each in types)}")
         return function(*arguments, **named)
 
     return call  # type: ignore[return-value]
 
 
+def checked_parameters(function: Callable[..., Any]) -> dict[str, tuple[ArgumentType, ...]]:
+    """By parameter, the types that it takes, one for each alternative of its annotation; unchecked ones are left out.
+
+    Unchecked are ``self``, keyword arguments by any name (such as options of a kind), and what is so on purpose.
+    Raises TypeError for an annotation that is unknown.
+    """
+    types_by_name = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        unchecked = parameter.kind is parameter.VAR_KEYWORD or parameter.annotation in _UNCHECKED_ANNOTATIONS
+        if unchecked or name == "self":
+            continue
+        types_by_name[name] = _argument_types(parameter.annotation)
+        if not types_by_name[name]:
+            raise TypeError(
+                f"{function.__qualname__} takes {name}: {parameter.annotation}, which cannot be checked: "
+                f"say how in {__name__}, or that it is not to be"
+            )
+    return types_by_name
+
+
 def check_public_methods(cls: _C) -> _C:
-    """The same class, of which each public method, inherited ones too, is ``checked``."""
+    """Make each public method of a class, inherited ones too, check its arguments; returns the class."""
     for name, method in inspect.getmembers(cls, inspect.isfunction):
         if not name.startswith("_"):
             setattr(cls, name, check_arguments(method))
@@ -55,71 +78,81 @@ def check_public_methods(cls: _C) -> _C:
 
 
 @dataclass(frozen=True, slots=True)
-class _ArgumentType:
-    """What may be given, and how that is called."""
+class ArgumentType:
+    """What may be given for a parameter. ``description``: what a refusal says to give."""
 
     accepts: Callable[[Any], bool]
     description: str
 
 
-_ARGUMENT_TYPES: Mapping[str, _ArgumentType] = {
-    "None": _ArgumentType(lambda given: given is None, "None"),
-    "str": _ArgumentType(lambda given: isinstance(given, str), "a text"),
-    "int": _ArgumentType(lambda given: isinstance(given, Integral) and not isinstance(given, bool), "a whole number"),
-    "bool": _ArgumentType(lambda given: isinstance(given, bool | np.bool_), "True or False"),
-    "Sequence[str]": _ArgumentType(lambda given: _is_list_of(given, str), "a list of texts such as ['id']"),
-    "Mapping[str, Any]": _ArgumentType(
-        lambda given: isinstance(given, Mapping) and _is_list_of(list(given), str), "a dict by name"
+_ARGUMENT_TYPES: Mapping[str, ArgumentType] = {
+    "None": ArgumentType(lambda value: value is None, "None"),
+    "str": ArgumentType(lambda value: isinstance(value, str), "a text"),
+    "int": ArgumentType(lambda value: isinstance(value, Integral) and not isinstance(value, bool), "a whole number"),
+    "bool": ArgumentType(lambda value: isinstance(value, bool | np.bool_), "True or False"),
+    "Sequence[str]": ArgumentType(lambda value: _is_list_of(value, str), "a list of texts such as ['id']"),
+    "Mapping[str, Any]": ArgumentType(
+        lambda value: isinstance(value, Mapping) and _is_list_of(list(value), str), "a dict by name"
     ),
-    "Mapping[str, str]": _ArgumentType(
-        lambda given: isinstance(given, Mapping) and _is_list_of([*given, *given.values()], str), "a dict of texts"
+    "Mapping[str, str]": ArgumentType(
+        lambda value: isinstance(value, Mapping) and _is_list_of([*value, *value.values()], str), "a dict of texts"
     ),
-    "datetime": _ArgumentType(lambda given: isinstance(given, datetime), "a datetime"),
-    "timedelta": _ArgumentType(lambda given: isinstance(given, timedelta), "a timedelta"),
-    "Predicate": _ArgumentType(lambda given: isinstance(given, Predicate), "a predicate"),
-    "Path": _ArgumentType(lambda given: isinstance(given, PathLike), "a path"),
-    "ProgressCallback": _ArgumentType(callable, "a function"),
-    "ReclusterCallback": _ArgumentType(callable, "a function"),
-    "SparkSession": _ArgumentType(lambda given: hasattr(given, "createDataFrame"), "a SparkSession"),
-    "DataFrame": _ArgumentType(lambda given: hasattr(given, "mapInArrow"), "a DataFrame"),
-    "tuple[str, int]": _ArgumentType(
-        lambda given: isinstance(given, tuple) and list(map(type, given)) == [str, int], "a text and a whole number"
+    "datetime": ArgumentType(lambda value: isinstance(value, datetime), "a datetime"),
+    "timedelta": ArgumentType(lambda value: isinstance(value, timedelta), "a timedelta"),
+    "Predicate": ArgumentType(lambda value: isinstance(value, Predicate), "a predicate"),
+    "Path": ArgumentType(lambda value: isinstance(value, PathLike), "a path"),
+    "ProgressCallback": ArgumentType(callable, "a function"),
+    "ReclusterCallback": ArgumentType(callable, "a function"),
+    "SparkSession": ArgumentType(lambda value: hasattr(value, "createDataFrame"), "a SparkSession"),
+    "DataFrame": ArgumentType(lambda value: hasattr(value, "mapInArrow"), "a DataFrame"),
+    "tuple[str, int]": ArgumentType(
+        lambda value: isinstance(value, tuple) and list(map(type, value)) == [str, int], "a text and a whole number"
     ),
-    "tuple[str, str]": _ArgumentType(
-        lambda given: isinstance(given, tuple) and list(map(type, given)) == [str, str], "two texts"
+    "tuple[str, str]": ArgumentType(
+        lambda value: isinstance(value, tuple) and list(map(type, value)) == [str, str], "two texts"
     ),
 }
-"""By annotation; what has another one is not checked."""
+"""By the text of an annotation, or of one of its alternatives."""
+
+_UNCHECKED_ANNOTATIONS = {
+    "Any": "checked by what it is for: rows by arrow_input, a URL by the store, a type or a schema by the DDL",
+    "MergeClauseSpec": "checked by merge_clauses, which says what each clause may do",
+    "Host | None": "made by programs, not typed by people",
+    "Context | None": "made by programs, not typed by people",
+}
+"""Annotations that are unchecked on purpose, and why."""
 
 
-def _is_list_of(given: Any, kind: type) -> bool:
+def _is_list_of(value: Any, item_type: type) -> bool:
     """A text is no list of texts, though Python would take it for one of letters."""
-    return isinstance(given, Sequence) and not isinstance(given, str) and all(isinstance(one, kind) for one in given)
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        return False
+    return all(isinstance(item, item_type) for item in value)
 
 
-def _argument_types(annotation: Any) -> tuple[_ArgumentType, ...]:
-    """One for each alternative; none if one of them is unknown."""
+def _argument_types(annotation: Any) -> tuple[ArgumentType, ...]:
+    """One type for each alternative of an annotation; none at all if one of them is unknown."""
     parts = re.split(r" \| (?![^\[]*\])", annotation) if isinstance(annotation, str) else [""]
-    found = [_literal_type(part) if part.startswith("Literal[") else _ARGUMENT_TYPES.get(part) for part in parts]
-    return tuple(kind for kind in found if kind is not None) if all(found) else ()
+    types = [_literal_type(part) if part.startswith("Literal[") else _ARGUMENT_TYPES.get(part) for part in parts]
+    return tuple(each for each in types if each is not None) if all(types) else ()
 
 
-def _literal_type(annotation: str) -> _ArgumentType:
+def _literal_type(annotation: str) -> ArgumentType:
     values = ast.literal_eval(annotation.removeprefix("Literal")[:-1] + ",]")
-    return _ArgumentType(lambda given: isinstance(given, str) and given in values, " or ".join(map(repr, values)))
+    return ArgumentType(lambda value: isinstance(value, str) and value in values, " or ".join(map(repr, values)))
 
 
 def parse_duration(text: str, argument: str) -> timedelta:
-    """``12h``, ``7d`` as a time span. Raises InputError."""
-    if (found := re.fullmatch(r"(\d+)([smhdw])", text)) is None:
+    """Read a duration such as ``12h`` or ``7d``. Raises InputError."""
+    if (match := re.fullmatch(r"(\d+)([smhdw])", text)) is None:
         raise InputError(f"{argument}={text!r} is no duration: say 12h, 7d")
-    if (seconds := int(found[1]) * _SECONDS_PER_UNIT[found[2]]) > _MAX_DURATION_SECONDS:
+    if (seconds := int(match[1]) * _SECONDS_PER_UNIT[match[2]]) > _MAX_DURATION_SECONDS:
         raise InputError(f"{argument}={text!r} is longer than a thousand years")
     return timedelta(seconds=seconds)
 
 
 def parse_time_or_duration(text: str, argument: str) -> datetime | timedelta:
-    """A time in ISO form, or a duration. Raises InputError."""
+    """Read a time in ISO form, or a duration. Raises InputError."""
     if re.fullmatch(r"\d+[smhdw]", text):
         return parse_duration(text, argument)
     try:

@@ -1,0 +1,61 @@
+"""Every annotation of a public function can be checked, or is left unchecked by name."""
+
+import inspect
+
+import pytest
+
+import fuse_index as fuse
+import fuse_index.spark
+from fuse_index.table.arguments import check_arguments, checked_parameters
+
+METHODS = [method for name, method in inspect.getmembers(fuse.Table, inspect.isfunction) if not name.startswith("_")]
+FUNCTIONS = [
+    member
+    for module in (fuse, fuse_index.spark)
+    for name in module.__all__
+    if inspect.isfunction(member := getattr(module, name))
+]
+UNCHECKED = {
+    "Table.add_column": {"type", "default"},
+    "Table.append": {"data"},
+    "Table.change_type": {"type"},
+    "Table.merge": {"source", "matched", "not_matched", "not_matched_by_source"},
+    "Table.merging": {"source", "matched", "not_matched", "not_matched_by_source"},
+    "Table.overwrite": {"data"},
+    "create_table": {"url", "schema", "host", "context"},
+    "open_table": {"url", "host", "context"},
+    "recover_table": {"url"},
+    **{f"spark.{name}": {"host"} for name in ("build_index", "compact", "delete", "install", "overwrite", "recluster")},
+    "spark.merge": {"matched", "not_matched", "not_matched_by_source", "host"},
+    "spark.update": {"host"},
+}
+
+
+def label(function):
+    if function in METHODS:
+        return f"Table.{function.__name__}"
+    return f"spark.{function.__name__}" if "spark" in function.__module__ else function.__name__
+
+
+@pytest.mark.parametrize("function", [*METHODS, *FUNCTIONS], ids=label)
+def test_what_is_unchecked_is_so_on_purpose(function):
+    parameters = inspect.signature(function).parameters.values()
+    named = {each.name for each in parameters if each.kind is not each.VAR_KEYWORD and each.name != "self"}
+
+    assert UNCHECKED.get(label(function), set()) == named - set(checked_parameters(function))
+
+
+def test_an_annotation_that_nobody_knows_is_an_error_where_it_is_written():
+    def careless(names: "list[str]") -> None:
+        pass
+
+    with pytest.raises(TypeError, match=r"careless takes names: list\[str\], which cannot be checked"):
+        check_arguments(careless)
+
+
+def test_an_annotation_that_is_missing_is_an_error_where_it_is_missing():
+    def careless(names) -> None:
+        pass
+
+    with pytest.raises(TypeError, match="careless takes names"):
+        check_arguments(careless)
