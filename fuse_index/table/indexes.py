@@ -18,7 +18,7 @@ from fuse_index.indexes.definition import IndexDefinition, UnavailableIndex, def
 from fuse_index.operations import build_index
 from fuse_index.operations.build_index import ProgressCallback
 from fuse_index.operations.verify_index import Verification, check_index
-from fuse_index.table import inspect
+from fuse_index.table import describe_indexes
 from fuse_storage import Snapshot
 
 
@@ -75,7 +75,10 @@ class IndexesMixin(TableHandle):
         )
 
     def index_tasks(self, name: str, rebuild: bool = False, processes: int = 1) -> list[build_index.BuildTask]:
-        """What ``refresh_index`` or ``rebuild_index`` would do, for others to run and commit. Raises as they do."""
+        """Plan ``refresh_index`` or, with ``rebuild``, ``rebuild_index`` as tasks for about so many processes.
+
+        Used by Spark's jobs, whose executors run the tasks (``build_index.run_build_task``). Raises as they do.
+        """
         self._begin_write()
         if rebuild:
             return build_index.plan_rebuild(self.stored, self._find_index(name), self.host, processes)
@@ -95,12 +98,12 @@ class IndexesMixin(TableHandle):
 
     def indexes(self) -> pa.Table:
         """One row per index: what it is on, its options, coverage, sizes, and what stands in its way."""
-        return inspect.describe_indexes(self.stored, self.host)
+        return describe_indexes.describe_indexes(self.stored, self.host)
 
     def inspect_index(self, name: str) -> Mapping[str, Any]:
         """All that is known of one index, and what its kind says of its contents. Raises DefinitionError."""
         self._find_index(name)
-        return inspect.describe_index(self.stored, self.host, name)
+        return describe_indexes.describe_index(self.stored, self.host, name)
 
     def builders(self) -> tuple[IndexBuilder, ...]:
         """What indexes rows as they are written: for whoever writes through ``stored``."""

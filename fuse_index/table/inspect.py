@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as is_
@@ -18,13 +17,8 @@ import pyarrow.types as is_
 import fuse_storage as storage
 from fuse_index.errors import InputError
 from fuse_index.handle import TableHandle
-from fuse_index.indexes.block_batch import FrameBatch, ZoneMap
-from fuse_index.indexes.definition import IndexDefinition, UnavailableIndex, load_definitions
-from fuse_index.indexes.registry import Host
-from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call
-from fuse_index.predicate import Column
-from fuse_index.reasons import Reason
-from fuse_storage import BlockFrame, ColumnStatistics, Field, SidecarRows, Snapshot, UnitFrame
+from fuse_index.indexes.definition import load_definitions
+from fuse_storage import ColumnStatistics, Field, Snapshot, UnitFrame
 
 SNAPSHOTS_SCHEMA = pa.schema(
     [
@@ -46,6 +40,17 @@ SNAPSHOTS_SCHEMA = pa.schema(
 """``bytes``: of the blocks' files. ``summary``: JSON. Of snapshots that have been collected only the entry of the log
 is known.
 """
+
+HISTORY_SCHEMA = pa.schema(
+    [
+        ("sequence", pa.int64()),
+        ("timestamp", pa.timestamp("us", "UTC")),
+        ("operation", pa.string()),
+        ("snapshot", pa.string()),
+        ("commit", pa.string()),
+        ("parent", pa.string()),
+    ]
+)
 
 COLUMNS_SCHEMA = pa.schema(
     [
@@ -94,7 +99,7 @@ class InspectionMixin(TableHandle):
 
     def snapshots(self, limit: int | None = None) -> pa.Table:
         """One row per commit of this branch up to this snapshot, newest first, with what the table was then; see
-        ``SNAPSHOTS``.
+        ``SNAPSHOTS_SCHEMA``.
 
         Raises InputError for a limit that is none.
         """
@@ -139,7 +144,8 @@ class InspectionMixin(TableHandle):
         )
 
     def columns(self) -> pa.Table:
-        """One row per column, and per field of a struct, with what is known of it over all blocks; see ``COLUMNS``."""
+        """One row per column, and per field of a struct, with what is known of it over all blocks; see
+        ``COLUMNS_SCHEMA``."""
         segments = self.stored.segments()
         leaves = {field.id: path for path, field in self.snapshot.schema.leaves()}
         fields = [one for field in self.snapshot.schema.fields for one in _field_paths(field, "")]
@@ -149,7 +155,8 @@ class InspectionMixin(TableHandle):
         )
 
     def statistics(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """One row per block and column (of ``columns``, by default of all that have statistics); see ``STATISTICS``.
+        """One row per block and column (of ``columns``, by default of all that have statistics); see
+        ``STATISTICS_SCHEMA``.
 
         Raises SchemaError for unknown columns, InputError for such as have none.
         """
@@ -249,117 +256,6 @@ def _display_texts(values: pa.Array) -> pa.Array:
     if is_.is_binary(values.type):
         return pa.array([None if value is None else value.hex() for value in values.to_pylist()], pa.string())
     return values.cast(pa.string())
-
-
-_KIND_TIMEOUT_SECONDS = 60.0
-"""How long a kind may look at its own sidecars."""
-
-INDEXES_SCHEMA = pa.schema(
-    [
-        ("name", pa.string()),
-        ("kind", pa.string()),
-        ("columns", pa.list_(pa.string())),
-        ("options", pa.string()),
-        ("blocks_indexed", pa.int64()),
-        ("blocks", pa.int64()),
-        ("rows_indexed", pa.int64()),
-        ("rows", pa.int64()),
-        ("summary_bytes", pa.int64()),
-        ("payload_bytes", pa.int64()),
-        ("version", pa.int64()),
-        ("key", pa.string()),
-        ("problem", pa.string()),
-    ]
-)
-"""``summary_bytes`` as they are in memory while planning, ``payload_bytes`` as they lie in files."""
-
-HISTORY_SCHEMA = pa.schema(
-    [
-        ("sequence", pa.int64()),
-        ("timestamp", pa.timestamp("us", "UTC")),
-        ("operation", pa.string()),
-        ("snapshot", pa.string()),
-        ("commit", pa.string()),
-        ("parent", pa.string()),
-    ]
-)
-
-
-def describe_indexes(table: storage.StoredTable, host: Host) -> pa.Table:
-    """One row per definition of the table's snapshot."""
-    blocks = table.blocks()
-    return pa.Table.from_pylist(
-        [_index_row(found, blocks, host) for found in load_definitions(table.snapshot, host)], INDEXES_SCHEMA
-    )
-
-
-def _index_row(found: IndexDefinition | UnavailableIndex, blocks: BlockFrame, host: Host) -> dict[str, Any]:
-    sidecars = blocks.sidecars(found.key)
-    row = {
-        "name": found.name,
-        "kind": found.kind,
-        "columns": found.columns,
-        "options": json.dumps(dict(found.content.get("options", {}))),
-        "blocks_indexed": 0,
-        "blocks": len(blocks),
-        "rows_indexed": 0,
-        "rows": int(blocks.row_counts.sum()),
-        "summary_bytes": 0,
-        "payload_bytes": 0,
-        "version": found.content.get("version"),
-        "key": found.key,
-        "problem": _problem(found, sidecars, host),
-    }
-    if sidecars is not None:
-        usable = sidecars.indexed if isinstance(found, UnavailableIndex) else _readable_blocks(found, sidecars, host)
-        row |= {"blocks_indexed": int(usable.sum()), "rows_indexed": int(blocks.row_counts[usable].sum())}
-        row |= {
-            "summary_bytes": sidecars.summaries.nbytes,
-            "payload_bytes": sum(pack.length for pack, _ in sidecars.packs()),
-        }
-    return row
-
-
-def _readable_blocks(found: IndexDefinition, sidecars: SidecarRows, host: Host) -> npt.NDArray[np.bool_]:
-    """Blocks that are indexed in a version that the kind reads."""
-    usable: npt.NDArray[np.bool_] = sidecars.indexed & np.isin(sidecars.versions, list(host.kinds[found.kind].reads))
-    return usable
-
-
-def _problem(found: IndexDefinition | UnavailableIndex, sidecars: SidecarRows | None, host: Host) -> str | None:
-    if isinstance(found, UnavailableIndex):
-        return f"{found.refusal.reason}: {found.refusal.detail}"
-    if sidecars is not None and sidecars.error is not None:
-        return f"{Reason.CORRUPT}: {sidecars.error}; refresh the index"
-    if sidecars is not None and (other := int((sidecars.indexed & ~_readable_blocks(found, sidecars, host)).sum())):
-        return (
-            f"{Reason.PAYLOAD_TOO_NEW}: {other} blocks are indexed in a version that cannot be "
-            f"read here; refresh the index"
-        )
-    return None
-
-
-def describe_index(table: storage.StoredTable, host: Host, name: str) -> dict[str, Any]:
-    """One index: its row of ``indexes``, and what its kind says of the blocks that are indexed."""
-    row: dict[str, Any] = next(row for row in describe_indexes(table, host).to_pylist() if row["name"] == name)
-    found = next(found for found in load_definitions(table.snapshot, host) if found.name == name)
-    return row if isinstance(found, UnavailableIndex) else row | {"contents": _index_contents(table, host, found)}
-
-
-def _index_contents(table: storage.StoredTable, host: Host, definition: IndexDefinition) -> Any:
-    blocks = table.blocks()
-    sidecars = blocks.sidecars(definition.key)
-    if sidecars is None:
-        return {}
-    kind = host.kinds[definition.kind]
-    chosen = np.flatnonzero(_readable_blocks(definition, sidecars, host))
-    schema = table.snapshot.schema
-    fields = [
-        schema.find(given.term.path).id if isinstance(given.term, Column) else None for given in definition.inputs
-    ]
-    batch = FrameBatch.from_sidecars(blocks, fields, ZoneMap.of(blocks), sidecars, chosen)
-    told = sandboxed_call(lambda: dict(kind.inspect(batch, definition.options)), _KIND_TIMEOUT_SECONDS)
-    return {"problem": told.detail} if isinstance(told, PluginFailure) else told
 
 
 def _history_table(table: storage.StoredTable) -> pa.Table:

@@ -1,0 +1,129 @@
+"""What there is to see of a table's indexes: their coverage and sizes, what stands in their way, what they hold.
+
+In: a stored table and the kinds that are installed. Out: an Arrow table with a row for each index, or all that is known
+of one. No row of the table is read.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fuse_index.indexes.block_batch import FrameBatch, ZoneMap
+from fuse_index.indexes.definition import IndexDefinition, UnavailableIndex, load_definitions
+from fuse_index.indexes.registry import Host
+from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call
+from fuse_index.predicate import Column
+from fuse_index.reasons import Reason
+from fuse_storage import BlockFrame, SidecarRows, StoredTable
+
+_KIND_TIMEOUT_SECONDS = 60.0
+"""How long a kind may look at its own sidecars."""
+
+INDEXES_SCHEMA = pa.schema(
+    [
+        ("name", pa.string()),
+        ("kind", pa.string()),
+        ("columns", pa.list_(pa.string())),
+        ("options", pa.string()),
+        ("blocks_indexed", pa.int64()),
+        ("blocks", pa.int64()),
+        ("rows_indexed", pa.int64()),
+        ("rows", pa.int64()),
+        ("summary_bytes", pa.int64()),
+        ("payload_bytes", pa.int64()),
+        ("version", pa.int64()),
+        ("key", pa.string()),
+        ("problem", pa.string()),
+    ]
+)
+"""``options``: JSON. ``summary_bytes`` as they are in memory while planning, ``payload_bytes`` as they lie in files."""
+
+
+def describe_indexes(table: StoredTable, host: Host) -> pa.Table:
+    """Describe every index of the table's snapshot, one row each; see ``INDEXES_SCHEMA``."""
+    blocks = table.blocks()
+    return pa.Table.from_pylist(
+        [_index_row(definition, blocks, host) for definition in load_definitions(table.snapshot, host)], INDEXES_SCHEMA
+    )
+
+
+def _index_row(definition: IndexDefinition | UnavailableIndex, blocks: BlockFrame, host: Host) -> dict[str, Any]:
+    sidecars = blocks.sidecars(definition.key)
+    row = {
+        "name": definition.name,
+        "kind": definition.kind,
+        "columns": definition.columns,
+        "options": json.dumps(dict(definition.content.get("options", {}))),
+        "blocks_indexed": 0,
+        "blocks": len(blocks),
+        "rows_indexed": 0,
+        "rows": int(blocks.row_counts.sum()),
+        "summary_bytes": 0,
+        "payload_bytes": 0,
+        "version": definition.content.get("version"),
+        "key": definition.key,
+        "problem": _problem(definition, sidecars, host),
+    }
+    if sidecars is not None:
+        readable = (
+            sidecars.indexed
+            if isinstance(definition, UnavailableIndex)
+            else _readable_blocks(definition, sidecars, host)
+        )
+        row |= {"blocks_indexed": int(readable.sum()), "rows_indexed": int(blocks.row_counts[readable].sum())}
+        row |= {
+            "summary_bytes": sidecars.summaries.nbytes,
+            "payload_bytes": sum(pack.length for pack, _ in sidecars.packs()),
+        }
+    return row
+
+
+def _readable_blocks(definition: IndexDefinition, sidecars: SidecarRows, host: Host) -> npt.NDArray[np.bool_]:
+    """Mark the blocks that are indexed in a version that the kind reads: booleans, one for each block."""
+    readable: npt.NDArray[np.bool_] = sidecars.indexed & np.isin(
+        sidecars.versions, list(host.kinds[definition.kind].reads)
+    )
+    return readable
+
+
+def _problem(definition: IndexDefinition | UnavailableIndex, sidecars: SidecarRows | None, host: Host) -> str | None:
+    if isinstance(definition, UnavailableIndex):
+        return f"{definition.refusal.reason}: {definition.refusal.detail}"
+    if sidecars is not None and sidecars.error is not None:
+        return f"{Reason.CORRUPT}: {sidecars.error}; refresh the index"
+    if sidecars is not None and (
+        unreadable := int((sidecars.indexed & ~_readable_blocks(definition, sidecars, host)).sum())
+    ):
+        return (
+            f"{Reason.PAYLOAD_TOO_NEW}: {unreadable} blocks are indexed in a version that cannot be "
+            f"read here; refresh the index"
+        )
+    return None
+
+
+def describe_index(table: StoredTable, host: Host, name: str) -> dict[str, Any]:
+    """Describe one index: its row of ``describe_indexes``, and what its kind says of the blocks that are indexed."""
+    row: dict[str, Any] = next(row for row in describe_indexes(table, host).to_pylist() if row["name"] == name)
+    definition = next(each for each in load_definitions(table.snapshot, host) if each.name == name)
+    if isinstance(definition, UnavailableIndex):
+        return row
+    return row | {"contents": _index_contents(table, host, definition)}
+
+
+def _index_contents(table: StoredTable, host: Host, definition: IndexDefinition) -> Any:
+    blocks = table.blocks()
+    sidecars = blocks.sidecars(definition.key)
+    if sidecars is None:
+        return {}
+    kind = host.kinds[definition.kind]
+    readable = np.flatnonzero(_readable_blocks(definition, sidecars, host))
+    schema = table.snapshot.schema
+    fields = [schema.find(each.term.path).id if isinstance(each.term, Column) else None for each in definition.inputs]
+    batch = FrameBatch.from_sidecars(blocks, fields, ZoneMap.of(blocks), sidecars, readable)
+    contents = sandboxed_call(lambda: dict(kind.inspect(batch, definition.options)), _KIND_TIMEOUT_SECONDS)
+    return {"problem": contents.detail} if isinstance(contents, PluginFailure) else contents
