@@ -56,23 +56,21 @@ class IndexesMixin(TableHandle):
         """
         self._begin_write()
         for definition in [self._usable_definition(name)] if name is not None else self._usable_definitions():
-            self._move_to(
-                build_index.refresh_index(self.stored, definition, self.host, processes, progress, strict=strict)
-            )
+            tasks = build_index.plan_refresh(self.stored, definition, self.host, processes, strict)
+            self._move_to(build_index.run_build_tasks(self.stored, tasks, processes, progress))
         return self.snapshot
 
     def rebuild_index(
         self, name: str, processes: int = 1, progress: ProgressCallback | None = None, *, strict: bool = False
     ) -> Snapshot:
-        """Index every block anew, with the kind as it is installed; no row is rewritten. Raises as
-        ``refresh_index``.
+        """Index every block anew, with the kind as it is installed; no row is rewritten.
+
+        Raises as ``refresh_index`` does.
         """
         self._begin_write()
-        return self._move_to(
-            build_index.rebuild_index(
-                self.stored, self._find_index(name), self.host, processes, progress, strict=strict
-            )
-        )
+        tasks = build_index.plan_rebuild(self.stored, self._find_index(name), self.host, processes, strict)
+        stored = tasks[0].table if tasks else self.stored.refresh()
+        return self._move_to(build_index.run_build_tasks(stored, tasks, processes, progress))
 
     def index_tasks(self, name: str, rebuild: bool = False, processes: int = 1) -> list[build_index.BuildTask]:
         """Plan ``refresh_index`` or, with ``rebuild``, ``rebuild_index`` as tasks for about so many processes.

@@ -82,7 +82,9 @@ def test_a_handle_ends_where_its_last_commit_led():
     (definition,) = load_definitions(table.snapshot, table.host)
 
     with pytest.warns(PluginWarning, match="too late"):
-        last = build_index.refresh_index(table.stored, definition, table.host, commit_seconds=0.0)
+        last = build_index.run_build_tasks(
+            table.stored, build_index.plan_refresh(table.stored, definition, table.host), commit_seconds=0.0
+        )
 
     assert last.snapshot.summary["indexed_blocks"] == 64
     assert last.snapshot == table.refresh().snapshot
@@ -172,7 +174,9 @@ def test_an_interrupted_build_keeps_what_it_has_done(commit_seconds):
     (definition,) = load_definitions(table.snapshot, table.host)
 
     with pytest.raises(KeyboardInterrupt):
-        build_index.refresh_index(table.stored, definition, table.host, commit_seconds=commit_seconds)
+        build_index.run_build_tasks(
+            table.stored, build_index.plan_refresh(table.stored, definition, table.host), commit_seconds=commit_seconds
+        )
 
     assert coverage(table.refresh()) == (64, 130)
     Interrupted.left = 66
@@ -347,7 +351,9 @@ def test_strictly_a_failing_kind_ends_the_build():
     (definition,) = load_definitions(table.snapshot, table.host)
 
     with pytest.raises(IndexFault, match="no such luck"):
-        build_index.refresh_index(table.stored, definition, table.host, strict=True)
+        build_index.run_build_tasks(
+            table.stored, build_index.plan_refresh(table.stored, definition, table.host, strict=True)
+        )
 
 
 @pytest.fixture
