@@ -19,10 +19,10 @@ import fuse_storage as storage
 from fuse_index.changes.multiset import multiset_difference
 from fuse_index.changes.row_diff import CHANGE_TYPE_COLUMN, DELETE, INSERT, ChangedBlocks, UpdatePairs
 from fuse_index.errors import InputError, OpaqueError
-from fuse_index.expressions.traversal import predicate_leaves
+from fuse_index.expressions.traversal import first_opaque
 from fuse_index.handle import TableHandle
 from fuse_index.indexes.engine import Engine
-from fuse_index.predicate import Opaque, Predicate
+from fuse_index.predicate import Predicate
 from fuse_index.pruning.planner import plan_scan
 from fuse_storage import BlockFrame
 
@@ -105,9 +105,8 @@ class Changes:
             kind = self.schema_table.snapshot.schema.find([name]).type
             if not storage.is_exact_type(kind):
                 raise InputError(f"column {name!r} is {kind}, and no key: choose columns of exact, plain types")
-        for leaf in [] if self.predicate is None else predicate_leaves(self.predicate):
-            if isinstance(leaf, Opaque):
-                raise OpaqueError(f"only Spark can evaluate {leaf.sql}")
+        if (opaque := first_opaque(self.predicate)) is not None:
+            raise OpaqueError(f"only Spark can evaluate {opaque.sql}")
         return self
 
     @property

@@ -5,7 +5,7 @@ Pure functions of structure. Knows no values, no votes and no indexes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -72,6 +72,11 @@ def columns_of(term: Term) -> Iterator[Column]:
             return
 
 
+def column_names(terms: Iterable[Term]) -> list[str]:
+    """List the top-level columns that terms are made of, each once."""
+    return list(dict.fromkeys(column.path[0] for term in terms for column in columns_of(term)))
+
+
 def predicate_leaves(predicate: Predicate) -> list[Leaf]:
     """Every leaf once, in order of appearance."""
     match predicate:
@@ -81,6 +86,12 @@ def predicate_leaves(predicate: Predicate) -> list[Leaf]:
             return predicate_leaves(term)
         case leaf:
             return [leaf]
+
+
+def first_opaque(predicate: Predicate | None) -> Opaque | None:
+    """The first leaf that only Spark can evaluate; None if there is none."""
+    leaves = [] if predicate is None else predicate_leaves(predicate)
+    return next((leaf for leaf in leaves if isinstance(leaf, Opaque)), None)
 
 
 def and_groups(predicate: Predicate) -> list[And]:

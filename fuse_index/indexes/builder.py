@@ -18,7 +18,7 @@ import pyarrow as pa
 from fuse_index.errors import IndexFault
 from fuse_index.expressions.evaluate import evaluate, evaluate_term
 from fuse_index.expressions.function import Function
-from fuse_index.expressions.traversal import columns_of, predicate_terms
+from fuse_index.expressions.traversal import column_names, predicate_terms
 from fuse_index.indexes.definition import IndexDefinition, load_definitions
 from fuse_index.indexes.interface import Answers, IndexKind, RollsUp
 from fuse_index.indexes.registry import Host, PluginWarning
@@ -60,7 +60,7 @@ class IndexBuilder:
     def columns(self) -> list[str]:
         """The top-level columns that the inputs are computed from."""
         terms = [*(given.term for given in self.definition.inputs), *predicate_terms(self.definition.where)]
-        return list(dict.fromkeys(column.path[0] for term in terms for column in columns_of(term)))
+        return column_names(terms)
 
     @property
     def summary_type(self) -> pa.DataType:

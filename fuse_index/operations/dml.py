@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from fuse_index.errors import InputError, OpaqueError
 from fuse_index.expressions.evaluate import evaluate_term
-from fuse_index.expressions.traversal import predicate_leaves
+from fuse_index.expressions.traversal import first_opaque
 from fuse_index.handle import TableHandle
 from fuse_index.indexes.builder import index_builders
 from fuse_index.indexes.inputs import resolve_term
@@ -23,7 +23,7 @@ from fuse_index.operations.merge_clauses import MergeClauses, MergeClauseSpec
 from fuse_index.operations.merge_match import MergeRows, merge_source_schema
 from fuse_index.operations.rewrite_job import run_job
 from fuse_index.operations.row_edits import DeleteRows, DmlJob, RowCondition, UpdateRows, stage_rows
-from fuse_index.predicate import Opaque, Predicate
+from fuse_index.predicate import Predicate
 from fuse_storage import Snapshot
 
 
@@ -155,9 +155,8 @@ class DmlMixin(TableHandle):
     def _new_job(self, operation: str, where: str | Predicate | None, task_count: int) -> DmlJob:
         """A job without an edit, on the snapshot that this handle reads."""
         predicate = self._predicate(where)
-        for leaf in [] if predicate is None else predicate_leaves(predicate):
-            if isinstance(leaf, Opaque):
-                raise OpaqueError(f"{where!r}: only Spark can evaluate {leaf.sql}")
+        if (opaque := first_opaque(predicate)) is not None:
+            raise OpaqueError(f"{where!r}: only Spark can evaluate {opaque.sql}")
         condition = RowCondition(predicate, self.engine)
         builders = index_builders(self.snapshot, self.host)
         return DmlJob(operation, self.stored, builders, condition, task_count=task_count)

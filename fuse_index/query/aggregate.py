@@ -33,7 +33,7 @@ from fuse_index.errors import IndexFault, OpaqueError
 from fuse_index.expressions.evaluate import evaluate_term
 from fuse_index.expressions.function import Function
 from fuse_index.expressions.to_sql import term_sql
-from fuse_index.expressions.traversal import columns_of, without_conjuncts
+from fuse_index.expressions.traversal import column_names, without_conjuncts
 from fuse_index.indexes.definition import UnavailableIndex, load_definitions
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.interface import Answers, Refusal
@@ -78,7 +78,7 @@ class AggregatePlan:
 
     def _scanned(self, functions: Mapping[str, Function]) -> Iterator[pa.Table]:
         terms = [*self.request.groups, *(part.argument for part in self.request.parts)]
-        columns = tuple(dict.fromkeys(column.path[0] for term in terms for column in columns_of(term)))
+        columns = tuple(column_names(terms))
         scan = Scan(self.scan_plan, columns, functions)
         if not columns:
             yield pa.table(

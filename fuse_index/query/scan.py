@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from fuse_index.expressions.evaluate import evaluate
 from fuse_index.expressions.function import Function
-from fuse_index.expressions.traversal import columns_of, predicate_terms
-from fuse_index.predicate import Term
+from fuse_index.expressions.traversal import column_names, predicate_terms
 from fuse_index.pruning.explanation import Explanation
 from fuse_index.pruning.planner import ScanPlan
 from fuse_index.query.prefetch import prefetch_items
@@ -147,8 +146,3 @@ class Scan:
             return None
         sizes = self.plan.blocks.zone_rows
         return np.concatenate([self.plan.row_masks.get(int(zone), np.ones(sizes[zone], np.bool_)) for zone in zones])
-
-
-def column_names(terms: Iterable[Term]) -> list[str]:
-    """List the top-level columns that terms are made of, each once."""
-    return list(dict.fromkeys(column.path[0] for term in terms for column in columns_of(term)))

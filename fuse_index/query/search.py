@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from fuse_index.errors import DefinitionError
 from fuse_index.expressions.evaluate import evaluate
-from fuse_index.expressions.traversal import predicate_terms
+from fuse_index.expressions.traversal import column_names, predicate_terms
 from fuse_index.indexes.block_batch import BlockBatch, FrameBatch, ZoneMap
 from fuse_index.indexes.definition import IndexDefinition, load_definitions
 from fuse_index.indexes.engine import Engine
@@ -29,7 +29,6 @@ from fuse_index.predicate import Call, Column, Literal, Predicate, Term
 from fuse_index.pruning.planner import plan_scan
 from fuse_index.pruning.probe import has_summary_or_payload
 from fuse_index.query.memory_block import index_in_memory
-from fuse_index.query.scan import column_names
 from fuse_storage import BlockFrame, StoredTable
 
 _T = TypeVar("_T")

@@ -20,10 +20,10 @@ from pyspark.sql.types import StructType
 from fuse_index.changes.changes import check_is_ancestor
 from fuse_index.changes.follow import BatchLimit, CommitStep, OnChange, TableFollower
 from fuse_index.errors import OpaqueError
-from fuse_index.expressions.traversal import predicate_leaves
+from fuse_index.expressions.traversal import first_opaque
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.registry import Host
-from fuse_index.predicate import Context, Opaque, Predicate
+from fuse_index.predicate import Context, Predicate
 from fuse_index.pruning.planner import plan_scan
 from fuse_index.query.scan import Scan
 from fuse_index.spark import schemas
@@ -144,11 +144,10 @@ class FuseSource(DataSource):
             return None
         engine = self._engine()
         found = parse_predicate(text, table.snapshot.schema, engine.context, engine.functions)
-        for leaf in predicate_leaves(found):
-            if isinstance(leaf, Opaque):
-                raise OpaqueError(
-                    f"option where={text!r}: {leaf.sql} cannot be evaluated here; use DataFrame.where for it"
-                )
+        if (opaque := first_opaque(found)) is not None:
+            raise OpaqueError(
+                f"option where={text!r}: {opaque.sql} cannot be evaluated here; use DataFrame.where for it"
+            )
         return found
 
 
