@@ -41,7 +41,7 @@ class SchemaMixin(IndexesMixin):
         """
         kind = _parse_type(type)
         place = _column_position(first, after)
-        step = partial(storage.add_column, path=path, type=kind, default=default, nullable=nullable, after=place)
+        step = partial(storage.add_column, path=path, data_type=kind, default=default, nullable=nullable, after=place)
         return self._evolve(step, "add column", path)
 
     def drop_column(self, path: str, indexes: Literal["refuse", "drop"] = "refuse") -> Snapshot:
@@ -70,7 +70,7 @@ class SchemaMixin(IndexesMixin):
         What indexes know of the old type is of no use: they are refused with DefinitionError, dropped, or rebuilt at
         once.
         """
-        step = partial(storage.change_type, path=path, type=_parse_type(type))
+        step = partial(storage.change_type, path=path, data_type=_parse_type(type))
         return self._evolve(step, "change type", path, indexes)
 
     def key_by(self, columns: Sequence[str] | None) -> Snapshot:

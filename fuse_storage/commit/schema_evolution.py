@@ -1,4 +1,4 @@
-"""Other columns for the same blocks: each step is a snapshot's columns as they would be, or a refusal that says why.
+"""Columns are changed without rewriting blocks: each step gives a snapshot with other columns, or says why not.
 
 No block is rewritten: a block keeps the schema it was written with, and readers fit its rows to the present one. So
 only what they can do is allowed: names and order at will, new columns with one value in all old rows, and types that
@@ -39,16 +39,15 @@ _WIDER_TYPES: Mapping[pa.DataType, tuple[pa.DataType, ...]] = {
 def add_column(
     snapshot: Snapshot,
     path: str,
-    type: pa.DataType,
+    data_type: pa.DataType,
     default: Any = None,
     nullable: bool = True,
     after: str | None = None,
 ) -> Snapshot:
-    """A new column, or with dots in ``path`` a new field of a struct; last, or ``after`` a sibling ("" is first).
+    """Add a column, or with dots in ``path`` a field of a struct; last, or ``after`` a sibling ("" is first).
 
-    As for all steps, structs may be within arrays and maps: ``items.element.price``, ``prices.value.net``.
-
-    ``default``: what rows that are there already hold. Raises SchemaError.
+    As for all steps, structs may be within arrays and maps: ``items.element.price``, ``prices.value.net``. ``default``:
+    what rows that are there already hold. Raises SchemaError.
     """
     above, name = _split_path(snapshot.schema, path)
     if above and default is not None:
@@ -60,31 +59,32 @@ def add_column(
             f"column {path!r} cannot be NOT NULL: the rows that are there have no value of it; give a default"
         )
     ids = iter(range(snapshot.last_column_id + 1, 1 << 31))
-    (made,) = assign_field_ids([pa.field(name, type, nullable)], ids, _names_used(snapshot))
+    (added,) = assign_field_ids([pa.field(name, data_type, nullable)], ids, _names_used(snapshot))
     if default is not None:
-        made = replace(made, default=_default(default, made))
+        added = replace(added, default=_default(default, added))
 
     def edit(siblings: _Siblings) -> _Siblings:
         if any(field.name == name for field in siblings):
             raise SchemaError(f"there is a column {path!r} already: choose another name, or rename that one")
-        return _insert_after(siblings, made, after, path)
+        return _insert_after(siblings, added, after, path)
 
-    last = max(part.id for part in made.walk())
-    names = {**snapshot.names, **{part.id: (part.name,) for part in made.walk()}}
+    last = max(part.id for part in added.walk())
+    names = {**snapshot.names, **{part.id: (part.name,) for part in added.walk()}}
     return replace(_edit_fields(snapshot, above, edit), last_column_id=last, names=names)
 
 
 def drop_column(snapshot: Snapshot, path: str) -> Snapshot:
-    """Without this column or field; blocks keep what they hold of it. Raises SchemaError."""
+    """Drop a column or field; blocks keep what they hold of it. Raises SchemaError."""
     field, (above, name) = snapshot.schema.find(path, into_collections=True), _split_path(snapshot.schema, path)
-    if keys := [id for id in snapshot.cluster_ids if id in {part.id for part in field.walk()}]:
+    dropped_ids = {part.id for part in field.walk()}
+    if keys := [column_id for column_id in snapshot.cluster_ids if column_id in dropped_ids]:
         raise SchemaError(
             f"column {path!r} cannot be dropped: the table is clustered by {snapshot.schema.by_id(keys[0]).name!r}"
         )
     if any(
-        name == "key" and is_.is_map(snapshot.schema.find(above[:at], into_collections=True).type)
-        for at, name in enumerate(above)
-        if at
+        name == "key" and is_.is_map(snapshot.schema.find(above[:depth], into_collections=True).type)
+        for depth, name in enumerate(above)
+        if depth
     ):
         raise SchemaError(f"{path!r} cannot be dropped: keys of a map that differ in it alone would become equal")
     if field.id in snapshot.key_ids:
@@ -105,7 +105,7 @@ def drop_column(snapshot: Snapshot, path: str) -> Snapshot:
 
 
 def rename_column(snapshot: Snapshot, path: str, to: str) -> Snapshot:
-    """Under another name; ``to`` is a name, not a path. Raises SchemaError."""
+    """Rename a column or field; ``to`` is a name, not a path. Raises SchemaError."""
     field, (above, name) = snapshot.schema.find(path, into_collections=True), _split_path(snapshot.schema, path)
 
     def edit(siblings: _Siblings) -> _Siblings:
@@ -118,7 +118,7 @@ def rename_column(snapshot: Snapshot, path: str, to: str) -> Snapshot:
 
 
 def move_column(snapshot: Snapshot, path: str, after: str) -> Snapshot:
-    """Right after a sibling, or first where ``after`` is empty. Raises SchemaError."""
+    """Move a column or field right after a sibling, or first where ``after`` is empty. Raises SchemaError."""
     field, (above, _) = snapshot.schema.find(path, into_collections=True), _split_path(snapshot.schema, path)
 
     def edit(siblings: _Siblings) -> _Siblings:
@@ -127,48 +127,51 @@ def move_column(snapshot: Snapshot, path: str, after: str) -> Snapshot:
     return _edit_fields(snapshot, above, edit)
 
 
-def change_type(snapshot: Snapshot, path: str, type: pa.DataType) -> Snapshot:
-    """Of a type that holds every value of the present one. Raises SchemaError saying to which types it can be
-    changed.
+def change_type(snapshot: Snapshot, path: str, data_type: pa.DataType) -> Snapshot:
+    """Change a column to a type that holds every value of the present one.
+
+    Raises SchemaError, saying to which types it can be changed.
     """
     field, above = snapshot.schema.find(path, into_collections=True), _parent_path(snapshot.schema, path)
-    wanted = types.to_storage_type(type, path)
-    if wanted == field.type:
+    new_type = types.to_storage_type(data_type, path)
+    if new_type == field.type:
         return snapshot
-    if not can_widen(field.type, wanted):
-        others = [types.storage_type_name(one) for one in _WIDER_TYPES.get(field.type, ())] + _decimal_hints(field.type)
+    if not can_widen(field.type, new_type):
+        others = [types.storage_type_name(wider) for wider in _WIDER_TYPES.get(field.type, ())] + _decimal_hints(
+            field.type
+        )
         known = f"it can become {', '.join(others)}" if others else "types like it cannot be widened"
         raise SchemaError(
-            f"column {path!r} is {_type_name(field.type)} and cannot become {_type_name(wanted)} "
-            f"without rewriting it: {known}"
+            f"column {path!r} is {types.storage_type_name(field.type)} and cannot become "
+            f"{types.storage_type_name(new_type)} without rewriting it: {known}"
         )
-    if field.id in snapshot.key_ids and not is_exact_type(wanted):
+    if field.id in snapshot.key_ids and not is_exact_type(new_type):
         raise SchemaError(
-            f"column {path!r} is of the table's key, and cannot become {_type_name(wanted)}: "
+            f"column {path!r} is of the table's key, and cannot become {types.storage_type_name(new_type)}: "
             f"choose a type of exact values"
         )
-    default = None if field.default is None else _default(field.default_scalar.cast(wanted).as_py(), field, wanted)
-    changed = replace(field, type=wanted, type_changed=True, default=default)
+    default = None if field.default is None else _default(field.default_scalar.cast(new_type).as_py(), field, new_type)
+    changed = replace(field, type=new_type, type_changed=True, default=default)
     return _edit_fields(
-        snapshot, above, lambda siblings: tuple(changed if one.id == field.id else one for one in siblings)
+        snapshot, above, lambda siblings: tuple(changed if sibling.id == field.id else sibling for sibling in siblings)
     )
 
 
-def _edit_fields(shape: Snapshot, above: Sequence[str], edit: Callable[[_Siblings], _Siblings]) -> Snapshot:
-    """With a new current schema, in which the columns, or the fields of the struct at ``above``, are edited."""
-    fields = _edit_fields_at(shape.schema.fields, above, edit)
-    if fields == shape.schema.fields:
-        return shape
-    made = Schema(max(shape.schemas) + 1, fields)
-    return replace(shape, schema_id=made.id, schemas={**shape.schemas, made.id: made})
+def _edit_fields(snapshot: Snapshot, above: Sequence[str], edit: Callable[[_Siblings], _Siblings]) -> Snapshot:
+    """Give the snapshot a new schema, in which the columns, or the fields of the struct at ``above``, are edited."""
+    fields = _edit_fields_at(snapshot.schema.fields, above, edit)
+    if fields == snapshot.schema.fields:
+        return snapshot
+    schema = Schema(max(snapshot.schemas) + 1, fields)
+    return replace(snapshot, schema_id=schema.id, schemas={**snapshot.schemas, schema.id: schema})
 
 
 def _edit_fields_at(fields: _Siblings, above: Sequence[str], edit: Callable[[_Siblings], _Siblings]) -> _Siblings:
     if not above:
         return edit(fields)
     return tuple(
-        _with_children(one, _edit_fields_at(one.children, above[1:], edit)) if one.name == above[0] else one
-        for one in fields
+        _with_children(field, _edit_fields_at(field.children, above[1:], edit)) if field.name == above[0] else field
+        for field in fields
     )
 
 
@@ -177,19 +180,22 @@ def _with_children(field: Field, children: _Siblings) -> Field:
 
 
 def _split_path(schema: Schema, path: str) -> tuple[tuple[str, ...], str]:
-    """The path of the struct that a field is in, empty for a column; and its name. Raises SchemaError for what is no
-    struct.
+    """Split a path into that of the struct that the field is in, empty for a column, and its name.
+
+    Raises SchemaError if what it is in is no struct.
     """
     above = _parent_path(schema, path)
     if above and not is_.is_struct((parent := schema.find(above, into_collections=True)).type):
         parts = [".".join((*above, part.name)) for part in parent.children]
         hint = f"; what it holds is at {' and '.join(map(repr, parts))}" if parts else ""
-        raise SchemaError(f"{path!r} is no field: {'.'.join(above)!r} is {_type_name(parent.type)}, not a struct{hint}")
+        raise SchemaError(
+            f"{path!r} is no field: {'.'.join(above)!r} is {types.storage_type_name(parent.type)}, not a struct{hint}"
+        )
     return above, path.rpartition(".")[2] if above else path
 
 
 def _parent_path(schema: Schema, path: str) -> tuple[str, ...]:
-    """The path of what a field is in; empty for a column, also for one with dots in its name."""
+    """Give the path of what a field is in; empty for a column, also for one with dots in its name."""
     above, dot, _ = path.rpartition(".")
     if not dot or path in schema.names:
         return ()
@@ -202,31 +208,36 @@ def _insert_after(siblings: _Siblings, field: Field, after: str | None, path: st
     names = [sibling.name for sibling in siblings]
     if after and after not in names:
         raise SchemaError(f"{path!r} cannot come after {after!r}: beside it there are {names}")
-    at = names.index(after) + 1 if after else 0
-    return (*siblings[:at], field, *siblings[at:])
+    position = names.index(after) + 1 if after else 0
+    return (*siblings[:position], field, *siblings[position:])
 
 
-def _names_used(shape: Snapshot) -> set[str]:
-    """Every name that a column ever had here, and every name in its files: none is used for another column's."""
-    parts = [part for schema in shape.schemas.values() for top in schema.fields for part in top.walk()]
-    return {name for names in shape.names.values() for name in names} | {part.physical_name for part in parts}
+def _names_used(snapshot: Snapshot) -> set[str]:
+    """Collect every name that a column ever had here, and every name in files: none is used for another column's."""
+    parts = [part for schema in snapshot.schemas.values() for top in schema.fields for part in top.walk()]
+    return {name for names in snapshot.names.values() for name in names} | {part.physical_name for part in parts}
 
 
-def _default(value: Any, field: Field, type: pa.DataType | None = None) -> Any:
-    kind = type or field.type
+def _default(value: Any, field: Field, new_type: pa.DataType | None = None) -> Any:
+    """Encode the default of a field, of its type or of the new one. Raises SchemaError if it is not of that type."""
+    data_type = new_type or field.type
     if field.children:
-        raise SchemaError(f"column {field.name!r} is {_type_name(kind)} and cannot have a default: leave it NULL")
+        raise SchemaError(
+            f"column {field.name!r} is {types.storage_type_name(data_type)} and cannot have a default: leave it NULL"
+        )
     try:
-        return types.encode_default(pa.scalar(value, kind).as_py())
+        return types.encode_default(pa.scalar(value, data_type).as_py())
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as problem:
         raise SchemaError(
-            f"{value!r} cannot be the default of column {field.name!r}, which is {_type_name(kind)}: {problem}"
+            f"{value!r} cannot be the default of column {field.name!r}, "
+            f"which is {types.storage_type_name(data_type)}: {problem}"
         ) from problem
 
 
 def can_widen(old: pa.DataType, new: pa.DataType) -> bool:
-    """Whether every value of the old type is one of the new type, for all readers; the same type does not widen
-    itself.
+    """Tell whether every value of the old type is one of the new type, for all readers.
+
+    A type does not widen itself.
     """
     if is_.is_decimal(new) and is_.is_decimal(old):
         return bool(new.scale >= old.scale and new.precision - new.scale >= old.precision - old.scale)
@@ -235,13 +246,9 @@ def can_widen(old: pa.DataType, new: pa.DataType) -> bool:
     return new in _WIDER_TYPES.get(old, ())
 
 
-def _decimal_hints(type: pa.DataType) -> list[str]:
-    if is_.is_decimal(type):
+def _decimal_hints(data_type: pa.DataType) -> list[str]:
+    """Say which decimals a type can become."""
+    if is_.is_decimal(data_type):
         return ["a decimal with no fewer digits on either side of the point"]
-    return (
-        [f"a decimal with {_DECIMAL_DIGITS[type]} digits or more before the point"] if type in _DECIMAL_DIGITS else []
-    )
-
-
-def _type_name(type: pa.DataType) -> str:
-    return types.storage_type_name(type)
+    digits = _DECIMAL_DIGITS.get(data_type)
+    return [] if digits is None else [f"a decimal with {digits} digits or more before the point"]

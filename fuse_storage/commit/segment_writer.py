@@ -118,7 +118,7 @@ class SegmentWriter:
 
     @property
     def block_count(self) -> int:
-        """Of the blocks that were begun."""
+        """The number of blocks that were begun."""
         return self._block_count
 
     def end_block(self) -> None:
@@ -132,15 +132,18 @@ class SegmentWriter:
         self._collect_block()
         self._end_segment()
         self._finished = True
-        staged = {(one.segment, one.key): one for writer in self._writers for one in writer.finish()}
+        staged_sidecars = {
+            (sidecars.segment, sidecars.key): sidecars for writer in self._writers for sidecars in writer.finish()
+        }
         self._close()
-        found = []
-        for id, row, row_count, block_count in self._staged:
+        segments = []
+        for segment_id, row, row_count, block_count in self._staged:
             for builder in self.builders:
-                if (sidecars := staged.get((id, builder.key))) is not None:
+                if (sidecars := staged_sidecars.get((segment_id, builder.key))) is not None:
                     row = with_columns(row, sidecars.row)
-            found.append(StagedSegment(id, self.schema.id, row_count, block_count, self._started, encode_list_row(row)))
-        return found
+            packed = encode_list_row(row)
+            segments.append(StagedSegment(segment_id, self.schema.id, row_count, block_count, self._started, packed))
+        return segments
 
     def abort(self) -> None:
         """Delete what was written, as far as that is safe: after ``finish`` it may be committed, and nothing is."""
@@ -152,7 +155,7 @@ class SegmentWriter:
                 writer.abort()
 
     def _next_block_row_count(self) -> int:
-        """How many of the waiting rows make a block."""
+        """Tell how many rows make the next block: fewer than the limit if they are wide."""
         options = self.options
         if self._bytes <= options.block_bytes:
             return options.block_rows
@@ -174,20 +177,20 @@ class SegmentWriter:
         zones = np.append(np.arange(0, len(rows), self.options.zone_rows), len(rows))
         if self._threads is None:
             self._threads = ThreadPoolExecutor(2, "fuse-write")
-        id = new_id()
+        block_id = new_id()
         sidecars = [
             self._threads.submit(builder.build, rows.select(list(builder.columns)), zones) for builder in self.builders
         ]
-        return _BlockJob(id, self._threads.submit(self._store_block, id, rows), sidecars)
+        return _BlockJob(block_id, self._threads.submit(self._store_block, block_id, rows), sidecars)
 
-    def _store_block(self, id: str, rows: pa.Table) -> BlockLayout:
+    def _store_block(self, block_id: str, rows: pa.Table) -> BlockLayout:
         data, layout = write_block(rows, self.schema, self.options)
-        self._written.append(block_path(id))
-        self.store.create(block_path(id), data)
+        self._written.append(block_path(block_id))
+        self.store.create(block_path(block_id), data)
         return layout
 
     def _collect_block(self) -> None:
-        """Wait for the block on its way."""
+        """Wait for the block on its way, and take its sidecars."""
         job, self._job = self._job, None
         if job is None:
             return
@@ -200,21 +203,20 @@ class SegmentWriter:
     def _end_segment(self) -> None:
         if not self._layouts:
             return
-        id = new_id()
+        segment_id = new_id()
         table, zones = (
             _block_table(self._layouts, self.schema, self.level),
             _zone_table([layout for _, layout in self._layouts], self.schema),
         )
         references = []
-        for path, rows in ((segment_path(id), table), (zones_path(id), zones)):
+        for path, rows in ((segment_path(segment_id), table), (zones_path(segment_id), zones)):
             self._written.append(path)
             references.append(create_file(self.store, path, metadata_table.encode_metadata(rows)))
         for writer in self._writers:
-            writer.end_segment(id)
+            writer.end_segment(segment_id)
         rows_staged = sum(layout.row_count for _, layout in self._layouts)
-        self._staged.append(
-            (id, segment_row(id, references[0], references[1], table, self.schema), rows_staged, len(self._layouts))
-        )
+        row = segment_row(segment_id, references[0], references[1], table, self.schema)
+        self._staged.append((segment_id, row, rows_staged, len(self._layouts)))
         self._layouts = []
 
     def _close(self) -> None:
@@ -231,9 +233,9 @@ class SegmentWriter:
 
 
 def _block_table(layouts: Sequence[tuple[str, BlockLayout]], schema: Schema, level: int = 0) -> pa.Table:
-    """The rows of a segment with these new blocks."""
+    """Make the rows of a segment with these new blocks, given with their ids."""
     known: dict[str, list[Any]] = {
-        "id": [id for id, _ in layouts],
+        "id": [block_id for block_id, _ in layouts],
         "format": ["parquet"] * len(layouts),
         "row_count": [layout.row_count for _, layout in layouts],
         "live_rows": [layout.row_count for _, layout in layouts],
@@ -251,13 +253,14 @@ def _block_table(layouts: Sequence[tuple[str, BlockLayout]], schema: Schema, lev
 
 
 def _zone_table(layouts: Sequence[BlockLayout], schema: Schema) -> pa.Table:
-    """The rows of a zones file: statistics of each zone, block after block."""
+    """Make the rows of a zones file: statistics of each zone, block after block."""
     rows = pa.array([rows for layout in layouts for rows in layout.zone_rows], pa.int64())
     return pa.table({"row_count": rows} | _statistics_arrays([layout.zone_statistics for layout in layouts], schema))
 
 
-def _statistics_arrays(found: Sequence[Mapping[int, ColumnStatistics]], schema: Schema) -> dict[str, pa.Array]:
+def _statistics_arrays(units: Sequence[Mapping[int, ColumnStatistics]], schema: Schema) -> dict[str, pa.Array]:
+    """Put statistics by column id, one mapping for each unit, under the names of their columns in metadata."""
     columns: dict[str, pa.Array] = {}
     for _, leaf in schema.leaves():
-        columns |= statistics.encode_statistics(leaf.id, ColumnStatistics.concat([one[leaf.id] for one in found]))
+        columns |= statistics.encode_statistics(leaf.id, ColumnStatistics.concat([unit[leaf.id] for unit in units]))
     return columns

@@ -1,4 +1,4 @@
-"""Writing what indexes know: payloads into packs, rows into one ``_x`` file for each segment.
+"""Sidecars are staged: payloads go into packs, rows into one ``_x`` file for each segment.
 
 A writer takes sidecars block by block, of one index. Packs may hold payloads of several segments, so the files of a
 segment are written as soon as the last pack of its payloads is. Memory is bounded by one pack.
@@ -53,7 +53,11 @@ class SidecarBuilder(Protocol):
     def roll_up_type(self) -> pa.DataType: ...
 
     def build(self, rows: pa.Table, zones: npt.NDArray[np.int64]) -> Sidecar | None:
-        """What it knows of one block, zone z of which is ``rows[zones[z]:zones[z + 1]]``; None: not indexed."""
+        """Index one block. Gives its sidecar, or None if it is not indexed.
+
+        ``rows``: all rows of the block, of ``columns`` at least. ``zones``: int64, shape (number of zones + 1,); zone z
+        is ``rows[zones[z]:zones[z + 1]]``.
+        """
         ...
 
     def pack(self, sidecars: Sequence[Sidecar]) -> Pack | None:
@@ -61,13 +65,20 @@ class SidecarBuilder(Protocol):
         ...
 
     def roll_up(self, summaries: pa.Array) -> pa.Scalar | None:
-        """What it knows of a whole segment, from the summaries of its blocks (null: not indexed); None: nothing."""
+        """Sum up what it knows of a whole segment; None if that is nothing.
+
+        ``summaries``: of ``summary_type``, one for each block, null where it is not indexed.
+        """
         ...
 
 
 @dataclass
 class SidecarWriter:
-    """Takes the sidecars of one index, block by block and segment by segment. Used by one thread."""
+    """Takes the sidecars of one index, block by block and segment by segment. Used by one thread.
+
+    A sidecar's row is written when its segment has ended and its payload is in a pack; until then it waits here:
+    ``_rows`` of the segment that has not ended, ``_ended`` of those that have, ``_pending`` sidecars without a pack.
+    """
 
     store: Store
     builder: SidecarBuilder
@@ -80,7 +91,7 @@ class SidecarWriter:
     _staged: list[StagedSidecars] = field(default_factory=list)
 
     def add(self, sidecar: Sidecar | None) -> None:
-        """The next block's; None: not indexed, or left as it is where it already was."""
+        """Take the sidecar of the next block; None: not indexed, or left as it is where it already was."""
         row: dict[str, Any] = {"indexed": sidecar is not None}
         self._rows.append(row)
         if sidecar is None:
@@ -91,7 +102,7 @@ class SidecarWriter:
             self._flush()
 
     def end_segment(self, segment_id: str) -> None:
-        """The blocks since the last call were all that are in this segment."""
+        """End a segment: the blocks since the last call were all that are in it."""
         rows, self._rows = self._rows, []
         self._ended.append((segment_id, rows))
 
@@ -140,8 +151,8 @@ class SidecarWriter:
                 }
 
     def _write_rows(self, segment: str, rows: Sequence[dict[str, Any]]) -> StagedSidecars:
-        kinds = {**SIDECAR_COLUMN_TYPES, "summary": self.builder.summary_type}
-        table = pa.table({name: pa.array([row.get(name) for row in rows], type) for name, type in kinds.items()})
+        types = {**SIDECAR_COLUMN_TYPES, "summary": self.builder.summary_type}
+        table = pa.table({name: pa.array([row.get(name) for row in rows], types[name]) for name in types})
         staged = stage_sidecars(self.store, segment, self.builder.key, table, self.builder)
         self._written.append(staged.reference.path)
         return staged
@@ -154,12 +165,16 @@ class SidecarWriter:
 def stage_sidecars(
     store: Store, segment: str, key: str, rows: pa.Table, builder: SidecarBuilder | None
 ) -> StagedSidecars:
-    """Write the ``_x`` file of a segment, and what the list is to say of it. Without a builder there is no roll-up."""
+    """Write the ``_x`` file of a segment, and stage what the list is to say of it.
+
+    ``rows``: one for each block, with the columns of ``SIDECAR_COLUMN_TYPES`` and the summary. Without a builder there
+    is no roll-up.
+    """
     reference = create_file(
         store, sidecar_path(segment, key, new_id()), metadata_table.encode_metadata(rows, keep_arrow_types=True)
     )
     roll_up = None if builder is None else builder.roll_up(metadata_table.column_as_array(rows, "summary"))
-    kind = pa.null() if builder is None else builder.roll_up_type
+    roll_up_type = pa.null() if builder is None else builder.roll_up_type
     indexed = int(pc.sum(rows.column("indexed")).as_py() or 0)
     size = reference.length + int(metadata_table.column_as_int64(rows, "length").sum())
     values = [
@@ -168,7 +183,7 @@ def stage_sidecars(
         pa.array([reference.hash]),
         pa.array([indexed]),
         pa.array([size]),
-        pa.array([None if roll_up is None else roll_up.as_py()], kind),
+        pa.array([None if roll_up is None else roll_up.as_py()], roll_up_type),
     ]
     row = pa.table(dict(zip(sidecar_columns(key), values, strict=True)))
     return StagedSidecars(segment, key, reference, indexed, encode_list_row(row))

@@ -24,10 +24,10 @@ VACUUM_TIME_LIMIT = timedelta(hours=1)
 
 
 def post_vacuum_notice(store: Store, cutoff: datetime) -> ObjectMeta:
-    """Say that snapshots which were replaced before ``cutoff`` may go; the notice, with the store's own time."""
+    """Leave a notice that snapshots replaced before ``cutoff`` may go; give its file, with the store's own time."""
     key = f"{VACUUM_NOTICE_FOLDER}/{new_id()}.json"
     store.create(key, encode_checksummed_json({"kind": "vacuum", "cutoff": format_timestamp(cutoff)}))
-    return next(found for found in store.list(VACUUM_NOTICE_FOLDER) if found.key == key)
+    return next(notice for notice in store.list(VACUUM_NOTICE_FOLDER) if notice.key == key)
 
 
 def was_head_since(branch: Branch, entry: RefEntry, cutoff: datetime) -> bool:
@@ -37,10 +37,9 @@ def was_head_since(branch: Branch, entry: RefEntry, cutoff: datetime) -> bool:
 
 
 def tag_snapshot(store: Store, branch: str, entry: RefEntry, tag: Tag) -> None:
-    """Make a tag of the snapshot that this entry made. Raises Conflict, without the tag, if a vacuum may be deleting
-    it.
+    """Make a tag of the snapshot that this entry made, unless a vacuum may be deleting it.
 
-    Raises NotFound if one has, and as ``create_tag`` does.
+    Then raises Conflict, and leaves no tag; NotFound if the snapshot is gone already; and as ``create_tag`` does.
     """
     create_tag(store, tag)
     try:
@@ -52,8 +51,9 @@ def tag_snapshot(store: Store, branch: str, entry: RefEntry, tag: Tag) -> None:
 
 @contextmanager
 def hold_snapshot(store: Store, branch: str, entry: RefEntry) -> Iterator[None]:
-    """The snapshot that this entry made stays until the end of the block. Raises Conflict or NotFound as ``hold``
-    does.
+    """Keep the snapshot that this entry made until the end of the block, by a tag.
+
+    Raises Conflict or NotFound as ``tag_snapshot`` does.
     """
     assert entry.reference is not None
     assert entry.snapshot_id is not None
@@ -68,9 +68,11 @@ def hold_snapshot(store: Store, branch: str, entry: RefEntry) -> Iterator[None]:
 
 def _check_not_vacuumed(store: Store, branch: Branch, entry: RefEntry, tag: Tag) -> None:
     if notices := list(store.list(VACUUM_NOTICE_FOLDER)):
-        made = next(found.modified for found in store.list(TAG_FOLDER) if found.key == f"{TAG_FOLDER}/{tag.name}.json")
+        tagged_at = next(
+            file.modified for file in store.list(TAG_FOLDER) if file.key == f"{TAG_FOLDER}/{tag.name}.json"
+        )
         for notice in notices:
-            if made - notice.modified < 2 * VACUUM_TIME_LIMIT and not was_head_since(
+            if tagged_at - notice.modified < 2 * VACUUM_TIME_LIMIT and not was_head_since(
                 branch, entry, _read_cutoff(store, notice)
             ):
                 raise Conflict(
@@ -86,8 +88,8 @@ def _check_not_vacuumed(store: Store, branch: Branch, entry: RefEntry, tag: Tag)
 
 def _read_cutoff(store: Store, notice: ObjectMeta) -> datetime:
     try:
-        found = decode_checksummed_json(store.read(notice.key), f"{store.url}/{notice.key}")
-        return datetime.fromisoformat(found["cutoff"])
+        members = decode_checksummed_json(store.read(notice.key), f"{store.url}/{notice.key}")
+        return datetime.fromisoformat(members["cutoff"])
     except NotFound:
         return datetime.min.replace(tzinfo=UTC)  # it has just ended
     except (LookupError, TypeError, ValueError) as problem:

@@ -18,31 +18,34 @@ _MAX_CURVE_COLUMNS = 8
 
 
 def cluster_by(snapshot: Snapshot, names: Sequence[str], method: str = "linear") -> Snapshot:
-    """With another clustering key, or without one; what is written already stays as it is. Raises SchemaError,
-    InvalidArgument.
+    """Give the snapshot with another clustering key, or without one; what is written already stays as it is.
+
+    Raises SchemaError and InvalidArgument as ``cluster_column_ids``.
     """
     ids = cluster_column_ids(snapshot.schema, names, method)
-    told = {"cluster_method": method} if ids and method != CLUSTER_METHODS[0] else {}
-    properties = {name: value for name, value in snapshot.properties.items() if name != "cluster_method"} | told
+    chosen = {"cluster_method": method} if ids and method != CLUSTER_METHODS[0] else {}
+    properties = {name: value for name, value in snapshot.properties.items() if name != "cluster_method"} | chosen
     if (ids, properties) == (snapshot.cluster_ids, dict(snapshot.properties)):
         return snapshot
     return replace(snapshot, cluster_ids=ids, properties=properties)
 
 
 def cluster_column_ids(schema: Schema, names: Sequence[str], method: str = "linear") -> tuple[int, ...]:
-    """The ids of the columns of a clustering key. Raises SchemaError for what cannot be in one, InvalidArgument for the
-    method.
+    """Look up the ids of the columns of a clustering key.
+
+    Raises SchemaError for a column that cannot be in one, InvalidArgument for a method that there is not, or that takes
+    another number of columns.
     """
     if method not in CLUSTER_METHODS:
         raise InvalidArgument(f"rows cannot be clustered by method {method!r}: there are {', '.join(CLUSTER_METHODS)}")
     leaves = {leaf.id for _, leaf in schema.leaves()}
     fields = [schema.find(name) for name in names]
-    for place, (name, field) in enumerate(zip(names, fields, strict=True)):
+    for position, (name, field) in enumerate(zip(names, fields, strict=True)):
         if field.id not in leaves:
             raise SchemaError(
                 f"a table cannot be clustered by {name!r}, which is {field.type}: choose columns of plain types"
             )
-        if field in fields[:place]:
+        if field in fields[:position]:
             raise SchemaError(f"a table cannot be clustered by {name!r} twice: name it once")
     if method != CLUSTER_METHODS[0] and names and not 2 <= len(names) <= _MAX_CURVE_COLUMNS:
         raise InvalidArgument(
@@ -53,7 +56,7 @@ def cluster_column_ids(schema: Schema, names: Sequence[str], method: str = "line
 
 
 def key_by(snapshot: Snapshot, names: Sequence[str]) -> Snapshot:
-    """With another key, the columns that identify a row, or without one. Raises SchemaError."""
+    """Give the snapshot with another key, the columns that identify a row, or without one. Raises SchemaError."""
     ids = key_column_ids(snapshot.schema, names)
     if ids == snapshot.key_ids:
         return snapshot
@@ -62,15 +65,15 @@ def key_by(snapshot: Snapshot, names: Sequence[str]) -> Snapshot:
 
 
 def key_column_ids(schema: Schema, names: Sequence[str]) -> tuple[int, ...]:
-    """The ids of the columns of a key. Raises SchemaError for what cannot be in one."""
+    """Look up the ids of the columns of a key. Raises SchemaError for a column that cannot be in one."""
     fields = [schema.find([name]) for name in names]
-    for place, field in enumerate(fields):
+    for position, field in enumerate(fields):
         if not is_exact_type(field.type):
             raise SchemaError(
                 f"column {field.name!r} is {types.storage_type_name(field.type)}, and no key: "
                 f"choose columns of exact, plain types"
             )
-        if field in fields[:place]:
+        if field in fields[:position]:
             raise SchemaError(f"a key cannot have column {field.name!r} twice: name it once")
     return tuple(field.id for field in fields)
 

@@ -43,7 +43,9 @@ def table(url: str) -> StoredTable:
 
 
 def test_a_new_column_holds_its_default_in_old_rows_and_its_statistics_say_so(table: StoredTable) -> None:
-    wider = evolve(table, schema_evolution.add_column, path="city", type=pa.string(), default="Bonn", nullable=False)
+    wider = evolve(
+        table, schema_evolution.add_column, path="city", data_type=pa.string(), default="Bonn", nullable=False
+    )
     wider = add(pa.table({"id": [4], "name": ["n4"], "city": ["Oslo"]}), wider)
 
     assert [row["city"] for row in read(wider)] == ["Bonn", "Bonn", "Bonn", "Oslo"]
@@ -64,8 +66,8 @@ def test_no_file_of_rows_is_written(table: StoredTable) -> None:
         return {found.key for folder in ("_b", "_sg") for found in table.store.list(folder)}
 
     before = rows()
-    evolved = evolve(table, schema_evolution.add_column, path="x", type=pa.int32())
-    evolved = evolve(evolved, schema_evolution.change_type, path="x", type=pa.int64())
+    evolved = evolve(table, schema_evolution.add_column, path="x", data_type=pa.int32())
+    evolved = evolve(evolved, schema_evolution.change_type, path="x", data_type=pa.int64())
     evolved = evolve(evolved, schema_evolution.rename_column, path="x", to="y")
     evolved = evolve(evolved, schema_evolution.move_column, path="y", after="")
     evolved = evolve(evolved, schema_evolution.drop_column, path="name")
@@ -78,10 +80,10 @@ def test_no_file_of_rows_is_written(table: StoredTable) -> None:
 
 def test_a_name_that_was_used_does_not_bring_back_its_values(table: StoredTable) -> None:
     evolved = evolve(table, schema_evolution.drop_column, path="name")
-    evolved = evolve(evolved, schema_evolution.add_column, path="Name", type=pa.string())
+    evolved = evolve(evolved, schema_evolution.add_column, path="Name", data_type=pa.string())
     assert {row["Name"] for row in read(evolved)} == {None}
     swapped = evolve(create_branch(table, "side"), schema_evolution.rename_column, path="name", to="old")
-    swapped = evolve(swapped, schema_evolution.add_column, path="name", type=pa.string(), default="new")
+    swapped = evolve(swapped, schema_evolution.add_column, path="name", data_type=pa.string(), default="new")
     assert [(row["old"], row["name"]) for row in read(swapped)] == [("n1", "new"), ("n2", "new"), ("n3", "new")]
     physical = [field.physical_name for field in swapped.snapshot.schema.fields]
     assert len({name.lower() for name in physical}) == 3
@@ -92,9 +94,9 @@ def test_fields_of_structs_come_and_go_as_columns_do(url: str) -> None:
     kind = pa.struct([("a", pa.int32()), ("b", pa.string())])
     empty = StoredTable.create(url, pa.schema([("id", pa.int64()), ("s", kind)]))
     table = add(pa.table({"id": [1], "s": pa.array([{"a": 1, "b": "x"}], kind)}), empty)
-    evolved = evolve(table, schema_evolution.add_column, path="s.c", type=pa.float64(), after="a")
+    evolved = evolve(table, schema_evolution.add_column, path="s.c", data_type=pa.float64(), after="a")
     evolved = evolve(evolved, schema_evolution.rename_column, path="s.b", to="text")
-    evolved = evolve(evolved, schema_evolution.change_type, path="s.a", type=pa.int64())
+    evolved = evolve(evolved, schema_evolution.change_type, path="s.a", data_type=pa.int64())
 
     assert read(evolved) == [{"id": 1, "s": {"a": 1, "c": None, "text": "x"}}]
     wide = pa.struct([("a", pa.int64()), ("c", pa.float64()), ("text", pa.string())])
@@ -129,9 +131,9 @@ def test_old_values_are_widened_with_their_statistics_and_defaults(
         pa.table({"id": [1], "v": pa.array([value], old)}),
         StoredTable.create(url, pa.schema([("id", pa.int64()), ("v", old)])),
     )
-    table = evolve(table, schema_evolution.add_column, path="d", type=old, default=value)
+    table = evolve(table, schema_evolution.add_column, path="d", data_type=old, default=value)
     for path in ("v", "d"):
-        table = evolve(table, schema_evolution.change_type, path=path, type=new)
+        table = evolve(table, schema_evolution.change_type, path=path, data_type=new)
 
     assert read(table) == [{"id": 1, "v": widened, "d": widened}]
     for name in ("v", "d"):
@@ -144,32 +146,32 @@ def test_old_values_are_widened_with_their_statistics_and_defaults(
 @pytest.mark.parametrize(
     ("step", "says"),
     [
-        (partial(schema_evolution.add_column, path="name", type=pa.int64()), "there is a column 'name' already"),
+        (partial(schema_evolution.add_column, path="name", data_type=pa.int64()), "there is a column 'name' already"),
         (
-            partial(schema_evolution.add_column, path="x", type=pa.int64(), nullable=False),
+            partial(schema_evolution.add_column, path="x", data_type=pa.int64(), nullable=False),
             "cannot be NOT NULL: .* give a default",
         ),
         (
-            partial(schema_evolution.add_column, path="x", type=pa.int64(), default="seven"),
+            partial(schema_evolution.add_column, path="x", data_type=pa.int64(), default="seven"),
             "'seven' cannot be the default of column 'x'",
         ),
         (
-            partial(schema_evolution.add_column, path="x", type=pa.list_(pa.int64()), default=[1]),
+            partial(schema_evolution.add_column, path="x", data_type=pa.list_(pa.int64()), default=[1]),
             "is array and cannot have a default",
         ),
-        (partial(schema_evolution.add_column, path="id.x", type=pa.int64()), "'id' is bigint, not a struct"),
+        (partial(schema_evolution.add_column, path="id.x", data_type=pa.int64()), "'id' is bigint, not a struct"),
         (
-            partial(schema_evolution.add_column, path="x", type=pa.int64(), after="y"),
+            partial(schema_evolution.add_column, path="x", data_type=pa.int64(), after="y"),
             "cannot come after 'y': beside it there are",
         ),
         (partial(schema_evolution.drop_column, path="id"), "clustered by 'id'"),
         (partial(schema_evolution.drop_column, path="nam"), r"did you mean \['name'\]"),
         (partial(schema_evolution.rename_column, path="name", to="id"), "there is a column 'id' already"),
         (
-            partial(schema_evolution.change_type, path="id", type=pa.int32()),
+            partial(schema_evolution.change_type, path="id", data_type=pa.int32()),
             "bigint and cannot become int .* types like it cannot be widened",
         ),
-        (partial(schema_evolution.change_type, path="name", type=pa.binary()), "string and cannot become binary"),
+        (partial(schema_evolution.change_type, path="name", data_type=pa.binary()), "string and cannot become binary"),
     ],
 )
 def test_what_would_lose_data_or_cannot_be_read_is_refused(table: StoredTable, step: Step, says: str) -> None:
@@ -187,13 +189,14 @@ def test_the_last_column_stays(url: str) -> None:
 
 # --- two at once ---
 
-ADD = partial(schema_evolution.add_column, path="x", type=pa.int64())
+ADD = partial(schema_evolution.add_column, path="x", data_type=pa.int64())
 DROP = partial(schema_evolution.drop_column, path="name")
 RENAME = partial(schema_evolution.rename_column, path="name", to="called")
 
 
 @pytest.mark.parametrize(
-    "step", [DROP, RENAME, partial(schema_evolution.add_column, path="x", type=pa.int64(), default=1, nullable=False)]
+    "step",
+    [DROP, RENAME, partial(schema_evolution.add_column, path="x", data_type=pa.int64(), default=1, nullable=False)],
 )
 def test_rows_written_before_a_column_changed_are_not_appended_if_they_would_be_wrong(
     table: StoredTable, step: Step
@@ -236,10 +239,10 @@ def test_an_index_defined_meanwhile_matters_to_those_who_say_so(table: StoredTab
 
 
 def test_a_restore_brings_back_columns_and_no_id_is_given_twice(table: StoredTable) -> None:
-    evolved = evolve(table, schema_evolution.add_column, path="x", type=pa.int64(), default=1)
+    evolved = evolve(table, schema_evolution.add_column, path="x", data_type=pa.int64(), default=1)
     restored = evolved.transaction().restore(table.snapshot).commit()
     assert restored.snapshot.schema == table.snapshot.schema
-    again = evolve(restored, schema_evolution.add_column, path="x", type=pa.string(), default="s")
+    again = evolve(restored, schema_evolution.add_column, path="x", data_type=pa.string(), default="s")
 
     assert [row["x"] for row in read(again)] == ["s"] * 3
     ids = [t.snapshot.schema.find("x").id for t in (evolved, again)]
@@ -290,8 +293,8 @@ def test_what_stands_in_the_way_of_a_key_is_told() -> None:
     ):
         evolve(table, schema_evolution.drop_column, path="id")
     with pytest.raises(SchemaError, match="'id' is of the table's key, and cannot become double"):
-        evolve(table, schema_evolution.change_type, path="id", type=pa.float64())
-    assert evolve(table, schema_evolution.change_type, path="id", type=pa.int64()).snapshot.key == ("id",)
+        evolve(table, schema_evolution.change_type, path="id", data_type=pa.float64())
+    assert evolve(table, schema_evolution.change_type, path="id", data_type=pa.int64()).snapshot.key == ("id",)
     with pytest.raises(InvalidArgument, match=r"name the columns of its key instead"):
         StoredTable.create(f"memory://key-{uuid4().hex}", kinds, properties={"key_ids": [1]})
 
@@ -328,13 +331,13 @@ def test_structs_within_arrays_and_maps_change_like_others() -> None:
     ]
     table = add(pa.Table.from_pylist(rows, NESTED), StoredTable.create(f"memory://nested-{uuid4().hex}", NESTED))
     for path in ("l.element", "m.key", "m.value", "ll.element.element"):
-        table = evolve(table, schema_evolution.add_column, path=f"{path}.c", type=pa.float32())
-        table = evolve(table, schema_evolution.change_type, path=f"{path}.a", type=pa.int64())
+        table = evolve(table, schema_evolution.add_column, path=f"{path}.c", data_type=pa.float32())
+        table = evolve(table, schema_evolution.change_type, path=f"{path}.a", data_type=pa.int64())
         table = evolve(table, RENAMING, path=f"{path}.b", to="text")
         table = evolve(table, schema_evolution.move_column, path=f"{path}.c", after="")
     table = evolve(table, schema_evolution.drop_column, path="m.value.text")
-    table = evolve(table, schema_evolution.add_column, path="m.value.text", type=INNER)
-    table = evolve(table, schema_evolution.change_type, path="n.element", type=pa.int64())
+    table = evolve(table, schema_evolution.add_column, path="m.value.text", data_type=INNER)
+    table = evolve(table, schema_evolution.change_type, path="n.element", data_type=pa.int64())
 
     def now(found: dict | None, text: bool = True) -> dict | None:
         return found and {"c": None, "a": found["a"], "text": found["b"] if text else None}
@@ -365,9 +368,9 @@ def test_slices_of_nested_values_are_fitted_too() -> None:
         StoredTable.create(f"memory://nested-{uuid4().hex}", NESTED),
         schema_evolution.add_column,
         path="l.element.c",
-        type=pa.int32(),
+        data_type=pa.int32(),
     )
-    changed = evolve(changed, schema_evolution.add_column, path="m.value.c", type=pa.int32())
+    changed = evolve(changed, schema_evolution.add_column, path="m.value.c", data_type=pa.int32())
     for name, rows in (
         ("l", [[{"a": 1}], None, [None], []]),
         ("m", [[({"a": 1}, {"a": 1})], None, [({"a": 2}, None)], []]),
