@@ -1,7 +1,7 @@
 """Processes that append, merge, delete, update, compact, recluster, build, evolve, vacuum and read one table at the
 same time.
 
-For seconds here; for minutes with ``make soak``.
+For seconds here, and until each has done something; for minutes with ``make soak``.
 """
 
 import json
@@ -62,8 +62,7 @@ def test_a_crowd_loses_and_doubles_nothing(tmp_path):
         f"{len(commits)} commits that changed rows, {table.snapshot.sequence} in all, {readable} "
         f"snapshots readable; {counts}"
     )
-    assert counts["append"].get("done"), counts
-    assert SECONDS < 60 or all(counts[role].get("done") for role in roles), counts
+    assert all(counts[role].get("done") for role in roles), counts
 
 
 def is_readable(url, entry):
