@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -24,10 +23,8 @@ from fuse_index.expressions.normalize import normalize
 from fuse_index.expressions.scalar_functions import DATE_TRUNC
 from fuse_index.expressions.serialize import decode_predicate, decode_term, encode_predicate, encode_term
 from fuse_index.expressions.to_sql import term_sql
-from fuse_index.expressions.traversal import predicate_terms
 from fuse_index.expressions.types import spark_type_name
-from fuse_index.indexes.engine import Engine
-from fuse_index.indexes.inputs import DEFINITION_TIMEOUT_SECONDS, resolve_aggregates, resolve_condition, resolve_input
+from fuse_index.indexes.inputs import DEFINITION_TIMEOUT_SECONDS
 from fuse_index.indexes.interface import IndexKind, Input, Refusal
 from fuse_index.indexes.options import parse_options
 from fuse_index.indexes.registry import Host
@@ -36,9 +33,7 @@ from fuse_index.predicate import Call, Cast, Context, JsonPath, Predicate, Term
 from fuse_index.reasons import Reason
 from fuse_storage import Schema, SchemaError, Snapshot
 
-_INDEX_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,127}")
-
-MAX_CACHED_SNAPSHOTS = 64
+_MAX_CACHED_SNAPSHOTS = 64
 """Snapshots of which a host remembers what their definitions mean: every query asks."""
 _DEFINITIONS: WeakKeyDictionary[
     Host, dict[tuple[str, Context | None], tuple[IndexDefinition | UnavailableIndex, ...]]
@@ -66,7 +61,7 @@ class IndexDefinition:
     @property
     def columns(self) -> list[str]:
         """What it is on, as people type it."""
-        return _column_texts(self.inputs)
+        return column_texts(self.inputs)
 
 
 @dataclass(frozen=True)
@@ -82,80 +77,12 @@ class UnavailableIndex:
 
     @property
     def columns(self) -> list[str]:
-        return _column_texts(self.inputs)
+        return column_texts(self.inputs)
 
 
-def _column_texts(inputs: Sequence[Input]) -> list[str]:
-    return [term_sql(given.term) for given in inputs if not given.function]
-
-
-def define_index(
-    name: str,
-    kind: str,
-    terms: Sequence[str | Term],
-    options: Mapping[str, Any],
-    schema: Schema,
-    engine: Engine,
-) -> IndexDefinition:
-    """A new definition. Raises DefinitionError or WhereError, which say what is wrong with what was asked."""
-    if not _INDEX_NAME.fullmatch(name):
-        raise DefinitionError(
-            f"{name!r} cannot name an index: use up to 128 letters, digits, '_', '-' and '.', a letter or '_' first"
-        )
-    index_kind = engine.host.kind(kind)
-    inputs = _resolve_inputs(name, terms, schema, engine)
-    parsed = parse_options(index_kind, options)
-    inputs += resolve_aggregates(name, index_kind, parsed, schema, engine)
-    where = resolve_condition(name, index_kind, parsed, schema, engine)
-    return _accepted(IndexDefinition(name, kind, inputs, parsed, index_kind.writes, "", None, where), schema, engine)
-
-
-def redefine_index(previous: IndexDefinition | UnavailableIndex, schema: Schema, host: Host) -> IndexDefinition:
-    """The same index as it would be defined today: by the kind that is installed, on the types that columns have now.
-
-    Its key is the same if nothing changed that sidecars depend on. Raises DefinitionError if it cannot be used even so.
-    """
-    terms = [given.term for given in previous.inputs if not given.function]
-    if not terms:
-        raise DefinitionError(f"index {previous.name!r} cannot be built: {previous.refusal.detail}")  # type: ignore[union-attr]
-    name, engine = previous.name, Engine(host, _stored_context(previous.content) or Context())
-    kind = host.kind(previous.kind)
-    inputs = _resolve_inputs(name, terms, schema, engine) + tuple(given for given in previous.inputs if given.function)
-    options, where = (
-        parse_options(kind, previous.content.get("options", {})),
-        _stored_condition(previous.content, schema),
-    )
-    fresh = _accepted(IndexDefinition(name, kind.name, inputs, options, kind.writes, "", None, where), schema, engine)
-    return replace(fresh, content={**previous.content, **fresh.content})
-
-
-def _resolve_inputs(name: str, terms: Sequence[str | Term], schema: Schema, engine: Engine) -> tuple[Input, ...]:
-    if isinstance(terms, str) or not terms:
-        raise DefinitionError(f"index {name!r} needs a list of columns, and was given {terms!r}")
-    inputs = tuple(resolve_input(term, schema, engine) for term in terms)
-    if repeated := [each for number, each in enumerate(inputs) if each in inputs[:number]]:
-        raise DefinitionError(f"index {name!r} is to be on {term_sql(repeated[0].term)} twice: name it once")
-    return inputs
-
-
-def _accepted(definition: IndexDefinition, schema: Schema, engine: Engine) -> IndexDefinition:
-    """The definition with its key, and with the session if its values depend on one. Raises DefinitionError if its
-    kind refuses.
-    """
-    kind, inputs = engine.host.kind(definition.kind), definition.inputs
-    refusal = sandboxed_call(lambda: kind.accepts(inputs, definition.options), DEFINITION_TIMEOUT_SECONDS)
-    if isinstance(refusal, PluginFailure):
-        raise DefinitionError(
-            f"index kind {kind.name!r} failed to judge this definition: {refusal.detail}"
-        ) from refusal.error
-    if refusal is not None:
-        columns = ", ".join(_column_texts(inputs))
-        raise DefinitionError(
-            f"index kind {kind.name!r} cannot be on {columns}: {refusal.detail or refusal.reason.value}"
-        )
-    terms = [*(given.term for given in inputs), *predicate_terms(definition.where)]
-    context = engine.context if any(map(depends_on_session, terms)) else None
-    return _with_key(replace(definition, context=context), kind, schema, engine.host)
+def column_texts(inputs: Sequence[Input]) -> list[str]:
+    """The columns and terms that an index is on, as people type them; aggregates that it keeps are not among them."""
+    return [term_sql(each.term) for each in inputs if not each.function]
 
 
 def load_definitions(
@@ -165,16 +92,16 @@ def load_definitions(
 
     ``context``: of the session that asks, if it is to be the one that terms were computed in where that matters.
     """
-    known = _DEFINITIONS.setdefault(host, {})
-    name = (snapshot.id, context)
-    if name not in known:
-        if len(known) >= MAX_CACHED_SNAPSHOTS:
-            known.clear()
-        known[name] = tuple(
-            _load_definition(each, found, snapshot.schema, host, context)
-            for each, found in snapshot.definitions.items()
+    cached = _DEFINITIONS.setdefault(host, {})
+    key = (snapshot.id, context)
+    if key not in cached:
+        if len(cached) >= _MAX_CACHED_SNAPSHOTS:
+            cached.clear()
+        cached[key] = tuple(
+            _load_definition(name, content, snapshot.schema, host, context)
+            for name, content in snapshot.definitions.items()
         )
-    return list(known[name])
+    return list(cached[key])
 
 
 def depends_on_session(term: Term) -> bool:
@@ -200,53 +127,58 @@ def _is_wall_clock(kind: pa.DataType) -> bool:
 
 
 def _load_definition(
-    name: str, found: Mapping[str, Any], schema: Schema, host: Host, context: Context | None
+    name: str, content: Mapping[str, Any], schema: Schema, host: Host, context: Context | None
 ) -> IndexDefinition | UnavailableIndex:
-    kind, key = str(found.get("kind")), str(found.get("key"))
-    unavailable = partial(UnavailableIndex, name, kind, key, content=found)
+    kind, key = str(content.get("kind")), str(content.get("key"))
+    unavailable = partial(UnavailableIndex, name, kind, key, content=content)
     try:
-        terms = [decode_term(given, schema) for given in found["inputs"]]
-        functions = found.get("functions", [""] * len(terms))
-        sizes = found.get("lg_k", [0] * len(terms))
-        given = zip(terms, functions, sizes, strict=True)
-        inputs = tuple(Input(term, term.type, str(function), int(size)) for term, function, size in given)
-        where = _stored_condition(found, schema)
+        terms = [decode_term(encoded, schema) for encoded in content["inputs"]]
+        functions = content.get("functions", [""] * len(terms))
+        sizes = content.get("lg_k", [0] * len(terms))
+        inputs = tuple(
+            Input(term, term.type, str(function), int(size))
+            for term, function, size in zip(terms, functions, sizes, strict=True)
+        )
+        where = stored_condition(content, schema)
     except (FuseIndexError, SchemaError, LookupError, TypeError, ValueError) as problem:
         return unavailable(Refusal(Reason.LEAF_UNSUPPORTED, f"its definition is not understood: {problem}"))
     if kind not in host.kinds:
         return unavailable(Refusal(Reason.PLUGIN_MISSING, host.missing_kind_message(kind)), inputs)
-    chosen = host.kinds[kind]
+    index_kind = host.kinds[kind]
     try:
-        stated = _stored_context(found)
-        options = parse_options(chosen, found.get("options", {}))
-        understood = _with_key(
-            IndexDefinition(name, kind, inputs, options, chosen.writes, key, stated, where), chosen, schema, host
+        stated = stored_context(content)
+        options = parse_options(index_kind, content.get("options", {}))
+        present = with_key(
+            IndexDefinition(name, kind, inputs, options, index_kind.writes, key, stated, where),
+            index_kind,
+            schema,
+            host,
         ).content
     except (FuseIndexError, TypeError, ValueError) as problem:
         return unavailable(Refusal(Reason.OPTION_MISMATCH, str(problem)), inputs)
-    if (refusal := _mismatch(found, understood, chosen.writes) or _session_mismatch(stated, context)) is not None:
+    if (refusal := _mismatch(content, present, index_kind.writes) or _session_mismatch(stated, context)) is not None:
         return unavailable(refusal, inputs)
-    return IndexDefinition(name, kind, inputs, options, int(found.get("version", 1)), key, stated, where, found)
+    return IndexDefinition(name, kind, inputs, options, int(content.get("version", 1)), key, stated, where, content)
 
 
-def _mismatch(found: Mapping[str, Any], understood: Mapping[str, Any], writes: int) -> Refusal | None:
+def _mismatch(content: Mapping[str, Any], present: Mapping[str, Any], writes: int) -> Refusal | None:
     """Why sidecars built for the stored definition are not those that it would have today."""
 
     def differs(part: str) -> bool:
-        return bool(found.get(part, understood[part]) != understood[part])
+        return bool(content.get(part, present[part]) != present[part])
 
-    by = understood["by"]
+    by = present["by"]
     if differs("by"):
         detail = (
-            f"it was defined with the {found['kind']!r} of {found['by']}, and here {by} brings "
+            f"it was defined with the {content['kind']!r} of {content['by']}, and here {by} brings "
             f"that kind: rebuild the index"
         )
         return Refusal(Reason.PLUGIN_MISSING, detail)
-    if int(found.get("version", 1)) > writes:
-        detail = f"it is of payload version {found['version']}, and {by} here writes {writes}: upgrade {by}"
+    if int(content.get("version", 1)) > writes:
+        detail = f"it is of payload version {content['version']}, and {by} here writes {writes}: upgrade {by}"
         return Refusal(Reason.PAYLOAD_TOO_NEW, detail)
     if differs("types"):
-        was, now = ", ".join(found["types"]), ", ".join(understood["types"])
+        was, now = ", ".join(content["types"]), ", ".join(present["types"])
         return Refusal(Reason.TYPE_MISMATCH, f"it was built on {was}, and its columns are {now} now: rebuild the index")
     if differs("summary"):
         return Refusal(
@@ -263,7 +195,7 @@ def _session_mismatch(stated: Context | None, asking: Context | None) -> Refusal
     return Refusal(Reason.SESSION_SEMANTICS, f"{built}; this session has {asking.time_zone}, ansi={asking.ansi}")
 
 
-def _with_key(definition: IndexDefinition, kind: IndexKind, schema: Schema, host: Host) -> IndexDefinition:
+def with_key(definition: IndexDefinition, kind: IndexKind, schema: Schema, host: Host) -> IndexDefinition:
     """The definition with its stored form, under the key that this has. Raises DefinitionError if the kind fails."""
     summary = sandboxed_call(
         lambda: str(kind.summary_type(definition.inputs, definition.options)), DEFINITION_TIMEOUT_SECONDS
@@ -276,15 +208,15 @@ def _with_key(definition: IndexDefinition, kind: IndexKind, schema: Schema, host
         "kind": definition.kind,
         "by": host.sources[kind.name].distribution,
         "version": definition.version,
-        "inputs": [encode_term(given.term, schema) for given in definition.inputs],
-        "types": [spark_type_name(given.type) for given in definition.inputs],
+        "inputs": [encode_term(each.term, schema) for each in definition.inputs],
+        "types": [spark_type_name(each.type) for each in definition.inputs],
         "summary": summary,
         "options": dataclasses.asdict(definition.options),
     }
-    if any(given.function for given in definition.inputs):
-        content["functions"] = [given.function for given in definition.inputs]
-    if any(given.lg_k for given in definition.inputs):
-        content["lg_k"] = [given.lg_k for given in definition.inputs]
+    if any(each.function for each in definition.inputs):
+        content["functions"] = [each.function for each in definition.inputs]
+    if any(each.lg_k for each in definition.inputs):
+        content["lg_k"] = [each.lg_k for each in definition.inputs]
     if definition.where is not None:
         content["where"] = encode_predicate(definition.where, schema)
     if definition.context is not None:
@@ -297,13 +229,15 @@ def _with_key(definition: IndexDefinition, kind: IndexKind, schema: Schema, host
     return replace(definition, key=key, content={"key": key, **json.loads(text)})
 
 
-def _stored_context(found: Mapping[str, Any]) -> Context | None:
-    return Context(**found["context"]) if "context" in found else None
+def stored_context(content: Mapping[str, Any]) -> Context | None:
+    """The session that a stored definition names, if its values depend on one."""
+    return Context(**content["context"]) if "context" in content else None
 
 
-def _stored_condition(found: Mapping[str, Any], schema: Schema) -> Predicate | None:
-    if "where" not in found:
+def stored_condition(content: Mapping[str, Any], schema: Schema) -> Predicate | None:
+    """The condition of a stored definition, on the types that its columns have now."""
+    if "where" not in content:
         return None
     return normalize(
-        decode_predicate(found["where"], schema), _stored_context(found) or Context()
+        decode_predicate(content["where"], schema), stored_context(content) or Context()
     )  # columns may have been widened

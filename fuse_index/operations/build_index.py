@@ -20,7 +20,8 @@ import numpy.typing as npt
 
 from fuse_index.errors import BuildError
 from fuse_index.indexes.builder import IndexBuilder
-from fuse_index.indexes.definition import IndexDefinition, UnavailableIndex, redefine_index
+from fuse_index.indexes.define import redefine_index
+from fuse_index.indexes.definition import IndexDefinition, UnavailableIndex
 from fuse_index.indexes.registry import Host, PluginWarning
 from fuse_storage import BlockFrame, FormatError, NotFound, Sidecar, SidecarRows, StagedSidecars, StoredTable
 

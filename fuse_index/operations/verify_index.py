@@ -22,7 +22,7 @@ from fuse_index.errors import OpaqueError
 from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.evaluate import evaluate, evaluate_term
 from fuse_index.expressions.to_sql import predicate_sql
-from fuse_index.indexes.ballot import FALSE, NULL, TRUE, Ballot
+from fuse_index.indexes.ballot import FALSE, NULL, TRUE
 from fuse_index.indexes.block_batch import FrameBatch, ZoneMap
 from fuse_index.indexes.builder import IndexBuilder
 from fuse_index.indexes.definition import IndexDefinition
@@ -31,6 +31,7 @@ from fuse_index.indexes.registry import Host
 from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call
 from fuse_index.operations.sample_predicates import generate_predicates
 from fuse_index.predicate import And, Column, Context, Leaf
+from fuse_index.pruning.call_probe import call_probe
 from fuse_index.pruning.nulls import (
     NullPresence,
     complete_ballot,
@@ -38,7 +39,6 @@ from fuse_index.pruning.nulls import (
     strict_function_names,
     strip_nulls_for_kind,
 )
-from fuse_index.pruning.probe import validate_ballot
 from fuse_storage import BlockFrame, PackSlice, SidecarRows, StorageError, StoredTable, process_cache
 
 _KIND_TIMEOUT_SECONDS = 30.0
@@ -232,12 +232,10 @@ class _VoteChecker:
     ) -> Iterator[str]:
         """Compare the votes on one unit of a batch with the truth about rows that are in it."""
         kind: Any = self.kind
-        answer = sandboxed_call(lambda: kind.probe(probe, batch), _KIND_TIMEOUT_SECONDS)
-        problem = answer if isinstance(answer, PluginFailure) else validate_ballot(answer, batch)
-        if problem is not None:
-            yield f"{predicate_sql(leaf)}: {problem.detail}"
+        answer = call_probe(kind, probe, batch, _KIND_TIMEOUT_SECONDS)
+        if isinstance(answer, PluginFailure):
+            yield f"{predicate_sql(leaf)}: {answer.detail}"
             return
-        assert isinstance(answer, Ballot)
         fine = len(answer) == len(batch.zone_rows)
         number, zones = unit
         own = answer.take(np.arange(zones.start, zones.stop) if fine else np.array([number], np.int64))

@@ -19,8 +19,9 @@ from fuse_index.expressions.traversal import leaf_terms
 from fuse_index.indexes.ballot import UNKNOWN, Ballot
 from fuse_index.indexes.block_batch import FrameBatch, UnitIndices, ZoneMap, zones_of_blocks
 from fuse_index.indexes.interface import Input, RollsUp, Votes
-from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call
+from fuse_index.indexes.sandbox import PluginFailure
 from fuse_index.predicate import Column, Leaf, Opaque, Term
+from fuse_index.pruning.call_probe import call_probe
 from fuse_index.pruning.compile import CompiledProbe, LeafProbes, PredicateProbes
 from fuse_index.pruning.nulls import NullPresence, complete_ballot, decided_by_engine, engine_vote, is_null_test
 from fuse_index.pruning.trace import PruningTrace
@@ -201,12 +202,10 @@ class LevelProbe:
         ledger, deadline = self.context.trace, self.context.deadline
         kind = voter.kind
         assert isinstance(kind, Votes)
-        answer = sandboxed_call(lambda: kind.probe(voter.probe, batch), deadline - perf_counter())
-        problem = answer if isinstance(answer, PluginFailure) else validate_ballot(answer, batch)
-        if problem is not None:
-            ledger.note_failure(question.leaf, voter, problem)
+        answer = call_probe(kind, voter.probe, batch, deadline - perf_counter())
+        if isinstance(answer, PluginFailure):
+            ledger.note_failure(question.leaf, voter, answer)
             return None
-        assert isinstance(answer, Ballot)
         return answer
 
     def _complete_ballot(
@@ -285,20 +284,3 @@ def has_summary_or_payload(sidecars: SidecarRows) -> _Mask:
 def _unknown_where(ballot: Ballot, mask: npt.NDArray[np.bool_]) -> Ballot:
     bits = np.where(mask, np.uint8(UNKNOWN), ballot.bits).astype(np.uint8)
     return Ballot(bits, {unit: rows for unit, rows in ballot.rows.items() if not mask[unit]})
-
-
-def validate_ballot(answer: object, batch: FrameBatch) -> PluginFailure | None:
-    if not isinstance(answer, Ballot) or answer.bits.dtype != np.uint8 or answer.bits.ndim != 1:
-        return PluginFailure(Reason.PLUGIN_ERROR, f"probe() gave {type(answer).__name__}, not a Ballot of uint8 bits")
-    if len(answer) not in (len(batch), len(batch.zone_rows)):
-        return PluginFailure(
-            Reason.PLUGIN_ERROR,
-            f"probe() gave {len(answer)} votes for {len(batch)} units with {len(batch.zone_rows)} zones",
-        )
-    for unit, rows in answer.rows.items():
-        expected = batch.zone_rows[unit] if len(answer) == len(batch.zone_rows) else batch.row_counts[unit]
-        if not 0 <= unit < len(answer) or len(rows) != expected:
-            return PluginFailure(
-                Reason.PLUGIN_ERROR, f"probe() gave {len(rows)} row votes for unit {unit}, which has {expected} rows"
-            )
-    return None

@@ -14,7 +14,8 @@ import pyarrow as pa
 from fuse_index.errors import DefinitionError
 from fuse_index.handle import TableHandle
 from fuse_index.indexes.builder import IndexBuilder, index_builders
-from fuse_index.indexes.definition import IndexDefinition, UnavailableIndex, define_index, load_definitions
+from fuse_index.indexes.define import define_index
+from fuse_index.indexes.definition import IndexDefinition, UnavailableIndex, load_definitions
 from fuse_index.operations import build_index
 from fuse_index.operations.build_index import ProgressCallback
 from fuse_index.operations.verify_index import Verification, check_index

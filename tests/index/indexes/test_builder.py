@@ -11,7 +11,7 @@ import pytest
 import fuse_index as fuse
 from fuse_index.errors import IndexFault
 from fuse_index.indexes.builder import IndexBuilder, index_builders
-from fuse_index.indexes.definition import define_index
+from fuse_index.indexes.define import define_index
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.registry import Host, PluginWarning
 from fuse_index.predicate import Context

@@ -10,14 +10,8 @@ import pyarrow as pa
 import pytest
 
 from fuse_index.errors import DefinitionError, WhereError
-from fuse_index.indexes.definition import (
-    IndexDefinition,
-    UnavailableIndex,
-    define_index,
-    depends_on_session,
-    load_definitions,
-    redefine_index,
-)
+from fuse_index.indexes.define import define_index, redefine_index
+from fuse_index.indexes.definition import IndexDefinition, UnavailableIndex, depends_on_session, load_definitions
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.options import parse_options
 from fuse_index.indexes.registry import Host, Plugin
