@@ -51,6 +51,7 @@ from fuse_storage.metadata.snapshot import CLUSTER_METHODS, Snapshot
 from fuse_storage.metadata.tags import Tag, drop_tag, list_tags
 from fuse_storage.schema.conform import conform_rows
 from fuse_storage.schema.schema import Field, Schema
+from fuse_storage.schema.types import SPARK_TYPES_BY_NAME
 from fuse_storage.statistics import ColumnStatistics, chunked_to_array, column_values, compute_statistics, prefix_end
 from fuse_storage.store.cache import Cache, process_cache
 from fuse_storage.store.ranges import ObjectMeta
@@ -81,6 +82,7 @@ __all__ = [
     "Pack",
     "PackSlice",
     "ReadOnly",
+    "SPARK_TYPES_BY_NAME",
     "ReadOnlyStore",
     "Recovery",
     "RefEntry",

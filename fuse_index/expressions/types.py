@@ -12,21 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 
-SPARK_TYPES_BY_NAME: Mapping[str, pa.DataType] = {
-    "boolean": pa.bool_(),
-    "tinyint": pa.int8(),
-    "smallint": pa.int16(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-    "void": pa.null(),
-}
+from fuse_storage import SPARK_TYPES_BY_NAME
+
+_TYPES_BY_NAME: Mapping[str, pa.DataType] = {**SPARK_TYPES_BY_NAME, "void": pa.null()}
+"""A literal may be of type void (NULL), which no column is."""
 _JSON_NAMES: Mapping[str, str] = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 """Where ``DataType.json`` uses another word than SQL does."""
 _SYNONYMS: Mapping[str, str] = {
@@ -84,7 +73,7 @@ def type_from_spark_name(name: str) -> pa.DataType | None:
     if found := _DECIMAL.fullmatch(word):
         precision, scale = int(found[1] or 10), int(found[2] or 0)
         return pa.decimal128(precision, scale) if 0 < precision <= 38 and 0 <= scale <= precision else None
-    return SPARK_TYPES_BY_NAME.get(_SYNONYMS.get(word, word))
+    return _TYPES_BY_NAME.get(_SYNONYMS.get(word, word))
 
 
 def spark_type_name(kind: pa.DataType) -> str:
@@ -97,4 +86,4 @@ def spark_type_name(kind: pa.DataType) -> str:
         return f"map<{spark_type_name(kind.key_type)},{spark_type_name(kind.item_type)}>"
     if pa.types.is_list(kind):
         return f"array<{spark_type_name(kind.value_type)}>"
-    return next((name for name, known in SPARK_TYPES_BY_NAME.items() if known == kind), str(kind))
+    return next((name for name, known in _TYPES_BY_NAME.items() if known == kind), str(kind))

@@ -6,21 +6,24 @@ import pyarrow as pa
 import pyarrow.types as is_
 from pyspark.sql import types as spark
 
-from fuse_storage import SchemaError
+from fuse_storage import SPARK_TYPES_BY_NAME, SchemaError
 
-_SCALAR_TYPES: tuple[tuple[pa.DataType, spark.DataType], ...] = (
-    (pa.bool_(), spark.BooleanType()),
-    (pa.int8(), spark.ByteType()),
-    (pa.int16(), spark.ShortType()),
-    (pa.int32(), spark.IntegerType()),
-    (pa.int64(), spark.LongType()),
-    (pa.float32(), spark.FloatType()),
-    (pa.float64(), spark.DoubleType()),
-    (pa.string(), spark.StringType()),
-    (pa.binary(), spark.BinaryType()),
-    (pa.date32(), spark.DateType()),
-    (pa.timestamp("us", "UTC"), spark.TimestampType()),
-    (pa.timestamp("us"), spark.TimestampNTZType()),
+_SCALAR_TYPES: tuple[tuple[pa.DataType, spark.DataType], ...] = tuple(
+    (SPARK_TYPES_BY_NAME[spark_type.simpleString()], spark_type)
+    for spark_type in (
+        spark.BooleanType(),
+        spark.ByteType(),
+        spark.ShortType(),
+        spark.IntegerType(),
+        spark.LongType(),
+        spark.FloatType(),
+        spark.DoubleType(),
+        spark.StringType(),
+        spark.BinaryType(),
+        spark.DateType(),
+        spark.TimestampType(),
+        spark.TimestampNTZType(),
+    )
 )
 
 

@@ -25,7 +25,7 @@ from fuse_index.expressions.types import spark_type_name
 from fuse_index.predicate import Call, CastMode, Column, Context, JsonPath, Literal, Operator, Term
 from fuse_index.sql.dialect import SPARK_CONDITIONS
 from fuse_index.sql.tokenizer import TokenizedSql, number_literal
-from fuse_storage import Schema, SchemaError
+from fuse_storage import SPARK_TYPES_BY_NAME, Schema, SchemaError
 
 if TYPE_CHECKING:
     from fuse_index.expressions.function import Function
@@ -78,7 +78,7 @@ _EMPTY_SIZE = re.compile(r"(?:\bAS|::)\s*\w+\s*\(\s*\)", re.IGNORECASE)
 """A parser passes over the parentheses of ``CAST(c AS INT())``, which Spark refuses."""
 _SPECIAL_DATES = frozenset(["epoch", "now", "today", "tomorrow", "yesterday"])
 """Words that Spark takes for a date."""
-_CAST_FUNCTIONS = frozenset(types.SPARK_TYPES_BY_NAME.keys() | {"decimal"}) - {"void"}
+_CAST_FUNCTIONS = frozenset(SPARK_TYPES_BY_NAME.keys() | {"decimal"})
 """Functions that are casts, named after their type."""
 
 

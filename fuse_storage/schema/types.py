@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import math
 import re
+from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -19,7 +20,7 @@ import pyarrow.types as is_
 
 from fuse_storage.errors import SchemaError, Unsupported
 
-STORAGE_TYPES_BY_NAME: dict[str, pa.DataType] = {
+SPARK_TYPES_BY_NAME: Mapping[str, pa.DataType] = {
     "boolean": pa.bool_(),
     "tinyint": pa.int8(),
     "smallint": pa.int16(),
@@ -33,7 +34,8 @@ STORAGE_TYPES_BY_NAME: dict[str, pa.DataType] = {
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
 }
-_NAMES_BY_TYPE = {type: name for name, type in STORAGE_TYPES_BY_NAME.items()}
+"""Plain types by their names in Spark SQL, but decimals, which have digits in their names. All others refer to this."""
+_NAMES_BY_TYPE = {data_type: name for name, data_type in SPARK_TYPES_BY_NAME.items()}
 _DECIMAL_NAME = re.compile(r"decimal\((\d+),(\d+)\)")
 
 _REPLACED_TYPES: dict[pa.DataType, pa.DataType] = {
@@ -62,21 +64,21 @@ def storage_type_name(data_type: pa.DataType) -> str:
 
 def storage_type_from_name(name: str) -> pa.DataType:
     """The type of a name that is not nested. Raises Unsupported."""
-    if found := _DECIMAL_NAME.fullmatch(name):
-        return pa.decimal128(int(found[1]), int(found[2]))
-    if name not in STORAGE_TYPES_BY_NAME:
+    if decimal := _DECIMAL_NAME.fullmatch(name):
+        return pa.decimal128(int(decimal[1]), int(decimal[2]))
+    if name not in SPARK_TYPES_BY_NAME:
         raise Unsupported(f"type {name!r} is not known to this version: upgrade fuse-index to read this table")
-    return STORAGE_TYPES_BY_NAME[name]
+    return SPARK_TYPES_BY_NAME[name]
 
 
 def to_storage_type(data_type: pa.DataType, where: str) -> pa.DataType:
-    """The type in which values of ``type`` are stored. Raises SchemaError naming ``where``, the field."""
+    """The type in which values of ``data_type`` are stored. Raises SchemaError naming ``where``, the field."""
     if is_.is_dictionary(data_type) or is_.is_run_end_encoded(data_type):
         return to_storage_type(data_type.value_type, where)
     if isinstance(data_type, pa.BaseExtensionType):
         return to_storage_type(data_type.storage_type, where)
     if is_.is_timestamp(data_type):
-        return STORAGE_TYPES_BY_NAME["timestamp_ntz" if data_type.tz is None else "timestamp"]
+        return SPARK_TYPES_BY_NAME["timestamp_ntz" if data_type.tz is None else "timestamp"]
     if is_.is_decimal(data_type) and data_type.precision <= 38 and 0 <= data_type.scale <= data_type.precision:
         return pa.decimal128(data_type.precision, data_type.scale)
     if is_.is_fixed_size_binary(data_type):
@@ -100,7 +102,7 @@ def to_storage_type(data_type: pa.DataType, where: str) -> pa.DataType:
 
 
 def is_list_type(data_type: pa.DataType) -> bool:
-    """Any of Arrow's list types; a map is none."""
+    """Whether it is any of Arrow's list types; a map is none."""
     tests = (is_.is_list, is_.is_large_list, is_.is_fixed_size_list, is_.is_list_view, is_.is_large_list_view)
     return any(test(data_type) for test in tests)
 
@@ -132,6 +134,6 @@ def decode_default(value: Any, data_type: pa.DataType) -> Any:
     if is_.is_date(data_type):
         return date.fromisoformat(value)
     if is_.is_timestamp(data_type):
-        found = datetime.fromisoformat(value)
-        return found if data_type.tz is None else found.astimezone(UTC)
+        moment = datetime.fromisoformat(value)
+        return moment if data_type.tz is None else moment.astimezone(UTC)
     return base64.b64decode(value) if is_.is_binary(data_type) else value
