@@ -2,6 +2,11 @@
 
 The order is Spark's: NaN is the largest value and equal to itself, -0.0 is stored as 0.0, text and binary are ordered
 by unsigned bytes. Text and binary bounds are cut at 32 bytes. Nothing here knows files, tables or predicates.
+
+Why an order of our own: Arrow's ``min_max`` passes over NaN and keeps the sign of a zero. A unit of [1.0, NaN] would
+have the greatest value 1.0, and ``x > 5`` would skip it, though Spark finds the NaN; and bounds 0.0 and -0.0 would
+differ, though the values are equal. In IEEE 754 the two zeros differ in the sign bit only, and adding 0.0 clears it; so
+bounds that are equal to Spark have the same bits in a file.
 """
 
 from __future__ import annotations
@@ -25,7 +30,7 @@ STATISTICS_PARTS = ("min", "max", "min_cut", "max_cut", *_COUNT_PARTS)
 
 @dataclass(frozen=True, slots=True)
 class ColumnStatistics:
-    """Statistics of one column, as arrays with one value per unit.
+    """Statistics of one column, as Arrow arrays with one value per unit, all of one length.
 
     ``min`` and ``max`` are of the column's type; null where unknown, and where the unit has no non-null row.
     ``min_cut`` and ``max_cut`` (bool): the bound was shortened, so it bounds but is not a value. The counts are
@@ -53,12 +58,15 @@ class ColumnStatistics:
         return ColumnStatistics(*(change(getattr(self, part)) for part in STATISTICS_PARTS))
 
     def take(self, indices: Any) -> ColumnStatistics:
-        """The units at these positions, in this order."""
+        """The units at these positions, in this order. ``indices``: int64, or what Arrow makes such an array of."""
         chosen = pa.array(indices, pa.int64())
         return self._each(lambda array: array.take(chosen))
 
     def reduced(self, offsets: _Offsets, row_counts: _Counts) -> ColumnStatistics:
-        """Of larger units; see ``reduce``."""
+        """Statistics of larger units; see ``roll_up_statistics``.
+
+        ``offsets``: int64, shape (n + 1,). ``row_counts``: int64, one value per unit. Returns n units.
+        """
         return roll_up_statistics(self, offsets, row_counts)
 
     @staticmethod
@@ -68,35 +76,39 @@ class ColumnStatistics:
             *(pa.concat_arrays([getattr(part, name) for part in parts]) for name in STATISTICS_PARTS)
         )
 
-    def cast(self, type: pa.DataType) -> ColumnStatistics:
-        """The same for a column whose type has been widened to ``type``; bounds without a like there become unknown."""
-        if type == self.type:
+    def cast(self, data_type: pa.DataType) -> ColumnStatistics:
+        """The same for a column whose type has been widened; bounds that the wider type cannot hold become unknown."""
+        if data_type == self.type:
             return self
         try:
-            return replace(self, min=self.min.cast(type), max=self.max.cast(type))
+            return replace(self, min=self.min.cast(data_type), max=self.max.cast(data_type))
         except pa.ArrowInvalid:
-            unknown = ColumnStatistics.unknown(type, len(self))
+            unknown = ColumnStatistics.unknown(data_type, len(self))
             return replace(self, min=unknown.min, max=unknown.max, min_cut=unknown.min_cut, max_cut=unknown.max_cut)
 
     @staticmethod
-    def unknown(type: pa.DataType, units: int) -> ColumnStatistics:
-        """Nothing is known of any unit."""
-        bound, flag, count = pa.nulls(units, type), pa.array(np.zeros(units, bool)), pa.nulls(units, pa.int64())
+    def unknown(data_type: pa.DataType, units: int) -> ColumnStatistics:
+        """Statistics of so many units, of none of which anything is known."""
+        bound, flag, count = pa.nulls(units, data_type), pa.array(np.zeros(units, bool)), pa.nulls(units, pa.int64())
         return ColumnStatistics(bound, bound, flag, flag, count, count, count, count)
 
     @staticmethod
     def constant(value: pa.Scalar, row_counts: _Counts) -> ColumnStatistics:
-        """Every row of every unit holds ``value``: of a column that the units lack."""
-        one = compute_statistics(pa.array([value], value.type)).take(np.zeros(len(row_counts), np.int64))
+        """Statistics of a column that the units lack, every row of which holds ``value``.
+
+        ``row_counts``: int64, one value per unit.
+        """
+        repeated = compute_statistics(pa.array([value], value.type)).take(np.zeros(len(row_counts), np.int64))
         rows, zero = pa.array(row_counts, pa.int64()), pa.array(np.zeros(len(row_counts), np.int64))
-        nulls, nans = (pc.multiply(count, rows) for count in (one.null_count, one.nan_count))
-        distinct = pc.subtract(1, one.null_count)
-        return replace(one, null_count=nulls, nan_count=nans, distinct_count=distinct, size=zero)
+        nulls, nans = (pc.multiply(count, rows) for count in (repeated.null_count, repeated.nan_count))
+        distinct = pc.subtract(1, repeated.null_count)
+        return replace(repeated, null_count=nulls, nan_count=nans, distinct_count=distinct, size=zero)
 
 
 def compute_statistics(values: pa.Array | pa.ChunkedArray, zone_offsets: _Offsets | None = None) -> ColumnStatistics:
-    """Statistics of ``values[zones[i]:zones[i + 1]]`` for each i, by default of all values as one unit.
+    """Statistics of ``values[zone_offsets[i]:zone_offsets[i + 1]]`` for each i, by default of all values as one unit.
 
+    ``zone_offsets``: int64, shape (n + 1,), ascending. Returns n units.
     ``distinct_count`` and ``size`` stay unknown: the one is dear, the other not known before the values are stored.
     """
     if isinstance(values, pa.ChunkedArray):
@@ -115,12 +127,19 @@ def compute_statistics(values: pa.Array | pa.ChunkedArray, zone_offsets: _Offset
 def roll_up_statistics(statistics: ColumnStatistics, offsets: _Offsets, row_counts: _Counts) -> ColumnStatistics:
     """Statistics of larger units, each made of the units ``offsets[i]:offsets[i + 1]`` (at least one).
 
-    ``row_counts`` are those of the smaller units: they tell a unit without a value from one of which nothing is known.
-    How many distinct values a union has is unknown, unless it is of one unit.
+    ``offsets``: int64, shape (n + 1,), ascending. ``row_counts``: int64, one value per smaller unit: they tell a unit
+    without a value from one of which nothing is known. Returns n units. How many distinct values a union has is
+    unknown, unless it is of one unit.
+
+    >>> zones = compute_statistics(pa.array([1.0, -0.0, float("nan"), None, 7.0]), np.array([0, 2, 3, 5]))
+    >>> zones.min.to_pylist(), zones.max.to_pylist()
+    ([0.0, nan, 7.0], [1.0, nan, 7.0])
+    >>> whole = roll_up_statistics(zones, np.array([0, 3]), np.array([2, 1, 2]))
+    >>> whole.min.to_pylist(), whole.max.to_pylist(), whole.null_count.to_pylist(), whole.nan_count.to_pylist()
+    ([0.0], [nan], [1], [1])
     """
-    if len(offsets) == len(row_counts) + 1 and bool(
-        (np.diff(offsets) == 1).all()
-    ):  # each append of one block: a third of its time
+    # each append of one block comes by here: the shortcut saves a third of its time
+    if len(offsets) == len(row_counts) + 1 and bool((np.diff(offsets) == 1).all()):
         return statistics
     empty = pc.fill_null(pc.equal(statistics.null_count, pa.array(row_counts, pa.int64())), False)
     low, low_cut = _roll_up_bound(statistics.min, statistics.min_cut, empty, offsets, upper=False)
@@ -137,8 +156,8 @@ def _roll_up_bound(
     bound: pa.Array, flags: pa.BooleanArray, empty: pa.BooleanArray, offsets: _Offsets, upper: bool
 ) -> tuple[pa.Array, pa.BooleanArray]:
     unknown = _group_counts(pc.and_(pc.is_null(bound), pc.invert(empty)), offsets) > 0
-    found = [extremes(bound.slice(start, end - start))[upper] for start, end in pairwise(offsets.tolist())]
-    reduced = pc.if_else(pa.array(unknown), pa.scalar(None, bound.type), pa.array(found, bound.type))
+    bounds = [extremes(bound.slice(start, end - start))[upper] for start, end in pairwise(offsets.tolist())]
+    reduced = pc.if_else(pa.array(unknown), pa.scalar(None, bound.type), pa.array(bounds, bound.type))
     # a bound is a value if any unit has it as a value
     parents = reduced.take(pa.array(np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))))
     value = _group_counts(pc.and_(pc.fill_null(pc.equal(bound, parents), False), pc.invert(flags)), offsets) > 0
@@ -158,34 +177,34 @@ def _group_counts(flags: pa.BooleanArray, offsets: _Offsets) -> _Offsets:
 
 
 def column_values(table: pa.Table, path: Sequence[str]) -> pa.Array:
-    """The values at a path of fields; null where a struct above is."""
-    found = chunked_to_array(table.column(path[0]))
+    """The values at a path of fields, one for each row; null where a struct above is."""
+    values = chunked_to_array(table.column(path[0]))
     for name in path[1:]:
-        found = pc.struct_field(found, name)
-    return found
+        values = pc.struct_field(values, name)
+    return values
 
 
 def statistics_column_names(column_id: int, data_type: pa.DataType) -> list[str]:
-    """The names under which ``encode`` keeps statistics of this column."""
+    """The names of the columns in which ``encode_statistics`` keeps statistics of this column."""
     return [f"c.{column_id}.{part}" for part in _stored_parts(data_type)]
 
 
 def encode_statistics(column_id: int, statistics: ColumnStatistics) -> dict[str, pa.Array]:
-    """As columns of a table with one row per unit; what a type cannot have (NaN, cuts) is left out."""
+    """The statistics as columns of a table, one row per unit; what a type cannot have (NaN, cuts) is left out."""
     return {f"c.{column_id}.{part}": getattr(statistics, part) for part in _stored_parts(statistics.type)}
 
 
 def decode_statistics(table: pa.Table, column_id: int, data_type: pa.DataType) -> ColumnStatistics | None:
-    """What ``encode`` kept, for the column's present type; None if the table has nothing of it."""
-    place = table.schema.get_field_index  # see ``columnar.has``
-    present = {part: number for part in STATISTICS_PARTS if (number := place(f"c.{column_id}.{part}")) >= 0}
+    """What ``encode_statistics`` kept, for the column's present type; None if the table has nothing of it."""
+    index_of = table.schema.get_field_index  # of thousands of names, ``table.column_names`` would make a list
+    present = {part: index for part in STATISTICS_PARTS if (index := index_of(f"c.{column_id}.{part}")) >= 0}
     if "min" not in present:
         return None
-    parts = {part: chunked_to_array(table.column(number)) for part, number in present.items()}
-    found = ColumnStatistics.unknown(parts["min"].type, table.num_rows)
+    parts = {part: chunked_to_array(table.column(index)) for part, index in present.items()}
+    statistics = ColumnStatistics.unknown(parts["min"].type, table.num_rows)
     if "nan_count" not in parts:
         parts["nan_count"] = pa.array(np.zeros(table.num_rows, np.int64))
-    return replace(found, **parts).cast(data_type)
+    return replace(statistics, **parts).cast(data_type)
 
 
 def _stored_parts(data_type: pa.DataType) -> list[str]:
@@ -215,24 +234,29 @@ def is_text_or_binary(data_type: pa.DataType) -> bool:
 
 
 def count_nan(values: pa.Array) -> int:
+    """How many values are NaN; 0 for types that have none."""
     return int(pc.sum(pc.is_nan(values)).as_py() or 0) if is_.is_floating(values.type) else 0
 
 
 def extremes(values: pa.Array) -> _Bounds:
     """The least and the greatest value; null if there is none. NaN is greatest, -0.0 is 0.0."""
-    found = pc.min_max(values)  # passes over NaN
+    bounds = pc.min_max(values)  # passes over NaN
     if not is_.is_floating(values.type):
-        return found["min"], found["max"]
+        return bounds["min"], bounds["max"]
     nan = pa.scalar(float("nan"), values.type)
     zero = pa.scalar(0.0, values.type)
-    low, high = pc.add(found["min"], zero), pc.add(found["max"], zero)  # -0.0 + 0.0 is 0.0
+    low, high = pc.add(bounds["min"], zero), pc.add(bounds["max"], zero)  # -0.0 + 0.0 is 0.0, whatever the sign bit was
     if not count_nan(values):
         return low, high
-    return (low if low.is_valid else nan), nan
+    return (low if low.is_valid else nan), nan  # of nothing but NaN and NULL, NaN is the least, too
 
 
 def truncate_bounds(bounds: pa.Array, upper: bool) -> tuple[pa.Array, pa.BooleanArray]:
-    """The same bounds, none longer than about 32 bytes, and which of them are no longer values."""
+    """The same bounds, none longer than about 32 bytes, and which of them were cut, so are no longer values.
+
+    A cut bound stays a bound: a lower one becomes less, an upper one greater, or null where nothing short is.
+    Text is cut between characters. What is not UTF-8, though of type string, is cut where it stops being so.
+    """
     flags = np.zeros(len(bounds), bool)
     if not is_text_or_binary(bounds.type):
         return bounds, pa.array(flags)
@@ -241,13 +265,14 @@ def truncate_bounds(bounds: pa.Array, upper: bool) -> tuple[pa.Array, pa.Boolean
     if text:
         shorten = truncate_text_up if upper else truncate_text_down
     values: list[bytes | None] = bounds.cast(pa.binary()).to_pylist()
-    for place, value in enumerate(values):
+    for index, value in enumerate(values):
         if value is not None and (len(value) > MAX_BOUND_BYTES or (text and not _is_utf8(value))):
-            values[place], flags[place] = shorten(value), True
+            values[index], flags[index] = shorten(value), True
     return pa.array(values, pa.binary()).cast(bounds.type), pa.array(flags)
 
 
 def truncate_bytes_down(value: bytes) -> bytes:
+    """A short value that is at most ``value``."""
     return value[:MAX_BOUND_BYTES]
 
 
@@ -257,10 +282,12 @@ def truncate_bytes_up(value: bytes) -> bytes | None:
 
 
 def truncate_text_down(value: bytes) -> bytes:
+    """A short text, as UTF-8, that is at most ``value``."""
     return _whole_characters(value).encode()
 
 
 def truncate_text_up(value: bytes) -> bytes | None:
+    """The least short text, as UTF-8, above all that begin as ``value`` does; None if there is none."""
     end = prefix_end(_whole_characters(value))
     return None if end is None else end.encode()
 

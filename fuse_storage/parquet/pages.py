@@ -89,14 +89,14 @@ class Pages:
         return cls(first, offsets, lengths, rows, sums)
 
     def chunk_pages(self, chunk: int) -> Int64Array:
-        """The numbers of a chunk's pages among all pages of the file: int64, ascending, 1-D."""
+        """The numbers of a chunk's pages among all pages of the file: int64, shape (n,), ascending."""
         return np.arange(self.chunk_starts[chunk], self.chunk_starts[chunk + 1])
 
     def pages_covering(self, chunk: int, row_mask: RowMask) -> tuple[Int64Array, RowMask]:
         """The pages of a chunk that are needed for some of its rows, and which rows these pages hold.
 
-        ``row_mask``: bool, one element for each row of the zone, True where the row is wanted. Returns the numbers of
-        the pages (int64, the dictionary's among them) and a bool mask of the rows in them, as long as ``row_mask``.
+        ``row_mask``: bool, shape (rows of the zone,), True where the row is wanted. Returns the numbers of
+        the pages (int64, the dictionary's among them) and a bool mask of the rows in them, shaped as ``row_mask``.
         A chunk whose pages cannot be told apart, because their rows are not known, is needed whole.
         """
         pages = self.chunk_pages(chunk)
@@ -110,7 +110,7 @@ class Pages:
         return pages[chosen], np.repeat(needed, sizes[has_rows])
 
     def byte_ranges(self, pages: Int64Array) -> list[ByteRange]:
-        """(offset, length) in the file of each of these pages. ``pages``: int64 numbers of pages, 1-D, any order."""
+        """(offset, length) in the file of each of these pages. ``pages``: int64 numbers of pages, shape (n,)."""
         return list(zip(self.offsets[pages].tolist(), self.lengths[pages].tolist(), strict=True))
 
     def is_damaged(self, page: int, data: _BytesLike) -> bool:

@@ -122,8 +122,8 @@ def read_block(
 ) -> pa.Table:
     """Columns of a block under their logical names, nested ones whole, in the order asked for.
 
-    ``zones``: numbers of the zones to read, in this order; by default all. ``row_mask``: bool, one element for each row
-    of these zones, zone after zone, True where the row is wanted; only pages that hold a wanted row are read. Returns
+    ``zones``: numbers of the zones to read, in this order; by default all. ``row_mask``: bool, shape (rows of
+    these zones,), zone after zone, True where the row is wanted; only pages that hold a wanted row are read. Returns
     the wanted rows in their order, by default all. Raises SchemaError for an unknown column, NotFound for a missing
     file, Corrupt for a damaged one.
     """

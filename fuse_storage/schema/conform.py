@@ -54,42 +54,42 @@ def _cast(column: pa.ChunkedArray, data_type: pa.DataType) -> pa.ChunkedArray:
     return pc.cast(column, data_type)
 
 
-def _check_types(given: pa.DataType, field: Field, where: str) -> None:
+def _check_types(given_type: pa.DataType, field: Field, where: str) -> None:
     """Raise SchemaError unless values of the given type can be held exactly, value by value."""
-    if field.children and not is_.is_null(given):
-        parts = _child_types(types.to_storage_type(given, where), field)
+    if field.children and not is_.is_null(given_type):
+        parts = _child_types(types.to_storage_type(given_type, where), field)
         if parts is None:
-            raise SchemaError(f"column {where!r} is {field.type}, and the rows have {given}: their fields differ")
+            raise SchemaError(f"column {where!r} is {field.type}, and the rows have {given_type}: their fields differ")
         for part, child in zip(parts, field.children, strict=True):
             _check_types(part, child, f"{where}.{child.name}")
-    elif not _fits_exactly(given, field.type, where):
-        raise SchemaError(f"column {where!r} is {field.type}, and the rows have {given}: cast it first")
+    elif not _fits_exactly(given_type, field.type, where):
+        raise SchemaError(f"column {where!r} is {field.type}, and the rows have {given_type}: cast it first")
 
 
-def _child_types(given: pa.DataType, field: Field) -> list[pa.DataType] | None:
-    if types.storage_type_name(given) != types.storage_type_name(field.type):
+def _child_types(given_type: pa.DataType, field: Field) -> list[pa.DataType] | None:
+    if types.storage_type_name(given_type) != types.storage_type_name(field.type):
         return None
-    if is_.is_map(given):
-        return [given.key_type, given.item_type]
-    if not is_.is_struct(given):
-        return [given.value_type]
-    names = [part.name for part in given]
-    return [part.type for part in given] if names == [child.name for child in field.children] else None
+    if is_.is_map(given_type):
+        return [given_type.key_type, given_type.item_type]
+    if not is_.is_struct(given_type):
+        return [given_type.value_type]
+    names = [part.name for part in given_type]
+    return [part.type for part in given_type] if names == [child.name for child in field.children] else None
 
 
-def _fits_exactly(given: pa.DataType, wanted: pa.DataType, where: str) -> bool:
-    if is_.is_null(given):
+def _fits_exactly(given_type: pa.DataType, column_type: pa.DataType, where: str) -> bool:
+    if is_.is_null(given_type):
         return True
-    kept = types.to_storage_type(given, where)
-    if kept == wanted:
+    stored_type = types.to_storage_type(given_type, where)
+    if stored_type == column_type:
         return True
-    numbers = (is_.is_integer(kept), is_.is_floating(kept), is_.is_decimal(kept))
-    into = (is_.is_integer(wanted), is_.is_floating(wanted), is_.is_decimal(wanted))
+    numbers = (is_.is_integer(stored_type), is_.is_floating(stored_type), is_.is_decimal(stored_type))
+    into = (is_.is_integer(column_type), is_.is_floating(column_type), is_.is_decimal(column_type))
     match numbers, into:
         case (True, _, _), (True, _, _) | (_, True, _) | (_, _, True):
             return True  # the cast itself refuses values that do not fit
         case (_, True, _), (_, True, _):
-            return bool(kept.bit_width < wanted.bit_width)
+            return bool(stored_type.bit_width < column_type.bit_width)
         case (_, _, True), (_, _, True) | (True, _, _):
             return True
     return False

@@ -43,14 +43,14 @@ class Field:
 
     @property
     def arrow(self) -> pa.Field:
-        """As readers see it."""
+        """The same in Arrow, as readers see it."""
         return pa.field(self.name, self.type, self.nullable)
 
     @property
     def parquet_field(self) -> pa.Field:
-        """As Parquet files hold it: physical names, and ids as documentation for other engines."""
-        type = nested_type_like(self.type, [child.parquet_field for child in self.children])
-        return pa.field(self.physical_name, type, self.nullable, {_PARQUET_FIELD_ID: str(self.id).encode()})
+        """The same in Arrow, as Parquet files hold it: physical names, and ids as documentation for other engines."""
+        data_type = nested_type_like(self.type, [child.parquet_field for child in self.children])
+        return pa.field(self.physical_name, data_type, self.nullable, {_PARQUET_FIELD_ID: str(self.id).encode()})
 
     @property
     def default_scalar(self) -> pa.Scalar:
@@ -68,40 +68,41 @@ class Field:
             yield from child.walk()
 
     def to_json(self) -> dict[str, Any]:
-        """Readable, and stable; what is at its default is left out."""
-        found: dict[str, Any] = {
+        """What JSON can hold of it, readable and stable; what is at its default is left out."""
+        described: dict[str, Any] = {
             "id": self.id,
             "name": self.name,
             "type": types.storage_type_name(self.type),
             "nullable": self.nullable,
         }
         if self.physical_name != self.name:
-            found["physical"] = self.physical_name
+            described["physical"] = self.physical_name
         if self.default is not None:
-            found["default"] = self.default
+            described["default"] = self.default
         if self.type_changed:
-            found["type_changed"] = True
+            described["type_changed"] = True
         if self.comment is not None:
-            found["comment"] = self.comment
+            described["comment"] = self.comment
         if self.children:
-            found["fields"] = [child.to_json() for child in self.children]
-        return found
+            described["fields"] = [child.to_json() for child in self.children]
+        return described
 
     @staticmethod
-    def from_json(found: Mapping[str, Any]) -> Field:
+    def from_json(described: Mapping[str, Any]) -> Field:
         """Raises Unsupported for a type of a newer version."""
-        children = tuple(Field.from_json(child) for child in found.get("fields", ()))
-        type = _nested_type(found["type"], children) if children else types.storage_type_from_name(found["type"])
+        children = tuple(Field.from_json(child) for child in described.get("fields", ()))
+        name = described["type"]
+        data_type = _nested_type(name, children) if children else types.storage_type_from_name(name)
         return Field(
-            found["id"],
-            found["name"],
-            found.get("physical", found["name"]),
-            type,
-            found["nullable"],
-            found.get("default"),
+            described["id"],
+            described["name"],
+            described.get("physical", described["name"]),
+            data_type,
+            described["nullable"],
+            described.get("default"),
             children,
-            found.get("type_changed", False),
-            found.get("comment"),
+            described.get("type_changed", False),
+            described.get("comment"),
         )
 
 
@@ -120,12 +121,12 @@ class Schema:
 
     @cached_property
     def arrow(self) -> pa.Schema:
-        """As readers see it."""
+        """The same in Arrow, as readers see it."""
         return pa.schema([field.arrow for field in self.fields])
 
     @cached_property
     def parquet_schema(self) -> pa.Schema:
-        """As Parquet files hold it."""
+        """The same in Arrow, as Parquet files hold it."""
         return pa.schema([field.parquet_field for field in self.fields])
 
     @property
@@ -133,23 +134,23 @@ class Schema:
         return [field.name for field in self.fields]
 
     def find(self, path: Sequence[str] | str, case_sensitive: bool = True, into_collections: bool = False) -> Field:
-        """The field at a path; a text is a column's whole name or else a dotted path. Raises SchemaError naming near
-        names.
+        """The field at a path; a text is a column's whole name or else a dotted path.
 
-        ``inside``: paths may lead into arrays and maps, over ``element``, ``key`` and ``value``.
+        ``into_collections``: paths may lead into arrays and maps, over ``element``, ``key`` and ``value``. Raises
+        SchemaError naming near names.
         """
         if isinstance(path, str):
             path = [path] if _matching(self.fields, path, case_sensitive) else path.split(".")
-        fields, found = self.fields, None
-        for place, name in enumerate(path):
+        fields, field = self.fields, None
+        for depth, name in enumerate(path):
             matching = _matching(fields, name, case_sensitive)
             if len(matching) != 1:
-                raise SchemaError(_lookup_problem(".".join(path), name, path[:place], fields, len(matching)))
-            found = matching[0]
-            fields = found.children if into_collections or is_.is_struct(found.type) else ()
-        if found is None:
+                raise SchemaError(_lookup_problem(".".join(path), name, path[:depth], fields, len(matching)))
+            field = matching[0]
+            fields = field.children if into_collections or is_.is_struct(field.type) else ()
+        if field is None:
             raise SchemaError("an empty path names no column")
-        return found
+        return field
 
     @cached_property
     def _by_id(self) -> dict[int, Field]:
@@ -170,42 +171,54 @@ class Schema:
         return {"id": self.id, "fields": [field.to_json() for field in self.fields]}
 
     @staticmethod
-    def from_json(found: Mapping[str, Any]) -> Schema:
-        return Schema(found["id"], tuple(Field.from_json(field) for field in found["fields"]))
+    def from_json(described: Mapping[str, Any]) -> Schema:
+        return Schema(described["id"], tuple(Field.from_json(field) for field in described["fields"]))
 
 
 def assign_field_ids(fields: Iterable[pa.Field], ids: Iterator[int], used_names: Iterable[str] = ()) -> list[Field]:
-    """New fields, with the next ids, parents before children; ``taken`` are names that Parquet files already use
-    here.
+    """New fields, with the next ids, parents before children.
+
+    ``used_names``: physical names that Parquet files already have at this level.
     """
     used = {name.lower() for name in used_names}
     numbered: list[Field] = []
     for field in fields:
-        id = next(ids)
-        physical = _unused_name(field.name.replace(".", "_"), id, used)  # dots separate the parts of a Parquet path
+        field_id = next(ids)
+        # dots separate the parts of a Parquet path
+        physical = _unused_name(field.name.replace(".", "_"), field_id, used)
         used.add(physical.lower())
-        type = types.to_storage_type(field.type, field.name)
-        parts = _child_fields(type)
-        if is_.is_struct(type):
+        data_type = types.to_storage_type(field.type, field.name)
+        parts = _child_fields(data_type)
+        if is_.is_struct(data_type):
             _raise_if_duplicates([part.name for part in parts], f"struct {field.name!r}")
         children = tuple(assign_field_ids(parts, ids))
         comment = (field.metadata or {}).get(b"comment")
-        type = nested_type_like(type, [child.arrow for child in children])
+        data_type = nested_type_like(data_type, [child.arrow for child in children])
         numbered.append(
-            Field(id, field.name, physical, type, field.nullable, None, children, False, comment and comment.decode())
+            Field(
+                field_id,
+                field.name,
+                physical,
+                data_type,
+                field.nullable,
+                None,
+                children,
+                False,
+                comment and comment.decode(),
+            )
         )
     return numbered
 
 
-def _unused_name(name: str, id: int, used: Container[str]) -> str:
+def _unused_name(name: str, field_id: int, used: Container[str]) -> str:
     """Spark matches Parquet names without case by default, so names that differ only in case count as one."""
     while name.lower() in used:
-        name = f"{name}_{id}"
+        name = f"{name}_{field_id}"
     return name
 
 
 def nested_type_like(data_type: pa.DataType, parts: Sequence[pa.Field]) -> pa.DataType:
-    """The nested type like ``type`` with these parts; ``type`` itself if it is plain."""
+    """A nested type like ``data_type`` with these parts; ``data_type`` itself if it is plain."""
     return _nested_type(types.storage_type_name(data_type), parts) if parts else data_type
 
 
@@ -221,12 +234,12 @@ def _nested_type(name: str, parts: Sequence[Any]) -> pa.DataType:
     raise SchemaError(f"a {name} cannot have {len(fields)} parts")
 
 
-def _child_fields(type: pa.DataType) -> list[pa.Field]:
-    if is_.is_map(type):
-        return [type.key_field, type.item_field]
-    if is_.is_struct(type):
-        return list(type)
-    return [type.value_field] if types.is_list_type(type) else []
+def _child_fields(data_type: pa.DataType) -> list[pa.Field]:
+    if is_.is_map(data_type):
+        return [data_type.key_field, data_type.item_field]
+    if is_.is_struct(data_type):
+        return list(data_type)
+    return [data_type.value_field] if types.is_list_type(data_type) else []
 
 
 def _leaves(field: Field, above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Field]]:

@@ -25,11 +25,11 @@ class Cache:
 
     def get_or_load(self, key: Hashable, load: Callable[[], _T], size_of: Callable[[_T], int]) -> _T:
         """What is kept under ``key``, or else ``load()``, which is then kept if it fits."""
-        found = self.find(key)
-        if found is None:
-            found = load()
-            self.put(key, found, size_of(found))
-        return cast(_T, found)
+        value = self.find(key)
+        if value is None:
+            value = load()
+            self.put(key, value, size_of(value))
+        return cast(_T, value)
 
     def find(self, key: Hashable) -> Any | None:
         """What is kept under ``key``, or None."""

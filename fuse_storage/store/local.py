@@ -55,8 +55,8 @@ class LocalStore:
 
     def _walk(self, prefix: str) -> Iterator[ObjectMeta]:
         try:
-            with os.scandir(f"{self.url}/{prefix}") as found:
-                entries = sorted(found, key=lambda entry: entry.name)
+            with os.scandir(f"{self.url}/{prefix}") as listed:
+                entries = sorted(listed, key=lambda entry: entry.name)
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as refusal:
@@ -174,8 +174,9 @@ def _sync(folder: str) -> None:
 
 
 class MemoryStore:
-    """The memory of this process: all stores of one name are one. Picklable by name, so of no use to other
-    processes.
+    """The memory of this process: all stores of one name are one.
+
+    Picklable by name, so of no use to other processes.
     """
 
     coalesce_gap = 4 << 10
@@ -218,10 +219,10 @@ class MemoryStore:
 
     def create(self, key: str, data: bytes, overwrite: bool = False) -> None:
         with self._lock:
-            held = self._objects.get(validate_key(key))
-            if held is None or overwrite:
+            existing = self._objects.get(validate_key(key))
+            if existing is None or overwrite:
                 self._objects[key] = (bytes(data), datetime.now(UTC))
-            elif held[0] != data:
+            elif existing[0] != data:
                 raise AlreadyExists(f"{self.url}/{key} already holds other bytes")
 
     def delete(self, keys: Iterable[str]) -> None:

@@ -70,9 +70,9 @@ def slice_ranges(
     return [_slice_range(r, starts, fetched) for r in ranges]
 
 
-def _slice_range(wanted: ByteRange, starts: Sequence[int], fetched: Sequence[bytes]) -> bytes:
-    offset, length = wanted
+def _slice_range(byte_range: ByteRange, starts: Sequence[int], fetched: Sequence[bytes]) -> bytes:
+    offset, length = byte_range
     if not length:
         return b""
-    place = bisect_right(starts, offset) - 1
-    return fetched[place][offset - starts[place] : offset - starts[place] + length]
+    span = bisect_right(starts, offset) - 1
+    return fetched[span][offset - starts[span] : offset - starts[span] + length]

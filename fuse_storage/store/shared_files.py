@@ -19,26 +19,27 @@ _SHARED_FILE_URL = re.compile(r"(?P<table>(?:[a-z0-9]+:/)?/.*)/(?P<key>_[bi]/.+)
 
 
 def absolute_key(store: Store, key: str) -> str:
-    """The key as it can be told to other tables."""
+    """The whole URL or path of a key, as other tables refer to it."""
     return key if is_absolute_key(key) else f"{store.url}/{key}"
 
 
 def is_absolute_key(key: str) -> bool:
+    """Whether a key names the file of another table, as ``absolute_key`` wrote it."""
     return key.startswith("/") or "://" in key
 
 
 def resolve_store(store: Store, key: str) -> tuple[Store, str]:
-    """The store in which a file of a table lies, and its key there. Raises StorageError for what is neither key nor URL
-    of one.
+    """The store in which a file of a table lies, and its key there.
 
-    Another table's store is asked with the options of this one, the same credentials among them.
+    Another table's store is asked with the options of this one, the same credentials among them. Raises StorageError
+    for what is neither the key nor the URL of a table's file.
     """
     if not is_absolute_key(key):
         return store, key
-    if (found := _SHARED_FILE_URL.fullmatch(key)) is None:
+    if (match := _SHARED_FILE_URL.fullmatch(key)) is None:
         raise StorageError(f"{store.url} refers to {key!r}, which is no file of a table")
     options = getattr(store, "options", None) or {}
-    return _open_cached(found["table"], tuple(sorted(options.items()))), found["key"]
+    return _open_cached(match["table"], tuple(sorted(options.items()))), match["key"]
 
 
 @lru_cache(maxsize=256)

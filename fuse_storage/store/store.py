@@ -47,8 +47,9 @@ class Store(Protocol):
         ...
 
     def read_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[bytes]:
-        """The bytes of each (offset, length), in order; near ranges are fetched together. Raises Corrupt past the
-        end.
+        """The bytes of each (offset, length), in order; near ranges are fetched together.
+
+        Raises Corrupt past the end.
         """
         ...
 
@@ -87,12 +88,11 @@ _REMOTE_SCHEMES = {
 
 
 def open_store(url: str | Path, options: Mapping[str, str] | None = None) -> Store:
-    """The store at a folder, ``file://``, ``memory://name`` (shared within the process), ``s3://``, ``gs://`` or
-    ``az://``.
+    """The store at a URL: nothing is asked of it yet.
 
+    ``url``: a folder, ``file://``, ``memory://name`` (shared within the process), ``s3://``, ``gs://`` or ``az://``.
     ``options`` are obstore's configuration keys (``endpoint``, ``access_key_id``, ``region``, ``allow_http``, …); what
     they lack is taken from the environment (``AWS_*``, ``GOOGLE_*``, ``AZURE_*``). Raises StorageError for other URLs.
-    Nothing is asked of the store yet.
     """
     text = str(url)
     scheme, separator, rest = text.partition("://")
@@ -177,8 +177,8 @@ class RemoteStore:
 
         pages = obstore.list(self._store, prefix.strip("/") or None)
         while page := self._translate_errors(prefix, lambda: next(iter(pages), None)):
-            for found in page:
-                yield ObjectMeta(found["path"], found["size"], found["last_modified"])
+            for entry in page:
+                yield ObjectMeta(entry["path"], entry["size"], entry["last_modified"])
 
     def create(self, key: str, data: bytes, overwrite: bool = False) -> None:
         import obstore
@@ -193,10 +193,10 @@ class RemoteStore:
                 return self._translate_errors(key, lambda: put("create"))
             except AlreadyExists:
                 try:
-                    found = self.read(key)
+                    existing = self.read(key)
                 except NotFound:
                     continue  # it was there and is gone, or the answer was stale: ask again
-                if found == data:
+                if existing == data:
                     return None
                 raise
         raise StorageError(f"{self.url}/{key}: the store says by turns that it is there and that it is not")
@@ -240,19 +240,19 @@ def _client_key(key: str) -> str:
 
 def _client_options(options: Mapping[str, str]) -> dict[str, Any]:
     """What the HTTP client is told; plain HTTP is allowed where somebody names such an endpoint, or says so."""
-    found: dict[str, Any] = {
+    client: dict[str, Any] = {
         _client_key(key): value for key, value in options.items() if _client_key(key) in _HTTP_CLIENT_OPTIONS
     }
-    given = {_client_key(key): value for key, value in options.items()}
-    named = (
-        given.get("endpoint"),
-        given.get("endpoint_url"),
+    by_key = {_client_key(key): value for key, value in options.items()}
+    endpoints = (
+        by_key.get("endpoint"),
+        by_key.get("endpoint_url"),
         os.environ.get("AWS_ENDPOINT_URL"),
         os.environ.get("AWS_ENDPOINT"),
     )
-    endpoint = next(filter(None, named), "")
-    allowed = str(found.get("allow_http", os.environ.get("AWS_ALLOW_HTTP", endpoint.startswith("http://"))))
-    return {**found, "allow_http": allowed.lower() == "true"}
+    endpoint = next(filter(None, endpoints), "")
+    allowed = str(client.get("allow_http", os.environ.get("AWS_ALLOW_HTTP", endpoint.startswith("http://"))))
+    return {**client, "allow_http": allowed.lower() == "true"}
 
 
 def _brief_message(refusal: BaseException) -> str:

@@ -1,4 +1,7 @@
-"""A store that counts what is asked of another: what tests and ``explain`` say of requests and bytes is exact."""
+"""Stores around another one: one counts what is asked of it, one refuses to write.
+
+What tests and ``explain`` say of requests and bytes is exact, since it is counted here.
+"""
 
 from __future__ import annotations
 
@@ -71,9 +74,8 @@ class MeteredStore:
         return data
 
     def read_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[bytes]:
-        spans = coalesce_ranges(
-            ranges, self.coalesce_gap
-        )  # as the store itself would, so it asks for these as they are
+        # as the store itself would, so it asks for these as they are
+        spans = coalesce_ranges(ranges, self.coalesce_gap)
         fetched = self.store.read_ranges(key, spans)
         self._record(self.reads, *(("read_ranges", key, len(data)) for data in fetched))
         return slice_ranges(ranges, spans, fetched, f"{self.url}/{key}")
@@ -91,9 +93,9 @@ class MeteredStore:
         self.store.delete(names)
         self._record(self.writes, *(("delete", name, 0) for name in names))
 
-    def _record(self, notes: Any, *entries: tuple[str, str, int]) -> None:
+    def _record(self, log: Any, *entries: tuple[str, str, int]) -> None:
         with self._lock:
-            notes.extend(entries)
+            log.extend(entries)
 
 
 def meter_requests(store: Store) -> MeteredStore:
