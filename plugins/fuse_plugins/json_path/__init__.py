@@ -40,13 +40,15 @@ from fuse_plugins.json_path.question import PathProbe, bloom_keys, compile_path_
 from fuse_plugins.json_path.vote import BLOOM, BloomView, vote_on_path
 
 AUTO = "auto"
-DOCUMENT_COUNTS = ("documents", "unusual", "doubtful")
-"""Of a block: documents that are not NULL, those that not all readers read alike, those of which nothing is sure."""
+_DOCUMENT_COUNTS = ("documents", "unusual", "doubtful")
+"""Counts of a block: documents not NULL, those that not all readers read alike, those of which nothing is sure."""
 
 
 @dataclass(frozen=True)
 class JsonPathOptions:
-    """``paths``: those to index, in the language of jsonpath-ng, or ``auto`` to find them in each block: at most
+    """Options of a JSON path index.
+
+    ``paths``: those to index, in the language of jsonpath-ng, or ``auto`` to find them in each block: at most
     ``count`` paths to scalars, not deeper than ``depth`` names, that so large a share of documents as ``presence`` has.
     ``fpp``: the share of zones without a value that are read for it all the same.
     """
@@ -72,13 +74,14 @@ class JsonPathOptions:
         BloomOptions(self.fpp)
 
     def patterns(self, documents: pa.Array) -> list[PathPattern]:
+        """List the paths to index, of a block with these documents."""
         if self.paths == AUTO:
             return frequent_paths(documents, self.presence, self.count, self.depth)
         return list(dict.fromkeys(map(parse_pattern, self.paths)))
 
 
 class JsonPaths(IndexKind):
-    """What documents hold at chosen paths."""
+    """An index of what documents hold at some paths."""
 
     name = "json_path"
     Options = JsonPathOptions
@@ -86,36 +89,47 @@ class JsonPaths(IndexKind):
     def accepts(self, inputs: Sequence[Input], options: JsonPathOptions) -> Refusal | None:
         if len(inputs) == 1 and inputs[0].type == pa.string():
             return None
-        given = ", ".join(str(one.type) for one in inputs)
-        wanted = "json_path is on one column of text that holds JSON documents"
+        types = ", ".join(str(index_input.type) for index_input in inputs)
+        expected = "json_path is on one column of text that holds JSON documents"
         return Refusal(
-            Reason.TYPE_MISMATCH, f"{wanted}, not on {given}; fields of a struct need no JSON: index them directly"
+            Reason.TYPE_MISMATCH, f"{expected}, not on {types}; fields of a struct need no JSON: index them directly"
         )
 
     def summary_type(self, inputs: Sequence[Input], options: JsonPathOptions) -> pa.DataType:
         values = BLOOM.summary_type(inputs, BloomOptions(options.fpp))
-        counts = [(name, pa.int32()) for name in DOCUMENT_COUNTS]
+        counts = [(name, pa.int32()) for name in _DOCUMENT_COUNTS]
         return pa.struct([*counts, ("paths", pa.list_(PATH_SUMMARY_TYPE)), ("values", values)])
 
     def build(self, rows: pa.Table, zones: npt.NDArray[np.int64], options: JsonPathOptions) -> Sidecar:
+        """Index the documents of n zones of the one column; ``zones``: row offsets, int64 of shape (n + 1,)."""
         documents = rows.column(0).combine_chunks()
         patterns = options.patterns(documents)
-        parts, keys, counts = [], [], dict.fromkeys(DOCUMENT_COUNTS, 0)
+        zone_summaries, keys_of_zones, document_counts = [], [], dict.fromkeys(_DOCUMENT_COUNTS, 0)
         for start, end in zip(zones[:-1].tolist(), zones[1:].tolist(), strict=True):
             zone = ZoneValues(patterns)
             zone.add_documents(documents.slice(start, end - start))
             texts = [pa.array(values.texts, pa.string()) for values in zone.values]
             pairs = zip(texts, zone.values, strict=True)
-            parts.append([summarize_path(found, values.kinds) | {"present": values.present} for found, values in pairs])
-            bloomed = [bloom_keys(pattern, found) for pattern, found in zip(patterns, texts, strict=True)]
-            keys.append(pa.concat_arrays([pa.array([], pa.string()), *bloomed]))
-            counts = {name: count + getattr(zone, name) for name, count in counts.items()}
-        paths = [_merge_zones(pattern, [part[number] for part in parts]) for number, pattern in enumerate(patterns)]
-        offsets = np.append(0, np.cumsum([len(found) for found in keys])).astype(np.int64)
+            zone_summaries.append(
+                [
+                    summarize_path(texts_at_path, values.kinds) | {"present": values.present}
+                    for texts_at_path, values in pairs
+                ]
+            )
+            bloomed = [
+                bloom_keys(pattern, texts_at_path) for pattern, texts_at_path in zip(patterns, texts, strict=True)
+            ]
+            keys_of_zones.append(pa.concat_arrays([pa.array([], pa.string()), *bloomed]))
+            document_counts = {name: count + getattr(zone, name) for name, count in document_counts.items()}
+        paths = [
+            _merge_zones(pattern, [summaries[number] for summaries in zone_summaries])
+            for number, pattern in enumerate(patterns)
+        ]
+        offsets = np.append(0, np.cumsum([len(keys) for keys in keys_of_zones])).astype(np.int64)
         filters = BLOOM.build(
-            pa.table([pa.concat_arrays(keys)], ["0"]), offsets, BloomOptions(options.fpp, long_text=True)
+            pa.table([pa.concat_arrays(keys_of_zones)], ["0"]), offsets, BloomOptions(options.fpp, long_text=True)
         )
-        return replace(filters, summary=counts | {"paths": paths, "values": filters.summary})
+        return replace(filters, summary=document_counts | {"paths": paths, "values": filters.summary})
 
     def pack(self, sidecars: Sequence[Sidecar]) -> Pack:
         pack = BLOOM.pack([replace(sidecar, summary=sidecar.summary["values"]) for sidecar in sidecars])
@@ -127,16 +141,18 @@ class JsonPaths(IndexKind):
     def compile(
         self, what: Leaf | Conjunction, inputs: Sequence[Input], options: JsonPathOptions, context: Context
     ) -> Probe[PathProbe] | Refusal:
-        found = compile_path_probe(what, inputs[0].term, options.fpp)
-        if isinstance(found, Refusal):
-            return found
+        path_probe = compile_path_probe(what, inputs[0].term, options.fpp)
+        if isinstance(path_probe, Refusal):
+            return path_probe
         if (
-            found.reading != "nothing"
+            path_probe.reading != "nothing"
             and options.paths != AUTO
-            and found.path not in {parse_pattern(path).text for path in options.paths}
+            and path_probe.path not in {parse_pattern(path).text for path in options.paths}
         ):
-            return Refusal(Reason.NO_INDEX, f"path {found.path} is not indexed; these are: {', '.join(options.paths)}")
-        return Probe(found, cost=200.0 if found.probe_values is not None else 0.0, judges_null=True)
+            return Refusal(
+                Reason.NO_INDEX, f"path {path_probe.path} is not indexed; these are: {', '.join(options.paths)}"
+            )
+        return Probe(path_probe, cost=200.0 if path_probe.probe_values is not None else 0.0, judges_null=True)
 
     def probe(self, probe: Probe[PathProbe], batch: BlockBatch) -> Ballot:
         return vote_on_path(probe.what, batch)
@@ -148,28 +164,30 @@ class JsonPaths(IndexKind):
         parts = [{path["path"]: path for path in block["paths"]} for block in blocks]
         shared = [path for path in parts[0] if all(path in part for part in parts)]
         paths = [
-            merge_path_summaries(found := [part[path] for part in parts])
-            | {"path": path, "present": _total_present(found)}
+            merge_path_summaries(summaries_at_path := [part[path] for part in parts])
+            | {"path": path, "present": _total_present(summaries_at_path)}
             for path in shared
         ]
-        counts = {name: sum(block[name] for block in blocks) for name in DOCUMENT_COUNTS}
+        counts = {name: sum(block[name] for block in blocks) for name in _DOCUMENT_COUNTS}
         return pa.scalar(counts | {"paths": paths, "values": None}, summaries.type)
 
     def inspect(self, sidecars: BlockBatch, options: JsonPathOptions) -> Mapping[str, Any]:
         if sidecars.summaries is None:
             return {}
         blocks = [block for block in sidecars.summaries.to_pylist() if block is not None]
-        held: dict[str, list[dict[str, Any]]] = {}
+        summaries_by_path: dict[str, list[dict[str, Any]]] = {}
         for block in blocks:
             for path in block["paths"]:
-                held.setdefault(path["path"], []).append(path)
-        documents, unusual, doubtful = (sum(block[name] for block in blocks) for name in DOCUMENT_COUNTS)
+                summaries_by_path.setdefault(path["path"], []).append(path)
+        documents, unusual, doubtful = (sum(block[name] for block in blocks) for name in _DOCUMENT_COUNTS)
         values = BLOOM.inspect(BloomView(sidecars, np.ones(len(sidecars), np.bool_)), BloomOptions(options.fpp))
         return {
             "documents": documents,
             "unusual_documents": unusual,
             "doubtful_documents": doubtful,
-            "paths": {path: _describe_path(found, documents) for path, found in sorted(held.items())},
+            "paths": {
+                path: _describe_path(summaries, documents) for path, summaries in sorted(summaries_by_path.items())
+            },
             "filters": values.get("filters", 0),
             "filter_bytes": values.get("filter_bytes", 0),
         }
@@ -186,18 +204,18 @@ def _total_present(parts: Sequence[Mapping[str, Any]]) -> int | None:
 
 
 def _describe_path(parts: Sequence[Mapping[str, Any]], documents: int) -> dict[str, Any]:
-    """What a person learns of a path."""
+    """Describe a path for people, from its summaries in some blocks."""
     whole = merge_path_summaries(parts)
-    shown: dict[str, Any] = {
+    description: dict[str, Any] = {
         "types": [name for bit, name in KIND_NAMES.items() if whole["kinds"] & bit],
         "blocks": len(parts),
     }
     if (present := _total_present(parts)) is not None and documents:
-        shown["presence"] = round(present / documents, 3)
+        description["presence"] = round(present / documents, 3)
     for name, low, high in (("text", "low", "high"), ("numbers", "least", "greatest"), ("days", "first", "last")):
         if whole[low] is not None:
-            shown[name] = [str(whole[low]), "…" if whole[high] is None else str(whole[high])]
-    return shown
+            description[name] = [str(whole[low]), "…" if whole[high] is None else str(whole[high])]
+    return description
 
 
 @hookimpl

@@ -1,4 +1,4 @@
-"""From the documents of a zone to the values at each path, each document parsed once.
+"""Extraction of values from the documents of a zone: those at each path, each document parsed once.
 
 orjson reads what Jackson reads alike, and fast. It is not asked about documents on which the two differ: those that it
 refuses, that say a name twice in one object, or that are near one of Jackson's limits; the engine's own reader is,
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import orjson
 import pyarrow as pa
 
@@ -27,7 +28,7 @@ from fuse_plugins.json_path.paths import MISSING_VALUE, PathPattern, parse_docum
 
 _Path = tuple[str | int, ...]
 
-DOCUMENTS_PER_CHUNK = 96
+_DOCUMENTS_PER_CHUNK = 96
 """Documents that are held parsed at once: so few fit in a processor's cache, and are parsed three times as fast as two
 thousand.
 """
@@ -44,7 +45,7 @@ class PathValues:
     """What documents of one zone hold at one path."""
 
     texts: set[str] = field(default_factory=set)
-    """Of scalars, as ``get_json_object`` spells them; some floats have another spelling in older Javas (SPELLING)."""
+    """Scalars as ``get_json_object`` spells them; older Javas spell some floats otherwise (SPELLING_VARIES)."""
     kinds: int = 0
     present: int = 0
     """Documents in which ``get_json_object`` finds something."""
@@ -52,112 +53,118 @@ class PathValues:
 
 @dataclass
 class ZoneValues:
-    """The values at each of some paths."""
+    """The values that the documents of one zone hold at each of some paths."""
 
     patterns: Sequence[PathPattern]
     values: list[PathValues] = field(default_factory=list)
     documents: int = 0
     doubtful: int = 0
-    """Documents of which nothing is sure."""
+    """How many documents nothing is sure of."""
     unusual: int = 0
-    """Documents that are not read alike by all readers."""
+    """How many documents are not read alike by all readers."""
 
     def __post_init__(self) -> None:
         self.values = [PathValues() for _ in self.patterns]
 
     def add_documents(self, documents: pa.Array) -> None:
+        """Add an array of strings; nulls are no documents."""
         documents = documents.drop_null()
         self.documents += len(documents)
-        limits = np.zeros(len(documents), np.bool_)
-        limits[list(documents_near_limits(documents))] = True
-        for start in range(0, len(documents), DOCUMENTS_PER_CHUNK):
-            self._chunk(
-                documents.slice(start, DOCUMENTS_PER_CHUNK),
-                set(np.flatnonzero(limits[start : start + DOCUMENTS_PER_CHUNK]).tolist()),
+        near_limits = np.zeros(len(documents), np.bool_)
+        near_limits[list(documents_near_limits(documents))] = True
+        for start in range(0, len(documents), _DOCUMENTS_PER_CHUNK):
+            self._add_chunk(
+                documents.slice(start, _DOCUMENTS_PER_CHUNK),
+                set(np.flatnonzero(near_limits[start : start + _DOCUMENTS_PER_CHUNK]).tolist()),
             )
 
-    def _chunk(self, documents: pa.StringArray, exactly: set[int]) -> None:
+    def _add_chunk(self, documents: pa.StringArray, exact_rows: set[int]) -> None:
         texts: list[str] = documents.to_pylist()
-        trees, refused = parse_documents(texts)
-        exactly |= refused | documents_with_repeated_names(documents, texts, trees, refused)
-        nodes = self._values_by_path(trees)
-        found = [self._path_values(pattern, trees, nodes, exactly) for pattern in self.patterns]
+        trees, refused_rows = parse_documents(texts)
+        exact_rows |= refused_rows | documents_with_repeated_names(documents, texts, trees, refused_rows)
+        values_by_path = self._values_by_path(trees)
+        values_by_pattern = [self._path_values(pattern, trees, values_by_path, exact_rows) for pattern in self.patterns]
         for number, pattern in enumerate(self.patterns):
-            rows, column = found[number]
-            if exactly:
-                column = [value for row, value in zip(rows, column, strict=True) if row not in exactly]
-            self._add(self.values[number], column, pattern.single_steps)
-        self.unusual += len(exactly)
-        for row in exactly:
+            rows, values = values_by_pattern[number]
+            if exact_rows:
+                values = [value for row, value in zip(rows, values, strict=True) if row not in exact_rows]
+            self._add_values(self.values[number], values, pattern.single_steps)
+        self.unusual += len(exact_rows)
+        for row in exact_rows:
             self._add_exactly(texts[row])
 
     def _path_values(
-        self, pattern: PathPattern, trees: list[Any], nodes: dict[_Path, list[Any]], exactly: set[int]
+        self, pattern: PathPattern, trees: list[Any], values_by_path: dict[_Path, list[Any]], exact_rows: set[int]
     ) -> tuple[Sequence[int], list[Any]]:
-        """The values at a path, MISSING among them, and of which document each is. Documents with large numbers are to
-        be read exactly.
+        """Return the values at a path, MISSING_VALUE among them, and before them the row of each.
+
+        Rows of documents with large numbers are added to ``exact_rows``, which are to be read exactly.
         """
         rows: Sequence[int] = range(len(trees))
         if pattern.single_steps is not None:
-            column = nodes[pattern.single_steps]
+            values = values_by_path[pattern.single_steps]
         else:
-            pairs = [(row, value) for row in rows if row not in exactly for value in pattern.matches(trees[row])]
-            rows, column = [row for row, _ in pairs], [value for _, value in pairs]
-        if float in set(map(type, column)):
-            exactly |= {
+            pairs = [(row, value) for row in rows if row not in exact_rows for value in pattern.matches(trees[row])]
+            rows, values = [row for row, _ in pairs], [value for _, value in pairs]
+        if float in set(map(type, values)):
+            exact_rows |= {
                 row
-                for row, value in zip(rows, column, strict=True)
+                for row, value in zip(rows, values, strict=True)
                 if type(value) is float and abs(value) >= _MIN_INEXACT_FLOAT
             }
-        return rows, column
+        return rows, values
 
     def _values_by_path(self, trees: list[Any]) -> dict[_Path, list[Any]]:
-        """Of each path and each path above it, the value in every document, or MISSING."""
-        nodes: dict[_Path, list[Any]] = {(): trees}
+        """Find, at each path and each path above it, the value in every document, or MISSING_VALUE."""
+        values_by_path: dict[_Path, list[Any]] = {(): trees}
         for pattern in self.patterns:
             for end, step in enumerate(pattern.single_steps or ()):
-                above, here = pattern.single_steps[:end], pattern.single_steps[: end + 1]  # type: ignore[index]
-                if here in nodes:
+                prefix, path = pattern.single_steps[:end], pattern.single_steps[: end + 1]  # type: ignore[index]
+                if path in values_by_path:
                     continue
                 if isinstance(step, str):
-                    nodes[here] = [
-                        node.get(step, MISSING_VALUE) if type(node) is dict else MISSING_VALUE for node in nodes[above]
+                    values_by_path[path] = [
+                        node.get(step, MISSING_VALUE) if type(node) is dict else MISSING_VALUE
+                        for node in values_by_path[prefix]
                     ]
                 else:
-                    nodes[here] = [
+                    values_by_path[path] = [
                         node[step] if type(node) is list and step < len(node) else MISSING_VALUE
-                        for node in nodes[above]
+                        for node in values_by_path[prefix]
                     ]
-        return nodes
+        return values_by_path
 
-    def _add(self, values: PathValues, column: list[Any], single: _Path | None) -> None:
-        """One value of each document, MISSING where there is none; null is no member, but as an element, or alone, it
-        is a text.
+    def _add_values(self, values: PathValues, column: list[Any], steps: _Path | None) -> None:
+        """Add one value of each document, MISSING_VALUE where there is none.
+
+        A null is no member; as an element, or alone, it is a text. ``steps``: of a path to one value at most.
         """
-        if single is not None:
-            null_is_text = not single or not isinstance(single[-1], str)
+        if steps is not None:
+            null_is_text = not steps or not isinstance(steps[-1], str)
             nulls = column.count(None)
             values.present += len(column) - column.count(MISSING_VALUE) - (0 if null_is_text else nulls)
             if null_is_text and nulls:
                 values.texts.add("null")
                 values.kinds |= STRING_KIND
-        self._take(values, set(map(type, column)), column)
+        self._add_scalars(values, set(map(type, column)), column)
 
-    def _take(self, values: PathValues, kinds: set[type], column: list[Any]) -> None:
-        for kind in kinds & KIND_OF_PYTHON_TYPE.keys():
-            values.kinds |= KIND_OF_PYTHON_TYPE[kind]
-            if kind is str:
-                values.texts.update(column if len(kinds) == 1 else (value for value in column if type(value) is str))
-            elif kind in (int, bool, float):
-                distinct = {value for value in column if type(value) is kind}
+    def _add_scalars(self, values: PathValues, types: set[type], column: list[Any]) -> None:
+        """Add the texts and kinds of the values in a column, which are of these types."""
+        for value_type in types & KIND_OF_PYTHON_TYPE.keys():
+            values.kinds |= KIND_OF_PYTHON_TYPE[value_type]
+            if value_type is str:
+                values.texts.update(column if len(types) == 1 else (value for value in column if type(value) is str))
+            elif value_type in (int, bool, float):
+                distinct = {value for value in column if type(value) is value_type}
                 values.texts.update(map(scalar_text, distinct))  # type: ignore[arg-type]
-                if kind is float and not all(map(json_documents.is_plain, distinct)):
+                if value_type is float and not all(map(json_documents.is_plain, distinct)):
                     values.kinds |= SPELLING_VARIES
 
     def _add_exactly(self, text: str) -> None:
+        """Add one document as the engine's own reader has it."""
         for pattern, values in zip(self.patterns, self.values, strict=True):
             for value in values_at(pattern, text):
-                self._take(values, {type(value)}, [value])
+                self._add_scalars(values, {type(value)}, [value])
             if pattern.single_steps is None:
                 continue
             found, doubt = json_paths.find(text, pattern.single_steps)
@@ -172,16 +179,16 @@ class ZoneValues:
 
 
 def values_at(pattern: PathPattern, text: str) -> Sequence[Any]:
-    """What the path finds in one document; integers in full."""
+    """List what the path finds in one document; integers in full."""
     tree = parse_document(text)
-    found = [] if tree is MISSING_VALUE else pattern.matches(tree)
-    if any(type(value) is float and abs(value) >= _MIN_INEXACT_FLOAT for value in found):
+    values = [] if tree is MISSING_VALUE else pattern.matches(tree)
+    if any(type(value) is float and abs(value) >= _MIN_INEXACT_FLOAT for value in values):
         return pattern.matches(parse_document(text, exact=True))
-    return found
+    return values
 
 
 def parse_documents(texts: list[str]) -> tuple[list[Any], set[int]]:
-    """The documents as orjson reads them, and which of them it refuses."""
+    """Parse documents by orjson: their trees, and the rows of those that it refuses."""
     try:
         return list(map(orjson.loads, texts)), set()
     except ValueError:
@@ -196,12 +203,13 @@ def parse_documents(texts: list[str]) -> tuple[list[Any], set[int]]:
 
 
 def documents_with_repeated_names(
-    documents: pa.StringArray, texts: list[str], trees: list[Any], unread: set[int]
+    documents: pa.StringArray, texts: list[str], trees: list[Any], refused: set[int]
 ) -> set[int]:
-    """Documents that may say a name twice: written again from their trees, which keep the last of each, they have fewer
-    quotes.
+    """Find the rows of documents that may say a name twice.
+
+    Written again from their trees, which keep the last value of each name, those have fewer quotes.
     """
-    if count_quotes(_text_bytes(documents)) - sum(count_quotes(texts[row].encode()) for row in unread) == orjson.dumps(
+    if count_quotes(_text_bytes(documents)) - sum(count_quotes(texts[row].encode()) for row in refused) == orjson.dumps(
         trees
     ).count(b'"'):
         return set()
@@ -209,18 +217,18 @@ def documents_with_repeated_names(
     return {
         row
         for row, (text, tree) in pairs
-        if row not in unread and count_quotes(text.encode()) != orjson.dumps(tree).count(b'"')
+        if row not in refused and count_quotes(text.encode()) != orjson.dumps(tree).count(b'"')
     }
 
 
 def count_quotes(data: bytes) -> int:
-    """Quotes, those too that are written as escapes; maybe too many, never too few."""
+    """Count quotes, those too that are written as escapes; maybe too many, never too few."""
     return data.count(b'"') + data.count(b"\\u0022")
 
 
 def documents_near_limits(documents: pa.StringArray) -> Iterator[int]:
-    """Documents that may be beyond one of Jackson's limits."""
-    ends = np.frombuffer(documents.buffers()[1], np.int32)[documents.offset : documents.offset + len(documents) + 1]
+    """Yield the rows of documents that may be beyond one of Jackson's limits."""
+    ends = _text_offsets(documents)
     lengths = np.diff(ends)
     yield from np.flatnonzero(lengths > _MANY_CHARACTERS).tolist()
     for row in np.flatnonzero(lengths > 2 * _MANY_LEVELS).tolist():
@@ -228,16 +236,21 @@ def documents_near_limits(documents: pa.StringArray) -> Iterator[int]:
         if text.count("[") + text.count("{") > _MANY_LEVELS:
             yield row
     data = np.frombuffer(_text_bytes(documents), np.uint8)
-    sampled = _IS_NUMBER_BYTE[
-        data[::_DIGIT_STRIDE]
-    ]  # a thousand digits in a row have two samples in them, one after the other
-    for place in np.flatnonzero(sampled[:-1] & sampled[1:]).tolist():
-        start = place * _DIGIT_STRIDE
+    # A thousand digits in a row have two samples in them, one after the other.
+    is_number_byte = _IS_NUMBER_BYTE[data[::_DIGIT_STRIDE]]
+    for sample in np.flatnonzero(is_number_byte[:-1] & is_number_byte[1:]).tolist():
+        start = sample * _DIGIT_STRIDE
         if _IS_NUMBER_BYTE[data[start : start + _DIGIT_STRIDE]].all():
             yield int(np.searchsorted(ends - ends[0], start, side="right")) - 1
 
 
 def _text_bytes(documents: pa.StringArray) -> bytes:
-    ends = np.frombuffer(documents.buffers()[1], np.int32)[documents.offset : documents.offset + len(documents) + 1]
+    """The texts, one after the other."""
+    ends = _text_offsets(documents)
     data = documents.buffers()[2]
     return b"" if data is None or not len(ends) else bytes(memoryview(data)[int(ends[0]) : int(ends[-1])])
+
+
+def _text_offsets(documents: pa.StringArray) -> npt.NDArray[np.int32]:
+    """Where each of n texts begins in the buffer, and the last ends: int32, shape (n + 1,)."""
+    return np.frombuffer(documents.buffers()[1], np.int32)[documents.offset : documents.offset + len(documents) + 1]

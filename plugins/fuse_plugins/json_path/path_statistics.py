@@ -1,7 +1,6 @@
-"""What a block holds at one path, in a hundred bytes: which kinds of values, and their ranges as text, as numbers and
-as days.
+"""Statistics of the values at one path: in a hundred bytes their kinds, and their ranges as text, numbers and days.
 
-``CAST`` gives a number, a day or a truth only for some texts; a range is over those, and says nothing of the others,
+``CAST`` gives a number, a day or a boolean only for some texts; a range is over those, and says nothing of the others,
 which are NULL. Whatever a cast might read and this module does not is a bit in ``kinds``, which means: of that cast,
 nothing is known.
 """
@@ -47,7 +46,7 @@ KIND_NAMES = {
     ARRAY_KIND: "array",
 }
 
-MAX_BOUND_LETTERS = 32
+_MAX_BOUND_LETTERS = 32
 """Letters of a text's bound that are kept."""
 PATH_SUMMARY_TYPE = pa.struct(
     [
@@ -82,9 +81,12 @@ _TRUTH_WORDS = {
 
 
 def summarize_path(texts: pa.StringArray, kinds: int) -> dict[str, Any]:
-    """The ranges of texts that are not null; those of objects and arrays, which are not among them, are added."""
+    """Summarize the distinct texts at a path, none of them null, and the kinds of their values.
+
+    Objects and arrays, which are not among the texts, are in the range of texts too.
+    """
     low, high = pc.min_max(texts).as_py().values()
-    lows, highs = ([low[:MAX_BOUND_LETTERS]], [_truncate_up(high)]) if low is not None else ([], [])
+    lows, highs = ([low[:_MAX_BOUND_LETTERS]], [_truncate_up(high)]) if low is not None else ([], [])
     for sign, kind in KIND_OF_FIRST_SIGN.items():
         if kinds & kind:
             lows.append(sign)
@@ -93,12 +95,14 @@ def summarize_path(texts: pa.StringArray, kinds: int) -> dict[str, Any]:
     is_day = pc.match_substring_regex(readable, _PLAIN_DAY)
     days, readable = readable.filter(is_day), readable.filter(pc.invert(is_day))
     is_number = pc.match_substring_regex(readable, _PLAIN_NUMBER)
-    plain, others = readable.filter(is_number), readable.filter(pc.invert(is_number))
-    numbers = [number for number in pc.min_max(plain.cast(pa.float64())).as_py().values() if number is not None]
-    if len(plain):
+    plain_numbers, others = readable.filter(is_number), readable.filter(pc.invert(is_number))
+    numbers = [number for number in pc.min_max(plain_numbers.cast(pa.float64())).as_py().values() if number is not None]
+    if len(plain_numbers):
         kinds |= ODD_DAYS  # 2024 is a day to Spark, and 20240310 may be one
-        held = set(pc.unique(plain.filter(pc.is_in(plain, pa.array(["0", "1"])))).to_pylist())
-        kinds |= (MAY_CAST_TO_TRUE if "1" in held else 0) | (MAY_CAST_TO_FALSE if "0" in held else 0)
+        zeros_and_ones = set(pc.unique(plain_numbers.filter(pc.is_in(plain_numbers, pa.array(["0", "1"])))).to_pylist())
+        kinds |= (MAY_CAST_TO_TRUE if "1" in zeros_and_ones else 0) | (
+            MAY_CAST_TO_FALSE if "0" in zeros_and_ones else 0
+        )
     for text in others.to_pylist():
         trimmed = text.strip(_BLANK)
         number = _parse_number(trimmed)
@@ -119,31 +123,33 @@ def summarize_path(texts: pa.StringArray, kinds: int) -> dict[str, Any]:
 
 
 def merge_path_summaries(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The facts of several zones or blocks together."""
-    held = [part for part in parts if part["kinds"] & ALL_KINDS]
+    """Merge the summaries of several zones or blocks."""
+    not_empty = [part for part in parts if part["kinds"] & ALL_KINDS]
     bounds = {
-        name: [part[name] for part in held if part[name] is not None] for name in ("least", "greatest", "first", "last")
+        name: [part[name] for part in not_empty if part[name] is not None]
+        for name in ("least", "greatest", "first", "last")
     }
     return {
         "kinds": reduce(or_, (part["kinds"] for part in parts), 0),
-        "low": min((part["low"] for part in held), default=None),
+        "low": min((part["low"] for part in not_empty), default=None),
         "high": None
-        if any(part["high"] is None for part in held)
-        else max((part["high"] for part in held), default=None),
+        if any(part["high"] is None for part in not_empty)
+        else max((part["high"] for part in not_empty), default=None),
         **_min_max("least", "greatest", bounds["least"] + bounds["greatest"]),
         **_min_max("first", "last", bounds["first"] + bounds["last"]),
     }
 
 
 def _min_max(low: str, high: str, values: Sequence[Any]) -> dict[str, Any]:
-    """The least and the greatest, NaN being greater than all numbers."""
+    """Name the least and the greatest of some values, NaN being greater than all numbers."""
     ordered = sorted(values, key=lambda value: (isinstance(value, float) and math.isnan(value), value))
     return {low: ordered[0] if ordered else None, high: ordered[-1] if ordered else None}
 
 
 def _parse_number(text: str) -> float | None:
-    """The number that any of Spark's casts may make of a text, or one that is less than one away; None if there is
-    none.
+    """Return the number that any of Spark's casts may make of a text, or one that is less than one away.
+
+    None if no cast makes a number of it.
     """
     if _NUMBER.fullmatch(text):
         return float(text.rstrip("dDfF"))
@@ -154,7 +160,7 @@ def _parse_number(text: str) -> float | None:
 
 
 def _truncate_up(text: str) -> str | None:
-    """The text, or if it is too long, one that is greater than all that begin like it; None if there is none."""
-    if len(text) <= MAX_BOUND_LETTERS:
+    """Return the text, or if it is too long, one that is greater than all that begin like it; None if there is none."""
+    if len(text) <= _MAX_BOUND_LETTERS:
         return text
-    return prefix_end(text[:MAX_BOUND_LETTERS])
+    return prefix_end(text[:_MAX_BOUND_LETTERS])

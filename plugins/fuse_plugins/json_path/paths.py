@@ -1,7 +1,7 @@
 """Paths as jsonpath-ng reads them, and what they find in documents that were parsed. Knows no Arrow and no index.
 
-jsonpath-ng owns the language. Paths of names, places and ``[*]`` alone, which are most, are walked here, because that
-is a hundred times as fast; everything else is jsonpath-ng's own work. Both find the same, which is tested.
+jsonpath-ng owns the language. Paths of names, positions and ``[*]`` alone, which are most, are walked here, because
+that is a hundred times as fast; everything else is jsonpath-ng's own work. Both find the same, which is tested.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ import orjson
 from fuse_index.plugin import json_documents
 
 PatternStep = str | int | None
-"""A name, a place from 0, or None for every child of an object or array."""
+"""A name, a position from 0, or None for every child of an object or array."""
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 MISSING_VALUE = object()
+"""What stands where a document has no value; None is JSON's null."""
 
 
 @dataclass(frozen=True)
@@ -38,16 +39,16 @@ class PathPattern:
         return None if self.steps is None or None in self.steps else self.steps  # type: ignore[return-value]
 
     def matches(self, tree: Any) -> Sequence[Any]:
-        """All values that the path finds in a document."""
+        """List all values that the path finds in a document."""
         if self.steps is None:
             try:
                 return [match.value for match in _parse_jsonpath(self.text).find(tree)]
             except Exception:  # a filter that compares a number with a text, for one
                 return []
-        found = [tree]
+        nodes = [tree]
         for step in self.steps:
-            found = [child for node in found for child in _children(node, step)]
-        return found
+            nodes = [child for node in nodes for child in _children(node, step)]
+        return nodes
 
 
 def _children(node: Any, step: PatternStep) -> Iterator[Any]:
@@ -62,12 +63,13 @@ def _children(node: Any, step: PatternStep) -> Iterator[Any]:
 
 @lru_cache(maxsize=4096)
 def parse_pattern(text: str) -> PathPattern:
-    """Raises ValueError, with the place, for what is no path to jsonpath-ng."""
+    """Parse a path. Raises ValueError, with the place, for what is no path to jsonpath-ng."""
     steps = _steps(_parse_jsonpath(text))
     return PathPattern(text, None) if steps is None else pattern_of_steps(steps)
 
 
 def pattern_of_steps(steps: Sequence[PatternStep]) -> PathPattern:
+    """Make a path of its steps, in the one spelling of summaries."""
     return PathPattern("$" + "".join(map(_step_text, steps)), tuple(steps))
 
 
@@ -90,7 +92,7 @@ def _parse_jsonpath(text: str) -> Any:
 
 
 def _steps(node: Any, first: bool = True) -> list[PatternStep] | None:
-    """None also for a root that is not ``first``: it leads back up."""
+    """List the steps of a parsed path; None if it has others, or a root that is not ``first``: it leads back up."""
     from jsonpath_ng import jsonpath
 
     match node:
@@ -110,7 +112,7 @@ def _steps(node: Any, first: bool = True) -> list[PatternStep] | None:
 
 
 def parse_document(document: str, exact: bool = False) -> Any:
-    """A document as plain values, MISSING if it is malformed. Of a name that comes twice the last one counts.
+    """Parse a document to plain values, MISSING_VALUE if it is malformed; the last value of a name counts.
 
     Unless ``exact``, integers beyond 64 bits are floats.
     """
@@ -124,14 +126,14 @@ def parse_document(document: str, exact: bool = False) -> Any:
 
 
 def scalar_text(value: Any) -> str | None:
-    """The text of a scalar, as ``get_json_object`` spells it; None for null, objects and arrays."""
-    kind = type(value)
-    if kind is str:
+    """Spell a scalar as ``get_json_object`` does; None for null, objects and arrays."""
+    value_type = type(value)
+    if value_type is str:
         return str(value)
-    if kind is bool:
+    if value_type is bool:
         return "true" if value else "false"
-    if kind is int:
+    if value_type is int:
         return str(value)
-    if kind is not float:
+    if value_type is not float:
         return None
     return repr(value) if 1e-3 <= abs(value) < 1e7 else json_documents.double_text(value, sure=False)

@@ -1,4 +1,4 @@
-"""From a leaf to a question about one path. Knows no block."""
+"""Compilation of a leaf to a probe of one path. Knows no block."""
 
 from __future__ import annotations
 
@@ -34,73 +34,77 @@ from fuse_plugins.json_path.path_statistics import (
 from fuse_plugins.json_path.paths import PathPattern, parse_pattern, pattern_of_steps
 from fuse_plugins.min_max import ValueRanges, matching_value_set
 
-MAX_UTC_OFFSET = timedelta(days=2)
-"""No clock on Earth is further from UTC."""
+_MAX_UTC_OFFSET = timedelta(days=2)
+"""Bound of offsets: no clock on Earth is further from UTC."""
 
-KINDS_SPELLED_DIFFERENTLY = INTEGER_KIND | FLOAT_KIND | OBJECT_KIND | ARRAY_KIND | SPELLING_VARIES
+_KINDS_SPELLED_DIFFERENTLY = INTEGER_KIND | FLOAT_KIND | OBJECT_KIND | ARRAY_KIND | SPELLING_VARIES
 """Values that Spark's functions write as text in different ways."""
 
 
 @dataclass(frozen=True, eq=False)
 class PathProbe:
-    """What is asked of the values at one path; picklable.
-
-    ``reading``: as what they are asked: ``text``, ``number``, ``day``, ``truth``; ``null`` (is there any?), ``member``
-    (of ``json_contains``) or ``nothing`` (Spark finds nothing at such a path). ``needles``: the only values on which it
-    may be TRUE, of blocks without the kinds in ``unless``.
-    """
+    """What a leaf asks of the values at one path; picklable. Kinds are bits of ``path_statistics``."""
 
     path: str
+    """In the spelling of summaries."""
     reading: str
+    """How values are read: as ``text``, ``number``, ``day`` or ``boolean``; ``null`` (is there any?), ``member`` (of
+    ``json_contains``) or ``nothing`` (Spark finds nothing at such a path).
+    """
     value_ranges: ValueRanges | None = None
-    truths: int = 0
+    """The values on which the leaf may be TRUE, as they are read."""
+    boolean_kinds: int = 0
+    """For ``boolean``: MAY_CAST_TO_TRUE, MAY_CAST_TO_FALSE, or both."""
     probe_values: ProbeValues | None = None
+    """The only values on which the leaf may be TRUE, for the bloom filters of blocks without ``unless_kinds``."""
     unless_kinds: int = 0
     unreadable_kinds: int = 0
-    """Of which kinds of values a block must hold none, for its ranges to say anything."""
+    """Kinds of which a block must hold none, for its ranges to say anything."""
     usual_documents_only: bool = False
-    """Only of blocks without unusual documents, on which Spark's functions differ; and they may find NULL anywhere."""
+    """True for functions of Spark that read unusual documents differently, and may find NULL anywhere: only blocks
+    without such documents are judged.
+    """
 
 
 def bloom_keys(pattern: PathPattern, texts: pa.StringArray) -> pa.StringArray:
-    """What is hashed of values at a path: all paths share one filter."""
+    """Join the path to each of n texts at it: the n strings that are hashed, as all paths share one filter."""
     return pc.binary_join_element_wise(pa.scalar(pattern.text), texts, "\0")
 
 
 def compile_path_probe(what: Leaf | Conjunction, column: Term, fpp: float) -> PathProbe | Refusal:
-    """What a leaf asks of the documents in a column."""
+    """Compile what a leaf asks of the documents in a column."""
     match what:
         case Call("json_contains", (document, Literal(str() as path), Literal(str() as value))) if document == column:
             return _contains_probe(path, value, fpp)
         case IsNull(JsonPath(document, path, function="get_json_object")) if document == column:
-            found = _normalize_path(path)
-            return found if isinstance(found, Refusal) else PathProbe(found, "null")
+            normalized = _normalize_path(path)
+            return normalized if isinstance(normalized, Refusal) else PathProbe(normalized, "null")
     term = _column_side(what)
     path_term = term.term if isinstance(term, Cast) else term
     if not isinstance(path_term, JsonPath) or path_term.term != column:
         return Refusal(
             Reason.LEAF_UNSUPPORTED, "json_path answers get_json_object(…), compared or cast, and json_contains(…)"
         )
-    asked = matching_value_set(what, term)  # type: ignore[arg-type]
-    if asked is None:
+    matching = matching_value_set(what, term)  # type: ignore[arg-type]
+    if matching is None:
         return Refusal(Reason.LEAF_UNSUPPORTED, "no range of values says the same")
-    spelled = _normalize_path(path_term.path)
-    if isinstance(spelled, Refusal):
-        return spelled
-    if not spelled:
+    normalized_path = _normalize_path(path_term.path)
+    if isinstance(normalized_path, Refusal):
+        return normalized_path
+    if not normalized_path:
         return PathProbe("", "nothing")
-    domain, exact = asked
+    value_set, exact = matching
     if path_term.function != "get_json_object" and path_term is not term:
         return Refusal(Reason.CAST_ON_COLUMN, f"nothing is known of what {path_term.function} finds, cast")
     assert term is not None
-    asked_of = (
-        _text_probe(spelled, domain, exact, fpp)
+    path_probe = (
+        _text_probe(normalized_path, value_set, exact, fpp)
         if term.type == pa.string()
-        else _cast_probe(spelled, domain, term.type, fpp)
+        else _cast_probe(normalized_path, value_set, term.type, fpp)
     )
-    if path_term.function == "get_json_object" or isinstance(asked_of, Refusal):
-        return asked_of
-    return _from_json_probe(asked_of, term.type) if path_term.function == "from_json" else _variant_probe(asked_of)
+    if path_term.function == "get_json_object" or isinstance(path_probe, Refusal):
+        return path_probe
+    return _from_json_probe(path_probe, term.type) if path_term.function == "from_json" else _variant_probe(path_probe)
 
 
 def _column_side(what: Leaf | Conjunction) -> Term | None:
@@ -114,11 +118,11 @@ def _column_side(what: Leaf | Conjunction) -> Term | None:
 
 
 def _normalize_path(text: str) -> str | Refusal:
-    """The path in the spelling of summaries; empty for one at which Spark finds nothing."""
+    """Respell a path as summaries do; empty for one at which Spark finds nothing."""
     try:
         steps = json_paths.parse(text)
-    except ValueError as unsure:
-        return Refusal(Reason.LEAF_UNSUPPORTED, f"only Spark knows what {text!r} means: {unsure}")
+    except ValueError as problem:
+        return Refusal(Reason.LEAF_UNSUPPORTED, f"only Spark knows what {text!r} means: {problem}")
     if steps is None or json_paths.Every.MEMBER in steps:
         return ""
     if json_paths.Every.ELEMENT in steps:
@@ -131,127 +135,139 @@ def _contains_probe(path: str, value: str, fpp: float) -> PathProbe | Refusal:
         pattern = parse_pattern(path)
     except ValueError as problem:
         return Refusal(Reason.LEAF_UNSUPPORTED, str(problem))
-    wanted = ValueRanges.from_value_set(ValueSet.points_at([value]), pa.string(), False)
-    return PathProbe(pattern.text, "member", wanted, probe_values=_probe_values(pattern.text, [value], fpp))
+    value_ranges = ValueRanges.from_value_set(ValueSet.points_at([value]), pa.string(), False)
+    return PathProbe(pattern.text, "member", value_ranges, probe_values=_probe_values(pattern.text, [value], fpp))
 
 
-def _text_probe(path: str, domain: ValueSet, exact: bool, fpp: float) -> PathProbe:
-    points = domain.points()
-    listed = points is not None and not any(point[:1] in KIND_OF_FIRST_SIGN for point in points)
-    needles = _probe_values(path, points, fpp) if points is not None and listed else None
+def _text_probe(path: str, value_set: ValueSet, exact: bool, fpp: float) -> PathProbe:
+    points = value_set.points()
+    is_listed = points is not None and not any(point[:1] in KIND_OF_FIRST_SIGN for point in points)
+    probe_values = _probe_values(path, points, fpp) if points is not None and is_listed else None
     return PathProbe(
         path,
         "text",
-        ValueRanges.from_value_set(domain, pa.string(), exact),
-        probe_values=needles,
+        ValueRanges.from_value_set(value_set, pa.string(), exact),
+        probe_values=probe_values,
         unreadable_kinds=SPELLING_VARIES,
     )
 
 
-def _cast_probe(path: str, domain: ValueSet, kind: pa.DataType, fpp: float) -> PathProbe | Refusal:
-    if is_.is_boolean(kind):
+def _cast_probe(path: str, value_set: ValueSet, data_type: pa.DataType, fpp: float) -> PathProbe | Refusal:
+    if is_.is_boolean(data_type):
         return PathProbe(
             path,
-            "truth",
-            truths=(MAY_CAST_TO_TRUE if domain.contains(True) else 0)
-            | (MAY_CAST_TO_FALSE if domain.contains(False) else 0),
+            "boolean",
+            boolean_kinds=(MAY_CAST_TO_TRUE if value_set.contains(True) else 0)
+            | (MAY_CAST_TO_FALSE if value_set.contains(False) else 0),
         )
-    if is_.is_date(kind) or is_.is_timestamp(kind):
-        slack = timedelta() if is_.is_date(kind) else MAX_UTC_OFFSET
+    if is_.is_date(data_type) or is_.is_timestamp(data_type):
+        utc_offset = timedelta() if is_.is_date(data_type) else _MAX_UTC_OFFSET
         days = [
-            ValueSet.between(_day_number(one.low, -slack), _day_number(one.high, slack), True, True)
-            for one in domain.intervals
+            ValueSet.between(_day_number(interval.low, -utc_offset), _day_number(interval.high, utc_offset), True, True)
+            for interval in value_set.intervals
         ]
         return PathProbe(
             path, "day", ValueRanges.from_value_set(_union(days), pa.int32(), False), unreadable_kinds=ODD_DAYS
         )
-    if is_.is_integer(kind) or is_.is_floating(kind) or is_.is_decimal(kind):
-        near = [
-            ValueSet.between(_bound_before_cast(one.low, kind, -1), _bound_before_cast(one.high, kind, 1), True, True)
-            for one in domain.intervals
+    if is_.is_integer(data_type) or is_.is_floating(data_type) or is_.is_decimal(data_type):
+        intervals = [
+            ValueSet.between(
+                _bound_before_cast(interval.low, data_type, -1),
+                _bound_before_cast(interval.high, data_type, 1),
+                True,
+                True,
+            )
+            for interval in value_set.intervals
         ]
-        texts = _spellings(domain, kind)
-        needles = None if texts is None else _probe_values(path, texts, fpp)
-        unless = STRING_KIND | SPELLING_VARIES | (0 if kind == pa.float64() else FLOAT_KIND)
-        wanted = ValueRanges.from_value_set(_union(near), pa.float64(), False)
+        spellings = _spellings(value_set, data_type)
+        probe_values = None if spellings is None else _probe_values(path, spellings, fpp)
+        unless_kinds = STRING_KIND | SPELLING_VARIES | (0 if data_type == pa.float64() else FLOAT_KIND)
+        value_ranges = ValueRanges.from_value_set(_union(intervals), pa.float64(), False)
         return PathProbe(
-            path, "number", wanted, probe_values=needles, unless_kinds=unless, unreadable_kinds=ODD_NUMBERS
+            path,
+            "number",
+            value_ranges,
+            probe_values=probe_values,
+            unless_kinds=unless_kinds,
+            unreadable_kinds=ODD_NUMBERS,
         )
-    return Refusal(Reason.CAST_ON_COLUMN, f"nothing is known of values at paths as {kind}")
+    return Refusal(Reason.CAST_ON_COLUMN, f"nothing is known of values at paths as {data_type}")
 
 
-def _from_json_probe(question: PathProbe, kind: pa.DataType) -> PathProbe | Refusal:
-    """The same of ``from_json``: whole numbers are made of JSON's whole numbers alone, truths of its truths."""
-    if question.reading == "day" or is_.is_decimal(kind):
-        return Refusal(Reason.CAST_ON_COLUMN, f"nothing is known of what from_json makes of texts as {kind}")
-    unreadable = KINDS_SPELLED_DIFFERENTLY if question.reading == "text" else 0
+def _from_json_probe(path_probe: PathProbe, data_type: pa.DataType) -> PathProbe | Refusal:
+    """Adapt a probe to ``from_json``: whole numbers are made of JSON's whole numbers alone, booleans of booleans."""
+    if path_probe.reading == "day" or is_.is_decimal(data_type):
+        return Refusal(Reason.CAST_ON_COLUMN, f"nothing is known of what from_json makes of texts as {data_type}")
+    unreadable = _KINDS_SPELLED_DIFFERENTLY if path_probe.reading == "text" else 0
     return replace(
-        question,
+        path_probe,
         unreadable_kinds=unreadable,
-        unless_kinds=FLOAT_KIND if kind == pa.float32() else 0,
+        unless_kinds=FLOAT_KIND if data_type == pa.float32() else 0,
         usual_documents_only=True,
     )
 
 
-def _variant_probe(question: PathProbe) -> PathProbe:
-    """The same of a VARIANT, which casts also numbers to truths, truths to numbers, and numbers to moments."""
+def _variant_probe(path_probe: PathProbe) -> PathProbe:
+    """Adapt a probe to a VARIANT, which casts also numbers to booleans and to moments, and booleans to numbers."""
     unreadable = {
-        "text": KINDS_SPELLED_DIFFERENTLY,
+        "text": _KINDS_SPELLED_DIFFERENTLY,
         "number": ODD_NUMBERS | BOOLEAN_KIND,
-        "truth": INTEGER_KIND | FLOAT_KIND,
+        "boolean": INTEGER_KIND | FLOAT_KIND,
         "day": ODD_DAYS | INTEGER_KIND | FLOAT_KIND | BOOLEAN_KIND,
     }
-    return replace(question, unreadable_kinds=unreadable[question.reading], usual_documents_only=True)
+    return replace(path_probe, unreadable_kinds=unreadable[path_probe.reading], usual_documents_only=True)
 
 
-def _union(domains: Sequence[ValueSet]) -> ValueSet:
-    found = ValueSet.nothing()
-    for domain in domains:
-        found = found.union(domain)
-    return found
+def _union(value_sets: Sequence[ValueSet]) -> ValueSet:
+    union = ValueSet.nothing()
+    for value_set in value_sets:
+        union = union.union(value_set)
+    return union
 
 
-def _day_number(value: date | datetime | None, slack: timedelta) -> int | None:
+def _day_number(value: date | datetime | None, offset: timedelta) -> int | None:
     if value is None:
         return None
     try:
-        moved = value + slack
+        moved = value + offset
     except OverflowError:
         return None
     return moved.year * 10000 + moved.month * 100 + moved.day
 
 
-def _bound_before_cast(value: Any, kind: pa.DataType, direction: int) -> float | None:
-    """A double beyond which no number is cast to anything from ``value`` on: casts cut and round by less than a unit of
-    the type.
+def _bound_before_cast(value: Any, data_type: pa.DataType, direction: int) -> float | None:
+    """Find a double beyond which no number is cast to anything from ``value`` on.
+
+    Casts cut and round by less than a unit of the type. ``direction``: -1 for a double below, 1 for one above.
     """
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return value
     end = direction * math.inf
-    if kind == pa.float64():
+    if data_type == pa.float64():
         return float(value)
-    if kind == pa.float32():
+    if data_type == pa.float32():
         return math.nextafter(float(np.nextafter(np.float32(value), np.float32(end))), end)
-    unit = Decimal(1).scaleb(-kind.scale) if is_.is_decimal(kind) else Decimal(1)
+    unit = Decimal(1).scaleb(-data_type.scale) if is_.is_decimal(data_type) else Decimal(1)
     return math.nextafter(float(Decimal(value) + direction * unit), end)
 
 
-def _spellings(domain: ValueSet, kind: pa.DataType) -> list[str] | None:
-    """How JSON's own numbers are written that a cast makes one of these values; None for ranges, and for values that
-    many numbers make.
+def _spellings(value_set: ValueSet, data_type: pa.DataType) -> list[str] | None:
+    """List how JSON's own numbers are written that a cast makes one of these values.
+
+    None for ranges, and for values that many numbers make.
     """
-    points = domain.points()
+    points = value_set.points()
     if points is None:
         return None
     texts = []
     for point in points:
-        whole = math.isfinite(point) and point == int(point)
-        exact = whole and abs(point) < (1 << (24 if kind == pa.float32() else 53))
-        if kind == pa.float64() and (exact or json_documents.is_plain(point)):
+        is_whole = math.isfinite(point) and point == int(point)
+        is_exact = is_whole and abs(point) < (1 << (24 if data_type == pa.float32() else 53))
+        if data_type == pa.float64() and (is_exact or json_documents.is_plain(point)):
             texts.append(json_documents.double_text(point, sure=False))
-        elif not exact and not is_.is_integer(kind):
+        elif not is_exact and not is_.is_integer(data_type):
             return None
-        if whole:
+        if is_whole:
             texts.append(str(int(point)))
         if point == 0:
             texts.append("-0.0")

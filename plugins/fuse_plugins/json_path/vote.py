@@ -1,4 +1,4 @@
-"""From a question about a path, and what summaries and filters say of blocks, to votes. Knows no predicate."""
+"""Votes on a path probe, from what summaries and filters say of blocks. Knows no predicate."""
 
 from __future__ import annotations
 
@@ -10,103 +10,111 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fuse_index.plugin import NONE, Ballot, BlockBatch, Payload, Probe
+from fuse_index.plugin import ALL, NONE, SOME, Ballot, BlockBatch, Payload, Probe
 from fuse_plugins.bloom import Bloom
 from fuse_plugins.json_path.path_statistics import ALL_KINDS
 from fuse_plugins.json_path.question import PathProbe
 
 _Mask = npt.NDArray[np.bool_]
 
-_TRUE, _FALSE, _NULL = 1, 2, 4
-_UNKNOWN = _TRUE | _FALSE | _NULL
+_NULL = 4
+"""The outcome of a ballot beside ALL (TRUE) and NONE (FALSE): a probe that judges NULL itself votes on it too."""
+_UNKNOWN = SOME | _NULL
 BLOOM = Bloom()
 _BOUND_FIELDS = {"text": ("low", "high"), "number": ("least", "greatest"), "day": ("first", "last")}
 
 
-def vote_on_path(question: PathProbe, batch: BlockBatch) -> Ballot:
+def vote_on_path(path_probe: PathProbe, batch: BlockBatch) -> Ballot:
+    """Vote on each unit by its summary, or on each zone where bloom filters are asked too."""
     units = len(batch)
-    if question.reading == "nothing":
-        return Ballot.constant(units, _FALSE | _NULL)
+    if path_probe.reading == "nothing":
+        return Ballot.constant(units, NONE | _NULL)
     if batch.summaries is None or not units:
         return Ballot.unknown(units)
-    known = _PathSummaries.of(batch.summaries, question)
-    bits = known.bits(question)
-    asked = known.usable & ((bits & _TRUE) != 0) & ((known.kinds & question.unless_kinds) == 0)
-    if question.probe_values is None or not asked.any():
+    summaries = _PathSummaries.of(batch.summaries, path_probe)
+    bits = summaries.bits(path_probe)
+    probed = summaries.usable & ((bits & ALL) != 0) & ((summaries.kinds & path_probe.unless_kinds) == 0)
+    if path_probe.probe_values is None or not probed.any():
         return Ballot(bits)
-    found = BLOOM.probe(Probe(question.probe_values), BloomView(batch, asked))
-    if len(found) != len(batch.zone_rows):
+    ballot = BLOOM.probe(Probe(path_probe.probe_values), BloomView(batch, probed))
+    if len(ballot) != len(batch.zone_rows):
         return Ballot(bits)
     owners = np.repeat(np.arange(units), np.diff(batch.zone_offsets))
-    absent = (found.bits == NONE) & asked[owners]
-    fine = bits[owners]
-    return Ballot(np.where(absent, (fine & ~np.uint8(_TRUE)) | np.uint8(_FALSE), fine).astype(np.uint8))
+    absent = (ballot.bits == NONE) & probed[owners]
+    zone_bits = bits[owners]
+    return Ballot(np.where(absent, (zone_bits & ~np.uint8(ALL)) | np.uint8(NONE), zone_bits).astype(np.uint8))
 
 
 @dataclass(frozen=True, eq=False)
 class _PathSummaries:
-    """What the summaries of a batch say of one path, unit by unit."""
+    """What the summaries of a batch of n units say of one path; all arrays have shape (n,)."""
 
     usable: _Mask
+    """Units whose summary can be trusted with the probe; of others nothing is known."""
     kinds: npt.NDArray[np.int64]
     present: npt.NDArray[np.int64]
     documents: npt.NDArray[np.int64]
     low: pa.Array | None
+    """The bounds of values as the probe reads them, if it compares any: n values, as in ``high``."""
     high: pa.Array | None
 
     @classmethod
-    def of(cls, summaries: pa.Array, question: PathProbe) -> _PathSummaries:
+    def of(cls, summaries: pa.Array, path_probe: PathProbe) -> _PathSummaries:
         paths = pc.struct_field(summaries, "paths")
-        facts, owners = pc.list_flatten(paths), pc.list_parent_indices(paths)
-        ours = pc.equal(pc.struct_field(facts, "path"), question.path).fill_null(False)
-        places = np.full(len(summaries), -1, np.int64)
-        places[owners.filter(ours).to_numpy()] = np.flatnonzero(ours.to_numpy(zero_copy_only=False))
-        rows = pa.array(places, mask=places < 0)
+        path_summaries, units = pc.list_flatten(paths), pc.list_parent_indices(paths)
+        at_path = pc.equal(pc.struct_field(path_summaries, "path"), path_probe.path).fill_null(False)
+        positions = np.full(len(summaries), -1, np.int64)
+        positions[units.filter(at_path).to_numpy()] = np.flatnonzero(at_path.to_numpy(zero_copy_only=False))
+        rows = pa.array(positions, mask=positions < 0)
 
         def numbers(name: str) -> npt.NDArray[np.int64]:
             return np.asarray(
-                pc.struct_field(facts, name).take(rows).fill_null(0).to_numpy(zero_copy_only=False), np.int64
+                pc.struct_field(path_summaries, name).take(rows).fill_null(0).to_numpy(zero_copy_only=False), np.int64
             )
 
         def counts(name: str) -> npt.NDArray[np.int64]:
             return np.asarray(pc.struct_field(summaries, name).fill_null(0).to_numpy(zero_copy_only=False), np.int64)
 
-        sure = counts("doubtful") == 0 if question.reading != "member" else np.ones(len(summaries), np.bool_)
+        is_sure = counts("doubtful") == 0 if path_probe.reading != "member" else np.ones(len(summaries), np.bool_)
         kinds = numbers("kinds")
-        if question.usual_documents_only:
-            sure &= counts("unusual") == 0
-        usable = (places >= 0) & sure & ((kinds & question.unreadable_kinds) == 0)
-        low, high = _BOUND_FIELDS.get("text" if question.reading == "member" else question.reading, (None, None))
-        low, high = (name and pc.struct_field(facts, name).take(rows) for name in (low, high))
+        if path_probe.usual_documents_only:
+            is_sure &= counts("unusual") == 0
+        usable = (positions >= 0) & is_sure & ((kinds & path_probe.unreadable_kinds) == 0)
+        low, high = _BOUND_FIELDS.get("text" if path_probe.reading == "member" else path_probe.reading, (None, None))
+        low, high = (name and pc.struct_field(path_summaries, name).take(rows) for name in (low, high))
         return cls(usable, kinds, numbers("present"), counts("documents"), low, high)
 
-    def bits(self, question: PathProbe) -> npt.NDArray[np.uint8]:
-        """What the leaf may be, on documents that are not NULL. Where it may be NULL it may be FALSE: it may be a
-        ``<=>``.
+    def bits(self, path_probe: PathProbe) -> npt.NDArray[np.uint8]:
+        """Say what the leaf may be on documents that are not NULL: bits of a ballot, uint8 of shape (n,).
+
+        Where it may be NULL it may be FALSE: it may be a ``<=>``.
         """
         absent = self.present < self.documents
-        if question.reading == "null":
+        if path_probe.reading == "null":
             true, false, null = absent, self.present > 0, np.zeros_like(absent)
-        elif question.reading == "truth":
-            true = (self.kinds & question.truths) != 0
+        elif path_probe.reading == "boolean":
+            true = (self.kinds & path_probe.boolean_kinds) != 0
             false = null = np.ones_like(absent)
         else:
-            assert question.value_ranges is not None
-            meets, within = question.value_ranges.compare(self.low, self.high)
-            holds = (self.kinds & ALL_KINDS) != 0
-            if question.reading in ("number", "day"):
-                holds = self.low.is_valid().to_numpy(zero_copy_only=False)  # type: ignore[union-attr]
-            true = holds & meets
-            exactly = question.reading == "text" and not question.usual_documents_only
-            null = absent if exactly else np.full_like(absent, question.reading != "member")
-            false = (holds & ~within) | (null if question.reading != "member" else np.ones_like(null))
-        bits = true * _TRUE | (false | null) * _FALSE | null * _NULL
+            assert path_probe.value_ranges is not None
+            meets, within = path_probe.value_ranges.compare(self.low, self.high)
+            has_values = (self.kinds & ALL_KINDS) != 0
+            if path_probe.reading in ("number", "day"):
+                has_values = self.low.is_valid().to_numpy(zero_copy_only=False)  # type: ignore[union-attr]
+            true = has_values & meets
+            null_is_exact = path_probe.reading == "text" and not path_probe.usual_documents_only
+            null = absent if null_is_exact else np.full_like(absent, path_probe.reading != "member")
+            false = (has_values & ~within) | (null if path_probe.reading != "member" else np.ones_like(null))
+        bits = true * ALL | (false | null) * NONE | null * _NULL
         return np.where(self.usable, bits, _UNKNOWN).astype(np.uint8)
 
 
 @dataclass(frozen=True, eq=False)
 class BloomView:
-    """The same units as bloom sees them, those that are not asked about without a summary."""
+    """The units of a batch as bloom sees them: its own part of each summary, null where ``probed`` is False.
+
+    ``probed``: bool, one value per unit.
+    """
 
     batch: BlockBatch
     probed: _Mask
@@ -121,14 +129,17 @@ class BloomView:
 
     @property
     def row_counts(self) -> npt.NDArray[np.int64]:
+        """Rows of each of n units: int64, shape (n,)."""
         return self.batch.row_counts
 
     @property
     def zone_offsets(self) -> npt.NDArray[np.int64]:
+        """Where the zones of each unit begin: int64, shape (n + 1,)."""
         return self.batch.zone_offsets
 
     @property
     def zone_rows(self) -> npt.NDArray[np.int64]:
+        """Rows of each zone: int64, shape (zones,)."""
         return self.batch.zone_rows
 
     def statistics(self, number: int) -> None:
@@ -138,4 +149,5 @@ class BloomView:
         return self.batch.payload(unit)
 
     def packs(self) -> Sequence[tuple[Payload, npt.NDArray[np.int64]]]:
+        """Each pack, with the units in it: int64 indices, 1-D."""
         return self.batch.packs()
