@@ -1,8 +1,7 @@
 """How blocks overlap in an order of their rows: from what statistics bound, by ranks, whatever the types.
 
 Each block is a closed interval of ranks. NULL is the least, as Spark sorts it; NaN the greatest; bounds that were cut
-bound, and a bound that is not known lies beyond all others. Knows no table and no clustering key; everything is O(n log
-n).
+bound, and a bound that is not known lies beyond all others. Everything is O(n log n). Knows no table and no key.
 """
 
 from __future__ import annotations
@@ -28,7 +27,8 @@ MAX_EXACT_DEPTH = 16
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """One closed interval of ranks per block: ``low`` <= ``high``, int64, comparable within this object only.
+    """One closed interval of ranks per block: ``low`` <= ``high``, int64, shape (blocks,), comparable within this
+    object only.
 
     ``constant``: blocks known to hold one value; ``unknown``: blocks of which a bound is not known.
     """
@@ -42,6 +42,7 @@ class Intervals:
         return len(self.low)
 
     def take(self, block_numbers: RankArray) -> Intervals:
+        """The intervals of some blocks. ``block_numbers``: int64 indices of any shape (n,), in the order wanted."""
         return Intervals(
             self.low[block_numbers], self.high[block_numbers], self.constant[block_numbers], self.unknown[block_numbers]
         )
@@ -68,29 +69,36 @@ class OverlapStatistics:
 
 
 def column_intervals(statistics: ColumnStatistics, row_counts: RankArray) -> Intervals:
-    """Blocks in the order of one column."""
+    """Put blocks into the order of one column.
+
+    ``statistics``: bounds and counts of the column, of n blocks. ``row_counts``: int64, shape (n,).
+    """
     count = len(statistics)
-    ranks = (
-        np.asarray(pc.rank(pa.concat_arrays([statistics.min, statistics.max]), tiebreaker="dense"), np.int64)
-        + _NULL_RANK
-    )  # NaN after numbers
-    bounded = [np.asarray(bound.is_valid(), np.bool_) for bound in (statistics.min, statistics.max)]
-    above = int(ranks.max(initial=0)) + 1
+    bounds = pa.concat_arrays([statistics.min, statistics.max])
+    ranks = np.asarray(pc.rank(bounds, tiebreaker="dense"), np.int64) + _NULL_RANK  # NaN comes after numbers
+    has_min, has_max = (np.asarray(bound.is_valid(), np.bool_) for bound in (statistics.min, statistics.max))
+    beyond_all = int(ranks.max(initial=0)) + 1
     nulls = np.asarray(statistics.null_count.fill_null(-1), np.int64)
-    empty = nulls == row_counts
-    low = np.where(
-        bounded[0], np.where(nulls == 0, ranks[:count], _NULL_RANK), np.where(empty, _NULL_RANK, _UNKNOWN_RANK)
-    )
-    high = np.where(bounded[1], ranks[count:], np.where(empty, _NULL_RANK, above))
-    return Intervals(low, high, low == high, ~(bounded[0] & bounded[1]) & ~empty)
+    all_null = nulls == row_counts
+    low_of_unknown = np.where(all_null, _NULL_RANK, _UNKNOWN_RANK)
+    low = np.where(has_min, np.where(nulls == 0, ranks[:count], _NULL_RANK), low_of_unknown)
+    high = np.where(has_max, ranks[count:], np.where(all_null, _NULL_RANK, beyond_all))
+    return Intervals(low, high, low == high, ~(has_min & has_max) & ~all_null)
 
 
 def lexicographic_intervals(columns: Sequence[Intervals], certain: bool = False) -> Intervals:
-    """Blocks in the order of several columns, the first one deciding.
+    """Put blocks into the order of several columns, the first one deciding.
 
-    The rows of a block lie within the interval; ``sure``: within it without fail lies what is between its least and its
-    greatest row. The two differ where a block holds several values of one column, and of the next only bounds are
-    known.
+    ``columns``: one Intervals per column, each of the same n blocks. The rows of a block lie within its interval; with
+    ``certain``, the interval lies within what its least and its greatest row span. The two differ where a block holds
+    several values of one column, for of the next column only bounds are known. A block with the values 0 to 1 in the
+    first column, and 0 to 2 in the second, begins at (0, 0) or later, but at (0, 2) without fail:
+
+    >>> unset = np.zeros(1, np.bool_)
+    >>> first = Intervals(np.array([0]), np.array([1]), unset, unset)
+    >>> second = Intervals(np.array([0]), np.array([2]), unset, unset)
+    >>> possible = lexicographic_intervals([first, second])  # from (0, 0) to (1, 2)
+    >>> certain = lexicographic_intervals([first, second], certain=True)  # from (0, 2) to (1, 0)
     """
     if len(columns) == 1:
         return columns[0]
@@ -109,8 +117,9 @@ def lexicographic_intervals(columns: Sequence[Intervals], certain: bool = False)
 
 
 def _dense_ranks(parts: Sequence[RankArray]) -> RankArray:
-    """The rank, from 0, of each tuple of numbers among all different ones; ``parts``: the numbers by place in the
-    tuple.
+    """Rank tuples of numbers among all different ones, from 0.
+
+    ``parts``: by position in the tuple, int64, shape (n,) each. Returns int64, shape (n,).
     """
     order = np.lexsort(parts[::-1])
     new = np.zeros(len(order), bool)
@@ -123,33 +132,50 @@ def _dense_ranks(parts: Sequence[RankArray]) -> RankArray:
 
 
 def overlaps_and_depths(intervals: Intervals) -> tuple[RankArray, RankArray]:
-    """Of each block: how many others overlap with it, and its depth."""
+    """Count for each block how many others overlap with it, and the most blocks that meet within it: its depth.
+
+    Returns two int64 arrays of shape (blocks,). Here the first block overlaps with the two others, but no value is in
+    all three, so that it is two deep:
+
+    >>> unset = np.zeros(3, np.bool_)
+    >>> overlaps_and_depths(Intervals(np.array([0, 1, 5]), np.array([6, 2, 9]), unset, unset))
+    (array([2, 1, 1]), array([2, 2, 2]))
+    """
     starts, ends = np.sort(intervals.low), np.sort(intervals.high)
+    # All blocks that begin up to my end, less those that end before my begin, less myself.
     overlaps = np.searchsorted(starts, intervals.high, "right") - np.searchsorted(ends, intervals.low) - 1
-    met = np.searchsorted(starts, starts, "right") - np.searchsorted(ends, starts)
-    first, behind = np.searchsorted(starts, intervals.low), np.searchsorted(starts, intervals.high, "right")
-    return overlaps, range_max(met, first, behind)
+    # A depth can only rise where a block begins, so that it is enough to know it there: blocks that began, less those
+    # that ended before. The depth of a block is the most of those at starts within it.
+    depths_at_starts = np.searchsorted(starts, starts, "right") - np.searchsorted(ends, starts)
+    first, end = np.searchsorted(starts, intervals.low), np.searchsorted(starts, intervals.high, "right")
+    return overlaps, range_max(depths_at_starts, first, end)
 
 
 def range_max(values: RankArray, starts: RankArray, ends: RankArray) -> RankArray:
-    """The greatest of ``values[first[i]:behind[i]]``, none of which is empty, for each i.
+    """Find the greatest of ``values[start:end]`` for many ranges, none of which is empty.
+
+    ``starts`` and ``ends``: int64, shape (n,). Returns int64, shape (n,).
+
+    >>> range_max(np.array([3, 1, 4, 1, 5]), np.array([0, 1, 1]), np.array([2, 4, 5]))
+    array([3, 4, 5])
 
     By maxima over spans of powers of two, two of which cover any range (Bender and Farach-Colton, The LCA Problem
     Revisited, 2000); one power is kept at a time.
     """
-    found = np.zeros(len(starts), np.int64)
-    power = np.frexp(ends - starts)[1] - 1  # the greatest one within the range
-    spans = values
-    for one in range(int(power.max(initial=-1)) + 1):
-        if one:
-            spans = np.maximum(spans[: -(1 << (one - 1))], spans[1 << (one - 1) :])
-        asked = power == one
-        found[asked] = np.maximum(spans[starts[asked]], spans[ends[asked] - (1 << one)])
-    return found
+    maxima = np.zeros(len(starts), np.int64)
+    powers = np.frexp(ends - starts)[1] - 1  # the greatest one within each range
+    span_maxima = values  # of values[i : i + 2 ** power], for each i
+    for power in range(int(powers.max(initial=-1)) + 1):
+        if power:
+            half = 1 << (power - 1)
+            span_maxima = np.maximum(span_maxima[:-half], span_maxima[half:])
+        ranges = powers == power
+        maxima[ranges] = np.maximum(span_maxima[starts[ranges]], span_maxima[ends[ranges] - (1 << power)])
+    return maxima
 
 
 def measure_overlaps(intervals: Intervals) -> OverlapStatistics:
-    """All of it in numbers; zeros where there is no block."""
+    """Sum up how blocks overlap; zeros where there is no block."""
     blocks = len(intervals)
     overlaps, depths = overlaps_and_depths(intervals)
     return OverlapStatistics(
@@ -165,18 +191,27 @@ def measure_overlaps(intervals: Intervals) -> OverlapStatistics:
 
 
 def depth_histogram(depths: RankArray) -> dict[int, int]:
-    """How many blocks there are by depth: 1, 2, ..., 16, up to 32, up to 64 and so on; buckets without any are left
-    out.
+    """Count blocks by depth: 1, 2, ..., 16, up to 32, up to 64 and so on; buckets without any are left out.
+
+    ``depths``: int64, one per block.
+
+    >>> depth_histogram(np.array([1, 1, 2, 17, 40]))
+    {1: 2, 2: 1, 32: 1, 64: 1}
     """
     above = 1 << np.frexp(np.maximum(depths - 1, 0))[1].astype(np.int64)
-    buckets, found = np.unique(np.where(depths <= MAX_EXACT_DEPTH, depths, above), return_counts=True)
-    return dict(zip(buckets.tolist(), found.tolist(), strict=True))
+    buckets, counts = np.unique(np.where(depths <= MAX_EXACT_DEPTH, depths, above), return_counts=True)
+    return dict(zip(buckets.tolist(), counts.tolist(), strict=True))
 
 
 def depth_profile(intervals: Intervals, max_points: int) -> RankArray:
-    """How many blocks are met along the order, at so many places at most: at each the most of those it stands for."""
-    places = np.unique(np.concatenate([intervals.low, intervals.high]))
-    met = np.searchsorted(np.sort(intervals.low), places, "right") - np.searchsorted(np.sort(intervals.high), places)
-    if not len(met):
-        return met
-    return np.maximum.reduceat(met, np.unique(np.linspace(0, len(met), max_points, endpoint=False).astype(np.int64)))
+    """Count the blocks that are met along the order, at ``max_points`` ranks at most.
+
+    Each number is the greatest of all that it stands for. Returns int64, shape (n,) with n <= ``max_points``.
+    """
+    ranks = np.unique(np.concatenate([intervals.low, intervals.high]))
+    depths = np.searchsorted(np.sort(intervals.low), ranks, "right") - np.searchsorted(np.sort(intervals.high), ranks)
+    if not len(depths):
+        return depths
+    return np.maximum.reduceat(
+        depths, np.unique(np.linspace(0, len(depths), max_points, endpoint=False).astype(np.int64))
+    )
