@@ -1,8 +1,12 @@
 """Rows that came and went between two snapshots: net, whatever happened in between.
 
 Only blocks that one of the two lacks are looked at. Where blocks came in the place of others, their rows are compared
-by fingerprints, as multisets: rows that were merely copied, by a compaction or an update of their neighbours, are no
-change.
+by hashes, as multisets: rows that were merely copied, by a compaction or an update of their neighbours, are no change.
+
+An example: block A holds the rows 1 and 2. Row 2 becomes 3, so that block B with 1 and 3 comes in the place of A; then
+4 and 5 are appended as block C, and 5 is deleted, so that D with 4 replaces C. Between the first snapshot and the last
+A went, and B and D came. Of the multisets {1, 2} and {1, 3, 4} the first has 2 more, the second 3 and 4: these are the
+changes. 1 was copied, and 5 came and went. By a key under which 2 became 3, these are a pair of an update.
 """
 
 from __future__ import annotations
@@ -75,7 +79,8 @@ def check_is_ancestor(before: storage.StoredTable, after: storage.StoredTable) -
 class Changes:
     """The net changes between two snapshots. Nothing is read before one of the methods is called.
 
-    ``shape``: the snapshot in whose columns rows come, and which ``columns``, ``key`` and ``predicate`` are about.
+    ``schema_table``: the snapshot in whose columns rows come, and which ``columns``, ``key`` and ``predicate`` are
+    about.
 
     Where blocks were replaced by commits that may have changed rows, up to some 100 bytes are held for each of their
     rows, besides the blocks at hand; otherwise the blocks at hand alone.
@@ -90,7 +95,7 @@ class Changes:
     engine: Engine
 
     def validate(self) -> Changes:
-        """Itself. Raises SchemaError, InputError or OpaqueError for what cannot be told."""
+        """Check that these changes can be told; returns itself. Raises SchemaError, InputError or OpaqueError."""
         if CHANGE_TYPE_COLUMN in self.schema_table.snapshot.schema.names:
             raise storage.SchemaError(
                 f"the table has a column {CHANGE_TYPE_COLUMN!r}, which is what changes are told by: rename it"
@@ -111,11 +116,13 @@ class Changes:
 
     @property
     def schema(self) -> pa.Schema:
-        """Those of the later snapshot; what was deleted may be NULL where it no longer may."""
-        was = self.before.snapshot.schema.arrow
+        """The columns of the later snapshot and the type of change; NULL is allowed where it was in the earlier one."""
+        old_schema = self.before.snapshot.schema.arrow
         fields = [self.schema_table.snapshot.schema.arrow.field(name) for name in self.columns]
         fields = [
-            field.with_nullable(True) if field.name in was.names and was.field(field.name).nullable else field
+            field.with_nullable(True)
+            if field.name in old_schema.names and old_schema.field(field.name).nullable
+            else field
             for field in fields
         ]
         return pa.schema([*fields, pa.field(CHANGE_TYPE_COLUMN, pa.string(), nullable=False)])
@@ -132,25 +139,24 @@ class Changes:
         return self.to_arrow().to_pandas()
 
     def count(self) -> int:
-        """How many rows ``to_batches`` gives; a pair counts twice."""
+        """Count the rows that ``to_batches`` gives; a pair counts twice."""
         return sum(rows.num_rows for rows in self._tables())
 
     def _tables(self) -> Iterator[pa.Table]:
-        gone, came = (self._changed_blocks(blocks) for blocks in storage.changed_blocks(self.before, self.after))
-        if len(gone.blocks) and len(came.blocks):
-            compared = int(gone.blocks.row_counts.sum() + came.blocks.row_counts.sum())
-            if (
-                added := _appended_blocks(self.before, self.after, most=20 + compared // _ROWS_COMPARED_PER_COMMIT)
-            ) is not None:
-                for blocks in added:
+        removed, added = (self._changed_blocks(blocks) for blocks in storage.changed_blocks(self.before, self.after))
+        if len(removed.blocks) and len(added.blocks):
+            compared_rows = int(removed.blocks.row_counts.sum() + added.blocks.row_counts.sum())
+            max_commits = 20 + compared_rows // _ROWS_COMPARED_PER_COMMIT
+            if (appended := _appended_blocks(self.before, self.after, max_commits)) is not None:
+                for blocks in appended:
                     yield from ChangedBlocks(self, blocks).to_tables(INSERT)
                 return
-            gone.changed_rows, came.changed_rows = multiset_difference(gone.row_hashes(), came.row_hashes())
+            removed.changed_rows, added.changed_rows = multiset_difference(removed.row_hashes(), added.row_hashes())
             if self.key:
-                yield from UpdatePairs(gone, came, self.key).to_tables()
+                yield from UpdatePairs(removed, added, self.key).to_tables()
                 return
-        yield from gone.to_tables(DELETE)
-        yield from came.to_tables(INSERT)
+        yield from removed.to_tables(DELETE)
+        yield from added.to_tables(INSERT)
 
     def _changed_blocks(self, blocks: BlockFrame) -> ChangedBlocks:
         return ChangedBlocks(self, blocks.take(np.flatnonzero(np.isin(blocks.ids, self._candidate_blocks(blocks)))))
@@ -163,28 +169,29 @@ class Changes:
         return plan_scan(owner, self.predicate, self.engine).blocks.ids
 
 
-def _appended_blocks(before: storage.StoredTable, after: storage.StoredTable, most: int) -> list[BlockFrame] | None:
-    """What appends brought, commit by commit, where all others in between left rows as they were; None if that is not
-    known.
+def _appended_blocks(
+    before: storage.StoredTable, after: storage.StoredTable, max_commits: int
+) -> list[BlockFrame] | None:
+    """Find what appends brought, commit by commit, if all others in between left rows as they were; None if not.
 
-    No more than ``most`` commits are looked at. Where it is known, copied rows need not be compared with those that
-    they are copies of.
+    None also if it takes more than so many commits to know. Where it is known, copied rows need not be compared with
+    those that they are copies of.
     """
-    found: list[BlockFrame] = []
-    here = after
-    for _ in range(most):
-        if here.snapshot.id == before.snapshot.id:
-            return found[::-1]
-        if here.snapshot.parent is None:
+    appended: list[BlockFrame] = []
+    current = after
+    for _ in range(max_commits):
+        if current.snapshot.id == before.snapshot.id:
+            return appended[::-1]
+        if current.snapshot.parent is None:
             return None
         try:
-            earlier = after.at(here.snapshot.parent)
+            parent = after.at(current.snapshot.parent)
         except storage.NotFound:
             return None
-        if not here.snapshot.same_rows:
-            gone, came = storage.changed_blocks(earlier, here)
-            if len(gone):
+        if not current.snapshot.same_rows:
+            removed, added = storage.changed_blocks(parent, current)
+            if len(removed):
                 return None
-            found.append(came)
-        here = earlier
+            appended.append(added)
+        current = parent
     return None

@@ -1,7 +1,7 @@
-"""What two lists of arrays of values differ in as multisets: which values, and how many of each, the one has more than
-the other.
+"""Two lists of arrays of values, such as hashes of rows block by block, compared as multisets.
 
-The arrays are of one type, such as fingerprints of rows, block by block; NULL takes no part.
+In a multiset order says nothing and number does: of b, b, c the second b is one more than in b, c. All arrays are of
+one type; NULL takes no part.
 """
 
 from __future__ import annotations
@@ -17,55 +17,74 @@ _Indices = npt.NDArray[np.int64]
 
 
 def multiset_difference(removed: Sequence[pa.Array], added: Sequence[pa.Array]) -> tuple[list[_Mask], list[_Mask]]:
-    """Which rows one side has more of than the other."""
-    was, now = _dictionary_codes(removed, added)
-    size = int(max(was.max(initial=-1), now.max(initial=-1))) + 1
-    surplus = np.bincount(now[now >= 0], minlength=size) - np.bincount(was[was >= 0], minlength=size)
-    return _split_like(_first_occurrences(was, -surplus), removed), _split_like(_first_occurrences(now, surplus), added)
+    """Mark the values that one side has more of than the other: for each array booleans of its length.
+
+    Of a, b, b on the one side and b, c on the other, a and one b are left over, and c:
+
+    >>> gone, came = multiset_difference([pa.array(["a", "b", "b"])], [pa.array(["b", "c"])])
+    >>> gone, came
+    ([array([ True,  True, False])], [array([False,  True])])
+    """
+    removed_codes, added_codes, code_count = _dictionary_codes(removed, added)
+    surplus = _code_counts(added_codes, code_count) - _code_counts(removed_codes, code_count)
+    return (
+        _split_like(_first_occurrences(removed_codes, -surplus), removed),
+        _split_like(_first_occurrences(added_codes, surplus), added),
+    )
 
 
 def match_keys(removed: Sequence[pa.Array], added: Sequence[pa.Array]) -> tuple[_Indices, _Indices]:
-    """Rows, counted through all blocks, that went and came under the same key, the first with the first; sorted by the
-    latter.
+    """Pair rows that went and came under the same key, the first with the first; sorted by the latter.
+
+    Returns two int64 arrays of one length: numbers of rows, counted through all arrays of a side.
+
+    >>> match_keys([pa.array(["a", "b"])], [pa.array(["b", "c"]), pa.array(["a"])])
+    (array([1, 0]), array([0, 2]))
     """
-    was, now = _dictionary_codes(removed, added)
-    size = int(max(was.max(initial=-1), now.max(initial=-1))) + 1
-    both = np.minimum(np.bincount(was[was >= 0], minlength=size), np.bincount(now[now >= 0], minlength=size))
-    before, after = np.flatnonzero(_first_occurrences(was, both)), np.flatnonzero(_first_occurrences(now, both))
-    before = before[np.argsort(was[before], kind="stable")]
-    places = np.argsort(now[after], kind="stable")
-    order = np.argsort(after[places])
-    return before[order], after[places][order]
+    removed_codes, added_codes, code_count = _dictionary_codes(removed, added)
+    pair_counts = np.minimum(_code_counts(removed_codes, code_count), _code_counts(added_codes, code_count))
+    removed_rows = np.flatnonzero(_first_occurrences(removed_codes, pair_counts))
+    added_rows = np.flatnonzero(_first_occurrences(added_codes, pair_counts))
+    # Sorted by key, and stably so, the n-th of one side belongs to the n-th of the other.
+    removed_rows = removed_rows[np.argsort(removed_codes[removed_rows], kind="stable")]
+    added_rows = added_rows[np.argsort(added_codes[added_rows], kind="stable")]
+    order = np.argsort(added_rows)
+    return removed_rows[order], added_rows[order]
 
 
-def _dictionary_codes(gone: Sequence[pa.Array], came: Sequence[pa.Array]) -> tuple[_Indices, _Indices]:
-    """Numbers in place of fingerprints, the same for the same; -1 for NULL."""
-    codes = np.asarray(pa.concat_arrays([*gone, *came]).dictionary_encode().indices.fill_null(-1), np.int64)
-    count = sum(map(len, gone))
-    return codes[:count], codes[count:]
+def _dictionary_codes(removed: Sequence[pa.Array], added: Sequence[pa.Array]) -> tuple[_Indices, _Indices, int]:
+    """Numbers in place of values, the same for the same, -1 for NULL; and how many numbers there are."""
+    encoded = pa.concat_arrays([*removed, *added]).dictionary_encode()
+    codes = np.asarray(encoded.indices.fill_null(-1), np.int64)
+    removed_count = sum(map(len, removed))
+    return codes[:removed_count], codes[removed_count:], int(codes.max(initial=-1)) + 1
 
 
-def _first_occurrences(codes: _Indices, wanted: _Indices) -> _Mask:
-    """Of the rows with a code the first so many."""
+def _code_counts(codes: _Indices, code_count: int) -> _Indices:
+    return np.bincount(codes[codes >= 0], minlength=code_count)
+
+
+def _first_occurrences(codes: _Indices, limits: _Indices) -> _Mask:
+    """Mark the first rows of each code, as many as its limit says: booleans, one for each row."""
     known = np.flatnonzero(codes >= 0)
-    places = known[wanted[codes[known]] > 0]
+    rows = known[limits[codes[known]] > 0]
     mask = np.zeros(len(codes), np.bool_)
-    mask[places[_occurrence_numbers(codes[places]) < wanted[codes[places]]]] = True
+    mask[rows[_occurrence_numbers(codes[rows]) < limits[codes[rows]]]] = True
     return mask
 
 
 def _occurrence_numbers(codes: _Indices) -> _Indices:
-    """How many of the same code come before each."""
+    """Count for each row how many of the same code come before it: of 7, 5, 7 it is 0, 0, 1."""
     order = np.argsort(codes, kind="stable")
-    sorted_ = codes[order]
-    fresh = (
-        np.flatnonzero(np.concatenate([[True], sorted_[1:] != sorted_[:-1]])) if len(codes) else np.zeros(0, np.int64)
-    )
-    runs = np.diff(np.append(fresh, len(codes)))
-    ranks = np.empty(len(codes), np.int64)
-    ranks[order] = np.arange(len(codes)) - np.repeat(fresh, runs)
-    return ranks
+    sorted_codes = codes[order]
+    is_start = np.ones(len(codes), np.bool_)
+    is_start[1:] = sorted_codes[1:] != sorted_codes[:-1]
+    run_starts = np.flatnonzero(is_start)
+    run_lengths = np.diff(np.append(run_starts, len(codes)))
+    numbers = np.empty(len(codes), np.int64)
+    numbers[order] = np.arange(len(codes)) - np.repeat(run_starts, run_lengths)
+    return numbers
 
 
 def _split_like(mask: _Mask, like: Sequence[pa.Array]) -> list[_Mask]:
-    return np.split(mask, np.cumsum([len(one) for one in like])[:-1])
+    return np.split(mask, np.cumsum([len(array) for array in like])[:-1])

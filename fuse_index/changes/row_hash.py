@@ -26,12 +26,16 @@ ROW_HASH_TYPE = pa.binary(_HASH_BYTES)
 
 
 def row_hashes(rows: pa.Table) -> pa.Array:
-    """``binary(16)``, one for each row. Rows are comparable where their columns have the same types, in the same
-    order.
+    """Hash rows: ``fixed_size_binary[16]``, one for each row.
+
+    Rows are comparable where their columns have the same types, in the same order. NULL is a value of its own:
+
+    >>> hashes = row_hashes(pa.table({"x": [1, None, 0, 1]}))
+    >>> hashes[0] == hashes[3], hashes[1] == hashes[2]
+    (True, False)
     """
-    return _as_array(
-        _digests(_concat_columns([_value_bytes(chunked_to_array(column)) for column in rows.columns], rows.num_rows))
-    )
+    cells = [_value_bytes(chunked_to_array(column)) for column in rows.columns]
+    return _as_array(_digests(_concat_columns(cells, rows.num_rows)))
 
 
 def _as_array(digests: _ByteRows) -> pa.Array:
@@ -43,6 +47,7 @@ def _concat_columns(parts: Sequence[_ByteRows], count: int) -> _ByteRows:
 
 
 def _digests(cells: _ByteRows) -> _ByteRows:
+    """Hash each row of bytes: uint8, shape (rows, width), to shape (rows, 16)."""
     width, data = cells.shape[1], memoryview(cells.tobytes())
     if not width:
         return np.zeros((len(cells), _HASH_BYTES), np.uint8)
@@ -54,14 +59,21 @@ def _stacked(digests: Sequence[bytes]) -> _ByteRows:
 
 
 def _value_bytes(values: pa.Array) -> _ByteRows:
-    """The bytes of each value, after one that says whether it is one; all zero for NULL."""
+    """Lay out values in bytes: uint8, shape (values, 1 + width of the type).
+
+    The first byte is 1, and for NULL 0 as all others, so that no value looks like NULL.
+    """
     valid = np.asarray(values.is_valid())
-    found = _non_null_bytes(values)
-    found = np.where(valid[:, None], found, np.uint8(0)) if values.null_count else found
-    return np.concatenate([valid.astype(np.uint8)[:, None], found], axis=1)
+    cells = _non_null_bytes(values)
+    cells = np.where(valid[:, None], cells, np.uint8(0)) if values.null_count else cells
+    return np.concatenate([valid.astype(np.uint8)[:, None], cells], axis=1)
 
 
 def _non_null_bytes(values: pa.Array) -> _ByteRows:
+    """Lay out values in bytes of one width: what varies in length (texts, lists) as a digest of it.
+
+    So neighbours cannot run into each other: ("ab", "c") and ("a", "bc") differ.
+    """
     kind = values.type
     if is_.is_null(kind):
         return np.zeros((len(values), 0), np.uint8)
@@ -81,7 +93,7 @@ def _non_null_bytes(values: pa.Array) -> _ByteRows:
 
 
 def _fixed_width_bytes(values: pa.Array, width: int) -> _ByteRows:
-    """As they lie in memory; what lies where there is NULL means nothing."""
+    """Take values as they lie in memory; what lies where there is NULL means nothing."""
     start, buffer = values.offset * width, values.buffers()[1]
     if buffer is None:
         return np.zeros((len(values), width), np.uint8)
@@ -89,15 +101,16 @@ def _fixed_width_bytes(values: pa.Array, width: int) -> _ByteRows:
 
 
 def _text_digests(values: pa.Array) -> _ByteRows:
-    """Each different text is digested once."""
+    """Hash texts, each different one once; what stands for NULL means nothing."""
     encoded = values.dictionary_encode()
-    different = [xxh3_128_digest(text) for text in encoded.dictionary.cast(pa.binary()).to_pylist()]
-    found: _ByteRows = _stacked([*different, bytes(_HASH_BYTES)])[np.asarray(encoded.indices.fill_null(len(different)))]
-    return found
+    digests = [xxh3_128_digest(text) for text in encoded.dictionary.cast(pa.binary()).to_pylist()]
+    codes = np.asarray(encoded.indices.fill_null(len(digests)))
+    rows: _ByteRows = _stacked([*digests, bytes(_HASH_BYTES)])[codes]
+    return rows
 
 
 def _list_digests(values: pa.Array, elements: _ByteRows) -> _ByteRows:
-    """Lists and maps: digests of their elements' bytes, one after the other."""
+    """Hash lists or maps by the bytes of their elements, one after the other."""
     width, data = elements.shape[1], memoryview(elements.tobytes())
     edges = (np.asarray(values.offsets, np.int64) * width).tolist()
     return _stacked([xxh3_128_digest(data[start:end]) for start, end in pairwise(edges)])

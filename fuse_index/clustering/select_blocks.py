@@ -26,53 +26,68 @@ MAX_CURVE_WIDTH_RATIO = 0.9
 def select_overlapping(
     intervals: Intervals, levels: RankArray, eligible: MaskArray, depth: int, max_blocks: int
 ) -> BlockNumbers | None:
-    """Blocks that overlap in a linear order, where more than ``depth`` of them do; None if nowhere.
+    """Select blocks that overlap in a linear order, where more than ``depth`` of them do; None if nowhere.
 
-    ``found``: within which a block surely has rows (``lexicographic(..., sure=True)``); ``able``: blocks that may be
-    chosen. All that are chosen cover one interval without a gap, and the first ones a point in common. So when they are
+    ``intervals``: within which a block surely has rows (``lexicographic_intervals(..., certain=True)``). ``levels``:
+    how often the rows of each block were sorted, int64, shape (blocks,). ``eligible``: which blocks may be selected,
+    booleans, shape (blocks,). Returns numbers of blocks, int64. Three of these four meet between the ranks 2 and 5:
+
+    >>> unset = np.zeros(4, np.bool_)
+    >>> intervals = Intervals(np.array([0, 1, 2, 9]), np.array([5, 6, 7, 12]), unset, unset)
+    >>> select_overlapping(intervals, np.zeros(4, np.int64), ~unset, depth=2, max_blocks=8)
+    array([0, 1, 2])
+
+    All that are selected cover one interval without a gap, and the first ones a point in common. So when they are
     sorted, no point is in more blocks than before, and that point is in fewer: it is where most blocks are met. As in a
     log-structured merge tree with tiers (P. O'Neil et al., 1996; the depth is the number of runs that are put up with),
     blocks of low levels come first: what was sorted often is sorted again only when it has to be.
     """
-    worth = eligible & (intervals.low < intervals.high)
-    if not worth.any():
+    wide = eligible & (intervals.low < intervals.high)
+    if not wide.any():
         return None
-    top = int(intervals.high[worth].max()) + 1
-    met = np.cumsum(
-        np.bincount(intervals.low[worth], minlength=top) - np.bincount(intervals.high[worth], minlength=top)
-    )  # between ranks
-    place = int(met.argmax())
-    if met[place] <= depth:
-        return None
-    there = np.flatnonzero(worth & (intervals.low <= place) & (intervals.high > place))
-    there = there[np.lexsort([intervals.low[there], levels[there]])]
-    needed = min(len(there), max(int(met[place]) - depth + 1, 2))
-    chosen = there[levels[there] <= levels[there[needed - 1]]][:max_blocks]
-    crowded = np.concatenate([[0], np.cumsum(met > depth)])  # up to each rank
-    wanted = (
-        worth
-        & (levels <= levels[chosen].max())
-        & (crowded[np.minimum(intervals.high, top)] > crowded[np.minimum(intervals.low, top)])
+    end = int(intervals.high[wide].max()) + 1
+    # Depth between each rank and the next: intervals that began, less those that ended.
+    depths = np.cumsum(
+        np.bincount(intervals.low[wide], minlength=end) - np.bincount(intervals.high[wide], minlength=end)
     )
-    return _add_overlapping(intervals, chosen, wanted, place, max_blocks)
+    deepest = int(depths.argmax())
+    if depths[deepest] <= depth:
+        return None
+    meeting = np.flatnonzero(wide & (intervals.low <= deepest) & (intervals.high > deepest))
+    meeting = meeting[np.lexsort([intervals.low[meeting], levels[meeting]])]
+    # Sorting m blocks that meet leaves one in their place: this many are needed to come down to the depth. Others of
+    # the highest level among them are as cheap.
+    needed = min(len(meeting), max(int(depths[deepest]) - depth + 1, 2))
+    selected = meeting[levels[meeting] <= levels[meeting[needed - 1]]][:max_blocks]
+    too_deep_before = np.concatenate([[0], np.cumsum(depths > depth)])  # places deeper than allowed, up to each rank
+    touches_too_deep = (
+        too_deep_before[np.minimum(intervals.high, end)] > too_deep_before[np.minimum(intervals.low, end)]
+    )
+    candidates = wide & (levels <= levels[selected].max()) & touches_too_deep
+    return _add_overlapping(intervals, selected, candidates, deepest, max_blocks)
 
 
-def _add_overlapping(found: Intervals, chosen: BlockNumbers, wanted: MaskArray, place: int, most: int) -> BlockNumbers:
-    """With others that overlap what is chosen, the nearest first, as many as there is room for."""
-    while len(chosen) < most:
-        low, high = found.low[chosen].min(), found.high[chosen].max()
-        beside = wanted & (found.low < high) & (found.high > low)
-        beside[chosen] = False
-        more = np.flatnonzero(beside)
+def _add_overlapping(
+    intervals: Intervals, selected: BlockNumbers, candidates: MaskArray, center: int, max_blocks: int
+) -> BlockNumbers:
+    """Add candidates that overlap what is selected, those nearest to a rank first, as many as there is room for."""
+    while len(selected) < max_blocks:
+        low, high = intervals.low[selected].min(), intervals.high[selected].max()
+        overlapping = candidates & (intervals.low < high) & (intervals.high > low)
+        overlapping[selected] = False
+        more = np.flatnonzero(overlapping)
         if not len(more):
             break
-        distance = np.maximum(found.low[more] - place, place - found.high[more])
-        chosen = np.concatenate([chosen, more[np.argsort(distance, kind="stable")]])[:most]
-    return chosen
+        distances = np.maximum(intervals.low[more] - center, center - intervals.high[more])
+        selected = np.concatenate([selected, more[np.argsort(distances, kind="stable")]])[:max_blocks]
+    return selected
 
 
 def select_curve_group(columns: Sequence[Intervals], eligible: MaskArray, max_blocks: int) -> BlockNumbers | None:
-    """Blocks that are near to each other and would be narrower if they were sorted along a curve; None if none would.
+    """Select blocks near to each other that would be narrower if they were sorted along a curve; None if none would.
+
+    ``columns``: one Intervals per column of the key, each of the same n blocks. ``eligible``: which blocks may be
+    selected, booleans, shape (n,). Returns numbers of blocks, int64, those nearest to the widest one first.
 
     The width of a block in a column is the share of blocks that it overlaps with there: what a condition on that column
     reads. Blocks that tile a space of k columns and are m in number are as wide as that space, divided by m^(1/k), in
@@ -94,23 +109,30 @@ def select_curve_group(columns: Sequence[Intervals], eligible: MaskArray, max_bl
 
 
 def overlap_shares(intervals: Intervals) -> _Shares:
-    """The share of all blocks that each overlaps with, itself included; touching is no overlap."""
-    around, _ = overlaps_and_depths(intervals)
+    """The share of all blocks that each overlaps with, itself included; touching is no overlap.
+
+    Returns float64, shape (blocks,).
+    """
+    touching, _ = overlaps_and_depths(intervals)
     starts, ends = np.sort(intervals.low), np.sort(intervals.high)
     within = np.searchsorted(starts, intervals.high) - np.searchsorted(ends, intervals.low, "right")
-    return np.asarray(np.where(intervals.low < intervals.high, within, around + 1) / max(len(intervals), 1), np.float64)
+    return np.asarray(
+        np.where(intervals.low < intervals.high, within, touching + 1) / max(len(intervals), 1), np.float64
+    )
 
 
 def _distances(columns: Sequence[Intervals], seed: int) -> _Shares:
-    """From the middle of the seed, by its widths; the greatest of all columns."""
-    found = []
+    """Distances of blocks from the middle of the seed, in widths of the seed; the greatest of all columns."""
+    distances = []
     for column in columns:
         middle = (column.low + column.high) / 2
-        found.append(np.abs(middle - middle[seed]) / max(int(column.high[seed] - column.low[seed]), 1))
-    return np.asarray(np.max(found, axis=0), np.float64)
+        distances.append(np.abs(middle - middle[seed]) / max(int(column.high[seed] - column.low[seed]), 1))
+    return np.asarray(np.max(distances, axis=0), np.float64)
 
 
 def _bounding_width(columns: Sequence[Intervals], group: BlockNumbers) -> float:
     """The mean width of the least box around these blocks."""
-    found = [np.mean((one.low < one.high[group].max()) & (one.high > one.low[group].min())) for one in columns]
-    return float(np.mean(found))
+    widths = [
+        np.mean((column.low < column.high[group].max()) & (column.high > column.low[group].min())) for column in columns
+    ]
+    return float(np.mean(widths))
