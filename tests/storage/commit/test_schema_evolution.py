@@ -388,25 +388,29 @@ def test_what_is_no_struct_within_arrays_and_maps_is_told() -> None:
     for step, how, says in (
         (
             schema_evolution.add_column,
-            {"path": "l.c", "type": pa.int32()},
+            {"path": "l.c", "data_type": pa.int32()},
             "'l' is array, not a struct; what it holds is at 'l.element'",
         ),
-        (schema_evolution.add_column, {"path": "m.c", "type": pa.int32()}, "what it holds is at 'm.key' and 'm.value'"),
         (
             schema_evolution.add_column,
-            {"path": "l.element.c", "type": pa.int32(), "default": 1},
+            {"path": "m.c", "data_type": pa.int32()},
+            "what it holds is at 'm.key' and 'm.value'",
+        ),
+        (
+            schema_evolution.add_column,
+            {"path": "l.element.c", "data_type": pa.int32(), "default": 1},
             "cannot have a default",
         ),
         (
             schema_evolution.add_column,
-            {"path": "l.element.a", "type": pa.int32()},
+            {"path": "l.element.a", "data_type": pa.int32()},
             "there is a column 'l.element.a' already",
         ),
         (RENAMING, {"path": "l.element", "to": "x"}, "'l.element' is no field"),
         (schema_evolution.drop_column, {"path": "n.element"}, "'n.element' is no field"),
         (schema_evolution.drop_column, {"path": "m.key.a"}, "keys of a map that differ in it alone would become equal"),
         (schema_evolution.drop_column, {"path": "l.element.z"}, "has no 'z'"),
-        (schema_evolution.change_type, {"path": "n.element", "type": pa.int16()}, "cannot become smallint"),
+        (schema_evolution.change_type, {"path": "n.element", "data_type": pa.int16()}, "cannot become smallint"),
         (table_keys.key_by, {"names": ["n.element"]}, "no column 'n.element'"),
         (table_keys.cluster_by, {"names": ["l.element.a"]}, "no column 'l.element.a'"),
     ):
