@@ -3,6 +3,32 @@
 Three sets over-approximate the truth: rows that may be TRUE, may be FALSE, may be NULL. Of each set one bit a unit is
 kept, "possible" or "impossible", so a vote is three bits and the votes on many units are a vector of small integers.
 Where an index knows single rows, the unit also has a vector of such votes, one a row, and the same tables combine them.
+
+Votes on ``a > 5``, of three blocks with the values (1, 2), (9, NULL) and (3, 7):
+
+>>> votes = Ballot(np.array([FALSE, TRUE | NULL, TRUE | FALSE], np.uint8))
+>>> votes.may_match.tolist(), votes.always_matches.tolist()
+([False, True, True], [False, False, False])
+
+NOT is exact: it is TRUE on all of the first block, on none of the second (where a row is FALSE or NULL), and the third
+must be read again. One bit a block, "may match", could not tell: its opposite would drop the third.
+
+>>> (~votes).may_match.tolist(), (~votes).always_matches.tolist()
+([True, False, True], [True, False, False])
+
+AND of two rows is SQL's, and of two sets of outcomes it is every pair of them:
+
+=======  =======  =======  =======
+AND      TRUE     FALSE    NULL
+=======  =======  =======  =======
+TRUE     TRUE     FALSE    NULL
+FALSE    FALSE    FALSE    FALSE
+NULL     NULL     FALSE    NULL
+=======  =======  =======  =======
+
+>>> other = Ballot(np.array([UNKNOWN, FALSE, TRUE], np.uint8))
+>>> (votes & other).bits.tolist() == [FALSE, FALSE, TRUE | FALSE]
+True
 """
 
 from __future__ import annotations
@@ -41,10 +67,10 @@ _OR = _NOT[_AND[np.ix_(_NOT, _NOT)]]
 
 @dataclass(frozen=True, slots=True)
 class Ballot:
-    """Votes on a vector of units.
+    """Votes on n units.
 
-    ``bits[i]`` holds the possible outcomes on unit i, as TRUE | FALSE | NULL. ``rows[i]``, where known, holds the
-    same for each row of unit i; then ``bits[i]`` is the union of ``rows[i]``.
+    ``bits``: uint8, shape (n,); ``bits[i]`` holds the possible outcomes on unit i, as TRUE | FALSE | NULL. ``rows[i]``,
+    where known: uint8, shape (rows of unit i,), the same for each row; then ``bits[i]`` is the union of ``rows[i]``.
     """
 
     bits: _Bits
@@ -55,10 +81,12 @@ class Ballot:
 
     @classmethod
     def unknown(cls, units: int) -> Self:
+        """Nothing is known of any unit."""
         return cls(np.full(units, UNKNOWN, np.uint8))
 
     @classmethod
     def constant(cls, units: int, outcomes: int) -> Self:
+        """The same outcomes are possible on each unit."""
         return cls(np.full(units, outcomes, np.uint8))
 
     def __invert__(self) -> Ballot:
@@ -93,22 +121,24 @@ class Ballot:
         return Ballot(bits, rows)
 
     def take(self, units: npt.NDArray[np.int64]) -> Ballot:
-        """The votes on these units, in this order; a unit may stand in it many times (a block, once for each zone)."""
+        """The votes on these units, in this order. ``units``: int64, shape (k,); a unit may stand in it many times (a
+        block, once for each of its zones).
+        """
         return Ballot(
             self.bits[units], {i: self.rows[u] for i, u in enumerate(units) if u in self.rows} if self.rows else {}
         )
 
     @property
     def may_match(self) -> npt.NDArray[np.bool_]:
-        """Units on which some row may be TRUE: the only ones to read."""
-        kept: npt.NDArray[np.bool_] = (self.bits & TRUE) != 0
-        return kept
+        """Units on which some row may be TRUE, the only ones to read: bool, shape (n,)."""
+        may_match: npt.NDArray[np.bool_] = (self.bits & TRUE) != 0
+        return may_match
 
     @property
     def always_matches(self) -> npt.NDArray[np.bool_]:
-        """Units on which every row is TRUE: no residual filter is needed."""
-        certain: npt.NDArray[np.bool_] = self.bits == TRUE
-        return certain
+        """Units on which every row is TRUE, which need no residual filter: bool, shape (n,)."""
+        always: npt.NDArray[np.bool_] = self.bits == TRUE
+        return always
 
 
 def _and_all(a: _Bits, b: _Bits) -> _Bits:

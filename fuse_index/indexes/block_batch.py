@@ -113,7 +113,7 @@ class BlockBatch(Protocol):
         ...
 
     def packs(self) -> Sequence[tuple[Payload, npt.NDArray[np.int64]]]:
-        """Each pack that payloads of this batch lie in, as one payload, with the units in it: int64, ascending."""
+        """Each pack that payloads of this batch lie in, as one payload, with the units in it: int64, shape (k,)."""
         ...
 
 
@@ -186,7 +186,7 @@ class FrameBatch:
         return None if self.sidecars is None else self.sidecars.payload(unit)
 
     def packs(self) -> Sequence[tuple[Payload, UnitIndices]]:
-        """Each pack with the units in it: int64, ascending."""
+        """Each pack with the units in it: int64, shape (k,)."""
         return [] if self.sidecars is None else self.sidecars.packs()
 
 

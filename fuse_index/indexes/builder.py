@@ -71,8 +71,10 @@ class IndexBuilder:
         return self.summary_type if isinstance(self.kind, RollsUp) else pa.null()
 
     def build(self, rows: pa.Table, zones: npt.NDArray[np.int64], block: str = "") -> Sidecar | None:
-        """The sidecar of one block, None where the kind fails. ``rows`` has at least ``columns``; ``block`` is for
-        people.
+        """The sidecar of one block; None where the kind fails.
+
+        ``rows`` has at least ``columns``; ``zones``: int64, shape (number of zones + 1,), zone z is
+        ``rows[zones[z]:zones[z + 1]]``; ``block``: its name, for people.
         """
         try:
             if self.kind.writes != self.version:

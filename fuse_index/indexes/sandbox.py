@@ -1,4 +1,4 @@
-"""Asking a stranger's code: with a deadline, and without letting anything it does through.
+"""Calls of a plugin's code: with a deadline, and without letting anything it does through.
 
 An index is advisory. Whatever it raises, and however long it takes, the answer here is a ``PluginFailure`` with a
 reason.
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from fuse_index.reasons import Reason
 from fuse_storage import FormatError, NotFound
@@ -27,6 +27,8 @@ MAX_CONCURRENT_PLUGIN_READS = 16
 
 @dataclass(frozen=True, slots=True)
 class PluginFailure:
+    """Why a plugin gave no answer: a reason for machines, a sentence for people, and what it raised, if it did."""
+
     reason: Reason
     detail: str
     error: BaseException | None = None
@@ -39,18 +41,10 @@ class _Worker:
     the process. Starting a thread for each question would cost 50 µs to 1 ms of every vote.
     """
 
-    idle: ClassVar[deque[_Worker]] = deque()
-
-    def __init__(self) -> None:
+    def __init__(self, idle: deque[_Worker]) -> None:
+        self.idle = idle
         self.calls: SimpleQueue[tuple[Callable[[], Any], SimpleQueue[Any]]] = SimpleQueue()
         Thread(target=self._run, daemon=True, name="fuse-index-ask").start()
-
-    @classmethod
-    def acquire(cls) -> _Worker:
-        try:
-            return cls.idle.pop()
-        except IndexError:
-            return cls()
 
     def _run(self) -> None:
         while True:
@@ -64,14 +58,30 @@ class _Worker:
             del question, answers, answer  # they hold on to blocks and bitmaps
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_Worker.idle.clear)  # threads do not survive a fork
+class _WorkerPool:
+    """The threads of this process: as many as were ever busy at once."""
+
+    def __init__(self) -> None:
+        self.idle: deque[_Worker] = deque()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.idle.clear)  # threads do not survive a fork
+
+    def submit(self, call: Callable[[], Any], answers: SimpleQueue[Any]) -> None:
+        """Put what ``call`` returns, or a PluginFailure of what it raises, into ``answers``."""
+        try:
+            worker = self.idle.pop()
+        except IndexError:
+            worker = _Worker(self.idle)
+        worker.calls.put((call, answers))
+
+
+_POOL = _WorkerPool()
 
 
 def sandboxed_call(call: Callable[[], _T], timeout_seconds: float) -> _T | PluginFailure:
-    """What ``question()`` returns, or why it did not within so many seconds."""
+    """What ``call()`` returns, or why it did not within so many seconds."""
     answers: SimpleQueue[_T | PluginFailure] = SimpleQueue()
-    _Worker.acquire().calls.put((call, answers))
+    _POOL.submit(call, answers)
     try:
         return answers.get(timeout=max(timeout_seconds, 0.001))
     except Empty:
@@ -85,25 +95,23 @@ def map_concurrently(work: Callable[[_Item], _T], items: Iterable[_Item]) -> lis
     what the work of an item raised.
     """
     todo = list(items)
-    shares = [
-        range(first, len(todo), MAX_CONCURRENT_PLUGIN_READS)
-        for first in range(min(MAX_CONCURRENT_PLUGIN_READS, len(todo)))
-    ]
+    threads = min(MAX_CONCURRENT_PLUGIN_READS, len(todo))
+    shares = [range(first, len(todo), threads) for first in range(threads)]
     answers: SimpleQueue[Any] = SimpleQueue()
 
-    def done(share: Sequence[int]) -> dict[int, _T]:
-        return {place: work(todo[place]) for place in share}
+    def run_share(share: Sequence[int]) -> dict[int, _T]:
+        return {number: work(todo[number]) for number in share}
 
     for share in shares[1:]:
-        _Worker.acquire().calls.put((partial(done, share), answers))
-    found = done(shares[0]) if shares else {}
+        _POOL.submit(partial(run_share, share), answers)
+    results = run_share(shares[0]) if shares else {}
     for _ in shares[1:]:
         answer = answers.get()
         if isinstance(answer, PluginFailure):
             assert answer.error is not None
             raise answer.error
-        found |= answer
-    return [found[place] for place in range(len(todo))]
+        results |= answer
+    return [results[number] for number in range(len(todo))]
 
 
 def failure_from_error(error: BaseException) -> PluginFailure:

@@ -107,7 +107,8 @@ def engine_vote(leaf: Leaf, null_counts: npt.NDArray[np.float64] | None, row_cou
 
 
 def null_test_votes(null_counts: npt.NDArray[np.float64] | None, row_counts: npt.NDArray[np.int64]) -> Ballot:
-    """Votes on IS NULL. Arguments as of ``engine_vote``.
+    """Votes on IS NULL, of n units. ``null_counts``: float64, shape (n,), NaN where not known; ``row_counts``: int64,
+    shape (n,).
 
     >>> null_test_votes(np.array([0.0, 3.0, 1.0, np.nan]), np.array([3, 3, 3, 3])).bits.tolist() == [
     ...     FALSE, TRUE, TRUE | FALSE, TRUE | FALSE]

@@ -42,9 +42,10 @@ _Units = TypeVar("_Units", bound=ScanUnits, covariant=True)
 class ScanPlan(Generic[_Units]):
     """What to read of a snapshot, and what is left to filter.
 
-    ``zones``, ``certain`` and the keys of ``rows`` number the zones of ``blocks``, block after block:
-    ``blocks.zone_offsets`` says which are whose. ``certain`` zones need no residual filter; of a zone in ``rows``
-    only the rows set in its mask may match. ``blocks`` of a plan that has travelled to a task are what a scan needs.
+    ``zones`` and ``always_matching_zones`` are bool, one per zone of ``blocks``, block after block:
+    ``blocks.zone_offsets`` says which are whose. ``zones`` are read; those that always match need no residual filter;
+    of a zone in ``row_masks``, by its number, only the rows set in its mask (bool, one per row) may match.
+    Of a plan that goes to a task, ``blocks`` are no more than a scan needs.
     """
 
     table: StoredTable
@@ -58,21 +59,21 @@ class ScanPlan(Generic[_Units]):
 
     @property
     def block_mask(self: ScanPlan[BlockFrame]) -> PlanMask:
-        """Of all blocks of the snapshot, in their order: which are kept."""
+        """The blocks to read: bool, one per block of the snapshot, in their order."""
         mask = np.zeros(self.table.segments().total_blocks, np.bool_)
         mask[self.blocks.ordinals] = True
         return mask
 
     @property
     def always_matching_blocks(self) -> PlanMask:
-        """The blocks on which the predicate is true of every row."""
+        """The blocks on which the predicate is true of every row: bool, one per block of ``blocks``."""
         zones = self.zones & self.always_matching_zones
         for zone, rows in self.row_masks.items():
             zones[zone] &= bool(rows.all())
         return np.logical_and.reduceat(zones, self.blocks.zone_offsets[:-1]) if len(zones) else np.zeros(0, np.bool_)
 
     def take(self: ScanPlan[BlockFrame], chosen: UnitIndices) -> ScanPlan[BlockFrame]:
-        """The same, of these blocks only; ``explanation`` stays that of the whole."""
+        """The plan of these blocks alone, with the whole's ``explanation``. ``chosen``: int64, shape (k,)."""
         zones = zones_of_blocks(self.blocks.zone_offsets, chosen)
         rows = {place: self.row_masks[zone] for place, zone in enumerate(zones.tolist()) if zone in self.row_masks}
         return replace(

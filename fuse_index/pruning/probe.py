@@ -1,4 +1,4 @@
-"""Asking voters about the units of one level, and making their ballots whole.
+"""Votes of indexes on the units of one level, made whole.
 
 Sits between the planner, which decides in which order things are asked, and the kinds, which judge one leaf on rows
 without NULLs. Every answer is checked for its form; whatever is wrong with it is noted and counts as unknown.
@@ -43,8 +43,10 @@ class ProbeContext:
 
 @dataclass
 class LevelProbe:
-    """The units of one level. At the zone level ``blocks`` owns them, and ``units`` may be missing: then the null
-    counts of the blocks stand for those of their zones.
+    """The units of one level, as kinds are asked about them.
+
+    At the zone level ``blocks`` owns them, and ``units`` may be missing: then the null counts of the blocks stand for
+    those of their zones. ``row_counts``: int64, one per unit.
     """
 
     context: ProbeContext
@@ -121,7 +123,7 @@ class LevelProbe:
     # --- payload votes ----------------------------------------------------------------------------------------
 
     def blocks_of(self, zones: npt.NDArray[np.bool_]) -> UnitIndices:
-        """The blocks that own any of these zones."""
+        """The blocks that own any of these zones: int64, ascending. ``zones``: bool, one per zone of all blocks."""
         assert self.blocks is not None
         return (
             np.flatnonzero(np.add.reduceat(zones, self.blocks.zone_offsets[:-1]))
@@ -130,7 +132,10 @@ class LevelProbe:
         )
 
     def probe_payloads(self, question: LeafProbes, voter: CompiledProbe, chosen: UnitIndices) -> Ballot | None:
-        """A vote on the zones of the chosen blocks; on all others nothing is known. None: no vote at all."""
+        """A ballot of all zones, on which only those of the chosen blocks are known; None: no vote at all.
+
+        ``chosen``: numbers of blocks, int64, shape (k,), ascending.
+        """
         assert self.blocks is not None
         sidecars = self._sidecars(voter)
         if sidecars is None:
@@ -255,7 +260,7 @@ class LevelProbe:
         return self.blocks.sidecars(voter.definition.key)
 
     def count_removed(self, gone: npt.NDArray[np.bool_], left: npt.NDArray[np.bool_]) -> dict[str, int]:
-        """How many zones, and whole blocks, a vote removed."""
+        """How many zones, and whole blocks, a vote removed. ``gone``, ``left``: bool, one per zone of all blocks."""
         assert self.blocks is not None
         if not len(gone):
             return {}
@@ -276,7 +281,7 @@ def _validity_mask(values: pa.Array) -> _Mask:
 
 
 def has_summary_or_payload(sidecars: SidecarRows) -> _Mask:
-    """The blocks of which a summary is kept, or a payload where a kind has no summaries."""
+    """The blocks of which a summary is kept, or a payload where a kind has no summaries: bool, one per block."""
     summaries = sidecars.summaries
     return sidecars.spans[1] > 0 if pa.types.is_null(summaries.type) else _validity_mask(summaries)
 

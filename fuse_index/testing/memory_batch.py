@@ -128,18 +128,21 @@ class MemoryBatch:
 
     @cached_property
     def zone_offsets(self) -> _Numbers:
+        """int64, shape (n + 1,): unit i has the zones ``zone_offsets[i]:zone_offsets[i + 1]``."""
         return np.append(0, np.cumsum([1 if self.without_zones else len(zones) for zones in self.blocks])).astype(
             np.int64
         )
 
     @cached_property
     def zone_rows(self) -> _Numbers:
+        """int64, shape (number of zones,): the rows of each."""
         if self.without_zones:
             return self.row_counts
         return np.array([zone.num_rows for zones in self.blocks for zone in zones], np.int64)
 
     @cached_property
     def row_counts(self) -> _Numbers:
+        """int64, shape (n,): the rows of each unit."""
         return np.array([sum(zone.num_rows for zone in zones) for zones in self.blocks], np.int64)
 
     def statistics(self, number: int) -> ColumnStatistics | None:
@@ -158,6 +161,7 @@ class MemoryBatch:
         return None if place is None else self._open(place, place.span)
 
     def packs(self) -> list[tuple[Payload, _Numbers]]:
+        """Each pack as one payload, with the units in it: int64, shape (k,)."""
         members: dict[str, list[int]] = {}
         for unit, place in enumerate(self.locations):
             if place is not None:

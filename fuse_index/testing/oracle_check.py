@@ -94,7 +94,7 @@ class OracleCheck:
         return whole
 
     def expected_outcomes(self, shelf: MemoryBatch) -> _Bits:
-        """What the leaf is on each row, as one of TRUE, FALSE and NULL; 0 on a row of which only Spark can say."""
+        """The leaf on n rows, uint8, shape (n,): TRUE, FALSE or NULL; 0 on a row of which only Spark can say."""
         return self._evaluate(And(self.leaf.leaves) if isinstance(self.leaf, Conjunction) else self.leaf, shelf.rows)
 
     def _evaluate(self, predicate: Predicate, rows: pa.Table) -> _Bits:

@@ -27,7 +27,7 @@ class RankTests(KindTests):
     """What rows are ranked by."""
 
     def scores(self, ranking: Call, rows: pa.Table) -> _Scores:
-        """The oracle: the score of every row of a table of these rows alone; -inf where it does not match."""
+        """The oracle: the scores of a table of these rows alone, float64, shape (n,), -inf where one does not match."""
         raise NotImplementedError(f"{type(self).__name__} must say what scores are right")
 
     # --- tests ------------------------------------------------------------------------------------------------------
