@@ -174,8 +174,8 @@ def test_empty_partitions_make_no_blocks(session: SparkSession, url: str) -> Non
 TYPES = """
     true b, 1Y i8, 1S i16, 1 i32, 1L i64, 1.5F f32, double('nan') f64, 1.50BD dec, date'2020-02-29' day,
     timestamp'2020-11-01 01:30:00 America/New_York' ts, timestamp_ntz'2020-03-08 02:30:00' ntz, '😀' s, X'00FF' bin,
-    named_struct('t', timestamp'2020-01-01 00:00:00Z', 'l', array(1, null)) st, map('k', timestamp'2020-01-01
-    00:00:00Z') m
+    named_struct('t', timestamp'2020-01-01 00:00:00Z', 'l', array(1, null)) st,
+    map('k', timestamp'2020-01-01 00:00:00Z') m
 """
 
 
