@@ -30,14 +30,16 @@ def _cluster_by(
     """Choose by which columns rows are kept together from now on."""
     if none != (columns is None):
         raise typer.BadParameter("give columns, or --none", param_hint="COLUMNS")
-    made = open_table(table, branch=branch).cluster_by(split_names(columns) or None, method)
-    told = (
-        f"clustered by {', '.join(made.cluster_by)} ({made.cluster_method})"
-        if made.cluster_by
+    snapshot = open_table(table, branch=branch).cluster_by(split_names(columns) or None, method)
+    sentence = (
+        f"clustered by {', '.join(snapshot.cluster_by)} ({snapshot.cluster_method})"
+        if snapshot.cluster_by
         else "clustered by nothing"
     )
     output.print_result(
-        {"snapshot": made.id, "cluster_by": list(made.cluster_by), "method": made.cluster_method}, told, as_json
+        {"snapshot": snapshot.id, "cluster_by": list(snapshot.cluster_by), "method": snapshot.cluster_method},
+        sentence,
+        as_json,
     )
 
 
@@ -60,11 +62,11 @@ def _clustering(
     """Tell how well blocks are clustered: how many overlap, and how deep they lie."""
     if picture is not None and picture.suffix.lower() != ".svg":
         raise typer.BadParameter(f"{picture} is no .svg file, and that is what is drawn", param_hint="--picture")
-    found = open_table(table, branch=branch, at=at).clustering(split_names(by) or None, method)
+    report = open_table(table, branch=branch, at=at).clustering(split_names(by) or None, method)
     if picture is not None:
-        picture.write_text(found.to_svg(), encoding="utf-8")
+        picture.write_text(report.to_svg(), encoding="utf-8")
         output.print_note(f"drawn into {picture}")
-    output.print_json(found.to_dict()) if as_json else output.stdout_console().print(found)
+    output.print_json(report.to_dict()) if as_json else output.stdout_console().print(report)
 
 
 @clustering_app.command("recluster")
@@ -91,15 +93,15 @@ def _recluster(
     with output.progress_bar() as bar:
         task = bar.add_task("recluster", total=None)
 
-        def told(step: ReclusterStep) -> None:
+        def print_step(step: ReclusterStep) -> None:
             steps.append(step)
             bar.update(task, completed=sum(one.read for one in steps), description=f"recluster, step {step.number}")
 
         if spark is None:
-            target.recluster(depth, step_blocks, step_bytes, passes, told)
+            target.recluster(depth, step_blocks, step_bytes, passes, print_step)
         else:
             with open_spark_session(spark) as (jobs, running):
-                jobs.recluster(running, table, depth, step_blocks, step_bytes, passes, told, branch=branch)
+                jobs.recluster(running, table, depth, step_blocks, step_bytes, passes, print_step, branch=branch)
     after = target.refresh().clustering()
     record = {
         "snapshot": target.snapshot.id,
@@ -122,5 +124,5 @@ def _suggest(
     table: TableArgument, branch: BranchOption = "main", at: AtOption = None, as_json: JsonOption = False
 ) -> None:
     """Say, from statistics alone, which columns an index or clustering might help."""
-    found = open_table(table, branch=branch, at=at).suggest()
-    output.print_json(found.to_pylist()) if as_json else output.print_rows(found)
+    suggestions = open_table(table, branch=branch, at=at).suggest()
+    output.print_json(suggestions.to_pylist()) if as_json else output.print_rows(suggestions)

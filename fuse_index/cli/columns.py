@@ -124,9 +124,9 @@ def _key_by(
     """Say which columns identify a row: changes are told, and rows merged, by them."""
     if none != (columns is None):
         raise typer.BadParameter("give columns, or --none", param_hint="COLUMNS")
-    made = open_table(table, branch=branch).key_by(split_names(columns) or None)
-    told = f"the key is {', '.join(made.key)}" if made.key else "there is no key"
-    output.print_result({"snapshot": made.id, "key": list(made.key)}, told, as_json)
+    snapshot = open_table(table, branch=branch).key_by(split_names(columns) or None)
+    sentence = f"the key is {', '.join(snapshot.key)}" if snapshot.key else "there is no key"
+    output.print_result({"snapshot": snapshot.id, "key": list(snapshot.key)}, sentence, as_json)
 
 
 def _report(snapshot: Snapshot, sentence: str, as_json: bool) -> None:

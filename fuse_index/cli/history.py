@@ -45,12 +45,12 @@ def _tag(
     as_json: JsonOption = False,
 ) -> None:
     """Name a snapshot, by default the newest; readers take the name as --at."""
-    made = open_table(table, branch=branch, at=at).tag(
+    tag = open_table(table, branch=branch, at=at).tag(
         name, None if expires is None else _parse_option(expires, "expires", parse_time_or_duration)
     )
-    until = "" if made.expires is None else f" until {made.expires.isoformat()}"
-    record = {"tag": name, "snapshot": made.snapshot_id, "expires": made.expires}
-    output.print_result(record, f"tag {name} is snapshot {made.snapshot_id}{until}", as_json)
+    until = "" if tag.expires is None else f" until {tag.expires.isoformat()}"
+    record = {"tag": name, "snapshot": tag.snapshot_id, "expires": tag.expires}
+    output.print_result(record, f"tag {name} is snapshot {tag.snapshot_id}{until}", as_json)
 
 
 @history_app.command("untag")
@@ -74,9 +74,9 @@ def _branch(
         open_table(table).drop_branch(name)
         output.print_result({"branch": name, "dropped": True}, f"dropped branch {name}", as_json)
         return
-    made = open_table(table, branch=source, at=at).branch(name)
-    record = {"branch": name, "snapshot": made.snapshot.id, "from": made.snapshot.parent}
-    output.print_result(record, f"branch {name} begins at snapshot {made.snapshot.parent}", as_json)
+    new_branch = open_table(table, branch=source, at=at).branch(name)
+    record = {"branch": name, "snapshot": new_branch.snapshot.id, "from": new_branch.snapshot.parent}
+    output.print_result(record, f"branch {name} begins at snapshot {new_branch.snapshot.parent}", as_json)
 
 
 @history_app.command(name="fast-forward")
@@ -118,15 +118,15 @@ def _diff(
     as_json: JsonOption = False,
 ) -> None:
     """Say what changed between two snapshots: blocks, rows and bytes, columns and indexes."""
-    found = open_table(table, branch=branch).diff(since, until)
+    diff = open_table(table, branch=branch).diff(since, until)
     if as_json:
-        output.print_json(found.to_dict())
+        output.print_json(diff.to_dict())
         return
-    rows = [{"": name} | found.to_dict()[name] for name in ("added", "removed", "kept")]
+    rows = [{"": name} | diff.to_dict()[name] for name in ("added", "removed", "kept")]
     output.print_rows(output.records_to_table(rows, ("", "blocks", "rows", "bytes")))
-    for what, sentences in (("column", found.columns), ("index", found.definitions)):
+    for part, sentences in (("column", diff.columns), ("index", diff.definitions)):
         for sentence in sentences:
-            output.stdout_console().print(Text(f"{what}: {sentence}"))
+            output.stdout_console().print(Text(f"{part}: {sentence}"))
 
 
 @history_app.command("changes")
@@ -152,13 +152,15 @@ def _changes(
     line.
     """
     target = open_table(table, branch=branch)
-    found = target.changes(since, until, split_names(columns) or None, where, None if key is None else split_names(key))
-    shown = _first_rows(found.to_batches(), limit)
+    changes = target.changes(
+        since, until, split_names(columns) or None, where, None if key is None else split_names(key)
+    )
+    batches = _first_rows(changes.to_batches(), limit)
     if as_json:
-        for batch in shown:
+        for batch in batches:
             output.print_json_lines(batch)
         return
-    rows = pa.Table.from_batches(shown, found.schema)
+    rows = pa.Table.from_batches(batches, changes.schema)
     output.print_rows(rows)
     if limit and rows.num_rows == limit:
         output.print_note(f"the first {limit:,} rows; --limit 0 prints all")
@@ -166,19 +168,19 @@ def _changes(
 
 def _first_rows(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
     """The first so many rows, all if 0."""
-    left = limit
+    remaining = limit
     for batch in batches:
-        yield batch.slice(0, left) if limit else batch
-        left -= len(batch)
-        if limit and left <= 0:
+        yield batch.slice(0, remaining) if limit else batch
+        remaining -= len(batch)
+        if limit and remaining <= 0:
             return
 
 
 @history_app.command("refs")
 def _refs(table: TableArgument, as_json: JsonOption = False) -> None:
     """List the branches and tags of a table."""
-    found = open_table(table).refs()
-    output.print_json(found.to_pylist()) if as_json else output.print_rows(found)
+    refs = open_table(table).refs()
+    output.print_json(refs.to_pylist()) if as_json else output.print_rows(refs)
 
 
 @history_app.command("clone")
@@ -192,11 +194,13 @@ def _clone(
     as_json: JsonOption = False,
 ) -> None:
     """Make a new table that begins as this one, sharing its files; each has its own history from then on."""
-    made = open_table(table, branch=branch, at=at).clone(target).snapshot
-    held = made.summary["cloned_from"]["tag"]
-    record = {"table": table, "target": target, "snapshot": made.id, "rows": made.row_count, "tag": held}
+    snapshot = open_table(table, branch=branch, at=at).clone(target).snapshot
+    tag = snapshot.summary["cloned_from"]["tag"]
+    record = {"table": table, "target": target, "snapshot": snapshot.id, "rows": snapshot.row_count, "tag": tag}
     output.print_result(
-        record, f"{target} has the {made.row_count:,} rows of {table}, whose tag {held} keeps what they share", as_json
+        record,
+        f"{target} has the {snapshot.row_count:,} rows of {table}, whose tag {tag} keeps what they share",
+        as_json,
     )
 
 
@@ -211,23 +215,25 @@ def _recover(
     as_json: JsonOption = False,
 ) -> None:
     """Make the lost refs of a table anew, from its snapshots."""
-    chosen = {name: str(id) for name, id in parse_pairs(heads or [], "--head").items()}
-    found = recover_table(table, chosen, dry_run=dry_run).to_dict()
+    chosen = {name: str(snapshot_id) for name, snapshot_id in parse_pairs(heads or [], "--head").items()}
+    recovery = recover_table(table, chosen, dry_run=dry_run).to_dict()
     if as_json:
-        output.print_json(found)
+        output.print_json(recovery)
         return
-    for key, why in found["unreadable"].items():
+    for key, why in recovery["unreadable"].items():
         output.print_note(f"{key} cannot be read: {why}")
-    for name, ids in found["later"].items():
+    for name, later_ids in recovery["later"].items():
         output.print_note(
-            f"{name} ends before snapshot {', '.join(ids)}: if that was committed, say --head {name}={ids[-1]}"
+            f"{name} ends before snapshot {', '.join(later_ids)}: if that was committed, "
+            f"say --head {name}={later_ids[-1]}"
         )
-    if not found["branches"]:
-        output.print_note("nothing was written" if found["later"] else "nothing is missing")
+    if not recovery["branches"]:
+        output.print_note("nothing was written" if recovery["later"] else "nothing is missing")
         return
     columns = ("branch", "entries", "lost", "newest", "timestamp", "operation")
     output.print_rows(
-        output.records_to_table(found["branches"], columns), title="written" if found["done"] else "would be written"
+        output.records_to_table(recovery["branches"], columns),
+        title="written" if recovery["done"] else "would be written",
     )
 
 
@@ -245,21 +251,21 @@ def _vacuum(
     as_json: JsonOption = False,
 ) -> None:
     """Delete files that no snapshot leads to any more; tags and branches keep theirs."""
-    found = open_table(table).vacuum(
+    report = open_table(table).vacuum(
         _parse_option(retention, "retention", parse_duration), keep, dry_run=dry_run, force=force
     )
     if as_json:
-        output.print_json(found.to_dict())
+        output.print_json(report.to_dict())
         return
-    rows = [{"kind": kind, "files": count, "bytes": found.bytes[kind]} for kind, count in found.files.items()]
+    rows = [{"kind": kind, "files": count, "bytes": report.bytes[kind]} for kind, count in report.files.items()]
     output.print_rows(
         output.records_to_table(rows, ("kind", "files", "bytes")),
-        title="deleted" if found.deleted else "would be deleted",
+        title="deleted" if report.deleted else "would be deleted",
     )
 
 
 def _parse_option(text: str, option: str, reader: Callable[[str, str], _Parsed]) -> _Parsed:
-    """What is written there. Raises typer.BadParameter."""
+    """The value of an option's text. Raises typer.BadParameter."""
     try:
         return reader(text, option)
     except InputError as problem:

@@ -87,8 +87,8 @@ def _show(
     as_json: JsonOption = False,
 ) -> None:
     """Show one index: what it is on, its options, coverage and size, and what its kind says of itself."""
-    shown = open_table(table, branch=branch, at=at).inspect_index(name)
-    output.print_json(parse_json_fields(shown)) if as_json else output.print_record(shown)
+    record = open_table(table, branch=branch, at=at).inspect_index(name)
+    output.print_json(parse_json_fields(record)) if as_json else output.print_record(record)
 
 
 @index_app.command("refresh")
@@ -159,17 +159,15 @@ def _build(url: str, branch: str, name: str, rebuild: bool, processes: int, spar
     with output.progress_bar() as bar:
         task = bar.add_task(f"index {name}", total=None)
 
-        def blocks(done: int, total: int) -> None:
+        def report_blocks(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total)
 
         build = table.rebuild_index if rebuild else table.refresh_index
-        build(name, processes=processes, progress=blocks)
+        build(name, processes=processes, progress=report_blocks)
 
 
 def parse_json_fields(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of what there is to see, with JSON objects instead of their text: options of indexes, summaries of
-    snapshots.
-    """
+    """A row of a metadata view with JSON objects in place of their text: options of indexes, summaries of snapshots."""
     texts = {name: record[name] for name in ("options", "summary") if isinstance(record.get(name), str)}
     return {**record, **{name: json.loads(text) for name, text in texts.items()}}
 

@@ -1,6 +1,4 @@
-"""Files that people bring: Parquet, CSV and JSON lines as one stream of Arrow batches, with progress. Knows no
-table.
-"""
+"""Files that people bring: Parquet, CSV and JSON lines as one stream of Arrow batches. Knows no table."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ _FORMAT_BY_SUFFIX = {
 }
 
 ByteProgress = Callable[[int], None]
-"""Told after each batch how many bytes of the sources were worked through since."""
+"""Called after each batch with the number of bytes of the files that were worked through since the last call."""
 
 _BatchStream = Iterator[tuple[pa.Schema, pa.RecordBatch | None, int]]
 """First the schema alone, then (schema, batch, bytes of the file worked through)."""
@@ -57,20 +55,20 @@ class InputFile:
 
 
 def find_input_files(paths: Sequence[Path], format_: InputFormat | None, nulls: Sequence[str] = ()) -> list[InputFile]:
-    """The files at these paths, those of a folder in the order of their names. Raises SourceError."""
-    found = []
+    """The files at these paths, those of a folder in the order of their names. Raises InputFileError."""
+    input_files = []
     for path in paths:
         if not path.exists():
             raise InputFileError(f"no file {str(path)!r}")
         files = sorted(p for p in path.rglob("*") if p.suffix in _FORMAT_BY_SUFFIX) if path.is_dir() else [path]
-        found += [InputFile(file, format_ or _by_suffix(file), tuple(nulls) or ("",)) for file in files]
-    if not found:
+        input_files += [InputFile(file, format_ or _by_suffix(file), tuple(nulls) or ("",)) for file in files]
+    if not input_files:
         raise InputFileError(f"no Parquet, CSV or JSON lines file in {', '.join(repr(str(p)) for p in paths)}")
-    return found
+    return input_files
 
 
 def infer_file_schema(source: InputFile) -> pa.Schema:
-    """The schema that the file has, or that its first rows suggest. Raises SourceError."""
+    """The schema that the file has, or that its first rows suggest. Raises InputFileError."""
     return next(_read_file(source, None))[0]
 
 
@@ -85,13 +83,13 @@ def _batches(
     sources: Sequence[InputFile], streams: Sequence[_BatchStream], schema: pa.Schema, advance: ByteProgress
 ) -> Iterator[pa.RecordBatch]:
     for source, stream in zip(sources, streams, strict=True):
-        done = 0
+        bytes_done = 0
         for _, batch, position in stream:
             if batch is not None:
                 yield _conform(batch, schema, source)
-            advance(position - done)
-            done = position
-        advance(source.size - done)
+            advance(position - bytes_done)
+            bytes_done = position
+        advance(source.size - bytes_done)
 
 
 def _conform(batch: pa.RecordBatch, schema: pa.Schema, source: InputFile) -> pa.RecordBatch:
@@ -99,8 +97,10 @@ def _conform(batch: pa.RecordBatch, schema: pa.Schema, source: InputFile) -> pa.
     if batch.schema.equals(schema):
         return batch
     if sorted(batch.schema.names) != sorted(schema.names):
-        odd = sorted(set(batch.schema.names) ^ set(schema.names))
-        raise InputFileError(f"{source.path} and the file before it differ in columns {odd}: ingest them one by one")
+        unshared = sorted(set(batch.schema.names) ^ set(schema.names))
+        raise InputFileError(
+            f"{source.path} and the file before it differ in columns {unshared}: ingest them one by one"
+        )
     try:
         return pa.Table.from_batches([batch]).select(schema.names).cast(schema).combine_chunks().to_batches()[0]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -123,10 +123,10 @@ def _read_file(source: InputFile, schema: pa.Schema | None) -> _BatchStream:
 def _read_parquet(source: InputFile) -> _BatchStream:
     with pq.ParquetFile(source.path) as file:
         yield file.schema_arrow, None, 0
-        done = 0
+        rows_done = 0
         for batch in file.iter_batches(batch_size=65_536):
-            done += batch.num_rows
-            yield batch.schema, batch, source.size * done // file.metadata.num_rows
+            rows_done += batch.num_rows
+            yield batch.schema, batch, source.size * rows_done // file.metadata.num_rows
 
 
 def _read_text(source: InputFile, opener: Callable[[pa.NativeFile], pa.csv.CSVStreamingReader]) -> _BatchStream:

@@ -29,8 +29,8 @@ def _log(
 ) -> None:
     """List the commits of a table, newest first."""
     history = open_table(table, branch=branch).history()
-    shown = history.slice(0, limit) if limit else history
-    output.print_json(shown.to_pylist()) if as_json else output.print_rows(shown)
+    commits = history.slice(0, limit) if limit else history
+    output.print_json(commits.to_pylist()) if as_json else output.print_rows(commits)
 
 
 @inspect_app.command("show")

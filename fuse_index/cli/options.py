@@ -35,14 +35,14 @@ SparkOption = Annotated[
 
 def split_terms(text: str) -> list[str]:
     """``a, date_trunc('day', b)`` as a list; commas separate, but not within quotes, back-quotes and parentheses."""
-    found, depth = [""], 0
+    terms, depth = [""], 0
     for part in _TERM_TOKEN.findall(text):
         depth += (part == "(") - (part == ")")
         if part == "," and depth <= 0:
-            found.append("")
+            terms.append("")
         else:
-            found[-1] += part
-    return [term.strip() for term in found if term.strip()]
+            terms[-1] += part
+    return [term.strip() for term in terms if term.strip()]
 
 
 def split_names(text: str | None) -> list[str]:
@@ -52,13 +52,13 @@ def split_names(text: str | None) -> list[str]:
 
 def parse_pairs(texts: Sequence[str], option: str) -> dict[str, Any]:
     """``key=value`` texts as a dict, values read as JSON where they are JSON. Raises typer.BadParameter."""
-    found: dict[str, Any] = {}
+    pairs: dict[str, Any] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not key or not equals:
             raise typer.BadParameter(f"{text!r} is not of the form key=value", param_hint=option)
-        found[key] = _value(value)
-    return found
+        pairs[key] = _value(value)
+    return pairs
 
 
 def _value(text: str) -> Any:

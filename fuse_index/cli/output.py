@@ -20,11 +20,11 @@ from rich.table import Table
 from rich.text import Text
 
 PIPE_WIDTH = 200
-"""Columns where the output is no terminal: rich would cut everything at 80."""
+"""The width in characters of output that goes to no terminal: rich would cut everything at 80."""
 
 
 def stdout_console() -> Console:
-    """Made anew each time, because tests and pipes replace ``sys.stdout``."""
+    """A console on standard output, made anew each time, because tests and pipes replace ``sys.stdout``."""
     return Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, highlight=False)
 
 
@@ -41,12 +41,12 @@ def print_text(text: str) -> None:
 
 
 def print_result(record: Mapping[str, Any], sentence: str, as_json: bool) -> None:
-    """What a command did, as JSON or as a sentence."""
+    """Print the result of a command, as JSON or as a sentence."""
     print_json(record) if as_json else print_text(sentence)
 
 
 def print_json(value: Any) -> None:
-    """One JSON document, readable by a person too."""
+    """Print one JSON document, readable by a person too."""
     print(json.dumps(to_json_value(value), indent=2, ensure_ascii=False, allow_nan=False))
 
 
@@ -56,7 +56,7 @@ def print_json_lines(rows: pa.Table | pa.RecordBatch) -> None:
 
 
 def print_rows(rows: pa.Table, title: str | None = None) -> None:
-    """A grid: numbers to the right, NULL dimmed, text cut by rich where the terminal ends."""
+    """Print rows as a grid: numbers to the right, NULL dimmed, text cut by rich where the terminal ends."""
     grid = Table(title=title, title_justify="left", header_style="bold")
     for field in rows.schema:
         grid.add_column(Text(field.name), justify="right" if _is_number(field.type) else "left", overflow="fold")
@@ -66,7 +66,7 @@ def print_rows(rows: pa.Table, title: str | None = None) -> None:
 
 
 def print_record(record: Mapping[str, Any], title: str | None = None) -> None:
-    """Names and values of one thing, a line each."""
+    """Print the names and values of one thing, a line each."""
     grid = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
     grid.add_column(style="bold")
     grid.add_column(overflow="fold")
@@ -105,9 +105,7 @@ def format_bytes(count: int) -> str:
 
 
 def to_json_value(value: Any) -> Any:
-    """The same value in JSON's own types: times as ISO text, decimals as text, binary as hex, NaN and infinities as
-    text.
-    """
+    """The same value in JSON's own types; times are ISO text, binary is hex, decimals, NaN and infinities are text."""
     match value:
         case None | bool() | int() | str():
             return value

@@ -63,10 +63,10 @@ def _update(
     as_json: JsonOption = False,
 ) -> None:
     """Give columns other values in some rows."""
-    given = [text.partition("=") for text in set_]
-    if wrong := [name for name, equals, value in given if not (name and equals and value)]:
-        raise typer.BadParameter(f"{wrong[0]!r} is not of the form column=SQL", param_hint="--set")
-    values = {name.strip(): value for name, _, value in given}
+    parts = [text.partition("=") for text in set_]
+    if unreadable := [name for name, equals, value in parts if not (name and equals and value)]:
+        raise typer.BadParameter(f"{unreadable[0]!r} is not of the form column=SQL", param_hint="--set")
+    values = {name.strip(): value for name, _, value in parts}
     target = open_table(table, branch=branch)
     before = target.snapshot
     if spark is None:
@@ -130,16 +130,16 @@ def _merge(
     _report(before, after, as_json)
 
 
-def _clauses(given: list[str] | None) -> dict[str, str | None]:
+def _clauses(texts: list[str] | None) -> dict[str, str | None]:
     """``delete=source.gone`` as an action and its condition. Raises typer.BadParameter."""
-    parts = [text.partition("=") for text in given or ["update"]]
-    found = {action.strip(): sql if equals else None for action, equals, sql in parts if action.strip() != "keep"}
-    if wrong := [
-        text for text, part in zip(given or [], parts, strict=False) if part[0].strip() not in _MATCHED_ACTIONS
+    parts = [text.partition("=") for text in texts or ["update"]]
+    conditions = {action.strip(): sql if equals else None for action, equals, sql in parts if action.strip() != "keep"}
+    if unknown := [
+        text for text, part in zip(texts or [], parts, strict=False) if part[0].strip() not in _MATCHED_ACTIONS
     ]:
         advice = f"say {', '.join(_MATCHED_ACTIONS)}, or on which condition: delete=source.gone"
-        raise typer.BadParameter(f"{wrong[0]!r}: {advice}", param_hint="--matched")
-    return found
+        raise typer.BadParameter(f"{unknown[0]!r}: {advice}", param_hint="--matched")
+    return conditions
 
 
 @rows_app.command("compact")
@@ -177,8 +177,8 @@ def _rows(files: list[Path], target: Table) -> pa.RecordBatchReader:
 def _report(before: Snapshot, after: Snapshot, as_json: bool) -> None:
     summary = after.summary if after.id != before.id else {}
     counts = {name: summary.get(name, 0) for name in ("deleted_rows", "updated_rows", "inserted_rows")}
-    told = (
+    sentence = (
         ", ".join(f"{count:,} rows {name.removesuffix('_rows')}" for name, count in counts.items() if count)
         or "nothing to change"
     )
-    output.print_result({"snapshot": after.id, **counts}, f"{told}, snapshot {after.id}", as_json)
+    output.print_result({"snapshot": after.id, **counts}, f"{sentence}, snapshot {after.id}", as_json)

@@ -4,7 +4,8 @@
 
 What a call means is written in SQL while Spark analyses the query: natively where the function can say it so, else as a
 Python UDF that runs its ``evaluate`` on Arrow batches; and beside it a mark by which the scan learns of the call
-(``markers.py``). A Connect client has no analyser at hand: there each function is a plain UDF, which no scan sees.
+(``sql/call_markers.py``). A Connect client has no analyser at hand: there each function is a plain UDF, which no scan
+sees.
 """
 
 from __future__ import annotations
@@ -52,11 +53,11 @@ def __getattr__(name: str) -> Callable[..., Column]:
 
 
 def column_function(function: Function) -> Callable[..., Column]:
-    """The function, for Columns; it is looked up by its name in the session in which it is used."""
+    """A function of Columns; it is looked up by its name in the session in which it is used."""
 
     def build(*arguments: Any) -> Column:
-        made = [_as_column(argument, number in function.constants) for number, argument in enumerate(arguments)]
-        return sf.call_function(function.name, *made)
+        columns = [_as_column(argument, number in function.constants) for number, argument in enumerate(arguments)]
+        return sf.call_function(function.name, *columns)
 
     build.__name__ = build.__qualname__ = function.name
     build.__doc__ = function.evaluate.__doc__
@@ -69,8 +70,8 @@ def register_functions(spark: SparkSession, host: Host) -> None:
         if is_connect(spark):
             spark.udf.register(function.name, _unbound_udf(function))
         elif not jvm_bridge(spark).function(spark._jsparkSession, function.name, FunctionCallback(function)):
-            told = f"function {function.name!r} of a plugin is not used in SQL: Spark has one of that name"
-            warnings.warn(told, PluginWarning, stacklevel=3)
+            message = f"function {function.name!r} of a plugin is not used in SQL: Spark has one of that name"
+            warnings.warn(message, PluginWarning, stacklevel=3)
 
 
 @dataclass(frozen=True)
@@ -92,24 +93,28 @@ class FunctionCallback:
 
     def _call_sql(self, jvm_call: Any) -> str:
         trees = json.loads(jvm_call.arguments())
-        made = build_call(self.function, [_argument_term(tree, number) for number, tree in enumerate(trees)], Context())
-        constants = [pa.scalar(term.value, term.type) if isinstance(term, Literal) else None for term in made.arguments]
-        texts = [_sql(term) for term in made.arguments if not isinstance(term, Literal)]
-        if not texts:
+        call = build_call(self.function, [_argument_term(tree, number) for number, tree in enumerate(trees)], Context())
+        constants = [pa.scalar(term.value, term.type) if isinstance(term, Literal) else None for term in call.arguments]
+        inputs = [_sql(term) for term in call.arguments if not isinstance(term, Literal)]
+        if not inputs:
             return _BOOLEAN_SQL[self.function.evaluate(*broadcast_constants(self.function, constants, 1))[0].as_py()]
-        meaning = _sql_by(self.function.native, made)
-        if meaning is None:
-            jvm_call.evaluateBy(_bound_udf(self.function, constants)._unwrapped._judf, _java_list(texts))
-            plainer = _sql_by(self.function.narrows, made)
-            meaning = _UDF_PLACEHOLDER if plainer is None else f"({plainer}) AND {_UDF_PLACEHOLDER}"
-        return f"({meaning}) AND {render_call_mark(made, texts, self.function.null_on_null)}"
+        sql = _sql_by(self.function.native, call)
+        if sql is None:
+            jvm_call.evaluateBy(_bound_udf(self.function, constants)._unwrapped._judf, _java_list(inputs))
+            implied = _sql_by(self.function.narrows, call)
+            sql = _UDF_PLACEHOLDER if implied is None else f"({implied}) AND {_UDF_PLACEHOLDER}"
+        return f"({sql}) AND {render_call_mark(call, inputs, self.function.null_on_null)}"
 
     class Java:
         implements: ClassVar[list[str]] = ["java.util.function.Function"]
 
 
-def _sql_by(by: Callable[..., str | None] | None, made: Call) -> str | None:
-    return None if by is None else by(*(term if isinstance(term, Literal) else _sql(term) for term in made.arguments))
+def _sql_by(writer: Callable[..., str | None] | None, call: Call) -> str | None:
+    return (
+        None
+        if writer is None
+        else writer(*(term if isinstance(term, Literal) else _sql(term) for term in call.arguments))
+    )
 
 
 def _argument_term(tree: Mapping[str, Any], number: int) -> Term:
@@ -137,20 +142,20 @@ def _java_list(texts: Sequence[str]) -> Any:
     context = SparkContext._active_spark_context
     assert context is not None
     jvm: Any = context._jvm
-    made = jvm.java.util.ArrayList()
+    java_list = jvm.java.util.ArrayList()
     for text in texts:
-        made.add(text)
-    return made
+        java_list.add(text)
+    return java_list
 
 
 def _bound_udf(function: Function, constants: Sequence[pa.Scalar | None]) -> Any:
-    """A UDF of the arguments that are no constants."""
+    """A UDF of the arguments of one call that are no constants."""
     types = function.argument_types
     kinds = [types[number] for number, constant in enumerate(constants) if constant is None]
 
     def evaluate(*columns: pa.Array) -> pa.Array:
-        given = iter(columns)
-        return function.evaluate(*(next(given) if constant is None else constant for constant in constants))
+        values = iter(columns)
+        return function.evaluate(*(next(values) if constant is None else constant for constant in constants))
 
     return _vectorised_udf(evaluate, kinds, function.name)
 

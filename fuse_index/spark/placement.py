@@ -49,7 +49,7 @@ def active_session(spark: SparkSession) -> Iterator[None]:
 
 
 def run_where_reachable(spark: SparkSession, work: Callable[[], _T]) -> _T:
-    """What ``work()`` returns, or raises of ours; it must be safe to do twice, as a task may be."""
+    """Run ``work`` here or, on Connect, in a task; raises what it raises of ours. It must be safe to do twice."""
     if not is_connect(spark):
         return work()
     (answer,) = run_as_tasks(spark, lambda _: work(), [None])
@@ -57,7 +57,7 @@ def run_where_reachable(spark: SparkSession, work: Callable[[], _T]) -> _T:
 
 
 def run_as_tasks(spark: SparkSession, work: Callable[[Any], _T], items: Sequence[Any]) -> list[_T]:
-    """``work`` of each thing, each in a Spark task of its own, in their order; or what one of them raised of ours."""
+    """Run ``work`` on each item in a Spark task of its own; returns results in their order, raises errors of ours."""
     if not items:
         return []
 
@@ -70,7 +70,7 @@ def run_as_tasks(spark: SparkSession, work: Callable[[Any], _T], items: Sequence
 
 
 def capture_answer(work: Callable[[], Any]) -> pa.RecordBatch:
-    """What a task gives back of ``work``: the answer, or the refusal of ours that it raised."""
+    """Run ``work`` in a task and encode, for ANSWER_SCHEMA, what it returns, or the error of ours that it raises."""
     try:
         answer = work()
     except (StorageError, FuseIndexError) as refusal:
@@ -79,9 +79,9 @@ def capture_answer(work: Callable[[], Any]) -> pa.RecordBatch:
 
 
 def collect_answers(df: DataFrame) -> list[Any]:
-    """What tasks answered. Raises what the first of them raised of ours."""
-    found = [pickle.loads(row.answer) for row in df.collect()]
-    for answer in found:
+    """The results that ``capture_answer`` encoded in tasks. Raises the first error of ours among them."""
+    answers = [pickle.loads(row.answer) for row in df.collect()]
+    for answer in answers:
         if isinstance(answer, (StorageError, FuseIndexError)):
             raise answer
-    return found
+    return answers

@@ -1,4 +1,4 @@
-"""Spark's schemas and Arrow's, for whole tables: what a reader promises Spark, and what a writer may store."""
+"""Spark's schemas of whole tables as Arrow's, and back. In: a schema of either. Out: one of the other."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def _spark_type(arrow_type: pa.DataType) -> spark.DataType:
         )
     if is_.is_list(arrow_type):
         return spark.ArrayType(_spark_type(arrow_type.value_type), arrow_type.value_field.nullable)
-    for arrow, found in _SCALAR_TYPES:
-        if arrow == arrow_type:
-            return found
+    for arrow_scalar, spark_scalar in _SCALAR_TYPES:
+        if arrow_scalar == arrow_type:
+            return spark_scalar
     raise SchemaError(f"Spark has no equivalent of {arrow_type}")
 
 
@@ -87,14 +87,17 @@ def _arrow_type(spark_type: spark.DataType, path: str) -> pa.DataType:
             raise SchemaError(
                 f"column {path!r} is {spark_type.simpleString()}: cast it to string first, tables keep no collations"
             )
-    for arrow, found in _SCALAR_TYPES:
-        if found == spark_type:
-            return arrow
+    for arrow_scalar, spark_scalar in _SCALAR_TYPES:
+        if spark_scalar == spark_type:
+            return arrow_scalar
     raise SchemaError(f"column {path!r} has type {spark_type.simpleString()}, which a table cannot hold: cast it first")
 
 
 def all_nullable(schema: pa.Schema) -> pa.Schema:
-    """As Spark's own file sources create tables: that a column of one DataFrame has no NULLs binds no later one."""
+    """The schema with every field nullable, as Spark's own file sources create tables.
+
+    That a column of one DataFrame has no NULLs binds no later one.
+    """
     return pa.schema([pa.field(field.name, _nullable(field.type)) for field in schema])
 
 

@@ -1,5 +1,4 @@
-"""Rows deleted, updated, merged and overwritten, blocks compacted and reclustered, by all executors, as
-``fuse_index.Table`` does it.
+"""Rows deleted, updated, merged and overwritten, and blocks compacted and reclustered, by all executors.
 
 The blocks in question are found where the table is planned, rewritten in tasks, and committed at once. On classic
 sessions and on Connect. Conditions mean what they mean in the session: its time zone, ANSI mode and case sensitivity.
@@ -96,9 +95,7 @@ def merge(
     host: Host | None = None,
     **store: str,
 ) -> None:
-    """Bring in the rows of ``source`` by their keys; see ``Table.merge``. Each task holds all of ``source`` in
-    memory.
-    """
+    """Bring in the rows of ``source`` by their keys; see ``Table.merge``. Each task has all of ``source`` in memory."""
     to, rows = DmlTarget.for_session(spark, url, branch, host, store), source.toArrow()
     _run_job(spark, lambda: to.open().merging(rows, on, matched, not_matched, not_matched_by_source), to.task_count)
 
@@ -117,9 +114,8 @@ def overwrite(
     """Replace the rows that the condition is true on, by default all, with ``rows``; see ``StoredTable.overwrite``."""
     to = DmlTarget.for_session(spark, url, branch, host, store)
     job, tasks = run_where_reachable(spark, lambda: _plan(to.open().overwriting(where), to.task_count))
-    numbered = rows.toDF(
-        *map(str, range(len(rows.columns)))
-    )  # mapInArrow reads names as paths: dots and back-quotes mislead it
+    # mapInArrow reads names as paths: dots and back-quotes mislead it.
+    numbered = rows.toDF(*map(str, range(len(rows.columns))))
     for staged in collect_answers(numbered.mapInArrow(_stage_rows(job, rows.columns), ANSWER_SCHEMA)):
         job.add_staged(staged)
     _run_tasks(spark, job, tasks, to.task_count)
@@ -184,9 +180,7 @@ def _run_tasks(
     max_tasks: int,
     on_commit: _OutcomesCallback = lambda outcomes: None,
 ) -> None:
-    """Run tasks in executors and commit what they wrote, until the job plans no more. ``on_commit`` is told of each
-    commit.
-    """
+    """Run tasks in executors and commit what they wrote, until the job plans no more; call back after each commit."""
     while tasks is not None:
         outcomes = run_as_tasks(spark, job.run, tasks)
         job, tasks = run_where_reachable(spark, partial(_commit_and_plan, job, outcomes, max_tasks))

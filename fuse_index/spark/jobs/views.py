@@ -1,4 +1,4 @@
-"""What there is to see of a table, as temporary views: the same words as in Python and on the command line."""
+"""The metadata of a table as temporary views: the same words as in Python and on the command line."""
 
 from __future__ import annotations
 
@@ -26,16 +26,15 @@ def introspect(
     *,
     options: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """Make temporary views ``<prefix>_snapshots``, ``<prefix>_blocks`` and so on, one for each of
-    ``fuse_index.table.views.VIEWS``.
+    """Make temporary views ``<prefix>_snapshots``, ``<prefix>_blocks`` and so on, one for each of METADATA_VIEWS.
 
     Their names are returned. They hold what there is to see of the table now, or ``at`` an older state, and stay so:
     call this again to see what came since. ``views``: which of them, by default all; ``statistics`` has a row for each
     column of each block. ``options``: of the object store. Raises InputError for a view that there is not,
     StorageError.
     """
-    wanted = list(METADATA_VIEWS) if views is None else list(views)
-    for name in wanted:
+    view_names = list(METADATA_VIEWS) if views is None else list(views)
+    for name in view_names:
         if name not in METADATA_VIEWS:
             near = difflib.get_close_matches(name, METADATA_VIEWS, 1)
             raise InputError(
@@ -47,10 +46,10 @@ def introspect(
             f"prefix={prefix!r}: give a word of letters, digits and underscores, which names of views can begin with"
         )
 
-    def look() -> list[pa.Table]:
+    def list_views() -> list[pa.Table]:
         table = open_table(url, branch=branch, at=at, options=options)
-        return [METADATA_VIEWS[name](table) for name in wanted]
+        return [METADATA_VIEWS[name](table) for name in view_names]
 
-    for name, rows in zip(wanted, run_where_reachable(spark, look), strict=True):
+    for name, rows in zip(view_names, run_where_reachable(spark, list_views), strict=True):
         spark.createDataFrame(rows, to_spark_schema(rows.schema)).createOrReplaceTempView(f"{prefix}_{name}")
-    return [f"{prefix}_{name}" for name in wanted]
+    return [f"{prefix}_{name}" for name in view_names]

@@ -16,8 +16,8 @@ from pyspark.sql.functions import col
 
 from fuse_index.clustering.key import ClusterKey
 from fuse_index.indexes.registry import Host, PluginWarning
-from fuse_index.operations import build_index as lifecycle
-from fuse_index.operations.build_index import BuildResult, BuildTask
+from fuse_index.operations.build_index import BuildResult, BuildTask, commit_build_results, run_build_task_in_worker
+from fuse_index.spark.native.relation import quote_path
 from fuse_index.spark.placement import active_session, is_connect, run_as_tasks, run_where_reachable
 from fuse_index.spark.source.options import BATCH_WRITE_OPTIONS, STORE_PREFIX, TableLocation, parse_location
 from fuse_index.table.arguments import check_arguments
@@ -29,20 +29,17 @@ if TYPE_CHECKING:
 
 _DEFAULT_BLOCK_ROWS = 1_000_000
 _TARGET_BLOCK_FILL = 0.85
-"""Of a block, so much is planned for: ranges are sampled, and one that came out larger would leave a crumb of a
-block.
-"""
-
+"""The part of a block that is planned for: ranges are sampled, and a larger one would leave a crumb of a block."""
 
 _CONNECT_TASK_SLOTS = 16
-"""What a Connect client takes the parallelism of its server for, which it cannot ask."""
+"""The parallelism that a Connect client assumes of its server, which it cannot ask."""
 _TASKS_PER_SLOT_AND_COMMIT = 4
 """Tasks for each slot after which an index build commits: so much is lost at most when it is interrupted."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteLayout:
-    """How a table wants its rows: paths of the columns to sort by, and rows to a block."""
+    """The order and size of blocks that a table wants: paths of the columns to sort by, and rows to a block."""
 
     cluster_by: tuple[tuple[str, ...], ...] = ()
     block_rows: int = _DEFAULT_BLOCK_ROWS
@@ -69,15 +66,15 @@ def write(
         arranged.write.format("fuse").mode(mode).options(**options).save(url)
 
 
-def write_layout(place: TableLocation) -> WriteLayout:
-    """What the table says; a default where there is none yet. Raises StorageError."""
+def write_layout(location: TableLocation) -> WriteLayout:
+    """The layout of a table; a default where there is none yet. Raises StorageError."""
     try:
-        snapshot = place.open().snapshot
+        snapshot = location.open().snapshot
     except NotFound:
         return WriteLayout()
     key = ClusterKey.from_snapshot(snapshot)
-    keys = key.paths if key is not None and key.method == "linear" else ()
-    return WriteLayout(keys, int(snapshot.properties.get("block_rows", _DEFAULT_BLOCK_ROWS)))
+    cluster_by = key.paths if key is not None and key.method == "linear" else ()
+    return WriteLayout(cluster_by, int(snapshot.properties.get("block_rows", _DEFAULT_BLOCK_ROWS)))
 
 
 def _arrange_rows(df: DataFrame, layout: WriteLayout, rows: int) -> DataFrame:
@@ -90,7 +87,7 @@ def _arrange_rows(df: DataFrame, layout: WriteLayout, rows: int) -> DataFrame:
 
 
 def _column(path: tuple[str, ...]) -> Column:
-    return col(".".join("`" + name.replace("`", "``") + "`" for name in path))
+    return col(quote_path(path))
 
 
 @check_arguments
@@ -110,28 +107,28 @@ def build_index(
     ``host``: by default what is installed where the table is planned. Warns of blocks that stay unindexed. Raises
     DefinitionError if there is no such index, or it cannot be built; StorageError.
     """
-    where = target_location(url, branch, store)
+    location = target_location(url, branch, store)
     slots = task_slots(spark)
-    work = run_where_reachable(spark, partial(_index_tasks, where, name, rebuild, slots, host))
-    for start in range(0, len(work), _TASKS_PER_SLOT_AND_COMMIT * slots):
-        wave = work[start : start + _TASKS_PER_SLOT_AND_COMMIT * slots]
-        done = run_as_tasks(spark, lifecycle.run_build_task_in_worker, wave)
-        for problem in (problem for built in done for problem in built.warning_texts):
+    tasks = run_where_reachable(spark, partial(_index_tasks, location, name, rebuild, slots, host))
+    for start in range(0, len(tasks), _TASKS_PER_SLOT_AND_COMMIT * slots):
+        wave = tasks[start : start + _TASKS_PER_SLOT_AND_COMMIT * slots]
+        results = run_as_tasks(spark, run_build_task_in_worker, wave)
+        for problem in (text for result in results for text in result.warning_texts):
             warnings.warn(problem, PluginWarning, stacklevel=2)
-        run_where_reachable(spark, partial(_commit_index, wave[0], done))
+        run_where_reachable(spark, partial(_commit_index, wave[0], results))
 
 
-def _index_tasks(where: TableLocation, name: str, rebuild: bool, slots: int, host: Host | None) -> list[BuildTask]:
-    return Table(where.open(), host or Host.discover()).index_tasks(name, rebuild, slots)
+def _index_tasks(location: TableLocation, name: str, rebuild: bool, slots: int, host: Host | None) -> list[BuildTask]:
+    return Table(location.open(), host or Host.discover()).index_tasks(name, rebuild, slots)
 
 
-def _commit_index(task: BuildTask, done: Sequence[BuildResult]) -> None:
-    """Doing it twice does no harm: the second time, the same is attached again."""
-    lifecycle.commit_build_results(task.builder, task.table, done)
+def _commit_index(task: BuildTask, results: Sequence[BuildResult]) -> None:
+    """Commit what tasks built. Doing it twice does no harm: the second time, the same is attached again."""
+    commit_build_results(task.builder, task.table, results)
 
 
 def task_slots(spark: SparkSession) -> int:
-    """Tasks that run at the same time."""
+    """The number of tasks that run at the same time."""
     return _CONNECT_TASK_SLOTS if is_connect(spark) else spark.sparkContext.defaultParallelism
 
 

@@ -35,7 +35,7 @@ def pack_file_listing(paths: Sequence[str], sizes: npt.NDArray[np.int64]) -> byt
 
 
 def sql_default(field: Field) -> str:
-    """A constant of the column's own type, whatever the session's time zone and ANSI mode."""
+    """The default of a column as a SQL constant of its type, whatever the session's time zone and ANSI mode."""
     value = field.default_scalar.as_py()
     return f"CAST({_constant(value)} AS {spark_type_name(field.type)})"
 

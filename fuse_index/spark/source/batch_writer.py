@@ -25,13 +25,13 @@ from fuse_storage import AlreadyExists, NotFound, SchemaError, StagedSegment, St
 
 @dataclass(frozen=True)
 class TaskCommitMessage(WriterCommitMessage):
-    """What one task wrote: segments that nobody sees yet."""
+    """The segments that one task wrote, which nobody sees yet."""
 
     staged: tuple[StagedSegment, ...]
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """``names``: the table's columns, in the order of the DataFrame's."""
+    """Writes a DataFrame in tasks. ``names``: the table's columns, in the order of the DataFrame's."""
 
     def __init__(
         self, table: StoredTable, builders: Sequence[IndexBuilder], names: Sequence[str], overwrite: bool
@@ -39,23 +39,22 @@ class BatchWriter(DataSourceArrowWriter):
         self.table, self.builders, self.names, self.overwrite = table, tuple(builders), tuple(names), overwrite
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskCommitMessage:
-        """In a task: cut blocks, build sidecars, all in one pass. A few blocks' worth of memory, however many rows.
+        """In a task: write blocks and sidecars in one pass, in the memory of a few blocks, however many rows come.
 
-        Where the clustering key is a curve, of which Spark knows nothing, rows are sorted in runs as a local append's
-        are.
+        Where the clustering key is a curve, of which Spark knows nothing, rows are sorted in runs, as in an append.
         """
         key = ClusterKey.from_snapshot(self.table.snapshot)
-        writing = self.table.writer(self.builders)
+        writer = self.table.writer(self.builders)
         try:
             renamed = (batch.rename_columns(list(self.names)) for batch in iterator)
-            write_sorted_runs(writing, renamed, None if key is None or key.method == "linear" else key)
-            return TaskCommitMessage(tuple(writing.finish()))
+            write_sorted_runs(writer, renamed, None if key is None or key.method == "linear" else key)
+            return TaskCommitMessage(tuple(writer.finish()))
         except BaseException:  # a cancelled task is stopped by an exception, too
-            writing.abort()
+            writer.abort()
             raise
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """One commit. Raises Conflict, CommitUnknown (which says how to ask later) and other StorageErrors."""
+        """Commit what all tasks wrote. Raises Conflict, CommitUnknown (which says how to ask later), StorageError."""
         staged = [segment for message in messages for segment in staged_segments(message)]
         transaction = self.table.transaction(self.builders)
         if self.overwrite:
@@ -65,13 +64,15 @@ class BatchWriter(DataSourceArrowWriter):
         transaction.commit("overwrite" if self.overwrite else "append")
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Nothing to undo, since nothing is visible; and nothing to delete: Spark aborts after a commit that got no
-        answer, too, and that commit may have happened. Vacuum collects what no snapshot names.
+        """Do nothing: there is nothing to undo, since nothing is visible.
+
+        Nor is anything deleted: Spark aborts after a commit that got no answer, too, and that commit may have happened.
+        Vacuum collects what no snapshot names.
         """
 
 
 def staged_segments(message: WriterCommitMessage | None) -> tuple[StagedSegment, ...]:
-    """What a task that Spark wants to commit wrote. Raises StorageError if it does not say."""
+    """The segments of a task that Spark wants to commit. Raises StorageError if its message names none."""
     if not isinstance(message, TaskCommitMessage):
         raise StorageError(
             f"Spark wants to commit, but the answer of a task is {message!r}: rows would be lost, "
@@ -80,45 +81,43 @@ def staged_segments(message: WriterCommitMessage | None) -> tuple[StagedSegment,
     return message.staged
 
 
-def create_batch_writer(place: TableLocation, schema: StructType, overwrite: bool, host: Host) -> BatchWriter:
+def create_batch_writer(location: TableLocation, schema: StructType, overwrite: bool, host: Host) -> BatchWriter:
     """The writer for a DataFrame with this schema. Raises OptionError, SchemaError (naming the field), StorageError."""
-    table, names = open_target(place, schema)
+    table, names = open_target(location, schema)
     return BatchWriter(table, index_builders(table.snapshot, host), names, overwrite)
 
 
-def open_target(place: TableLocation, schema: StructType) -> tuple[StoredTable, list[str]]:
-    """The table to be written to, made if there is none, and its columns in the order of a DataFrame with this
-    schema.
-    """
-    if place.at is not None:
+def open_target(location: TableLocation, schema: StructType) -> tuple[StoredTable, list[str]]:
+    """The table to write to, created if there is none, and its columns in the order of a DataFrame with this schema."""
+    if location.at is not None:
         raise OptionError("writing goes to the head of a branch: leave out the option 'at'")
-    given = schemas.to_arrow_schema(schema)
-    table = _open_or_create(place, given)
-    names = _resolve_names(given, table)
-    trial = table.writer()
+    row_schema = schemas.to_arrow_schema(schema)
+    table = _open_or_create(location, row_schema)
+    names = _resolve_names(row_schema, table)
+    trial_writer = table.writer()
     try:
-        trial.write(pa.Table.from_batches([], given).rename_columns(names))
+        trial_writer.write(pa.Table.from_batches([], row_schema).rename_columns(names))
     finally:
-        trial.abort()
+        trial_writer.abort()
     return table, names
 
 
-def _open_or_create(place: TableLocation, given: pa.Schema) -> StoredTable:
+def _open_or_create(location: TableLocation, row_schema: pa.Schema) -> StoredTable:
     try:
-        return place.open()
+        return location.open()
     except NotFound:
-        if place.branch != "main":
+        if location.branch != "main":
             raise
     try:
-        return StoredTable.create(place.url, schemas.all_nullable(given), options=dict(place.store_options))
+        return StoredTable.create(location.url, schemas.all_nullable(row_schema), options=dict(location.store_options))
     except AlreadyExists:  # someone else was faster
-        return place.open()
+        return location.open()
 
 
-def _resolve_names(given: pa.Schema, table: StoredTable) -> list[str]:
-    """The table's name for each of the given columns: exactly, or else without case, as Spark itself resolves names."""
+def _resolve_names(row_schema: pa.Schema, table: StoredTable) -> list[str]:
+    """The table's name for each column of the rows: exactly, or else without case, as Spark itself resolves names."""
     schema, names = table.snapshot.schema, []
-    for name in given.names:
+    for name in row_schema.names:
         try:
             names.append(schema.find([name], case_sensitive=name in schema.names).name)
         except SchemaError as unknown:

@@ -1,6 +1,4 @@
-"""What a table's commits add and change, as Spark's tasks read it: cut into pieces, with or without telling of
-changes.
-"""
+"""The rows that a table's commits add and change, cut into tasks of Spark, with or without change columns."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ from fuse_index.spark.source.partitions import ROWS_PER_TASK, split_plan
 from fuse_storage import SchemaError, StoredTable
 
 SPARK_BATCH_ROWS = 65_536
-"""At most so many rows are handed to Spark at once."""
+"""The largest number of rows that is handed to Spark at once."""
 
 CHANGE_COLUMNS = pa.schema(
     [
@@ -32,14 +30,14 @@ CHANGE_COLUMNS = pa.schema(
         pa.field("_commit_timestamp", pa.timestamp("us", "UTC"), nullable=False),
     ]
 )
-"""What is told of a change besides its row: its kind, and the commit that made it, by its number and time."""
+"""The columns of a change besides those of its row: its kind, and the number and time of the commit that made it."""
 
 
 @dataclass(frozen=True)
 class ChangeQuery:
-    """What is asked of a table's commits: columns of ``shape``, and where ``telling``, those of ``TOLD``.
+    """A query of a table's commits: columns of ``schema_table``, and with ``include_change_columns`` CHANGE_COLUMNS.
 
-    ``key``: None for that which the table had at each commit, so that a commit is told alike whenever it is read.
+    ``key``: None for that which the table had at each commit, so that a commit gives the same rows whenever it is read.
     """
 
     schema_table: StoredTable
@@ -51,7 +49,7 @@ class ChangeQuery:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Those of the table."""
+        """The columns that are the table's own."""
         return tuple(
             name for name in self.schema.names if not (self.include_change_columns and name in CHANGE_COLUMNS.names)
         )
@@ -62,20 +60,20 @@ class ChangeQuery:
         Small ones share a task, so that a reader that was away for long does not come back with a task for each commit.
         """
         groups: list[list[CommitRows]] = []
-        room = 0
+        free_rows = 0
         for part in (part for step in steps for part in self._commit_rows(step)):
-            if part.row_count > room or not groups:
+            if part.row_count > free_rows or not groups:
                 groups.append([])
-                room = ROWS_PER_TASK
+                free_rows = ROWS_PER_TASK
             groups[-1].append(part)
-            room -= part.row_count
+            free_rows -= part.row_count
         return [ChangeTask(tuple(group)) for group in groups]
 
     def _commit_rows(self, step: CommitStep) -> Iterator[CommitRows]:
-        stamp = (step.after.snapshot.sequence, step.after.snapshot.timestamp)
+        number_and_time = (step.after.snapshot.sequence, step.after.snapshot.timestamp)
         if step.may_remove_rows:
             assert step.before is not None
-            found = Changes(
+            changes = Changes(
                 step.before,
                 step.after,
                 self.schema_table,
@@ -84,33 +82,33 @@ class ChangeQuery:
                 self.where,
                 self.engine,
             )
-            yield CommitRows(found.validate(), int(step.row_counts.sum()), *stamp)
+            yield CommitRows(changes.validate(), int(step.row_counts.sum()), *number_and_time)
             return
         if (
             step.before is None
             and self.where is not None
             and step.after.snapshot.schema == self.schema_table.snapshot.schema
         ):
-            made = plan_scan(step.after, self.where, self.engine)
-            made = made.take(np.flatnonzero(np.isin(made.blocks.ordinals, step.added_blocks.ordinals)))
+            plan = plan_scan(step.after, self.where, self.engine)
+            plan = plan.take(np.flatnonzero(np.isin(plan.blocks.ordinals, step.added_blocks.ordinals)))
         else:
-            made = full_scan_plan(self.schema_table, self.where, self.engine.context, step.added_blocks)
-        for part in split_plan(made):
-            yield CommitRows(Scan(part, self.columns, self.engine.functions), int(part.blocks.zone_rows.sum()), *stamp)
+            plan = full_scan_plan(self.schema_table, self.where, self.engine.context, step.added_blocks)
+        for part in split_plan(plan):
+            yield CommitRows(
+                Scan(part, self.columns, self.engine.functions), int(part.blocks.zone_rows.sum()), *number_and_time
+            )
 
     def _key_at(self, step: CommitStep) -> tuple[str, ...]:
         if self.key is not None:
             return self.key
-        names, ids = (
-            {field.id: field.name for field in self.schema_table.snapshot.schema.fields},
-            step.after.snapshot.key_ids,
-        )
-        return tuple(names[id] for id in ids) if names.keys() >= set(ids) else ()
+        names = {field.id: field.name for field in self.schema_table.snapshot.schema.fields}
+        key_ids = step.after.snapshot.key_ids
+        return tuple(names[field_id] for field_id in key_ids) if names.keys() >= set(key_ids) else ()
 
     def read(self, task: ChangeTask) -> Iterator[pa.RecordBatch]:
         """The rows of a task, in the types and order that Spark was promised."""
         for part in task.value:
-            told = (
+            change_values = (
                 {
                     CHANGE_TYPE_COLUMN: INSERT,
                     "_commit_version": part.commit_version,
@@ -121,7 +119,7 @@ class ChangeQuery:
             )
             for batch in part.source.to_batches():
                 rows = pa.Table.from_batches([batch])
-                for name, value in told.items():
+                for name, value in change_values.items():
                     if name not in rows.column_names:
                         rows = rows.append_column(
                             name, pa.repeat(pa.scalar(value, CHANGE_COLUMNS.field(name).type), len(rows))
@@ -131,7 +129,7 @@ class ChangeQuery:
 
 @dataclass(frozen=True)
 class CommitRows:
-    """Rows that came with a commit, or a comparison of what it replaced; and the commit's number and time."""
+    """A scan of rows that came with a commit, or a comparison of those that it replaced; and its number and time."""
 
     source: Scan | Changes
     row_count: int
@@ -140,7 +138,7 @@ class CommitRows:
 
 
 class ChangeTask(InputPartition):
-    """What one task reads."""
+    """The rows that one task reads."""
 
     value: tuple[CommitRows, ...]
 
@@ -152,7 +150,7 @@ class ChangesReader(DataSourceReader):
         self.query, self.step = query, step
 
     def partitions(self) -> list[InputPartition]:
-        """Rows that only came are read by many tasks; where rows went, one task compares."""
+        """The tasks: many that read rows which only came; where rows went, one that compares."""
         return self.query.plan_tasks([self.step])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -161,7 +159,7 @@ class ChangesReader(DataSourceReader):
 
 
 def with_change_columns(schema: pa.Schema) -> pa.Schema:
-    """These columns and those of ``TOLD``. Raises SchemaError where a name is taken."""
+    """A schema with CHANGE_COLUMNS added to it. Raises SchemaError where a name is taken."""
     for name in CHANGE_COLUMNS.names:
         if name in schema.names:
             raise SchemaError(

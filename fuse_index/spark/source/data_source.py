@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 
 
 class FuseSource(DataSource):
-    """Options: ``path``, ``branch``, ``at``, ``where``, ``columns``, ``timezone`` and ``store.*``; of changes and
-    streams ``since``, ``read_changes``, ``skip_changes``, ``key``, ``max_blocks_per_trigger`` and
-    ``max_rows_per_trigger``.
+    """A table as a Python data source.
 
+    Options: ``path``, ``branch``, ``at``, ``where``, ``columns``, ``timezone`` and ``store.*``; of changes and streams
+    ``since``, ``read_changes``, ``skip_changes``, ``key``, ``max_blocks_per_trigger`` and ``max_rows_per_trigger``.
     A DataFrame reads the snapshot that was the head when it was loaded; a stream has its columns.
     """
 
@@ -61,8 +61,9 @@ class FuseSource(DataSource):
         return "fuse"
 
     def schema(self) -> StructType:
-        """Also checks ``where`` and ``columns``, so that a mistake shows at ``load``. Raises OptionError, StorageError,
-        WhereError.
+        """The columns to read; checks ``where``, too, so that a mistake shows at ``load``.
+
+        Raises OptionError, StorageError, WhereError.
         """
         table, names = self._table((*options.BATCH_READ_OPTIONS, *options.STREAM_READ_OPTIONS))
         self._where(table)
@@ -70,7 +71,7 @@ class FuseSource(DataSource):
         return schemas.to_spark_schema(self._offered_schema(table, names))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """``schema`` is ours, or the user's own: then it picks columns, by name."""
+        """A reader of a batch. ``schema`` is ours, or the user's own: then it picks columns, by name."""
         table, names = self._table(options.BATCH_READ_OPTIONS)
         since = self._since_table(table)
         if (since is not None) != options.parse_flag(self.options, "read_changes"):
@@ -80,17 +81,19 @@ class FuseSource(DataSource):
         if since is not None:
             check_is_ancestor(since, table)
             return ChangesReader(self._change_query(table, names, schema), CommitStep(since, table))
-        wanted = schemas.to_arrow_schema(schema)
-        _check_requested_schema(wanted, _select_columns(table, names))
-        return BatchReader(table, wanted, self._where(table), self._engine())
+        requested = schemas.to_arrow_schema(schema)
+        _check_requested_schema(requested, _select_columns(table, names))
+        return BatchReader(table, requested, self._where(table), self._engine())
 
     def streamReader(self, schema: StructType) -> StreamReader:
-        """As ``reader``, of what comes. Raises OptionError, StorageError, WhereError, StreamError."""
+        """A reader of a stream of commits. Raises OptionError, StorageError, WhereError, StreamError."""
         table, names = self._table(options.STREAM_READ_OPTIONS, self.planned_table)
-        skipping, reading = (options.parse_flag(self.options, name) for name in ("skip_changes", "read_changes"))
-        if skipping and reading:
+        skip_changes, read_changes = (
+            options.parse_flag(self.options, name) for name in ("skip_changes", "read_changes")
+        )
+        if skip_changes and read_changes:
             raise OptionError("skip_changes and read_changes contradict each other: set one of them")
-        on_change = OnChange.SKIP if skipping else OnChange.READ if reading else OnChange.REFUSE
+        on_change = OnChange.SKIP if skip_changes else OnChange.READ if read_changes else OnChange.REFUSE
         limit = BatchLimit(
             *(options.parse_count(self.options, f"max_{what}_per_trigger") for what in ("blocks", "rows"))
         )
@@ -99,20 +102,28 @@ class FuseSource(DataSource):
         )
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
-        """Checks the schema at once; creates the table if there is none. Raises OptionError, StorageError."""
+        """A writer of a batch; checks the schema at once, and creates the table if there is none.
+
+        Raises OptionError, StorageError.
+        """
         return create_batch_writer(
             options.parse_location(self.options, options.BATCH_WRITE_OPTIONS), schema, overwrite, self.host
         )
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
-        """As ``writer``, for each micro-batch; ``overwrite`` in complete mode. Raises OptionError, StorageError."""
+        """A writer of micro-batches, as ``writer``; ``overwrite`` in complete mode.
+
+        Raises OptionError, StorageError.
+        """
         table, names = open_target(options.parse_location(self.options, options.STREAM_WRITE_OPTIONS), schema)
         return StreamWriter(table, self.host, names, overwrite)
 
-    def _table(self, known: tuple[str, ...], seen: StoredTable | None = None) -> tuple[StoredTable, tuple[str, ...]]:
+    def _table(self, known: tuple[str, ...], planned: StoredTable | None = None) -> tuple[StoredTable, tuple[str, ...]]:
         """The table at the snapshot that is read, and the columns that the options ask for."""
-        place = options.parse_location(self.options, known)
-        table = seen or (replace(place, at=self.pinned_snapshot) if self.pinned_snapshot else place).open()
+        location = options.parse_location(self.options, known)
+        if self.pinned_snapshot:
+            location = replace(location, at=self.pinned_snapshot)
+        table = planned or location.open()
         return table, options.parse_column_list(
             self.options.get("columns"), table.snapshot.schema, self.context.case_sensitive
         )
@@ -122,17 +133,19 @@ class FuseSource(DataSource):
         return StoredTable.open(table.store, branch=table.branch, at=since) if since else None
 
     def _offered_schema(self, table: StoredTable, names: tuple[str, ...]) -> pa.Schema:
-        picked = _select_columns(table, names)
-        return with_change_columns(picked) if options.parse_flag(self.options, "read_changes") else picked
+        columns = _select_columns(table, names)
+        return with_change_columns(columns) if options.parse_flag(self.options, "read_changes") else columns
 
     def _change_query(self, table: StoredTable, names: tuple[str, ...], schema: StructType) -> ChangeQuery:
-        wanted, tells = schemas.to_arrow_schema(schema), options.parse_flag(self.options, "read_changes")
-        _check_requested_schema(wanted, self._offered_schema(table, names))
+        requested, read_changes = schemas.to_arrow_schema(schema), options.parse_flag(self.options, "read_changes")
+        _check_requested_schema(requested, self._offered_schema(table, names))
         text = self.options.get("key")
-        if text and not tells:
+        if text and not read_changes:
             raise OptionError(f"option key={text!r} makes pairs of changes: set read_changes too")
         key = options.parse_column_list(text, table.snapshot.schema, self.context.case_sensitive) if text else ()
-        return ChangeQuery(table, wanted, None if text is None else key, self._where(table), self._engine(), tells)
+        return ChangeQuery(
+            table, requested, None if text is None else key, self._where(table), self._engine(), read_changes
+        )
 
     def _engine(self) -> Engine:
         time_zone = self.options.get("timezone") or self.context.time_zone
@@ -143,12 +156,12 @@ class FuseSource(DataSource):
         if not text:
             return None
         engine = self._engine()
-        found = parse_predicate(text, table.snapshot.schema, engine.context, engine.functions)
-        if (opaque := first_opaque(found)) is not None:
+        predicate = parse_predicate(text, table.snapshot.schema, engine.context, engine.functions)
+        if (opaque := first_opaque(predicate)) is not None:
             raise OpaqueError(
                 f"option where={text!r}: {opaque.sql} cannot be evaluated here; use DataFrame.where for it"
             )
-        return found
+        return predicate
 
 
 class BatchReader(DataSourceReader):
@@ -158,11 +171,9 @@ class BatchReader(DataSourceReader):
         self.table, self.schema, self.where, self.engine = table, schema, where, engine
 
     def partitions(self) -> list[InputPartition]:
-        """Blocks that may hold an answer, about a million rows to a partition; if there are none, Spark runs one empty
-        task.
-        """
-        made = plan_scan(self.table, self.where, self.engine)
-        return [ScanTask(Scan(piece, tuple(self.schema.names), self.engine.functions)) for piece in split_plan(made)]
+        """The tasks that read the blocks which may hold an answer; of none, Spark makes one empty task."""
+        plan = plan_scan(self.table, self.where, self.engine)
+        return [ScanTask(Scan(part, tuple(self.schema.names), self.engine.functions)) for part in split_plan(plan)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if isinstance(partition, ScanTask):
@@ -171,31 +182,30 @@ class BatchReader(DataSourceReader):
 
 
 class ScanTask(InputPartition):
-    """The blocks of one task."""
+    """The scan of the blocks of one task."""
 
     value: Scan
 
 
 def register_source(spark: SparkSession, host: Host | None = None) -> type[FuseSource]:
-    """Make ``format("fuse")`` known to this session, with the index kinds of ``host`` (default: all that are
-    installed).
+    """Make ``format("fuse")`` known to this session, with the index kinds of ``host``, by default all installed.
 
-    What ``where`` depends on is read now: the session's time zone, ANSI mode and case sensitivity. Registering again
-    replaces the former.
+    The settings that ``where`` depends on are read now: the session's time zone, ANSI mode and case sensitivity.
+    Registering again replaces the former.
     """
-    made = source_class(host or Host.discover(), session_context(spark))
+    source = source_class(host or Host.discover(), session_context(spark))
     with active_session(spark):  # or another session's source of this name is taken for a stranger's
-        spark.dataSource.register(made)
-    return made
+        spark.dataSource.register(source)
+    return source
 
 
 def source_class(host: Host, context: Context) -> type[FuseSource]:
-    """A class of its own, found in no module: so it is pickled by value, with what it carries."""
+    """Make a class of its own, found in no module: so it is pickled by value, with what it carries."""
     return type("RegisteredFuseSource", (FuseSource,), {"host": host, "context": context, "__module__": "__main__"})
 
 
 def session_context(spark: SparkSession) -> Context:
-    """What conditions depend on in this session, as it is now."""
+    """The settings of this session that conditions depend on, as they are now."""
     zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
     return Context(zone, _is_on(spark, "spark.sql.ansi.enabled"), _is_on(spark, "spark.sql.caseSensitive"))
 
@@ -205,20 +215,21 @@ def _is_on(spark: SparkSession, name: str) -> bool:
 
 
 def _select_columns(table: StoredTable, names: tuple[str, ...]) -> pa.Schema:
-    whole = table.snapshot.schema.arrow
-    return pa.schema([whole.field(name) for name in names])
+    table_schema = table.snapshot.schema.arrow
+    return pa.schema([table_schema.field(name) for name in names])
 
 
-def _check_requested_schema(asked: pa.Schema, offered: pa.Schema) -> None:
-    for field in asked:
+def _check_requested_schema(requested: pa.Schema, offered: pa.Schema) -> None:
+    for field in requested:
         if field.name not in offered.names:
             raise SchemaError(
                 f"the schema given to load() has a column {field.name!r} that the table lacks: it has {offered.names}"
             )
-        held = offered.field(field.name)
-        if held.type != field.type:
+        offered_field = offered.field(field.name)
+        if offered_field.type != field.type:
             raise SchemaError(
-                f"column {field.name!r} is {held.type}, and the schema given to load() says {field.type}: leave it out"
+                f"column {field.name!r} is {offered_field.type}, and the schema given to load() says {field.type}: "
+                "leave it out"
             )
-        if held.nullable and not field.nullable:
+        if offered_field.nullable and not field.nullable:
             raise SchemaError(f"column {field.name!r} may be NULL, and the schema given to load() says NOT NULL")

@@ -34,7 +34,7 @@ class OptionError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class TableLocation:
-    """Where a table is, and which of its versions is meant. Picklable."""
+    """The URL of a table, and the branch and snapshot that are meant. Picklable."""
 
     url: str
     branch: str = "main"
@@ -42,12 +42,12 @@ class TableLocation:
     store_options: tuple[tuple[str, str], ...] = ()
 
     def open(self) -> StoredTable:
-        """Raises StorageError."""
+        """Open the table there. Raises StorageError."""
         return StoredTable.open(self.url, branch=self.branch, at=self.at, options=dict(self.store_options))
 
 
 def parse_location(options: Mapping[str, str], known: tuple[str, ...]) -> TableLocation:
-    """Where the options point. Keys are in lower case, as Spark hands them over. Raises OptionError."""
+    """The table that the options name. Their keys are in lower case, as Spark hands them over. Raises OptionError."""
     for key in options:
         if key not in known and not key.startswith((STORE_PREFIX, "__")):  # Spark's own begin with "__"
             near = difflib.get_close_matches(key, known, 1)
@@ -73,22 +73,21 @@ def parse_location(options: Mapping[str, str], known: tuple[str, ...]) -> TableL
 
 
 def parse_column_list(text: str | None, schema: Schema, case_sensitive: bool) -> tuple[str, ...]:
-    """The columns that ``text`` lists, in the schema's spelling; all if there is no text. Raises OptionError,
-    SchemaError.
+    """The columns that ``text`` lists, in the schema's spelling; all if there is no text.
 
-    Separated by commas; a name with a comma or a back-quote in it stands in back-quotes, doubled within.
+    Separated by commas; a name with a comma or a back-quote in it stands in back-quotes, doubled within. Raises
+    OptionError, SchemaError.
     """
     if text is None:
         return tuple(schema.names)
-    names = _split(text)
-    found = tuple(schema.find([name], case_sensitive).name for name in names)
-    if len(set(found)) < len(found):
+    columns = tuple(schema.find([name], case_sensitive).name for name in _split_names(text))
+    if len(set(columns)) < len(columns):
         raise OptionError(f"option columns={text!r} names a column twice")
-    return found
+    return columns
 
 
 def parse_flag(options: Mapping[str, str], name: str) -> bool:
-    """Whether an option is true. Raises OptionError for what is neither that nor false."""
+    """An option as a bool, False if it is not there. Raises OptionError for a text that is neither true nor false."""
     text = options.get(name, "false").strip().lower()
     if text not in ("true", "false"):
         raise OptionError(f"option {name}={options[name]!r}: say true or false")
@@ -96,7 +95,7 @@ def parse_flag(options: Mapping[str, str], name: str) -> bool:
 
 
 def parse_count(options: Mapping[str, str], name: str) -> int | None:
-    """A whole number above 0; None if the option is not there. Raises OptionError."""
+    """An option as a whole number above 0; None if it is not there. Raises OptionError."""
     text = options.get(name)
     if text is None:
         return None
@@ -105,7 +104,7 @@ def parse_count(options: Mapping[str, str], name: str) -> int | None:
     return int(text)
 
 
-def _split(text: str) -> list[str]:
+def _split_names(text: str) -> list[str]:
     names, start = [], 0
     while start < len(text):
         part = _COLUMN_NAME.match(text, start)

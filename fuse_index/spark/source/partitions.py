@@ -1,4 +1,4 @@
-"""A plan, cut into tasks that carry all they need: a task opens block files, and asks the table for nothing else."""
+"""A scan plan, cut into tasks that carry all they need: a task opens files, and asks the table for nothing else."""
 
 from __future__ import annotations
 
@@ -18,10 +18,14 @@ ROWS_PER_TASK = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class TaskBlocks:
-    """The blocks of one task: small and picklable, where a ``BlockFrame`` holds on to the whole snapshot."""
+    """The n blocks of one task: small and picklable, where a ``BlockFrame`` holds on to the whole snapshot.
+
+    ``zone_offsets``: int64, shape (n + 1,), the zones of block i are ``zone_offsets[i]`` up to ``zone_offsets[i + 1]``.
+    ``zone_rows``: int64, shape (number of zones,), their rows.
+    """
 
     files: tuple[Any, ...]
-    """Where each block is, as the storage room says it."""
+    """The file of each block, as ``BlockFrame.file`` gives it."""
     zone_offsets: npt.NDArray[np.int64]
     zone_rows: npt.NDArray[np.int64]
 
@@ -37,13 +41,13 @@ class TaskBlocks:
 
 
 def split_plan(plan: ScanPlan[BlockFrame]) -> Iterator[ScanPlan[TaskBlocks]]:
-    """The plan in pieces of about ``ROWS_PER_TASK`` rows, in order; a block is never divided."""
+    """Split a plan into parts of about ``ROWS_PER_TASK`` rows, in order; a block is never divided."""
     if not len(plan.blocks):
         return
     rows = np.add.reduceat(np.where(plan.zones, plan.blocks.zone_rows, 0), plan.blocks.zone_offsets[:-1])
-    task = (np.cumsum(rows) - 1) // ROWS_PER_TASK
-    for number in np.unique(task):
-        part = plan.take(np.flatnonzero(task == number))
+    task_of_block = (np.cumsum(rows) - 1) // ROWS_PER_TASK
+    for task in np.unique(task_of_block):
+        part = plan.take(np.flatnonzero(task_of_block == task))
         yield ScanPlan(
             part.table,
             part.predicate,

@@ -34,7 +34,10 @@ except ImportError:  # before 4.2 sources are told neither the limit nor the tri
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets are positions of ``following``. ``since``: the snapshot, tag or time after which the first run begins."""
+    """Reads commits between offsets, which are StreamOffsets of ``fuse_index.changes.follow``.
+
+    ``since``: the snapshot, tag or time after which the first run of a query begins.
+    """
 
     def __init__(self, query: ChangeQuery, follower: TableFollower, limit: BatchLimit, since: str | None) -> None:
         self.query, self.follower, self.limit, self.since = query, follower, limit, since
@@ -46,38 +49,39 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._resolve_start().to_json()
 
     def _resolve_start(self) -> StreamOffset:
-        """Where the first run of a query begins: the same whenever it is asked, since Spark before 4.2 asks late."""
+        """The offset at which the first run of a query begins, found once: Spark before 4.2 asks for it late."""
         if self.start_offset is None:
-            shape = self.query.schema_table
+            table = self.query.schema_table
             self.start_offset = self.follower.initial_offset(
-                StoredTable.open(shape.store, branch=shape.branch, at=self.since) if self.since else None
+                StoredTable.open(table.store, branch=table.branch, at=self.since) if self.since else None
             )
         return self.start_offset
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Spark hands it back in ``latestOffset``, or another, if the trigger is to read all."""
+        """The limit that Spark hands back to ``latestOffset``, unless the trigger is to read all."""
         if self.limit.blocks is not None:
             return ReadMaxFiles(self.limit.blocks)
         return ReadAllAvailable() if self.limit.rows is None else ReadMaxRows(self.limit.rows)
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:
-        """Raises StreamError for what cannot be gone past.
+        """The offset up to which the next batch reads. Raises StreamError for commits that cannot be gone past.
 
         Spark before 4.2 gives neither argument. It asks on from what it was told last; after a restart, from what
         ``partitions`` was told first; and of a query's first run before anything else.
         """
-        position = StreamOffset.from_json(start) if start is not None else self.last_offset or self._resolve_start()
-        newest = self.follower.head_sequence() if self.available_now_head is None else self.available_now_head
+        offset = StreamOffset.from_json(start) if start is not None else self.last_offset or self._resolve_start()
+        head = self.follower.head_sequence() if self.available_now_head is None else self.available_now_head
         bounded = BatchLimit() if isinstance(limit, ReadAllAvailable) else self.limit
-        self.last_offset = self.follower.latest_offset(position, bounded, max(newest, position.sequence))
+        self.last_offset = self.follower.latest_offset(offset, bounded, max(head, offset.sequence))
         return self.last_offset.to_json()
 
     def prepareForTriggerAvailableNow(self) -> None:
         self.available_now_head = self.follower.head_sequence()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """Also how Spark before 4.2 tells a reader where its query was when it was stopped: nothing, from there to
-        there.
+        """The tasks between two offsets.
+
+        Two equal ones are how Spark before 4.2 says, after a restart, where the query was when it was stopped.
         """
         self.last_offset = StreamOffset.from_json(end)
         steps = self.follower.steps_between(StreamOffset.from_json(start), self.last_offset) if start != end else ()

@@ -33,42 +33,40 @@ QUERY_ID_PROPERTY = "sql.streaming.queryId"
 
 @dataclass(frozen=True)
 class StreamCommitMessage(TaskCommitMessage):
-    """What one task wrote, and for which query."""
+    """The segments that one task wrote, and the id of its query."""
 
     query_id: str
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """``names``: the table's columns, in the order of the DataFrame's. ``complete``: each batch replaces all rows."""
+    """Writes micro-batches. ``names``: the table's columns, in the DataFrame's order. ``complete``: all rows anew."""
 
     def __init__(self, table: StoredTable, host: Host, names: Sequence[str], complete: bool) -> None:
         self.table, self.host, self.names, self.complete = table, host, tuple(names), complete
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StreamCommitMessage:
-        """In a task: as a batch is written, with the indexes that the table has by now."""
+        """In a task: write blocks and sidecars, with the indexes that the table has by now."""
         context = TaskContext.get()
-        query = context.getLocalProperty(QUERY_ID_PROPERTY) if context is not None else None
-        if query is None:
+        query_id = context.getLocalProperty(QUERY_ID_PROPERTY) if context is not None else None
+        if query_id is None:
             raise StorageError(
                 "Spark does not say which query this task is of: a batch could be committed twice, so none is written"
             )
         table = self.table.refresh()
-        with table.writer(index_builders(table.snapshot, self.host)) as writing:
+        with table.writer(index_builders(table.snapshot, self.host)) as writer:
             for batch in iterator:
-                writing.write(batch.rename_columns(list(self.names)))
-            return StreamCommitMessage(tuple(writing.finish()), query)
+                writer.write(batch.rename_columns(list(self.names)))
+            return StreamCommitMessage(tuple(writer.finish()), query_id)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """One commit, unless this batch was committed before. Raises Conflict, CommitUnknown and other
-        StorageErrors.
-        """
+        """Commit a batch, unless it was committed before. Raises Conflict, CommitUnknown, StorageError."""
         staged = [segment for message in messages for segment in staged_segments(message)]
-        queries = {message.query_id for message in messages if isinstance(message, StreamCommitMessage)}
-        if not queries:
+        query_ids = {message.query_id for message in messages if isinstance(message, StreamCommitMessage)}
+        if not query_ids:
             return
-        if len(queries) > 1:
+        if len(query_ids) > 1:
             raise StorageError(
-                f"the tasks of batch {batchId} are of several queries, {sorted(queries)}: nothing was committed"
+                f"the tasks of batch {batchId} are of several queries, {sorted(query_ids)}: nothing was committed"
             )
         transaction = self.table.transaction(index_builders(self.table.snapshot, self.host))
         if self.complete:
@@ -76,10 +74,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
         else:
             transaction.append(staged)
         transaction.commit(
-            "overwrite" if self.complete else "append", application=(f"spark-query-{queries.pop()}", batchId)
+            "overwrite" if self.complete else "append", application=(f"spark-query-{query_ids.pop()}", batchId)
         )
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Nothing to undo, for the reasons that a batch has: the commit may have happened, and what is not named is
-        collected.
-        """
+        """Do nothing, for the reasons that ``BatchWriter.abort`` gives."""
