@@ -1,4 +1,4 @@
-"""What can go wrong in a table, grouped by what a handler will do.
+"""Errors of a table, grouped by what a handler will do.
 
 StorageError          something about the store itself: permission, network, disk
 ├── NotFound          also a KeyError: the name is wrong, or the thing was collected
@@ -17,7 +17,7 @@ StorageError          something about the store itself: permission, network, dis
 from __future__ import annotations
 
 RESTORE_HINT = "restore the file from a copy"
-"""What is left to do about a damaged file."""
+"""The end of messages about a damaged file: what is left to do."""
 
 
 class StorageError(Exception):

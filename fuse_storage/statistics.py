@@ -1,4 +1,4 @@
-"""What is known of a column's values, unit by unit: zones, blocks, segments, with the same code.
+"""Statistics of a column's values, unit by unit: zones, blocks, segments, with the same code.
 
 The order is Spark's: NaN is the largest value and equal to itself, -0.0 is stored as 0.0, text and binary are ordered
 by unsigned bytes. Text and binary bounds are cut at 32 bytes. Nothing here knows files, tables or predicates.
@@ -171,7 +171,7 @@ def _group_sums(counts: pa.Int64Array, offsets: _Offsets) -> pa.Int64Array:
 
 
 def _group_counts(flags: pa.BooleanArray, offsets: _Offsets) -> _Offsets:
-    """How many flags are set in each group."""
+    """The number of flags that are set in each group."""
     totals = np.concatenate(([0], np.cumsum(flags.to_numpy(zero_copy_only=False))))
     return np.diff(totals[offsets]).astype(np.int64)
 
@@ -195,7 +195,7 @@ def encode_statistics(column_id: int, statistics: ColumnStatistics) -> dict[str,
 
 
 def decode_statistics(table: pa.Table, column_id: int, data_type: pa.DataType) -> ColumnStatistics | None:
-    """What ``encode_statistics`` kept, for the column's present type; None if the table has nothing of it."""
+    """The statistics that ``encode_statistics`` kept, in the column's present type; None if the table has none."""
     index_of = table.schema.get_field_index  # of thousands of names, ``table.column_names`` would make a list
     present = {part: index for part in STATISTICS_PARTS if (index := index_of(f"c.{column_id}.{part}")) >= 0}
     if "min" not in present:
@@ -229,12 +229,12 @@ _Text = TypeVar("_Text", str, bytes)
 
 
 def is_text_or_binary(data_type: pa.DataType) -> bool:
-    """Whether bounds of this type may be long."""
+    """Tell whether bounds of this type may be long."""
     return bool(is_.is_string(data_type) or is_.is_binary(data_type))
 
 
 def count_nan(values: pa.Array) -> int:
-    """How many values are NaN; 0 for types that have none."""
+    """The number of values that are NaN; 0 for types that have none."""
     return int(pc.sum(pc.is_nan(values)).as_py() or 0) if is_.is_floating(values.type) else 0
 
 

@@ -70,7 +70,7 @@ class Pages:
         return cls(first, offsets, lengths, rows, np.array(sums, np.int64))
 
     def to_bytes(self) -> bytes:
-        """As the seal has them, 4 bytes a number, little-endian.
+        """Encode the pages as the seal has them, 4 bytes a number, little-endian.
 
         First how many pages each chunk has, then the lengths of all pages, their row counts, and their checksums.
         """
@@ -81,7 +81,7 @@ class Pages:
 
     @classmethod
     def from_bytes(cls, packed: _BytesLike, chunks: Sequence[ByteRange]) -> Self:
-        """What ``to_bytes`` made, of a file with these chunks. Raises ValueError if it has another number of bytes."""
+        """Decode what ``to_bytes`` made, of a file with these chunks. Raises ValueError for another number of bytes."""
         numbers = np.frombuffer(packed, "<u4").astype(np.int64)
         counts, parts = numbers[: len(chunks)], numbers[len(chunks) :]
         lengths, rows, sums = parts.reshape(3, int(counts.sum()))
@@ -114,7 +114,7 @@ class Pages:
         return list(zip(self.offsets[pages].tolist(), self.lengths[pages].tolist(), strict=True))
 
     def is_damaged(self, page: int, data: _BytesLike) -> bool:
-        """Whether ``data`` is not what was written as this page."""
+        """Tell whether ``data`` is not what was written as this page."""
         return bool(page_checksum(data, page) != self.checksums[page])
 
 
@@ -135,7 +135,7 @@ def _walk_pages(body: memoryview, chunk: ByteRange, one_a_row: bool) -> Iterator
 def _locate_pages(
     counts: Int64Array, lengths: Int64Array, chunks: Sequence[ByteRange]
 ) -> tuple[Int64Array, Int64Array]:
-    """Of each chunk the number of its first page (and at last their number), of each page its offset in the file."""
+    """The number of each chunk's first page (and at last of all pages), and the offset of each page in the file."""
     chunk_starts = np.append(0, np.cumsum(counts))
     ends = np.append(0, np.cumsum(lengths))  # offsets, if all chunks lay behind each other from 0
     shifts = np.array([offset for offset, _ in chunks], np.int64) - ends[chunk_starts[:-1]]

@@ -39,7 +39,7 @@ def footer_checksum(data: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class BlockFile:
-    """Where a block is: its key in the store, and the bytes of its footer there."""
+    """The place of a block: its key in the store, and the bytes of its footer there."""
 
     key: str
     footer_offset: int
@@ -54,7 +54,7 @@ class Footer:
     chunks: Sequence[ByteRange]
     pages: Pages
     schema_bytes: bytes
-    """As it is written in Parquet's footer."""
+    """The schema as it is written in Parquet's footer."""
     length: int
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""As much of Thrift's compact protocol as Parquet's own metadata needs: structs read into plain values, and written.
+"""Thrift's compact protocol, as much as Parquet's metadata needs: structs read into plain values, and written.
 
 The protocol in a paragraph. A number is a **varint**: 7 bits a byte, the lowest first, and the top bit says that
 another byte follows; signed numbers are **zigzag** first (0, -1, 1, -2 become 0, 1, 2, 3), so that small ones stay

@@ -51,7 +51,7 @@ _SPARK_CALENDAR_METADATA = {"org.apache.spark.version": "4.0.0"}
 
 @dataclass(frozen=True, slots=True)
 class BlockOptions:
-    """How the file of a block is written. ``compression_level``: of zstd, from 1 to 22."""
+    """Options of how a block's file is written. ``compression_level``: of zstd, from 1 to 22."""
 
     zone_rows: int = DEFAULT_ZONE_ROWS
     page_rows: int = DEFAULT_PAGE_ROWS
@@ -63,7 +63,7 @@ DEFAULT_BLOCK_OPTIONS = BlockOptions()
 
 @dataclass(frozen=True, slots=True)
 class BlockLayout:
-    """What is to be remembered of a block's file.
+    """All that a table remembers of a block's file.
 
     ``zone_rows``: how many rows each zone has. ``size``: bytes of the file, ``hash``: xxh3-128 of them, in hex. The
     footer (with the seal) goes from ``footer_offset`` to the end of the file. ``zone_statistics`` and
@@ -141,7 +141,7 @@ def _nested_kind(field: Field) -> str:
 
 
 def _suits_dictionary(values: pa.Array) -> bool:
-    """Whether a dictionary pays, by the first zone; never for floats, whose dictionaries Spark filters wrongly."""
+    """Judge by the first zone if a dictionary pays; never for floats, whose dictionaries Spark filters wrongly."""
     if is_.is_floating(values.type) or is_.is_boolean(values.type):
         return False
     zone = values[:DEFAULT_ZONE_ROWS]
@@ -153,7 +153,7 @@ def _suits_dictionary(values: pa.Array) -> bool:
 
 
 def _suits_statistics(values: pa.Array) -> bool:
-    """Whether Parquet's own statistics are written: for Spark's filters, which get floats wrong by them."""
+    """Judge if Parquet's own statistics are written: they are for Spark's filters, which get floats wrong by them."""
     if is_.is_floating(values.type):
         return False
     long = is_text_or_binary(values.type) and values.nbytes > _MAX_MEAN_TEXT_BYTES * len(values)
@@ -210,7 +210,7 @@ def _seal_file(stored: pa.Buffer) -> tuple[bytes, Footer]:
 def _zone_and_block_statistics(
     table: pa.Table, schema: Schema, zones: npt.NDArray[np.int64], columns: Mapping[int, _ParquetColumn], footer: Footer
 ) -> dict[int, tuple[ColumnStatistics, ColumnStatistics]]:
-    """Of each column that has statistics: those of its zones and those of the block."""
+    """Statistics by column id: of the zones, and of the block as a whole."""
     numbers = {footer.metadata.schema.column(number).path: number for number in range(len(footer.metadata.schema))}
     statistics_by_id = {}
     for path, field in schema.leaves():

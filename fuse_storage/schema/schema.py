@@ -68,7 +68,7 @@ class Field:
             yield from child.walk()
 
     def to_json(self) -> dict[str, Any]:
-        """What JSON can hold of it, readable and stable; what is at its default is left out."""
+        """The field as JSON, readable and stable; what is at its default is left out."""
         described: dict[str, Any] = {
             "id": self.id,
             "name": self.name,
@@ -89,7 +89,7 @@ class Field:
 
     @staticmethod
     def from_json(described: Mapping[str, Any]) -> Field:
-        """Raises Unsupported for a type of a newer version."""
+        """The field that ``to_json`` described. Raises Unsupported for a type of a newer version."""
         children = tuple(Field.from_json(child) for child in described.get("fields", ()))
         name = described["type"]
         data_type = _nested_type(name, children) if children else types.storage_type_from_name(name)
@@ -168,10 +168,12 @@ class Schema:
             yield from _leaves(field, ())
 
     def to_json(self) -> dict[str, Any]:
+        """The schema as JSON, as snapshots hold it."""
         return {"id": self.id, "fields": [field.to_json() for field in self.fields]}
 
     @staticmethod
     def from_json(described: Mapping[str, Any]) -> Schema:
+        """The schema that ``to_json`` described. Raises Unsupported for a type of a newer version."""
         return Schema(described["id"], tuple(Field.from_json(field) for field in described["fields"]))
 
 

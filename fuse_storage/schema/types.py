@@ -102,7 +102,7 @@ def to_storage_type(data_type: pa.DataType, where: str) -> pa.DataType:
 
 
 def is_list_type(data_type: pa.DataType) -> bool:
-    """Whether it is any of Arrow's list types; a map is none."""
+    """Tell whether a type is any of Arrow's list types; a map is none."""
     tests = (is_.is_list, is_.is_large_list, is_.is_fixed_size_list, is_.is_list_view, is_.is_large_list_view)
     return any(test(data_type) for test in tests)
 

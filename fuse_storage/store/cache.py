@@ -24,7 +24,7 @@ class Cache:
         self._lock = threading.Lock()
 
     def get_or_load(self, key: Hashable, load: Callable[[], _T], size_of: Callable[[_T], int]) -> _T:
-        """What is kept under ``key``, or else ``load()``, which is then kept if it fits."""
+        """Return what is kept under ``key``, or else ``load()``, which is then kept if it fits."""
         value = self.find(key)
         if value is None:
             value = load()
@@ -32,7 +32,7 @@ class Cache:
         return cast(_T, value)
 
     def find(self, key: Hashable) -> Any | None:
-        """What is kept under ``key``, or None."""
+        """Return what is kept under ``key``, or None."""
         with self._lock:
             if (entry := self._entries.get(key)) is None:
                 return None
@@ -53,6 +53,7 @@ class Cache:
                 self.total_bytes -= freed
 
     def clear(self) -> None:
+        """Forget everything, whichever store it is from."""
         with self._lock:
             self._entries.clear()
             self.total_bytes = 0
@@ -62,4 +63,4 @@ class Cache:
 
 
 process_cache = Cache(512 << 20)
-"""The cache of this process."""
+"""The cache that all stores of this process share: readers use it unless they are given another one."""

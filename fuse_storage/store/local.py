@@ -121,7 +121,7 @@ class LocalStore:
                         os.unlink(draft.path)
 
     def _link(self, draft: str, path: str) -> bool:
-        """Whether there was nothing at ``path`` and now is the draft."""
+        """Put the draft at ``path`` if nothing is there, and return whether it was so."""
         try:
             os.link(draft, path)
         except FileExistsError:

@@ -1,4 +1,4 @@
-"""What stores hold, and how what is near is read together. Knows no store."""
+"""Keys, entries of listings and ranges of bytes; near ranges are joined, to be read together. Knows no store."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def absolute_key(store: Store, key: str) -> str:
 
 
 def is_absolute_key(key: str) -> bool:
-    """Whether a key names the file of another table, as ``absolute_key`` wrote it."""
+    """Tell whether a key names the file of another table, as ``absolute_key`` wrote it."""
     return key.startswith("/") or "://" in key
 
 

@@ -1,4 +1,4 @@
-"""Where bytes live: written once, read many times.
+"""A store is where bytes live: written once, read many times.
 
 A key is written once and never changes, so whatever was read may be kept for ever. ``create`` is put-if-absent and
 succeeds for equal bytes; it is the only conditional operation, and the only one that a commit needs.
@@ -34,12 +34,12 @@ class Store(Protocol):
 
     @property
     def url(self) -> str:
-        """What ``open_store`` takes; without secrets."""
+        """The URL that ``open_store`` takes; without secrets."""
         ...
 
     @property
     def coalesce_gap(self) -> int:
-        """How many bytes are cheaper read than skipped by another request."""
+        """The number of bytes that are cheaper read than skipped by another request."""
         ...
 
     def read(self, key: str) -> bytes:
@@ -70,7 +70,7 @@ class Store(Protocol):
         ...
 
     def path(self, key: str) -> str | None:
-        """Where ``key`` is on this machine's file system, or None."""
+        """The path of ``key`` on this machine's file system; None in a store that is not a folder."""
         ...
 
 
@@ -239,7 +239,7 @@ def _client_key(key: str) -> str:
 
 
 def _client_options(options: Mapping[str, str]) -> dict[str, Any]:
-    """What the HTTP client is told; plain HTTP is allowed where somebody names such an endpoint, or says so."""
+    """The options of the HTTP client; plain HTTP is allowed where an endpoint is named by it, or an option says so."""
     client: dict[str, Any] = {
         _client_key(key): value for key, value in options.items() if _client_key(key) in _HTTP_CLIENT_OPTIONS
     }
