@@ -81,7 +81,7 @@ class BatchLimit:
         )
 
     def fitting_block_count(self, row_counts: _RowCounts) -> int:
-        """How many blocks with so many rows each."""
+        """Count the blocks, from the first, that fit. ``row_counts``: rows of each block, int64, shape (blocks,)."""
         count = len(row_counts) if self.blocks is None else min(len(row_counts), self.blocks)
         return (
             count
@@ -92,11 +92,11 @@ class BatchLimit:
 
 @dataclass(frozen=True)
 class CommitStep:
-    """A commit, part of one, or several: ``came`` are the blocks that it added, from number ``first`` up to before
-    ``last``.
+    """A commit, part of one, or several: of the blocks that it added those from ``first_block`` to before
+    ``end_block``.
 
-    ``before`` is None for a backfill, of all rows. ``changed``: rows may have gone, so that only a comparison with
-    ``before`` tells.
+    ``before`` is None for a backfill, of all rows. Where rows may have been removed, only a comparison with ``before``
+    tells which.
     """
 
     before: storage.StoredTable | None
@@ -119,7 +119,7 @@ class CommitStep:
 
     @property
     def row_counts(self) -> _RowCounts:
-        """The rows of each block to be read, or of all at once where they cannot be read one by one."""
+        """The rows of each block to be read, int64, shape (n,); one number where all must be read at once."""
         if not self.may_remove_rows:
             return self.added_blocks.row_counts
         return np.array([sum(int(blocks.row_counts.sum()) for blocks in self._changed_blocks)])

@@ -17,7 +17,7 @@ _Indices = npt.NDArray[np.int64]
 
 
 def multiset_difference(removed: Sequence[pa.Array], added: Sequence[pa.Array]) -> tuple[list[_Mask], list[_Mask]]:
-    """Mark the values that one side has more of than the other: for each array booleans of its length.
+    """Mark the values that one side has more of than the other: booleans for each array, of its shape.
 
     Of a, b, b on the one side and b, c on the other, a and one b are left over, and c:
 
@@ -36,7 +36,7 @@ def multiset_difference(removed: Sequence[pa.Array], added: Sequence[pa.Array]) 
 def match_keys(removed: Sequence[pa.Array], added: Sequence[pa.Array]) -> tuple[_Indices, _Indices]:
     """Pair rows that went and came under the same key, the first with the first; sorted by the latter.
 
-    Returns two int64 arrays of one length: numbers of rows, counted through all arrays of a side.
+    Returns two int64 arrays, both of shape (pairs,): numbers of rows, counted through all arrays of a side.
 
     >>> match_keys([pa.array(["a", "b"])], [pa.array(["b", "c"]), pa.array(["a"])])
     (array([1, 0]), array([0, 2]))

@@ -30,18 +30,21 @@ INSERT, DELETE, UPDATE_PREIMAGE, UPDATE_POSTIMAGE = "insert", "delete", "update_
 
 @dataclass
 class ChangedBlocks:
-    """Blocks that only one of the snapshots has. ``chosen``: which of their rows are changes; None: not known yet."""
+    """Blocks that only one of the snapshots has.
+
+    ``changed_rows``: for each block, which of its rows are changes, booleans, shape (rows,); None: not known yet.
+    """
 
     changes: Changes
     blocks: BlockFrame
     changed_rows: list[_Mask] | None = None
 
     def read(self, block: int, columns: Sequence[str], rows: _Mask | None = None) -> pa.Table:
-        """In the schema of the later snapshot."""
+        """Read a block in the schema of the later snapshot. ``rows``: which of them, booleans, shape (rows,)."""
         return self.changes.schema_table.read_block(self.blocks, block, columns, row_mask=rows)
 
     def row_hashes(self) -> list[pa.Array]:
-        """Of the rows of each block; NULL where the predicate is not true."""
+        """Hash the rows of each block: ``fixed_size_binary[16]``; NULL where the predicate is not true."""
         return [self._block_row_hashes(block) for block in range(len(self.blocks))]
 
     def _block_row_hashes(self, block: int) -> pa.Array:
@@ -50,7 +53,7 @@ class ChangedBlocks:
         return row_hashes(rows) if truth is None else _scatter(row_hashes(rows.filter(pa.array(truth))), truth)
 
     def to_tables(self, kind: str) -> Iterator[pa.Table]:
-        """The rows that are changes, block after block."""
+        """Give the rows that are changes, block after block. ``kind``: the type of change."""
         columns = self.changes.columns
         for block in range(len(self.blocks)):
             mask = (
@@ -71,33 +74,34 @@ class ChangedBlocks:
         )
 
     def key_hashes(self, names: Sequence[str]) -> list[pa.Array]:
-        """Fingerprints of the keys of the rows that are changes; NULL of the others, and where a part of the key is."""
+        """Hash the keys of the rows that are changes; NULL for the others, and where a part of the key is NULL."""
         return [self._block_key_hashes(block, mask, names) for block, mask in enumerate(self.changed_rows or ())]
 
     def _block_key_hashes(self, block: int, mask: _Mask, names: Sequence[str]) -> pa.Array:
         if not mask.any():
             return pa.nulls(len(mask), ROW_HASH_TYPE)
         rows = self.read(block, names, mask)
-        whole = np.logical_and.reduce([np.asarray(column.is_valid()) for column in rows.columns])
-        found, places = mask.copy(), np.flatnonzero(mask)
-        found[places[~whole]] = False
-        return _scatter(row_hashes(rows.filter(pa.array(whole))), found)
+        is_whole = np.logical_and.reduce([np.asarray(column.is_valid()) for column in rows.columns])
+        has_key = mask.copy()
+        has_key[np.flatnonzero(mask)[~is_whole]] = False
+        return _scatter(row_hashes(rows.filter(pa.array(is_whole))), has_key)
 
     @cached_property
     def row_offsets(self) -> _Indices:
-        """Where each block begins if rows are counted through all, and at last where all end."""
+        """Where each block begins if rows are counted through all, and at last where all end: int64, shape (n + 1,)."""
         return np.concatenate([[0], np.cumsum(self.blocks.row_counts)])
 
 
 @dataclass
 class UpdatePairs:
-    """Changes with a key: what went and what came under the same one are what a row was and what it became."""
+    """Changes with a key: a row that went and one that came under the same key are what a row was and became."""
 
     removed_blocks: ChangedBlocks
     added_blocks: ChangedBlocks
     key: Sequence[str]
 
     def to_tables(self) -> Iterator[pa.Table]:
+        """Give what was deleted, then block after block updated rows next to what they were, and what was inserted."""
         was, now = match_keys(self.removed_blocks.key_hashes(self.key), self.added_blocks.key_hashes(self.key))
         matched = np.zeros(self.removed_blocks.row_offsets[-1], np.bool_)
         matched[was] = True
@@ -126,21 +130,22 @@ class UpdatePairs:
                 )
 
     def _interleave_updates(self, was: _Indices, after: pa.Table) -> pa.Table:
-        """Each row that was, and after it the one that it became."""
+        """Put each row that was before the one that it became."""
         both = pa.concat_tables(
             [_with_change_type(self._removed_rows(was), UPDATE_PREIMAGE), _with_change_type(after, UPDATE_POSTIMAGE)]
         )
         return both.take(pa.array(np.arange(2 * len(was)).reshape(2, -1).T.ravel()))
 
-    def _removed_rows(self, places: _Indices) -> pa.Table:
-        """Rows that went, in this order, from whichever blocks."""
-        order = np.argsort(places)
-        found, owners = [], np.searchsorted(self.removed_blocks.row_offsets, places[order], side="right") - 1
+    def _removed_rows(self, row_numbers: _Indices) -> pa.Table:
+        """Read rows that went, in this order. ``row_numbers``: int64, shape (n,), counted through all blocks."""
+        order = np.argsort(row_numbers)
+        ordered = row_numbers[order]
+        tables, owners = [], np.searchsorted(self.removed_blocks.row_offsets, ordered, side="right") - 1
         for block in np.unique(owners).tolist():
             mask = np.zeros(self.removed_blocks.blocks.row_counts[block], np.bool_)
-            mask[places[order][owners == block] - self.removed_blocks.row_offsets[block]] = True
-            found.append(self.removed_blocks.read(block, self.removed_blocks.changes.columns, mask))
-        return pa.concat_tables(found).take(pa.array(np.argsort(order)))
+            mask[ordered[owners == block] - self.removed_blocks.row_offsets[block]] = True
+            tables.append(self.removed_blocks.read(block, self.removed_blocks.changes.columns, mask))
+        return pa.concat_tables(tables).take(pa.array(np.argsort(order)))
 
 
 def _with_change_type(rows: pa.Table, kind: str) -> pa.Table:

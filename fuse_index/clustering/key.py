@@ -16,7 +16,7 @@ from fuse_storage import Field, Snapshot, cluster_column_ids, column_values
 
 @dataclass(frozen=True, slots=True)
 class ClusterKey:
-    """What rows are kept together by: leaves of the schema, and ``linear``, ``zorder`` or ``hilbert``."""
+    """The columns that rows are kept together by, leaves of the schema; and ``linear``, ``zorder`` or ``hilbert``."""
 
     paths: tuple[tuple[str, ...], ...]
     fields: tuple[Field, ...]
@@ -37,15 +37,14 @@ class ClusterKey:
         return tuple(".".join(path) for path in self.paths)
 
 
-def _cluster_key(snapshot: Snapshot, ids: Sequence[int], method: str) -> ClusterKey:
+def _cluster_key(snapshot: Snapshot, column_ids: Sequence[int], method: str) -> ClusterKey:
     leaves = {field.id: (path, field) for path, field in snapshot.schema.leaves()}
-    return ClusterKey(tuple(leaves[id][0] for id in ids), tuple(leaves[id][1] for id in ids), method)
+    chosen = [leaves[column_id] for column_id in column_ids]
+    return ClusterKey(tuple(path for path, _ in chosen), tuple(field for _, field in chosen), method)
 
 
 def sort_order(rows: pa.Table, key: ClusterKey) -> RankArray:
-    """Where each row, in order, is to be taken from. Rows that are alike in the key stay as they are among each
-    other.
-    """
+    """Sort rows by a key: int64 indices of rows, shape (rows,), in the order of the key. The sort is stable."""
     ranks = [value_ranks(column_values(rows, path)) for path in key.paths]
     if key.method == "linear" or len(ranks) < 2:
         return np.lexsort(ranks[::-1])
@@ -53,6 +52,9 @@ def sort_order(rows: pa.Table, key: ClusterKey) -> RankArray:
 
 
 def value_ranks(values: pa.Array) -> RankArray:
-    """The rank of each value among all different ones: NULL is 0, NaN the greatest, -0.0 is 0.0, text goes by bytes."""
+    """Rank values among all different ones: NULL is 0, NaN the greatest, -0.0 is 0.0, text goes by bytes.
+
+    Returns int64, shape (values,).
+    """
     ranks = np.asarray(pc.rank(values, tiebreaker="dense"), np.int64)
     return np.where(np.asarray(values.is_valid(), np.bool_), ranks, 0)

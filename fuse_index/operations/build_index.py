@@ -96,7 +96,7 @@ def plan_rebuild(
 def unindexed_blocks(table: StoredTable, builder: IndexBuilder) -> _BlockNumbers:
     """Find blocks that are not indexed, in a version that cannot be read, or whose pack is gone or cut short.
 
-    Returns their numbers in the snapshot, int64, ascending.
+    Returns their numbers in the snapshot, int64, shape (n,), ascending.
     """
     sidecars = table.blocks().sidecars(builder.key)
     if sidecars is None:
@@ -119,7 +119,7 @@ def split_into_tasks(
 ) -> list[BuildTask]:
     """Divide blocks into tasks of at most 64, so that every process has some.
 
-    ``blocks``: their numbers in the snapshot, int64, ascending.
+    ``blocks``: their numbers in the snapshot, int64, shape (n,), ascending.
     """
     task_size = max(1, min(_MAX_BLOCKS_PER_TASK, -(-len(blocks) // max(processes, 1))))
     segment_starts = table.segments().block_offsets

@@ -43,7 +43,7 @@ class MergeClause:
         return {column for term in predicate_terms(self.predicate) for column in columns_of(term)}
 
     def matching_mask(self, rows: pa.Table) -> _Mask:
-        """Mark rows of two structs on which the condition is true: booleans, one for each row."""
+        """Mark rows of two structs on which the condition is true: booleans, shape (rows,)."""
         return np.asarray(RowCondition(self.predicate, self.engine).matching_mask(rows), np.bool_)
 
 
@@ -107,10 +107,10 @@ class MergeClauses:
 def action_masks(
     clauses: Sequence[MergeClause], row_count: int, sides: Mapping[str, tuple[pa.Table, RowNumbers]]
 ) -> dict[str, _Mask]:
-    """Decide for each of so many rows, or pairs of rows, which action is taken: by action a boolean mask.
+    """Decide for each of so many rows, or pairs of rows, which action is taken: by action booleans.
 
-    ``sides``: by ``SOURCE`` and ``TARGET``, a table and the numbers of its rows, int64, ``row_count`` of them. No row
-    is in two masks.
+    ``sides``: by ``SOURCE`` and ``TARGET``, a table and the numbers of its rows, int64, shape (row_count,), as that
+    of the booleans. No row is in two masks.
     """
     undecided, masks = np.ones(row_count, np.bool_), {}
     conditioned_columns = {column.path[:2] for clause in clauses for column in clause.columns}

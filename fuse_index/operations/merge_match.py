@@ -119,7 +119,7 @@ class MergeRows:
     def unmatched_rows(self, matched_rows: RowNumbers) -> list[pa.Table]:
         """The rows of the source that are to be inserted since they matched none, with every column of the table.
 
-        ``matched_rows``: numbers of those that did match, int64. Returns one table, or none if no row is left.
+        ``matched_rows``: numbers of those that did match, int64, shape (n,). Gives one table, or none.
         """
         is_unmatched = np.ones(self.source.num_rows, np.bool_)
         is_unmatched[matched_rows] = False

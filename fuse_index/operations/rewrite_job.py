@@ -105,5 +105,5 @@ def add_counts(counts: dict[str, int], more: Mapping[str, int]) -> None:
 
 
 def union_row_numbers(parts: Sequence[RowNumbers]) -> RowNumbers:
-    """Unite row numbers: each once, ascending. ``parts``: int64, of any lengths. Returns int64."""
+    """Unite row numbers: each once, ascending. Takes int64 arrays of any lengths; returns int64, shape (n,)."""
     return np.unique(np.concatenate([np.zeros(0, np.int64), *parts]))
