@@ -53,7 +53,7 @@ _MAX_UNMERGED_STATES = 32
 
 @dataclass(frozen=True)
 class AggregatePlan:
-    """Who gives which part of an answer."""
+    """An answer in two parts: states that are known, and a scan for the rest."""
 
     request: Aggregation
     states: pa.Table
@@ -61,7 +61,7 @@ class AggregatePlan:
     scan_plan: ScanPlan[BlockFrame]
     """The scan of the other blocks."""
     answered_blocks: int = 0
-    """How many blocks gave a state."""
+    """The number of blocks that gave a state."""
 
     @property
     def explanation(self) -> Explanation:

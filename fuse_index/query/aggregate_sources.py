@@ -40,7 +40,7 @@ _Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class SourceResult:
-    """What a source gave."""
+    """The answer of a source."""
 
     blocks: UnitIndices
     """Positions of the blocks that it answered for: int64 indices, 1-D."""
@@ -134,7 +134,7 @@ class IndexSource:
     definition: IndexDefinition
     index_kind: IndexKind
     wider_request: Aggregation
-    """What the index is asked for: grouped also by the keys that ``group_condition`` and derived groups look at."""
+    """The request to the index: grouped also by the keys that ``group_condition`` and derived groups look at."""
     probe: Probe[Any]
     """The compiled form of ``wider_request``."""
     group_condition: Predicate | None

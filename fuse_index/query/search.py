@@ -43,7 +43,7 @@ SCORE_COLUMN, HIGHLIGHT_COLUMN = "_score", "_highlight"
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """What is searched for, and what the answer holds."""
+    """A search: the text that is searched for, where, and the columns of the answer."""
 
     columns: Sequence[Column]
     """Top-level columns; the scores that a row has in several are added."""

@@ -1,4 +1,4 @@
-"""Aggregates of each block, by group: a GROUP BY is answered from what was added up when rows were written.
+"""Aggregate states of each block, by group: a GROUP BY is answered from what was added up when rows were written.
 
 On columns, or on terms such as ``date_trunc('day', ts)``, by whose values rows are grouped. The payload of a block is a
 small Parquet file with a row for each group: the group's values, then counts, sums and bounds, under names that say
@@ -40,7 +40,9 @@ _EXAMPLES = "sum(amount) or hll_sketch_agg(user_id, 14)"
 
 @dataclass(frozen=True)
 class AggregateOptions:
-    """``aggregates``: such as ``count(*)``, ``sum(amount)``, ``min``, ``max`` and ``avg``.
+    """Options of an aggregate index.
+
+    ``aggregates``: such as ``count(*)``, ``sum(amount)``, ``min``, ``max`` and ``avg``.
 
     ``where``: a condition; of other rows nothing is kept, and only queries that make it too are answered.
     ``most_groups``: a block with more groups keeps no state, which would be about as large as its rows; it is scanned.
@@ -60,14 +62,14 @@ class AggregateOptions:
 
 @dataclass(frozen=True)
 class StateColumns:
-    """Which columns of a payload make up a state, in the order of ``schema``."""
+    """The columns of a payload that make up a state, in the order of ``schema``."""
 
     columns: tuple[str, ...]
     schema: pa.Schema
 
 
 class AggregateIndex(IndexKind):
-    """States of blocks, by group."""
+    """An index of aggregate states of blocks, by group."""
 
     name = "aggregate"
     Options = AggregateOptions
@@ -79,14 +81,14 @@ class AggregateIndex(IndexKind):
         return options.where
 
     def accepts(self, inputs: Sequence[Input], options: AggregateOptions) -> Refusal | None:
-        groups = tuple(given.term for given in inputs if not given.function)
-        kept = [given.aggregate for given in inputs if given.function]
+        groups = tuple(index_input.term for index_input in inputs if not index_input.function)
+        aggregates = [index_input.aggregate for index_input in inputs if index_input.function]
         try:
-            Aggregation(groups, tuple(kept)).check()
+            Aggregation(groups, tuple(aggregates)).check()
         except ValueError as refusal:
             return Refusal(Reason.TYPE_MISMATCH, str(refusal))
-        for text, known in zip(options.aggregates, kept, strict=True):
-            if _aggregate(text, known.argument) != known:  # as ``build`` reads it
+        for text, aggregate in zip(options.aggregates, aggregates, strict=True):
+            if _parse_aggregate(text, aggregate.argument) != aggregate:  # as ``build`` reads it
                 return Refusal(Reason.OPTION_MISMATCH, f"{text}: write it without comments, as in {_EXAMPLES}")
         return None
 
@@ -94,50 +96,56 @@ class AggregateIndex(IndexKind):
         return pa.int32()
 
     def build(self, rows: pa.Table, zones: npt.NDArray[np.int64], options: AggregateOptions) -> Sidecar:
+        """Add up the rows of one block; its zones, int64 offsets of shape (n + 1,), play no part."""
         terms = [Column((field.name,), field.type) for field in rows.schema]
-        keys = len(terms) - len(options.aggregates)
-        asked = zip(options.aggregates, _input_numbers(keys, options), strict=True)
-        kept = Aggregation(tuple(terms[:keys]), tuple(_aggregate(text, terms[place]) for text, place in asked))
-        state = state_of(kept, lambda term: rows.column(term.path[0]), rows.num_rows)  # type: ignore[union-attr]
+        key_count = len(terms) - len(options.aggregates)
+        numbered_texts = zip(options.aggregates, _input_numbers(key_count, options), strict=True)
+        aggregation = Aggregation(
+            tuple(terms[:key_count]), tuple(_parse_aggregate(text, terms[number]) for text, number in numbered_texts)
+        )
+        state = state_of(aggregation, lambda term: rows.column(term.path[0]), rows.num_rows)  # type: ignore[union-attr]
         if state.num_rows > options.most_groups:
             return Sidecar(state.num_rows)
-        names = [f"group_{key}" for key in range(keys)]
-        names += [f"{part.function}_{part.argument.path[0]}" for part in kept.parts]  # type: ignore[union-attr]
-        return Sidecar(state.num_rows, _parquet(state.rename_columns(names)))
+        names = [f"group_{key}" for key in range(key_count)]
+        names += [f"{part.function}_{part.argument.path[0]}" for part in aggregation.parts]  # type: ignore[union-attr]
+        return Sidecar(state.num_rows, _parquet_bytes(state.rename_columns(names)))
 
     def match(
         self, request: Aggregation, inputs: Sequence[Input], options: AggregateOptions, context: Context
     ) -> Probe[StateColumns] | Refusal:
-        keys = {given.term: f"group_{place}" for place, given in enumerate(inputs) if not given.function}
-        parts: dict[Part, str] = {}
-        for given, place in zip(inputs[len(keys) :], _input_numbers(len(keys), options), strict=True):
-            for part in given.aggregate.parts:
-                parts.setdefault(part, f"{part.function}_{place}")
-        if any(term not in keys for term in request.groups):
+        key_names = {
+            index_input.term: f"group_{number}" for number, index_input in enumerate(inputs) if not index_input.function
+        }
+        part_names: dict[Part, str] = {}
+        for index_input, number in zip(inputs[len(key_names) :], _input_numbers(len(key_names), options), strict=True):
+            for part in index_input.aggregate.parts:
+                part_names.setdefault(part, f"{part.function}_{number}")
+        if any(term not in key_names for term in request.groups):
             return Refusal(Reason.LEAF_UNSUPPORTED, "it does not group by such values")
         for part in request.parts:
-            if part not in parts:
+            if part not in part_names:
                 return Refusal(Reason.LEAF_UNSUPPORTED, f"it keeps no {part.function} of such values")
-        columns = [*(keys[term] for term in request.groups), *(parts[part] for part in request.parts)]
+        columns = [*(key_names[term] for term in request.groups), *(part_names[part] for part in request.parts)]
         return Probe(StateColumns(tuple(columns), request.schema), cost=1000.0)
 
     def state(self, probe: Probe[StateColumns], batch: BlockBatch, unit: int) -> pa.Table | Refusal | None:
         payload = batch.payload(unit)
         if payload is None:
             groups = batch.summaries[unit].as_py() if batch.summaries is not None else None
-            many = (
+            detail = (
                 f"a block has {groups:,} groups, more than most_groups, so that no state of it is kept"
                 if groups
                 else ""
             )
-            return Refusal(Reason.BLOCK_NOT_INDEXED, many) if many else None
+            return Refusal(Reason.BLOCK_NOT_INDEXED, detail) if detail else None
         [data] = payload.read([(0, payload.size)])
-        wanted = probe.what
-        found = pq.ParquetFile(pa.BufferReader(data)).read(list(dict.fromkeys(wanted.columns)))
+        state_columns = probe.what
+        stored = pq.ParquetFile(pa.BufferReader(data)).read(list(dict.fromkeys(state_columns.columns)))
         arrays = [
-            found.column(name).cast(field.type) for name, field in zip(wanted.columns, wanted.schema, strict=True)
+            stored.column(name).cast(field.type)
+            for name, field in zip(state_columns.columns, state_columns.schema, strict=True)
         ]
-        return pa.table(arrays, schema=wanted.schema)
+        return pa.table(arrays, schema=state_columns.schema)
 
     def inspect(self, sidecars: BlockBatch, options: AggregateOptions) -> Mapping[str, Any]:
         groups = [] if sidecars.summaries is None else sidecars.summaries.drop_null().to_pylist()
@@ -149,24 +157,24 @@ class AggregateIndex(IndexKind):
 
 
 def _input_numbers(keys: int, options: AggregateOptions) -> list[int]:
-    """For each aggregate the number of the input that it is of: where two name the same argument, the first one's."""
-    first: dict[str, int] = {}
+    """Number, for each aggregate, the input that it is of: where two name the same argument, the first one's."""
+    first_numbers: dict[str, int] = {}
     return [
-        first.setdefault(text.partition("(")[2].strip(), keys + number)
+        first_numbers.setdefault(text.partition("(")[2].strip(), keys + number)
         for number, text in enumerate(options.aggregates)
     ]
 
 
-def _aggregate(text: str, term: Term) -> Aggregate:
-    """What the engine has read in this text, of this term."""
+def _parse_aggregate(text: str, term: Term) -> Aggregate:
+    """Rebuild the aggregate that the engine has read in this text, of this term."""
     function = text.partition("(")[0].strip().lower()
     if function != "hll_sketch_agg":
         return Aggregate(function, term)  # type: ignore[arg-type]  # one that it knows
-    size = re.search(r",\s*(\d+)\s*\)\s*$", text)
-    return Aggregate("hll_sketch_agg", term, int(size[1]) if size else DEFAULT_LG_K)
+    sketch_size = re.search(r",\s*(\d+)\s*\)\s*$", text)
+    return Aggregate("hll_sketch_agg", term, int(sketch_size[1]) if sketch_size else DEFAULT_LG_K)
 
 
-def _parquet(state: pa.Table) -> bytes:
+def _parquet_bytes(state: pa.Table) -> bytes:
     sink = io.BytesIO()
     pq.write_table(state, sink, compression="zstd", write_statistics=False, store_schema=False)
     return sink.getvalue()

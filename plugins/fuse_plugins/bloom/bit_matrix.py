@@ -78,7 +78,7 @@ class BitMatrix:
     start: int
     """Byte of the pack at which the matrix begins."""
     columns: int
-    """How many filters the matrix has."""
+    """The number of filters."""
     slices: int
     """Slices of each filter: as many bits does a key set."""
     bits_per_slice: int

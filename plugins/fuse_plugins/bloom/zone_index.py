@@ -89,15 +89,15 @@ def _count_before(bounds: pa.Array, values: pa.Array, ties: bool) -> _Numbers:
 
 @dataclass(frozen=True, eq=False)
 class ZoneSummaries:
-    """What the summaries of a batch say, one row per zone that can be voted on: z zones of u units.
+    """The summaries of a batch as columns, one row per zone that can be voted on: z zones of u units.
 
     A unit's zones are left out where its summary is of another family or of another number of zones.
     """
 
     batch_zone: _Numbers
-    """Which zone of the batch it is; int64 of shape (z,), as are all that follow but the last."""
+    """The number of the zone in the batch; int64 of shape (z,), as are all that follow but the last."""
     capacity: _Numbers
-    """As in ``ZONE_SUMMARY_TYPE``, -1 for null; ``matrix``, ``columns`` and ``column`` likewise."""
+    """The fields of ``ZONE_SUMMARY_TYPE``, -1 for null; ``matrix``, ``columns`` and ``column`` likewise."""
     constant: pa.BinaryArray
     matrix: _Numbers
     columns: _Numbers
@@ -132,7 +132,7 @@ class ZoneSummaries:
         return tuple(np.repeat(values, np.diff(self.unit_starts)) for values in arrays)
 
     def zones_with_filter(self, units: _Numbers) -> _Numbers:
-        """List the zones (rows here) of some units that have a filter. ``units`` and result: int64 indices, 1-D."""
+        """List the zones (rows here) of some units that have a filter. Both are int64 indices of shape (n,)."""
         zones = ranges_to_indices(self.unit_starts[units], np.diff(self.unit_starts)[units])
         return zones[self.capacity[zones] > 0]
 
@@ -161,7 +161,10 @@ class ZoneSummaries:
         return np.concatenate([np.zeros(0, np.int64), *absent])
 
     def _too_many_values(self, probe_values: ProbeValues, zones: _Numbers, ranges_by_zone: Sequence[_Numbers]) -> _Mask:
-        """Which zones are asked for so many values that a filter, full as it is, will contain one by mistake."""
+        """Say which zones are asked for so many values that a filter, full as it is, will contain one by mistake.
+
+        ``zones``: int64 indices of shape (n,); the result is bool of shape (n,).
+        """
         # Smaller filters may be half empty, and better than they promise.
         full = self.capacity[zones] >= MIN_STEPPED_CAPACITY
         firsts, lasts = ranges_by_zone

@@ -54,7 +54,7 @@ _BLANK_TABLE = bytes.maketrans(b"\t\n\f\r", b"    ")
 
 
 class MissingLibrary(RuntimeError):
-    """What the extra brings is not installed."""
+    """A library of the extra ``fulltext`` is not installed."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class TokenizedTexts:
     terms: pa.StringArray
     """The distinct terms, in any order."""
     term: TokenNumbers
-    """Which of ``terms`` each token is: int64 indices of shape (n,)."""
+    """The term of each token, as an index of ``terms``: int64 of shape (n,)."""
     row: TokenNumbers
     """Int64 of shape (n,), as is ``position``, which counts tokens from 0 in each row."""
     position: TokenNumbers
@@ -72,7 +72,7 @@ class TokenizedTexts:
 
 @dataclass(frozen=True, slots=True)
 class Analyzer:
-    """How texts become terms. Raises ValueError for a tokenizer that there is not.
+    """An analyser, which makes terms of texts. Raises ValueError for a tokenizer that there is not.
 
     ``tokenizer``: default, raw, whitespace, en_stem and other languages' stemmers, ngram(min,max). ``stop_words``:
     words to leave out, separated by commas, or a language by its name (``english``).

@@ -29,9 +29,9 @@ class Hits:
     rows: TokenNumbers
     """Its rows, ascending; shape (n,)."""
     counts: TokenNumbers
-    """How often each row has it; shape (n,)."""
+    """Occurrences in each of the rows; shape (n,)."""
     positions: TokenNumbers | None
-    """Where it stands, row after row, shape (counts.sum(),); None if positions are not kept."""
+    """Positions of the occurrences, row after row, shape (counts.sum(),); None if they are not kept."""
 
 
 class Postings(Protocol):
@@ -71,9 +71,9 @@ class InvertedIndex:
     starts: TokenNumbers
     """Term i has the occurrences ``starts[i]:starts[i + 1]``; int64 of shape (t + 1,)."""
     row: TokenNumbers
-    """Of each occurrence, int64 of shape (n,)."""
+    """The row of each occurrence, int64 of shape (n,)."""
     position: TokenNumbers
-    """Of each occurrence, int64 of shape (n,)."""
+    """The position of each occurrence in its row, int64 of shape (n,)."""
 
     @classmethod
     def from_tokens(cls, tokens: TokenizedTexts, rows: int) -> InvertedIndex:

@@ -36,13 +36,13 @@ def _rounded_lengths() -> TokenNumbers:
 
 @dataclass(frozen=True)
 class TermStatistics:
-    """What scores depend on, over some blocks."""
+    """Counts of some blocks that scores depend on."""
 
     rows: int = 0
     """All rows, those without any term too."""
     tokens: int = 0
     frequencies: Mapping[str, int] = field(default_factory=dict)
-    """In how many rows each term of the query is."""
+    """The number of rows with each term of the query."""
 
     def idf(self, term: str) -> float:
         """The inverse document frequency of a term: how much rarer it is than a row."""

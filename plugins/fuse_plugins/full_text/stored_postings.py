@@ -29,7 +29,7 @@ class _Dictionary:
     terms: pa.Array
     """Strings, sorted by their bytes."""
     rows: TokenNumbers
-    """In how many rows each term is; shape (n,)."""
+    """The number of rows with each term; shape (n,)."""
     rank: TokenNumbers
     """Each term's number in the order of ``group_by_frequency``; shape (n,)."""
     rows_before: TokenNumbers
@@ -37,7 +37,7 @@ class _Dictionary:
     part_ends: TokenNumbers
     """The rank at which each part ends; shape (parts,)."""
     places: TokenNumbers
-    """Where the blobs of each part lie, from where the column begins, and in ``lengths`` their bytes; (3 × parts,)."""
+    """Offsets of the blobs of each part, from the column's begin; in ``lengths`` their bytes; shape (3 × parts,)."""
     lengths: TokenNumbers
 
     @property
@@ -75,9 +75,9 @@ class StoredPostings:
 
     payload: Payload
     summary: Mapping[str, Any]
-    """Of ``layout.TEXT_SUMMARY_TYPE``."""
+    """A value of ``layout.TEXT_SUMMARY_TYPE``."""
     rows: int
-    """How many rows the block has."""
+    """The rows of the block."""
     wants_counts: bool = False
     wants_positions: bool = False
     _dictionaries: dict[int, _Dictionary] = field(default_factory=dict)

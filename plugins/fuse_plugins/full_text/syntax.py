@@ -77,7 +77,7 @@ _RANGE = re.compile(r"([\[{])\s*(\S+)\s+TO\s+(\S+)\s*([\]}])")
 
 @dataclass(frozen=True, slots=True)
 class QueryOptions:
-    """How a query is read: the third argument of ``match``, as ``name=value`` separated by semicolons."""
+    """Options of reading a query: the third argument of ``match``, as ``name=value`` separated by semicolons."""
 
     analyzer: Analyzer = field(default_factory=Analyzer)
     operator: str = "or"

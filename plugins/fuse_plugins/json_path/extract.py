@@ -42,7 +42,7 @@ _MIN_INEXACT_FLOAT = float(1 << 63)
 
 @dataclass
 class PathValues:
-    """What documents of one zone hold at one path."""
+    """The values that documents of one zone hold at one path."""
 
     texts: set[str] = field(default_factory=set)
     """Scalars as ``get_json_object`` spells them; older Javas spell some floats otherwise (SPELLING_VARIES)."""
@@ -59,9 +59,9 @@ class ZoneValues:
     values: list[PathValues] = field(default_factory=list)
     documents: int = 0
     doubtful: int = 0
-    """How many documents nothing is sure of."""
+    """The number of documents of which nothing is sure."""
     unusual: int = 0
-    """How many documents are not read alike by all readers."""
+    """The number of documents that are not read alike by all readers."""
 
     def __post_init__(self) -> None:
         self.values = [PathValues() for _ in self.patterns]
@@ -252,5 +252,5 @@ def _text_bytes(documents: pa.StringArray) -> bytes:
 
 
 def _text_offsets(documents: pa.StringArray) -> npt.NDArray[np.int32]:
-    """Where each of n texts begins in the buffer, and the last ends: int32, shape (n + 1,)."""
+    """Return the offsets of n texts in their buffer, and the end of the last: int32, shape (n + 1,)."""
     return np.frombuffer(documents.buffers()[1], np.int32)[documents.offset : documents.offset + len(documents) + 1]

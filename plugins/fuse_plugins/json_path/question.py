@@ -43,12 +43,12 @@ _KINDS_SPELLED_DIFFERENTLY = INTEGER_KIND | FLOAT_KIND | OBJECT_KIND | ARRAY_KIN
 
 @dataclass(frozen=True, eq=False)
 class PathProbe:
-    """What a leaf asks of the values at one path; picklable. Kinds are bits of ``path_statistics``."""
+    """The question that a leaf asks of the values at one path; picklable. Kinds are bits of ``path_statistics``."""
 
     path: str
     """In the spelling of summaries."""
     reading: str
-    """How values are read: as ``text``, ``number``, ``day`` or ``boolean``; ``null`` (is there any?), ``member`` (of
+    """The reading of values: ``text``, ``number``, ``day`` or ``boolean``; ``null`` (is there any?), ``member`` (of
     ``json_contains``) or ``nothing`` (Spark finds nothing at such a path).
     """
     value_ranges: ValueRanges | None = None

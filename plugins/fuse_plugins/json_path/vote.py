@@ -47,7 +47,7 @@ def vote_on_path(path_probe: PathProbe, batch: BlockBatch) -> Ballot:
 
 @dataclass(frozen=True, eq=False)
 class _PathSummaries:
-    """What the summaries of a batch of n units say of one path; all arrays have shape (n,)."""
+    """The summaries of a batch of n units, as columns for one path; all arrays have shape (n,)."""
 
     usable: _Mask
     """Units whose summary can be trusted with the probe; of others nothing is known."""
@@ -134,7 +134,7 @@ class BloomView:
 
     @property
     def zone_offsets(self) -> npt.NDArray[np.int64]:
-        """Where the zones of each unit begin: int64, shape (n + 1,)."""
+        """Offsets of each unit's zones: int64, shape (n + 1,)."""
         return self.batch.zone_offsets
 
     @property
@@ -149,5 +149,5 @@ class BloomView:
         return self.batch.payload(unit)
 
     def packs(self) -> Sequence[tuple[Payload, npt.NDArray[np.int64]]]:
-        """Each pack, with the units in it: int64 indices, 1-D."""
+        """Each pack, with the units in it: int64 indices, shape (m,)."""
         return self.batch.packs()
