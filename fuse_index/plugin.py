@@ -4,8 +4,8 @@ from fuse_index.aggregates.sketches import DEFAULT_LG_K
 from fuse_index.aggregates.state import Aggregate, Aggregation, Part, state_of
 from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.function import Function
+from fuse_index.expressions.json import documents as json_documents
 from fuse_index.expressions.json import path as json_paths
-from fuse_index.expressions.json import reader as json_documents
 from fuse_index.expressions.value_set import Interval, ValueSet
 from fuse_index.indexes.ballot import ALL, NONE, SOME, Ballot
 from fuse_index.indexes.block_batch import BlockBatch, Payload

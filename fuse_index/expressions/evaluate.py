@@ -6,10 +6,8 @@ only Spark can evaluate raises OpaqueError.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import tzinfo
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +17,10 @@ import pyarrow.compute as pc
 import pyarrow.types as is_
 
 from fuse_index.errors import OpaqueError
-from fuse_index.expressions import arithmetic, casts, datetimes
+from fuse_index.expressions import arithmetic, casts, coercion, datetimes
 from fuse_index.expressions.errors import NotReproducible, SparkWouldRaise
 from fuse_index.expressions.json import path as json_paths
-from fuse_index.expressions.like import LikePattern
+from fuse_index.expressions.kernels import COMPARISON_KERNELS, LOSSLESS_CASTS, array_wall_clocks, in_list, like
 from fuse_index.expressions.scalar_functions import DATE_TRUNC, SCALAR_FUNCTIONS, date_trunc
 from fuse_index.expressions.to_sql import predicate_sql, term_sql
 from fuse_index.expressions.types import spark_type_name
@@ -55,6 +53,7 @@ _Values = Any
 """A pa.Array, or a pa.Scalar that stands for the same value on every row."""
 
 _UTC_CONTEXT = Context()
+_DATE, _NTZ, _TIMESTAMP = pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")
 
 
 def evaluate(
@@ -135,9 +134,9 @@ class _Rows:
                     )
                 if left.type == pa.null():
                     left = right = Literal(None, pa.bool_())
-                return _COMPARISON_KERNELS[operator](self.term(left), self.term(right))
+                return COMPARISON_KERNELS[operator](self.term(left), self.term(right))
             case In(term, values):
-                return _in(self.term_array(term), values)
+                return in_list(self.term_array(term), values)
             case IsNull(JsonPath(inner, path, function="get_json_object") as found):
                 return pc.is_null(self._json(found, self.term_array(inner), path, json_paths.SPELLING))
             case IsNull(term):
@@ -149,7 +148,7 @@ class _Rows:
             case Contains(term, text):
                 return self._text(pc.match_substring, lambda value, part: part in value, term, text)
             case Like(term, Literal(pattern), escape):
-                return _like(self.term(term), pattern, escape)
+                return like(self.term(term), pattern, escape)
             case Call():
                 return self.term(predicate)
             case Like() | Opaque():
@@ -159,15 +158,17 @@ class _Rows:
         match term:
             case Column(path, _):
                 return self._column(path)
-            case Literal(value, kind):
-                return pa.scalar(value, kind)
-            case Cast(JsonPath(inner, path, function="get_json_object") as found, kind, _) if kind == pa.float64():
+            case Literal(value, data_type):
+                return pa.scalar(value, data_type)
+            case Cast(JsonPath(inner, path, function="get_json_object") as found, data_type, _) if (
+                data_type == pa.float64()
+            ):
                 texts = self._json(
                     found, self.term_array(inner), path, json_paths.SPELLING
                 )  # a double is the same in all its spellings
-                return self._cast(term, texts, found.type, kind)
-            case Cast(inner, kind, _):
-                return self._cast(term, self.term(inner), inner.type, kind)
+                return self._cast(term, texts, found.type, data_type)
+            case Cast(inner, data_type, _):
+                return self._cast(term, self.term(inner), inner.type, data_type)
             case JsonPath(inner, path, _):
                 return self._json(term, self.term_array(inner), path)
             case Call(name, (argument,), _) if name in SCALAR_FUNCTIONS and name not in self.functions:
@@ -230,14 +231,14 @@ class _Rows:
             raise OpaqueError(f"only Spark can evaluate {term_sql(term)}: {doubt}") from None
 
     def _cast(self, term: Cast, values: _Values, source: pa.DataType, target: pa.DataType) -> _Values:
-        if (source, target) in _LOSSLESS_CASTS or (
-            is_.is_decimal(target) and source in _INTEGERS and target.precision - target.scale >= 19
+        if (source, target) in LOSSLESS_CASTS or (
+            is_.is_decimal(target) and source in coercion.INTEGER_TYPES and target.precision - target.scale >= 19
         ):
             return pc.cast(values, target)
         try:
             if source == _TIMESTAMP and target in (_NTZ, _DATE) and isinstance(values, pa.Array):
                 return pc.cast(
-                    _wall_clocks(values, datetimes.parse_time_zone(self.context.time_zone)), target, safe=False
+                    array_wall_clocks(values, datetimes.parse_time_zone(self.context.time_zone)), target, safe=False
                 )
             if isinstance(values, pa.Scalar):
                 return pa.scalar(casts.cast_value(values.as_py(), source, target, term.mode, self.context), target)
@@ -260,86 +261,3 @@ class _Rows:
         return pa.array(
             [None if value is None or part is None else each(value, part) for value, part in pairs], pa.bool_()
         )
-
-
-_DATE, _NTZ, _TIMESTAMP = pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")
-_INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64()]
-_LOSSLESS_CASTS = {
-    *((narrow, wide) for i, narrow in enumerate(_INTEGERS) for wide in _INTEGERS[i + 1 :]),
-    *((narrow, pa.float64()) for narrow in _INTEGERS[:3]),
-    *((narrow, pa.float32()) for narrow in _INTEGERS[:2]),
-    (pa.float32(), pa.float64()),
-    (pa.date32(), pa.timestamp("us")),
-    (pa.string(), pa.binary()),
-}
-"""Casts that lose nothing, so that Arrow's are Spark's."""
-
-
-def _wall_clocks(values: pa.Array, time_zone: tzinfo) -> pa.Array:
-    micros = pc.fill_null(values.cast(pa.int64()), 0).to_numpy()
-    shown = pa.array(datetimes.wall_clocks(micros, time_zone)).view(_NTZ)
-    return pc.if_else(pc.is_valid(values), shown, pa.scalar(None, _NTZ))
-
-
-def _equal(left: _Values, right: _Values) -> _Values:
-    same = pc.equal(left, right)
-    return pc.or_(same, pc.and_(pc.is_nan(left), pc.is_nan(right))) if is_.is_floating(left.type) else same
-
-
-def _less(left: _Values, right: _Values) -> _Values:
-    less = pc.less(left, right)
-    return pc.or_(less, pc.and_(pc.invert(pc.is_nan(left)), pc.is_nan(right))) if is_.is_floating(left.type) else less
-
-
-def _null_safe_equal(left: _Values, right: _Values) -> _Values:
-    equal = pc.fill_null(_equal(left, right), False)
-    return pc.or_(equal, pc.and_(pc.is_null(left), pc.is_null(right)))
-
-
-_COMPARISON_KERNELS: Mapping[str, Callable[[_Values, _Values], _Values]] = {
-    "=": _equal,
-    "<=>": _null_safe_equal,
-    "<>": lambda left, right: pc.invert(_equal(left, right)),
-    "<": _less,
-    "<=": lambda left, right: pc.invert(_less(right, left)),
-    ">": lambda left, right: _less(right, left),
-    ">=": lambda left, right: pc.invert(_less(left, right)),
-}
-"""Arrow's order but for NaN, which it compares with nothing."""
-
-
-def _in(values: pa.Array, literals: tuple[Literal, ...]) -> _Values:
-    known = pa.array([literal.value for literal in literals if literal.value is not None], values.type)
-    if is_.is_floating(values.type):
-        values, known = _canonical_floats(values), _canonical_floats(known)
-    found = pc.is_in(values, value_set=known)
-    decided = pc.is_valid(values)
-    if len(known) < len(literals):
-        decided = pc.and_(decided, found)
-    return pc.if_else(decided, found, pa.scalar(None, pa.bool_()))
-
-
-def _canonical_floats(values: pa.Array) -> pa.Array:
-    """One zero and one NaN: ``is_in`` tells apart what differs in any bit."""
-    unsigned = pc.add(values, pa.scalar(0.0, values.type))
-    return pc.if_else(pc.is_nan(unsigned), pa.scalar(math.nan, values.type), unsigned)
-
-
-def _like(values: _Values, text: str | None, escape: str) -> _Values:
-    if text is None:
-        return pa.scalar(None, pa.bool_())
-    try:
-        pattern = LikePattern.parse(text, escape)
-    except ValueError as refusal:
-        raise OpaqueError(str(refusal)) from None
-    match pattern.shape:
-        case (_,):
-            return pc.equal(values, pa.scalar(pattern.texts[0]))
-        case (_, False):
-            return pc.starts_with(values, pattern=pattern.texts[0])
-        case (False, _):
-            return pc.ends_with(values, pattern=pattern.texts[1])
-        case (False, _, False):
-            return pc.match_substring(values, pattern=pattern.texts[1])
-        case _:
-            return pc.match_substring_regex(values, pattern=pattern.regex())

@@ -19,7 +19,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fuse_index.expressions.errors import MalformedJson, NotReproducible
-from fuse_index.expressions.json.reader import Float, Members, read_json, write_json
+from fuse_index.expressions.json.reader import Float, Members, read_json
+from fuse_index.expressions.json.writer import write_json
 
 
 class Every(Enum):

@@ -1,0 +1,107 @@
+"""Arrow's kernels put right where Spark differs: NaN, -0.0, NULL in a list, LIKE; and the casts in which it does not.
+
+Each takes Arrow arrays or scalars (a scalar stands for the same value on every row) of one type.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from datetime import tzinfo
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as is_
+
+from fuse_index.errors import OpaqueError
+from fuse_index.expressions import datetimes
+from fuse_index.expressions.coercion import INTEGER_TYPES
+from fuse_index.expressions.like import LikePattern
+from fuse_index.predicate import Literal
+
+_Values = Any
+"""A pa.Array, or a pa.Scalar that stands for the same value on every row."""
+
+LOSSLESS_CASTS = {
+    *((narrow, wide) for i, narrow in enumerate(INTEGER_TYPES) for wide in INTEGER_TYPES[i + 1 :]),
+    *((narrow, pa.float64()) for narrow in INTEGER_TYPES[:3]),
+    *((narrow, pa.float32()) for narrow in INTEGER_TYPES[:2]),
+    (pa.float32(), pa.float64()),
+    (pa.date32(), pa.timestamp("us")),
+    (pa.string(), pa.binary()),
+}
+"""Casts that lose nothing, so that Arrow's are Spark's."""
+
+
+def array_wall_clocks(values: pa.Array, time_zone: tzinfo) -> pa.Array:
+    """What clocks of the zone show at each instant (timestamp[us, UTC]), as timestamp[us] without a zone."""
+    micros = pc.fill_null(values.cast(pa.int64()), 0).to_numpy()
+    shown = pa.array(datetimes.wall_clocks(micros, time_zone)).view(pa.timestamp("us"))
+    return pc.if_else(pc.is_valid(values), shown, pa.scalar(None, shown.type))
+
+
+def _equal(left: _Values, right: _Values) -> _Values:
+    same = pc.equal(left, right)
+    return pc.or_(same, pc.and_(pc.is_nan(left), pc.is_nan(right))) if is_.is_floating(left.type) else same
+
+
+def _less(left: _Values, right: _Values) -> _Values:
+    less = pc.less(left, right)
+    return pc.or_(less, pc.and_(pc.invert(pc.is_nan(left)), pc.is_nan(right))) if is_.is_floating(left.type) else less
+
+
+def _null_safe_equal(left: _Values, right: _Values) -> _Values:
+    equal = pc.fill_null(_equal(left, right), False)
+    return pc.or_(equal, pc.and_(pc.is_null(left), pc.is_null(right)))
+
+
+COMPARISON_KERNELS: Mapping[str, Callable[[_Values, _Values], _Values]] = {
+    "=": _equal,
+    "<=>": _null_safe_equal,
+    "<>": lambda left, right: pc.invert(_equal(left, right)),
+    "<": _less,
+    "<=": lambda left, right: pc.invert(_less(right, left)),
+    ">": lambda left, right: _less(right, left),
+    ">=": lambda left, right: pc.invert(_less(left, right)),
+}
+"""Arrow's order but for NaN, which it compares with nothing."""
+
+
+def in_list(values: pa.Array, literals: tuple[Literal, ...]) -> _Values:
+    """``values IN (literals)`` as a bool array: NULL, not FALSE, for what is not found beside a NULL."""
+    known = pa.array([literal.value for literal in literals if literal.value is not None], values.type)
+    if is_.is_floating(values.type):
+        values, known = _canonical_floats(values), _canonical_floats(known)
+    is_listed = pc.is_in(values, value_set=known)
+    decided = pc.is_valid(values)
+    if len(known) < len(literals):
+        decided = pc.and_(decided, is_listed)
+    return pc.if_else(decided, is_listed, pa.scalar(None, pa.bool_()))
+
+
+def _canonical_floats(values: pa.Array) -> pa.Array:
+    """One zero and one NaN: ``is_in`` tells apart what differs in any bit."""
+    unsigned = pc.add(values, pa.scalar(0.0, values.type))
+    return pc.if_else(pc.is_nan(unsigned), pa.scalar(math.nan, values.type), unsigned)
+
+
+def like(values: _Values, text: str | None, escape: str) -> _Values:
+    """``values LIKE text ESCAPE escape``, as bool. Raises OpaqueError for a pattern that Spark refuses."""
+    if text is None:
+        return pa.scalar(None, pa.bool_())
+    try:
+        pattern = LikePattern.parse(text, escape)
+    except ValueError as refusal:
+        raise OpaqueError(str(refusal)) from None
+    match pattern.shape:
+        case (_,):
+            return pc.equal(values, pa.scalar(pattern.texts[0]))
+        case (_, False):
+            return pc.starts_with(values, pattern=pattern.texts[0])
+        case (False, _):
+            return pc.ends_with(values, pattern=pattern.texts[1])
+        case (False, _, False):
+            return pc.match_substring(values, pattern=pattern.texts[1])
+        case _:
+            return pc.match_substring_regex(values, pattern=pattern.regex())
