@@ -93,8 +93,8 @@ class Aggregate:
         """Spark's type of the answer. Raises UnsupportedAggregate."""
         if self.function != "avg":
             return self.parts[0].type
-        kind = sum_type(self.argument.type) and self.argument.type
-        return _bounded(kind.precision + 4, kind.scale + 4) if is_.is_decimal(kind) else pa.float64()
+        data_type = sum_type(self.argument.type) and self.argument.type
+        return _bounded(data_type.precision + 4, data_type.scale + 4) if is_.is_decimal(data_type) else pa.float64()
 
 
 @dataclass(frozen=True)
@@ -129,9 +129,9 @@ class Aggregation:
                     f"rows cannot be grouped here by values of type {spark_type_name(term.type)}"
                 )
         for aggregate in self.aggregates:
-            kind = aggregate.argument.type
-            if aggregate.function in ("min", "max") and (is_.is_nested(kind) or kind == pa.null()):
-                raise UnsupportedAggregate(f"{aggregate.function} of {spark_type_name(kind)} is not known here")
+            data_type = aggregate.argument.type
+            if aggregate.function in ("min", "max") and (is_.is_nested(data_type) or data_type == pa.null()):
+                raise UnsupportedAggregate(f"{aggregate.function} of {spark_type_name(data_type)} is not known here")
             if aggregate.function in SKETCH_ARGUMENT_TYPES:
                 _check_sketch(aggregate)
             _ = aggregate.type
@@ -151,15 +151,15 @@ def _check_sketch(aggregate: Aggregate) -> None:
         raise UnsupportedAggregate(f"{aggregate.function} needs datasketches: pip install 'fuse-index[sketches]'")
 
 
-def sum_type(kind: pa.DataType) -> pa.DataType:
+def sum_type(data_type: pa.DataType) -> pa.DataType:
     """Spark's type of a sum. Raises UnsupportedAggregate."""
-    if kind in INTEGER_TYPES:
+    if data_type in INTEGER_TYPES:
         return pa.int64()
-    if is_.is_floating(kind):
+    if is_.is_floating(data_type):
         return pa.float64()
-    if is_.is_decimal(kind):
-        return _bounded(kind.precision + 10, kind.scale)
-    raise UnsupportedAggregate(f"there is no sum of {spark_type_name(kind)}: cast it to a number first")
+    if is_.is_decimal(data_type):
+        return _bounded(data_type.precision + 10, data_type.scale)
+    raise UnsupportedAggregate(f"there is no sum of {spark_type_name(data_type)}: cast it to a number first")
 
 
 def _bounded(precision: int, scale: int) -> pa.DataType:
@@ -175,9 +175,9 @@ def largest_sum(part: Part) -> int | None:
     return (1 << 63) - 1 if part.type == pa.int64() else int(10**part.type.precision - 1)
 
 
-def largest_value(kind: pa.DataType) -> int:
+def largest_value(data_type: pa.DataType) -> int:
     """The largest absolute value of an integer or decimal type, in units of its last digit."""
-    return int(10**kind.precision - 1 if is_.is_decimal(kind) else 1 << kind.bit_width - 1)
+    return int(10**data_type.precision - 1 if is_.is_decimal(data_type) else 1 << data_type.bit_width - 1)
 
 
 # --- states -----------------------------------------------------------------------------------------------------

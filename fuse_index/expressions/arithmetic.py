@@ -47,13 +47,13 @@ def arithmetic_call(operator: str, left: Term, right: Term, context: Context) ->
         return Call(
             operator, (coerce_term(left, pa.string(), context), coerce_term(right, pa.string(), context)), pa.string()
         )
-    kind = common_type(left.type, right.type, context)
-    if (kind not in INTEGER_TYPES and not is_.is_floating(kind)) or pa.string() in (left.type, right.type):
+    data_type = common_type(left.type, right.type, context)
+    if (data_type not in INTEGER_TYPES and not is_.is_floating(data_type)) or pa.string() in (left.type, right.type):
         raise AnalysisError(
             f"{told} is not known here, which reckons with integers and floats; in Python, give a function of the rows"
         )
-    kind = pa.float64() if operator == "/" else kind
-    return Call(operator, (coerce_term(left, kind, context), coerce_term(right, kind, context)), kind)
+    data_type = pa.float64() if operator == "/" else data_type
+    return Call(operator, (coerce_term(left, data_type, context), coerce_term(right, data_type, context)), data_type)
 
 
 def evaluate_arithmetic(operator: str, left: _Values, right: _Values, ansi: bool) -> _Values:
@@ -73,8 +73,8 @@ def evaluate_arithmetic(operator: str, left: _Values, right: _Values, ansi: bool
         raise SparkWouldRaise(f"{spark_type_name(left.type)} overflows") from overflow
 
 
-def _is_no_text(kind: pa.DataType) -> bool:
-    return bool(is_.is_nested(kind) or kind == pa.binary())
+def _is_no_text(data_type: pa.DataType) -> bool:
+    return bool(is_.is_nested(data_type) or data_type == pa.binary())
 
 
 def _array(values: _Values) -> pa.Array:

@@ -41,9 +41,9 @@ _TIME_TYPES = (_DATE, _NTZ, _TIMESTAMP)
 
 @dataclass(frozen=True)
 class OrderedType:
-    """The values of ``kind`` in order, at the places ``lowest`` to ``highest``, and their cast to ``target``."""
+    """The values of ``data_type`` in order, at the places ``lowest`` to ``highest``, and their cast to ``target``."""
 
-    kind: pa.DataType
+    data_type: pa.DataType
     target: pa.DataType
     lossless: bool
     """The cast gives every value another one."""
@@ -51,16 +51,16 @@ class OrderedType:
 
     @cached_property
     def _places(self) -> tuple[int, int, Callable[[int], Any]]:
-        if self.kind in INTEGER_BITS:
-            return (*int_range(self.kind), int)
-        if is_.is_decimal(self.kind):
-            most = 10**self.kind.precision - 1
-            return -most, most, lambda place: Decimal(place).scaleb(-self.kind.scale, _EXACT_DECIMALS)
-        if self.kind == pa.float32():
+        if self.data_type in INTEGER_BITS:
+            return (*int_range(self.data_type), int)
+        if is_.is_decimal(self.data_type):
+            most = 10**self.data_type.precision - 1
+            return -most, most, lambda place: Decimal(place).scaleb(-self.data_type.scale, _EXACT_DECIMALS)
+        if self.data_type == pa.float32():
             return -_INFINITY_BITS, _INFINITY_BITS + 1, _float_at
-        if self.kind == _DATE:
+        if self.data_type == _DATE:
             return date.min.toordinal(), date.max.toordinal(), date.fromordinal
-        epoch = datetimes.EPOCH if self.kind == _NTZ else datetimes.EPOCH_UTC
+        epoch = datetimes.EPOCH if self.data_type == _NTZ else datetimes.EPOCH_UTC
         low, high = datetime.min.replace(tzinfo=epoch.tzinfo), datetime.max.replace(tzinfo=epoch.tzinfo)
         return (
             (low - epoch) // datetimes.MICROSECOND,
@@ -77,14 +77,18 @@ class OrderedType:
         return self._places[1]
 
     def literal_at(self, position: int) -> Literal:
-        return Literal(self._places[2](position), self.kind)
+        return Literal(self._places[2](position), self.data_type)
 
     def exact_inverse(self, value: Any) -> Literal | None:
         """The only value that the cast makes this one of; None if there is none, or may be more."""
         if not self.lossless:
             return None
-        back = cast_value(value, self.target, self.kind, "try", self.context)
-        return Literal(back, self.kind) if back is not None and sort_key(self._cast(back)) == sort_key(value) else None
+        back = cast_value(value, self.target, self.data_type, "try", self.context)
+        return (
+            Literal(back, self.data_type)
+            if back is not None and sort_key(self._cast(back)) == sort_key(value)
+            else None
+        )
 
     def bracket(self, value: Any) -> tuple[int, int]:
         """The first place whose cast is not below ``value``, and the first whose cast is above it."""
@@ -92,7 +96,7 @@ class OrderedType:
         return self._first(lambda made: made >= wanted), self._first(lambda made: made > wanted)
 
     def _cast(self, value: Any) -> Any:
-        return cast_value(value, self.kind, self.target, "try", self.context)
+        return cast_value(value, self.data_type, self.target, "try", self.context)
 
     def _first(self, reached: Callable[[Any], bool]) -> int:
         low, high = self.lowest, self.highest + 1
@@ -105,29 +109,33 @@ class OrderedType:
         return low
 
 
-def ordered_type_of(kind: pa.DataType, target: pa.DataType, context: Context) -> OrderedType | None:
+def ordered_type_of(data_type: pa.DataType, target: pa.DataType, context: Context) -> OrderedType | None:
     """The scale of a cast that gives every value one, and keeps order; None for other casts."""
-    if is_lossless_cast(kind, target, context):
-        return OrderedType(kind, target, True, context)
-    rounds = is_.is_floating(target) and (kind in INTEGER_BITS or (is_.is_decimal(kind) and target == pa.float64()))
-    days = target == _DATE and (kind == _NTZ or (kind == _TIMESTAMP and _steady(context)))
-    return OrderedType(kind, target, False, context) if rounds or days else None
+    if is_lossless_cast(data_type, target, context):
+        return OrderedType(data_type, target, True, context)
+    rounds = is_.is_floating(target) and (
+        data_type in INTEGER_BITS or (is_.is_decimal(data_type) and target == pa.float64())
+    )
+    days = target == _DATE and (data_type == _NTZ or (data_type == _TIMESTAMP and _steady(context)))
+    return OrderedType(data_type, target, False, context) if rounds or days else None
 
 
-def is_lossless_cast(kind: pa.DataType, target: pa.DataType, context: Context) -> bool:
+def is_lossless_cast(data_type: pa.DataType, target: pa.DataType, context: Context) -> bool:
     """The cast gives every value one, gives different values different ones, and keeps order."""
-    if kind in INTEGER_BITS and target in INTEGER_BITS:
-        return INTEGER_BITS[kind] < INTEGER_BITS[target]
-    if is_.is_decimal(target) and (kind in INTEGER_BITS or is_.is_decimal(kind)):
-        return _fits(as_decimal(kind), target) or (kind == pa.int64() and target.precision - target.scale >= 19)
+    if data_type in INTEGER_BITS and target in INTEGER_BITS:
+        return INTEGER_BITS[data_type] < INTEGER_BITS[target]
+    if is_.is_decimal(target) and (data_type in INTEGER_BITS or is_.is_decimal(data_type)):
+        return _fits(as_decimal(data_type), target) or (
+            data_type == pa.int64() and target.precision - target.scale >= 19
+        )
     if is_.is_floating(target):
         return bool(
-            kind == pa.float32() != target
-            or (kind in INTEGER_BITS and INTEGER_BITS[kind] < (24 if target == pa.float32() else 53))
+            data_type == pa.float32() != target
+            or (data_type in INTEGER_BITS and INTEGER_BITS[data_type] < (24 if target == pa.float32() else 53))
         )
-    if kind == _DATE and target == _NTZ:
+    if data_type == _DATE and target == _NTZ:
         return True
-    return bool(kind in _TIME_TYPES and target in (_NTZ, _TIMESTAMP) and kind != target and _steady(context))
+    return bool(data_type in _TIME_TYPES and target in (_NTZ, _TIMESTAMP) and data_type != target and _steady(context))
 
 
 def _steady(context: Context) -> bool:
@@ -157,10 +165,12 @@ def implied_bounds(operator: Operator, inner: Term, value: Any, target: pa.DataT
     return bounds
 
 
-def _moved(value: Any, by: timedelta, kind: pa.DataType) -> Literal:
+def _moved(value: Any, by: timedelta, data_type: pa.DataType) -> Literal:
     wall = datetimes.wall_clock(value, UTC) if isinstance(value, datetime) and value.tzinfo else value
     moved = (wall if isinstance(wall, datetime) else datetimes.midnight(wall)) + by
-    return Literal(moved.date() if kind == _DATE else moved if kind == _NTZ else moved.replace(tzinfo=UTC), kind)
+    return Literal(
+        moved.date() if data_type == _DATE else moved if data_type == _NTZ else moved.replace(tzinfo=UTC), data_type
+    )
 
 
 def _fits(narrow: pa.DataType, wide: pa.DataType) -> bool:

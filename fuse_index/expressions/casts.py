@@ -48,17 +48,17 @@ def cast_value(value: Any, source: pa.DataType, target: pa.DataType, mode: CastM
         return None
     if source == target:
         return value
-    kinds = _kind(source), _kind(target)
-    if kinds not in _CASTS:
+    classes = _cast_class(source), _cast_class(target)
+    if classes not in _CASTS:
         raise NotReproducible(f"a cast from {spark_type_name(source)} to {spark_type_name(target)} is not known here")
     try:
-        return _CASTS[kinds](value, target, mode, context)
+        return _CASTS[classes](value, target, mode, context)
     except OverflowError:
         raise NotReproducible(f"{value!r} as {spark_type_name(target)} lies outside of what Python can hold") from None
 
 
-def int_range(kind: pa.DataType) -> tuple[int, int]:
-    bits = INTEGER_BITS[kind]
+def int_range(data_type: pa.DataType) -> tuple[int, int]:
+    bits = INTEGER_BITS[data_type]
     return -(1 << bits - 1), (1 << bits - 1) - 1
 
 
@@ -78,16 +78,16 @@ def to_float32(exact: Decimal) -> float:
         )
 
 
-def _kind(kind: pa.DataType) -> str:
-    if kind in INTEGER_BITS:
+def _cast_class(data_type: pa.DataType) -> str:
+    if data_type in INTEGER_BITS:
         return "int"
-    if is_.is_floating(kind):
+    if is_.is_floating(data_type):
         return "float"
-    if is_.is_decimal(kind):
+    if is_.is_decimal(data_type):
         return "decimal"
-    if is_.is_timestamp(kind):
-        return "ntz" if kind.tz is None else "timestamp"
-    return spark_type_name(kind)
+    if is_.is_timestamp(data_type):
+        return "ntz" if data_type.tz is None else "timestamp"
+    return spark_type_name(data_type)
 
 
 def _to_int(value: int, target: pa.DataType, mode: CastMode) -> int | None:

@@ -33,38 +33,42 @@ def coerce_comparison(operator: Operator, left: Term, right: Term, context: Cont
         and (is_number(left.type) or is_number(right.type))
     ):
         raise AnalysisError(f"Spark does not order {spark_type_name(left.type)} and {spark_type_name(right.type)}")
-    kind = common_type(_comparison_type(left, right), _comparison_type(right, left), context)
-    kind = pa.bool_() if kind == pa.null() else kind  # two bare NULLs
-    return coerce_term(left, kind, context), coerce_term(right, kind, context)
+    data_type = common_type(_comparison_type(left, right), _comparison_type(right, left), context)
+    data_type = pa.bool_() if data_type == pa.null() else data_type  # two bare NULLs
+    return coerce_term(left, data_type, context), coerce_term(right, data_type, context)
 
 
 def coerce_in_list(term: Term, values: Sequence[Literal], context: Context) -> tuple[Term, tuple[Literal, ...]]:
     """Both sides of an IN, as one type. Raises AnalysisError, NotReproducible."""
-    kinds = [term.type, *dict.fromkeys(value.type for value in values)]
-    kind = reduce(lambda a, b: common_type(a, b, context), kinds) if context.ansi else _in_list_type(kinds, context)
-    made = [coerce_term(value, kind, context) for value in values]
-    return coerce_term(term, kind, context), tuple(value for value in made if isinstance(value, Literal))
+    data_types = [term.type, *dict.fromkeys(value.type for value in values)]
+    data_type = (
+        reduce(lambda a, b: common_type(a, b, context), data_types)
+        if context.ansi
+        else _in_list_type(data_types, context)
+    )
+    made = [coerce_term(value, data_type, context) for value in values]
+    return coerce_term(term, data_type, context), tuple(value for value in made if isinstance(value, Literal))
 
 
-def _in_list_type(kinds: Sequence[pa.DataType], context: Context) -> pa.DataType:
+def _in_list_type(data_types: Sequence[pa.DataType], context: Context) -> pa.DataType:
     """Of sessions that are not ANSI: all as text where there is text, but truths and bytes only among their like."""
-    told = [kind for kind in kinds if kind != pa.null()]
-    if len({kind if kind in (pa.bool_(), pa.binary()) else None for kind in told}) > 1:
+    told = [data_type for data_type in data_types if data_type != pa.null()]
+    if len({data_type if data_type in (pa.bool_(), pa.binary()) else None for data_type in told}) > 1:
         raise AnalysisError(f"Spark does not compare {' with '.join(map(spark_type_name, told))} in a list")
-    return pa.string() if pa.string() in told else reduce(lambda a, b: common_type(a, b, context), kinds)
+    return pa.string() if pa.string() in told else reduce(lambda a, b: common_type(a, b, context), data_types)
 
 
-def coerce_term(term: Term, kind: pa.DataType, context: Context, mode: CastMode | None = None) -> Term:
+def coerce_term(term: Term, data_type: pa.DataType, context: Context, mode: CastMode | None = None) -> Term:
     """The term as that type: literals at once, all else by a cast. Raises AnalysisError, NotReproducible."""
-    if term.type == kind:
+    if term.type == data_type:
         return term
     mode = mode or ("ansi" if context.ansi else "legacy")
     if not isinstance(term, Literal):
-        return Cast(term, kind, mode)
-    value = cast_value(term.value, term.type, kind, mode, context)
+        return Cast(term, data_type, mode)
+    value = cast_value(term.value, term.type, data_type, mode, context)
     if value is None and term.value is not None and mode == "ansi":
-        raise AnalysisError(f"{term.value!r} is not a value of type {spark_type_name(kind)}")
-    return Literal(value, kind)
+        raise AnalysisError(f"{term.value!r} is not a value of type {spark_type_name(data_type)}")
+    return Literal(value, data_type)
 
 
 def common_type(left: pa.DataType, right: pa.DataType, context: Context) -> pa.DataType:
@@ -86,13 +90,13 @@ def common_type(left: pa.DataType, right: pa.DataType, context: Context) -> pa.D
     return found
 
 
-def is_number(kind: pa.DataType) -> bool:
-    return bool(kind in INTEGER_TYPES or is_.is_floating(kind) or is_.is_decimal(kind))
+def is_number(data_type: pa.DataType) -> bool:
+    return bool(data_type in INTEGER_TYPES or is_.is_floating(data_type) or is_.is_decimal(data_type))
 
 
-def as_decimal(kind: pa.DataType) -> pa.DataType:
+def as_decimal(data_type: pa.DataType) -> pa.DataType:
     """The decimal type that holds all values of a number type that is not a float."""
-    return pa.decimal128(_INTEGER_PRECISION[kind], 0) if kind in _INTEGER_PRECISION else kind
+    return pa.decimal128(_INTEGER_PRECISION[data_type], 0) if data_type in _INTEGER_PRECISION else data_type
 
 
 def _comparison_type(term: Term, other: Term) -> pa.DataType:

@@ -61,12 +61,12 @@ def build_call(function: Function, arguments: Sequence[Term], context: Context) 
 
 
 def _argument(function: Function, number: int, term: Term, context: Context) -> Term:
-    kind = function.argument_types[number]
+    data_type = function.argument_types[number]
     try:
-        made = coerce_term(term, kind, context)
+        made = coerce_term(term, data_type, context)
     except AnalysisError as refusal:
         raise AnalysisError(
-            f"{function.name}(): argument {number + 1} must be {spark_type_name(kind)}: {refusal}"
+            f"{function.name}(): argument {number + 1} must be {spark_type_name(data_type)}: {refusal}"
         ) from None
     if number in function.constants and (not isinstance(made, Literal) or made.value is None):
         raise AnalysisError(f"{function.name}(): argument {number + 1} must be a constant, and not NULL")

@@ -16,36 +16,36 @@ from fuse_index.expressions import datetimes
 from fuse_index.expressions.casts import to_float32
 
 
-def decode_literal(written: Any, kind: pa.DataType) -> Any:
+def decode_literal(written: Any, data_type: pa.DataType) -> Any:
     """The value as Python has it. Raises ValueError, OverflowError or InvalidOperation for what Python has no value
     for.
     """
     if written is None:
         return None
-    if is_.is_binary(kind):
+    if is_.is_binary(data_type):
         return bytes.fromhex(written["hex"])
     if not isinstance(written, str):
         raise ValueError(written)
-    if is_.is_string(kind):
+    if is_.is_string(data_type):
         return written
-    if is_.is_boolean(kind):
+    if is_.is_boolean(data_type):
         return {"true": True, "false": False}[written]
-    if is_.is_floating(kind):
-        exact = written in ("NaN", "Infinity", "-Infinity") or is_.is_float64(kind)
+    if is_.is_floating(data_type):
+        exact = written in ("NaN", "Infinity", "-Infinity") or is_.is_float64(data_type)
         return float(written) if exact else to_float32(Decimal(written))
-    if is_.is_decimal(kind):
-        number = Decimal(f"{Decimal(written):.{kind.scale}f}")
+    if is_.is_decimal(data_type):
+        number = Decimal(f"{Decimal(written):.{data_type.scale}f}")
         if number != Decimal(written):
             raise ValueError(written)
         return number
-    if is_.is_date(kind):
+    if is_.is_date(data_type):
         return date.fromordinal(datetimes.EPOCH.toordinal() + int(written))
-    if is_.is_timestamp(kind):
-        return _epoch(kind) + int(written) * datetimes.MICROSECOND
+    if is_.is_timestamp(data_type):
+        return _epoch(data_type) + int(written) * datetimes.MICROSECOND
     return int(written)
 
 
-def encode_literal(value: Any, kind: pa.DataType) -> str | Mapping[str, str] | None:
+def encode_literal(value: Any, data_type: pa.DataType) -> str | Mapping[str, str] | None:
     """What ``read`` gives the value for."""
     match value:
         case None:
@@ -57,12 +57,12 @@ def encode_literal(value: Any, kind: pa.DataType) -> str | Mapping[str, str] | N
         case float():
             return repr(value).replace("inf", "Infinity").replace("nan", "NaN")
         case datetime():
-            return str((value - _epoch(kind)) // datetimes.MICROSECOND)
+            return str((value - _epoch(data_type)) // datetimes.MICROSECOND)
         case date():
             return str(value.toordinal() - datetimes.EPOCH.toordinal())
         case _:
             return str(value)
 
 
-def _epoch(kind: pa.DataType) -> datetime:
-    return datetime(1970, 1, 1, tzinfo=UTC if kind.tz else None)
+def _epoch(data_type: pa.DataType) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=UTC if data_type.tz else None)

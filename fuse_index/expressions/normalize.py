@@ -60,30 +60,30 @@ def normalize(predicate: Predicate, context: Context) -> Predicate:
             return _compare(predicate, context)
         case In():
             return _in(predicate, context)
-        case IsNull(Cast(inner, kind, _)) if is_lossless_cast(inner.type, kind, context):
+        case IsNull(Cast(inner, data_type, _)) if is_lossless_cast(inner.type, data_type, context):
             return normalize(IsNull(inner), context)
         case (
-            Like(term, Literal(None, kind))
-            | StartsWith(term, Literal(None, kind))
-            | EndsWith(term, Literal(None, kind))
-            | Contains(term, Literal(None, kind))
+            Like(term, Literal(None, data_type))
+            | StartsWith(term, Literal(None, data_type))
+            | EndsWith(term, Literal(None, data_type))
+            | Contains(term, Literal(None, data_type))
         ):
             return Compare(
-                "=", term, Literal(None, kind)
+                "=", term, Literal(None, data_type)
             )  # NULL on every row, said in the one way that everybody knows
         case leaf:
             return leaf
 
 
-def _joined(kind: type[And] | type[Or], terms: Iterable[Predicate]) -> Predicate:
+def _joined(connective: type[And] | type[Or], terms: Iterable[Predicate]) -> Predicate:
     """Nested ones opened, each term once."""
     flat = [
         part
         for term in terms
-        for part in (term.terms if isinstance(term, And | Or) and isinstance(term, kind) else (term,))
+        for part in (term.terms if isinstance(term, And | Or) and isinstance(term, connective) else (term,))
     ]
     distinct = tuple(dict.fromkeys(flat))
-    return distinct[0] if len(distinct) == 1 else kind(distinct)
+    return distinct[0] if len(distinct) == 1 else connective(distinct)
 
 
 def _compare(leaf: Compare, context: Context) -> Predicate:
@@ -198,14 +198,17 @@ def _in(leaf: In, context: Context) -> Predicate:
 
 
 def _in_uncast(leaf: In, inner: Term, context: Context) -> Predicate:
-    kind = leaf.term.type
+    data_type = leaf.term.type
     known = [value for value in leaf.values if value.value is not None]
-    scale = ordered_type_of(inner.type, kind, context)
+    scale = ordered_type_of(inner.type, data_type, context)
     if scale is None:
         if not known:
             return leaf
         values = sorted((value.value for value in known), key=sort_key)
-        bounds = [*implied_bounds(">=", inner, values[0], kind), *implied_bounds("<=", inner, values[-1], kind)]
+        bounds = [
+            *implied_bounds(">=", inner, values[0], data_type),
+            *implied_bounds("<=", inner, values[-1], data_type),
+        ]
         return And((leaf, *bounds)) if bounds and len(known) == len(leaf.values) else leaf
     found = [(value, scale.exact_inverse(value.value)) for value in known]
     nulls = [Literal(None, inner.type)] if len(known) < len(leaf.values) else []

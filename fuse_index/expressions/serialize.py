@@ -43,19 +43,19 @@ def encode_term(term: Term, schema: Schema) -> dict[str, Any]:
     match term:
         case Column(path, _):
             return {"column": schema.find(path).id}
-        case Literal(value, kind):
-            return {"literal": _written(value), "type": spark_type_name(kind)}
-        case Cast(inner, kind, mode):
-            return {"cast": encode_term(inner, schema), "type": spark_type_name(kind), "mode": mode}
-        case JsonPath(inner, path, kind, function):
+        case Literal(value, data_type):
+            return {"literal": _written(value), "type": spark_type_name(data_type)}
+        case Cast(inner, data_type, mode):
+            return {"cast": encode_term(inner, schema), "type": spark_type_name(data_type), "mode": mode}
+        case JsonPath(inner, path, data_type, function):
             if function != "get_json_object":
                 raise TermError(f"values of {function} are known to Spark alone, and cannot be stored as a term")
-            return {"json": encode_term(inner, schema), "path": path, "type": spark_type_name(kind)}
-        case Call(name, arguments, kind):
+            return {"json": encode_term(inner, schema), "path": path, "type": spark_type_name(data_type)}
+        case Call(name, arguments, data_type):
             return {
                 "call": name,
                 "arguments": [encode_term(argument, schema) for argument in arguments],
-                "type": spark_type_name(kind),
+                "type": spark_type_name(data_type),
             }
 
 
@@ -136,10 +136,10 @@ def _within(field: Field, column_id: int) -> list[Field] | None:
 
 
 def _type(name: str) -> pa.DataType:
-    kind = types.type_from_spark_name(name)
-    if kind is None:
+    data_type = types.type_from_spark_name(name)
+    if data_type is None:
         raise TermError(f"type {name!r} is not known to this version: upgrade fuse-index")
-    return kind
+    return data_type
 
 
 def _written(value: Any) -> Any:
@@ -153,11 +153,11 @@ def _written(value: Any) -> Any:
             return str(value)
 
 
-def _read(value: Any, kind: pa.DataType) -> Any:
-    if value is None or isinstance(value, bool | int) or pa.types.is_string(kind):
+def _read(value: Any, data_type: pa.DataType) -> Any:
+    if value is None or isinstance(value, bool | int) or pa.types.is_string(data_type):
         return value
-    if pa.types.is_binary(kind):
+    if pa.types.is_binary(data_type):
         return bytes.fromhex(value)
-    if pa.types.is_floating(kind):
+    if pa.types.is_floating(data_type):
         return float(value)
-    return pa.scalar(value).cast(kind).as_py()
+    return pa.scalar(value).cast(data_type).as_py()

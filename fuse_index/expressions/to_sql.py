@@ -82,14 +82,16 @@ def term_sql(shown: Term) -> str:
             return ".".join(
                 name if _PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`" for name in path
             )
-        case Literal(value, kind):
-            return literal_sql(value, kind)
-        case Cast(inner, kind, mode):
-            return f"{'TRY_CAST' if mode == 'try' else 'CAST'}({term_sql(inner)} AS {spark_type_name(kind).upper()})"
-        case JsonPath(inner, path, kind, "from_json"):
+        case Literal(value, data_type):
+            return literal_sql(value, data_type)
+        case Cast(inner, data_type, mode):
+            return (
+                f"{'TRY_CAST' if mode == 'try' else 'CAST'}({term_sql(inner)} AS {spark_type_name(data_type).upper()})"
+            )
+        case JsonPath(inner, path, data_type, "from_json"):
             return f"from_json({term_sql(inner)}).{path.removeprefix('$.')}"
-        case JsonPath(inner, path, kind, "variant_get"):
-            return f"variant_get(parse_json({term_sql(inner)}), {_text(path)}, {_text(spark_type_name(kind))})"
+        case JsonPath(inner, path, data_type, "variant_get"):
+            return f"variant_get(parse_json({term_sql(inner)}), {_text(path)}, {_text(spark_type_name(data_type))})"
         case JsonPath(inner, path):
             return f"get_json_object({term_sql(inner)}, {_text(path)})"
         case Call(name, (left, right), _) if not name.isidentifier():
@@ -98,7 +100,7 @@ def term_sql(shown: Term) -> str:
             return f"{name}({', '.join(term_sql(argument) for argument in arguments)})"
 
 
-def literal_sql(value: Any, kind: pa.DataType) -> str:
+def literal_sql(value: Any, data_type: pa.DataType) -> str:
     """A constant such that Spark reads the same value; the type is told where the eye would miss it."""
     match value:
         case None:
@@ -106,11 +108,10 @@ def literal_sql(value: Any, kind: pa.DataType) -> str:
         case bool():
             return str(value).upper()
         case float() if not math.isfinite(value):
-            return (
-                f"{spark_type_name(kind)}('{'NaN' if math.isnan(value) else 'Infinity' if value > 0 else '-Infinity'}')"
-            )
+            word = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+            return f"{spark_type_name(data_type)}('{word}')"
         case float():
-            return f"{np.float32(value)!s}F" if pa.types.is_float32(kind) else f"{value!r}D"
+            return f"{np.float32(value)!s}F" if pa.types.is_float32(data_type) else f"{value!r}D"
         case Decimal():
             return f"{value:f}" if "." in f"{value:f}" else f"{value:f}BD"
         case str():
@@ -124,7 +125,7 @@ def literal_sql(value: Any, kind: pa.DataType) -> str:
         case int():
             return str(value)
         case _:
-            return f"DATE'{value}'" if pa.types.is_date(kind) else repr(value)
+            return f"DATE'{value}'" if pa.types.is_date(data_type) else repr(value)
 
 
 def _in(shown: In, word: str, whole: bool) -> str:

@@ -42,48 +42,47 @@ def type_from_spark_json(described: Any) -> pa.DataType | None:
             )
         case {"type": "struct", "fields": fields}:
             parts = [(field["name"], _field_type(field), field["nullable"]) for field in fields]
-            if any(kind is None for _, kind, _ in parts):
+            if any(data_type is None for _, data_type, _ in parts):
                 return None
-            return pa.struct([pa.field(name, kind, nullable) for name, kind, nullable in parts])
+            return pa.struct([pa.field(name, data_type, nullable) for name, data_type, nullable in parts])
         case {"type": "array", "elementType": element, "containsNull": nullable}:
-            kind = type_from_spark_json(element)
-            return None if kind is None else pa.list_(pa.field("element", kind, nullable))
+            data_type = type_from_spark_json(element)
+            return None if data_type is None else pa.list_(pa.field("element", data_type, nullable))
         case {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": nullable}:
-            kinds = type_from_spark_json(key), type_from_spark_json(value)
-            return None if None in kinds else pa.map_(kinds[0], pa.field("value", kinds[1], nullable))
+            data_types = type_from_spark_json(key), type_from_spark_json(value)
+            return None if None in data_types else pa.map_(data_types[0], pa.field("value", data_types[1], nullable))
         case _:
             return None
 
 
 def _field_type(field: Mapping[str, Any]) -> pa.DataType | None:
-    """The type of one field of a struct; None too for CHAR, VARCHAR and collated text, which compare in their own
-    ways.
-    """
+    """The type of a struct's field; None too for CHAR, VARCHAR and collated text, which compare in their own ways."""
     metadata = field.get("metadata", {})
     return None if is_char_or_collated(metadata) else type_from_spark_json(field["type"])
 
 
 def is_char_or_collated(metadata: Mapping[str, Any]) -> bool:
+    """The metadata of a field of Spark says CHAR, VARCHAR or a collation: such text compares in a way of its own."""
     return "__CHAR_VARCHAR_TYPE_STRING" in metadata or "__COLLATIONS" in metadata
 
 
 def type_from_spark_name(name: str) -> pa.DataType | None:
     """The Arrow type of a plain type's SQL name, in any case; None for what is not known here."""
     word = re.sub(r"\s+", "", name.lower())
-    if found := _DECIMAL.fullmatch(word):
-        precision, scale = int(found[1] or 10), int(found[2] or 0)
+    if match := _DECIMAL.fullmatch(word):
+        precision, scale = int(match[1] or 10), int(match[2] or 0)
         return pa.decimal128(precision, scale) if 0 < precision <= 38 and 0 <= scale <= precision else None
     return _TYPES_BY_NAME.get(_SYNONYMS.get(word, word))
 
 
-def spark_type_name(kind: pa.DataType) -> str:
+def spark_type_name(data_type: pa.DataType) -> str:
     """Spark's SQL name of an Arrow type; Arrow's own name where Spark has none."""
-    if pa.types.is_decimal(kind):
-        return f"decimal({kind.precision},{kind.scale})"
-    if pa.types.is_struct(kind):
-        return f"struct<{','.join(f'{field.name}:{spark_type_name(field.type)}' for field in kind)}>"
-    if pa.types.is_map(kind):
-        return f"map<{spark_type_name(kind.key_type)},{spark_type_name(kind.item_type)}>"
-    if pa.types.is_list(kind):
-        return f"array<{spark_type_name(kind.value_type)}>"
-    return next((name for name, known in _TYPES_BY_NAME.items() if known == kind), str(kind))
+    if pa.types.is_decimal(data_type):
+        return f"decimal({data_type.precision},{data_type.scale})"
+    if pa.types.is_struct(data_type):
+        return f"struct<{','.join(f'{field.name}:{spark_type_name(field.type)}' for field in data_type)}>"
+    if pa.types.is_map(data_type):
+        return f"map<{spark_type_name(data_type.key_type)},{spark_type_name(data_type.item_type)}>"
+    if pa.types.is_list(data_type):
+        return f"array<{spark_type_name(data_type.value_type)}>"
+    return next((name for name, known in _TYPES_BY_NAME.items() if known == data_type), str(data_type))

@@ -81,13 +81,13 @@ class ValueSet:
         its own type.
         """
         match leaf:
-            case Compare(operator, term, Literal(value, kind)) if _comparable(term, value, kind):
+            case Compare(operator, term, Literal(value, data_type)) if _comparable(term, value, data_type):
                 return _compared(operator, value)
             case In(term, values) if values and all(_comparable(term, value.value, value.type) for value in values):
                 return cls.points_at(value.value for value in values)
-            case StartsWith(term, Literal(prefix, kind)) if _comparable(term, prefix, kind):
+            case StartsWith(term, Literal(prefix, data_type)) if _comparable(term, prefix, data_type):
                 return _starting_with(prefix)
-            case Like(term, Literal(pattern, kind), escape) if _comparable(term, pattern, kind):
+            case Like(term, Literal(pattern, data_type), escape) if _comparable(term, pattern, data_type):
                 return _like(pattern, escape)
             case _:
                 return None
@@ -162,8 +162,13 @@ def _like(text: str, escape: str) -> ValueSet | None:
             return None
 
 
-def _comparable(term: Term, value: Any, kind: pa.DataType) -> bool:
-    return value is not None and not isinstance(term, Literal) and term.type == kind and not pa.types.is_nested(kind)
+def _comparable(term: Term, value: Any, data_type: pa.DataType) -> bool:
+    return (
+        value is not None
+        and not isinstance(term, Literal)
+        and term.type == data_type
+        and not pa.types.is_nested(data_type)
+    )
 
 
 def _low_endpoint(value: Any, closed: bool) -> Endpoint:

@@ -88,9 +88,9 @@ def _operands(tree: _Tree) -> Iterator[tuple[str, _Tree]]:
 
 
 def _argument(said: Mapping[str, Any], columns: Iterator[_Tree], term: Callable[[_Tree], Term]) -> Term:
-    kind = types.type_from_spark_name(said["type"])
-    assert kind is not None, f"no type {said['type']}"
+    data_type = types.type_from_spark_name(said["type"])
+    assert data_type is not None, f"no type {said['type']}"
     if "constant" in said:
-        return Literal(literals.decode_literal(said["constant"], kind), kind)
+        return Literal(literals.decode_literal(said["constant"], data_type), data_type)
     column = next(columns)
-    return term(column if kind == pa.string() else column["children"][0])
+    return term(column if data_type == pa.string() else column["children"][0])

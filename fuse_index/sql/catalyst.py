@@ -161,25 +161,25 @@ class _Reader(CatalystTermReader):
             case "IsNotNull":
                 return Not(self.predicate({**tree, "node": "IsNull"}))
         try:
-            return _CONDITIONS.get(tree["node"], _Reader._truth)(self, tree)
+            return _CONDITIONS.get(tree["node"], _Reader.truth)(self, tree)
         except UnsupportedExpression as unknown:
             return Opaque(_plan_text(tree), unknown.reason)
 
     # --- conditions -------------------------------------------------------------------------------------------
 
-    def _truth(self, tree: CatalystTree) -> Predicate:
+    def truth(self, tree: CatalystTree) -> Predicate:
         term = self.term(tree)
         if term.type != pa.bool_():
             raise UnsupportedExpression(reason=Reason.TYPE_MISMATCH)
         return Compare("=", term, _TRUE)
 
-    def _compare(self, tree: CatalystTree) -> Predicate:
+    def comparison(self, tree: CatalystTree) -> Predicate:
         left, right = (self.term(child) for child in tree["children"])
         if left.type != right.type or is_.is_nested(left.type):
             raise UnsupportedExpression(reason=Reason.TYPE_MISMATCH)
         return Compare(_COMPARISONS[tree["node"]], left, right)
 
-    def _in(self, tree: CatalystTree) -> Predicate:
+    def in_list(self, tree: CatalystTree) -> Predicate:
         if (call := parse_call_mark(tree, self.term)) is not None:
             return call
         term, *listed = (self.term(child) for child in tree["children"])
@@ -192,20 +192,20 @@ class _Reader(CatalystTermReader):
             raise UnsupportedExpression  # what an empty list means on NULL depends on the session
         return In(term, tuple(values))
 
-    def _is_null(self, tree: CatalystTree) -> Predicate:
+    def is_null(self, tree: CatalystTree) -> Predicate:
         return IsNull(self.term(tree["children"][0]))
 
-    def _is_nan(self, tree: CatalystTree) -> Predicate:
+    def is_nan(self, tree: CatalystTree) -> Predicate:
         term = self.term(tree["children"][0])
         return Compare("<=>", term, Literal(math.nan, term.type))
 
-    def _text(self, tree: CatalystTree) -> Predicate:
+    def text_condition(self, tree: CatalystTree) -> Predicate:
         value, part = (self.term(child) for child in tree["children"])
         if {value.type, part.type} not in ({pa.string()}, {pa.binary()}):
             raise UnsupportedExpression(reason=Reason.TYPE_MISMATCH)
         return _TEXT_CONDITIONS[tree["node"]](value, part)
 
-    def _like(self, tree: CatalystTree) -> Predicate:
+    def like(self, tree: CatalystTree) -> Predicate:
         value, pattern = (self.term(child) for child in tree["children"])
         if {value.type, pattern.type} != {pa.string()} or not isinstance(pattern, Literal):
             raise UnsupportedExpression
@@ -217,12 +217,12 @@ class _Reader(CatalystTermReader):
 
 
 _CONDITIONS: dict[str, Callable[[_Reader, CatalystTree], Predicate]] = {
-    **dict.fromkeys(_COMPARISONS, _Reader._compare),
-    **dict.fromkeys(("In", "InSet"), _Reader._in),
-    **dict.fromkeys(_TEXT_CONDITIONS, _Reader._text),
-    "IsNull": _Reader._is_null,
-    "IsNaN": _Reader._is_nan,
-    "Like": _Reader._like,
+    **dict.fromkeys(_COMPARISONS, _Reader.comparison),
+    **dict.fromkeys(("In", "InSet"), _Reader.in_list),
+    **dict.fromkeys(_TEXT_CONDITIONS, _Reader.text_condition),
+    "IsNull": _Reader.is_null,
+    "IsNaN": _Reader.is_nan,
+    "Like": _Reader.like,
 }
 
 

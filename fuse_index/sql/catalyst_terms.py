@@ -48,7 +48,7 @@ class CatalystTermReader:
             raise UnsupportedExpression
         return _TERMS[tree["node"]](self, tree)
 
-    def _attribute(self, tree: CatalystTree) -> Column:
+    def attribute(self, tree: CatalystTree) -> Column:
         field = self._field(tree)
         if not is_.is_struct(field.type) and types.type_from_spark_json(tree["type"]) != field.type:
             raise UnsupportedExpression(
@@ -67,7 +67,7 @@ class CatalystTermReader:
                 return field
         raise UnsupportedExpression
 
-    def _struct_field(self, tree: CatalystTree) -> Term:
+    def struct_field(self, tree: CatalystTree) -> Term:
         names, root = self._member(tree)
         if root["node"] == "JsonToStructs":
             return self._from_json(tree, names, root)
@@ -101,16 +101,16 @@ class CatalystTermReader:
         return [*above, tree["children"][0]["type"]["fields"][tree["ordinal"]]["name"]], root
 
     def _from_json(self, tree: CatalystTree, names: Sequence[str], parsed: CatalystTree) -> JsonPath:
-        kind = types.type_from_spark_json(tree["type"])
+        data_type = types.type_from_spark_json(tree["type"])
         path = json_paths.path_from_names(names)
-        if parsed["options"] or kind is None or is_.is_nested(kind) or json_paths.parse(path) != tuple(names):
+        if parsed["options"] or data_type is None or is_.is_nested(data_type) or json_paths.parse(path) != tuple(names):
             raise UnsupportedExpression  # names with quotes, blanks in front, or a star are no names in a path
-        return self._json_value(parsed["children"][0], path, kind, "from_json")
+        return self._json_value(parsed["children"][0], path, data_type, "from_json")
 
-    def _variant_get(self, tree: CatalystTree) -> JsonPath:
+    def variant_get(self, tree: CatalystTree) -> JsonPath:
         return self._of_variant(tree, types.type_from_spark_json(tree["type"]))
 
-    def _of_variant(self, tree: CatalystTree, kind: pa.DataType | None) -> JsonPath:
+    def _of_variant(self, tree: CatalystTree, data_type: pa.DataType | None) -> JsonPath:
         """A value of a VARIANT that is made of text on the spot."""
         parsed, path = tree["children"]
         made = (
@@ -120,40 +120,42 @@ class CatalystTermReader:
         )
         if (
             made != "parseJson"
-            or kind is None
-            or is_.is_nested(kind)
+            or data_type is None
+            or is_.is_nested(data_type)
             or path["node"] != "Literal"
             or not isinstance(path["value"], str)
         ):
             raise UnsupportedExpression
         if not _VARIANT_PATH.fullmatch(path["value"]) or tree["zone"] != self.context.time_zone:
             raise UnsupportedExpression
-        return self._json_value(parsed["children"][0], path["value"], kind, "variant_get")
+        return self._json_value(parsed["children"][0], path["value"], data_type, "variant_get")
 
-    def _json_value(self, document: CatalystTree, path: str, kind: pa.DataType, function: JsonFunction) -> JsonPath:
+    def _json_value(
+        self, document: CatalystTree, path: str, data_type: pa.DataType, function: JsonFunction
+    ) -> JsonPath:
         found = self.term(document)
         if found.type != pa.string():
             raise UnsupportedExpression
-        return JsonPath(found, path, kind, function)
+        return JsonPath(found, path, data_type, function)
 
-    def _literal(self, tree: CatalystTree) -> Literal:
-        kind = types.type_from_spark_json(tree["type"])
-        if kind is None or is_.is_nested(kind):
+    def literal(self, tree: CatalystTree) -> Literal:
+        data_type = types.type_from_spark_json(tree["type"])
+        if data_type is None or is_.is_nested(data_type):
             raise UnsupportedExpression(
                 reason=Reason.COLLATION if " collate " in str(tree["type"]) else Reason.LEAF_UNSUPPORTED
             )
-        return Literal(decode_catalyst_value(tree["value"], kind), kind)
+        return Literal(decode_catalyst_value(tree["value"], data_type), data_type)
 
-    def _cast(self, tree: CatalystTree) -> Term:
-        kind = types.type_from_spark_json(tree["type"])
+    def cast(self, tree: CatalystTree) -> Term:
+        data_type = types.type_from_spark_json(tree["type"])
         if tree["children"][0]["node"] == "VariantGet" and tree["children"][0]["type"] == "variant":
-            return self._of_variant(tree["children"][0], kind)
+            return self._of_variant(tree["children"][0], data_type)
         inner = self.term(tree["children"][0])
-        if kind is None or is_.is_nested(kind) or is_.is_nested(inner.type):
+        if data_type is None or is_.is_nested(data_type) or is_.is_nested(inner.type):
             raise UnsupportedExpression
-        if _TIMESTAMP in (inner.type, kind) and tree["zone"] != self.context.time_zone:
+        if _TIMESTAMP in (inner.type, data_type) and tree["zone"] != self.context.time_zone:
             raise UnsupportedExpression(reason=Reason.SESSION_SEMANTICS)
-        cast = Cast(inner, kind, _CAST_MODES[tree["evalMode"]])
+        cast = Cast(inner, data_type, _CAST_MODES[tree["evalMode"]])
         return self._folded(cast, inner) if isinstance(inner, Literal) else cast
 
     def _folded(self, cast: Cast, inner: Literal) -> Term:
@@ -164,13 +166,13 @@ class CatalystTermReader:
         fails = value is None and inner.value is not None and cast.mode == "ansi"
         return cast if fails else Literal(value, cast.type)
 
-    def _scalar(self, tree: CatalystTree) -> Term:
+    def scalar_function(self, tree: CatalystTree) -> Term:
         (argument,), name = (self.term(child) for child in tree["children"]), FUNCTION_BY_CATALYST_CLASS[tree["node"]]
         if argument.type != SCALAR_FUNCTIONS[name].argument_type:
             raise UnsupportedExpression(reason=Reason.TYPE_MISMATCH)
         return Call(name, (argument,), SCALAR_FUNCTIONS[name].result_type)
 
-    def _date_trunc(self, tree: CatalystTree) -> Term:
+    def date_trunc(self, tree: CatalystTree) -> Term:
         unit, argument = (self.term(child) for child in tree["children"])
         if (
             not isinstance(unit, Literal)
@@ -182,7 +184,7 @@ class CatalystTermReader:
             raise UnsupportedExpression(reason=Reason.SESSION_SEMANTICS)
         return Call(DATE_TRUNC, (Literal(DATE_TRUNC_UNITS[unit.value.upper()], pa.string()), argument), _TIMESTAMP)
 
-    def _json(self, tree: CatalystTree) -> Term:
+    def get_json_object(self, tree: CatalystTree) -> Term:
         document, path = (self.term(child) for child in tree["children"])
         if document.type != pa.string() or not isinstance(path, Literal) or not isinstance(path.value, str):
             raise UnsupportedExpression
@@ -190,22 +192,22 @@ class CatalystTermReader:
 
 
 _TERMS: dict[str, Callable[[CatalystTermReader, CatalystTree], Term]] = {
-    "AttributeReference": CatalystTermReader._attribute,
-    "GetStructField": CatalystTermReader._struct_field,
-    "Literal": CatalystTermReader._literal,
-    "Cast": CatalystTermReader._cast,
-    "GetJsonObject": CatalystTermReader._json,
-    "VariantGet": CatalystTermReader._variant_get,
-    "TruncTimestamp": CatalystTermReader._date_trunc,
-    **dict.fromkeys(FUNCTION_BY_CATALYST_CLASS, CatalystTermReader._scalar),
+    "AttributeReference": CatalystTermReader.attribute,
+    "GetStructField": CatalystTermReader.struct_field,
+    "Literal": CatalystTermReader.literal,
+    "Cast": CatalystTermReader.cast,
+    "GetJsonObject": CatalystTermReader.get_json_object,
+    "VariantGet": CatalystTermReader.variant_get,
+    "TruncTimestamp": CatalystTermReader.date_trunc,
+    **dict.fromkeys(FUNCTION_BY_CATALYST_CLASS, CatalystTermReader.scalar_function),
 }
 """By class: another class that is understood is another line here."""
 
 
-def decode_catalyst_value(value: Any, kind: pa.DataType) -> Any:
+def decode_catalyst_value(value: Any, data_type: pa.DataType) -> Any:
     """A literal's internal value, as Python has it."""
     try:
-        return literals.decode_literal(value, kind)
+        return literals.decode_literal(value, data_type)
     except (ValueError, OverflowError, InvalidOperation):
         raise UnsupportedExpression(
             reason=Reason.TYPE_MISMATCH

@@ -72,12 +72,12 @@ class _Reader:
             self.expect(":")
         else:
             self.skip(":")
-        kind = self.kind()
+        data_type = self.data_type()
         nullable = not self.skip("NOT")
         if not nullable:
             self.expect("NULL")
         metadata = {"comment": self.text()} if self.skip("COMMENT") else None
-        return pa.field(name, kind, nullable, metadata)
+        return pa.field(name, data_type, nullable, metadata)
 
     def text(self) -> str:
         if self.word[:1] not in ("'", '"'):
@@ -89,7 +89,7 @@ class _Reader:
         finally:
             self.at += 1
 
-    def kind(self) -> pa.DataType:
+    def data_type(self) -> pa.DataType:
         match self.word.upper():
             case "STRUCT":
                 self.at += 1
@@ -98,13 +98,13 @@ class _Reader:
             case "ARRAY":
                 self.at += 1
                 self.expect("<")
-                made = pa.list_(pa.field("element", self.kind()))
+                made = pa.list_(pa.field("element", self.data_type()))
             case "MAP":
                 self.at += 1
                 self.expect("<")
-                key = self.kind()
+                key = self.data_type()
                 self.expect(",")
-                made = pa.map_(key, self.kind())
+                made = pa.map_(key, self.data_type())
             case _:
                 return self.plain()
         self.expect(">")
@@ -116,8 +116,8 @@ class _Reader:
         if self.word == "(":
             while self.word and not name.endswith(")"):
                 name += self.take()
-        kind = types.type_from_spark_name(name)
-        if kind is None or kind == pa.null():
+        data_type = types.type_from_spark_name(name)
+        if data_type is None or data_type == pa.null():
             self.at = start
             raise self.error(f"no column can have the type {name!r}" if name else "expected a type")
-        return kind
+        return data_type

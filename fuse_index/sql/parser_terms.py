@@ -203,21 +203,21 @@ class SqlTermReader:
         except ValueError as refusal:
             raise AnalysisError(str(refusal)) from None
 
-    def _typed(self, literal: Literal, kind: pa.DataType, word: str) -> Literal:
+    def _typed(self, literal: Literal, data_type: pa.DataType, word: str) -> Literal:
         if literal.value.strip().lower() in _SPECIAL_DATES:
             raise UnsupportedExpression(f"{word} {literal.value!r}")
-        value = coercion.coerce_term(literal, kind, self.context, "ansi")
+        value = coercion.coerce_term(literal, data_type, self.context, "ansi")
         assert isinstance(value, Literal)  # of a literal, a literal is made
         return value
 
     def _cast(self, node: exp.Cast) -> Term:
-        kind = None if has_unknown_parts(node.to) else types.type_from_spark_name(node.to.sql(dialect="spark"))
-        if kind is None:
+        data_type = None if has_unknown_parts(node.to) else types.type_from_spark_name(node.to.sql(dialect="spark"))
+        if data_type is None:
             raise UnsupportedExpression(f"a cast to {node.to.sql(dialect='spark')}")
         if _EMPTY_SIZE.search(self.tokens.safe):
             raise AnalysisError("the parentheses after a type are empty")
         mode: CastMode | None = "try" if node.args.get("safe") else None
-        return coercion.coerce_term(self.term(node.this), kind, self.context, mode)
+        return coercion.coerce_term(self.term(node.this), data_type, self.context, mode)
 
     def call(self, node: exp.Anonymous) -> tuple[str, list[SqlNode]]:
         return str(node.this).lower(), node.expressions
@@ -227,8 +227,8 @@ class SqlTermReader:
         if (function := self.functions.get(name)) is not None:
             return build_call(function, [self.term(argument) for argument in arguments], self.context)
         if name in _CAST_FUNCTIONS and len(arguments) == 1:
-            kind = types.type_from_spark_name(name)
-            return coercion.coerce_term(self.term(arguments[0]), kind, self.context)
+            data_type = types.type_from_spark_name(name)
+            return coercion.coerce_term(self.term(arguments[0]), data_type, self.context)
         if (found := FUNCTION_SYNONYMS.get(name, name)) in SCALAR_FUNCTIONS and len(arguments) == 1:
             return self._scalar(found, self.term(arguments[0]))
         if name == DATE_TRUNC and len(arguments) == 2:
@@ -284,7 +284,7 @@ class SqlTermReader:
 
 
 def has_unknown_parts(node: SqlNode) -> bool:
-    """The node is of a kind that is understood, but has a part that is not."""
+    """The node is of a class that is understood, but has a part that is not."""
     known = _UNDERSTOOD_PARTS.get(type(node))
     return known is not None and any(part for name, part in node.args.items() if name not in known)
 

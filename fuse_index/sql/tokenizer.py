@@ -208,9 +208,9 @@ def number_literal(text: str) -> Literal:
     if "e" in text.lower():
         return Literal(float(text), pa.float64())
     if "." not in text:
-        for kind in (pa.int32(), pa.int64()):
-            if -(1 << kind.bit_width - 1) <= int(text) < 1 << kind.bit_width - 1:
-                return Literal(int(text), kind)
+        for data_type in (pa.int32(), pa.int64()):
+            if -(1 << data_type.bit_width - 1) <= int(text) < 1 << data_type.bit_width - 1:
+                return Literal(int(text), data_type)
     return decimal_literal(text)
 
 
@@ -220,16 +220,16 @@ def suffixed_number(text: str) -> Literal:
         return decimal_literal(text[:-2])
     digits, suffix = text[:-1], text[-1]
     if suffix in "df":
-        kind = pa.float64() if suffix == "d" else pa.float32()
-        return Literal(pa.scalar(float(digits), kind).as_py(), kind)
+        data_type = pa.float64() if suffix == "d" else pa.float32()
+        return Literal(pa.scalar(float(digits), data_type).as_py(), data_type)
     if not digits.isdigit():
         raise ValueError(f"{text!r} is no number: the suffix {suffix!r} is for whole numbers")
-    kind = _SUFFIX_TYPES[suffix]
+    data_type = _SUFFIX_TYPES[suffix]
     if (
-        int(digits) > 1 << kind.bit_width - 1
+        int(digits) > 1 << data_type.bit_width - 1
     ):  # the very least number is written as the minus of what is too large by one
         raise ValueError(f"{text!r} is too large for its suffix")
-    return Literal(int(digits), kind)
+    return Literal(int(digits), data_type)
 
 
 def decimal_literal(text: str) -> Literal:
