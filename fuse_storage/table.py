@@ -1,7 +1,7 @@
 """The front door: a table at one of its snapshots.
 
 A handle never changes: it reads the snapshot that it was opened at, for ever. ``refresh`` gives another handle, at the
-head. Nothing here writes rows or decides who wins; that is done by ``writing`` and ``transaction``.
+head. Nothing here writes rows or decides who wins; that is done in ``commit``.
 """
 
 from __future__ import annotations
@@ -69,7 +69,6 @@ class StoredTable:
         key: Sequence[str] = (),
     ) -> StoredTable:
         """A new table without rows. ``options``: those of the store. ``key``: columns that identify a row.
-
 
         Raises AlreadyExists where there is a table or anything else, SchemaError for a column that cannot be,
         InvalidArgument for a property that cannot be.
@@ -202,8 +201,8 @@ class StoredTable:
     def blocks(self, segments: IndexArray | Sequence[int] | None = None, statistics: Iterable[int] = ()) -> BlockFrame:
         """The blocks of these segments, by default of all.
 
-        ``statistics``: ids of columns whose statistics will be asked for; they are read in the same pass over the
-        files.
+        ``segments``: int64, shape (k,), numbers of segments. ``statistics``: ids of columns whose statistics will be
+        asked for; they are read in the same pass over the files.
         """
         if self._blocks is None:
             self._blocks = BlockFrame.from_segments(self.segments())
@@ -227,7 +226,7 @@ class StoredTable:
     ) -> pa.Table:
         """These columns, under their logical names, of one block of the frame, or of some of its zones.
 
-        ``rows``: which rows of these zones, one element for each; pages without any of them are not read.
+        ``row_mask``: bool, shape (rows of these zones,), the rows that are wanted; pages without any are not read.
         Raises SchemaError for an unknown column, NotFound or Corrupt for a damaged file.
         """
         file = frame.file(block)
@@ -235,7 +234,7 @@ class StoredTable:
         return read_block(store, replace(file, key=key), self.snapshot.schema, columns, zones, row_mask=row_mask)
 
     def block_files(self) -> tuple[list[str], IndexArray]:
-        """Paths or URLs of all blocks' files, in their order, and their sizes in bytes."""
+        """List the paths or URLs of all blocks' files, in their order, and their sizes in bytes: int64, shape (n,)."""
         found = self.blocks()
         places = [resolve_store(self.store, location) for location in found.locations]
         return [store.path(key) or f"{store.url}/{key}" for store, key in places], found.sizes

@@ -101,7 +101,7 @@ class BlockFrame:
         return len(self.ordinals)
 
     def take(self, indices: IndexArray) -> BlockFrame:
-        """The blocks at these positions, in this order."""
+        """Choose the blocks at these positions, in this order. ``indices``: int64, shape (k,), into this frame."""
         indices = np.asarray(indices, np.int64)
         used = np.unique(self._rows.file_indices[indices])
         return BlockFrame(
@@ -122,12 +122,14 @@ class BlockFrame:
 
     @cached_property
     def row_counts(self) -> IndexArray:
+        """The rows of each block: int64, shape (n,)."""
         return column_as_int64(self._columns(PLANNING_COLUMNS), "row_count")
 
     @cached_property
     def has_exact_statistics(self) -> npt.NDArray[np.bool_]:
-        """Blocks of which every row is live and every bound that is not cut is a value: what is kept of them is an
-        answer.
+        """Blocks whose statistics are an answer, not only bounds: bool, shape (n,).
+
+        Of such a block every row is live, and every bound that is not cut is a value that it holds.
         """
         found = self._columns(_LIVE_ROW_COLUMNS)
         exact = np.asarray(pc.fill_null(found.column("stats_exact"), False).to_numpy(), np.bool_)
@@ -135,39 +137,43 @@ class BlockFrame:
 
     @cached_property
     def levels(self) -> IndexArray:
-        """How often the rows of each were rewritten to be clustered, since they were last written otherwise."""
+        """How often the rows of each were rewritten to be clustered, since they were last written otherwise.
+
+        int64, shape (n,).
+        """
         return column_as_int64(self._columns(_ORIGIN_COLUMNS), "level", 0)
 
     @cached_property
     def schema_ids(self) -> IndexArray:
-        """The schema that each was written with."""
+        """The schema that each was written with: int64, shape (n,)."""
         return column_as_int64(self._columns(PLANNING_COLUMNS), "schema_id")
 
     @cached_property
     def added_by(self) -> IndexArray:
-        """The sequence of the commit that added each."""
+        """The sequence of the commit that added each: int64, shape (n,)."""
         told = column_as_int64(self._columns(_ORIGIN_COLUMNS), "added_by", -1)
         return np.where(told < 0, self.segments.added_by[self._segment_indices[self._rows.file_indices]], told)
 
     @cached_property
     def sizes(self) -> IndexArray:
-        """Bytes of the blocks' files."""
+        """Bytes of the blocks' files: int64, shape (n,)."""
         return column_as_int64(self._columns(_LOCATION_COLUMNS), "size")
 
     @cached_property
     def zone_offsets(self) -> IndexArray:
-        """Length n + 1: block i has the zones ``zone_offsets[i]:zone_offsets[i + 1]``."""
+        """Where the zones of each begin: int64, shape (n + 1,); block i has ``zone_offsets[i]:zone_offsets[i + 1]``."""
         return counts_to_offsets(self.zone_counts)
 
     @cached_property
     def zone_counts(self) -> IndexArray:
+        """The number of zones of each: int64, shape (n,)."""
         return np.asarray(
             pc.list_value_length(column_as_array(self._columns(_LOCATION_COLUMNS), "zone_rows")).to_numpy(), np.int64
         )
 
     @cached_property
     def zone_rows(self) -> IndexArray:
-        """The rows of each zone, block after block."""
+        """The rows of each zone, block after block: int64, shape (number of zones,)."""
         return np.asarray(column_as_array(self._columns(_LOCATION_COLUMNS), "zone_rows").flatten().to_numpy(), np.int64)
 
     @cached_property

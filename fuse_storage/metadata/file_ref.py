@@ -1,6 +1,6 @@
-"""Files that refer to files: a reference carries path, length and checksum, and whoever reads whole verifies both.
+"""References from file to file: path, length and checksum, by which whoever reads a whole file verifies it.
 
-Ids are UUIDs of version 7 in hex, so names sort by the time they were made at. Knows what no file means.
+Ids are UUIDs of version 7 in hex, so names sort by the time they were made at. Does not know what any file means.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ class FileRef:
         return {"path": self.path, "length": self.length, "hash": self.hash}
 
     @staticmethod
-    def from_json(found: Mapping[str, Any]) -> FileRef:
-        match dict(found):
-            case {"path": str(path), "length": int(length), "hash": str(hash)}:
-                return FileRef(path, length, hash)
-        raise FormatError(f"{found!r} is no reference: it needs path, length and hash")
+    def from_json(members: Mapping[str, Any]) -> FileRef:
+        match dict(members):
+            case {"path": str(path), "length": int(length), "hash": str(digest)}:
+                return FileRef(path, length, digest)
+        raise FormatError(f"{members!r} is no reference: it needs path, length and hash")
 
 
 def read_verified(store: Store, reference: FileRef) -> bytes:
-    """All bytes of the file. Raises NotFound if it is gone, Corrupt if they are not those that were written."""
+    """Read all bytes of the file. Raises NotFound if it is gone, Corrupt if they are not those that were written."""
     try:
         data = store.read(reference.path)
     except NotFound as missing:
@@ -58,13 +58,13 @@ def read_verified(store: Store, reference: FileRef) -> bytes:
 
 
 def create_file(store: Store, path: str, data: bytes) -> FileRef:
-    """Write the file, and refer to it."""
+    """Write a file, and give the reference to it."""
     store.create(path, data)
     return FileRef.for_data(path, data)
 
 
 def new_id() -> str:
-    """32 hex digits: 48 bits of milliseconds, then 74 random ones."""
+    """Make an id of 32 hex digits: 48 bits of milliseconds since 1970, then version, variant and 74 random bits."""
     random = int.from_bytes(os.urandom(10))
     upper, lower = random >> 64 & 0xFFF, random & (1 << 62) - 1
     return f"{time.time_ns() // 1_000_000:012x}{0x7000 | upper:04x}{1 << 63 | lower:016x}"

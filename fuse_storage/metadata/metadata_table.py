@@ -41,7 +41,10 @@ class MetadataFile:
 
 
 def encode_metadata(table: pa.Table, keep_arrow_types: bool = False) -> bytes:
-    """The file that holds these rows. ``any_types``: also types that Parquet itself does not tell apart."""
+    """Write the file that holds these rows.
+
+    ``keep_arrow_types``: keep also types that Parquet itself does not tell apart.
+    """
     sink = pa.BufferOutputStream()
     pq.write_table(
         table,
@@ -128,7 +131,7 @@ class MetadataRows:
 
     @staticmethod
     def all_rows(store: Store, parts: Sequence[MetadataFile | None], counts: IndexArray) -> MetadataRows:
-        """All rows of all parts, in order."""
+        """Choose all rows of all parts, in order. ``counts``: int64, shape (parts,), the rows of each."""
         starts = counts_to_offsets(counts)
         positions = np.arange(starts[-1]) - np.repeat(starts[:-1], counts)
         return MetadataRows(store, tuple(parts), counts, np.repeat(np.arange(len(parts)), counts), positions)
@@ -137,7 +140,10 @@ class MetadataRows:
         return len(self.file_indices)
 
     def take(self, indices: IndexArray) -> MetadataRows:
-        """The rows at these positions, in this order; parts that have none of them are dropped."""
+        """Choose the rows at these positions, in this order; parts that have none of them are dropped.
+
+        ``indices``: int64, shape (k,).
+        """
         used, files = np.unique(self.file_indices[indices], return_inverse=True)
         parts = tuple(self.metadata_files[part] for part in used)
         return MetadataRows(
@@ -171,7 +177,7 @@ class MetadataRows:
 
     @cached_property
     def stacked_indices(self) -> IndexArray | None:
-        """Where these rows are among all rows of the parts, in order; None if they are just those."""
+        """Where these rows are among all rows of the parts: int64, shape (n,); None if they are just those."""
         starts = np.cumsum(self.file_row_counts) - self.file_row_counts
         places: IndexArray = starts[self.file_indices] + self.positions
         return None if np.array_equal(places, np.arange(int(self.file_row_counts.sum()))) else places
@@ -183,12 +189,16 @@ def column_as_array(table: pa.Table, name: str) -> pa.Array:
 
 
 def column_as_int64(table: pa.Table, name: str, null: int = 0) -> IndexArray:
-    """A column of numbers, with ``null`` for NULL."""
+    """Read a column of numbers as int64, shape (rows,), with ``null`` for NULL."""
     return np.asarray(pc.fill_null(table.column(name), null).to_numpy(), np.int64)
 
 
 def counts_to_offsets(counts: IndexArray) -> IndexArray:
-    """Where each of so many begins, and at last where all end."""
+    """Add counts, int64, shape (n,), up to offsets, int64, shape (n + 1,): where each begins, and where all end.
+
+    >>> counts_to_offsets(np.array([2, 0, 3])).tolist()
+    [0, 2, 2, 5]
+    """
     return np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -52,8 +52,8 @@ class RefEntry:
         return f"{self.operation} (commit {self.commit_id}, number {self.sequence}, {format_timestamp(self.timestamp)})"
 
     def encode(self) -> bytes:
-        """Bytes unique to this commit: JSON for people, with a checksum for machines."""
-        found: dict[str, Any] = {
+        """Write the entry as checksummed JSON. No other commit has these bytes, so a store tells them apart."""
+        members: dict[str, Any] = {
             "kind": self.kind,
             "sequence": self.sequence,
             "commit": self.commit_id,
@@ -62,40 +62,33 @@ class RefEntry:
             "operation": self.operation,
         }
         if self.reference is not None:
-            found["snapshot"] = {"id": self.snapshot_id, **self.reference.to_json()}
-        return encode_checksummed_json(found)
+            members["snapshot"] = {"id": self.snapshot_id, **self.reference.to_json()}
+        return encode_checksummed_json(members)
 
     @staticmethod
     def decode(data: bytes, where: str) -> RefEntry:
         """Raises Unsupported for a kind of a newer version, Corrupt for bytes that are not as they were written."""
-        found = decode_checksummed_json(data, where)
-        if (kind := found.get("kind")) not in ("snapshot", "tombstone"):
+        members = decode_checksummed_json(data, where)
+        if (kind := members.get("kind")) not in ("snapshot", "tombstone"):
             raise Unsupported(
                 f"{where} is an entry of kind {kind!r}, which this version does not know: upgrade fuse-index"
             )
         try:
-            timestamp = datetime.fromisoformat(found["timestamp"])
-            entry = RefEntry(kind, found["sequence"], found["commit"], found["parent"], timestamp, found["operation"])
+            timestamp = datetime.fromisoformat(members["timestamp"])
+            entry = RefEntry(
+                kind, members["sequence"], members["commit"], members["parent"], timestamp, members["operation"]
+            )
             if kind == "tombstone":
                 return entry
-            held = found["snapshot"]
-            return RefEntry(
-                kind,
-                entry.sequence,
-                entry.commit_id,
-                entry.parent,
-                timestamp,
-                entry.operation,
-                held["id"],
-                FileRef.from_json(held),
-            )
+            snapshot = members["snapshot"]
+            return replace(entry, snapshot_id=snapshot["id"], reference=FileRef.from_json(snapshot))
         except (LookupError, TypeError, ValueError) as problem:
             raise FormatError(f"{where} is no entry of a branch: {problem!r}") from problem
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """The chain of one branch. Raises NotFound where there is none of this name."""
+    """The chain of entries of one branch, which need not exist. Raises InvalidArgument for what is no name."""
 
     store: Store
     name: str
@@ -107,20 +100,25 @@ class Branch:
         return f"_refs/branch/{self.name}/{sequence:020}.json"
 
     def find(self, sequence: int) -> RefEntry | None:
-        """The entry with this number, or None if the branch is not that long."""
+        """Read the entry with this number; None if the branch is not that long."""
         data = self._read(sequence)
         return None if data is None else self._decode_entry(sequence, data)
 
     def entry(self, sequence: int) -> RefEntry:
-        found = self.find(sequence)
-        if found is None:
+        """Read the entry with this number, which must be there. Raises Corrupt if it is not."""
+        entry = self.find(sequence)
+        if entry is None:
             raise Corrupt(
                 f"{self.store.url}/{self.key(sequence)} is missing from the midst of its branch: restore it from a copy"
             )
-        return found
+        return entry
 
     def head(self, known: RefEntry | None = None) -> RefEntry:
-        """The newest entry. ``known``: one of the branch, from which to go on."""
+        """Find the newest entry. ``known``: one of the branch, from which to go on. Raises NotFound without any.
+
+        Steps double until an entry is missing, then the gap is halved: about two reads for each doubling of the number
+        of commits since ``known``, or since the hint.
+        """
         low, data = self._start_from_hint() if known is None else (known.sequence, b"")
         step = 1
         while (further := self._read(low + step)) is not None:
@@ -135,7 +133,7 @@ class Branch:
         return known if known is not None and low == known.sequence else self._decode_entry(low, data)
 
     def newest_entry(self) -> RefEntry | None:
-        """The newest entry, a tombstone too; None if there never was such a branch."""
+        """Find the newest entry, a tombstone too; None if there never was such a branch."""
         return self.head() if self.find(1) is not None else None
 
     def create(self, entry: RefEntry) -> None:
@@ -148,33 +146,33 @@ class Branch:
             self.store.create(self._hint, str(sequence).encode(), overwrite=True)
 
     def walk(self, newest: int, oldest: int = 1) -> Iterator[RefEntry]:
-        """The entries from ``newest`` down to ``oldest``, a few read ahead."""
+        """Read the entries from ``newest`` down to ``oldest``, some of them ahead."""
         with ThreadPoolExecutor(MAX_PARALLEL_REF_READS, "fuse-refs") as pool:
             for start in range(newest, oldest - 1, -MAX_PARALLEL_REF_READS):
                 yield from pool.map(self.entry, range(start, max(start - MAX_PARALLEL_REF_READS, oldest - 1), -1))
 
     def at_time(self, when: datetime) -> RefEntry:
-        """The newest entry that is not later than ``when``."""
+        """Find the newest entry that is not later than ``when``. Raises NotFound if the branch began after it."""
         low, missing = 0, self.head().sequence + 1
-        found = None
+        newest = None
         while missing - low > 1:
             middle = (low + missing) // 2
             entry = self.entry(middle)
             if entry.timestamp <= when:
-                low, found = middle, entry
+                low, newest = middle, entry
             else:
                 missing = middle
-        if found is None:
+        if newest is None:
             first = format_timestamp(self.entry(1).timestamp)
             raise NotFound(f"{self.store.url}: branch {self.name!r} began at {first}, after {format_timestamp(when)}")
-        return found
+        return newest
 
     @property
     def _hint(self) -> str:
         return f"_refs/branch/{self.name}/_hint"
 
     def _start_from_hint(self) -> tuple[int, bytes]:
-        """Some entry that there is, the newest that the hint knows of."""
+        """Read the entry that the hint names, or else the first: its number and bytes. Raises NotFound without any."""
         with suppress(StorageError, ValueError):
             hinted = max(int(self.store.read(self._hint)[:20]), 1)
             if (data := self._read(hinted)) is not None:
@@ -198,7 +196,7 @@ class Branch:
 
 
 def next_timestamp(parent: datetime | None, now: datetime | None = None) -> datetime:
-    """Now, or just after the parent's time where this writer's clock is behind."""
+    """Choose the time of a commit: now, or just after the parent's where this writer's clock is behind."""
     now = now or datetime.now(UTC)
     return now if parent is None else max(now, parent + TIMESTAMP_RESOLUTION)
 

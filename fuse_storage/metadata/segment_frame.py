@@ -37,7 +37,9 @@ class UnitFrame(Protocol):
     def __len__(self) -> int: ...
 
     @property
-    def row_counts(self) -> IndexArray: ...
+    def row_counts(self) -> IndexArray:
+        """The rows of each unit: int64, shape (n,)."""
+        ...
 
     def statistics(self, column_id: int) -> ColumnStatistics | None:
         """One unit each, in the column's present type; None if nothing is kept of such a column. Raises SchemaError."""
@@ -59,33 +61,39 @@ class SegmentFrame:
 
     @cached_property
     def row_counts(self) -> IndexArray:
+        """The rows of each segment: int64, shape (n,)."""
         return column_as_int64(self.table, "row_count")
 
     @cached_property
     def block_counts(self) -> IndexArray:
+        """The number of blocks of each segment: int64, shape (n,)."""
         return column_as_int64(self.table, "block_count")
 
     @cached_property
     def zone_counts(self) -> IndexArray:
+        """The number of zones of each segment: int64, shape (n,)."""
         return column_as_int64(self.table, "zone_count")
 
     @cached_property
     def sizes(self) -> IndexArray:
-        """Bytes of the blocks' files."""
+        """Bytes of the blocks' files of each segment: int64, shape (n,)."""
         return column_as_int64(self.table, "size")
 
     @cached_property
     def added_by(self) -> IndexArray:
-        """The sequence of the commit that added the latest of its blocks."""
+        """The sequence of the commit that added the latest of its blocks: int64, shape (n,)."""
         return column_as_int64(self.table, "added_by")
 
     @cached_property
     def block_offsets(self) -> IndexArray:
-        """Length n + 1: segment i has the blocks ``first_block[i]:first_block[i + 1]`` of the snapshot."""
+        """Where the blocks of each begin among those of the snapshot: int64, shape (n + 1,).
+
+        Segment i has the blocks ``block_offsets[i]:block_offsets[i + 1]``.
+        """
         return counts_to_offsets(self.block_counts)
 
     def segments_containing(self, blocks: Sequence[int] | IndexArray) -> frozenset[str]:
-        """The ids of the segments in which these blocks are, by their numbers in the snapshot."""
+        """Find the ids of the segments that hold these blocks. ``blocks``: int64, shape (k,), their numbers."""
         return frozenset(
             self.ids[number] for number in np.unique(np.searchsorted(self.block_offsets, blocks, side="right") - 1)
         )
@@ -111,18 +119,19 @@ class SegmentFrame:
         return fill_default_statistics(found, np.array(absent, bool), field, self.row_counts)
 
     def roll_ups(self, key: str) -> pa.Array | None:
-        """What the definition with this key knows of whole segments, null where nothing; None if it is of no
-        segment.
+        """What the definition with this key knows of whole segments: one value each, null where nothing.
+
+        None if it is of no segment.
         """
         name = sidecar_columns(key)[-1]
         return column_as_array(self.table, name) if has_column(self.table, name) else None
 
     def indexed_block_counts(self, key: str) -> IndexArray:
-        """How many blocks of each segment are indexed."""
+        """How many blocks of each segment are indexed: int64, shape (n,)."""
         return self._sidecar_column(key, 3)
 
     def sidecar_bytes(self, key: str) -> IndexArray:
-        """Bytes that the index takes for each segment, payloads included."""
+        """Bytes that the index takes for each segment, payloads included: int64, shape (n,)."""
         return self._sidecar_column(key, 4)
 
     def _sidecar_column(self, key: str, part: int) -> IndexArray:
@@ -174,7 +183,11 @@ def statistics_group(field: Field) -> ColumnGroup:
 def concat_statistics(
     tables: Sequence[Sequence[pa.Table | None]], field: Field, counts: IndexArray
 ) -> ColumnStatistics:
-    """The statistics in these tables, one after the other, in the present type; unknown where there are none."""
+    """Join the statistics of a column in these tables, in the present type; unknown where there are none.
+
+    ``tables``: for each file, a list whose first table has the statistics, or None. ``counts``: int64, shape (files,),
+    the units of each.
+    """
     first = [table for table, *_ in tables]
     if not first:
         return ColumnStatistics.unknown(field.type, 0)
@@ -204,7 +217,10 @@ def _has_field(schema: Schema, id: int) -> bool:
 def fill_default_statistics(
     found: ColumnStatistics, absent: npt.NDArray[np.bool_], field: Field, row_counts: IndexArray
 ) -> ColumnStatistics:
-    """The same, with the default's own statistics where the column is absent."""
+    """Replace statistics by those of the column's default where the column is absent.
+
+    ``absent``: bool, shape (n,). ``row_counts``: int64, shape (n,), the rows of each unit.
+    """
     if not absent.any():
         return found
     default = ColumnStatistics.constant(field.default_scalar, row_counts)

@@ -80,7 +80,7 @@ class SidecarRows:
         return len(self._rows)
 
     def take(self, indices: IndexArray) -> SidecarRows:
-        """Those of the blocks at these positions, in this order."""
+        """Choose those of the blocks at these positions, in this order. ``indices``: int64, shape (k,)."""
         indices = np.asarray(indices, np.int64)
         return SidecarRows(self._rows.take(indices), self._columns.take(pa.array(indices)), self.error)
 
@@ -91,16 +91,17 @@ class SidecarRows:
 
     @cached_property
     def indexed(self) -> npt.NDArray[np.bool_]:
+        """Whether each block is indexed: bool, shape (n,)."""
         return np.asarray(pc.fill_null(self._columns.column("indexed"), False).to_numpy(), bool)
 
     @cached_property
     def versions(self) -> IndexArray:
-        """By which version of its kind each was built; -1 where it is not indexed."""
+        """By which version of its kind each was built, -1 where it is not indexed: int64, shape (n,)."""
         return column_as_int64(self._columns, "version", -1)
 
     @property
     def sizes(self) -> IndexArray:
-        """Bytes of each payload."""
+        """Bytes of each payload, 0 without one: int64, shape (n,)."""
         return column_as_int64(self._spans, "length")
 
     def payload(self, block: int) -> PackSlice | None:
@@ -113,9 +114,9 @@ class SidecarRows:
         return PackSlice(*resolve_store(self._rows.store, pack), chunk, pack_length, (offset, length))
 
     def packs(self) -> list[tuple[PackSlice, IndexArray]]:
-        """Each pack in which payloads lie, as one payload, and the numbers of the blocks whose payloads they are.
+        """Group payloads by pack: each pack, as a slice that is all of it, and the blocks whose payloads lie in it.
 
-        ``spans`` says where in it.
+        The blocks are int64, shape (k,), positions in this frame; ``spans`` says where in the pack each payload lies.
         """
         codes = column_as_array(self._spans, "pack").dictionary_encode()
         numbers = pc.fill_null(codes.indices, -1).to_numpy()
@@ -130,7 +131,7 @@ class SidecarRows:
 
     @property
     def spans(self) -> tuple[IndexArray, IndexArray]:
-        """Offset and length of each payload in its pack; 0 where there is none."""
+        """Offset and length of each payload in its pack, 0 where there is none: two of int64, shape (n,)."""
         return column_as_int64(self._spans, "offset"), column_as_int64(self._spans, "length")
 
     @cached_property

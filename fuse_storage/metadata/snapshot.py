@@ -83,7 +83,7 @@ class Snapshot:
     def cluster_by(self) -> tuple[str, ...]:
         """The names of the columns by which rows are best kept together."""
         paths = {field.id: ".".join(path) for path, field in self.schema.leaves()}
-        return tuple(paths[id] for id in self.cluster_ids)
+        return tuple(paths[column_id] for column_id in self.cluster_ids)
 
     @property
     def cluster_method(self) -> str:
@@ -92,16 +92,17 @@ class Snapshot:
 
     @property
     def key_ids(self) -> tuple[int, ...]:
-        """The ids of the columns that identify a row; none if the table says nothing of it, or nothing that holds any
-        more.
+        """The ids of the columns that identify a row.
+
+        None if the table says nothing of it, or names a column that is no longer there.
         """
-        found, known = self.properties.get(KEY_PROPERTY, ()), {field.id for field in self.schema.fields}
-        return tuple(found) if isinstance(found, list) and known.issuperset(found) else ()
+        stored, column_ids = self.properties.get(KEY_PROPERTY, ()), {field.id for field in self.schema.fields}
+        return tuple(stored) if isinstance(stored, list) and column_ids.issuperset(stored) else ()
 
     @property
     def key(self) -> tuple[str, ...]:
         """The names of the columns that identify a row. Nothing sees to it that they do."""
-        return tuple(self.schema.by_id(id).name for id in self.key_ids)
+        return tuple(self.schema.by_id(column_id).name for column_id in self.key_ids)
 
     @property
     def keys(self) -> frozenset[str]:
@@ -121,9 +122,9 @@ class Snapshot:
             )
 
     def encode(self) -> builtins.bytes:
-        """JSON, the most asked-for things first."""
-        names = {str(id): list(names) for id, names in self.names.items()}
-        found = {
+        """Write the snapshot as JSON, the most asked-for things first."""
+        names = {str(column_id): list(names) for column_id, names in self.names.items()}
+        members = {
             "format": FORMAT_NAME,
             "format_version": FORMAT_VERSION,
             "reader_features": list(self.reader_features),
@@ -154,15 +155,15 @@ class Snapshot:
             "last_column_id": self.last_column_id,
             "names": names,
         }
-        return json.dumps(found, indent=2, ensure_ascii=False).encode() + b"\n"
+        return json.dumps(members, indent=2, ensure_ascii=False).encode() + b"\n"
 
     @staticmethod
     def decode(data: builtins.bytes, where: str) -> Snapshot:
         """Raises Unsupported for what is newer than this version, FormatError for what is no snapshot."""
         try:
-            found = json.loads(data)
-            _check_format(found)
-            return _decode(found)
+            members = json.loads(data)
+            _check_format(members)
+            return _decode(members)
         except FormatError as problem:
             raise type(problem)(f"{where}: {problem}") from problem
         except (LookupError, TypeError, ValueError, AttributeError) as problem:
@@ -188,60 +189,60 @@ def read_snapshot(branch: Branch, entry: RefEntry) -> Snapshot:
     return process_cache.get_or_load(("snapshot", store.url, reference.path), load, lambda _: 20 * reference.length)
 
 
-def _decode(found: Mapping[str, Any]) -> Snapshot:
-    schemas = {schema["id"]: Schema.from_json(schema) for schema in found["schemas"]}
-    listed = found["segments"]["list"]
+def _decode(members: Mapping[str, Any]) -> Snapshot:
+    schemas = {schema["id"]: Schema.from_json(schema) for schema in members["schemas"]}
+    listed = members["segments"]["list"]
     return Snapshot(
-        id=found["id"],
-        sequence=found["sequence"],
-        branch=found["branch"],
-        commit_id=found["commit"],
-        parent=found["parent"],
-        timestamp=datetime.fromisoformat(found["timestamp"]),
-        operation=found["operation"],
-        summary=_frozen(found["summary"]),
-        row_count=found["rows"],
-        block_count=found["blocks"],
-        bytes=found["bytes"],
-        next_row_id=found["next_row_id"],
-        same_rows=found.get("same_rows") is True,
-        segment_count=found["segments"]["count"],
+        id=members["id"],
+        sequence=members["sequence"],
+        branch=members["branch"],
+        commit_id=members["commit"],
+        parent=members["parent"],
+        timestamp=datetime.fromisoformat(members["timestamp"]),
+        operation=members["operation"],
+        summary=_frozen(members["summary"]),
+        row_count=members["rows"],
+        block_count=members["blocks"],
+        bytes=members["bytes"],
+        next_row_id=members["next_row_id"],
+        same_rows=members.get("same_rows") is True,
+        segment_count=members["segments"]["count"],
         segments=None if listed is None else FileRef.from_json(listed),
-        schema_id=found["schema"],
+        schema_id=members["schema"],
         schemas=_frozen(schemas),
-        last_column_id=found["last_column_id"],
-        names=_frozen({int(id): tuple(names) for id, names in found["names"].items()}),
-        cluster_ids=tuple(found["cluster_by"]),
-        properties=_frozen(found["properties"]),
-        definitions=_frozen(found["definitions"]),
-        applications=_frozen(found["applications"]),
-        reader_features=tuple(found["reader_features"]),
-        writer_features=tuple(found["writer_features"]),
+        last_column_id=members["last_column_id"],
+        names=_frozen({int(column_id): tuple(names) for column_id, names in members["names"].items()}),
+        cluster_ids=tuple(members["cluster_by"]),
+        properties=_frozen(members["properties"]),
+        definitions=_frozen(members["definitions"]),
+        applications=_frozen(members["applications"]),
+        reader_features=tuple(members["reader_features"]),
+        writer_features=tuple(members["writer_features"]),
     )
 
 
-def _frozen(found: Mapping[Any, Any]) -> Mapping[Any, Any]:
-    return MappingProxyType(dict(found))
+def _frozen(mapping: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    return MappingProxyType(dict(mapping))
 
 
 def claimed_ref_position(data: builtins.bytes, where: str) -> tuple[str, int]:
-    """Which entry of which branch a snapshot says it belongs to, before anything of it is believed."""
+    """Read which branch, and which entry of it, a snapshot says it belongs to; nothing else of it is believed yet."""
     try:
-        found = json.loads(data)
-        return str(found["branch"]), int(found["sequence"])
+        members = json.loads(data)
+        return str(members["branch"]), int(members["sequence"])
     except (LookupError, TypeError, ValueError) as problem:
         raise FormatError(f"{where} is no snapshot: {problem!r}") from problem
 
 
-def _check_format(found: Mapping[str, Any]) -> None:
-    if found["format"] != FORMAT_NAME:
-        raise FormatError(f"it is of format {found['format']!r}, not {FORMAT_NAME!r}")
-    if found["format_version"] > FORMAT_VERSION:
-        version = found["format_version"]
+def _check_format(members: Mapping[str, Any]) -> None:
+    if members["format"] != FORMAT_NAME:
+        raise FormatError(f"it is of format {members['format']!r}, not {FORMAT_NAME!r}")
+    if members["format_version"] > FORMAT_VERSION:
+        version = members["format_version"]
         raise Unsupported(
             f"it is of format version {version}, and this version knows {FORMAT_VERSION}: upgrade fuse-index to read it"
         )
-    if unknown := sorted(set(found["reader_features"]) - READER_FEATURES):
+    if unknown := sorted(set(members["reader_features"]) - READER_FEATURES):
         raise Unsupported(
             f"reading this table needs {_feature_list(unknown)}, unknown to this version: upgrade fuse-index"
         )

@@ -1,5 +1,6 @@
-"""Tags: names for snapshots, for ever or until a time. What a tag names is kept; an expired tag names nothing any
-more.
+"""Tags: names for snapshots, for ever or until a time.
+
+What a tag names is kept by every vacuum; an expired tag names nothing any more.
 """
 
 from __future__ import annotations
@@ -7,6 +8,7 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from fuse_storage.errors import AlreadyExists, FormatError, InvalidArgument, NotFound
 from fuse_storage.metadata.encoding import (
@@ -40,35 +42,40 @@ class Tag:
         return self.expires is not None and self.expires <= (now or datetime.now(UTC))
 
     def encode(self) -> bytes:
-        found = {"kind": "tag", "name": self.name, "timestamp": format_timestamp(self.timestamp)}
-        until = {} if self.expires is None else {"expires": format_timestamp(self.expires)}
-        held = {} if self.holder is None else {"holder": self.holder}
-        return encode_checksummed_json(
-            {**found, **until, **held, "snapshot": {"id": self.snapshot_id, **self.reference.to_json()}}
-        )
+        members: dict[str, Any] = {
+            "kind": "tag",
+            "name": self.name,
+            "timestamp": format_timestamp(self.timestamp),
+        }
+        if self.expires is not None:
+            members["expires"] = format_timestamp(self.expires)
+        if self.holder is not None:
+            members["holder"] = self.holder
+        members["snapshot"] = {"id": self.snapshot_id, **self.reference.to_json()}
+        return encode_checksummed_json(members)
 
     @staticmethod
     def decode(data: bytes, where: str) -> Tag:
         """Raises Corrupt for bytes that are not as they were written, FormatError for what is no tag."""
-        found = decode_checksummed_json(data, where)
+        members = decode_checksummed_json(data, where)
         try:
-            held, until = found["snapshot"], found.get("expires")
-            reference, expires = FileRef.from_json(held), None if until is None else datetime.fromisoformat(until)
+            snapshot, expires = members["snapshot"], members.get("expires")
             return Tag(
-                found["name"],
-                datetime.fromisoformat(found["timestamp"]),
-                held["id"],
-                reference,
-                expires,
-                found.get("holder"),
+                members["name"],
+                datetime.fromisoformat(members["timestamp"]),
+                snapshot["id"],
+                FileRef.from_json(snapshot),
+                None if expires is None else datetime.fromisoformat(expires),
+                members.get("holder"),
             )
         except (LookupError, TypeError, ValueError) as problem:
             raise FormatError(f"{where} is no tag: {problem!r}") from problem
 
 
 def create_tag(store: Store, tag: Tag) -> None:
-    """Raises AlreadyExists if the name is taken by a tag that has not expired, InvalidArgument if it is no name for a
-    tag.
+    """Write a tag, in place of an expired one of its name.
+
+    Raises AlreadyExists if the name is taken by a tag that has not expired, InvalidArgument if it is no name for a tag.
     """
     check_ref_name(tag.name, "tag")
     if is_snapshot_id(tag.name) or is_iso_time(tag.name):
@@ -89,7 +96,7 @@ def create_tag(store: Store, tag: Tag) -> None:
 
 
 def find_tag(store: Store, name: str) -> Tag | None:
-    """The tag of this name, expired or not, or None."""
+    """Read the tag of this name, expired or not; None if there is none."""
     if REF_NAME_PATTERN.fullmatch(name) is None:
         return None
     try:
@@ -107,19 +114,16 @@ def drop_tag(store: Store, name: str) -> None:
 
 
 def list_tags(store: Store) -> list[Tag]:
-    """All tags by name, expired ones too. Lists the folder of tags."""
-    keys = sorted(found.key for found in store.list(TAG_FOLDER))
-    return [
-        found
-        for key in keys
-        if (found := find_tag(store, key.removeprefix(f"{TAG_FOLDER}/").removesuffix(".json"))) is not None
-    ]
+    """Read all tags in the order of their names, expired ones too. Lists the folder of tags."""
+    keys = sorted(file.key for file in store.list(TAG_FOLDER))
+    tags = (find_tag(store, key.removeprefix(f"{TAG_FOLDER}/").removesuffix(".json")) for key in keys)
+    return [tag for tag in tags if tag is not None]
 
 
 def did_you_mean(name: str, names: list[str]) -> str:
-    """A hint for whoever mistyped a name; empty where there are none."""
-    found = difflib.get_close_matches(name, names, 3)
-    return f"; did you mean {found}?" if found else f": it has {sorted(names)[:10]}" if names else ""
+    """Make the end of a message for whoever mistyped a name: near names, or some that there are; empty without any."""
+    near = difflib.get_close_matches(name, names, 3)
+    return f"; did you mean {near}?" if near else f": it has {sorted(names)[:10]}" if names else ""
 
 
 def _key(name: str) -> str:
