@@ -1,6 +1,6 @@
 """Predicates: one closed set of frozen nodes, and the context they mean something in.
 
-A predicate is judged by three people: the oracle (``oracle.evaluate``), indexes (one leaf at a time) and Spark.
+A predicate is judged by three people: the oracle (``expressions/evaluate.py``), indexes (one leaf at a time) and Spark.
 All three follow Spark's semantics: three-valued logic, NaN the largest value and equal to itself, -0.0 equal to
 0.0, text and binary ordered by unsigned bytes. Nothing here knows SQL text, statistics or plugins.
 """

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 from typing import Literal as OneOf
 
 import pyarrow as pa
@@ -26,17 +26,9 @@ from fuse_index.expressions.types import spark_type_name
 from fuse_index.predicate import Literal, Term
 
 AggregateFunction = OneOf["count", "sum", "min", "max", "avg", "hll_sketch_agg", "hll_union_agg"]
-AGGREGATE_FUNCTIONS: tuple[AggregateFunction, ...] = (
-    "count",
-    "sum",
-    "min",
-    "max",
-    "avg",
-    "hll_sketch_agg",
-    "hll_union_agg",
-)
+AGGREGATE_FUNCTIONS: tuple[AggregateFunction, ...] = get_args(AggregateFunction)
 SKETCH_ARGUMENT_TYPES = {"hll_sketch_agg": (pa.int32(), pa.int64(), pa.string()), "hll_union_agg": (pa.binary(),)}
-"""What they are of."""
+"""The types of columns that sketches are of."""
 COUNT_STAR_ARGUMENT = Literal(1, pa.int32())
 """What ``count(*)`` counts."""
 
@@ -184,7 +176,20 @@ def largest_value(data_type: pa.DataType) -> int:
 
 
 def state_of(aggregation: Aggregation, values: Callable[[Term], pa.ChunkedArray], rows: int) -> pa.Table:
-    """The state of so many rows; ``values`` gives what a term is on each of them."""
+    """The state of so many rows; ``values`` gives what a term is on each of them, ``rows`` long and of the term's type.
+
+    An average is kept as a sum and a count, so that two states can be added up to that of all rows:
+
+    >>> from fuse_index.predicate import Column
+    >>> price = Column(("price",), pa.float64())
+    >>> average = Aggregation((), (Aggregate("avg", price),))
+    >>> blocks = [pa.chunked_array([[1.0, 2.0]]), pa.chunked_array([[6.0, None]])]
+    >>> states = [state_of(average, lambda term: prices, len(prices)) for prices in blocks]
+    >>> [state.to_pylist() for state in states]
+    [[{'sum0': 3.0, 'count1': 2}], [{'sum0': 6.0, 'count1': 1}]]
+    >>> merge_states(average, states).to_pylist()
+    [{'sum0': 9.0, 'count1': 3}]
+    """
 
     def input_of(part: Part) -> pa.ChunkedArray:
         if isinstance(part.argument, Literal) and part.argument.value is not None:

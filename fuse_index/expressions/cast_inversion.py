@@ -41,7 +41,22 @@ _TIME_TYPES = (_DATE, _NTZ, _TIMESTAMP)
 
 @dataclass(frozen=True)
 class OrderedType:
-    """The values of ``data_type`` in order, at the places ``lowest`` to ``highest``, and their cast to ``target``."""
+    """The values of ``data_type`` in order, at the places ``lowest`` to ``highest``, and their cast to ``target``.
+
+    Doubles have 53 bits of precision, so that beyond 2^53 two longs are cast to one double. Which longs a comparison
+    with that double is true of, halving finds:
+
+    >>> longs = ordered_type_of(pa.int64(), pa.float64(), Context())
+    >>> longs.bracket(9007199254740992.0)
+    (9007199254740992, 9007199254740994)
+
+    So ``CAST(n AS DOUBLE) = 9007199254740992`` is ``n >= 9007199254740992 AND n < 9007199254740994``. No float is cast
+    to the double 0.1, so that both places are the same, and the comparison is true of nothing:
+
+    >>> first, beyond = ordered_type_of(pa.float32(), pa.float64(), Context()).bracket(0.1)
+    >>> first == beyond
+    True
+    """
 
     data_type: pa.DataType
     target: pa.DataType
@@ -180,6 +195,9 @@ def _fits(narrow: pa.DataType, wide: pa.DataType) -> bool:
 def _float_at(place: int) -> float:
     if place > _INFINITY_BITS:
         return math.nan
+    # IEEE 754 has the exponent above the fraction, so the bits of floats that are not negative, taken as an integer,
+    # count them in order, from 0.0 at place 0. The sign bit only says that what the other bits count is below zero:
+    # place -n is minus the float at place n. Places -0 and 0 are one, as -0.0 and 0.0 are one value to Spark.
     bits = struct.pack("<i", abs(place))
     value: float = struct.unpack("<f", bits)[0]
     return -value if place < 0 else value

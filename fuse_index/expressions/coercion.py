@@ -1,6 +1,6 @@
 """Which casts Spark adds when it compares two types: its implicit coercion, of ANSI sessions and of others.
 
-The tables here are compared with Spark's own answers in ``tests/predicates``.
+The tables here are compared with Spark's own answers in ``tests/index/expressions``.
 """
 
 from __future__ import annotations

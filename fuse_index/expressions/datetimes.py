@@ -65,10 +65,10 @@ def wall_clock(moment: datetime, time_zone: tzinfo) -> datetime:
 
 
 def wall_clocks(moments: npt.NDArray[np.int64], time_zone: tzinfo) -> npt.NDArray[np.int64]:
-    """What clocks in that zone show at instants, both in microseconds since 1970. Raises OverflowError beyond Python's
-    years.
+    """What clocks in that zone show at instants. Raises OverflowError beyond Python's years.
 
-    Asked quarter hour by quarter hour; one in which the clocks are changed is asked instant by instant.
+    ``moments``: int64 microseconds since 1970 UTC, shape (n,). Returns int64 microseconds since 1970 by those clocks,
+    shape (n,). Asked quarter hour by quarter hour; one in which the clocks are changed is asked instant by instant.
     """
     quarters, which = np.unique(moments // _QUARTER_HOUR_MICROSECONDS, return_inverse=True)
     starts = _offsets(quarters * _QUARTER_HOUR_MICROSECONDS, time_zone)

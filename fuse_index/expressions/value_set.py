@@ -1,6 +1,6 @@
 """Which values a term may have, as sets that can be joined.
 
-A domain speaks of values that are not NULL, in Spark's order: NaN is the largest value
+A value set speaks of values that are not NULL, in Spark's order: NaN is the largest value
 and equal to itself, -0.0 equals 0.0, text and binary go by unsigned bytes (which is Python's own order of ``str``:
 UTF-8 keeps the order of code points). Knows no statistics and no index.
 """
@@ -48,7 +48,27 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class ValueSet:
-    """A set of values: intervals in Spark's order, disjoint and not adjacent. None at all: no value is possible."""
+    """A set of values: intervals in Spark's order, disjoint and not adjacent. None at all: no value is possible.
+
+    ``a > 10 AND a < 50`` cannot be TRUE of a block whose values are 1 and 100, though each half alone can be:
+
+    >>> above, below = ValueSet.between(low=10.0), ValueSet.between(high=50.0)
+    >>> both = above.intersect(below)
+    >>> above.contains(100.0), below.contains(1.0), both.contains(1.0) or both.contains(100.0)
+    (True, True, False)
+
+    A range of [40, 60] may hold such a value and need not; one of [11, 49] holds nothing else:
+
+    >>> both.overlaps(40.0, 60.0), both.covers(40.0, 60.0), both.covers(11.0, 49.0)
+    (True, False, True)
+
+    NaN is the largest value, so what is not below 50 holds NaN; and -0.0 is 0.0:
+
+    >>> below.complement().contains(float("nan"))
+    True
+    >>> ValueSet.points_at([-0.0, 0.0]).points()
+    (0.0,)
+    """
 
     intervals: tuple[Interval, ...]
 

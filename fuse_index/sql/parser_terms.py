@@ -1,6 +1,6 @@
 """Terms of the Spark SQL that people type: columns, literals, casts, calls; and the places of mistakes in them.
 
-With ``where.py``, which reads the conditions around them, the only module that imports a SQL parser.
+``parser.py`` reads the conditions around them.
 """
 
 from __future__ import annotations
