@@ -1,5 +1,4 @@
-"""Judging an index by the rows it is on: is every row what its vote called possible, and is every byte as it was
-written?
+"""Judging an index by its rows: is each what its vote called possible, and is every byte as it was written?
 
 Votes are asked for and made whole as the planner does it, but only of the blocks that are judged.
 """
@@ -90,7 +89,7 @@ class Verification:
 def check_index(
     table: StoredTable, definition: IndexDefinition, host: Host, max_blocks: int = 16, seed: int = 0
 ) -> Verification:
-    """Check all payloads by their checksums, and the votes on up to ``blocks`` indexed blocks by the oracle.
+    """Check all payloads by their checksums, and the votes on up to ``max_blocks`` indexed blocks by the oracle.
 
     Raises StorageError if the table itself cannot be read.
     """
@@ -123,6 +122,16 @@ def _read_error(pack: PackSlice) -> str | None:
     except StorageError as error:
         return str(error)
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class _JudgedUnit:
+    """A block or a segment whose votes are judged: its number in a batch, and its zones there."""
+
+    batch: FrameBatch
+    number: int
+    zones: slice
+    name: str
 
 
 @dataclass
@@ -208,54 +217,42 @@ class _VoteChecker:
     ) -> Iterator[str]:
         number = int(self.sample[place])
         zones = slice(int(self._batch.zone_offsets[place]), int(self._batch.zone_offsets[place + 1]))
-        yield from self._check_unit(
-            probe, leaf, self._batch, (place, zones), truth, inputs, f"block {self.frame.ids[number]}"
-        )
+        block = _JudgedUnit(self._batch, place, zones, f"block {self.frame.ids[number]}")
+        yield from self._check_unit(probe, leaf, block, truth, inputs)
         if (segments := self._segments) is not None and probe.cost == 0:
-            first = self.table.segments().block_offsets
-            owner = int(np.searchsorted(first, self.frame.ordinals[number], side="right")) - 1
+            starts = self.table.segments().block_offsets
+            owner = int(np.searchsorted(starts, self.frame.ordinals[number], side="right")) - 1
             if segments.summaries is not None and segments.summaries[owner].is_valid:
-                unit = (owner, slice(owner, owner + 1))
-                yield from self._check_unit(
-                    probe, leaf, segments, unit, truth, inputs, f"segment {self.table.segments().ids[owner]}"
-                )
+                name = f"segment {self.table.segments().ids[owner]}"
+                segment = _JudgedUnit(segments, owner, slice(owner, owner + 1), name)
+                yield from self._check_unit(probe, leaf, segment, truth, inputs)
 
     def _check_unit(
-        self,
-        probe: Probe[Any],
-        leaf: Leaf | Conjunction,
-        batch: FrameBatch,
-        unit: tuple[int, slice],
-        truth: _TruthBits,
-        inputs: pa.Table,
-        where: str,
+        self, probe: Probe[Any], leaf: Leaf | Conjunction, unit: _JudgedUnit, truth: _TruthBits, inputs: pa.Table
     ) -> Iterator[str]:
-        """Compare the votes on one unit of a batch with the truth about rows that are in it."""
+        """Compare the votes on a unit with the truth about rows that are in it."""
         kind: Any = self.kind
-        answer = call_probe(kind, probe, batch, _KIND_TIMEOUT_SECONDS)
+        answer = call_probe(kind, probe, unit.batch, _KIND_TIMEOUT_SECONDS)
         if isinstance(answer, PluginFailure):
             yield f"{predicate_sql(leaf)}: {answer.detail}"
             return
-        fine = len(answer) == len(batch.zone_rows)
-        number, zones = unit
-        own = answer.take(np.arange(zones.start, zones.stop) if fine else np.array([number], np.int64))
-        sizes = (
-            batch.zone_rows[zones]
-            if fine and int(batch.zone_rows[zones].sum()) == len(truth)
-            else np.array([len(truth)])
-        )
+        zone_rows, zones = unit.batch.zone_rows, unit.zones
+        by_zone = len(answer) == len(zone_rows)
+        own = answer.take(np.arange(zones.start, zones.stop) if by_zone else np.array([unit.number], np.int64))
+        zones_are_known = by_zone and int(zone_rows[zones].sum()) == len(truth)
+        sizes = zone_rows[zones] if zones_are_known else np.array([len(truth)])
         offsets = np.append(0, np.cumsum(sizes))
         nulls = NullPresence.of_rows(inputs, offsets)
-        whole = complete_ballot(own, leaf, probe, self.definition.inputs, nulls, self.strict_functions)
-        possible = np.repeat(whole.bits, sizes)
-        for zone, bits in whole.rows.items():
+        ballot = complete_ballot(own, leaf, probe, self.definition.inputs, nulls, self.strict_functions)
+        possible = np.repeat(ballot.bits, sizes)
+        for zone, bits in ballot.rows.items():
             possible[offsets[zone] : offsets[zone + 1]] = bits
         wrong = np.flatnonzero(truth & ~possible)
         if len(wrong):
             outcomes = ", ".join(sorted({_TRUTH_NAMES[int(truth[row])] for row in wrong}))
             yield (
-                f"{predicate_sql(leaf)} is {outcomes} on {len(wrong)} rows of {where}, such as row {int(wrong[0])}, "
-                f"and the vote rules that out"
+                f"{predicate_sql(leaf)} is {outcomes} on {len(wrong)} rows of {unit.name}, such as row "
+                f"{int(wrong[0])}, and the vote rules that out"
             )
 
     @cached_property
