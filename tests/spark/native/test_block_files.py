@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import unix_micros
 
-from fuse_storage import Schema
+from fuse_storage import Schema, WriteOptions
 from fuse_storage.parquet.writer import write_block
 
 NAN = float("nan")
@@ -68,7 +68,7 @@ ARROW = pa.schema(
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = pa.Table.from_pylist([*ROWS, dict.fromkeys(ARROW.names)], ARROW)
     path = tmp_path_factory.mktemp("block") / "block.parquet"
-    path.write_bytes(write_block(rows, Schema.create(ARROW), {"zone_rows": 100})[0])
+    path.write_bytes(write_block(rows, Schema.create(ARROW), WriteOptions(zone_rows=100))[0])
     return path
 
 
