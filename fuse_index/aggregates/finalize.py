@@ -1,5 +1,6 @@
-"""From a merged state to the answer, as Spark finishes its aggregates: averages of sums and counts, sketches as it
-writes them.
+"""From a merged state to the answer, as Spark finishes its aggregates.
+
+Averages are made of sums and counts, and sketches are as Spark writes them.
 """
 
 from __future__ import annotations

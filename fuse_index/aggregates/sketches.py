@@ -1,5 +1,6 @@
-"""Sketches of distinct values, as Spark's ``hll_sketch_agg`` makes them: the same bytes for the same values in the same
-order.
+"""Sketches of distinct values, as Spark's ``hll_sketch_agg`` makes them.
+
+The bytes are the same for the same values in the same order.
 
 A sketch is one of Apache DataSketches' HLL sketches with 2^``lg_k`` registers of 8 bits. What its registers hold
 depends on the values alone; what it estimates also on how they were divided before sketches were united, and in Spark

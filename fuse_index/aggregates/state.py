@@ -91,9 +91,7 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Aggregation:
-    """What is asked: these aggregates, for each combination of values of these terms; for all rows where there are
-    none.
-    """
+    """A request: these aggregates for each combination of values of these terms, or for all rows if there are none."""
 
     groups: tuple[Term, ...]
     aggregates: tuple[Aggregate, ...] = ()
@@ -159,9 +157,7 @@ def _bounded(precision: int, scale: int) -> pa.DataType:
 
 
 def largest_sum(part: Part) -> int | None:
-    """The largest absolute value, in units of the last digit, that this part holds exactly; None: it never
-    overflows.
-    """
+    """The largest absolute value that this part holds exactly, in units of its last digit; None: it never overflows."""
     if part.function != "sum" or is_.is_floating(part.type):
         return None
     return (1 << 63) - 1 if part.type == pa.int64() else int(10**part.type.precision - 1)

@@ -1,5 +1,4 @@
-"""``+``, ``-``, ``*`` and ``/`` of integers and floats, and ``||``, as Spark has them: what ``update`` may set a column
-to.
+"""Arithmetic and ``||`` as Spark has them: what ``update`` may set a column to.
 
 Conditions have none of it: there Spark may pass over an operand on which it would raise, and who evaluates whole
 columns cannot.
@@ -35,8 +34,9 @@ ARITHMETIC_OPERATORS = frozenset([*_CHECKED_KERNELS, "/", "||"])
 
 
 def arithmetic_call(operator: str, left: Term, right: Term, context: Context) -> Call:
-    """The term, with the casts that Spark adds. Raises AnalysisError, or NotReproducible where Spark's type is not
-    known here.
+    """The term, with the casts that Spark adds.
+
+    Raises AnalysisError, or NotReproducible where Spark's type is not known here.
     """
     told = f"{spark_type_name(left.type)} {operator} {spark_type_name(right.type)}"
     if left.type == right.type == pa.null() or (
@@ -57,7 +57,7 @@ def arithmetic_call(operator: str, left: Term, right: Term, context: Context) ->
 
 
 def evaluate_arithmetic(operator: str, left: _Values, right: _Values, ansi: bool) -> _Values:
-    """Both of one type. Raises Raises where Spark does: on overflow, and on a division by zero."""
+    """The result, of one type as both sides. Raises SparkWouldRaise on overflow and division by zero."""
     if operator == "||":
         return pc.binary_join_element_wise(left, right, "")
     if operator == "/":

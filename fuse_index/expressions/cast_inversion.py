@@ -125,7 +125,7 @@ class OrderedType:
 
 
 def ordered_type_of(data_type: pa.DataType, target: pa.DataType, context: Context) -> OrderedType | None:
-    """The scale of a cast that gives every value one, and keeps order; None for other casts."""
+    """The order of a cast that gives every value one, and keeps order; None for other casts."""
     if is_lossless_cast(data_type, target, context):
         return OrderedType(data_type, target, True, context)
     rounds = is_.is_floating(target) and (
@@ -154,8 +154,10 @@ def is_lossless_cast(data_type: pa.DataType, target: pa.DataType, context: Conte
 
 
 def _steady(context: Context) -> bool:
-    """The session's clocks are never changed. Where they are, an hour is shown twice or not at all, on days that differ
-    between the zone tables of one machine and another: then no cast between instants and clocks is taken off.
+    """The session's clocks are never changed.
+
+    Where they are, an hour is shown twice or not at all, on days that differ between the zone tables of one machine and
+    another: then no cast between instants and clocks is taken off.
     """
     try:
         return datetimes.has_fixed_offset(datetimes.parse_time_zone(context.time_zone))
@@ -164,9 +166,7 @@ def _steady(context: Context) -> bool:
 
 
 def implied_bounds(operator: Operator, inner: Term, value: Any, target: pa.DataType) -> list[Compare]:
-    """What a comparison of ``CAST(inner AS target)`` says of ``inner`` in every time zone: bounds, with two days to
-    spare.
-    """
+    """The bounds of ``inner`` that a comparison of ``CAST(inner AS target)`` implies in every time zone."""
     if inner.type not in _TIME_TYPES or target not in _TIME_TYPES or inner.type == target:
         return []
     bounds = []

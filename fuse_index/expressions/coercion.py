@@ -24,8 +24,9 @@ _TIME_TYPES = (pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC"))
 
 
 def coerce_comparison(operator: Operator, left: Term, right: Term, context: Context) -> tuple[Term, Term]:
-    """Both sides of a comparison, as one type. Raises AnalysisError, or NotReproducible where Spark's type is not known
-    here.
+    """Both sides of a comparison, as one type.
+
+    Raises AnalysisError, or NotReproducible where Spark's type is not known here.
     """
     if (
         pa.bool_() in (left.type, right.type)
@@ -72,8 +73,9 @@ def coerce_term(term: Term, data_type: pa.DataType, context: Context, mode: Cast
 
 
 def common_type(left: pa.DataType, right: pa.DataType, context: Context) -> pa.DataType:
-    """The type as which Spark compares the two. Raises AnalysisError where it does not, NotReproducible where it may
-    lose digits.
+    """The type as which Spark compares the two.
+
+    Raises AnalysisError where it does not, NotReproducible where it may lose digits.
     """
     if left == right or right == pa.null():
         return left

@@ -37,7 +37,7 @@ class Conjunction:
         return cls(tuple(domains.items()), tuple(leaves)) if leaves else None
 
     def restrict(self, terms: Sequence[Term]) -> Conjunction | None:
-        """What the box says of these terms alone; None if it says nothing of them."""
+        """The conjunction of what is said of these terms alone; None if it says nothing of them."""
         leaves = tuple(leaf for leaf in self.leaves if _term(leaf) in terms)
         return (
             Conjunction(tuple((term, domain) for term, domain in self.domains if term in terms), leaves)
@@ -46,7 +46,7 @@ class Conjunction:
         )
 
     def domain(self, term: Term) -> ValueSet:
-        """All that the box says of a term; everything if it does not name it."""
+        """All that is said of a term; everything if it does not name it."""
         return dict(self.domains).get(term, ValueSet.everything())
 
 
@@ -64,7 +64,7 @@ def _term(predicate: Predicate) -> Term | None:
 
 
 def _term_and_value_set(predicate: Predicate) -> tuple[Term, ValueSet] | None:
-    """The domain of a tree on one single term, that is NULL where the term is."""
+    """The term and the values of a tree on one single term, that is NULL where the term is."""
     match predicate:
         case And(terms) | Or(terms):
             found = [_term_and_value_set(term) for term in terms]

@@ -77,8 +77,9 @@ def evaluate_term(
     functions: Mapping[str, Function] | None = None,
     strict: bool = False,
 ) -> pa.ChunkedArray:
-    """The values of a term, of type ``term.type``. Raises OpaqueError, if ``strict`` also for a cast on which Spark
-    raises.
+    """The values of a term, of type ``term.type``, one per row.
+
+    Raises OpaqueError, if ``strict`` also for a cast on which Spark raises.
     """
     parts = [_Rows(batch, context, functions or {}, strict).term_array(term) for batch in rows.to_batches()]
     return pa.chunked_array(parts, term.type)
@@ -94,8 +95,9 @@ def evaluate_constant(
 
 
 def broadcast_constants(function: Function, arguments: Sequence[pa.Scalar], rows: int) -> list[_Values]:
-    """For a call of constants alone: those that need not be constants as arrays, so that no function must do without
-    one.
+    """The arguments of a call of constants alone, as arrays of ``rows`` but for those that must be constants.
+
+    So no function has to do without an array.
     """
     return [
         argument if number in function.constants else pa.repeat(argument, rows)

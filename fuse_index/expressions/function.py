@@ -1,6 +1,4 @@
-"""What a plugin says of a function that it brings to conditions: what it means, and what Spark and indexes may know of
-it.
-"""
+"""Functions that plugins bring to conditions: what they mean, and what Spark and indexes may know of them."""
 
 from __future__ import annotations
 
@@ -44,8 +42,9 @@ class Function:
 
 
 def build_call(function: Function, arguments: Sequence[Term], context: Context) -> Call:
-    """The call, its arguments as the function's own types. Raises AnalysisError, saying what is wrong with which;
-    NotReproducible.
+    """The call, its arguments as the function's own types.
+
+    Raises AnalysisError, saying what is wrong with which argument, and NotReproducible.
     """
     most, least = len(function.argument_types), len(function.argument_types) - function.optional
     if not least <= len(arguments) <= most:

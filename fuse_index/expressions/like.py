@@ -1,4 +1,4 @@
-"""LIKE patterns, taken apart once for everybody: what they say to a domain, and to a regular expression."""
+"""LIKE patterns, taken apart once for everybody: what they say to a value set, and to a regular expression."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class LikePattern:
-    """Texts and wildcards in turn: ``texts[0] wildcards[0] texts[1] … texts[-1]``, a wildcard being a run of % and
-    _.
+    """A pattern as texts and wildcards in turn: ``texts[0] wildcards[0] texts[1] … texts[-1]``.
+
+    A wildcard is a run of % and _.
     """
 
     texts: tuple[str, ...]

@@ -1,5 +1,6 @@
-"""Constants as Spark keeps them, written as text: days for a date, microseconds for a timestamp, ``{"hex": …}`` for
-bytes.
+"""Constants as Spark keeps them, written as text.
+
+Days for a date, microseconds for a timestamp, ``{"hex": …}`` for bytes.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from fuse_index.expressions.casts import to_float32
 
 
 def decode_literal(written: Any, data_type: pa.DataType) -> Any:
-    """The value as Python has it. Raises ValueError, OverflowError or InvalidOperation for what Python has no value
-    for.
+    """The value as Python has it.
+
+    Raises ValueError, OverflowError or InvalidOperation for what Python has no value for.
     """
     if written is None:
         return None
@@ -46,7 +48,7 @@ def decode_literal(written: Any, data_type: pa.DataType) -> Any:
 
 
 def encode_literal(value: Any, data_type: pa.DataType) -> str | Mapping[str, str] | None:
-    """What ``read`` gives the value for."""
+    """The text that ``decode_literal`` gives the value for."""
     match value:
         case None:
             return None

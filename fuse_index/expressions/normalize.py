@@ -127,8 +127,9 @@ def _uncast(leaf: Compare, inner: Term, literal: Literal, context: Context) -> P
 
 
 def _ranges(operator: Operator, inner: Term, scale: OrderedType, value: object) -> Predicate:
-    """The comparison, said by places on the scale: from ``first`` on nothing is below the value, from ``after`` on all
-    is above it.
+    """The comparison, said by positions in the order of the column's type.
+
+    From ``first`` on nothing is below the value, from ``after`` on all is above it.
     """
     first, after = scale.bracket(value)
     match operator:

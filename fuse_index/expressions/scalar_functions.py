@@ -1,5 +1,4 @@
-"""The few functions of Spark that are known here, as terms: so that an index may be on ``lower(email)`` or
-``year(day)``.
+"""Functions of Spark as terms, the few that are known here: an index may be on ``lower(email)`` or ``year(day)``.
 
 Each is NULL where its argument is; ``date_trunc`` also takes a unit. A value on which Spark may say something else
 raises NotReproducible: then only Spark evaluates the term, and a block that holds such a value is not indexed.
@@ -108,8 +107,9 @@ _SUPPORTED_MICROSECONDS = tuple((datetime(year, 1, 1) - datetimes.EPOCH) // date
 
 
 def date_trunc(unit: str, values: pa.Array, time_zone: tzinfo) -> pa.Array:
-    """Instants, cut to a unit of clocks in that zone. Raises NotReproducible where clocks are changed, or beyond
-    Python's years.
+    """Instants, cut to a unit of clocks in that zone.
+
+    Raises NotReproducible where clocks are changed, or beyond Python's years.
 
     Where an hour is shown twice, Spark cuts both to their own midnight, as its edition of the zone tables has it.
     """

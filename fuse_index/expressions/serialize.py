@@ -39,7 +39,10 @@ _PREDICATE_NODES: Mapping[str, type[Any]] = {
 
 
 def encode_term(term: Term, schema: Schema) -> dict[str, Any]:
-    """JSON-able. Raises SchemaError for a column that the schema does not have."""
+    """The predicate as values that JSON has.
+
+    Raises SchemaError for a column that the schema does not have, TermError for what is not understood.
+    """
     match term:
         case Column(path, _):
             return {"column": schema.find(path).id}

@@ -94,8 +94,7 @@ class ValueSet:
 
     @classmethod
     def of(cls, leaf: Predicate) -> ValueSet | None:
-        """Exactly the non-NULL values on which the leaf is TRUE (on the others it is FALSE); None where that cannot be
-        said.
+        """The non-NULL values on which the leaf is TRUE, it being FALSE on all others; None where that cannot be said.
 
         For comparisons, IN without NULL, STARTS WITH, and LIKE with a plain prefix, of a term with non-NULL literals of
         its own type.
@@ -132,11 +131,11 @@ class ValueSet:
         return self.overlaps(value, value)
 
     def overlaps(self, low: Any, high: Any) -> bool:
-        """Some value of [low, high] is in the domain; None is unbounded. A False rules such a range of values out."""
+        """Some value of [low, high] is in the set; None is unbounded. A False rules such a range of values out."""
         return bool(self.intersect(ValueSet.between(low, high, True, True)).intervals)
 
     def covers(self, low: Any, high: Any) -> bool:
-        """Every value of [low, high] is in the domain; None is unbounded."""
+        """Every value of [low, high] is in the set; None is unbounded."""
         asked = ValueSet.between(low, high, True, True)
         return self.intersect(asked) == asked
 
@@ -245,7 +244,7 @@ def _intervals(cuts: Sequence[Endpoint], bounds: Iterable[Any]) -> tuple[Interva
 
 
 def _canonical_float(value: Any) -> Any:
-    """One object for all NaNs, so that equal domains compare equal; 0.0 for -0.0."""
+    """One object for all NaNs, so that equal sets compare equal; 0.0 for -0.0."""
     if isinstance(value, float):
         return math.nan if math.isnan(value) else value + 0.0
     return value

@@ -25,8 +25,9 @@ _Tree = Mapping[str, Any]
 
 
 def render_call_mark(call: Call, operands: Sequence[str], null_on_null: bool) -> str:
-    """Spark SQL text. ``operands``: for each argument that is no constant, the SQL text that stands for it; at least
-    one.
+    """The mark as Spark SQL text.
+
+    ``operands``: for each argument that is no constant, the SQL text that stands for it; at least one.
     """
     columns = [argument for argument in call.arguments if not isinstance(argument, Literal)]
     texts = [

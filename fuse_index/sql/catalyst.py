@@ -84,8 +84,9 @@ def decode_filter(
     context: Context,
     names: Mapping[str, str] | None = None,
 ) -> Predicate:
-    """The filter, or the conjunction of a list of filters, normalised. Not understood is Opaque; malformed is a
-    KeyError.
+    """The filter, or the conjunction of a list of filters, normalised.
+
+    What is not understood is Opaque; what is malformed raises KeyError.
 
     Columns are found by their physical names, or by ``names``, from what Spark calls a top-level column to its logical
     name.
@@ -102,8 +103,7 @@ def decode_filter(
 def decode_aggregation(
     request: Mapping[str, Any], schema: Schema, context: Context
 ) -> tuple[Aggregation, tuple[bool, ...]]:
-    """The ``groups`` and ``aggregates`` of a question, columns by their physical names; and which aggregates are
-    *unscaled*.
+    """The aggregation that a request asks for, columns by their physical names; and which aggregates are *unscaled*.
 
     Those Spark computes of decimals' digits, as integers. Raises UnsupportedAggregate, which says why.
     """

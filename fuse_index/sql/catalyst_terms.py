@@ -1,5 +1,4 @@
-"""Terms in the typed trees that Spark's planner sends: columns, literals, casts, JSON paths and the functions known
-here.
+"""Terms in the trees of Spark's planner: columns, literals, casts, JSON paths and the functions known here.
 
 ``catalyst.py`` says what a tree is, and reads the conditions around them.
 """

@@ -15,8 +15,9 @@ _TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|('(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|
 
 
 def parse_schema(ddl: str) -> pa.Schema:
-    """``name type [NOT NULL] [COMMENT 'text'], …``, with STRUCT<name: type, …>, ARRAY<…>, MAP<…, …>. Raises WhereError
-    with the place.
+    """The Arrow schema of ``name type [NOT NULL] [COMMENT 'text'], …``, types nested or not.
+
+    Raises WhereError with the place.
     """
     reader = _Reader(ddl)
     fields = reader.fields(colon=False)

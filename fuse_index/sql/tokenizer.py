@@ -175,8 +175,9 @@ class _Tokenizer:
 
 
 def unescape_string(quoted: str) -> str:
-    """The value of a quoted string literal, as Spark reads it: backslashes, and a doubled quote for one. Raises
-    ValueError.
+    """The value of a quoted string literal, as Spark reads it: backslashes, and a doubled quote for one.
+
+    Raises ValueError.
     """
     quote = quoted[0]
     text = re.sub(
@@ -202,8 +203,9 @@ def _escaped(letters: str) -> str:
 
 
 def number_literal(text: str) -> Literal:
-    """A number without a suffix: the narrowest of INT, BIGINT and DECIMAL, DOUBLE with an exponent. Raises
-    ValueError.
+    """A number without a suffix: the narrowest of INT, BIGINT and DECIMAL, DOUBLE with an exponent.
+
+    Raises ValueError.
     """
     if "e" in text.lower():
         return Literal(float(text), pa.float64())
