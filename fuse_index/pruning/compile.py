@@ -69,17 +69,19 @@ class IndexSet:
 
     def compile(self, predicate: Predicate) -> PredicateProbes:
         implied = dict(self._implied(predicate_leaves(predicate)))
-        everything = list(
+        leaves = list(
             dict.fromkeys([*predicate_leaves(predicate), *(leaf for more in implied.values() for leaf in more)])
         )
-        boxes = {group: made for group in and_groups(predicate) if (made := list(self._conjunctions(group)))}
+        by_group = {
+            group: conjunctions for group in and_groups(predicate) if (conjunctions := list(self._conjunctions(group)))
+        }
         subjects: list[Leaf | Conjunction] = [
-            *everything,
-            *dict.fromkeys(box for made in boxes.values() for box in made),
+            *leaves,
+            *dict.fromkeys(conjunction for conjunctions in by_group.values() for conjunction in conjunctions),
         ]
         strict = strict_function_names(self.engine.functions)
         return PredicateProbes(
-            predicate, {subject: self._leaf_probes(subject) for subject in subjects}, boxes, implied, strict
+            predicate, {subject: self._leaf_probes(subject) for subject in subjects}, by_group, implied, strict
         )
 
     def _implied(self, found: Iterable[Leaf]) -> Iterator[tuple[Leaf, Sequence[Leaf]]]:
@@ -98,22 +100,22 @@ class IndexSet:
             return
         named = [term for term, _ in whole.domains]
         for term in named:
-            box = whole.restrict((term,))
-            if box is not None and len(box.leaves) > 1:
-                yield box
+            conjunction = whole.restrict((term,))
+            if conjunction is not None and len(conjunction.leaves) > 1:
+                yield conjunction
         for definition in self.definitions:
             terms = tuple(given.term for given in definition.inputs if given.term in named)
-            if len(terms) > 1 and (box := whole.restrict(terms)) is not None:
-                yield box
+            if len(terms) > 1 and (conjunction := whole.restrict(terms)) is not None:
+                yield conjunction
 
     def _leaf_probes(self, subject: Leaf | Conjunction) -> LeafProbes:
         if isinstance(subject, Opaque) or decided_by_engine(subject):
             return LeafProbes(subject, (), ())
-        voters: list[CompiledProbe] = []
-        silent: list[IndexRefusal] = []
-        for opinion in self._compile_leaf(subject):
-            (voters if isinstance(opinion, CompiledProbe) else silent).append(opinion)  # type: ignore[arg-type]
-        return LeafProbes(subject, tuple(sorted(voters, key=lambda voter: voter.probe.cost)), tuple(silent))
+        probes: list[CompiledProbe] = []
+        refusals: list[IndexRefusal] = []
+        for result in self._compile_leaf(subject):
+            (probes if isinstance(result, CompiledProbe) else refusals).append(result)  # type: ignore[arg-type]
+        return LeafProbes(subject, tuple(sorted(probes, key=lambda compiled: compiled.probe.cost)), tuple(refusals))
 
     def _compile_leaf(self, subject: Leaf | Conjunction) -> Iterator[CompiledProbe | IndexRefusal]:
         terms = leaf_terms(subject)

@@ -115,10 +115,10 @@ def full_scan_plan(
     """
     blocks = table.blocks() if blocks is None else blocks
     zones = np.ones(len(blocks.zone_rows), np.bool_)
-    ledger = PruningTrace()
+    trace = PruningTrace()
     if predicate is not None:
-        ledger.note_disabled(predicate)
-    explanation = _explain(table, predicate, len(table.segments()), blocks, zones, {}, ledger, 0.0)
+        trace.note_disabled(predicate)
+    explanation = _explain(table, predicate, len(table.segments()), blocks, zones, {}, trace, 0.0)
     return ScanPlan(table, predicate, context, blocks, zones, zones if predicate is None else ~zones, {}, explanation)
 
 
@@ -148,14 +148,14 @@ class _Planner:
 
         owners = np.repeat(np.arange(len(blocks)), np.diff(blocks.zone_offsets))
         ballots = _take_ballots(ballots, alive[owners])
-        poll = LevelProbe.of_zones(
+        level = LevelProbe.of_zones(
             self._probe_context(),
             blocks,
             len(blocks) <= MAX_BLOCKS_WITH_ZONE_STATISTICS,
         )
-        if poll.has_zone_statistics:
-            ballots = self._probe_metadata(poll, ballots, None)
-        ballots = self._probe_payloads(poll, ballots)
+        if level.has_zone_statistics:
+            ballots = self._probe_metadata(level, ballots, None)
+        ballots = self._probe_payloads(level, ballots)
         return self._finish(context, blocks, ballots)
 
     def _probe_context(self) -> ProbeContext:
@@ -176,79 +176,79 @@ class _Planner:
         return combine_votes(self.probes.predicate, ballots, self.probes.conjunctions, self.probes.implied)
 
     def _probe_metadata(
-        self, poll: LevelProbe, ballots: dict[Leaf | Conjunction, Ballot], weights: UnitIndices | None
+        self, level: LevelProbe, ballots: dict[Leaf | Conjunction, Ballot], weights: UnitIndices | None
     ) -> dict[Leaf | Conjunction, Ballot]:
         """All votes of one level that need no payload."""
-        count = poll.count_removed if weights is None else _weighted_block_count(weights)
+        count = level.count_removed if weights is None else _weighted_block_count(weights)
         before = self._combine_votes(ballots).may_match
-        for question in self.probes.by_leaf.values():
-            for voter, vote in poll.probe_metadata(question):
-                ballots[question.leaf] = self.trace.intersect(question, voter, ballots[question.leaf], vote)
+        for leaf_probes in self.probes.by_leaf.values():
+            for compiled, vote in level.probe_metadata(leaf_probes):
+                ballots[leaf_probes.leaf] = self.trace.intersect(leaf_probes, compiled, ballots[leaf_probes.leaf], vote)
                 after = self._combine_votes(ballots).may_match
-                self.trace.add_removed(question.leaf, voter, count(before & ~after, after))
+                self.trace.add_removed(leaf_probes.leaf, compiled, count(before & ~after, after))
                 before = after
         return ballots
 
     def _probe_payloads(
-        self, poll: LevelProbe, ballots: dict[Leaf | Conjunction, Ballot]
+        self, level: LevelProbe, ballots: dict[Leaf | Conjunction, Ballot]
     ) -> dict[Leaf | Conjunction, Ballot]:
         """Votes that must read, the cheapest first."""
         pending = sorted(
             (
-                (voter, question)
-                for question in self.probes.by_leaf.values()
-                for voter in question.probes
-                if voter.probe.cost > 0
+                (compiled, leaf_probes)
+                for leaf_probes in self.probes.by_leaf.values()
+                for compiled in leaf_probes.probes
+                if compiled.probe.cost > 0
             ),
             key=lambda pair: pair[0].probe.cost,
         )
         while pending:
             before = self._combine_votes(ballots).may_match
             worth = before & ~self._best_case(ballots, pending)
-            voter, question = pending.pop(0)
-            blocks = poll.blocks_of(worth)
+            compiled, leaf_probes = pending.pop(0)
+            blocks = level.blocks_of(worth)
             if not len(blocks):
-                self.trace.note_not_needed(question.leaf, voter)
+                self.trace.note_not_needed(leaf_probes.leaf, compiled)
                 continue
-            vote = poll.probe_payloads(question, voter, blocks)
+            vote = level.probe_payloads(leaf_probes, compiled, blocks)
             if vote is not None:
-                ballots[question.leaf] = self.trace.intersect(question, voter, ballots[question.leaf], vote)
+                ballots[leaf_probes.leaf] = self.trace.intersect(leaf_probes, compiled, ballots[leaf_probes.leaf], vote)
                 after = self._combine_votes(ballots).may_match
-                self.trace.add_removed(question.leaf, voter, poll.count_removed(before & ~after, after))
+                self.trace.add_removed(leaf_probes.leaf, compiled, level.count_removed(before & ~after, after))
         return ballots
 
     def _best_case(
         self, ballots: Mapping[Leaf | Conjunction, Ballot], pending: list[tuple[CompiledProbe, LeafProbes]]
     ) -> PlanMask:
         """What would still be kept if every index yet to be asked gave the best answer."""
-        wished = best_case_outcomes(self.probes.predicate)
-        hopes = {
-            question.leaf: Ballot.constant(len(ballots[question.leaf]), wished.get(question.leaf, FALSE))  # type: ignore[arg-type]
-            for _, question in pending
+        best_case = best_case_outcomes(self.probes.predicate)
+        best_ballots = {
+            leaf_probes.leaf: Ballot.constant(len(ballots[leaf_probes.leaf]), best_case.get(leaf_probes.leaf, FALSE))  # type: ignore[arg-type]
+            for _, leaf_probes in pending
         }
-        return self._combine_votes({**ballots, **hopes}).may_match
+        return self._combine_votes({**ballots, **best_ballots}).may_match
 
     def _finish(
         self, context: Context, blocks: BlockFrame, ballots: Mapping[Leaf | Conjunction, Ballot]
     ) -> ScanPlan[BlockFrame]:
-        final = self._combine_votes(ballots)
+        ballot = self._combine_votes(ballots)
         if len(blocks):
-            living = np.logical_or.reduceat(final.may_match, blocks.zone_offsets[:-1])
+            living = np.logical_or.reduceat(ballot.may_match, blocks.zone_offsets[:-1])
             if not living.all():
                 chosen = np.flatnonzero(living)
-                final = final.take(zones_of_blocks(blocks.zone_offsets, chosen))
+                ballot = ballot.take(zones_of_blocks(blocks.zone_offsets, chosen))
                 blocks = blocks.take(chosen)
-        rows = {zone: (votes & TRUE).view(np.bool_) for zone, votes in final.rows.items() if final.may_match[zone]}
-        certain = final.always_matches.copy()
-        for zone, votes in final.rows.items():
-            certain[zone] = not np.any((votes & TRUE).view(np.bool_) & (votes != TRUE))
+        rows = {zone: (votes & TRUE).view(np.bool_) for zone, votes in ballot.rows.items() if ballot.may_match[zone]}
+        always = ballot.always_matches.copy()
+        for zone, votes in ballot.rows.items():
+            always[zone] = not np.any((votes & TRUE).view(np.bool_) & (votes != TRUE))
         seconds = perf_counter() - self.started
         segments = len(np.unique(np.searchsorted(self.table.segments().block_offsets, blocks.ordinals, side="right")))
         self.trace.note_refusals(self.probes)
         explanation = _explain(
-            self.table, self.probes.predicate, segments, blocks, final.may_match, rows, self.trace, seconds
+            self.table, self.probes.predicate, segments, blocks, ballot.may_match, rows, self.trace, seconds
         )
-        return ScanPlan(self.table, self.probes.predicate, context, blocks, final.may_match, certain, rows, explanation)
+        return ScanPlan(self.table, self.probes.predicate, context, blocks, ballot.may_match, always, rows, explanation)
 
 
 def _take_ballots(ballots: Mapping[Leaf | Conjunction, Ballot], units: UnitIndices) -> dict[Leaf | Conjunction, Ballot]:
@@ -256,7 +256,7 @@ def _take_ballots(ballots: Mapping[Leaf | Conjunction, Ballot], units: UnitIndic
 
 
 def _weighted_block_count(weights: UnitIndices) -> Callable[[PlanMask, PlanMask], dict[str, int]]:
-    return lambda gone, left: {"blocks": int(weights[gone].sum())}
+    return lambda removed, left: {"blocks": int(weights[removed].sum())}
 
 
 def _explain(
@@ -266,7 +266,7 @@ def _explain(
     blocks: BlockFrame,
     zones: PlanMask,
     rows: Mapping[int, PlanMask],
-    ledger: PruningTrace,
+    trace: PruningTrace,
     seconds: float,
 ) -> Explanation:
     listed = table.segments()
@@ -281,6 +281,6 @@ def _explain(
         zones=Totals(int(listed.zone_counts.sum()), int(zones.sum())),
         rows=Totals(listed.total_rows, int(zone_rows.sum())),
         bytes=Totals(table.snapshot.bytes, int(blocks.sizes.sum())),
-        votes=tuple(ledger.to_votes()),
+        votes=tuple(trace.to_votes()),
         seconds=seconds,
     )

@@ -80,36 +80,38 @@ class LevelProbe:
 
     # --- free votes -------------------------------------------------------------------------------------------
 
-    def probe_metadata(self, question: LeafProbes) -> Iterator[tuple[CompiledProbe | None, Ballot]]:
+    def probe_metadata(self, leaf_probes: LeafProbes) -> Iterator[tuple[CompiledProbe | None, Ballot]]:
         """Votes of this level that cost no read of a payload."""
         if not len(self.row_counts):
             return
-        if not isinstance(question.leaf, Conjunction) and (own := self._engine_vote(question.leaf)) is not None:
+        if not isinstance(leaf_probes.leaf, Conjunction) and (own := self._engine_vote(leaf_probes.leaf)) is not None:
             yield None, own
-        for voter in question.probes:
-            found = self._metadata_batch(question, voter)
-            if found is not None and (ballot := self._call_probe(question, voter, found[0])) is not None:
-                whole = self._complete_ballot(question.leaf, voter, ballot, self._nulls(voter.inputs))
-                yield voter, whole if found[1] is None else _unknown_where(whole, ~found[1])
+        for compiled in leaf_probes.probes:
+            shown = self._metadata_batch(leaf_probes, compiled)
+            if shown is not None and (ballot := self._call_probe(leaf_probes, compiled, shown[0])) is not None:
+                whole = self._complete_ballot(leaf_probes.leaf, compiled, ballot, self._nulls(compiled.inputs))
+                yield compiled, whole if shown[1] is None else _unknown_where(whole, ~shown[1])
 
-    def _metadata_batch(self, question: LeafProbes, voter: CompiledProbe) -> tuple[FrameBatch, _Mask | None] | None:
+    def _metadata_batch(
+        self, leaf_probes: LeafProbes, compiled: CompiledProbe
+    ) -> tuple[FrameBatch, _Mask | None] | None:
         """What this voter can be shown at this level, and of which units it knows anything (None: of all)."""
-        fields = self._column_ids(voter.inputs)
-        if voter.definition is None:
+        fields = self._column_ids(compiled.inputs)
+        if compiled.definition is None:
             return None if self.units is None else (FrameBatch.from_units(self.units, fields), None)
-        if self.segments is not None and isinstance(voter.kind, RollsUp):
-            summaries = self.segments.roll_ups(voter.definition.key)
+        if self.segments is not None and isinstance(compiled.kind, RollsUp):
+            summaries = self.segments.roll_ups(compiled.definition.key)
             return (
                 None
                 if summaries is None
                 else (FrameBatch.from_units(self.segments, fields, summaries), _validity_mask(summaries))
             )
-        if self.level == "block" and voter.probe.cost == 0 and self.blocks is not None:
-            sidecars = self._sidecars(voter)
+        if self.level == "block" and compiled.probe.cost == 0 and self.blocks is not None:
+            sidecars = self._sidecars(compiled)
             if sidecars is None:
-                self._note_not_indexed(question, voter)
+                self._note_not_indexed(leaf_probes, compiled)
                 return None
-            usable = self._usable(question, voter, sidecars, np.arange(len(self.blocks)))
+            usable = self._usable(leaf_probes, compiled, sidecars, np.arange(len(self.blocks)))
             return FrameBatch.from_units(self.blocks, fields, sidecars.summaries), usable
         return None
 
@@ -125,29 +127,27 @@ class LevelProbe:
     def blocks_of(self, zones: npt.NDArray[np.bool_]) -> UnitIndices:
         """The blocks that own any of these zones: int64, ascending. ``zones``: bool, one per zone of all blocks."""
         assert self.blocks is not None
-        return (
-            np.flatnonzero(np.add.reduceat(zones, self.blocks.zone_offsets[:-1]))
-            if len(zones)
-            else np.zeros(0, np.int64)
-        )
+        if not len(zones):
+            return np.zeros(0, np.int64)
+        return np.flatnonzero(np.add.reduceat(zones, self.blocks.zone_offsets[:-1]))
 
-    def probe_payloads(self, question: LeafProbes, voter: CompiledProbe, chosen: UnitIndices) -> Ballot | None:
+    def probe_payloads(self, leaf_probes: LeafProbes, compiled: CompiledProbe, chosen: UnitIndices) -> Ballot | None:
         """A ballot of all zones, on which only those of the chosen blocks are known; None: no vote at all.
 
         ``chosen``: numbers of blocks, int64, shape (k,), ascending.
         """
         assert self.blocks is not None
-        sidecars = self._sidecars(voter)
+        sidecars = self._sidecars(compiled)
         if sidecars is None:
-            self._note_not_indexed(question, voter)
+            self._note_not_indexed(leaf_probes, compiled)
             return None
-        usable = self._usable(question, voter, sidecars, chosen)
+        usable = self._usable(leaf_probes, compiled, sidecars, chosen)
         chosen = chosen[usable[chosen]]
         if not len(chosen):
             return None
         zones = ZoneMap.of(self.blocks)
-        batch = FrameBatch.from_sidecars(self.blocks, self._column_ids(voter.inputs), zones, sidecars, chosen)
-        parts = list(self._probe_by_pack(question, voter, batch, sidecars, chosen))
+        batch = FrameBatch.from_sidecars(self.blocks, self._column_ids(compiled.inputs), zones, sidecars, chosen)
+        parts = list(self._probe_by_pack(leaf_probes, compiled, batch, sidecars, chosen))
         if not parts:
             return None
         bits = np.full(len(self.row_counts), UNKNOWN, np.uint8)
@@ -156,73 +156,81 @@ class LevelProbe:
             numbers = zones_of_blocks(self.blocks.zone_offsets, part)
             if len(ballot) != len(numbers):
                 ballot = ballot.take(np.repeat(np.arange(len(part)), np.diff(self.blocks.zone_offsets)[part]))
-            whole = self._complete_ballot(question.leaf, voter, ballot, self._nulls(voter.inputs).take(numbers))
+            nulls = self._nulls(compiled.inputs).take(numbers)
+            whole = self._complete_ballot(leaf_probes.leaf, compiled, ballot, nulls)
             bits[numbers] = whole.bits
             rows.update({int(numbers[zone]): votes for zone, votes in whole.rows.items()})
         return Ballot(bits, rows)
 
     def _probe_by_pack(
-        self, question: LeafProbes, voter: CompiledProbe, batch: FrameBatch, sidecars: SidecarRows, chosen: UnitIndices
+        self,
+        leaf_probes: LeafProbes,
+        compiled: CompiledProbe,
+        batch: FrameBatch,
+        sidecars: SidecarRows,
+        chosen: UnitIndices,
     ) -> Iterator[tuple[UnitIndices, Ballot]]:
         """One vote on all; if bytes turn out bad, one for each pack, so that one bad pack does not silence the
         others.
         """
         packs = batch.packs()
-        if (ballot := self._call_probe(question, voter, batch)) is not None:
+        if (ballot := self._call_probe(leaf_probes, compiled, batch)) is not None:
             yield chosen, ballot
-        elif len(packs) > 1 and self.context.trace.is_damaged(question.leaf, voter):
+        elif len(packs) > 1 and self.context.trace.is_damaged(leaf_probes.leaf, compiled):
             for _, members in packs:
                 part = chosen[members]
                 assert self.blocks is not None
                 zones = ZoneMap.of(self.blocks)
                 smaller = FrameBatch.from_sidecars(self.blocks, batch.column_ids, zones, sidecars, part)
-                if (ballot := self._call_probe(question, voter, smaller)) is not None:
+                if (ballot := self._call_probe(leaf_probes, compiled, smaller)) is not None:
                     yield part, ballot
 
-    def _usable(self, question: LeafProbes, voter: CompiledProbe, sidecars: SidecarRows, chosen: UnitIndices) -> _Mask:
+    def _usable(
+        self, leaf_probes: LeafProbes, compiled: CompiledProbe, sidecars: SidecarRows, chosen: UnitIndices
+    ) -> _Mask:
         """The blocks with a sidecar that the kind can read; what stands in the way on the others is noted."""
-        known = sidecars.indexed & np.isin(sidecars.versions, list(voter.kind.reads))
+        known = sidecars.indexed & np.isin(sidecars.versions, list(compiled.kind.reads))
         usable: _Mask = known & has_summary_or_payload(sidecars)
-        ledger, wanted = self.context.trace, len(chosen)
+        trace, block_count = self.context.trace, len(chosen)
         if sidecars.error:
-            ledger.note(question.leaf, voter, Reason.CORRUPT, sidecars.error)
+            trace.note(leaf_probes.leaf, compiled, Reason.CORRUPT, sidecars.error)
         newer = int((sidecars.indexed & ~known)[chosen].sum())
         absent = int((~sidecars.indexed | (known & ~usable))[chosen].sum())
         if newer:
-            detail = f"{newer} of {wanted} blocks have a payload version that this code cannot read"
-            ledger.note(question.leaf, voter, Reason.PAYLOAD_TOO_NEW, detail)
+            detail = f"{newer} of {block_count} blocks have a payload version that this code cannot read"
+            trace.note(leaf_probes.leaf, compiled, Reason.PAYLOAD_TOO_NEW, detail)
         if absent:
-            detail = f"{absent} of {wanted} blocks are not indexed: refresh the index"
-            ledger.note(question.leaf, voter, Reason.BLOCK_NOT_INDEXED, detail)
+            detail = f"{absent} of {block_count} blocks are not indexed: refresh the index"
+            trace.note(leaf_probes.leaf, compiled, Reason.BLOCK_NOT_INDEXED, detail)
         return usable
 
-    def _note_not_indexed(self, question: LeafProbes, voter: CompiledProbe) -> None:
+    def _note_not_indexed(self, leaf_probes: LeafProbes, compiled: CompiledProbe) -> None:
         self.context.trace.note(
-            question.leaf, voter, Reason.BLOCK_NOT_INDEXED, "no block is indexed: refresh the index"
+            leaf_probes.leaf, compiled, Reason.BLOCK_NOT_INDEXED, "no block is indexed: refresh the index"
         )
 
     # --- asking and settling ----------------------------------------------------------------------------------
 
-    def _call_probe(self, question: LeafProbes, voter: CompiledProbe, batch: FrameBatch) -> Ballot | None:
-        ledger, deadline = self.context.trace, self.context.deadline
-        kind = voter.kind
+    def _call_probe(self, leaf_probes: LeafProbes, compiled: CompiledProbe, batch: FrameBatch) -> Ballot | None:
+        trace, deadline = self.context.trace, self.context.deadline
+        kind = compiled.kind
         assert isinstance(kind, Votes)
-        answer = call_probe(kind, voter.probe, batch, deadline - perf_counter())
+        answer = call_probe(kind, compiled.probe, batch, deadline - perf_counter())
         if isinstance(answer, PluginFailure):
-            ledger.note_failure(question.leaf, voter, answer)
+            trace.note_failure(leaf_probes.leaf, compiled, answer)
             return None
         return answer
 
     def _complete_ballot(
-        self, leaf: Leaf | Conjunction, voter: CompiledProbe, ballot: Ballot, nulls: NullPresence
+        self, leaf: Leaf | Conjunction, compiled: CompiledProbe, ballot: Ballot, nulls: NullPresence
     ) -> Ballot:
         strict_functions = self.context.probes.strict_functions
-        return complete_ballot(ballot, leaf, voter.probe, voter.inputs, nulls, strict_functions)
+        return complete_ballot(ballot, leaf, compiled.probe, compiled.inputs, nulls, strict_functions)
 
     def _nulls(self, inputs: tuple[Input, ...]) -> NullPresence:
         nulls = NullPresence(np.zeros(len(self.row_counts), np.bool_), np.zeros(len(self.row_counts), np.bool_))
-        for given in inputs:
-            statistics = self._statistics(given.term)
+        for each in inputs:
+            statistics = self._statistics(each.term)
             counts = None if statistics is None else _to_numpy(statistics.null_count)
             if counts is None:
                 nulls = NullPresence(np.ones_like(nulls.may_be_null), nulls.always_null)
@@ -252,22 +260,22 @@ class LevelProbe:
 
     def _column_ids(self, inputs: tuple[Input, ...]) -> tuple[int | None, ...]:
         schema = self.context.table.snapshot.schema
-        return tuple(schema.find(given.term.path).id if isinstance(given.term, Column) else None for given in inputs)
+        return tuple(schema.find(each.term.path).id if isinstance(each.term, Column) else None for each in inputs)
 
-    def _sidecars(self, voter: CompiledProbe) -> SidecarRows | None:
+    def _sidecars(self, compiled: CompiledProbe) -> SidecarRows | None:
         assert self.blocks is not None
-        assert voter.definition is not None
-        return self.blocks.sidecars(voter.definition.key)
+        assert compiled.definition is not None
+        return self.blocks.sidecars(compiled.definition.key)
 
-    def count_removed(self, gone: npt.NDArray[np.bool_], left: npt.NDArray[np.bool_]) -> dict[str, int]:
-        """How many zones, and whole blocks, a vote removed. ``gone``, ``left``: bool, one per zone of all blocks."""
+    def count_removed(self, removed: npt.NDArray[np.bool_], left: npt.NDArray[np.bool_]) -> dict[str, int]:
+        """How many zones, and whole blocks, a vote removed. ``removed``, ``left``: bool, one per zone of all blocks."""
         assert self.blocks is not None
-        if not len(gone):
+        if not len(removed):
             return {}
         starts = self.blocks.zone_offsets[:-1]
-        had = np.add.reduceat(gone | left, starts) > 0
+        had = np.add.reduceat(removed | left, starts) > 0
         has = np.add.reduceat(left, starts) > 0
-        return {"zones": int(gone.sum()), "blocks": int((had & ~has).sum())}
+        return {"zones": int(removed.sum()), "blocks": int((had & ~has).sum())}
 
 
 def _to_numpy(array: pa.Array) -> npt.NDArray[np.float64]:

@@ -44,91 +44,91 @@ class PruningTrace:
     def _entry(self, leaf: Leaf | Conjunction, index: str, kind: str) -> TraceEntry:
         return self.trace_entries.setdefault((leaf, index), TraceEntry(leaf, index, kind))
 
-    def _entry_of(self, leaf: Leaf | Conjunction, voter: CompiledProbe | None) -> TraceEntry:
+    def _entry_of(self, leaf: Leaf | Conjunction, compiled: CompiledProbe | None) -> TraceEntry:
         return (
             self._entry(leaf, ENGINE_INDEX_NAME, "engine")
-            if voter is None
-            else self._entry(leaf, voter.index, voter.kind.name)
+            if compiled is None
+            else self._entry(leaf, compiled.index, compiled.kind.name)
         )
 
-    def add_removed(self, leaf: Leaf | Conjunction, voter: CompiledProbe | None, counts: Mapping[str, int]) -> None:
-        line = self._entry_of(leaf, voter)
-        line.voted = True
+    def add_removed(self, leaf: Leaf | Conjunction, compiled: CompiledProbe | None, counts: Mapping[str, int]) -> None:
+        entry = self._entry_of(leaf, compiled)
+        entry.voted = True
         for what, count in counts.items():
-            line.removed_counts[what] = line.removed_counts.get(what, 0) + count
+            entry.removed_counts[what] = entry.removed_counts.get(what, 0) + count
 
-    def note(self, leaf: Leaf | Conjunction, voter: CompiledProbe | None, reason: Reason, detail: str) -> None:
-        line = self._entry_of(leaf, voter)
-        line.reason, line.detail = reason, detail
+    def note(self, leaf: Leaf | Conjunction, compiled: CompiledProbe | None, reason: Reason, detail: str) -> None:
+        entry = self._entry_of(leaf, compiled)
+        entry.reason, entry.detail = reason, detail
 
-    def note_not_needed(self, leaf: Leaf | Conjunction, voter: CompiledProbe) -> None:
-        line = self._entry_of(leaf, voter)
-        if line.reason is None:
-            line.reason, line.detail = Reason.NOT_NEEDED, "no vote on it could have skipped more"
+    def note_not_needed(self, leaf: Leaf | Conjunction, compiled: CompiledProbe) -> None:
+        entry = self._entry_of(leaf, compiled)
+        if entry.reason is None:
+            entry.reason, entry.detail = Reason.NOT_NEEDED, "no vote on it could have skipped more"
 
-    def note_failure(self, leaf: Leaf | Conjunction, voter: CompiledProbe, failure: PluginFailure) -> None:
+    def note_failure(self, leaf: Leaf | Conjunction, compiled: CompiledProbe, failure: PluginFailure) -> None:
         """An index that raised, hung or answered nonsense: noted, or raised in strict mode."""
         if self.strict:
-            raise IndexFault(voter.index, voter.kind.name, failure.reason, failure.detail) from failure.error
-        self.note(leaf, voter, failure.reason, failure.detail)
+            raise IndexFault(compiled.index, compiled.kind.name, failure.reason, failure.detail) from failure.error
+        self.note(leaf, compiled, failure.reason, failure.detail)
 
-    def is_damaged(self, leaf: Leaf | Conjunction, voter: CompiledProbe) -> bool:
-        return self._entry_of(leaf, voter).reason in (Reason.CORRUPT, Reason.PAYLOAD_MISSING)
+    def is_damaged(self, leaf: Leaf | Conjunction, compiled: CompiledProbe) -> bool:
+        return self._entry_of(leaf, compiled).reason in (Reason.CORRUPT, Reason.PAYLOAD_MISSING)
 
-    def intersect(self, question: LeafProbes, voter: CompiledProbe | None, known: Ballot, vote: Ballot) -> Ballot:
+    def intersect(self, leaf_probes: LeafProbes, compiled: CompiledProbe | None, known: Ballot, vote: Ballot) -> Ballot:
         """Both opinions together. Where they leave no outcome, one of them is wrong: then nothing is known there."""
-        met = known.intersect(vote)
-        wrong = np.flatnonzero(met.bits == 0)
+        intersection = known.intersect(vote)
+        wrong = np.flatnonzero(intersection.bits == 0)
         if not len(wrong):
-            return met
-        names = sorted({voter.index if voter else ENGINE_INDEX_NAME, *self._voted(question.leaf)})
-        detail = f"contradicting votes of {', '.join(names)} on {len(wrong)} units: verify these indexes"
+            return intersection
+        index_names = sorted({compiled.index if compiled else ENGINE_INDEX_NAME, *self._voted(leaf_probes.leaf)})
+        detail = f"contradicting votes of {', '.join(index_names)} on {len(wrong)} units: verify these indexes"
         if self.strict:
-            raise IndexFault(names[0], names[-1], Reason.CORRUPT, detail)
-        for index in names:
-            line = self.trace_entries.get((question.leaf, index))
-            if line is not None:
-                line.reason, line.detail = Reason.CORRUPT, detail
-        self.note(question.leaf, voter, Reason.CORRUPT, detail)
-        bits = met.bits.copy()
+            raise IndexFault(index_names[0], index_names[-1], Reason.CORRUPT, detail)
+        for index in index_names:
+            entry = self.trace_entries.get((leaf_probes.leaf, index))
+            if entry is not None:
+                entry.reason, entry.detail = Reason.CORRUPT, detail
+        self.note(leaf_probes.leaf, compiled, Reason.CORRUPT, detail)
+        bits = intersection.bits.copy()
         bits[wrong] = UNKNOWN
-        return Ballot(bits, {unit: rows for unit, rows in met.rows.items() if bits[unit] != UNKNOWN})
+        return Ballot(bits, {unit: rows for unit, rows in intersection.rows.items() if bits[unit] != UNKNOWN})
 
     def _voted(self, leaf: Leaf | Conjunction) -> Iterator[str]:
-        return (line.index for (about, _), line in self.trace_entries.items() if about == leaf and line.voted)
+        return (entry.index for (about, _), entry in self.trace_entries.items() if about == leaf and entry.voted)
 
     def note_disabled(self, predicate: Predicate) -> None:
         for leaf in predicate_leaves(predicate):
-            line = self._entry(leaf, "", "")
-            line.reason, line.detail = Reason.DISABLED, "indexes were switched off for this query"
+            entry = self._entry(leaf, "", "")
+            entry.reason, entry.detail = Reason.DISABLED, "indexes were switched off for this query"
 
-    def note_refusals(self, questions: PredicateProbes) -> None:
+    def note_refusals(self, probes: PredicateProbes) -> None:
         """A line for each refusal, and one for each leaf that nobody could be asked about."""
-        for question in questions.by_leaf.values():
-            helped = any(about == question.leaf for about, _ in self.trace_entries) or bool(question.probes)
-            for silence in question.refusals:
+        for leaf_probes in probes.by_leaf.values():
+            explained = any(about == leaf_probes.leaf for about, _ in self.trace_entries) or bool(leaf_probes.probes)
+            for index_refusal in leaf_probes.refusals:
                 # a kind that is asked about every column need not apologise where another index speaks
-                if silence.index != silence.kind or not helped:
-                    line = self._entry(question.leaf, silence.index, silence.kind)
-                    line.reason, line.detail = silence.refusal.reason, silence.refusal.detail
-                    helped = True
-            if not helped and not isinstance(question.leaf, Conjunction):
-                line = self._entry(question.leaf, "", "")
-                line.reason, line.detail = _no_index_reason(question.leaf)
+                if index_refusal.index != index_refusal.kind or not explained:
+                    entry = self._entry(leaf_probes.leaf, index_refusal.index, index_refusal.kind)
+                    entry.reason, entry.detail = index_refusal.refusal.reason, index_refusal.refusal.detail
+                    explained = True
+            if not explained and not isinstance(leaf_probes.leaf, Conjunction):
+                entry = self._entry(leaf_probes.leaf, "", "")
+                entry.reason, entry.detail = _no_index_reason(leaf_probes.leaf)
 
     def to_votes(self) -> Iterator[Vote]:
-        for line in self.trace_entries.values():
-            gain = any(line.removed_counts.values())
-            reason = line.reason if line.reason and not (gain and line.reason is Reason.NOT_NEEDED) else None
+        for entry in self.trace_entries.values():
+            gain = any(entry.removed_counts.values())
+            reason = entry.reason if entry.reason and not (gain and entry.reason is Reason.NOT_NEEDED) else None
             plain = Reason.USED if gain else Reason.USED_NO_GAIN
             yield Vote(
-                leaf=predicate_sql(line.leaf),
-                index=line.index,
-                kind=line.kind,
+                leaf=predicate_sql(entry.leaf),
+                index=entry.index,
+                kind=entry.kind,
                 reason=reason or plain,
-                detail=line.detail if reason else "",
-                blocks_removed=line.removed_counts.get("blocks", 0),
-                zones_removed=line.removed_counts.get("zones", 0),
+                detail=entry.detail if reason else "",
+                blocks_removed=entry.removed_counts.get("blocks", 0),
+                zones_removed=entry.removed_counts.get("zones", 0),
             )
 
 
