@@ -93,7 +93,7 @@ def fast_forward_branch(table: StoredTable, source: StoredTable) -> StoredTable:
     here = {table.snapshot.id, table.snapshot.summary.get(_COPY_OF, table.snapshot.id)}
     if newest.id in here or newest.summary.get(_COPY_OF) in here:
         return table
-    if any(id in here for id in _lineage(source)):
+    if any(ancestor_id in here for ancestor_id in _lineage(source)):
         with hold_snapshot(source.store, source.branch, source.entry):
             return (
                 table.transaction()

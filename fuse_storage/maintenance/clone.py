@@ -68,7 +68,7 @@ def clone_table(table: StoredTable, store: Store) -> StoredTable:
 
 def _copy_snapshot(table: StoredTable, store: Store, tag: Tag) -> Snapshot:
     """The clone's first snapshot, with all that it leads to written."""
-    old, id = table.snapshot, new_id()
+    old, snapshot_id = table.snapshot, new_id()
     source = {"url": table.store.url, "snapshot": old.id, "tag": tag.name}
     listed = read_segment_list(table.store, old)
     reference = None
@@ -79,12 +79,12 @@ def _copy_snapshot(table: StoredTable, store: Store, tag: Tag) -> Snapshot:
                 pool.map(copier.copy_segment, [listed.slice(number, 1) for number in range(len(listed))])
             )
         reference = create_file(
-            store, segment_list_path(id), metadata_table.encode_metadata(rows, keep_arrow_types=True)
+            store, segment_list_path(snapshot_id), metadata_table.encode_metadata(rows, keep_arrow_types=True)
         )
     features = tuple(sorted({*old.reader_features, SHARED_FILES_FEATURE}))
     return replace(
         old,
-        id=id,
+        id=snapshot_id,
         sequence=1,
         branch=MAIN_BRANCH,
         commit_id=new_id(),
@@ -108,7 +108,7 @@ class _SegmentCopier:
         """A row of a list, for the copy. Raises StorageError if the segment cannot be read."""
         (segment,), (zones,) = segment_files(row), zone_files(row)
         blocks = metadata_table.read_all_columns(self.source, segment, Cache(0))
-        own = [absolute_key(self.source, block_path(id)) for id in blocks.column("id").to_pylist()]
+        own = [absolute_key(self.source, block_path(block_id)) for block_id in blocks.column("id").to_pylist()]
         located = pa.array(
             [where or here for where, here in zip(blocks.column("location").to_pylist(), own, strict=True)], pa.string()
         )
@@ -124,18 +124,18 @@ class _SegmentCopier:
 
     def _sidecars(self, key: str, row: pa.Table) -> dict[str, object]:
         """What the list says of an index's ``_x`` file: one that cannot be read is left out, and costs time only."""
-        (part,), (path, length, hash, indexed, *rest) = sidecar_files(row, key), sidecar_columns(key)
+        (part,), (path, length, digest, indexed, *rest) = sidecar_files(row, key), sidecar_columns(key)
         if part is None:
             return {}
         try:
             found = metadata_table.read_all_columns(self.source, part, Cache(0))
         except (NotFound, FormatError):
-            return {path: None, length: None, hash: None, indexed: None} | dict.fromkeys(rest)
+            return {path: None, length: None, digest: None, indexed: None} | dict.fromkeys(rest)
         packs = [None if pack is None else absolute_key(self.source, pack) for pack in found.column("pack").to_pylist()]
         made = self._written(
             part.reference.path, _replace_column(found, "pack", pa.array(packs, pa.string())), any_types=True
         )
-        return {length: made.length, hash: made.hash}
+        return {length: made.length, digest: made.hash}
 
     def _copy_if_readable(self, reference: FileRef) -> bool:
         """Copy a file that only helps to skip; whether it could be read."""

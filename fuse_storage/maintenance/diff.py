@@ -79,12 +79,14 @@ def changed_blocks(before: StoredTable, after: StoredTable) -> tuple[BlockFrame,
 
 def _unshared_blocks(table: StoredTable, shared: set[str]) -> BlockFrame:
     """The blocks in segments that are not shared."""
-    return table.blocks([number for number, id in enumerate(table.segments().ids) if id not in shared])
+    return table.blocks([number for number, segment_id in enumerate(table.segments().ids) if segment_id not in shared])
 
 
 def _blocks_not_in(blocks: BlockFrame, others: BlockFrame) -> BlockFrame:
     known = set(others.ids)
-    return blocks.take(np.array([place for place, id in enumerate(blocks.ids) if id not in known], np.int64))
+    return blocks.take(
+        np.array([place for place, block_id in enumerate(blocks.ids) if block_id not in known], np.int64)
+    )
 
 
 def _totals(blocks: BlockFrame) -> BlockTotals:
@@ -94,7 +96,11 @@ def _totals(blocks: BlockFrame) -> BlockTotals:
 def narrowed_columns(before: Schema, after: Schema) -> list[str]:
     """Columns, by their names in ``after``, whose values of ``before`` need not fit their type in ``after``."""
     old = _fields_by_id(before)
-    both = [(path, old[id][1], field) for id, (path, field) in _fields_by_id(after).items() if id in old]
+    both = [
+        (path, old[field_key][1], field)
+        for field_key, (path, field) in _fields_by_id(after).items()
+        if field_key in old
+    ]
     return [
         path
         for path, was, now in both
@@ -104,19 +110,19 @@ def narrowed_columns(before: Schema, after: Schema) -> list[str]:
 
 def _describe_columns(before: Schema, after: Schema) -> Iterator[str]:
     old, new = _fields_by_id(before), _fields_by_id(after)
-    for id, (path, field) in new.items():
-        if id not in old:
+    for field_key, (path, field) in new.items():
+        if field_key not in old:
             yield f"added {path!r} {storage_type_name(field.type)}"
             continue
-        was, former = old[id]
+        was, former = old[field_key]
         if was != path and was.rpartition(".")[2] != field.name:
             yield f"renamed {was!r} to {path!r}"
         if former.type != field.type and (former.is_leaf or field.is_leaf):
             yield f"changed {path!r} from {storage_type_name(former.type)} to {storage_type_name(field.type)}"
         if former.nullable != field.nullable:
             yield f"{path!r} {'may now be' if field.nullable else 'can no longer be'} NULL"
-    yield from (f"dropped {path!r}" for id, (path, _) in old.items() if id not in new)
-    if [id for id in new if id in old] != [id for id in old if id in new]:
+    yield from (f"dropped {path!r}" for field_key, (path, _) in old.items() if field_key not in new)
+    if [field_key for field_key in new if field_key in old] != [field_key for field_key in old if field_key in new]:
         yield "reordered: " + ", ".join(after.names)
 
 

@@ -90,8 +90,8 @@ def vacuum_table(
         if notice is not None:
             store.delete([notice.key])
     files = {_FOLDER_KINDS[folder]: len(objects) for folder, objects in litter.items()}
-    bytes = {_FOLDER_KINDS[folder]: sum(one.size for one in objects) for folder, objects in litter.items()}
-    return VacuumResult(files, bytes, found.file_count - sum(files.values()), not dry_run)
+    sizes = {_FOLDER_KINDS[folder]: sum(one.size for one in objects) for folder, objects in litter.items()}
+    return VacuumResult(files, sizes, found.file_count - sum(files.values()), not dry_run)
 
 
 def _deletion_stages(litter: Mapping[str, Sequence[ObjectMeta]]) -> Iterator[list[str]]:

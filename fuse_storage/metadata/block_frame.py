@@ -114,7 +114,7 @@ class BlockFrame:
 
     def prefetch(self, column_ids: Iterable[int]) -> BlockFrame:
         """Read the statistics of these columns, and what every plan needs, in one pass over the files."""
-        fields = [self.segments.snapshot.schema.by_id(id) for id in column_ids]
+        fields = [self.segments.snapshot.schema.by_id(column_id) for column_id in column_ids]
         groups = [statistics_group(field) for field in fields if has_statistics(field)]
         if any(self.find_cached(group) is None for group in groups):
             self._read([PLANNING_COLUMNS, *groups])
@@ -184,7 +184,7 @@ class BlockFrame:
     def locations(self) -> list[str]:
         """The keys of the blocks' files in the table's store."""
         located = self._columns(_LOCATION_COLUMNS).column("location").to_pylist()
-        return [location or block_path(id) for id, location in zip(self.ids, located, strict=True)]
+        return [location or block_path(block_id) for block_id, location in zip(self.ids, located, strict=True)]
 
     def file(self, block: int) -> BlockFile:
         """Where block number ``block`` of this frame is."""

@@ -93,7 +93,7 @@ def _cache_key(store: Store, part: MetadataFile, group: ColumnGroup | None) -> t
 
 
 def read_all_columns(store: Store, part: MetadataFile, cache: Cache = process_cache) -> pa.Table:
-    """All columns. Raises as ``read`` does."""
+    """Read all columns. Raises as ``read_column_groups`` does."""
     return cache.get_or_load(
         _cache_key(store, part, None),
         lambda: _load_columns(store, part, None).combine_chunks(),
@@ -119,8 +119,8 @@ def _load_columns(store: Store, part: MetadataFile, names: list[str] | None) -> 
 class MetadataRows:
     """Some rows of several files, as if they stood in one table.
 
-    Row i is row ``positions[i]`` of ``parts[files[i]]``; ``counts[k]`` is the number of rows of part k. A part that is
-    None has no file.
+    Row i is row ``positions[i]`` of ``metadata_files[file_indices[i]]``: both int64, shape (n,). ``file_row_counts``:
+    int64, shape (files,), the rows of each. A file that is None does not exist.
     """
 
     store: Store

@@ -207,11 +207,11 @@ def concat_statistics(
 
 def schema_ids_without(field: Field, snapshot: Snapshot) -> frozenset[int]:
     """The schemas in which there was no such column: blocks written with them hold its default throughout."""
-    return frozenset(id for id, schema in snapshot.schemas.items() if not _has_field(schema, field.id))
+    return frozenset(schema_id for schema_id, schema in snapshot.schemas.items() if not _has_field(schema, field.id))
 
 
-def _has_field(schema: Schema, id: int) -> bool:
-    return any(field.id == id for _, field in schema.leaves())
+def _has_field(schema: Schema, column_id: int) -> bool:
+    return any(field.id == column_id for _, field in schema.leaves())
 
 
 def fill_default_statistics(

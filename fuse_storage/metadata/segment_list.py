@@ -149,8 +149,8 @@ def segment_files(rows: pa.Table) -> list[metadata_table.MetadataFile]:
     """The segment files that rows of a list refer to."""
     columns = (rows.column(name).to_pylist() for name in ("id", "length", "hash", "block_count"))
     return [
-        metadata_table.MetadataFile(FileRef(segment_path(id), length, hash), count)
-        for id, length, hash, count in zip(*columns, strict=True)
+        metadata_table.MetadataFile(FileRef(segment_path(segment_id), length, digest), count)
+        for segment_id, length, digest, count in zip(*columns, strict=True)
     ]
 
 
@@ -158,18 +158,18 @@ def zone_files(rows: pa.Table) -> list[metadata_table.MetadataFile | None]:
     """The zones files that rows of a list refer to; None where there is none."""
     columns = (rows.column(name).to_pylist() for name in ("id", "zones_length", "zones_hash", "zone_count"))
     return [
-        None if length is None else metadata_table.MetadataFile(FileRef(zones_path(id), length, hash), count)
-        for id, length, hash, count in zip(*columns, strict=True)
+        None if length is None else metadata_table.MetadataFile(FileRef(zones_path(segment_id), length, digest), count)
+        for segment_id, length, digest, count in zip(*columns, strict=True)
     ]
 
 
 def sidecar_files(rows: pa.Table, key: str) -> list[metadata_table.MetadataFile | None]:
     """The ``_x`` files of this definition that rows of a list refer to; None where there is none."""
-    path, length, hash, *_ = sidecar_columns(key)
+    path, length, digest, *_ = sidecar_columns(key)
     if not metadata_table.has_column(rows, path):
         return [None] * len(rows)
-    columns = (rows.column(name).to_pylist() for name in (path, length, hash, "block_count"))
+    columns = (rows.column(name).to_pylist() for name in (path, length, digest, "block_count"))
     return [
-        None if path is None else metadata_table.MetadataFile(FileRef(path, length, hash), count)
-        for path, length, hash, count in zip(*columns, strict=True)
+        None if path is None else metadata_table.MetadataFile(FileRef(path, length, digest), count)
+        for path, length, digest, count in zip(*columns, strict=True)
     ]

@@ -46,7 +46,7 @@ def pack_path(key: str, pack_id: str) -> str:
 
 def unindexed_rows(rows: int, summary_type: pa.DataType) -> pa.Table:
     """Rows of an ``_x`` file for blocks that are not indexed."""
-    columns = {name: pa.nulls(rows, type) for name, type in SIDECAR_COLUMN_TYPES.items()}
+    columns = {name: pa.nulls(rows, data_type) for name, data_type in SIDECAR_COLUMN_TYPES.items()}
     columns |= {"indexed": pa.array(np.zeros(rows, bool)), "summary": pa.nulls(rows, summary_type)}
     return pa.table(columns)
 
@@ -146,7 +146,7 @@ def _read_or_null(rows: MetadataRows, group: ColumnGroup) -> tuple[pa.Table, str
     found = rows.read([group])
     problems = [str(problem) for problem in found if isinstance(problem, StorageError)]
     tables = [tables[0] if isinstance(tables, list) else None for tables in found]
-    kinds = {name: type for name, type in SIDECAR_COLUMN_TYPES.items() if name in group}
+    kinds = {name: data_type for name, data_type in SIDECAR_COLUMN_TYPES.items() if name in group}
     if "summary" in group:
         kinds["summary"] = next(
             (table.schema.field("summary").type for table in tables if table is not None), pa.null()
@@ -159,8 +159,12 @@ def _read_or_null(rows: MetadataRows, group: ColumnGroup) -> tuple[pa.Table, str
         if table is not None:
             part = rows.metadata_files[number]
             problems.append(f"{rows.store.url}/{part.reference.path if part else ''} has other columns than its like")
-        whole.append(pa.table({name: pa.nulls(count, type) for name, type in kinds.items()}))
-    merged = pa.concat_tables(whole) if whole else pa.table({name: pa.nulls(0, type) for name, type in kinds.items()})
+        whole.append(pa.table({name: pa.nulls(count, data_type) for name, data_type in kinds.items()}))
+    merged = (
+        pa.concat_tables(whole)
+        if whole
+        else pa.table({name: pa.nulls(0, data_type) for name, data_type in kinds.items()})
+    )
     places = rows.stacked_indices
     return merged.combine_chunks() if places is None else merged.take(pa.array(places)), _summarize_problems(problems)
 
