@@ -39,10 +39,7 @@ _PREDICATE_NODES: Mapping[str, type[Any]] = {
 
 
 def encode_term(term: Term, schema: Schema) -> dict[str, Any]:
-    """The predicate as values that JSON has.
-
-    Raises SchemaError for a column that the schema does not have, TermError for what is not understood.
-    """
+    """The term as values that JSON has. Raises SchemaError for a column that the schema does not have."""
     match term:
         case Column(path, _):
             return {"column": schema.find(path).id}
@@ -83,8 +80,9 @@ def decode_term(encoded: Mapping[str, Any], schema: Schema) -> Term:
 
 
 def encode_predicate(predicate: Predicate, schema: Schema) -> dict[str, Any]:
-    """JSON-able. Raises SchemaError for a column that the schema does not have, TermError for what is not
-    understood.
+    """The predicate as values that JSON has.
+
+    Raises SchemaError for a column that the schema does not have, TermError for what is not understood.
     """
     if isinstance(predicate, Call):
         return {"term": encode_term(predicate, schema)}
