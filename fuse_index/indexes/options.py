@@ -7,29 +7,35 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import types
 import typing
 from collections.abc import Mapping
 from typing import Any
+
+import msgspec
 
 from fuse_index.errors import DefinitionError
 from fuse_index.indexes.interface import IndexKind
 
 
 def parse_options(kind: IndexKind, values_by_name: Mapping[str, Any]) -> Any:
-    """An instance of ``kind.Options``; what is not given keeps its default. Raises DefinitionError naming option and
-    value.
+    """Return an instance of ``kind.Options``; options that are not given keep their defaults.
+
+    Raises DefinitionError naming the option and its value.
     """
     wanted = _option_types(kind)
     values = {}
     for name, value in values_by_name.items():
         if name not in wanted:
             raise DefinitionError(f"index kind {kind.name!r} has no option {name!r}: {_option_hint(name, wanted)}")
-        if not _matches_type(value, wanted[name]):
+        try:
+            # JSON has neither tuples nor a difference between 1 and 1.0, so equal options would have unequal keys.
+            values[name] = msgspec.convert(value, wanted[name])
+        except msgspec.ValidationError as problem:
             raise DefinitionError(
                 f"option {name!r} of index kind {kind.name!r} is to be {_type_text(wanted[name])}, and is {value!r}"
-            )
-        values[name] = _convert(value, wanted[name])
+            ) from problem
+        except TypeError:  # an annotation that no library knows: the kind's own dataclass is the judge
+            values[name] = value
     try:
         return kind.Options(**values)
     except (TypeError, ValueError) as problem:
@@ -51,42 +57,6 @@ def _option_hint(name: str, wanted: Mapping[str, Any]) -> str:
     if near:
         return f"did you mean {near[0]!r}?"
     return f"it has {', '.join(wanted)}" if wanted else "it has none"
-
-
-def _matches_type(value: Any, wanted: Any) -> bool:
-    origin, arguments = typing.get_origin(wanted), typing.get_args(wanted)
-    if wanted is Any:
-        return True
-    if origin is typing.Literal:
-        return value in arguments
-    if origin in (typing.Union, types.UnionType):
-        return any(_matches_type(value, argument) for argument in arguments)
-    if origin in (tuple, list, set, frozenset):
-        items = [argument for argument in arguments if argument is not Ellipsis]
-        return isinstance(value, list | tuple) and all(
-            not items or any(_matches_type(one, item) for item in items) for one in value
-        )
-    if origin is not None:
-        return isinstance(value, origin)
-    if wanted is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    if wanted is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    if wanted is None or wanted is type(None):
-        return value is None
-    if wanted in (tuple, list):
-        return isinstance(value, list | tuple)
-    return not isinstance(wanted, type) or isinstance(value, wanted)
-
-
-def _convert(value: Any, wanted: Any) -> Any:
-    """JSON has neither tuples nor a difference between 1 and 1.0, so equal options would have unequal keys."""
-    origin, arguments = typing.get_origin(wanted), typing.get_args(wanted)
-    if origin in (typing.Union, types.UnionType):
-        return _convert(value, next(argument for argument in arguments if _matches_type(value, argument)))
-    if isinstance(value, list | tuple):
-        return list(value) if list in (wanted, origin) else tuple(value)
-    return float(value) if wanted is float else value
 
 
 def _type_text(wanted: Any) -> str:
