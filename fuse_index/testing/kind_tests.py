@@ -56,8 +56,8 @@ class KindTests:
             assert kind.implicit or kind.accepts(self.inputs, options) is None
             yield KindUnderTest(kind, tuple(self.inputs), options, self.functions)
             return
-        for type in small_worlds.SAMPLE_TYPES:
-            inputs = (Input(Column(("c",), type), type),)
+        for data_type in small_worlds.SAMPLE_TYPES:
+            inputs = (Input(Column(("c",), data_type), data_type),)
             if kind.implicit or kind.accepts(inputs, options) is None:
                 yield KindUnderTest(kind, inputs, options, self.functions)
 

@@ -218,14 +218,18 @@ class MemoryBatch:
         kind: Any = self.kind_under_test.kind
         made = [kind.roll_up(self.summaries.slice(group[0], len(group))) for group in groups]
         values = [None if one is None else one.as_py() for one in made]
-        type = (
+        data_type = (
             self.summaries.type
             if all(one is None for one in made)
             else next(one.type for one in made if one is not None)
         )
         blocks = tuple([zone for unit in group for zone in self.blocks[unit]] for group in groups)
         return replace(
-            self, blocks=blocks, summaries=pa.array(values, type), locations=(None,) * len(groups), without_zones=True
+            self,
+            blocks=blocks,
+            summaries=pa.array(values, data_type),
+            locations=(None,) * len(groups),
+            without_zones=True,
         )
 
 

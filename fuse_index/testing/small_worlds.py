@@ -59,8 +59,8 @@ class Samples:
     literals: tuple[Any, ...]
 
 
-def _ints(type: pa.DataType) -> Samples:
-    end = 1 << type.bit_width - 1
+def _ints(data_type: pa.DataType) -> Samples:
+    end = 1 << data_type.bit_width - 1
     return Samples((-1, 0, 1, end - 1), (-end, -2, -1, 0, 1, 2, end - 1))
 
 
@@ -69,9 +69,9 @@ def _floats() -> Samples:
     return Samples((-1.0, -0.0, 0.0, 1.5, nan), (-inf, -1.0, -0.5, -0.0, 0.0, 1.5, 2.0, inf, nan))
 
 
-def _decimals(type: pa.DataType) -> Samples:
-    step, zero = Decimal(1).scaleb(-type.scale), Decimal(0)
-    most = Decimal(10**type.precision - 1).scaleb(-type.scale, EXACT_DECIMALS)
+def _decimals(data_type: pa.DataType) -> Samples:
+    step, zero = Decimal(1).scaleb(-data_type.scale), Decimal(0)
+    most = Decimal(10**data_type.precision - 1).scaleb(-data_type.scale, EXACT_DECIMALS)
     return Samples((-step, zero, step, most), (most.copy_negate(), -step - step, -step, zero, step, step + step, most))
 
 

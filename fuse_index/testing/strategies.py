@@ -23,22 +23,22 @@ def values_of_type(data_type: pa.DataType) -> _Strategy:
     return st.one_of(st.sampled_from(samples_of_type(data_type).literals), _arbitrary_values(data_type))
 
 
-def _arbitrary_values(type: pa.DataType) -> _Strategy:
-    if is_.is_boolean(type):
+def _arbitrary_values(data_type: pa.DataType) -> _Strategy:
+    if is_.is_boolean(data_type):
         return st.booleans()
-    if is_.is_signed_integer(type):
-        end = 1 << type.bit_width - 1
+    if is_.is_signed_integer(data_type):
+        end = 1 << data_type.bit_width - 1
         return st.integers(-end, end - 1)
-    if is_.is_floating(type):
-        return st.floats(width=32 if is_.is_float32(type) else 64)
-    if is_.is_decimal(type):
-        end = 10**type.precision - 1
-        return st.integers(-end, end).map(lambda unscaled: Decimal(unscaled).scaleb(-type.scale, EXACT_DECIMALS))
-    if is_.is_timestamp(type):
-        return st.datetimes(timezones=st.just(UTC) if type.tz else st.none())
-    if is_.is_date32(type):
+    if is_.is_floating(data_type):
+        return st.floats(width=32 if is_.is_float32(data_type) else 64)
+    if is_.is_decimal(data_type):
+        end = 10**data_type.precision - 1
+        return st.integers(-end, end).map(lambda unscaled: Decimal(unscaled).scaleb(-data_type.scale, EXACT_DECIMALS))
+    if is_.is_timestamp(data_type):
+        return st.datetimes(timezones=st.just(UTC) if data_type.tz else st.none())
+    if is_.is_date32(data_type):
         return st.dates()
-    if is_.is_binary(type):
+    if is_.is_binary(data_type):
         return st.one_of(st.binary(max_size=5), st.binary(min_size=30, max_size=40))
     return st.one_of(
         st.text(max_size=5),
@@ -93,9 +93,9 @@ def _one_step_away(value: Any, step: timedelta) -> Iterator[Any]:
             continue  # the calendar ends here
 
 
-def _fits(value: Any, type: pa.DataType) -> bool:
+def _fits(value: Any, data_type: pa.DataType) -> bool:
     try:
-        pa.scalar(value, type)
+        pa.scalar(value, data_type)
     except (pa.ArrowInvalid, OverflowError):
         return False
     return True
