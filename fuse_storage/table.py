@@ -110,11 +110,10 @@ class StoredTable:
         at: str | datetime | None = None,
         options: Mapping[str, str] | None = None,
     ) -> StoredTable:
-        """The head of a branch, or what it was ``at`` a snapshot id, a tag or a time (a datetime, or ISO text, with
-        zone).
+        """The head of a branch, or what it was ``at`` a snapshot id, a tag or a time.
 
-        Raises NotFound where there is no such table, branch, tag, snapshot or time; Unsupported for what is newer than
-        this version; Corrupt for what is damaged.
+        A time is a datetime, or text in ISO form, with a zone. Raises NotFound where there is no such table, branch,
+        tag, snapshot or time; Unsupported for what is newer than this version; Corrupt for what is damaged.
         """
         return _at_entry(*resolve_entry(Branch(_to_store(store, options), branch), at))
 
@@ -123,9 +122,7 @@ class StoredTable:
         return _at_entry(*find_snapshot_entry(self.store, snapshot_id))
 
     def at_sequence(self, sequence: int) -> StoredTable:
-        """What the commit with this number made of the branch. Raises NotFound if it was collected, or is no
-        snapshot's.
-        """
+        """The branch as the commit with this number made it. Raises NotFound if that is no snapshot, or collected."""
         chain = Branch(self.store, self.branch)
         if (entry := chain.find(sequence)) is None:
             raise NotFound(f"{self.store.url}: branch {self.branch!r} has no commit number {sequence}")
@@ -142,14 +139,15 @@ class StoredTable:
         return StoredTable(self.store, self.branch, entry, snapshot)
 
     def history(self, limit: int | None = None) -> list[RefEntry]:
-        """What happened to the branch up to this snapshot, newest first."""
+        """The entries of the branch up to this snapshot, newest first."""
         newest = self.entry.sequence
         oldest = 1 if limit is None else max(newest - limit + 1, 1)
         return list(Branch(self.store, self.branch).walk(newest, oldest))
 
     def snapshots(self, limit: int | None = None) -> list[tuple[RefEntry, Snapshot | None]]:
-        """The history, newest first, each with its snapshot; None where that has been collected, or a branch was
-        dropped.
+        """The entries of the history, newest first, each with its snapshot.
+
+        None stands for a snapshot that was collected, and for an entry by which the branch was dropped.
         """
 
         def found(entry: RefEntry) -> Snapshot | None:
@@ -178,14 +176,12 @@ class StoredTable:
         return passed
 
     def was_committed(self, commit_id: str) -> bool:
-        """Whether this commit is on the branch by now. Reads the whole history if it is not."""
+        """Say whether this commit is on the branch by now. Reads the whole history if it is not."""
         chain = Branch(self.store, self.branch)
         return any(entry.commit_id == commit_id for entry in chain.walk(chain.head(known=self.entry).sequence))
 
     def tag(self, name: str, expires: datetime | None = None) -> Tag:
-        """Name this snapshot, for ever or until a time. Raises AlreadyExists if the name is taken, InvalidArgument if
-        it is none.
-        """
+        """Name this snapshot, for ever or until a time. Raises AlreadyExists, and InvalidArgument for no name."""
         assert self.entry.reference is not None
         until = None if expires is None else require_time_zone(expires, str(expires))
         tag = Tag(name, datetime.now(UTC), self.snapshot.id, self.entry.reference, until)

@@ -26,9 +26,7 @@ _FAST_FORWARD_OPERATION = "fast-forward"
 
 
 def create_branch(table: StoredTable, name: str) -> StoredTable:
-    """A branch that begins at the table's snapshot, whichever branch that is on. Raises AlreadyExists,
-    InvalidArgument.
-    """
+    """Begin a branch at the table's snapshot, whichever branch that is on. Raises AlreadyExists, InvalidArgument."""
     chain = Branch(table.store, name)
     before = chain.newest_entry()
     if before is not None and before.kind != "tombstone":
@@ -54,8 +52,9 @@ def create_branch(table: StoredTable, name: str) -> StoredTable:
 
 
 def drop_branch(store: Store, name: str) -> RefEntry:
-    """End a branch with a tombstone; what others hold of its history stays. Raises NotFound, InvalidArgument for
-    ``main``.
+    """End a branch with a tombstone; what other branches or tags hold of its history stays.
+
+    Raises NotFound, and InvalidArgument for ``main``.
     """
     if name == MAIN_BRANCH:
         raise InvalidArgument(f"{MAIN_BRANCH!r} is the table's own branch and cannot be dropped")
@@ -75,25 +74,25 @@ def drop_branch(store: Store, name: str) -> RefEntry:
 
 
 def list_branches(store: Store) -> dict[str, RefEntry]:
-    """The heads of all branches that there are, by name. Lists the folder of branches."""
-    names = sorted({found.key.split("/")[2] for found in store.list("_refs/branch")})
+    """The heads of all branches that were not dropped, by name. Lists the folder of branches."""
+    names = sorted({listed.key.split("/")[2] for listed in store.list("_refs/branch")})
     heads = {name: Branch(store, name).head() for name in names}
     return {name: head for name, head in heads.items() if head.kind != "tombstone"}
 
 
 def fast_forward_branch(table: StoredTable, source: StoredTable) -> StoredTable:
-    """Bring the table's branch to the snapshot of another that holds all of its history; the table as it is then.
+    """Bring the table's branch to the snapshot of another branch that holds all of its history.
 
-    Raises Conflict if it does not: then both have changes that the other lacks. Changes nothing if there is nothing
-    new.
+    Returns the table as it is then, which is the same table if there was nothing new. Raises Conflict if ``source``
+    lacks part of the history: then both have changes that the other lacks.
     """
     if source.store.url != table.store.url:
         raise StorageError(f"{source.store.url} is another table than {table.store.url}")
     newest = source.snapshot
-    here = {table.snapshot.id, table.snapshot.summary.get(_COPY_OF, table.snapshot.id)}
-    if newest.id in here or newest.summary.get(_COPY_OF) in here:
+    own_ids = {table.snapshot.id, table.snapshot.summary.get(_COPY_OF, table.snapshot.id)}
+    if newest.id in own_ids or newest.summary.get(_COPY_OF) in own_ids:
         return table
-    if any(ancestor_id in here for ancestor_id in _lineage(source)):
+    if any(ancestor_id in own_ids for ancestor_id in _lineage(source)):
         with hold_snapshot(source.store, source.branch, source.entry):
             return (
                 table.transaction()
@@ -113,14 +112,14 @@ def restore_snapshot(table: StoredTable, old: StoredTable) -> StoredTable:
 
 
 def is_ancestor(old: StoredTable, new: StoredTable) -> bool:
-    """Whether ``new`` came of ``old``: along its branch, or over the branches that it came by."""
+    """Say whether ``new`` came of ``old``: along its branch, or over the branches that it came by."""
     if old.branch == new.branch and old.snapshot.sequence <= new.snapshot.sequence:
-        begun = (
+        entry_kinds = (
             [entry.kind for entry in new.history(new.snapshot.sequence - old.snapshot.sequence)]
             if new.branch != MAIN_BRANCH
             else []
         )
-        return "tombstone" not in begun
+        return "tombstone" not in entry_kinds
     return old.snapshot.id in _lineage(new)
 
 

@@ -1,5 +1,6 @@
-"""What two snapshots differ in: told by segments and blocks that only one of them has, so shared ones are never
-opened.
+"""Differences of two snapshots: blocks, columns and definitions that came, went or stayed.
+
+They are found by the ids of segments and blocks that only one snapshot has, so shared segments are never opened.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from fuse_storage.table import StoredTable
 
 @dataclass(frozen=True, slots=True)
 class BlockTotals:
-    """So many blocks, with so many rows, of so many bytes in their files."""
+    """The numbers of some blocks, of their rows, and of bytes in their files."""
 
     blocks: int = 0
     rows: int = 0
@@ -30,7 +31,7 @@ class BlockTotals:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotDiff:
-    """What came, went and stayed from one snapshot to another.
+    """Blocks, columns and definitions that came, went or stayed from one snapshot to another.
 
     A rewritten block counts as gone and as come. ``columns`` and ``definitions``: sentences, in order, such as
     "added 'city' string" and "dropped 'by_id'".
@@ -54,13 +55,13 @@ class SnapshotDiff:
 
 
 def diff_snapshots(before: StoredTable, after: StoredTable) -> SnapshotDiff:
-    """From ``before`` to ``after``, two snapshots of one table in any order. Raises StorageError."""
+    """Compare two snapshots of one table, from ``before`` to ``after``, in any order. Raises StorageError."""
     if before.store.url != after.store.url:
         raise StorageError(
             f"{before.store.url} and {after.store.url} are two tables: only snapshots of one can be compared"
         )
-    gone, came = changed_blocks(before, after)
-    added, removed = _totals(came), _totals(gone)
+    removed_blocks, added_blocks = changed_blocks(before, after)
+    added, removed = _totals(added_blocks), _totals(removed_blocks)
     old = before.snapshot
     kept = BlockTotals(old.block_count - removed.blocks, old.row_count - removed.rows, old.bytes - removed.bytes)
     columns, definitions = (
@@ -73,8 +74,8 @@ def diff_snapshots(before: StoredTable, after: StoredTable) -> SnapshotDiff:
 def changed_blocks(before: StoredTable, after: StoredTable) -> tuple[BlockFrame, BlockFrame]:
     """The blocks that only ``before`` has, and those that only ``after`` has, each in their order."""
     shared = set(before.segments().ids) & set(after.segments().ids)
-    was, now = _unshared_blocks(before, shared), _unshared_blocks(after, shared)
-    return _blocks_not_in(was, now), _blocks_not_in(now, was)
+    old_blocks, new_blocks = _unshared_blocks(before, shared), _unshared_blocks(after, shared)
+    return _blocks_not_in(old_blocks, new_blocks), _blocks_not_in(new_blocks, old_blocks)
 
 
 def _unshared_blocks(table: StoredTable, shared: set[str]) -> BlockFrame:
@@ -83,9 +84,9 @@ def _unshared_blocks(table: StoredTable, shared: set[str]) -> BlockFrame:
 
 
 def _blocks_not_in(blocks: BlockFrame, others: BlockFrame) -> BlockFrame:
-    known = set(others.ids)
+    other_ids = set(others.ids)
     return blocks.take(
-        np.array([place for place, block_id in enumerate(blocks.ids) if block_id not in known], np.int64)
+        np.array([index for index, block_id in enumerate(blocks.ids) if block_id not in other_ids], np.int64)
     )
 
 
@@ -96,15 +97,18 @@ def _totals(blocks: BlockFrame) -> BlockTotals:
 def narrowed_columns(before: Schema, after: Schema) -> list[str]:
     """Columns, by their names in ``after``, whose values of ``before`` need not fit their type in ``after``."""
     old = _fields_by_id(before)
-    both = [
+    shared_fields = [
         (path, old[field_key][1], field)
         for field_key, (path, field) in _fields_by_id(after).items()
         if field_key in old
     ]
     return [
         path
-        for path, was, now in both
-        if was.is_leaf and now.is_leaf and was.type != now.type and not can_widen(was.type, now.type)
+        for path, old_field, new_field in shared_fields
+        if old_field.is_leaf
+        and new_field.is_leaf
+        and old_field.type != new_field.type
+        and not can_widen(old_field.type, new_field.type)
     ]
 
 
@@ -114,12 +118,12 @@ def _describe_columns(before: Schema, after: Schema) -> Iterator[str]:
         if field_key not in old:
             yield f"added {path!r} {storage_type_name(field.type)}"
             continue
-        was, former = old[field_key]
-        if was != path and was.rpartition(".")[2] != field.name:
-            yield f"renamed {was!r} to {path!r}"
-        if former.type != field.type and (former.is_leaf or field.is_leaf):
-            yield f"changed {path!r} from {storage_type_name(former.type)} to {storage_type_name(field.type)}"
-        if former.nullable != field.nullable:
+        old_path, old_field = old[field_key]
+        if old_path != path and old_path.rpartition(".")[2] != field.name:
+            yield f"renamed {old_path!r} to {path!r}"
+        if old_field.type != field.type and (old_field.is_leaf or field.is_leaf):
+            yield f"changed {path!r} from {storage_type_name(old_field.type)} to {storage_type_name(field.type)}"
+        if old_field.nullable != field.nullable:
             yield f"{path!r} {'may now be' if field.nullable else 'can no longer be'} NULL"
     yield from (f"dropped {path!r}" for field_key, (path, _) in old.items() if field_key not in new)
     if [field_key for field_key in new if field_key in old] != [field_key for field_key in old if field_key in new]:
@@ -127,8 +131,9 @@ def _describe_columns(before: Schema, after: Schema) -> Iterator[str]:
 
 
 def _fields_by_id(schema: Schema) -> Mapping[tuple[int, str], tuple[str, Field]]:
-    """Fields and their dotted paths. By id and physical name: two branches may each have given an id to a new
-    column.
+    """Fields and their dotted paths, by id and physical name.
+
+    The id alone is not enough: two branches may each have given the same one to a new column.
     """
     return {(field.id, field.physical_name): (path, field) for top in schema.fields for path, field in _paths(top, "")}
 

@@ -1,5 +1,4 @@
-"""The refs of a table made anew from its snapshots, for whoever has lost ``_refs/``: all else of a table is still
-there.
+"""Refs of a table are made anew from its snapshots, for whoever has lost ``_refs/`` and nothing else.
 
 Every snapshot says which entry of which branch made it visible, so that entry can be written again. What no file tells
 stays lost: tags, and that a branch was dropped. A writer that lost a race leaves a snapshot that was never committed;
@@ -29,11 +28,11 @@ _LOST_OPERATION = "lost"
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """What a recovery wrote, or would write: entries by branch, newest first; and which snapshots cannot be read, and
-    why.
+    """Entries that a recovery wrote, or would write, and what it could not decide or read.
 
-    ``later``: by branch, ids of snapshots that came after the newest entry that is left, the oldest first. They are not
-    committed unless ``heads`` says so: no file tells whether their entries were lost too, or their writers gave up.
+    ``entries``: by branch, newest first. ``unreadable``: why a snapshot cannot be read, by its key. ``later``: by
+    branch, ids of snapshots that came after the newest entry that is left, the oldest first. They are not committed
+    unless ``heads`` says so: no file tells whether their entries were lost too, or their writers gave up.
     """
 
     entries: Mapping[str, Sequence[RefEntry]]
@@ -65,7 +64,7 @@ class _FoundSnapshot:
 
     @property
     def entry(self) -> RefEntry:
-        """All but the parent, which the entry before tells."""
+        """The entry that made the snapshot visible, without its parent, which only the entry before tells."""
         made = self.snapshot
         return RefEntry(
             "snapshot", made.sequence, made.commit_id, None, made.timestamp, made.operation, made.id, self.reference
@@ -73,11 +72,11 @@ class _FoundSnapshot:
 
 
 def recover_branches(store: Store, heads: Mapping[str, str] | None = None, dry_run: bool = False) -> Recovery:
-    """Write the entries that are missing, of branches without any and in the midst of others; none that is there
-    changes.
+    """Write the entries that are missing: of branches without any, and in the midst of others.
 
-    ``heads``: for a branch, the id of the snapshot that is its newest. Raises InvalidArgument where that is needed or
-    wrong, NotFound where there are no snapshots, and StorageError. A recovery that dies is done by the next one.
+    No entry that is there changes. ``heads``: for a branch, the id of the snapshot that is its newest. Raises
+    InvalidArgument where that is needed or wrong, NotFound where there are no snapshots, and StorageError. A recovery
+    that dies is done by the next one.
     """
     found, unreadable = _read_snapshots(store)
     if not found:
@@ -103,7 +102,7 @@ def recover_branches(store: Store, heads: Mapping[str, str] | None = None, dry_r
 
 
 def _read_snapshots(store: Store) -> tuple[list[_FoundSnapshot], dict[str, str]]:
-    """All that can be read, and why others cannot."""
+    """Read all snapshots: those that can be read, and by key why others cannot."""
 
     def read(key: str) -> _FoundSnapshot | StorageError:
         try:
@@ -120,7 +119,7 @@ def _read_snapshots(store: Store) -> tuple[list[_FoundSnapshot], dict[str, str]]
 
 
 def _snapshot_ids_after(newest: int, found: Sequence[_FoundSnapshot]) -> list[str]:
-    """The snapshots with greater numbers, in order."""
+    """The ids of the snapshots with greater numbers than ``newest``, in order."""
     return [
         one.snapshot.id
         for one in sorted(found, key=lambda one: one.snapshot.sequence)
@@ -173,7 +172,7 @@ def _newest_sequence(
 def _choose_snapshot(
     candidates: Sequence[_FoundSnapshot], following: RefEntry | _FoundSnapshot | None, head: str | None
 ) -> _FoundSnapshot | None:
-    """The one that what follows names as its parent; if that does not say, the only one; None is a doubt, or a loss."""
+    """Choose the snapshot that ``following`` names as its parent, else ``head``, else the only candidate, or None."""
     if isinstance(following, _FoundSnapshot):
         candidates = [one for one in candidates if one.snapshot.id == following.snapshot.parent]
     elif following is not None:

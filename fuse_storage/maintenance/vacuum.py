@@ -1,4 +1,4 @@
-"""Files that nothing leads to any more are deleted, beside running writers and readers; nothing reachable ever is.
+"""Files that nothing leads to any more are deleted, beside running writers and readers; reachable files never are.
 
 What leads to files: snapshots that were the head of a branch not longer ago than the retention, the newest few of each
 branch, and tags. A file younger than the longest allowed write is left alone, by the store's own clock: its writer may
@@ -42,8 +42,9 @@ _DELETE_BATCH_KEYS = 500
 
 @dataclass(frozen=True, slots=True)
 class VacuumResult:
-    """What a vacuum deletes, or would: files and their bytes, by kind; ``kept``: files that are reachable, or too
-    young.
+    """The files that a vacuum deleted, or would delete, and their bytes, by kind.
+
+    ``kept``: the number of files that stay, because they are reachable or too young.
     """
 
     files: dict[str, int]
@@ -59,11 +60,11 @@ class VacuumResult:
 def vacuum_table(
     store: Store, retention: timedelta, keep: int = 1, dry_run: bool = False, force: bool = False
 ) -> VacuumResult:
-    """Delete what nothing leads to. ``keep``: so many snapshots of each branch stay however old they are, at least one.
+    """Delete the files that nothing leads to.
 
-    Raises InvalidArgument for a retention below an hour, unless ``force``; Expired if deleting takes longer than it
-    may, and what is left is for the next; StorageError, before anything is deleted, if anything that leads to files
-    cannot be read.
+    ``keep``: so many snapshots of each branch stay however old they are, at least one. Raises InvalidArgument for a
+    retention below an hour, unless ``force``; Expired if deleting takes longer than it may, and what is left is for the
+    next; StorageError, before anything is deleted, if anything that leads to files cannot be read.
     """
     if retention < _MIN_RETENTION and not force:
         raise InvalidArgument(
@@ -104,7 +105,7 @@ def _deletion_stages(litter: Mapping[str, Sequence[ObjectMeta]]) -> Iterator[lis
 
 
 def _live_snapshots(store: Store, cutoff: datetime, keep: int) -> Iterator[tuple[FileRef, bool]]:
-    """Every snapshot that must stay, some of them more than once; and whether it is certain to be there.
+    """List every snapshot that must stay, some of them more than once, and whether it is certain to be there.
 
     An earlier vacuum, told to keep less, may have collected it.
     """
@@ -133,8 +134,9 @@ class _ReachableFiles:
         self.file_count = 0
 
     def add(self, reference: FileRef, needed: bool) -> None:
-        """Raises StorageError for anything that leads to rows and cannot be read; but a snapshot that is not needed may
-        be gone.
+        """Add the files of a snapshot, which may be gone unless it is ``needed``.
+
+        Raises StorageError for anything that leads to rows and cannot be read.
         """
         if reference.path in self.keys:
             return
@@ -147,9 +149,7 @@ class _ReachableFiles:
         self._add(Snapshot.decode(data, reference.path))
 
     def add_young(self, oldest: datetime) -> None:
-        """A snapshot that is too young to go holds what it leads to, some of which is older: where one is, all of it
-        is.
-        """
+        """Add the files of all snapshots that are too young to go: where a snapshot is, all that it leads to is too."""
         for found in self.store.list("_ss"):
             if found.key.endswith(".json") and found.modified >= oldest and found.key not in self.keys:
                 with suppress(NotFound, FormatError):  # nothing leads to it, so nobody needs what it lacks
@@ -184,7 +184,7 @@ class _ReachableFiles:
             self.kept_prefixes.add(f"_i/{key}/")  # readers can do without it; which packs it leads to, nobody can say
 
     def unreachable(self, folder: str, oldest: datetime) -> Iterator[ObjectMeta]:
-        """What nothing leads to, and no writer can still commit."""
+        """List the files that nothing leads to, and that no writer can still commit."""
         for found in self.store.list(folder):
             self.file_count += 1
             kept = found.key in self.keys or any(found.key.startswith(prefix) for prefix in self.kept_prefixes)

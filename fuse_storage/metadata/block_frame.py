@@ -81,12 +81,8 @@ class BlockFrame:
         is_all_blocks: bool = False,
     ) -> None:
         self.segments, self.ordinals = segments, ordinals
-        self._rows, self._segment_indices, self._parent, self._is_all_blocks = (
-            rows,
-            segment_indices,
-            parent,
-            is_all_blocks,
-        )
+        self._rows, self._segment_indices = rows, segment_indices
+        self._parent, self._is_all_blocks = parent, is_all_blocks
         self._cache: dict[Any, Any] = {}
 
     @staticmethod
@@ -260,9 +256,7 @@ class BlockFrame:
         return pa.concat_tables([_empty_table(group), *(tables[0] for tables in self._read([group]))])
 
     def _read(self, groups: Sequence[ColumnGroup]) -> list[list[pa.Table]]:
-        """The tables of these groups of each file. Raises StorageError: a segment that is damaged cannot be left
-        out.
-        """
+        """The tables of these groups of each file. Raises StorageError: no damaged segment can be left out."""
         if len(self._rows.metadata_files) <= _MAX_FILES_READ_EAGERLY:
             groups = list(dict.fromkeys([*groups, PLANNING_COLUMNS, _LOCATION_COLUMNS]))
         tables = []

@@ -126,10 +126,10 @@ class PackSlice:
     def decoded(
         self, span: _ByteSpan, decode: Callable[[bytes], _Decoded], size: Callable[[_Decoded], int]
     ) -> _Decoded:
-        """What ``decode`` makes of the bytes of one (offset, length), kept in memory as long as there is room. Raises
-        as ``read``.
+        """Decode the bytes of one (offset, length), and keep the result in memory as long as there is room.
 
-        ``decode``: the same function each time, since what it made is kept under it. ``size``: bytes of what it made.
+        Raises as ``read``. ``decode``: the same function each time, since what it made is kept under it. ``size``:
+        bytes of what it made.
         """
         name = ("decoded", self.store.url, self.key, self.offset + span[0], span[1], decode)
         return self.cache.get_or_load(name, lambda: decode(self.read([span])[0]), size)
