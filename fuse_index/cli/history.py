@@ -148,8 +148,9 @@ def _changes(
     branch: BranchOption = "main",
     as_json: JsonOption = False,
 ) -> None:
-    """Print the rows that were inserted, deleted and updated between two snapshots; with --json one JSON object a
-    line.
+    """Print the rows that were inserted, deleted and updated between two snapshots.
+
+    With --json one JSON object a line.
     """
     target = open_table(table, branch=branch)
     changes = target.changes(

@@ -121,8 +121,9 @@ class Ballot:
         return Ballot(bits, rows)
 
     def take(self, units: npt.NDArray[np.int64]) -> Ballot:
-        """The votes on these units, in this order. ``units``: int64, shape (k,); a unit may stand in it many times (a
-        block, once for each of its zones).
+        """The votes on these units, in this order.
+
+        ``units``: int64, shape (k,); a unit may stand in it many times (a block, once for each of its zones).
         """
         return Ballot(
             self.bits[units], {i: self.rows[u] for i, u in enumerate(units) if u in self.rows} if self.rows else {}

@@ -150,8 +150,10 @@ class FrameBatch:
         sidecars: SidecarRows,
         selected: UnitIndices,
     ) -> FrameBatch:
-        """Some blocks with their sidecars and zones. ``units``, ``zones`` and ``sidecars`` are of all blocks;
-        ``selected``: int64, shape (k,), which of them the batch is of.
+        """Some blocks with their sidecars and zones.
+
+        ``units``, ``zones`` and ``sidecars`` are of all blocks; ``selected``: int64, shape (k,), which of them the
+        batch is of.
         """
         own = sidecars.take(selected)
         return cls(

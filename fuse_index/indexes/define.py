@@ -83,8 +83,9 @@ def _resolve_inputs(name: str, terms: Sequence[str | Term], schema: Schema, engi
 
 
 def _with_consent(definition: IndexDefinition, schema: Schema, engine: Engine) -> IndexDefinition:
-    """The definition with its key, and with the session if its values depend on one. Raises DefinitionError if its kind
-    refuses it.
+    """The definition with its key, and with the session if its values depend on one.
+
+    Raises DefinitionError if its kind refuses it.
     """
     kind, inputs = engine.host.kind(definition.kind), definition.inputs
     refusal = sandboxed_call(lambda: kind.accepts(inputs, definition.options), DEFINITION_TIMEOUT_SECONDS)

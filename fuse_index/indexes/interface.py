@@ -115,8 +115,9 @@ class IndexKind:
     """Asked about every column without a definition, because all it needs are the statistics each block has."""
 
     def aggregates(self, options: Any) -> Sequence[str]:
-        """Aggregates that the options name ("sum(amount)"): the engine reads them, and puts an input for each behind
-        the columns.
+        """Aggregates that the options name, such as "sum(amount)".
+
+        The engine reads them, and puts an input for each behind the columns.
         """
         return ()
 
@@ -214,8 +215,9 @@ class Ranks(Protocol):
         ...
 
     def bound(self, probe: Probe[Any], statistics: Any, batch: BlockBatch) -> npt.NDArray[np.float64]:
-        """A bound per unit, float64, shape ``(len(batch),)``: no row of unit i scores above element i; -inf if no row
-        matches.
+        """A bound per unit: float64, shape ``(len(batch),)``.
+
+        No row of unit i scores above element i, which is -inf if no row matches.
         """
         ...
 
@@ -255,8 +257,9 @@ class Answers(Protocol):
     def match(
         self, request: Aggregation, inputs: Sequence[Input], options: Any, context: Context
     ) -> Probe[Any] | Refusal:
-        """Whether states of this request can be given, of any block that is indexed. Conditions are not the author's
-        concern.
+        """Whether states of this request can be given, of any block that is indexed.
+
+        Conditions are not the author's concern.
         """
         ...
 

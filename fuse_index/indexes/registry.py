@@ -146,8 +146,9 @@ def _unpickle_registry(plugins: Sequence[Plugin], writes: Mapping[str, int]) -> 
 
 
 def _installed_plugins() -> list[tuple[str, str, str]]:
-    """Each plugin as (reference, distribution, version), ours first. A distribution may be found twice on
-    ``sys.path``.
+    """Each plugin as (reference, distribution, version), ours first.
+
+    A distribution may be found twice on ``sys.path``.
     """
     found = {
         (entry.value, entry.dist.name, entry.dist.version) if entry.dist else (entry.value, entry.value, "")
@@ -158,8 +159,9 @@ def _installed_plugins() -> list[tuple[str, str, str]]:
 
 @dataclass
 class _RegistryBuilder:
-    """What plugins bring, while they are looked at one after the other. ``expected``: versions that kinds must
-    write.
+    """What plugins bring, while they are looked at one after the other.
+
+    ``expected``: versions that kinds must write.
     """
 
     expected: Mapping[str, int]

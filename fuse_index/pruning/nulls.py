@@ -50,8 +50,10 @@ class NullPresence:
 
     @classmethod
     def of_rows(cls, inputs: pa.Table, offsets: npt.NDArray[np.int64]) -> NullPresence:
-        """From the values themselves. ``inputs``: a column per input; ``offsets``: int64, shape (n + 1,), ascending,
-        unit i has the rows ``offsets[i]:offsets[i + 1]``, at least one.
+        """From the values themselves.
+
+        ``inputs``: a column per input; ``offsets``: int64, shape (n + 1,), ascending, unit i has the rows
+        ``offsets[i]:offsets[i + 1]``, at least one.
         """
         units = len(offsets) - 1
         may_be_null, always_null = np.zeros(units, np.bool_), np.zeros(units, np.bool_)
@@ -107,8 +109,9 @@ def engine_vote(leaf: Leaf, null_counts: npt.NDArray[np.float64] | None, row_cou
 
 
 def null_test_votes(null_counts: npt.NDArray[np.float64] | None, row_counts: npt.NDArray[np.int64]) -> Ballot:
-    """Votes on IS NULL, of n units. ``null_counts``: float64, shape (n,), NaN where not known; ``row_counts``: int64,
-    shape (n,).
+    """Votes on IS NULL, of n units.
+
+    ``null_counts``: float64, shape (n,), NaN where not known; ``row_counts``: int64, shape (n,).
 
     >>> null_test_votes(np.array([0.0, 3.0, 1.0, np.nan]), np.array([3, 3, 3, 3])).bits.tolist() == [
     ...     FALSE, TRUE, TRUE | FALSE, TRUE | FALSE]

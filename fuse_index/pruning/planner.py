@@ -110,8 +110,9 @@ def plan_scan(
 def full_scan_plan(
     table: StoredTable, predicate: Predicate | None, context: Context, blocks: BlockFrame | None = None
 ) -> ScanPlan[BlockFrame]:
-    """Reads all of these blocks, by default of the whole snapshot; they may be another's, in the columns of this
-    one.
+    """A plan that reads all of these blocks, by default those of the snapshot.
+
+    They may be another snapshot's, and are read in the columns of this one.
     """
     blocks = table.blocks() if blocks is None else blocks
     zones = np.ones(len(blocks.zone_rows), np.bool_)

@@ -170,8 +170,9 @@ class LevelProbe:
         sidecars: SidecarRows,
         chosen: UnitIndices,
     ) -> Iterator[tuple[UnitIndices, Ballot]]:
-        """One vote on all; if bytes turn out bad, one for each pack, so that one bad pack does not silence the
-        others.
+        """One vote on all; if bytes turn out bad, one for each pack.
+
+        So one bad pack does not silence the others.
         """
         packs = batch.packs()
         if (ballot := self._call_probe(leaf_probes, compiled, batch)) is not None:

@@ -72,8 +72,9 @@ class MemoryFiles:
 
 @dataclass(frozen=True)
 class PayloadLocation:
-    """Where a payload lies: which file, how long that was when written, bytes between checksums, and which part of
-    it.
+    """Where a payload lies.
+
+    That is the file, its length when it was written, the bytes between checksums, and the part of the file.
     """
 
     key: str

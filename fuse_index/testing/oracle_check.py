@@ -69,8 +69,9 @@ class OracleCheck:
         return ballot
 
     def check_leaf(self, shelf: MemoryBatch) -> Ballot | None:
-        """Put the leaf to the kind; AssertionError if any row is what the vote called impossible. None if it did not
-        vote.
+        """Put the leaf to the kind; AssertionError if any row is what the vote called impossible.
+
+        None if it did not vote.
         """
         probe = self.compile()
         return self.check_ballot(shelf, self.probe(probe, shelf), probe) if isinstance(probe, Probe) else None

@@ -175,8 +175,9 @@ def _text_tests(term: Term, text: str) -> Iterator[Leaf]:
 
 
 def enumerate_conjunctions(terms: Sequence[Term], literals: Sequence[Sequence[Any]]) -> Iterator[Conjunction]:
-    """What AND groups say of one term, and of two together. ``literals[i]`` are values for ``terms[i]``; the middle
-    ones are used.
+    """What AND groups say of one term, and of two together.
+
+    ``literals[i]`` are values for ``terms[i]``; the middle ones are used.
     """
     literals = [_middle(values) for values in literals]
     for term, values in zip(terms, literals, strict=True):

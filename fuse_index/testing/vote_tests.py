@@ -160,8 +160,9 @@ class VoteTests(KindTests):
     # --- worlds -----------------------------------------------------------------------------------------------------
 
     def levels(self, shelf: MemoryBatch) -> Iterator[MemoryBatch]:
-        """The units that the kind is asked about: blocks; and, where it lives on statistics alone, zones and segments
-        too.
+        """The units that the kind is asked about.
+
+        They are blocks; where the kind lives on statistics alone, zones and segments too.
         """
         yield shelf
         if shelf.kind_under_test.kind.implicit:
