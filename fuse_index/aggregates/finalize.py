@@ -35,8 +35,8 @@ def finalize_state(aggregation: Aggregation, merged: pa.Table) -> list[pa.Chunke
 def comparable_answer(aggregation: Aggregation, state: pa.Table) -> list[str]:
     """The answer as text, which is equal for equal answers.
 
-    Rows are in an order of their own, floats have nine digits, and sketches are shown by what is in their registers: sums
-    and estimates depend on the order of rows.
+    Rows are in an order of their own, floats have nine digits, and sketches are shown by what is in their registers:
+    sums and estimates depend on the order of rows.
     """
     columns = [column.to_pylist() for column in finalize_state(aggregation, merge_states(aggregation, [state]))]
     for number, aggregate in enumerate(aggregation.aggregates, len(aggregation.groups)):

@@ -1,5 +1,6 @@
-"""What an index is to be on, as people name it: columns, terms, aggregates and a condition, checked to be computable
-here.
+"""Inputs of an index as people name them: columns, terms, aggregates and a condition.
+
+Each is checked to be computable here.
 """
 
 from __future__ import annotations

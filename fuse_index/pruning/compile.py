@@ -1,5 +1,6 @@
-"""Which index can say something about which part of a predicate: compiled once per query, before any block is looked
-at.
+"""Which index can say something about which part of a predicate.
+
+Compiled once per query, before any block is looked at.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""An index of a few blocks, in memory, made as the engine makes it: built, packed, sealed, and read with every byte
-checked.
+"""An index of a few blocks, in memory, made as the engine makes it.
 
+It is built, packed and sealed, and read with every byte checked.
 Sits where the planner's batches sit, between a kind and what it keeps. Judges nothing.
 """
 
