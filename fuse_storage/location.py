@@ -49,14 +49,14 @@ def raise_if_occupied(branch: Branch) -> None:
     store = branch.store
     if branch.find(1) is not None:
         raise AlreadyExists(f"{store.url} already is a table: open it, or choose another place")
-    for found in store.list():
-        if not found.key.startswith(TABLE_PREFIXES):
+    for listed in store.list():
+        if not listed.key.startswith(TABLE_PREFIXES):
             raise AlreadyExists(
-                f"{store.url} holds other files, such as {found.key!r}: choose an empty place for a table"
+                f"{store.url} holds other files, such as {listed.key!r}: choose an empty place for a table"
             )
-        if found.key.startswith(("_sg/", "_b/")):
+        if listed.key.startswith(("_sg/", "_b/")):
             raise AlreadyExists(
-                f"{store.url} holds rows of a table whose refs are lost, such as {found.key!r}: recover it"
+                f"{store.url} holds rows of a table whose refs are lost, such as {listed.key!r}: recover it"
             )
     _raise_if_file(store)
 
@@ -68,13 +68,13 @@ def _raise_if_file(store: Store) -> None:
 
 
 def _missing_table_error(chain: Branch, missing: NotFound) -> StorageError:
-    """Why nothing can be opened there, and what to do."""
+    """The error that says why no table can be opened there, and what to do."""
     store = chain.store
     _raise_if_file(store)
-    branches = sorted({found.key.split("/")[2] for found in store.list("_refs/branch")})
+    branches = sorted({listed.key.split("/")[2] for listed in store.list("_refs/branch")})
     if branches:
         return NotFound(f"{store.url} has no branch {chain.name!r}{did_you_mean(chain.name, branches)}")
-    other = next((found.key for found in store.list() if not found.key.startswith(TABLE_PREFIXES)), None)
+    other = next((listed.key for listed in store.list() if not listed.key.startswith(TABLE_PREFIXES)), None)
     if other is not None:
         return NotFound(f"{store.url} is no table of this kind: it holds other files, such as {other!r}")
     if next(iter(store.list("_ss")), None) is not None:

@@ -74,13 +74,13 @@ class StoredTable:
         InvalidArgument for a property that cannot be.
         """
         store = _to_store(store, options)
-        made, properties = Schema.create(schema), validate_properties(properties or {})
-        if not made.fields:
+        new_schema, properties = Schema.create(schema), validate_properties(properties or {})
+        if not new_schema.fields:
             raise SchemaError("a table needs at least one column")
-        clustered = cluster_column_ids(made, cluster_by, properties.get("cluster_method", CLUSTER_METHODS[0]))
+        cluster_ids = cluster_column_ids(new_schema, cluster_by, properties.get("cluster_method", CLUSTER_METHODS[0]))
         branch = Branch(store, MAIN_BRANCH)
         raise_if_occupied(branch)
-        columns = [part for field in made.fields for part in field.walk()]
+        all_fields = [field_part for field in new_schema.fields for field_part in field.walk()]
         snapshot = Snapshot(
             id=new_id(),
             sequence=1,
@@ -89,11 +89,11 @@ class StoredTable:
             parent=None,
             timestamp=next_timestamp(None),
             operation="create",
-            schema_id=made.id,
-            schemas={made.id: made},
-            last_column_id=max((part.id for part in columns), default=0),
-            names={part.id: (part.name,) for part in columns},
-            cluster_ids=clustered,
+            schema_id=new_schema.id,
+            schemas={new_schema.id: new_schema},
+            last_column_id=max((field_part.id for field_part in all_fields), default=0),
+            names={field_part.id: (field_part.name,) for field_part in all_fields},
+            cluster_ids=cluster_ids,
             properties=properties,
         )
         snapshot = key_by(snapshot, key)
@@ -150,7 +150,7 @@ class StoredTable:
         None stands for a snapshot that was collected, and for an entry by which the branch was dropped.
         """
 
-        def found(entry: RefEntry) -> Snapshot | None:
+        def read_if_kept(entry: RefEntry) -> Snapshot | None:
             try:
                 return read_snapshot(chain, entry)
             except NotFound:
@@ -158,22 +158,22 @@ class StoredTable:
 
         chain, entries = Branch(self.store, self.branch), self.history(limit)
         with ThreadPoolExecutor(_SNAPSHOT_READER_THREADS, "fuse-snapshots") as pool:
-            return list(zip(entries, pool.map(found, entries), strict=True))
+            return list(zip(entries, pool.map(read_if_kept, entries), strict=True))
 
     def commits_since(self, base: Snapshot) -> CommitLoader:
         """The commits after ``base`` up to this one, oldest first, read when they are asked for."""
-        found: list[tuple[RefEntry, Snapshot]] = []
+        commits: list[tuple[RefEntry, Snapshot]] = []
 
-        def passed() -> list[tuple[RefEntry, Snapshot]]:
-            if not found and self.snapshot.sequence > base.sequence:
+        def load_commits() -> list[tuple[RefEntry, Snapshot]]:
+            if not commits and self.snapshot.sequence > base.sequence:
                 chain = Branch(self.store, self.branch)
                 entries = chain.walk(self.snapshot.sequence, base.sequence + 1)
-                found.extend(
+                commits.extend(
                     (entry, read_snapshot(chain, entry)) for entry in reversed(list(entries)) if entry.reference
                 )
-            return found
+            return commits
 
-        return passed
+        return load_commits
 
     def was_committed(self, commit_id: str) -> bool:
         """Say whether this commit is on the branch by now. Reads the whole history if it is not."""
@@ -181,7 +181,7 @@ class StoredTable:
         return any(entry.commit_id == commit_id for entry in chain.walk(chain.head(known=self.entry).sequence))
 
     def tag(self, name: str, expires: datetime | None = None) -> Tag:
-        """Name this snapshot, for ever or until a time. Raises AlreadyExists, and InvalidArgument for no name."""
+        """Name this snapshot, for ever or until a time. Raises AlreadyExists, and InvalidArgument for a bad name."""
         assert self.entry.reference is not None
         until = None if expires is None else require_time_zone(expires, str(expires))
         tag = Tag(name, datetime.now(UTC), self.snapshot.id, self.entry.reference, until)
@@ -231,9 +231,9 @@ class StoredTable:
 
     def block_files(self) -> tuple[list[str], IndexArray]:
         """List the paths or URLs of all blocks' files, in their order, and their sizes in bytes: int64, shape (n,)."""
-        found = self.blocks()
-        places = [resolve_store(self.store, location) for location in found.locations]
-        return [store.path(key) or f"{store.url}/{key}" for store, key in places], found.sizes
+        blocks = self.blocks()
+        store_keys = [resolve_store(self.store, location) for location in blocks.locations]
+        return [store.path(key) or f"{store.url}/{key}" for store, key in store_keys], blocks.sizes
 
     def writer(
         self, sidecars: Sequence[SidecarBuilder] = (), schema: Schema | None = None, level: int = 0, **options: int

@@ -1,4 +1,4 @@
-"""Contracts and faults for others to inherit: whoever brings a store proves it here.
+"""Contracts and faults for the tests of others: whoever brings a store proves it here.
 
 Needs pytest, so nothing else of this package imports it.
 """
@@ -25,13 +25,13 @@ FaultMode = Literal["before", "after", "lost"]
 
 
 class Crash(BaseException):
-    """The process that wrote is gone: no handler of errors may catch it."""
+    """The end of the process that wrote: no handler of errors may catch it."""
 
 
 class FaultyStore:
-    """Breaks the ``nth`` write (creates and deletes, counted from 1) to the store within.
+    """A store that breaks one write (``failing_write``: creates and deletes, counted from 1) to the store within.
 
-    ``how``: "before" and "after" crash there (nothing after it is written either); "lost" does write, then says that
+    ``mode``: "before" and "after" crash there (nothing after it is written either); "lost" does write, then says that
     it does not know. The answer of a ``create`` that found other bytes is never lost: that is an answer.
     """
 
@@ -93,7 +93,7 @@ class FaultyStore:
 
 
 class StoreTests:
-    """What every store must do. Inherit it, and override ``store`` with a fixture that gives an empty one."""
+    """Tests of what every store must do. Inherit them, and override ``store`` by a fixture that gives an empty store."""
 
     @pytest.fixture
     def store(self) -> Store:
@@ -142,7 +142,7 @@ class StoreTests:
             return writer
 
         with ThreadPoolExecutor(8) as pool:
-            winners = [found for found in pool.map(write, range(8)) if found is not None]
+            winners = [writer for writer in pool.map(write, range(8)) if writer is not None]
 
         assert [store.read("contended").decode()] == [str(winner) for winner in winners]
 
@@ -193,25 +193,25 @@ class StoreTests:
         for key in ("a/1", "a/b/2", "ab/3", "c"):
             store.create(key, key.encode())
 
-        assert {found.key: found.size for found in store.list()} == {"a/1": 3, "a/b/2": 5, "ab/3": 4, "c": 1}
-        assert {found.key for found in store.list("a")} == {"a/1", "a/b/2"}
-        assert {found.key for found in store.list("a/b/")} == {"a/b/2"}
+        assert {listed.key: listed.size for listed in store.list()} == {"a/1": 3, "a/b/2": 5, "ab/3": 4, "c": 1}
+        assert {listed.key for listed in store.list("a")} == {"a/1", "a/b/2"}
+        assert {listed.key for listed in store.list("a/b/")} == {"a/b/2"}
         assert list(store.list("nothing")) == []
 
     def test_listing_tells_when_an_object_was_modified_in_utc(self, store: Store) -> None:
         store.create("now", b"1")
 
-        (found,) = store.list()
+        (listed,) = store.list()
 
-        assert found.modified.utcoffset() == timedelta(0)
-        assert abs(datetime.now(UTC) - found.modified) < timedelta(minutes=5)
+        assert listed.modified.utcoffset() == timedelta(0)
+        assert abs(datetime.now(UTC) - listed.modified) < timedelta(minutes=5)
 
     def test_listing_pages_through_many(self, store: Store) -> None:
         keys = {f"many/{number:05}" for number in range(1_100)}
         with ThreadPoolExecutor(16) as pool:
             list(pool.map(lambda key: store.create(key, b""), keys))
 
-        assert {found.key for found in store.list("many")} == keys
+        assert {listed.key for listed in store.list("many")} == keys
 
     def test_deleting_removes_and_forgives_what_is_missing(self, store: Store) -> None:
         store.create("a/1", b"1")
@@ -219,7 +219,7 @@ class StoreTests:
 
         store.delete(["a/1", "never/was"])
 
-        assert [found.key for found in store.list()] == ["a/2"]
+        assert [listed.key for listed in store.list()] == ["a/2"]
         store.delete([])
 
     def test_a_deleted_key_can_be_created_anew(self, store: Store) -> None:
@@ -241,7 +241,7 @@ class StoreTests:
         store.create(key, key.encode())
 
         assert store.read(key) == key.encode()
-        assert [found.key for found in store.list()] == [key]
+        assert [listed.key for listed in store.list()] == [key]
 
     def test_a_pickled_store_reads_the_same(self, store: Store) -> None:
         store.create("a", b"1")

@@ -1,4 +1,4 @@
-"""What holds of every table at every time, checked on its files: for tests, and for whoever doubts a table.
+"""Invariants of every table at every time, checked on its files: for tests, and for whoever doubts a table.
 
 Everything is read again, from the store, and nothing is taken from memory but what was verified. Slow, and meant to be.
 """
@@ -41,11 +41,11 @@ def check_invariants(table: StoredTable) -> None:
             except NotFound:
                 assert entry != table.entry, "the head was collected"
                 continue
-            found = Snapshot.decode(data, entry.reference.path)
-            _check_claims(found, entry)
-            if later is not None and later.same_rows and later.parent == found.id:
-                assert later.row_count == found.row_count
-            later = found
+            snapshot = Snapshot.decode(data, entry.reference.path)
+            _check_claims(snapshot, entry)
+            if later is not None and later.same_rows and later.parent == snapshot.id:
+                assert later.row_count == snapshot.row_count
+            later = snapshot
     assert history[0] == table.entry
     _check_snapshot(table)
 
@@ -66,19 +66,21 @@ def _check_claims(snapshot: Snapshot, entry: RefEntry) -> None:
 
 def _check_snapshot(table: StoredTable) -> None:
     snapshot, store = table.snapshot, table.store
-    listed = read_segment_list(store, snapshot, Cache(0))
+    segment_rows = read_segment_list(store, snapshot, Cache(0))
     totals = {
-        name: metadata_table.column_as_int64(listed, name)
+        name: metadata_table.column_as_int64(segment_rows, name)
         for name in ("row_count", "block_count", "zone_count", "size")
     }
     assert snapshot.row_count == totals["row_count"].sum()
     assert snapshot.block_count == totals["block_count"].sum()
     assert snapshot.bytes == totals["size"].sum()
-    assert snapshot.segment_count == len(listed)
-    assert len(set(listed.column("id").to_pylist())) == len(listed)
-    seen: list[tuple[int, int]] = []
-    for number, (part, zones) in enumerate(zip(segment_files(listed), zone_files(listed), strict=True)):
-        rows = metadata_table.read_all_columns(store, part, Cache(0))
+    assert snapshot.segment_count == len(segment_rows)
+    assert len(set(segment_rows.column("id").to_pylist())) == len(segment_rows)
+    row_id_ranges: list[tuple[int, int]] = []
+    for number, (segment_file, zones) in enumerate(
+        zip(segment_files(segment_rows), zone_files(segment_rows), strict=True)
+    ):
+        rows = metadata_table.read_all_columns(store, segment_file, Cache(0))
         assert 0 < len(rows) <= MAX_BLOCKS_PER_SEGMENT
         assert rows.column_names[: len(BLOCK_SCHEMA)] == BLOCK_SCHEMA.names
         assert metadata_table.column_as_int64(rows, "row_count").sum() == totals["row_count"][number]
@@ -86,19 +88,19 @@ def _check_snapshot(table: StoredTable) -> None:
         assert pc.sum(pc.list_value_length(rows.column("zone_rows"))).as_py() == totals["zone_count"][number]
         if zones is not None:
             assert metadata_table.read_all_columns(store, zones, Cache(0)).num_rows == zones.row_count
-        first = listed.column("first_row_id")[number].as_py()
+        next_row_id = segment_rows.column("first_row_id")[number].as_py()
         for row in rows.select(BLOCK_SCHEMA.names).to_pylist():
             _check_file(table, row)
-            own = row["first_row_id"] if row["first_row_id"] is not None else first
-            first = None if first is None else first + row["row_count"]
-            seen.append((own, row["row_count"]))
-    for (start, count), (following, _) in pairwise(sorted(seen)):
+            first_of_block = row["first_row_id"] if row["first_row_id"] is not None else next_row_id
+            next_row_id = None if next_row_id is None else next_row_id + row["row_count"]
+            row_id_ranges.append((first_of_block, row["row_count"]))
+    for (start, count), (following, _) in pairwise(sorted(row_id_ranges)):
         assert start + count <= following, "two rows have one row id"
-    assert not seen or sum(max(seen)) <= snapshot.next_row_id
+    assert not row_id_ranges or sum(max(row_id_ranges)) <= snapshot.next_row_id
     for key in snapshot.keys:
-        for place in sidecar_files(listed, key):
-            if place is not None:
-                _check_sidecars(table, place)
+        for sidecar_file in sidecar_files(segment_rows, key):
+            if sidecar_file is not None:
+                _check_sidecars(table, sidecar_file)
     _check_statistics(table)
 
 
@@ -115,8 +117,8 @@ def _check_file(table: StoredTable, row: dict[str, object]) -> None:
         assert read_block(store, file, schema, schema.names[:1], [zone], Cache(0)).num_rows == count
 
 
-def _check_sidecars(table: StoredTable, place: MetadataFile) -> None:
-    rows = metadata_table.read_all_columns(table.store, place, Cache(0))
+def _check_sidecars(table: StoredTable, sidecar_file: MetadataFile) -> None:
+    rows = metadata_table.read_all_columns(table.store, sidecar_file, Cache(0))
     assert {name: rows.schema.field(name).type for name in SIDECAR_COLUMN_TYPES} == SIDECAR_COLUMN_TYPES
     for row in rows.to_pylist():
         if not row["indexed"]:
@@ -134,26 +136,28 @@ def _check_sidecars(table: StoredTable, place: MetadataFile) -> None:
 
 def _check_statistics(table: StoredTable) -> None:
     """No row of a unit lies outside of its bounds, at any level."""
-    found = table.blocks()
-    zones, segments = table.zones(found), table.segments()
-    rows = [table.read_block(found, block, table.snapshot.schema.names) for block in range(len(found))]
-    whole = pa.concat_tables(rows) if rows else table.snapshot.schema.arrow.empty_table()
-    levels: list[UnitFrame] = [zones, found, segments]
+    blocks = table.blocks()
+    zones, segments = table.zones(blocks), table.segments()
+    block_rows = [table.read_block(blocks, block, table.snapshot.schema.names) for block in range(len(blocks))]
+    all_rows = pa.concat_tables(block_rows) if block_rows else table.snapshot.schema.arrow.empty_table()
+    levels: list[UnitFrame] = [zones, blocks, segments]
     for path, field in table.snapshot.schema.leaves():
-        values = column_values(whole, path)
+        values = column_values(all_rows, path)
         for units in levels:
             _check_bounds(units, field.id, values)
 
 
 def _check_bounds(units: UnitFrame, column: int, values: pa.Array) -> None:
-    known = units.statistics(column)
-    if known is None:
+    stored = units.statistics(column)
+    if stored is None:
         return
-    assert len(known) == len(units)
+    assert len(stored) == len(units)
     ends = metadata_table.counts_to_offsets(units.row_counts)
     assert ends[-1] == len(values)
-    true = compute_statistics(values, ends)
-    ordered = pa.Table.from_arrays([known.min, true.min, true.max, known.max], ["low", "least", "greatest", "high"])
+    actual = compute_statistics(values, ends)
+    ordered = pa.Table.from_arrays(
+        [stored.min, actual.min, actual.max, stored.max], ["low", "least", "greatest", "high"]
+    )
     for bounds in ordered.to_pylist():
         low, least, greatest, high = bounds.values()
         if least is None or least != least:
@@ -161,5 +165,5 @@ def _check_bounds(units: UnitFrame, column: int, values: pa.Array) -> None:
         assert low is None or low <= least, f"column {column}: {least!r} is below {low!r}"
         within = high is None or high != high or (greatest == greatest and greatest <= high)  # NaN is greatest
         assert within, f"column {column}: {greatest!r} is above {high!r}"
-    counted = pc.equal(known.null_count, true.null_count)
-    assert np.asarray(pc.fill_null(counted, True)).all(), f"column {column}: null counts differ"
+    null_counts_agree = pc.equal(stored.null_count, actual.null_count)
+    assert np.asarray(pc.fill_null(null_counts_agree, True)).all(), f"column {column}: null counts differ"

@@ -39,7 +39,7 @@ from fuse_storage.table import StoredTable
 
 
 def clone_table(table: StoredTable, store: Store) -> StoredTable:
-    """A new table at ``store`` with the rows, columns, indexes and properties of this snapshot.
+    """Create a table at ``store`` with the rows, columns, indexes and properties of this snapshot.
 
     Writes metadata only, about as much as the source has. The source gets a tag ``clone-<id>``, named in the clone's
     summary, which is dropped by hand when the clone is gone. Raises AlreadyExists where there is anything, Conflict or
@@ -56,9 +56,8 @@ def clone_table(table: StoredTable, store: Store) -> StoredTable:
     except BaseException:
         drop_tag(table.store, tag.name)
         raise
-    entry = write_snapshot(
-        store, snapshot, None
-    )  # from here on it may be there, or be recovered, and need what it shares
+    # From here on the clone may be there, or be recovered, and needs the files that it shares.
+    entry = write_snapshot(store, snapshot, None)
     if not create_ref(branch, entry, monotonic() + COMMIT_TIMEOUT_SECONDS):
         drop_tag(table.store, tag.name)
         raise AlreadyExists(f"{store.url} already is a table: somebody else just created it; open it")
@@ -70,16 +69,16 @@ def _copy_snapshot(table: StoredTable, store: Store, tag: Tag) -> Snapshot:
     """The clone's first snapshot, with all that it leads to written."""
     old, snapshot_id = table.snapshot, new_id()
     source = {"url": table.store.url, "snapshot": old.id, "tag": tag.name}
-    listed = read_segment_list(table.store, old)
+    segment_rows = read_segment_list(table.store, old)
     reference = None
-    if len(listed):
+    if len(segment_rows):
         copier = _SegmentCopier(table.store, store, sorted(old.keys))
         with ThreadPoolExecutor(metadata_table.METADATA_READ_THREADS, "fuse-clone") as pool:
-            rows = pa.concat_tables(
-                pool.map(copier.copy_segment, [listed.slice(number, 1) for number in range(len(listed))])
+            copied_rows = pa.concat_tables(
+                pool.map(copier.copy_segment, [segment_rows.slice(number, 1) for number in range(len(segment_rows))])
             )
         reference = create_file(
-            store, segment_list_path(snapshot_id), metadata_table.encode_metadata(rows, keep_arrow_types=True)
+            store, segment_list_path(snapshot_id), metadata_table.encode_metadata(copied_rows, keep_arrow_types=True)
         )
     features = tuple(sorted({*old.reader_features, SHARED_FILES_FEATURE}))
     return replace(
@@ -105,47 +104,51 @@ class _SegmentCopier:
         self.source, self.target, self.keys = source, target, keys
 
     def copy_segment(self, row: pa.Table) -> pa.Table:
-        """A row of a list, for the copy. Raises StorageError if the segment cannot be read."""
+        """Copy one segment, given by its row of the list; its row in the copy's list. Raises StorageError."""
         (segment,), (zones,) = segment_files(row), zone_files(row)
         blocks = metadata_table.read_all_columns(self.source, segment, Cache(0))
-        own = [absolute_key(self.source, block_path(block_id)) for block_id in blocks.column("id").to_pylist()]
-        located = pa.array(
-            [where or here for where, here in zip(blocks.column("location").to_pylist(), own, strict=True)], pa.string()
+        own_keys = [absolute_key(self.source, block_path(block_id)) for block_id in blocks.column("id").to_pylist()]
+        locations = pa.array(
+            [
+                location or own_key
+                for location, own_key in zip(blocks.column("location").to_pylist(), own_keys, strict=True)
+            ],
+            pa.string(),
         )
-        made = self._written(segment.reference.path, _replace_column(blocks, "location", located))
-        changed = {"length": made.length, "hash": made.hash}
+        copied = self._write_metadata(segment.reference.path, _replace_column(blocks, "location", locations))
+        new_values = {"length": copied.length, "hash": copied.hash}
         if zones is not None and not self._copy_if_readable(zones.reference):
-            changed |= {"zones_length": None, "zones_hash": None}
+            new_values |= {"zones_length": None, "zones_hash": None}
         for key in self.keys:
-            changed |= self._sidecars(key, row)
-        for name, value in changed.items():
+            new_values |= self._copy_sidecars(key, row)
+        for name, value in new_values.items():
             row = _replace_column(row, name, pa.array([value], row.schema.field(name).type))
         return row
 
-    def _sidecars(self, key: str, row: pa.Table) -> dict[str, object]:
-        """What the list says of an index's ``_x`` file: one that cannot be read is left out, and costs time only."""
-        (part,), (path, length, digest, indexed, *rest) = sidecar_files(row, key), sidecar_columns(key)
-        if part is None:
+    def _copy_sidecars(self, key: str, row: pa.Table) -> dict[str, object]:
+        """Copy an index's ``_x`` file; new values of its columns in the list, null where it cannot be read."""
+        (sidecar_file,), (path, length, digest, indexed, *rest) = sidecar_files(row, key), sidecar_columns(key)
+        if sidecar_file is None:
             return {}
         try:
-            found = metadata_table.read_all_columns(self.source, part, Cache(0))
+            rows = metadata_table.read_all_columns(self.source, sidecar_file, Cache(0))
         except (NotFound, FormatError):
             return {path: None, length: None, digest: None, indexed: None} | dict.fromkeys(rest)
-        packs = [None if pack is None else absolute_key(self.source, pack) for pack in found.column("pack").to_pylist()]
-        made = self._written(
-            part.reference.path, _replace_column(found, "pack", pa.array(packs, pa.string())), any_types=True
+        packs = [None if pack is None else absolute_key(self.source, pack) for pack in rows.column("pack").to_pylist()]
+        copied = self._write_metadata(
+            sidecar_file.reference.path, _replace_column(rows, "pack", pa.array(packs, pa.string())), any_types=True
         )
-        return {length: made.length, digest: made.hash}
+        return {length: copied.length, digest: copied.hash}
 
     def _copy_if_readable(self, reference: FileRef) -> bool:
-        """Copy a file that only helps to skip; whether it could be read."""
+        """Copy a file that only helps to skip, and say whether it could be read."""
         try:
             self.target.create(reference.path, read_verified(self.source, reference))
             return True
         except (NotFound, FormatError):
             return False
 
-    def _written(self, path: str, rows: pa.Table, any_types: bool = False) -> FileRef:
+    def _write_metadata(self, path: str, rows: pa.Table, any_types: bool = False) -> FileRef:
         return create_file(self.target, path, metadata_table.encode_metadata(rows, keep_arrow_types=any_types))
 
 

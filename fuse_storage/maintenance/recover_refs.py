@@ -65,9 +65,16 @@ class _FoundSnapshot:
     @property
     def entry(self) -> RefEntry:
         """The entry that made the snapshot visible, without its parent, which only the entry before tells."""
-        made = self.snapshot
+        snapshot = self.snapshot
         return RefEntry(
-            "snapshot", made.sequence, made.commit_id, None, made.timestamp, made.operation, made.id, self.reference
+            "snapshot",
+            snapshot.sequence,
+            snapshot.commit_id,
+            None,
+            snapshot.timestamp,
+            snapshot.operation,
+            snapshot.id,
+            self.reference,
         )
 
 
@@ -78,21 +85,21 @@ def recover_branches(store: Store, heads: Mapping[str, str] | None = None, dry_r
     InvalidArgument where that is needed or wrong, NotFound where there are no snapshots, and StorageError. A recovery
     that dies is done by the next one.
     """
-    found, unreadable = _read_snapshots(store)
-    if not found:
-        why = next(iter(unreadable.values()), "there is nothing to recover a table from")
-        raise NotFound(f"{store.url} holds no snapshot that can be read: {why}")
-    branches = sorted({one.snapshot.branch for one in found})
+    candidates, unreadable = _read_snapshots(store)
+    if not candidates:
+        reason = next(iter(unreadable.values()), "there is nothing to recover a table from")
+        raise NotFound(f"{store.url} holds no snapshot that can be read: {reason}")
+    branches = sorted({candidate.snapshot.branch for candidate in candidates})
     heads = dict(heads or {})
     if unknown := sorted(heads.keys() - set(branches)):
         raise InvalidArgument(f"{store.url} has no snapshot of a branch {unknown[0]!r}: it has them of {branches}")
     missing, later = {}, {}
     for name in branches:
-        own = [one for one in found if one.snapshot.branch == name]
-        left = _existing_entries(Branch(store, name))
-        if entries := _missing_entries(Branch(store, name), left, own, heads.get(name)):
+        branch_candidates = [candidate for candidate in candidates if candidate.snapshot.branch == name]
+        existing = _existing_entries(Branch(store, name))
+        if entries := _missing_entries(Branch(store, name), existing, branch_candidates, heads.get(name)):
             missing[name] = entries
-        if left and name not in heads and (ids := _snapshot_ids_after(max(left), own)):
+        if existing and name not in heads and (ids := _snapshot_ids_after(max(existing), branch_candidates)):
             later[name] = ids
     for name, entries in missing.items() if not dry_run else ():
         for entry in entries:  # the first one last: without it there is no branch, so that nobody sees half of it
@@ -111,62 +118,66 @@ def _read_snapshots(store: Store) -> tuple[list[_FoundSnapshot], dict[str, str]]
         except StorageError as problem:
             return problem
 
-    keys = sorted(one.key for one in store.list("_ss") if one.key.endswith(".json"))
+    keys = sorted(listed.key for listed in store.list("_ss") if listed.key.endswith(".json"))
     with ThreadPoolExecutor(MAX_PARALLEL_REF_READS, "fuse-recovery") as pool:
         results = dict(zip(keys, pool.map(read, keys), strict=True))
-    found = [one for one in results.values() if isinstance(one, _FoundSnapshot)]
-    return found, {key: str(one) for key, one in results.items() if isinstance(one, StorageError)}
+    candidates = [result for result in results.values() if isinstance(result, _FoundSnapshot)]
+    return candidates, {key: str(result) for key, result in results.items() if isinstance(result, StorageError)}
 
 
-def _snapshot_ids_after(newest: int, found: Sequence[_FoundSnapshot]) -> list[str]:
+def _snapshot_ids_after(newest: int, candidates: Sequence[_FoundSnapshot]) -> list[str]:
     """The ids of the snapshots with greater numbers than ``newest``, in order."""
     return [
-        one.snapshot.id
-        for one in sorted(found, key=lambda one: one.snapshot.sequence)
-        if one.snapshot.sequence > newest
+        candidate.snapshot.id
+        for candidate in sorted(candidates, key=lambda candidate: candidate.snapshot.sequence)
+        if candidate.snapshot.sequence > newest
     ]
 
 
 def _missing_entries(
-    branch: Branch, left: Mapping[int, RefEntry], found: Sequence[_FoundSnapshot], head: str | None
+    branch: Branch, existing: Mapping[int, RefEntry], candidates: Sequence[_FoundSnapshot], head: str | None
 ) -> list[RefEntry]:
-    """The entries that a branch lacks, newest first. ``left``: those that it has, by their numbers."""
-    numbered = defaultdict(list)
-    for one in found:
-        numbered[one.snapshot.sequence].append(one)
-    whole = list[RefEntry]()
+    """The entries that a branch lacks, newest first. ``existing``: entries that it has, by their numbers."""
+    by_sequence = defaultdict(list)
+    for candidate in candidates:
+        by_sequence[candidate.snapshot.sequence].append(candidate)
+    all_entries = list[RefEntry]()
     following: RefEntry | _FoundSnapshot | None = None
-    for sequence in range(_newest_sequence(branch, left, found, head), 0, -1):
-        following = left.get(sequence) or _choose_snapshot(numbered[sequence], following, head)
-        if following is None and not whole:
-            ids = ", ".join(one.snapshot.id for one in numbered[sequence])
+    for sequence in range(_newest_sequence(branch, existing, candidates, head), 0, -1):
+        following = existing.get(sequence) or _choose_snapshot(by_sequence[sequence], following, head)
+        if following is None and not all_entries:
+            ids = ", ".join(candidate.snapshot.id for candidate in by_sequence[sequence])
             raise InvalidArgument(
                 f"{branch.store.url}: one of {ids} is the newest snapshot of branch {branch.name!r}: say which"
             )
-        whole.append(_recovered_entry(following, sequence, whole[-1] if whole else None))
+        all_entries.append(_recovered_entry(following, sequence, all_entries[-1] if all_entries else None))
     linked = [
-        replace(entry, parent=before.commit_id) if entry.sequence not in left else entry
-        for entry, before in pairwise(whole)
+        replace(entry, parent=before.commit_id) if entry.sequence not in existing else entry
+        for entry, before in pairwise(all_entries)
     ]
-    return [entry for entry in [*linked, *whole[-1:]] if entry.sequence not in left]
+    return [entry for entry in [*linked, *all_entries[-1:]] if entry.sequence not in existing]
 
 
 def _existing_entries(branch: Branch) -> dict[int, RefEntry]:
-    keys = [one.key for one in branch.store.list(f"_refs/branch/{branch.name}") if one.key.endswith(".json")]
+    keys = [listed.key for listed in branch.store.list(f"_refs/branch/{branch.name}") if listed.key.endswith(".json")]
     numbers = [int(key.rpartition("/")[2].removesuffix(".json")) for key in keys]
     return {number: branch.entry(number) for number in numbers}
 
 
 def _newest_sequence(
-    branch: Branch, left: Mapping[int, RefEntry], found: Sequence[_FoundSnapshot], head: str | None
+    branch: Branch, existing: Mapping[int, RefEntry], candidates: Sequence[_FoundSnapshot], head: str | None
 ) -> int:
-    """The number of the newest entry. What comes after one that is left may never have been committed."""
+    """The number of the newest entry. What comes after an existing one may never have been committed."""
     if head is None:
-        return max(left) if left else max(one.snapshot.sequence for one in found)
-    chosen = next((one.snapshot.sequence for one in found if one.snapshot.id == head), 0)
-    if chosen == 0 or (left and chosen < max(left)) or (chosen in left and left[chosen].snapshot_id != head):
+        return max(existing) if existing else max(candidate.snapshot.sequence for candidate in candidates)
+    sequence = next((candidate.snapshot.sequence for candidate in candidates if candidate.snapshot.id == head), 0)
+    if (
+        sequence == 0
+        or (existing and sequence < max(existing))
+        or (sequence in existing and existing[sequence].snapshot_id != head)
+    ):
         raise InvalidArgument(f"{branch.store.url}: snapshot {head!r} is not the newest of branch {branch.name!r}")
-    return chosen
+    return sequence
 
 
 def _choose_snapshot(
@@ -174,19 +185,19 @@ def _choose_snapshot(
 ) -> _FoundSnapshot | None:
     """Choose the snapshot that ``following`` names as its parent, else ``head``, else the only candidate, or None."""
     if isinstance(following, _FoundSnapshot):
-        candidates = [one for one in candidates if one.snapshot.id == following.snapshot.parent]
+        candidates = [candidate for candidate in candidates if candidate.snapshot.id == following.snapshot.parent]
     elif following is not None:
-        candidates = [one for one in candidates if one.snapshot.commit_id == following.parent]
-    elif any(one.snapshot.id == head for one in candidates):
-        candidates = [one for one in candidates if one.snapshot.id == head]
+        candidates = [candidate for candidate in candidates if candidate.snapshot.commit_id == following.parent]
+    elif any(candidate.snapshot.id == head for candidate in candidates):
+        candidates = [candidate for candidate in candidates if candidate.snapshot.id == head]
     return candidates[0] if len(candidates) == 1 else None
 
 
-def _recovered_entry(found: RefEntry | _FoundSnapshot | None, sequence: int, later: RefEntry | None) -> RefEntry:
-    if isinstance(found, RefEntry):
-        return found
-    if found is not None:
-        return found.entry
+def _recovered_entry(candidate: RefEntry | _FoundSnapshot | None, sequence: int, later: RefEntry | None) -> RefEntry:
+    if isinstance(candidate, RefEntry):
+        return candidate
+    if candidate is not None:
+        return candidate.entry
     assert later is not None
     return RefEntry(
         "tombstone", sequence, later.parent or new_id(), None, later.timestamp - TIMESTAMP_RESOLUTION, _LOST_OPERATION

@@ -74,34 +74,36 @@ def vacuum_table(
         raise InvalidArgument(f"keep={keep}, retention={retention}: the newest snapshot of each branch always stays")
     cutoff = datetime.now(UTC) - retention
     notice = None if dry_run else post_vacuum_notice(store, cutoff)
-    ends = monotonic() + VACUUM_TIME_LIMIT.total_seconds()
+    deadline = monotonic() + VACUUM_TIME_LIMIT.total_seconds()
     try:
-        found = _ReachableFiles(store)
+        reachable = _ReachableFiles(store)
         for snapshot, needed in _live_snapshots(store, cutoff, keep):
-            found.add(snapshot, needed)
-        oldest = (datetime.now(UTC) if notice is None else notice.modified) - found.longest_write - _COMMIT_ALLOWANCE
-        found.add_young(oldest)
-        litter = {folder: list(found.unreachable(folder, oldest)) for folder in _FOLDER_KINDS}
+            reachable.add(snapshot, needed)
+        young_since = (
+            (datetime.now(UTC) if notice is None else notice.modified) - reachable.longest_write - _COMMIT_ALLOWANCE
+        )
+        reachable.add_young(young_since)
+        litter = {folder: list(reachable.unreachable(folder, young_since)) for folder in _FOLDER_KINDS}
         for keys in () if dry_run else _deletion_stages(litter):
             for start in range(0, len(keys), _DELETE_BATCH_KEYS):
-                if monotonic() > ends:
+                if monotonic() > deadline:
                     raise Expired(f"a vacuum may delete for {VACUUM_TIME_LIMIT}, and there is more: run it again")
                 store.delete(keys[start : start + _DELETE_BATCH_KEYS])
     finally:
         if notice is not None:
             store.delete([notice.key])
     files = {_FOLDER_KINDS[folder]: len(objects) for folder, objects in litter.items()}
-    sizes = {_FOLDER_KINDS[folder]: sum(one.size for one in objects) for folder, objects in litter.items()}
-    return VacuumResult(files, sizes, found.file_count - sum(files.values()), not dry_run)
+    sizes = {_FOLDER_KINDS[folder]: sum(file.size for file in objects) for folder, objects in litter.items()}
+    return VacuumResult(files, sizes, reachable.file_count - sum(files.values()), not dry_run)
 
 
 def _deletion_stages(litter: Mapping[str, Sequence[ObjectMeta]]) -> Iterator[list[str]]:
-    """What to delete, one after the other. Snapshots go first: where one is, all that it leads to still is."""
-    keys = [one.key for objects in litter.values() for one in objects]
+    """Keys to delete, stage after stage. Snapshots go first: where one is, all that it leads to still is."""
+    keys = [file.key for objects in litter.values() for file in objects]
     snapshots = [key for key in keys if key.startswith("_ss/") and key.endswith(".json")]
     yield snapshots
     for folder, objects in litter.items():
-        yield [one.key for one in objects if folder != "_ss" or one.key.endswith(".parquet")]
+        yield [file.key for file in objects if folder != "_ss" or file.key.endswith(".parquet")]
 
 
 def _live_snapshots(store: Store, cutoff: datetime, keep: int) -> Iterator[tuple[FileRef, bool]]:
@@ -109,7 +111,7 @@ def _live_snapshots(store: Store, cutoff: datetime, keep: int) -> Iterator[tuple
 
     An earlier vacuum, told to keep less, may have collected it.
     """
-    for name in sorted({found.key.split("/")[2] for found in store.list("_refs/branch")}):
+    for name in sorted({listed.key.split("/")[2] for listed in store.list("_refs/branch")}):
         branch = Branch(store, name)
         count, replaced = 0, datetime.max.replace(tzinfo=UTC)
         for entry in branch.walk(branch.head().sequence):
@@ -148,12 +150,12 @@ class _ReachableFiles:
             return
         self._add(Snapshot.decode(data, reference.path))
 
-    def add_young(self, oldest: datetime) -> None:
+    def add_young(self, since: datetime) -> None:
         """Add the files of all snapshots that are too young to go: where a snapshot is, all that it leads to is too."""
-        for found in self.store.list("_ss"):
-            if found.key.endswith(".json") and found.modified >= oldest and found.key not in self.keys:
+        for file in self.store.list("_ss"):
+            if file.key.endswith(".json") and file.modified >= since and file.key not in self.keys:
                 with suppress(NotFound, FormatError):  # nothing leads to it, so nobody needs what it lacks
-                    self._add(Snapshot.decode(self.store.read(found.key), found.key))
+                    self._add(Snapshot.decode(self.store.read(file.key), file.key))
 
     def _add(self, snapshot: Snapshot) -> None:
         self.keys.add(snapshot.path)
@@ -163,10 +165,10 @@ class _ReachableFiles:
             return
         self.keys.add(snapshot.segments.path)
         rows = read_segment_list(self.store, snapshot, Cache(0))
-        for part, zones in zip(segment_files(rows), zone_files(rows), strict=True):
-            if part.reference.path not in self.keys:
-                self.keys |= {part.reference.path} | ({zones.reference.path} if zones is not None else set())
-                blocks = metadata_table.read_column_groups(self.store, part, [("id", "location")], Cache(0))[
+        for segment_file, zones in zip(segment_files(rows), zone_files(rows), strict=True):
+            if segment_file.reference.path not in self.keys:
+                self.keys |= {segment_file.reference.path} | ({zones.reference.path} if zones is not None else set())
+                blocks = metadata_table.read_column_groups(self.store, segment_file, [("id", "location")], Cache(0))[
                     0
                 ].to_pylist()
                 self.keys |= {block["location"] or block_path(block["id"]) for block in blocks}
@@ -183,10 +185,10 @@ class _ReachableFiles:
         except (NotFound, FormatError):
             self.kept_prefixes.add(f"_i/{key}/")  # readers can do without it; which packs it leads to, nobody can say
 
-    def unreachable(self, folder: str, oldest: datetime) -> Iterator[ObjectMeta]:
+    def unreachable(self, folder: str, before: datetime) -> Iterator[ObjectMeta]:
         """List the files that nothing leads to, and that no writer can still commit."""
-        for found in self.store.list(folder):
+        for file in self.store.list(folder):
             self.file_count += 1
-            kept = found.key in self.keys or any(found.key.startswith(prefix) for prefix in self.kept_prefixes)
-            if not kept and found.modified < oldest:
-                yield found
+            reachable = file.key in self.keys or any(file.key.startswith(prefix) for prefix in self.kept_prefixes)
+            if not reachable and file.modified < before:
+                yield file

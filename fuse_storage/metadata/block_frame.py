@@ -41,9 +41,9 @@ _T = TypeVar("_T")
 _LOCATION_COLUMNS: ColumnGroup = ("id", "location", "size", "footer_offset", "footer_length", "zone_rows")
 """Columns of blocks that are of interest for those that are left: read together, since that is one pass over files."""
 _LIVE_ROW_COLUMNS: ColumnGroup = ("live_rows", "stats_exact")
-"""What tells whether more than a vote can be had of statistics: asked for by few."""
+"""Columns that tell whether statistics are exact: few queries need them."""
 _ORIGIN_COLUMNS: ColumnGroup = ("level", "added_by")
-"""What tells how blocks came to be."""
+"""Columns that tell how blocks came to be."""
 _MAX_FILES_READ_EAGERLY = 16
 """Of so few files all that is not statistics is read at once: going back to a store is dearer."""
 
@@ -127,9 +127,9 @@ class BlockFrame:
 
         Of such a block every row is live, and every bound that is not cut is a value that it holds.
         """
-        found = self._columns(_LIVE_ROW_COLUMNS)
-        exact = np.asarray(pc.fill_null(found.column("stats_exact"), False).to_numpy(), np.bool_)
-        return np.asarray(exact & (column_as_int64(found, "live_rows", -1) == self.row_counts))
+        columns = self._columns(_LIVE_ROW_COLUMNS)
+        exact = np.asarray(pc.fill_null(columns.column("stats_exact"), False).to_numpy(), np.bool_)
+        return np.asarray(exact & (column_as_int64(columns, "live_rows", -1) == self.row_counts))
 
     @cached_property
     def levels(self) -> IndexArray:
@@ -147,8 +147,8 @@ class BlockFrame:
     @cached_property
     def added_by(self) -> IndexArray:
         """The sequence of the commit that added each: int64, shape (n,)."""
-        told = column_as_int64(self._columns(_ORIGIN_COLUMNS), "added_by", -1)
-        return np.where(told < 0, self.segments.added_by[self._segment_indices[self._rows.file_indices]], told)
+        own = column_as_int64(self._columns(_ORIGIN_COLUMNS), "added_by", -1)
+        return np.where(own < 0, self.segments.added_by[self._segment_indices[self._rows.file_indices]], own)
 
     @cached_property
     def sizes(self) -> IndexArray:
@@ -184,39 +184,39 @@ class BlockFrame:
 
     def file(self, block: int) -> BlockFile:
         """Where block number ``block`` of this frame is."""
-        places = self._columns(_LOCATION_COLUMNS)
-        start, length = (places.column(name)[block].as_py() for name in ("footer_offset", "footer_length"))
-        location = places.column("location")[block].as_py() or block_path(places.column("id")[block].as_py())
-        return BlockFile(location, start, length)
+        columns = self._columns(_LOCATION_COLUMNS)
+        offset, length = (columns.column(name)[block].as_py() for name in ("footer_offset", "footer_length"))
+        location = columns.column("location")[block].as_py() or block_path(columns.column("id")[block].as_py())
+        return BlockFile(location, offset, length)
 
     def statistics(self, column_id: int) -> ColumnStatistics | None:
         field = self.segments.snapshot.schema.by_id(column_id)
         if not has_statistics(field):
             return None
         group = statistics_group(field)
-        if (kept := self.find_cached(group)) is not None:
-            return kept  # type: ignore[no-any-return]
-        found = concat_statistics(self._read([group]), field, self._rows.file_row_counts)
-        if (places := self._rows.stacked_indices) is not None:
-            found = found.take(places)
+        if (cached := self.find_cached(group)) is not None:
+            return cached  # type: ignore[no-any-return]
+        column_stats = concat_statistics(self._read([group]), field, self._rows.file_row_counts)
+        if (stacked_indices := self._rows.stacked_indices) is not None:
+            column_stats = column_stats.take(stacked_indices)
         if lacking := schema_ids_without(field, self.segments.snapshot):
             absent = np.isin(self.schema_ids, list(lacking))
-            found = fill_default_statistics(found, absent, field, self.row_counts)
-        return self._cache_value(group, found, _statistics_size)
+            column_stats = fill_default_statistics(column_stats, absent, field, self.row_counts)
+        return self._cache_value(group, column_stats, _statistics_size)
 
     def sidecars(self, key: str) -> SidecarRows | None:
         """What the definition with this key knows of each block; None if of none. Never raises for damaged files."""
-        listed = (
+        segment_rows = (
             self.segments.table.take(pa.array(self._segment_indices))
             if len(self._segment_indices) < len(self.segments)
             else self.segments.table
         )
-        found = sidecar_files(listed, key)
-        if all(part is None for part in found):
+        files = sidecar_files(segment_rows, key)
+        if all(part is None for part in files):
             return None
         rows = self._rows
         return SidecarRows(
-            MetadataRows(rows.store, tuple(found), rows.file_row_counts, rows.file_indices, rows.positions)
+            MetadataRows(rows.store, tuple(files), rows.file_row_counts, rows.file_indices, rows.positions)
         )
 
     def zones(self) -> ZoneFrame:
@@ -224,11 +224,11 @@ class BlockFrame:
         starts = counts_to_offsets(self._all_zone_counts())[self._stacked_indices()]
         owners = np.repeat(np.arange(len(self)), self.zone_counts)
         within = np.arange(len(owners)) - self.zone_offsets[owners]
-        listed = self.segments.table.take(pa.array(self._segment_indices))
-        counts = column_as_int64(listed, "zone_count")
+        segment_rows = self.segments.table.take(pa.array(self._segment_indices))
+        counts = column_as_int64(segment_rows, "zone_count")
         files = self._rows.file_indices[owners]
         positions = starts[owners] + within - counts_to_offsets(counts)[files]
-        rows = MetadataRows(self._rows.store, tuple(zone_files(listed)), counts, files, positions)
+        rows = MetadataRows(self._rows.store, tuple(zone_files(segment_rows)), counts, files, positions)
         return ZoneFrame(self.segments.snapshot, rows, self.zone_rows, lambda: self.schema_ids[owners])
 
     def _all_zone_counts(self) -> IndexArray:
@@ -239,16 +239,18 @@ class BlockFrame:
         )
 
     def _stacked_indices(self) -> IndexArray:
-        places = self._rows.stacked_indices
-        return np.arange(len(self)) if places is None else places
+        stacked_indices = self._rows.stacked_indices
+        return np.arange(len(self)) if stacked_indices is None else stacked_indices
 
     def _columns(self, group: ColumnGroup) -> pa.Table:
         """These columns, one row for each block."""
-        if (kept := self.find_cached(group)) is not None:
-            return kept
-        rows, places = self._read_all_rows(group), self._rows.stacked_indices
+        if (cached := self.find_cached(group)) is not None:
+            return cached
+        rows, stacked_indices = self._read_all_rows(group), self._rows.stacked_indices
         return self._cache_value(
-            group, rows.combine_chunks() if places is None else rows.take(pa.array(places)), lambda rows: rows.nbytes
+            group,
+            rows.combine_chunks() if stacked_indices is None else rows.take(pa.array(stacked_indices)),
+            lambda rows: rows.nbytes,
         )
 
     def _read_all_rows(self, group: ColumnGroup) -> pa.Table:
@@ -260,29 +262,33 @@ class BlockFrame:
         if len(self._rows.metadata_files) <= _MAX_FILES_READ_EAGERLY:
             groups = list(dict.fromkeys([*groups, PLANNING_COLUMNS, _LOCATION_COLUMNS]))
         tables = []
-        for found in self._rows.read(groups):
-            if isinstance(found, StorageError):
-                raise found
-            assert found is not None
-            tables.append(found)
+        for file_tables in self._rows.read(groups):
+            if isinstance(file_tables, StorageError):
+                raise file_tables
+            assert file_tables is not None
+            tables.append(file_tables)
         return tables
 
     def find_cached(self, name: Any) -> Any | None:
-        """What is kept under this name here, or by the frame that this one was taken from."""
-        found = process_cache.find(self._cache_key(name)) if self._is_all_blocks else self._cache.get(name)
-        if found is None and self._parent is not None:
-            above, indices = self._parent
-            if (wider := above.find_cached(name)) is not None:
-                taken = wider.take(pa.array(indices)) if isinstance(wider, pa.Table) else wider.take(indices)
+        """The value that is cached under this name here, or by the frame that this one was taken from."""
+        cached = process_cache.find(self._cache_key(name)) if self._is_all_blocks else self._cache.get(name)
+        if cached is None and self._parent is not None:
+            parent, indices = self._parent
+            if (parent_value := parent.find_cached(name)) is not None:
+                taken = (
+                    parent_value.take(pa.array(indices))
+                    if isinstance(parent_value, pa.Table)
+                    else parent_value.take(indices)
+                )
                 return self._cache_value(name, taken, lambda _: 0)
-        return found
+        return cached
 
-    def _cache_value(self, name: Any, found: _T, size: Callable[[_T], int]) -> _T:
+    def _cache_value(self, name: Any, value: _T, size: Callable[[_T], int]) -> _T:
         if self._is_all_blocks:  # of a million blocks it is much: let the cache decide how long
-            process_cache.put(self._cache_key(name), found, size(found))
+            process_cache.put(self._cache_key(name), value, size(value))
         else:
-            self._cache[name] = found
-        return found
+            self._cache[name] = value
+        return value
 
     def _cache_key(self, name: Any) -> tuple[Any, ...]:
         snapshot = self.segments.snapshot
@@ -293,5 +299,5 @@ def _empty_table(group: ColumnGroup) -> pa.Table:
     return pa.schema([BLOCK_SCHEMA.field(name) for name in group]).empty_table()
 
 
-def _statistics_size(found: ColumnStatistics) -> int:
-    return sum(int(getattr(found, name).nbytes) for name in statistics.STATISTICS_PARTS)
+def _statistics_size(column_stats: ColumnStatistics) -> int:
+    return sum(int(getattr(column_stats, name).nbytes) for name in statistics.STATISTICS_PARTS)

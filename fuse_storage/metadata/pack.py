@@ -150,13 +150,13 @@ class PackSlice:
         chunks: dict[int, bytes] = {}
         missing = []
         for number in sorted(numbers):
-            if (kept := self.cache.find(self._cache_key(number))) is None:
+            if (cached := self.cache.find(self._cache_key(number))) is None:
                 missing.append(number)
             else:
-                chunks[number] = kept
+                chunks[number] = cached
         if missing:
-            places = [self._stored_range(number) for number in missing]
-            for number, sealed in zip(missing, self.store.read_ranges(self.key, places), strict=True):
+            stored_ranges = [self._stored_range(number) for number in missing]
+            for number, sealed in zip(missing, self.store.read_ranges(self.key, stored_ranges), strict=True):
                 chunks[number] = self._verify_chunk(number, sealed)
                 self.cache.put(self._cache_key(number), chunks[number], len(chunks[number]) + 200)
         return chunks

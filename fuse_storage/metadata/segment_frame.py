@@ -110,13 +110,13 @@ class SegmentFrame:
         field = self.snapshot.schema.by_id(column_id)
         if not has_statistics(field):
             return None
-        found = statistics.decode_statistics(self.table, field.id, field.type) or ColumnStatistics.unknown(
+        column_stats = statistics.decode_statistics(self.table, field.id, field.type) or ColumnStatistics.unknown(
             field.type, len(self)
         )
         if not (lacking := schema_ids_without(field, self.snapshot)):
-            return found
+            return column_stats
         absent = [bool(ids) and lacking.issuperset(ids) for ids in self.table.column("schema_ids").to_pylist()]
-        return fill_default_statistics(found, np.array(absent, bool), field, self.row_counts)
+        return fill_default_statistics(column_stats, np.array(absent, bool), field, self.row_counts)
 
     def roll_ups(self, key: str) -> pa.Array | None:
         """What the definition with this key knows of whole segments: one value each, null where nothing.
@@ -188,19 +188,28 @@ def concat_statistics(
     ``tables``: for each file, a list whose first table has the statistics, or None. ``counts``: int64, shape (files,),
     the units of each.
     """
-    first = [table for table, *_ in tables]
-    if not first:
+    file_tables = [table for table, *_ in tables]
+    if not file_tables:
         return ColumnStatistics.unknown(field.type, 0)
-    same = first[0] is not None and all(table is not None and table.schema.equals(first[0].schema) for table in first)
+    same_schema = file_tables[0] is not None and all(
+        table is not None and table.schema.equals(file_tables[0].schema) for table in file_tables
+    )
     if (
-        same
-        and (found := statistics.decode_statistics(pa.concat_tables(first).combine_chunks(), field.id, field.type))
+        same_schema
+        and (
+            column_stats := statistics.decode_statistics(
+                pa.concat_tables(file_tables).combine_chunks(), field.id, field.type
+            )
+        )
         is not None
     ):
-        return found
-    decoded = [None if table is None else statistics.decode_statistics(table, field.id, field.type) for table in first]
+        return column_stats
+    decoded = [
+        None if table is None else statistics.decode_statistics(table, field.id, field.type) for table in file_tables
+    ]
     units = [
-        found or ColumnStatistics.unknown(field.type, int(count)) for found, count in zip(decoded, counts, strict=True)
+        column_stats or ColumnStatistics.unknown(field.type, int(count))
+        for column_stats, count in zip(decoded, counts, strict=True)
     ]
     return ColumnStatistics.concat(units)
 
@@ -215,15 +224,17 @@ def _has_field(schema: Schema, column_id: int) -> bool:
 
 
 def fill_default_statistics(
-    found: ColumnStatistics, absent: npt.NDArray[np.bool_], field: Field, row_counts: IndexArray
+    column_stats: ColumnStatistics, absent: npt.NDArray[np.bool_], field: Field, row_counts: IndexArray
 ) -> ColumnStatistics:
     """Replace statistics by those of the column's default where the column is absent.
 
     ``absent``: bool, shape (n,). ``row_counts``: int64, shape (n,), the rows of each unit.
     """
     if not absent.any():
-        return found
+        return column_stats
     default = ColumnStatistics.constant(field.default_scalar, row_counts)
     mask = pa.array(absent)
-    each = (pc.if_else(mask, getattr(default, name), getattr(found, name)) for name in statistics.STATISTICS_PARTS)
-    return ColumnStatistics(*each)
+    parts = (
+        pc.if_else(mask, getattr(default, name), getattr(column_stats, name)) for name in statistics.STATISTICS_PARTS
+    )
+    return ColumnStatistics(*parts)
