@@ -39,13 +39,13 @@ from fuse_storage.maintenance.clone import clone_table
 from fuse_storage.maintenance.diff import BlockTotals, SnapshotDiff, changed_blocks, diff_snapshots, narrowed_columns
 from fuse_storage.maintenance.recover_refs import Recovery, recover_branches
 from fuse_storage.maintenance.vacuum import VacuumResult, vacuum_table
-from fuse_storage.metadata.block_frame import BlockFrame, ScanUnits
+from fuse_storage.metadata.block_frame import BlockFrame
 from fuse_storage.metadata.file_ref import FileRef, new_id
 from fuse_storage.metadata.metadata_table import ranges_to_indices
 from fuse_storage.metadata.pack import Pack, PackSlice, Sidecar, add_checksums
 from fuse_storage.metadata.refs import RefEntry
 from fuse_storage.metadata.segment import StagedSegment
-from fuse_storage.metadata.segment_frame import SegmentFrame, UnitFrame, ZoneFrame
+from fuse_storage.metadata.segment_frame import ScanUnits, SegmentFrame, UnitFrame, ZoneFrame
 from fuse_storage.metadata.sidecar import SidecarRows, StagedSidecars
 from fuse_storage.metadata.snapshot import CLUSTER_METHODS, Snapshot
 from fuse_storage.metadata.tags import Tag, drop_tag, list_tags

@@ -26,12 +26,12 @@ from fuse_storage.commit.table_keys import cluster_column_ids, key_by
 from fuse_storage.commit.transaction import Transaction
 from fuse_storage.errors import AlreadyExists, NotFound, SchemaError
 from fuse_storage.location import find_snapshot_entry, raise_if_occupied, resolve_entry, validate_properties
-from fuse_storage.metadata.block_frame import BlockFrame, ScanUnits
+from fuse_storage.metadata.block_frame import BlockFrame
 from fuse_storage.metadata.encoding import require_time_zone
 from fuse_storage.metadata.file_ref import new_id
 from fuse_storage.metadata.metadata_table import IndexArray, ranges_to_indices
 from fuse_storage.metadata.refs import MAIN_BRANCH, Branch, RefEntry, next_timestamp
-from fuse_storage.metadata.segment_frame import SegmentFrame, ZoneFrame
+from fuse_storage.metadata.segment_frame import ScanUnits, SegmentFrame, ZoneFrame
 from fuse_storage.metadata.segment_list import read_segment_list
 from fuse_storage.metadata.snapshot import CLUSTER_METHODS, Snapshot, read_snapshot
 from fuse_storage.metadata.tags import Tag

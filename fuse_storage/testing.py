@@ -93,7 +93,7 @@ class FaultyStore:
 
 
 class StoreTests:
-    """Tests of what every store must do. Inherit them, and override ``store`` by a fixture that gives an empty store."""
+    """Tests of what every store must do. Inherit them, and override ``store`` by one that gives an empty store."""
 
     @pytest.fixture
     def store(self) -> Store:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -46,26 +46,6 @@ _ORIGIN_COLUMNS: ColumnGroup = ("level", "added_by")
 """Columns that tell how blocks came to be."""
 _MAX_FILES_READ_EAGERLY = 16
 """Of so few files all that is not statistics is read at once: going back to a store is dearer."""
-
-
-class ScanUnits(Protocol):
-    """Blocks whose rows are to be read: where they are, and how they are cut into zones."""
-
-    def __len__(self) -> int: ...
-
-    @property
-    def zone_offsets(self) -> IndexArray:
-        """int64, shape (n + 1,): block i has the zones ``zone_offsets[i]:zone_offsets[i + 1]``."""
-        ...
-
-    @property
-    def zone_rows(self) -> IndexArray:
-        """int64, shape (number of zones,): the rows of each."""
-        ...
-
-    def file(self, block: int) -> BlockFile:
-        """Where block number ``block`` is."""
-        ...
 
 
 class BlockFrame:

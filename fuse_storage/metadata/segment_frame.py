@@ -26,6 +26,7 @@ from fuse_storage.metadata.metadata_table import (
 )
 from fuse_storage.metadata.segment_list import sidecar_columns
 from fuse_storage.metadata.snapshot import Snapshot
+from fuse_storage.parquet.reader import BlockFile
 from fuse_storage.schema.schema import Field, Schema
 from fuse_storage.statistics import ColumnStatistics
 from fuse_storage.store.store import Store
@@ -43,6 +44,26 @@ class UnitFrame(Protocol):
 
     def statistics(self, column_id: int) -> ColumnStatistics | None:
         """One unit each, in the column's present type; None if nothing is kept of such a column. Raises SchemaError."""
+        ...
+
+
+class ScanUnits(Protocol):
+    """Blocks whose rows are to be read: where they are, and how they are cut into zones."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def zone_offsets(self) -> IndexArray:
+        """int64, shape (n + 1,): block i has the zones ``zone_offsets[i]:zone_offsets[i + 1]``."""
+        ...
+
+    @property
+    def zone_rows(self) -> IndexArray:
+        """int64, shape (number of zones,): the rows of each."""
+        ...
+
+    def file(self, block: int) -> BlockFile:
+        """Where block number ``block`` is."""
         ...
 
 
