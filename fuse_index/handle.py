@@ -57,7 +57,7 @@ class TableHandle:
         return self
 
     def _check_writable(self) -> None:
-        """Raises ReadOnly for a handle of an older state, and for one of a store that is only read."""
+        """Raise ReadOnly for a handle of an older state, and for one of a store that is only read."""
         if self.pinned:
             raise ReadOnly(
                 f"this handle reads snapshot {self.snapshot.id} as it was: open the table without at= to change it"
@@ -77,20 +77,30 @@ class TableHandle:
         return self.snapshot
 
     def _stored_at(self, at: str | datetime | None, branch: str | None = None) -> storage.StoredTable:
-        """The table at a snapshot id, tag or time, by default at the head of its branch. Raises NotFound."""
+        """Open the table at a snapshot id, tag or time, by default at the head of its branch. Raises NotFound."""
         return storage.StoredTable.open(self.stored.store, branch=branch or self.stored.branch, at=at)
 
     def _predicate(self, where: str | Predicate | None) -> Predicate | None:
-        """The condition, normalised; of SQL text, with columns of this snapshot. Raises WhereError."""
-        if where is None:
-            return None
-        if isinstance(where, Predicate):
-            return normalize(where, self.context)
-        return parse_predicate(where, self.snapshot.schema, self.context, self.host.functions)
+        """Resolve a condition by the columns of this snapshot. Raises as ``resolve_predicate``."""
+        return resolve_predicate(where, self.snapshot, self.engine)
 
     def _column_names(self, names: Sequence[str]) -> tuple[str, ...]:
-        """The columns as the table spells them. Raises SchemaError for a name that is unknown, or given twice."""
-        spelled = [self.snapshot.schema.find([name], self.context.case_sensitive).name for name in names]
-        if twice := [name for place, name in enumerate(spelled) if name in spelled[:place]]:
-            raise storage.SchemaError(f"column {twice[0]!r} is asked for twice: name it once")
-        return tuple(spelled)
+        """Spell columns as this snapshot does. Raises as ``resolve_column_names``."""
+        return resolve_column_names(names, self.snapshot, self.context)
+
+
+def resolve_predicate(where: str | Predicate | None, snapshot: Snapshot, engine: Engine) -> Predicate | None:
+    """Normalise a condition, or parse one that is SQL text, with the columns of a snapshot. Raises WhereError."""
+    if where is None:
+        return None
+    if isinstance(where, Predicate):
+        return normalize(where, engine.context)
+    return parse_predicate(where, snapshot.schema, engine.context, engine.functions)
+
+
+def resolve_column_names(names: Sequence[str], snapshot: Snapshot, context: Context) -> tuple[str, ...]:
+    """Spell columns as a snapshot does. Raises SchemaError for a name that is unknown, or given twice."""
+    spelled = [snapshot.schema.find([name], context.case_sensitive).name for name in names]
+    if repeated := [name for index, name in enumerate(spelled) if name in spelled[:index]]:
+        raise storage.SchemaError(f"column {repeated[0]!r} is asked for twice: name it once")
+    return tuple(spelled)

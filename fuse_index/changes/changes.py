@@ -1,4 +1,4 @@
-"""Rows that came and went between two snapshots: net, whatever happened in between.
+"""The rows that were inserted and deleted between two snapshots: net, whatever happened in between.
 
 Only blocks that one of the two lacks are looked at. Where blocks came in the place of others, their rows are compared
 by hashes, as multisets: rows that were merely copied, by a compaction or an update of their neighbours, are no change.
@@ -12,7 +12,7 @@ changes. 1 was copied, and 5 came and went. By a key under which 2 became 3, the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ from fuse_index.changes.multiset import multiset_difference
 from fuse_index.changes.row_diff import CHANGE_TYPE_COLUMN, DELETE, INSERT, ChangedBlocks, UpdatePairs
 from fuse_index.errors import InputError, OpaqueError
 from fuse_index.expressions.traversal import first_opaque
-from fuse_index.handle import TableHandle
+from fuse_index.handle import TableHandle, resolve_column_names, resolve_predicate
 from fuse_index.indexes.engine import Engine
 from fuse_index.predicate import Predicate
 from fuse_index.pruning.planner import plan_scan
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pandas
 
 _ROWS_COMPARED_PER_COMMIT = 50_000
-"""So many rows are compared in about the time in which a commit in between is looked at."""
+"""Rows that are compared in about the time that it takes to look at one commit in between."""
 
 
 class ChangesMixin(TableHandle):
@@ -48,7 +48,7 @@ class ChangesMixin(TableHandle):
         where: str | Predicate | None = None,
         key: Sequence[str] | None = None,
     ) -> Changes:
-        """The rows inserted and deleted from one snapshot to a later one, by default to the one that this handle reads.
+        """Find the rows inserted and deleted since a snapshot, up to a later one, by default the one of this handle.
 
         Snapshots are named by id, tag or time. Rows have the columns of the later snapshot, ``columns`` of them or all,
         and ``_change_type``: ``insert`` or ``delete``; with a ``key``, the columns that identify a row, what was
@@ -60,10 +60,11 @@ class ChangesMixin(TableHandle):
         """
         before, after = self._stored_at(since), self.stored if until is None else self._stored_at(until)
         check_is_ancestor(before, after)
-        later = replace(self, stored=after)
-        names = tuple(later.schema.names) if columns is None else later._column_names(columns)
-        paired = after.snapshot.key if key is None else later._column_names(key)
-        return Changes(before, after, after, names, paired, later._predicate(where), self.engine).validate()
+        later = after.snapshot
+        names = tuple(later.schema.names) if columns is None else resolve_column_names(columns, later, self.context)
+        key_names = later.key if key is None else resolve_column_names(key, later, self.context)
+        predicate = resolve_predicate(where, later, self.engine)
+        return Changes(before, after, after, names, key_names, predicate, self.engine).validate()
 
 
 def check_is_ancestor(before: storage.StoredTable, after: storage.StoredTable) -> None:
@@ -77,7 +78,7 @@ def check_is_ancestor(before: storage.StoredTable, after: storage.StoredTable) -
 
 @dataclass(frozen=True)
 class Changes:
-    """The net changes between two snapshots. Nothing is read before one of the methods is called.
+    """The net changes between two snapshots, of which nothing is read before one of the methods is called.
 
     ``schema_table``: the snapshot in whose columns rows come, and which ``columns``, ``key`` and ``predicate`` are
     about.
@@ -100,16 +101,16 @@ class Changes:
             raise storage.SchemaError(
                 f"the table has a column {CHANGE_TYPE_COLUMN!r}, which is what changes are told by: rename it"
             )
-        if narrow := storage.narrowed_columns(self.before.snapshot.schema, self.schema_table.snapshot.schema):
+        if narrowed := storage.narrowed_columns(self.before.snapshot.schema, self.schema_table.snapshot.schema):
             raise storage.SchemaError(
-                f"column {narrow[0]!r} had a wider type at snapshot {self.before.snapshot.id}, so that its rows "
+                f"column {narrowed[0]!r} had a wider type at snapshot {self.before.snapshot.id}, so that its rows "
                 f"do not fit the columns of "
                 f"{self.schema_table.snapshot.id}: ask for the changes until before it was restored, and since then"
             )
         for name in self.key:
-            kind = self.schema_table.snapshot.schema.find([name]).type
-            if not storage.is_exact_type(kind):
-                raise InputError(f"column {name!r} is {kind}, and no key: choose columns of exact, plain types")
+            data_type = self.schema_table.snapshot.schema.find([name]).type
+            if not storage.is_exact_type(data_type):
+                raise InputError(f"column {name!r} is {data_type}, and no key: choose columns of exact, plain types")
         if (opaque := first_opaque(self.predicate)) is not None:
             raise OpaqueError(f"only Spark can evaluate {opaque.sql}")
         return self
@@ -128,7 +129,7 @@ class Changes:
         return pa.schema([*fields, pa.field(CHANGE_TYPE_COLUMN, pa.string(), nullable=False)])
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Record batches: what was deleted, block after block, then what came, updated rows next to what they were."""
+        """Yield what was deleted, block after block, then what came, with updated rows next to what they were."""
         for rows in self._tables():
             yield from (batch for batch in rows.cast(self.schema).to_batches() if len(batch))
 
@@ -162,7 +163,7 @@ class Changes:
         return ChangedBlocks(self, blocks.take(np.flatnonzero(np.isin(blocks.ids, self._candidate_blocks(blocks)))))
 
     def _candidate_blocks(self, blocks: BlockFrame) -> list[str]:
-        """The blocks that may hold rows on which the predicate is true, by the votes."""
+        """List the ids of blocks that may hold rows on which the predicate is true, by the votes."""
         owner = self.before if blocks.segments.snapshot.id == self.before.snapshot.id else self.after
         if self.predicate is None or not len(blocks) or owner.snapshot.schema != self.schema_table.snapshot.schema:
             return blocks.ids  # the predicate is on columns that this snapshot may call otherwise
@@ -172,10 +173,10 @@ class Changes:
 def _appended_blocks(
     before: storage.StoredTable, after: storage.StoredTable, max_commits: int
 ) -> list[BlockFrame] | None:
-    """Find what appends brought, commit by commit, if all others in between left rows as they were; None if not.
+    """List the blocks that appends added, commit by commit, if all other commits in between left rows as they were.
 
-    None also if it takes more than so many commits to know. Where it is known, copied rows need not be compared with
-    those that they are copies of.
+    Returns None if they did not, and if it takes more than ``max_commits`` commits to know. Where it is known, copied
+    rows need not be compared with those that they are copies of.
     """
     appended: list[BlockFrame] = []
     current = after

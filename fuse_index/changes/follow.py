@@ -24,12 +24,12 @@ from fuse_storage import BlockFrame
 _RowCounts = npt.NDArray[np.int64]
 
 MAX_IDLE_LAG = timedelta(hours=1)
-"""How far behind a reader stays while nothing comes: well within any retention."""
+"""The longest that a reader stays behind while nothing comes: well within any retention."""
 _RESTART_ADVICE = "begin again with a new checkpoint"
 
 
 class OnChange(StrEnum):
-    """What becomes of commits that delete or change rows."""
+    """The ways to treat commits that delete or change rows."""
 
     REFUSE = "refuse"
     SKIP = "skip"
@@ -38,9 +38,9 @@ class OnChange(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StreamOffset:
-    """After commit number ``sequence``, which made ``snapshot``, or after the first ``blocks`` blocks of it.
+    """A position after commit number ``sequence``, which made ``snapshot``, or after ``blocks_read`` blocks of it.
 
-    Those are the ones that it added; where a reader is ``filling``, all of the snapshot's.
+    Those are of the blocks that it added; in a backfill (``is_backfill``), of all the snapshot's.
     """
 
     snapshot: str
@@ -49,16 +49,16 @@ class StreamOffset:
     is_backfill: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        midst = {} if self.blocks_read is None else {"blocks": self.blocks_read, "filling": self.is_backfill}
-        return {"snapshot": self.snapshot, "sequence": self.sequence} | midst
+        partial = {} if self.blocks_read is None else {"blocks": self.blocks_read, "filling": self.is_backfill}
+        return {"snapshot": self.snapshot, "sequence": self.sequence} | partial
 
     @staticmethod
     def from_json(document: Mapping[str, Any]) -> StreamOffset:
-        """Raises StreamError for what is none."""
+        """Read an offset that ``to_json`` made. Raises StreamError for anything else."""
         try:
-            blocks = None if document.get("blocks") is None else int(document["blocks"])
+            blocks_read = None if document.get("blocks") is None else int(document["blocks"])
             return StreamOffset(
-                str(document["snapshot"]), int(document["sequence"]), blocks, bool(document.get("filling"))
+                str(document["snapshot"]), int(document["sequence"]), blocks_read, bool(document.get("filling"))
             )
         except (LookupError, TypeError, ValueError, AttributeError) as problem:
             raise StreamError(f"{document!r} is no position in a table: {_RESTART_ADVICE}") from problem
@@ -66,7 +66,7 @@ class StreamOffset:
 
 @dataclass(frozen=True, slots=True)
 class BatchLimit:
-    """How much is read at once, at most, but one block or one changing commit at least; None: any amount."""
+    """The most that is read at once, but one block or one changing commit at least; None: any amount."""
 
     blocks: int | None = None
     rows: int | None = None
@@ -92,8 +92,7 @@ class BatchLimit:
 
 @dataclass(frozen=True)
 class CommitStep:
-    """A commit, part of one, or several: of the blocks that it added those from ``first_block`` to before
-    ``end_block``.
+    """A commit, part of one, or several: the added blocks from ``first_block`` to before ``end_block``.
 
     ``before`` is None for a backfill, of all rows. Where rows may have been removed, only a comparison with ``before``
     tells which.
@@ -107,8 +106,7 @@ class CommitStep:
     @cached_property
     def _changed_blocks(self) -> tuple[BlockFrame, BlockFrame]:
         if self.before is None:
-            none = self.after.blocks([])
-            return none, self.after.blocks()
+            return self.after.blocks([]), self.after.blocks()
         if self.after.snapshot.same_rows and self.after.snapshot.parent == self.before.snapshot.id:
             return self.after.blocks([]), self.after.blocks([])
         return storage.changed_blocks(self.before, self.after)
@@ -126,12 +124,12 @@ class CommitStep:
 
     @cached_property
     def added_blocks(self) -> BlockFrame:
-        whole = self._changed_blocks[1]
-        last = len(whole) if self.end_block is None else self.end_block
-        return whole if (self.first_block, last) == (0, len(whole)) else whole.take(np.arange(self.first_block, last))
+        added = self._changed_blocks[1]
+        end = len(added) if self.end_block is None else self.end_block
+        return added if (self.first_block, end) == (0, len(added)) else added.take(np.arange(self.first_block, end))
 
     def offset_after(self, blocks_read: int | None = None) -> StreamOffset:
-        """After all of it, or so many of its blocks."""
+        """Give the offset after the whole step, or after ``blocks_read`` of its blocks."""
         snapshot = self.after.snapshot
         if blocks_read is None:
             return StreamOffset(snapshot.id, snapshot.sequence)
@@ -140,9 +138,7 @@ class CommitStep:
 
 @dataclass
 class TableFollower:
-    """Follows the branch of ``shape``, in whose columns rows are to come: later commits that change columns are
-    refused.
-    """
+    """A reader of the branch of ``schema_table``, in whose columns rows come; later changes of columns are refused."""
 
     schema_table: storage.StoredTable
     on_change: OnChange = OnChange.REFUSE
@@ -152,7 +148,7 @@ class TableFollower:
         self._idle: tuple[StreamOffset, int] | None = None
 
     def head_sequence(self) -> int:
-        """The number of the newest commit. Raises StreamError if the branch was dropped."""
+        """Refresh, and give the number of the newest commit. Raises StreamError if the branch was dropped."""
         try:
             self._head = self._head.refresh()
         except storage.NotFound as gone:
@@ -160,7 +156,7 @@ class TableFollower:
         return self._head.snapshot.sequence
 
     def initial_offset(self, since: storage.StoredTable | None = None) -> StreamOffset:
-        """Before all rows of the head, or right after ``since``. Raises StreamError if that is on another branch."""
+        """Begin before all rows of the head, or right after ``since``. Raises StreamError if that is on another one."""
         if since is not None:
             if since.branch != self.schema_table.branch:
                 raise StreamError(
@@ -173,7 +169,7 @@ class TableFollower:
         return start.offset_after(0) if self._head.snapshot.block_count else start.offset_after()
 
     def latest_offset(self, start: StreamOffset, limit: BatchLimit, newest: int) -> StreamOffset:
-        """Where a reader at ``start`` comes to within the limit, going no further than commit number ``newest``.
+        """Find the offset that a reader at ``start`` comes to within the limit, at most that of commit ``newest``.
 
         Commits that change no row are passed over; where there are only such, the reader stays where it is for up to an
         hour of them, since to move costs it a batch without rows. Raises StreamError, once all before it was read, for
@@ -181,26 +177,24 @@ class TableFollower:
         """
         if self._idle == (start, newest):
             return start
-        position, left, reading = start, limit, False
+        position, remaining, has_blocks = start, limit, False
         for step in self._steps(start, newest):
-            if left.is_exhausted:
+            if remaining.is_exhausted:
                 break
             if problem := self._problem(step):
-                if not reading:
+                if not has_blocks:
                     raise StreamError(problem)
                 break
-            sizes = (
+            row_counts = (
                 np.zeros(0, np.int64) if step.may_remove_rows and self.on_change is OnChange.SKIP else step.row_counts
             )
-            taken = max(left.fitting_block_count(sizes), 0 if reading else 1)
-            if taken < len(sizes):
-                return step.offset_after(taken) if taken else position
-            position, left, reading = (
-                step.offset_after(),
-                left.remaining_after(len(sizes), int(sizes.sum())),
-                reading or len(sizes) > 0,
-            )
-        if reading or self._time(position) - self._time(start) >= MAX_IDLE_LAG:
+            block_count = max(remaining.fitting_block_count(row_counts), 0 if has_blocks else 1)
+            if block_count < len(row_counts):
+                return step.offset_after(block_count) if block_count else position
+            position = step.offset_after()
+            remaining = remaining.remaining_after(len(row_counts), int(row_counts.sum()))
+            has_blocks = has_blocks or len(row_counts) > 0
+        if has_blocks or self._time(position) - self._time(start) >= MAX_IDLE_LAG:
             return position
         self._idle = (start, newest)
         return start
@@ -209,9 +203,7 @@ class TableFollower:
         return self._commit(position.sequence, position).snapshot.timestamp
 
     def steps_between(self, start: StreamOffset, end: StreamOffset) -> Iterator[CommitStep]:
-        """What is to be read from one position to another; of commits that change rows, only where they are to be
-        read.
-        """
+        """Yield what is to be read between two positions, with commits that change rows only if these are read."""
         for step in self._steps(start, end.sequence):
             if problem := self._problem(step):
                 raise StreamError(problem)
@@ -223,19 +215,19 @@ class TableFollower:
                 yield step
 
     def _steps(self, start: StreamOffset, newest: int) -> Iterator[CommitStep]:
-        """What follows, commit by commit. Raises StreamError for what is not there any more."""
-        here = self._commit(start.sequence, start)
-        if here.snapshot.id != start.snapshot:
+        """Yield what follows, commit by commit. Raises StreamError for what is not there any more."""
+        current = self._commit(start.sequence, start)
+        if current.snapshot.id != start.snapshot:
             raise StreamError(
-                f"{here!r} has another commit number {start.sequence} than was read, snapshot "
+                f"{current!r} has another commit number {start.sequence} than was read, snapshot "
                 f"{start.snapshot}: {_RESTART_ADVICE}"
             )
         if start.blocks_read is not None:
             before = None if start.is_backfill else self._commit(start.sequence - 1, start)
-            yield CommitStep(before, here, start.blocks_read)
+            yield CommitStep(before, current, start.blocks_read)
         for sequence in range(start.sequence + 1, newest + 1):
-            before, here = here, self._commit(sequence, start)
-            yield CommitStep(before, here)
+            before, current = current, self._commit(sequence, start)
+            yield CommitStep(before, current)
 
     def _commit(self, sequence: int, start: StreamOffset) -> storage.StoredTable:
         try:
@@ -248,9 +240,12 @@ class TableFollower:
             ) from gone
 
     def _problem(self, step: CommitStep) -> str | None:
-        """Why a reader cannot go past a commit."""
-        then, entry = step.after.snapshot, step.after.entry
-        if then.sequence > self.schema_table.snapshot.sequence and then.schema != self.schema_table.snapshot.schema:
+        """Say why a reader cannot go past a commit; None if it can."""
+        snapshot, entry = step.after.snapshot, step.after.entry
+        if (
+            snapshot.sequence > self.schema_table.snapshot.sequence
+            and snapshot.schema != self.schema_table.snapshot.schema
+        ):
             return (
                 f"columns were changed by {entry} since this reader began: restart it, and it "
                 f"goes on with the new columns"

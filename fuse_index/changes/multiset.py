@@ -1,4 +1,4 @@
-"""Two lists of arrays of values, such as hashes of rows block by block, compared as multisets.
+"""Two lists of arrays of values, such as hashes of rows block by block, are compared as multisets.
 
 In a multiset order says nothing and number does: of b, b, c the second b is one more than in b, c. All arrays are of
 one type; NULL takes no part.
@@ -21,8 +21,8 @@ def multiset_difference(removed: Sequence[pa.Array], added: Sequence[pa.Array]) 
 
     Of a, b, b on the one side and b, c on the other, a and one b are left over, and c:
 
-    >>> gone, came = multiset_difference([pa.array(["a", "b", "b"])], [pa.array(["b", "c"])])
-    >>> gone, came
+    >>> removed, added = multiset_difference([pa.array(["a", "b", "b"])], [pa.array(["b", "c"])])
+    >>> removed, added
     ([array([ True,  True, False])], [array([False,  True])])
     """
     removed_codes, added_codes, code_count = _dictionary_codes(removed, added)
@@ -53,7 +53,7 @@ def match_keys(removed: Sequence[pa.Array], added: Sequence[pa.Array]) -> tuple[
 
 
 def _dictionary_codes(removed: Sequence[pa.Array], added: Sequence[pa.Array]) -> tuple[_Indices, _Indices, int]:
-    """Numbers in place of values, the same for the same, -1 for NULL; and how many numbers there are."""
+    """Number the values, int64, the same for the same, -1 for NULL; and count the numbers there are."""
     encoded = pa.concat_arrays([*removed, *added]).dictionary_encode()
     codes = np.asarray(encoded.indices.fill_null(-1), np.int64)
     removed_count = sum(map(len, removed))

@@ -1,6 +1,4 @@
-"""Blocks that only one of two snapshots has, row by row: which of their rows are changes, and which of these belong
-together.
-"""
+"""The rows of blocks that only one of two snapshots has: which are changes, and which of these form pairs."""
 
 from __future__ import annotations
 
@@ -88,13 +86,13 @@ class ChangedBlocks:
 
     @cached_property
     def row_offsets(self) -> _Indices:
-        """Where each block begins if rows are counted through all, and at last where all end: int64, shape (n + 1,)."""
+        """The row at which each block begins, counted through all, and at last the end: int64, shape (blocks + 1,)."""
         return np.concatenate([[0], np.cumsum(self.blocks.row_counts)])
 
 
 @dataclass
 class UpdatePairs:
-    """Changes with a key: a row that went and one that came under the same key are what a row was and became."""
+    """Changes with a key: a row removed and one added under the same key are what a row was and became."""
 
     removed_blocks: ChangedBlocks
     added_blocks: ChangedBlocks
@@ -102,9 +100,11 @@ class UpdatePairs:
 
     def to_tables(self) -> Iterator[pa.Table]:
         """Give what was deleted, then block after block updated rows next to what they were, and what was inserted."""
-        was, now = match_keys(self.removed_blocks.key_hashes(self.key), self.added_blocks.key_hashes(self.key))
+        removed_rows, added_rows = match_keys(
+            self.removed_blocks.key_hashes(self.key), self.added_blocks.key_hashes(self.key)
+        )
         matched = np.zeros(self.removed_blocks.row_offsets[-1], np.bool_)
-        matched[was] = True
+        matched[removed_rows] = True
         assert self.removed_blocks.changed_rows is not None
         assert self.added_blocks.changed_rows is not None
         self.removed_blocks.changed_rows = [
@@ -116,44 +116,48 @@ class UpdatePairs:
         yield from self.removed_blocks.to_tables(DELETE)
         for block, mask in enumerate(self.added_blocks.changed_rows):
             start = self.added_blocks.row_offsets[block]
-            first, last = np.searchsorted(now, [start, start + len(mask)])
-            after, rest = np.zeros(len(mask), np.bool_), mask.copy()
-            after[now[first:last] - start] = True
-            rest[after] = False
-            if after.any():
+            first, last = np.searchsorted(added_rows, [start, start + len(mask)])
+            updated, inserted = np.zeros(len(mask), np.bool_), mask.copy()
+            updated[added_rows[first:last] - start] = True
+            inserted[updated] = False
+            if updated.any():
                 yield self._interleave_updates(
-                    was[first:last], self.added_blocks.read(block, self.removed_blocks.changes.columns, after)
+                    removed_rows[first:last],
+                    self.added_blocks.read(block, self.removed_blocks.changes.columns, updated),
                 )
-            if rest.any():
+            if inserted.any():
                 yield _with_change_type(
-                    self.added_blocks.read(block, self.removed_blocks.changes.columns, rest), INSERT
+                    self.added_blocks.read(block, self.removed_blocks.changes.columns, inserted), INSERT
                 )
 
-    def _interleave_updates(self, was: _Indices, after: pa.Table) -> pa.Table:
-        """Put each row that was before the one that it became."""
+    def _interleave_updates(self, removed_rows: _Indices, updated: pa.Table) -> pa.Table:
+        """Put each removed row, by its number, before the one that it became."""
         both = pa.concat_tables(
-            [_with_change_type(self._removed_rows(was), UPDATE_PREIMAGE), _with_change_type(after, UPDATE_POSTIMAGE)]
+            [
+                _with_change_type(self._removed_rows(removed_rows), UPDATE_PREIMAGE),
+                _with_change_type(updated, UPDATE_POSTIMAGE),
+            ]
         )
-        return both.take(pa.array(np.arange(2 * len(was)).reshape(2, -1).T.ravel()))
+        return both.take(pa.array(np.arange(2 * len(removed_rows)).reshape(2, -1).T.ravel()))
 
     def _removed_rows(self, row_numbers: _Indices) -> pa.Table:
         """Read rows that went, in this order. ``row_numbers``: int64, shape (n,), counted through all blocks."""
         order = np.argsort(row_numbers)
         ordered = row_numbers[order]
-        tables, owners = [], np.searchsorted(self.removed_blocks.row_offsets, ordered, side="right") - 1
-        for block in np.unique(owners).tolist():
+        tables, block_of_row = [], np.searchsorted(self.removed_blocks.row_offsets, ordered, side="right") - 1
+        for block in np.unique(block_of_row).tolist():
             mask = np.zeros(self.removed_blocks.blocks.row_counts[block], np.bool_)
-            mask[ordered[owners == block] - self.removed_blocks.row_offsets[block]] = True
+            mask[ordered[block_of_row == block] - self.removed_blocks.row_offsets[block]] = True
             tables.append(self.removed_blocks.read(block, self.removed_blocks.changes.columns, mask))
         return pa.concat_tables(tables).take(pa.array(np.argsort(order)))
 
 
-def _with_change_type(rows: pa.Table, kind: str) -> pa.Table:
-    return rows.append_column(CHANGE_TYPE_COLUMN, pa.repeat(pa.scalar(kind, pa.string()), rows.num_rows))
+def _with_change_type(rows: pa.Table, change_type: str) -> pa.Table:
+    return rows.append_column(CHANGE_TYPE_COLUMN, pa.repeat(pa.scalar(change_type, pa.string()), rows.num_rows))
 
 
 def _scatter(values: pa.Array, mask: _Mask) -> pa.Array:
-    """The values where the mask is set, in order, and NULL elsewhere."""
+    """Put the values, in order, where the mask is set, and NULL elsewhere."""
     return (
         values.take(pa.array(np.where(mask, np.cumsum(mask) - 1, 0), mask=~mask))
         if len(values)

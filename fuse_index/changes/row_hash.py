@@ -1,4 +1,4 @@
-"""Rows as 128 bits each, equal where rows are: how rows of many blocks are compared without being held in memory.
+"""Rows are hashed to 128 bits each, equal where rows are, to compare many blocks without holding them in memory.
 
 A row's bytes are those of its columns in a layout of fixed width, texts and lists by digests of their own, and its
 fingerprint is the xxh3-128 of them. Two different rows share one with a probability of 2^-128; among 10^10 rows some
@@ -74,22 +74,22 @@ def _non_null_bytes(values: pa.Array) -> _ByteRows:
 
     So neighbours cannot run into each other: ("ab", "c") and ("a", "bc") differ.
     """
-    kind = values.type
-    if is_.is_null(kind):
+    data_type = values.type
+    if is_.is_null(data_type):
         return np.zeros((len(values), 0), np.uint8)
-    if is_.is_struct(kind):
+    if is_.is_struct(data_type):
         return _concat_columns([_value_bytes(part) for part in values.flatten()], len(values))
-    if is_.is_map(kind):
+    if is_.is_map(data_type):
         return _list_digests(
             values, _concat_columns([_value_bytes(values.keys), _value_bytes(values.items)], len(values.keys))
         )
-    if is_.is_nested(kind):
+    if is_.is_nested(data_type):
         return _list_digests(values, _value_bytes(values.values))
-    if is_.is_string(kind) or is_.is_binary(kind):
+    if is_.is_string(data_type) or is_.is_binary(data_type):
         return _text_digests(values)
-    if is_.is_boolean(kind):
+    if is_.is_boolean(data_type):
         return np.asarray(values.cast(pa.uint8()).fill_null(0)).reshape(-1, 1)
-    return _fixed_width_bytes(values, kind.bit_width // 8)
+    return _fixed_width_bytes(values, data_type.bit_width // 8)
 
 
 def _fixed_width_bytes(values: pa.Array, width: int) -> _ByteRows:
