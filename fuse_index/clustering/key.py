@@ -16,7 +16,7 @@ from fuse_storage import Field, Snapshot, cluster_column_ids, column_values
 
 @dataclass(frozen=True, slots=True)
 class ClusterKey:
-    """The columns that rows are kept together by, leaves of the schema; and ``linear``, ``zorder`` or ``hilbert``."""
+    """The leaf columns that rows are kept together by, and the method: ``linear``, ``zorder`` or ``hilbert``."""
 
     paths: tuple[tuple[str, ...], ...]
     fields: tuple[Field, ...]
@@ -24,12 +24,12 @@ class ClusterKey:
 
     @staticmethod
     def from_snapshot(snapshot: Snapshot) -> ClusterKey | None:
-        """The key of the snapshot's table, if it has one."""
+        """Take the clustering key of a snapshot; None if it has none."""
         return _cluster_key(snapshot, snapshot.cluster_ids, snapshot.cluster_method) if snapshot.cluster_ids else None
 
     @staticmethod
     def from_names(snapshot: Snapshot, names: Sequence[str], method: str) -> ClusterKey:
-        """A key that a table might have. Raises SchemaError, InvalidArgument."""
+        """Make a key that a table might have, of names of columns. Raises SchemaError, InvalidArgument."""
         return _cluster_key(snapshot, cluster_column_ids(snapshot.schema, names, method), method)
 
     @property

@@ -27,9 +27,9 @@ MAX_EXACT_DEPTH = 16
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """One closed interval of ranks per block: ``low`` <= ``high``, int64, shape (blocks,), comparable within this
-    object only.
+    """One closed interval of ranks per block: ``low`` <= ``high``, int64, shape (blocks,).
 
+    Ranks are comparable within this object only.
     ``constant``: blocks known to hold one value; ``unknown``: blocks of which a bound is not known.
     """
 

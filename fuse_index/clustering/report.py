@@ -1,4 +1,4 @@
-"""How well the blocks of a table are clustered, from their statistics alone, and by what they are to be.
+"""The clustering key of a table is chosen here, and how well its blocks follow it is measured by statistics alone.
 
 A table has a clustering key: columns, and the order that they make. What is measured of a linear key is the overlap of
 blocks in that order; along a curve there is no order that statistics could tell of, and each column is measured for
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 _PROFILE_POINTS = 400
-"""Places along an order at which a picture shows the depth."""
+"""Points along an order at which a picture shows the depth."""
 
 CLUSTERING_SCHEMA = pa.schema(
     [
@@ -42,12 +42,12 @@ CLUSTERING_SCHEMA = pa.schema(
         ("depth_histogram", pa.list_(pa.struct([("depth", pa.int64()), ("blocks", pa.int64())]))),
     ]
 )
-"""One row for each order that was measured. ``depth`` in a histogram: so deep, and deeper than the one before."""
+"""One row for each order that was measured. ``depth`` in a histogram: at most this, and more than the one before."""
 
 
 @dataclass(frozen=True, slots=True)
 class OrderReport:
-    """An order of rows, and how blocks overlap in it. ``profile``: how many are met at places along it."""
+    """An order of rows, and how blocks overlap in it. ``profile``: how many blocks hold each of some points."""
 
     names: tuple[str, ...]
     overlaps: OverlapStatistics
@@ -94,22 +94,22 @@ class ClusteringReport:
         return values[0] if self.method == "linear" else sum(values) / len(values)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the pictures, as JSON has it."""
+        """Describe everything but the pictures, in plain values as JSON has them."""
         totals = {"blocks": self.blocks, "average_overlaps": self.average_overlaps, "average_depth": self.average_depth}
-        named = {
+        description = {
             "cluster_by": list(self.cluster_by),
             "method": self.method,
             **totals,
             "maximum_depth": self.maximum_depth,
         }
-        return named | {"orders": self.to_arrow().to_pylist()}
+        return description | {"orders": self.to_arrow().to_pylist()}
 
     def to_arrow(self) -> pa.Table:
-        """One row per order; see ``CLUSTERING``."""
+        """Make a table of one row per order; see ``CLUSTERING_SCHEMA``."""
         return pa.Table.from_pylist([_row(order, self.method) for order in self.orders], CLUSTERING_SCHEMA)
 
     def to_svg(self) -> str:
-        """A picture: the depth along each order, and how many blocks are how deep."""
+        """Draw the depth along each order, and how many blocks are how deep."""
         from fuse_index.clustering.svg import clustering_svg
 
         return clustering_svg(self)
@@ -123,17 +123,17 @@ class ClusteringReport:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield str(self)
-        own = self._key_orders[0]
+        key_order = self._key_orders[0]
         from rich.table import Table as Grid
 
-        grid = Grid(title=f"depths of {own.name}", title_justify="left", box=None, pad_edge=False)
+        grid = Grid(title=f"depths of {key_order.name}", title_justify="left", box=None, pad_edge=False)
         for name in ("depth", "blocks"):
             grid.add_column(name, justify="right")
         grid.add_column("")
-        most = max(own.overlaps.histogram.values(), default=1)
-        for depth, blocks in own.overlaps.histogram.items():
-            told = f"{depth}" if depth <= overlaps.MAX_EXACT_DEPTH else f"{depth // 2 + 1}-{depth}"
-            grid.add_row(told, f"{blocks:,}", "█" * max(round(blocks / most * 40), 1))
+        maximum = max(key_order.overlaps.histogram.values(), default=1)
+        for depth, blocks in key_order.overlaps.histogram.items():
+            depths = f"{depth}" if depth <= overlaps.MAX_EXACT_DEPTH else f"{depth // 2 + 1}-{depth}"
+            grid.add_row(depths, f"{blocks:,}", "█" * max(round(blocks / maximum * 40), 1))
         yield grid
 
 
@@ -150,30 +150,31 @@ class ClusteringMixin(TableHandle):
         """
         self._begin_write()
         storage.cluster_by(self.snapshot, tuple(columns or ()), method)  # refused before anything is written
-        told = {"columns": list(columns or ()), "method": method}
-        return self._move_to(self.stored.transaction().cluster_by(tuple(columns or ()), method).commit(summary=told))
+        summary = {"columns": list(columns or ()), "method": method}
+        return self._move_to(self.stored.transaction().cluster_by(tuple(columns or ()), method).commit(summary=summary))
 
     def clustering(self, by: Sequence[str] | None = None, method: str | None = None) -> ClusteringReport:
-        """How well blocks are clustered by the table's key, or would be if ``by`` were its key. Reads statistics, no
-        rows.
+        """Measure how well blocks are clustered by the table's key, or would be if ``by`` were its key.
 
-        Raises InputError where there is no key and none is given, SchemaError, InvalidArgument for what cannot be a
-        key.
+        Reads statistics, no rows. Raises InputError where there is no key and none is given, SchemaError,
+        InvalidArgument for what cannot be a key.
         """
         return measure_clustering(self.stored, resolve_cluster_key(self.snapshot, by, method))
 
 
 def resolve_cluster_key(snapshot: Snapshot, by: Sequence[str] | None, method: str | None) -> ClusterKey:
-    """The table's key, or the one that is given. Raises as ``Table.clustering``."""
+    """Find the table's key, or make the one that is given. Raises as ``Table.clustering``."""
     if by:
         return ClusterKey.from_names(snapshot, tuple(by), method or "linear")
-    own = ClusterKey.from_snapshot(snapshot)  # by its ids: a name may have come to mean another column
-    if by is not None or own is None:
+    table_key = ClusterKey.from_snapshot(snapshot)  # by its ids: a name may have come to mean another column
+    if by is not None or table_key is None:
         raise InputError(
             "the table has no clustering key: give it one with cluster_by([...]), or say which "
             "columns to look at: by=[...]"
         )
-    return own if method in (None, own.method) else ClusterKey.from_names(snapshot, own.names, method)
+    if method in (None, table_key.method):
+        return table_key
+    return ClusterKey.from_names(snapshot, table_key.names, method)
 
 
 def measure_clustering(table: storage.StoredTable, key: ClusterKey) -> ClusteringReport:
@@ -182,38 +183,40 @@ def measure_clustering(table: storage.StoredTable, key: ClusterKey) -> Clusterin
 
 
 def key_intervals(blocks: BlockFrame, key: ClusterKey) -> list[Intervals]:
-    """The blocks in the order of each column of the key."""
-    kept = [blocks.statistics(field.id) or ColumnStatistics.unknown(field.type, len(blocks)) for field in key.fields]
-    return [overlaps.column_intervals(found, blocks.row_counts) for found in kept]
+    """Place the blocks in the order of each column of the key: one Intervals per column, each of all blocks."""
+    column_stats = [
+        blocks.statistics(field.id) or ColumnStatistics.unknown(field.type, len(blocks)) for field in key.fields
+    ]
+    return [overlaps.column_intervals(stats, blocks.row_counts) for stats in column_stats]
 
 
-def _orders(key: ClusterKey, found: Sequence[Intervals]) -> Iterator[OrderReport]:
+def _orders(key: ClusterKey, column_intervals: Sequence[Intervals]) -> Iterator[OrderReport]:
     if key.method == "linear":
-        yield _order(key.names, overlaps.lexicographic_intervals(found))
-    if len(found) > 1 or key.method != "linear":
-        yield from (_order((name,), one) for name, one in zip(key.names, found, strict=True))
+        yield _order(key.names, overlaps.lexicographic_intervals(column_intervals))
+    if len(column_intervals) > 1 or key.method != "linear":
+        yield from (_order((name,), intervals) for name, intervals in zip(key.names, column_intervals, strict=True))
 
 
-def _order(names: tuple[str, ...], found: Intervals) -> OrderReport:
+def _order(names: tuple[str, ...], intervals: Intervals) -> OrderReport:
     return OrderReport(
-        names, overlaps.measure_overlaps(found), tuple(overlaps.depth_profile(found, _PROFILE_POINTS).tolist())
+        names, overlaps.measure_overlaps(intervals), tuple(overlaps.depth_profile(intervals, _PROFILE_POINTS).tolist())
     )
 
 
 def _row(order: OrderReport, method: str) -> dict[str, Any]:
-    found = asdict(order.overlaps)
-    deep = [{"depth": depth, "blocks": blocks} for depth, blocks in found.pop("histogram").items()]
-    counts = {f"{name}_blocks": found.pop(name) for name in ("constant", "unknown")}
-    return {"key": order.name, "method": method, **counts, **found, "depth_histogram": deep}
+    measures = asdict(order.overlaps)
+    histogram = [{"depth": depth, "blocks": blocks} for depth, blocks in measures.pop("histogram").items()]
+    counts = {f"{name}_blocks": measures.pop(name) for name in ("constant", "unknown")}
+    return {"key": order.name, "method": method, **counts, **measures, "depth_histogram": histogram}
 
 
 def _sentence(order: OrderReport) -> str:
-    found = order.overlaps
-    depth = f"depth {found.average_depth:.2f} on average, {found.maximum_depth:,} at most"
-    others = f"overlaps with {found.average_overlaps:.2f} on average, {found.maximum_overlaps:,} at most"
+    measures = order.overlaps
+    depth = f"depth {measures.average_depth:.2f} on average, {measures.maximum_depth:,} at most"
+    others = f"overlaps with {measures.average_overlaps:.2f} on average, {measures.maximum_overlaps:,} at most"
     rest = [
         f"{count:,} {what}"
-        for count, what in ((found.constant, "constant"), (found.unknown, "without bounds"))
+        for count, what in ((measures.constant, "constant"), (measures.unknown, "without bounds"))
         if count
     ]
     return f"{order.name}: {'; '.join([depth, others, *rest])}"

@@ -21,31 +21,31 @@ from fuse_storage import SegmentWriter, WriteOptions, column_values, conform_row
 def write_sorted_runs(
     writer: SegmentWriter, batches: Iterable[pa.RecordBatch | pa.Table], key: ClusterKey | None
 ) -> None:
-    """Write all rows, sorted in runs of ``writer.options.sort_bytes``; as they come where there is no key.
+    """Write all rows, sorted in runs of ``writer.options.sort_bytes``, or as they come where there is no key.
 
     Memory holds a run twice, and the blocks that the writer holds. Raises as ``SegmentWriter.write``.
     """
-    waiting: list[pa.Table] = []
-    size = 0
+    buffered: list[pa.Table] = []
+    buffered_bytes = 0
     for batch in batches:
         if key is None:
             writer.write(batch)
             continue
         rows = conform_rows(batch, writer.schema)
-        if waiting and size + rows.nbytes > writer.options.sort_bytes:
-            SortedRun.from_rows(pa.concat_tables(waiting), key, writer.options).write(writer)
-            waiting, size = [], 0
-        waiting.append(rows)
-        size += rows.nbytes
-    if waiting and key is not None:
-        SortedRun.from_rows(pa.concat_tables(waiting), key, writer.options).write(writer)
+        if buffered and buffered_bytes + rows.nbytes > writer.options.sort_bytes:
+            SortedRun.from_rows(pa.concat_tables(buffered), key, writer.options).write(writer)
+            buffered, buffered_bytes = [], 0
+        buffered.append(rows)
+        buffered_bytes += rows.nbytes
+    if buffered and key is not None:
+        SortedRun.from_rows(pa.concat_tables(buffered), key, writer.options).write(writer)
 
 
 @dataclass(frozen=True, slots=True)
 class SortedRun:
-    """Rows, where each of them is to be taken from in their order, and where blocks begin and end in it.
+    """Rows, the permutation that sorts them, and where blocks begin and end in it.
 
-    ``places`` has a number for each row; block i is ``places[offsets[i]:offsets[i + 1]]``.
+    ``permutation``: numbers of rows, int64, shape (rows,). Block i is ``permutation[offsets[i]:offsets[i + 1]]``.
     """
 
     rows: pa.Table
@@ -54,21 +54,25 @@ class SortedRun:
 
     @staticmethod
     def from_rows(rows: pa.Table, key: ClusterKey, options: WriteOptions) -> SortedRun:
-        """In as few blocks as the options allow, equally filled."""
+        """Sort rows by the key, and cut them into as few blocks as the options allow, equally filled."""
         rows = rows.combine_chunks()
-        blocks = max(math.ceil(rows.num_rows / options.block_rows), math.ceil(rows.nbytes / options.block_bytes), 1)
-        filled = max(math.ceil(rows.num_rows / blocks), 1)
-        return SortedRun(rows, sort_order(rows, key), np.append(np.arange(0, rows.num_rows, filled), rows.num_rows))
+        block_count = max(
+            math.ceil(rows.num_rows / options.block_rows), math.ceil(rows.nbytes / options.block_bytes), 1
+        )
+        rows_per_block = max(math.ceil(rows.num_rows / block_count), 1)
+        return SortedRun(
+            rows, sort_order(rows, key), np.append(np.arange(0, rows.num_rows, rows_per_block), rows.num_rows)
+        )
 
     def __len__(self) -> int:
         return int(self.rows.num_rows)
 
     def sorted_values(self, path: Sequence[str]) -> pa.Array:
-        """The values at a path, in the order of the run."""
+        """Take the values at a path, in the order of the run: an array of one value for each row."""
         return column_values(self.rows, path).take(pa.array(self.permutation))
 
     def write(self, writer: SegmentWriter) -> None:
-        """A block after the other; more of them where one would have too many bytes."""
+        """Write one block after the other; more of them where one would have too many bytes."""
         for start, end in pairwise(self.offsets.tolist()):
             writer.write(self.rows.take(pa.array(self.permutation[start:end])))
             writer.end_block()

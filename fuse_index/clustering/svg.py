@@ -1,4 +1,4 @@
-"""Pictures of what is measured, as SVG text: they need no library to draw, and no program but a browser to look at."""
+"""Pictures of how blocks overlap, as SVG text: no library is needed to draw them, and a browser shows them."""
 
 from __future__ import annotations
 
@@ -17,19 +17,22 @@ _TEXT_COLOR, _AXIS_COLOR, _FILL_COLOR = "#1f2937", "#cbd5e1", "#2563eb"
 
 
 def clustering_svg(report: ClusteringReport) -> str:
-    """Each order in a row: the depth along it, and how many blocks are how deep."""
+    """Draw each order in a row: the depth along it, and how many blocks are how deep."""
     rows = [
         part
-        for place, order in enumerate(report.orders)
-        for part in _row(order, _TOP_MARGIN + place * (_CHART_HEIGHT + _ROW_GAP))
+        for number, order in enumerate(report.orders)
+        for part in _row(order, _TOP_MARGIN + number * (_CHART_HEIGHT + _ROW_GAP))
     ]
-    size = (2 * (_CHART_WIDTH + _LEFT_MARGIN) + 30, _TOP_MARGIN + len(report.orders) * (_CHART_HEIGHT + _ROW_GAP))
+    width, height = (
+        2 * (_CHART_WIDTH + _LEFT_MARGIN) + 30,
+        _TOP_MARGIN + len(report.orders) * (_CHART_HEIGHT + _ROW_GAP),
+    )
     title = (
         f"Overlaps by {', '.join(report.cluster_by)} ({report.method}), {report.blocks:,} blocks, average depth "
         f"{report.average_depth:.2f}"
     )
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[0]}" height="{size[1]}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'font-family="sans-serif" fill="{_TEXT_COLOR}">'
     )
     return "\n".join(
@@ -53,19 +56,19 @@ def _row(order: OrderReport, top: int) -> Iterator[str]:
     yield from _bars(list(histogram.items()), left, top)
 
 
-def _frame(left: int, top: int, title: str, most: int) -> Iterator[str]:
+def _frame(left: int, top: int, title: str, maximum: int) -> Iterator[str]:
     yield _text(left, top - 8, title)
     yield f'<path d="M{left} {top}V{top + _CHART_HEIGHT}H{left + _CHART_WIDTH}" fill="none" stroke="{_AXIS_COLOR}"/>'
-    yield _text(left - 6, top + 10, f"{most:,}", "end")
+    yield _text(left - 6, top + 10, f"{maximum:,}", "end")
     yield _text(left - 6, top + _CHART_HEIGHT, "0", "end")
 
 
 def _step_area(values: Sequence[int], left: int, top: int) -> str:
-    """An area with a level for each value."""
-    most, wide = max(values, default=0) or 1, _CHART_WIDTH / max(len(values), 1)
+    """Draw an area with a level for each value."""
+    maximum, step_width = max(values, default=0) or 1, _CHART_WIDTH / max(len(values), 1)
     levels = [
-        f"L{left + place * wide:.1f} {_y_position(value, most, top)}H{left + (place + 1) * wide:.1f}"
-        for place, value in enumerate(values)
+        f"L{left + index * step_width:.1f} {_y_position(value, maximum, top)}H{left + (index + 1) * step_width:.1f}"
+        for index, value in enumerate(values)
     ]
     bottom = top + _CHART_HEIGHT
     return (
@@ -74,28 +77,26 @@ def _step_area(values: Sequence[int], left: int, top: int) -> str:
     )
 
 
-def _bars(counted: Sequence[tuple[int, int]], left: int, top: int) -> Iterator[str]:
-    most, wide = (
-        max((count for _, count in counted), default=1),
-        min(_CHART_WIDTH / max(len(counted), 1), _MAX_BAR_WIDTH),
-    )
-    for place, (depth, count) in enumerate(counted):
-        high = _y_position(count, most, top)
+def _bars(histogram: Sequence[tuple[int, int]], left: int, top: int) -> Iterator[str]:
+    maximum = max((count for _, count in histogram), default=1)
+    bar_width = min(_CHART_WIDTH / max(len(histogram), 1), _MAX_BAR_WIDTH)
+    for index, (depth, count) in enumerate(histogram):
+        bar_top = _y_position(count, maximum, top)
         box = (
-            f'x="{left + place * wide + 2:.1f}" y="{high}" width="{wide - 4:.1f}" '
-            f'height="{top + _CHART_HEIGHT - high:.1f}"'
+            f'x="{left + index * bar_width + 2:.1f}" y="{bar_top}" width="{bar_width - 4:.1f}" '
+            f'height="{top + _CHART_HEIGHT - bar_top:.1f}"'
         )
         yield f'<rect {box} fill="{_FILL_COLOR}"/>'
         yield _text(
-            left + (place + 0.5) * wide,
+            left + (index + 0.5) * bar_width,
             top + _CHART_HEIGHT + 16,
             f"{depth}" if depth <= MAX_EXACT_DEPTH else f"≤{depth}",
             "middle",
         )
 
 
-def _y_position(value: int, most: int, top: int) -> float:
-    return round(top + _CHART_HEIGHT * (1 - value / most), 1)
+def _y_position(value: int, maximum: int, top: int) -> float:
+    return round(top + _CHART_HEIGHT * (1 - value / maximum), 1)
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start", size: int = 12) -> str:

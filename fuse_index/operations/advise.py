@@ -1,4 +1,4 @@
-"""What might make queries on a column read less, as far as statistics can tell: no row is read, and no query is known.
+"""Advice on which columns an index or clustering might help, from statistics alone: no row is read, no query known.
 
 So this is where to look, not what to do: whether anybody asks for a column is for its users to say.
 """
@@ -27,9 +27,7 @@ _MIN_BLOCKS = 8
 _MAX_SELECTIVE_SHARE = 0.1
 """An equality that reads no more than this share of the blocks needs no help."""
 _MAX_LOW_CARDINALITY_VALUES = 64
-"""Of so few different values per block each is likely to be in every block: no index can skip those, but sorting
-can.
-"""
+"""Of so few different values per block each is likely to be in every block: only sorting, no index, can skip those."""
 
 SUGGESTIONS_SCHEMA = pa.schema(
     [
@@ -52,33 +50,31 @@ class AdviceMixin(TableHandle):
     """The part of ``fuse_index.Table`` that says what might help."""
 
     def suggest(self) -> pa.Table:
-        """One row per column that has statistics, with what might help a condition ``column = value``; see
-        ``SUGGESTIONS``.
-        """
+        """Advise on each column that has statistics what might help ``column = value``; see ``SUGGESTIONS_SCHEMA``."""
         blocks = self.stored.blocks(statistics=[field.id for _, field in self.snapshot.schema.leaves()])
         rows = []
         for path, field in self.snapshot.schema.leaves():
-            kept = blocks.statistics(field.id) or ColumnStatistics.unknown(field.type, len(blocks))
-            found = overlaps.measure_overlaps(overlaps.column_intervals(kept, blocks.row_counts))
-            total = int(blocks.row_counts.sum())
+            statistics = blocks.statistics(field.id) or ColumnStatistics.unknown(field.type, len(blocks))
+            measured = overlaps.measure_overlaps(overlaps.column_intervals(statistics, blocks.row_counts))
+            row_count = int(blocks.row_counts.sum())
             row = {
                 "column": ".".join(path),
-                "reads": found.average_depth / max(found.blocks, 1),
-                "distinct_per_block": _distinct_per_block(field, kept),
+                "reads": measured.average_depth / max(measured.blocks, 1),
+                "distinct_per_block": _distinct_per_block(field, statistics),
                 "nulls": None
-                if kept.null_count.null_count or not total
-                else int(np.sum(kept.null_count.to_numpy())) / total,
+                if statistics.null_count.null_count or not row_count
+                else int(np.sum(statistics.null_count.to_numpy())) / row_count,
             }
-            rows.append(row | self._advice(path, field, kept, found.blocks, row))
+            rows.append(row | self._advice(path, field, statistics, measured.blocks, row))
         return pa.Table.from_pylist(rows, SUGGESTIONS_SCHEMA)
 
     def _advice(
-        self, path: tuple[str, ...], field: Field, kept: ColumnStatistics, blocks: int, row: dict[str, Any]
+        self, path: tuple[str, ...], field: Field, statistics: ColumnStatistics, block_count: int, row: dict[str, Any]
     ) -> dict[str, Any]:
         reads = f"an equality reads {row['reads']:.0%} of the blocks by their bounds"
-        if blocks < _MIN_BLOCKS:
-            return _advice_row("none", f"there are only {blocks} blocks to skip")
-        if not kept.min.null_count < blocks:
+        if block_count < _MIN_BLOCKS:
+            return _advice_row("none", f"there are only {block_count} blocks to skip")
+        if not statistics.min.null_count < block_count:
             return _advice_row("none", "no block has a value, or none has known bounds")
         if row["reads"] <= _MAX_SELECTIVE_SHARE:
             return _advice_row("none", reads)
@@ -88,9 +84,9 @@ class AdviceMixin(TableHandle):
                 "cluster", f"{reads}, and {repeats}: an index cannot skip what is everywhere, sorting can"
             )
         column = Column(path, field.type)
-        if there := self._voting_indexes_on(column):
-            return _advice_row("none", f"{reads}, and index {there[0]!r} is on it")
-        kinds = sorted(self._voting_kinds(column, kept))
+        if index_names := self._voting_indexes_on(column):
+            return _advice_row("none", f"{reads}, and index {index_names[0]!r} is on it")
+        kinds = sorted(self._voting_kinds(column, statistics))
         if not kinds:
             return _advice_row("cluster", f"{reads}, and no kind of index that is installed votes on equality")
         return _advice_row(
@@ -98,38 +94,40 @@ class AdviceMixin(TableHandle):
         )
 
     def _voting_indexes_on(self, column: Column) -> list[str]:
-        """The indexes on this column alone that vote."""
-        usable = [one for one in load_definitions(self.snapshot, self.host) if not isinstance(one, UnavailableIndex)]
-        mine = [one for one in usable if [each.term for each in one.inputs] == [column]]
-        return [one.name for one in mine if isinstance(self.host.kinds[one.kind], Votes)]
+        """Name the indexes on this column alone that vote."""
+        definitions = load_definitions(self.snapshot, self.host)
+        usable = [definition for definition in definitions if not isinstance(definition, UnavailableIndex)]
+        on_column = [definition for definition in usable if [each.term for each in definition.inputs] == [column]]
+        return [definition.name for definition in on_column if isinstance(self.host.kinds[definition.kind], Votes)]
 
-    def _voting_kinds(self, column: Column, kept: ColumnStatistics) -> Iterator[str]:
-        """The kinds that could vote on equality with a value of this column."""
-        given = (Input(column, column.type),)
-        value = kept.min.drop_null()[0].as_py()
+    def _voting_kinds(self, column: Column, statistics: ColumnStatistics) -> Iterator[str]:
+        """Name the kinds that could vote on equality with a value of this column."""
+        inputs = (Input(column, column.type),)
+        value = statistics.min.drop_null()[0].as_py()
         for name, kind in self.host.kinds.items():
-            if not kind.implicit and isinstance(kind, Votes) and self._votes_on_equality(kind, given, value):
+            if not kind.implicit and isinstance(kind, Votes) and self._votes_on_equality(kind, inputs, value):
                 yield name
 
-    def _votes_on_equality(self, kind: IndexKind, given: tuple[Input, ...], value: Any) -> bool:
-        def asked() -> bool:
+    def _votes_on_equality(self, kind: IndexKind, inputs: tuple[Input, ...], value: Any) -> bool:
+        def accepts_equality() -> bool:
             options = kind.Options()
-            leaf = Compare("=", given[0].term, Literal(value, given[0].type))
+            leaf = Compare("=", inputs[0].term, Literal(value, inputs[0].type))
             assert isinstance(kind, Votes)
-            return kind.accepts(given, options) is None and isinstance(
-                kind.compile(leaf, given, options, self.context), Probe
+            return kind.accepts(inputs, options) is None and isinstance(
+                kind.compile(leaf, inputs, options, self.context), Probe
             )
 
-        return sandboxed_call(asked, _KIND_TIMEOUT_SECONDS) is True  # whatever it raises: then it is no suggestion
+        # Whatever a kind raises, it is not suggested then.
+        return sandboxed_call(accepts_equality, _KIND_TIMEOUT_SECONDS) is True
 
 
 def _advice_row(advice: str, why: str, kinds: list[str] | None = None) -> dict[str, Any]:
     return {"advice": advice, "kinds": kinds or [], "why": why}
 
 
-def _distinct_per_block(field: Field, kept: ColumnStatistics) -> int | None:
-    """How many different values a block holds, as far as it was counted."""
-    known = kept.distinct_count.drop_null().to_numpy()
+def _distinct_per_block(field: Field, statistics: ColumnStatistics) -> int | None:
+    """Estimate how many different values a block holds, by the median; None if most blocks have no count."""
+    counts = statistics.distinct_count.drop_null().to_numpy()
     if is_.is_boolean(field.type):
         return 2
-    return int(np.median(known)) if len(known) * 2 > len(kept) else None
+    return int(np.median(counts)) if len(counts) * 2 > len(statistics) else None

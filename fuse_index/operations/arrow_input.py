@@ -1,4 +1,4 @@
-"""What people hand over: rows as Arrow batches, whatever they came in; schemas as Arrow schemas. Knows no table."""
+"""Rows and schemas that users hand over, in whatever form, become Arrow batches and Arrow schemas. Knows no table."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ _BATCH_ROWS = 65_536
 
 
 def to_record_batches(data: Any, schema: pa.Schema | None = None) -> Iterator[pa.RecordBatch]:
-    """Rows as record batches: of a pa.Table, RecordBatch or RecordBatchReader, a pandas DataFrame, Parquet path(s),
-    a list of dicts, or anything with the Arrow C stream interface. Raises InputError.
+    """Yield rows, in whatever form they are given, as record batches. Raises InputError.
 
-    ``schema``: what types columns are to have where the data itself leaves that open, as in pandas (where NaN, None and
-    NaT all mean NULL) and dicts. Columns are neither renamed nor left out: whoever writes them checks that they fit.
+    ``data``: a pa.Table, RecordBatch or RecordBatchReader, a pandas DataFrame, Parquet path(s), a list of dicts, or
+    anything with the Arrow C stream interface. ``schema``: what types columns are to have where the data itself leaves
+    that open, as in pandas (where NaN, None and NaT all mean NULL) and dicts. Columns are neither renamed nor left out:
+    whoever writes them checks that they fit.
     """
     match data:
         case pa.Table():
@@ -55,8 +56,8 @@ def _table_from_dicts(data: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.T
 
 
 def _table_from_pandas(data: Any, schema: pa.Schema) -> pa.Table:
-    if odd := [name for name in data.columns if not isinstance(name, str)]:
-        raise InputError(f"the DataFrame has a column {odd[0]!r}, whose name is no text: rename it")
+    if other_names := [name for name in data.columns if not isinstance(name, str)]:
+        raise InputError(f"the DataFrame has a column {other_names[0]!r}, whose name is no text: rename it")
     if not data.columns.is_unique:
         raise InputError(
             f"the DataFrame has more than one column {data.columns[data.columns.duplicated()][0]!r}: rename one"
@@ -65,13 +66,13 @@ def _table_from_pandas(data: Any, schema: pa.Schema) -> pa.Table:
 
 
 def _column_array(values: Any, name: str, schema: pa.Schema, make: Callable[..., pa.Array]) -> pa.Array:
-    """Values as a column of its type in the schema, or of the type that they suggest where it has none."""
-    kind = schema.field(name).type if name in schema.names else None
+    """Make values a column of its type in the schema, or of the type that they suggest where it has none."""
+    data_type = schema.field(name).type if name in schema.names else None
     try:
-        return make(values, type=kind)
+        return make(values, type=data_type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as refusal:
         raise InputError(
-            f"column {name!r} holds values that are no {kind or 'values of one type'}: {refusal}"
+            f"column {name!r} holds values that are no {data_type or 'values of one type'}: {refusal}"
         ) from refusal
 
 
@@ -88,14 +89,14 @@ def _read_parquet(paths: Sequence[str | PathLike[str]]) -> Iterator[pa.RecordBat
 def _parquet_files(path: Path) -> list[Path]:
     if not path.exists():
         raise InputError(f"no file {str(path)!r}")
-    found = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
-    if not found:
+    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+    if not files:
         raise InputError(f"no Parquet file in folder {str(path)!r}")
-    return found
+    return files
 
 
 def resolve_arrow_schema(schema: Any) -> pa.Schema:
-    """An Arrow schema from one, from Spark's StructType, or from DDL text. Raises InputError or WhereError."""
+    """Make an Arrow schema of one, of Spark's StructType, or of DDL text. Raises InputError or WhereError."""
     match schema:
         case pa.Schema():
             return schema
@@ -112,10 +113,10 @@ def resolve_arrow_schema(schema: Any) -> pa.Schema:
 def _schema_from_spark(described: dict[str, Any]) -> pa.Schema:
     fields = []
     for field in described["fields"]:
-        kind = types.type_from_spark_json(field["type"])
-        if kind is None:
+        data_type = types.type_from_spark_json(field["type"])
+        if data_type is None:
             raise InputError(
                 f"column {field['name']!r} has Spark type {field['type']!r}, which a table cannot hold: cast it first"
             )
-        fields.append(pa.field(field["name"], kind, field["nullable"]))
+        fields.append(pa.field(field["name"], data_type, field["nullable"]))
     return pa.schema(fields)

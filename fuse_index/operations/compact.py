@@ -54,9 +54,7 @@ class CompactionMixin(TableHandle):
 
 
 def spans_to_compact(row_counts: Sequence[int], max_rows: int) -> list[_BlockSpan]:
-    """Choose neighbours to be joined: spans [start, end) of at least two blocks, each of less than half of
-    ``max_rows``.
-    """
+    """Choose spans [start, end) of at least two neighbours to be joined, each of less than ``max_rows`` / 2 rows."""
     spans: list[_BlockSpan] = []
     start = total = 0
     for number, rows in enumerate([*row_counts, max_rows]):
@@ -70,8 +68,7 @@ def spans_to_compact(row_counts: Sequence[int], max_rows: int) -> list[_BlockSpa
 
 @dataclass
 class CompactJob:
-    """The ``RewriteJob`` that joins small blocks, some 20 million rows for each commit and task, and at the end
-    segments.
+    """The ``RewriteJob`` that joins small blocks, some 20 million rows a commit and task, and at the end segments.
 
     ``unjoinable_ids``: first blocks of groups that do not become fewer, since byte limits cut them as before.
     """
@@ -103,9 +100,7 @@ class CompactJob:
         ]
 
     def run(self, task: RewriteTask, on_block: Callable[[], None] = lambda: None) -> RewriteOutcome:
-        """Write each group as one block, or as few as byte limits allow; ``on_block`` is called for each that is
-        read.
-        """
+        """Write each group as one block, or as few as byte limits allow; call ``on_block`` for each block read."""
         table, block_numbers = self.table, task.block_numbers
         blocks = table.blocks().take(np.array(block_numbers, np.int64))
         block_ids, rows_of_blocks = iter(blocks.ids), prefetch_blocks(table, blocks, range(len(blocks)))

@@ -1,8 +1,7 @@
-"""Rows that go or change: blocks that cannot hold one stay, blocks full of them go unread, and only the rest is
-rewritten.
+"""Rows are deleted and changed; blocks that cannot hold one stay, and those full of deleted rows go unread.
 
-Each change is one commit. It is refused with a Conflict where somebody else replaced a block that it read, or added
-rows that it should have seen: indexes and statistics are asked about those alone.
+Only the rest is rewritten. Each change is one commit. It is refused with a Conflict where somebody else replaced a
+block that it read, or added rows that it should have seen: indexes and statistics are asked about those alone.
 """
 
 from __future__ import annotations
@@ -66,12 +65,11 @@ class DmlMixin(TableHandle):
         not_matched: MergeClauseSpec = "insert",
         not_matched_by_source: MergeClauseSpec = None,
     ) -> Snapshot:
-        """Bring in rows by their keys, the columns ``on``, by default the table's key (see ``key_by``): NULL equals
-        nothing.
+        """Bring in rows by their keys, the columns ``on``, by default the table's key (see ``key_by``).
 
-        Rows of the table whose key the source has get the source's columns, or go; rows of the source whose key the
-        table lacks come, with defaults or NULL in columns that the source lacks; ``not_matched_by_source`` deletes the
-        rows whose key the source lacks. ``source`` is held in memory.
+        NULL equals nothing. Rows of the table whose key the source has get the source's columns, or go; rows of the
+        source whose key the table lacks come, with defaults or NULL in columns that the source lacks;
+        ``not_matched_by_source`` deletes the rows whose key the source lacks. ``source`` is held in memory.
 
         ``matched``: ``update`` or ``delete``; ``not_matched``: ``insert``; ``not_matched_by_source``: ``delete``; each
         None for nothing, or a dict that says on which condition: ``{"delete": "source.gone", "update": "source.at >

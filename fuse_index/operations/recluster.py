@@ -66,8 +66,7 @@ class ReclusteringMixin(TableHandle):
         passes: int = DEFAULT_PASSES,
         progress: ReclusterCallback | None = None,
     ) -> Snapshot:
-        """Sort blocks that overlap by the clustering key, until no value lies within the bounds of more than ``depth``
-        of them.
+        """Sort overlapping blocks by the clustering key, until no value is within the bounds of more than ``depth``.
 
         Blocks of one value, and those that only touch, are not counted. Of a curve there is no such depth: there,
         blocks are sorted as long as they become narrower. A step holds up to ``step_blocks`` blocks and ``step_bytes``
@@ -119,8 +118,9 @@ class ReclusteringMixin(TableHandle):
 
 @dataclass
 class ReclusterJob:
-    """The ``RewriteJob`` that sorts blocks which overlap. ``sort_counts``: how often this run sorted the rows of a
-    block, by its id.
+    """The ``RewriteJob`` that sorts blocks which overlap.
+
+    ``sort_counts``: how often this run sorted the rows of a block, by its id.
 
     Blocks that others add meanwhile are not in it, and are left for the next run: else there might be no end.
     """

@@ -43,65 +43,66 @@ _VALUES_PER_INPUT = 5
 def generate_predicates(
     inputs: Sequence[Input], values: pa.Table, functions: Mapping[str, Function], rng: random.Random
 ) -> Iterator[Leaf | Conjunction]:
-    """Predicates about these inputs. ``values``: one column of rows for each of them."""
-    drawn = [_sample_values(column, rng) for column in values.columns]
-    for given, found in zip(inputs, drawn, strict=True):
-        yield from _leaves_on_term(given.term, [Literal(value, given.type) for value in found], functions)
-    if len(inputs) > 1 and all(drawn):
-        yield from _conjunctions_on_inputs(inputs, drawn, values, rng)
+    """Yield predicates about these inputs. ``values``: one column of rows for each of them."""
+    samples = [_sample_values(column, rng) for column in values.columns]
+    for term_input, sample in zip(inputs, samples, strict=True):
+        literals = [Literal(value, term_input.type) for value in sample]
+        yield from _leaves_on_term(term_input.term, literals, functions)
+    if len(inputs) > 1 and all(samples):
+        yield from _conjunctions_on_inputs(inputs, samples, values, rng)
 
 
-def _sample_values(column: pa.ChunkedArray, pick: random.Random) -> list[Any]:
-    """A few values, none twice, NULL left out; and a neighbour of each."""
-    rows = sorted(pick.sample(range(len(column)), min(_VALUES_PER_INPUT, len(column))))
-    held = [value for value in (column[row].as_py() for row in rows) if value is not None]
-    near = [other for value in held for other in _adjacent_values(value, column.type)]
-    found: list[Any] = []
-    for candidate in held + near:
-        if not any(_same_value(candidate, other) for other in found):
-            found.append(candidate)
-    return found
+def _sample_values(column: pa.ChunkedArray, rng: random.Random) -> list[Any]:
+    """Draw a few values, none twice, NULL left out; and a neighbour of each."""
+    rows = sorted(rng.sample(range(len(column)), min(_VALUES_PER_INPUT, len(column))))
+    values = [value for value in (column[row].as_py() for row in rows) if value is not None]
+    neighbours = [neighbour for value in values for neighbour in _adjacent_values(value, column.type)]
+    distinct: list[Any] = []
+    for candidate in values + neighbours:
+        if not any(_same_value(candidate, other) for other in distinct):
+            distinct.append(candidate)
+    return distinct
 
 
-def _same_value(one: Any, other: Any) -> bool:
-    return bool(one == other) or (
-        isinstance(one, float) and isinstance(other, float) and math.isnan(one) and math.isnan(other)
+def _same_value(left: Any, right: Any) -> bool:
+    return bool(left == right) or (
+        isinstance(left, float) and isinstance(right, float) and math.isnan(left) and math.isnan(right)
     )
 
 
-def _adjacent_values(value: Any, kind: pa.DataType) -> list[Any]:
-    """Values just next to this one, of the same type."""
+def _adjacent_values(value: Any, data_type: pa.DataType) -> list[Any]:
+    """List values just next to this one, of the same type."""
     match value:
         case bool():
-            near: list[Any] = [not value]
+            neighbours: list[Any] = [not value]
         case int():
-            near = [value - 1, value + 1]
+            neighbours = [value - 1, value + 1]
         case float():
-            of = np.float32 if is_.is_float32(kind) else np.float64
-            near = [float(np.nextafter(of(value), of(end))) for end in (-math.inf, math.inf)]
-        case Decimal() if value.is_finite() and kind.precision < 28:
-            step = Decimal(1).scaleb(-kind.scale)
-            near = [value - step, value + step]
+            scalar = np.float32 if is_.is_float32(data_type) else np.float64
+            neighbours = [float(np.nextafter(scalar(value), scalar(end))) for end in (-math.inf, math.inf)]
+        case Decimal() if value.is_finite() and data_type.precision < 28:
+            step = Decimal(1).scaleb(-data_type.scale)
+            neighbours = [value - step, value + step]
         case str():
-            near = [value + "!", value[:-1], value.swapcase()]
+            neighbours = [value + "!", value[:-1], value.swapcase()]
         case bytes():
-            near = [value + b"\x00", value[:-1]]
+            neighbours = [value + b"\x00", value[:-1]]
         case datetime():
-            near = _shifted_dates(value, timedelta(microseconds=1))
+            neighbours = _shifted_dates(value, timedelta(microseconds=1))
         case date():
-            near = _shifted_dates(value, timedelta(days=1))
+            neighbours = _shifted_dates(value, timedelta(days=1))
         case _:
-            near = []
-    return [other for other in near if _is_representable(other, kind)]
+            neighbours = []
+    return [neighbour for neighbour in neighbours if _is_representable(neighbour, data_type)]
 
 
 def _shifted_dates(value: Any, step: timedelta) -> list[Any]:
     return [value + change for change in (-step, step) if value.year not in (1, 9999)]
 
 
-def _is_representable(value: Any, kind: pa.DataType) -> bool:
+def _is_representable(value: Any, data_type: pa.DataType) -> bool:
     try:
-        pa.scalar(value, kind)
+        pa.scalar(value, data_type)
     except (pa.ArrowInvalid, OverflowError):
         return False
     return True
@@ -122,29 +123,29 @@ def _leaves_on_term(term: Term, values: Sequence[Literal], functions: Mapping[st
 
 
 def _leaves_on_text(term: Term, text: str) -> Iterator[Leaf]:
-    half = Literal(text[: (len(text) + 1) // 2], pa.string())
-    rest = Literal(text[len(text) // 2 :], pa.string())
-    yield from (StartsWith(term, half), EndsWith(term, rest), Contains(term, rest))
-    if not set(half.value) & {"%", "_", "\\"}:
-        yield Like(term, Literal(half.value + "%", pa.string()))
+    first_half = Literal(text[: (len(text) + 1) // 2], pa.string())
+    second_half = Literal(text[len(text) // 2 :], pa.string())
+    yield from (StartsWith(term, first_half), EndsWith(term, second_half), Contains(term, second_half))
+    if not set(first_half.value) & {"%", "_", "\\"}:
+        yield Like(term, Literal(first_half.value + "%", pa.string()))
     for path, value in _json_members(text):
         yield Compare("=", JsonPath(term, path), Literal(value, pa.string()))
 
 
 def _json_members(text: str) -> list[tuple[str, str]]:
-    """Paths and values of a JSON object's plain members."""
+    """List paths and values of a JSON object's plain members."""
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except ValueError:
         return []
-    members = found.items() if isinstance(found, dict) else ()
+    members = document.items() if isinstance(document, dict) else ()
     return [
         (f"$.{name}", str(value)) for name, value in members if name.isidentifier() and isinstance(value, int | str)
     ][:_VALUES_PER_INPUT]
 
 
 def _function_calls(term: Term, value: Literal, functions: Mapping[str, Function]) -> Iterator[Leaf]:
-    """Functions of a text and a text, such as searches: with a word of it, and with all of it."""
+    """Call functions of two texts, such as searches, with the first word of the value and with all of it."""
     words = value.value.split()
     for function in functions.values():
         if function.argument_types == (pa.string(), pa.string()):
@@ -153,21 +154,22 @@ def _function_calls(term: Term, value: Literal, functions: Mapping[str, Function
 
 
 def _conjunctions_on_inputs(
-    inputs: Sequence[Input], drawn: Sequence[Sequence[Any]], values: pa.Table, pick: random.Random
+    inputs: Sequence[Input], samples: Sequence[Sequence[Any]], values: pa.Table, rng: random.Random
 ) -> Iterator[Conjunction]:
-    """What AND groups say of all inputs together: rows that are there, and ranges."""
-    for row in pick.sample(range(len(values)), min(_VALUES_PER_INPUT, len(values))):
-        held = [column[row].as_py() for column in values.columns]
-        if all(value is not None for value in held):
-            yield from _conjunction(inputs, held, "=")
-            yield from _conjunction(inputs, held, ">=")
-    yield from _conjunction(inputs, [found[-1] for found in drawn], "<")
+    """Yield conditions on all inputs together: on rows that are there, and on ranges."""
+    for row in rng.sample(range(len(values)), min(_VALUES_PER_INPUT, len(values))):
+        row_values = [column[row].as_py() for column in values.columns]
+        if all(value is not None for value in row_values):
+            yield from _conjunction(inputs, row_values, "=")
+            yield from _conjunction(inputs, row_values, ">=")
+    yield from _conjunction(inputs, [sample[-1] for sample in samples], "<")
 
 
 def _conjunction(inputs: Sequence[Input], values: Sequence[Any], operator: Any) -> Iterator[Conjunction]:
-    literals = [Literal(value, given.type) for given, value in zip(inputs, values, strict=True)]
-    box = Conjunction.of(
-        And(tuple(Compare(operator, given.term, literal) for given, literal in zip(inputs, literals, strict=True)))
-    )
-    if box is not None:
-        yield box
+    leaves = [
+        Compare(operator, term_input.term, Literal(value, term_input.type))
+        for term_input, value in zip(inputs, values, strict=True)
+    ]
+    conjunction = Conjunction.of(And(tuple(leaves)))
+    if conjunction is not None:
+        yield conjunction

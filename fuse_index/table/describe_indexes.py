@@ -1,4 +1,4 @@
-"""What there is to see of a table's indexes: their coverage and sizes, what stands in their way, what they hold.
+"""Indexes of a table are described: their coverage and sizes, what stands in their way, and what they hold.
 
 In: a stored table and the kinds that are installed. Out: an Arrow table with a row for each index, or all that is known
 of one. No row of the table is read.

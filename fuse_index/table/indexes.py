@@ -90,39 +90,41 @@ class IndexesMixin(TableHandle):
         return self._move_to(self.stored.transaction().drop_index(name).commit("drop index", summary={"index": name}))
 
     def verify_index(self, name: str, blocks: int = 16, seed: int = 0) -> Verification:
-        """Judge an index anew, by the oracle, on up to so many blocks; and every byte of its payloads by its
-        checksum.
-        """
+        """Check an index against the rows of up to ``blocks`` blocks, and its payloads against their checksums."""
         return check_index(self.stored, self._usable_definition(name), self.host, blocks, seed)
 
     def indexes(self) -> pa.Table:
-        """One row per index: what it is on, its options, coverage, sizes, and what stands in its way."""
+        """List the indexes, one row each: what each is on, its options, coverage, sizes, and what stands in its way."""
         return describe_indexes.describe_indexes(self.stored, self.host)
 
     def inspect_index(self, name: str) -> Mapping[str, Any]:
-        """All that is known of one index, and what its kind says of its contents. Raises DefinitionError."""
+        """Describe one index, and what its kind says of its contents. Raises DefinitionError."""
         self._find_index(name)
         return describe_indexes.describe_index(self.stored, self.host, name)
 
     def builders(self) -> tuple[IndexBuilder, ...]:
-        """What indexes rows as they are written: for whoever writes through ``stored``."""
+        """Make the builders that index rows as they are written, for whoever writes through ``stored``."""
         return index_builders(self.snapshot, self.host)
 
     def _usable_definitions(self) -> list[IndexDefinition]:
-        return [found for found in load_definitions(self.snapshot, self.host) if isinstance(found, IndexDefinition)]
+        definitions = load_definitions(self.snapshot, self.host)
+        return [definition for definition in definitions if isinstance(definition, IndexDefinition)]
 
     def _usable_definition(self, name: str) -> IndexDefinition:
-        found = self._find_index(name)
-        if isinstance(found, UnavailableIndex):
-            raise DefinitionError(f"index {name!r} cannot be used here: {found.refusal.detail or found.refusal.reason}")
-        return found
+        definition = self._find_index(name)
+        if isinstance(definition, UnavailableIndex):
+            refusal = definition.refusal
+            raise DefinitionError(f"index {name!r} cannot be used here: {refusal.detail or refusal.reason}")
+        return definition
 
     def _find_index(self, name: str) -> IndexDefinition | UnavailableIndex:
-        for found in load_definitions(self.snapshot, self.host):
-            if found.name == name:
-                return found
-        near = difflib.get_close_matches(name, self.snapshot.definitions, 1)
+        for definition in load_definitions(self.snapshot, self.host):
+            if definition.name == name:
+                return definition
+        near_names = difflib.get_close_matches(name, self.snapshot.definitions, 1)
         hint = (
-            f"did you mean {near[0]!r}?" if near else f"the table has {', '.join(self.snapshot.definitions) or 'none'}"
+            f"did you mean {near_names[0]!r}?"
+            if near_names
+            else f"the table has {', '.join(self.snapshot.definitions) or 'none'}"
         )
         raise DefinitionError(f"no index {name!r}: {hint}")

@@ -1,4 +1,4 @@
-"""What there is to see of a table, as Arrow tables: the same words in Python, in Spark and on the command line.
+"""A table's metadata as Arrow tables: the same words in Python, in Spark and on the command line.
 
 One row per snapshot, segment, block, column, or column of a block. All of it is read from metadata; no row is.
 """
@@ -37,9 +37,7 @@ SNAPSHOTS_SCHEMA = pa.schema(
         ("summary", pa.string()),
     ]
 )
-"""``bytes``: of the blocks' files. ``summary``: JSON. Of snapshots that have been collected only the entry of the log
-is known.
-"""
+"""``bytes``: of the blocks' files. ``summary``: JSON. Of a snapshot that was collected only its log entry is known."""
 
 HISTORY_SCHEMA = pa.schema(
     [
@@ -91,74 +89,72 @@ STATISTICS_SCHEMA = pa.schema(
 
 
 class InspectionMixin(TableHandle):
-    """The part of ``fuse_index.Table`` that shows what there is of it."""
+    """The part of ``fuse_index.Table`` that shows its metadata."""
 
     def history(self) -> pa.Table:
-        """Commits of this branch, newest first."""
+        """List the commits of this branch, newest first."""
         return _history_table(self.stored)
 
     def snapshots(self, limit: int | None = None) -> pa.Table:
-        """One row per commit of this branch up to this snapshot, newest first, with what the table was then; see
-        ``SNAPSHOTS_SCHEMA``.
+        """List the commits of this branch up to this snapshot, newest first, with what the table was then.
 
-        Raises InputError for a limit that is none.
+        The columns are those of ``SNAPSHOTS_SCHEMA``. Raises InputError for a limit that is none.
         """
         if limit is not None and limit < 0:
             raise InputError(f"limit={limit!r}: give a number of commits, 0 or more, or None for all")
-        rows = [_snapshot_row(entry, found) for entry, found in self.stored.snapshots(limit)]
+        rows = [_snapshot_row(entry, snapshot) for entry, snapshot in self.stored.snapshots(limit)]
         return pa.Table.from_pylist(rows, SNAPSHOTS_SCHEMA)
 
     def segments(self) -> pa.Table:
-        """One row per segment. ``bytes``: of its blocks' files."""
-        listed = self.stored.segments()
+        """List the segments, one row each. ``bytes``: of its blocks' files."""
+        segments = self.stored.segments()
         counts = {
-            "rows": listed.row_counts,
-            "blocks": listed.block_counts,
-            "zones": listed.zone_counts,
-            "bytes": listed.sizes,
+            "rows": segments.row_counts,
+            "blocks": segments.block_counts,
+            "zones": segments.zone_counts,
+            "bytes": segments.sizes,
         }
-        return pa.table({"segment": pa.array(listed.ids, pa.string()), **counts, "added_by": listed.added_by})
+        return pa.table({"segment": pa.array(segments.ids, pa.string()), **counts, "added_by": segments.added_by})
 
     def blocks(self) -> pa.Table:
-        """One row per block, in order.
+        """List the blocks in order, one row each.
 
         ``level``: how often its rows were sorted by ``recluster``. ``schema``: the id of the one it was written with.
         ``added_by``: the sequence of the commit. ``indexes``: names of those that cover it. ``location``: key of its
         file.
         """
-        listed, found = self.stored.segments(), self.stored.blocks()
-        owners = np.repeat(np.arange(len(listed)), listed.block_counts)
+        segments, blocks = self.stored.segments(), self.stored.blocks()
+        segment_numbers = np.repeat(np.arange(len(segments)), segments.block_counts)
         return pa.table(
             {
-                "block": pa.array(found.ids, pa.string()),
-                "segment": pa.array(listed.ids, pa.string()).take(pa.array(owners)),
-                "rows": found.row_counts,
-                "zones": np.diff(found.zone_offsets),
-                "bytes": found.sizes,
-                "level": found.levels,
-                "schema": found.schema_ids,
-                "added_by": found.added_by,
+                "block": pa.array(blocks.ids, pa.string()),
+                "segment": pa.array(segments.ids, pa.string()).take(pa.array(segment_numbers)),
+                "rows": blocks.row_counts,
+                "zones": np.diff(blocks.zone_offsets),
+                "bytes": blocks.sizes,
+                "level": blocks.levels,
+                "schema": blocks.schema_ids,
+                "added_by": blocks.added_by,
                 "indexes": self._covering_indexes(),
-                "location": pa.array(found.locations, pa.string()),
+                "location": pa.array(blocks.locations, pa.string()),
             }
         )
 
     def columns(self) -> pa.Table:
-        """One row per column, and per field of a struct, with what is known of it over all blocks; see
-        ``COLUMNS_SCHEMA``."""
+        """List columns and fields of structs, with what is known of each over all blocks; see ``COLUMNS_SCHEMA``."""
         segments = self.stored.segments()
         leaves = {field.id: path for path, field in self.snapshot.schema.leaves()}
-        fields = [one for field in self.snapshot.schema.fields for one in _field_paths(field, "")]
+        fields = [named for field in self.snapshot.schema.fields for named in _field_paths(field, "")]
         return pa.Table.from_pylist(
             [_column_row(name, field, segments if field.id in leaves else None) for name, field in fields],
             COLUMNS_SCHEMA,
         )
 
     def statistics(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """One row per block and column (of ``columns``, by default of all that have statistics); see
-        ``STATISTICS_SCHEMA``.
+        """List what is known of each column in each block, one row for both; see ``STATISTICS_SCHEMA``.
 
-        Raises SchemaError for unknown columns, InputError for such as have none.
+        ``columns``: by default all that have statistics. Raises SchemaError for unknown columns, InputError for such as
+        have none.
         """
         leaves = {field.id: (".".join(path), field) for path, field in self.snapshot.schema.leaves()}
         chosen = (
@@ -167,52 +163,53 @@ class InspectionMixin(TableHandle):
             else {field.id: leaves.get(field.id) for field in map(self.snapshot.schema.find, columns)}
         )
         if columns is not None and (
-            without := [name for name, found in zip(columns, chosen.values(), strict=False) if found is None]
+            unknown := [name for name, leaf in zip(columns, chosen.values(), strict=False) if leaf is None]
         ):
-            raise InputError(f"column {without[0]!r} has no statistics: it is nested; name a field of it")
+            raise InputError(f"column {unknown[0]!r} has no statistics: it is nested; name a field of it")
         blocks = self.stored.blocks(statistics=list(chosen))
         tables = []
-        for name, field in (found for found in chosen.values() if found is not None):
-            kept = blocks.statistics(field.id) or ColumnStatistics.unknown(field.type, len(blocks))
-            tables.append(_statistics_table(blocks.ids, name, blocks.row_counts, kept))
-        every = pa.concat_tables([STATISTICS_SCHEMA.empty_table(), *tables])
-        order = np.arange(len(every)).reshape(max(len(tables), 1), -1).T.reshape(-1)  # block after block
-        return every.take(pa.array(order))
+        for name, field in (leaf for leaf in chosen.values() if leaf is not None):
+            statistics = blocks.statistics(field.id) or ColumnStatistics.unknown(field.type, len(blocks))
+            tables.append(_statistics_table(blocks.ids, name, blocks.row_counts, statistics))
+        rows = pa.concat_tables([STATISTICS_SCHEMA.empty_table(), *tables])
+        order = np.arange(len(rows)).reshape(max(len(tables), 1), -1).T.reshape(-1)  # block after block
+        return rows.take(pa.array(order))
 
     def _covering_indexes(self) -> pa.Array:
-        """Of each block, the names of the indexes that know something of it."""
+        """Name the indexes that know something of each block: lists of text, one for each block."""
         blocks = self.stored.blocks()
-        kept = {found.name: blocks.sidecars(found.key) for found in load_definitions(self.snapshot, self.host)}
-        masks = {name: sidecars.indexed for name, sidecars in kept.items() if sidecars is not None}
+        definitions = load_definitions(self.snapshot, self.host)
+        by_name = {definition.name: blocks.sidecars(definition.key) for definition in definitions}
+        masks = {name: sidecars.indexed for name, sidecars in by_name.items() if sidecars is not None}
         return pa.array(
-            [[name for name, mask in masks.items() if mask[place]] for place in range(len(blocks))],
+            [[name for name, mask in masks.items() if mask[block]] for block in range(len(blocks))],
             pa.list_(pa.string()),
         )
 
 
-def _snapshot_row(entry: storage.RefEntry, found: Snapshot | None) -> dict[str, Any]:
-    known: dict[str, Any] = {"snapshot": entry.snapshot_id, "sequence": entry.sequence}
-    known |= {"timestamp": entry.timestamp, "operation": entry.operation}
-    if found is None:
-        return known
-    return known | {
-        "parent": found.parent,
-        "rows": found.row_count,
-        "blocks": found.block_count,
-        "segments": found.segment_count,
-        "bytes": found.bytes,
-        "schema": found.schema_id,
-        "cluster_by": found.cluster_by,
-        "indexes": list(found.definitions),
-        "summary": json.dumps(dict(found.summary), ensure_ascii=False),
+def _snapshot_row(entry: storage.RefEntry, snapshot: Snapshot | None) -> dict[str, Any]:
+    row: dict[str, Any] = {"snapshot": entry.snapshot_id, "sequence": entry.sequence}
+    row |= {"timestamp": entry.timestamp, "operation": entry.operation}
+    if snapshot is None:
+        return row
+    return row | {
+        "parent": snapshot.parent,
+        "rows": snapshot.row_count,
+        "blocks": snapshot.block_count,
+        "segments": snapshot.segment_count,
+        "bytes": snapshot.bytes,
+        "schema": snapshot.schema_id,
+        "cluster_by": snapshot.cluster_by,
+        "indexes": list(snapshot.definitions),
+        "summary": json.dumps(dict(snapshot.summary), ensure_ascii=False),
     }
 
 
-def _field_paths(field: Field, above: str) -> list[tuple[str, Field]]:
-    """A column and, if it is a struct, all fields in it, by their paths."""
-    name = above + field.name
-    inner = field.children if is_.is_struct(field.type) else ()
-    return [(name, field), *(one for child in inner for one in _field_paths(child, f"{name}."))]
+def _field_paths(field: Field, prefix: str) -> list[tuple[str, Field]]:
+    """List a column and, if it is a struct, all fields in it, with their paths."""
+    name = prefix + field.name
+    children = field.children if is_.is_struct(field.type) else ()
+    return [(name, field), *(named for child in children for named in _field_paths(child, f"{name}."))]
 
 
 def _column_row(name: str, field: Field, units: UnitFrame | None) -> dict[str, Any]:
@@ -226,40 +223,41 @@ def _column_row(name: str, field: Field, units: UnitFrame | None) -> dict[str, A
         if field.default is None
         else _display_texts(pa.array([field.default_scalar.as_py()], field.type))[0].as_py(),
     }
-    kept = None if units is None else units.statistics(field.id)
-    if kept is None or not len(kept) or units is None:
+    statistics = None if units is None else units.statistics(field.id)
+    if statistics is None or not len(statistics) or units is None:
         return row
-    whole = kept.reduced(np.array([0, len(kept)]), units.row_counts)
-    told = _statistics_table([""], name, np.array([int(units.row_counts.sum())]), whole).to_pylist()[0]
-    return row | {key: value for key, value in told.items() if key in COLUMNS_SCHEMA.names}
+    overall = statistics.reduced(np.array([0, len(statistics)]), units.row_counts)
+    described = _statistics_table([""], name, np.array([int(units.row_counts.sum())]), overall).to_pylist()[0]
+    return row | {key: value for key, value in described.items() if key in COLUMNS_SCHEMA.names}
 
 
-def _statistics_table(ids: Sequence[str], name: str, row_counts: Any, kept: ColumnStatistics) -> pa.Table:
-    exact = pc.and_(pc.and_(kept.min.is_valid(), kept.max.is_valid()), pc.invert(pc.or_(kept.min_cut, kept.max_cut)))
-    found = [
+def _statistics_table(ids: Sequence[str], name: str, row_counts: Any, statistics: ColumnStatistics) -> pa.Table:
+    are_known = pc.and_(statistics.min.is_valid(), statistics.max.is_valid())
+    are_exact = pc.and_(are_known, pc.invert(pc.or_(statistics.min_cut, statistics.max_cut)))
+    columns = [
         pa.array(ids, pa.string()),
         pa.repeat(name, len(ids)),
         pa.array(row_counts, pa.int64()),
-        kept.null_count,
-        kept.nan_count,
-        kept.distinct_count,
-        _display_texts(kept.min),
-        _display_texts(kept.max),
-        exact,
-        kept.size,
+        statistics.null_count,
+        statistics.nan_count,
+        statistics.distinct_count,
+        _display_texts(statistics.min),
+        _display_texts(statistics.max),
+        are_exact,
+        statistics.size,
     ]
-    return pa.table(found, schema=STATISTICS_SCHEMA)
+    return pa.table(columns, schema=STATISTICS_SCHEMA)
 
 
 def _display_texts(values: pa.Array) -> pa.Array:
-    """Values as text that people read: binary in hex, times in ISO form."""
+    """Cast values to text that people read: binary in hex, times in ISO form."""
     if is_.is_binary(values.type):
         return pa.array([None if value is None else value.hex() for value in values.to_pylist()], pa.string())
     return values.cast(pa.string())
 
 
 def _history_table(table: storage.StoredTable) -> pa.Table:
-    """Commits of the table's branch, newest first."""
+    """List the commits of the table's branch, newest first."""
     rows = [
         {
             "sequence": entry.sequence,

@@ -1,4 +1,4 @@
-"""How a table is made, opened, and found again."""
+"""Tables are created, opened, and recovered where their refs are lost."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def create_table(
     host: Host | None = None,
     context: Context | None = None,
 ) -> Table:
-    """A new, empty table at a path or URL (``s3://…``, ``memory://…``).
+    """Create an empty table at a path or URL (``s3://…``, ``memory://…``).
 
     ``schema``: pa.Schema, Spark's StructType or DDL text. ``cluster_by``: columns by which writers sort (see
     ``Table.cluster_by``), with the property ``cluster_method`` along a curve. ``properties``: such as ``block_rows``.
     ``key``: columns that identify a row (see ``Table.key_by``). ``options``: of the object store. Raises AlreadyExists,
     InputError, SchemaError, InvalidArgument.
     """
-    made = storage.StoredTable.create(
+    stored = storage.StoredTable.create(
         _check_url(url),
         arrow_input.resolve_arrow_schema(schema),
         tuple(cluster_by),
@@ -44,15 +44,14 @@ def create_table(
         options,
         tuple(key),
     )
-    return Table(made, host or Host.discover(), context or Context())
+    return Table(stored, host or Host.discover(), context or Context())
 
 
 @check_arguments
 def recover_table(
     url: Any, heads: Mapping[str, str] | None = None, *, dry_run: bool = False, options: Mapping[str, str] | None = None
 ) -> Recovery:
-    """Make the lost refs of a table anew from its snapshots: of whole branches, and what is missing in the midst of
-    one.
+    """Make the lost refs of a table anew from its snapshots: whole branches, and what is missing within one.
 
     ``heads``: the id of the newest snapshot of a branch by its name, where the files leave a doubt. Tags, and that
     branches were dropped, stay lost. ``dry_run`` writes nothing. Raises InvalidArgument for a doubt, naming the ids;
@@ -72,7 +71,7 @@ def open_table(
     host: Host | None = None,
     context: Context | None = None,
 ) -> Table:
-    """The table at a path or URL, as it is now or as it was ``at`` a snapshot id, tag or time. Raises NotFound.
+    """Open the table at a path or URL, as it is now or as it was ``at`` a snapshot id, tag or time. Raises NotFound.
 
     ``read_only``: whatever would write or delete anything through this handle, a tag too, raises ReadOnly.
     """
@@ -82,7 +81,7 @@ def open_table(
 
 
 def _check_url(url: Any) -> Any:
-    """A path, a URL, or an open store. Raises InputError."""
+    """Return a path, a URL or an open store as it is. Raises InputError for anything else."""
     if not isinstance(url, str | PathLike) and not hasattr(url, "read_ranges"):
         raise InputError(f"url={url!r}: give the path or URL of a table, such as '/data/t' or 's3://bucket/t'")
     return url

@@ -1,4 +1,4 @@
-"""What a table was and could be: its snapshots by name, side by side, and made its present again. Writes no rows."""
+"""Snapshots of a table are named by tags and branches, compared, and restored. No row is written."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class RefsMixin(TableHandle):
     """The part of ``fuse_index.Table`` that names, compares and restores snapshots."""
 
     def tag(self, name: str, expires: datetime | timedelta | str | None = None) -> Tag:
-        """Name the snapshot that this handle reads, for ever, or until a time (with zone) or for so long (a timedelta,
-        or ``"30d"``).
+        """Name the snapshot that this handle reads, for ever or until it expires.
 
-        Raises AlreadyExists if the name is taken, ValueError if it could be taken for a time or a snapshot id.
+        ``expires``: a time with its zone, a timedelta, or text such as ``"30d"``. Raises AlreadyExists if the name is
+        taken, ValueError if it could be taken for a time or a snapshot id.
         """
         until = parse_time_or_duration(expires, "expires") if isinstance(expires, str) else expires
         return self.stored.tag(name, datetime.now(UTC) + until if isinstance(until, timedelta) else until)
@@ -43,32 +43,29 @@ class RefsMixin(TableHandle):
         storage.drop_tag(self.stored.store, name)
 
     def branch(self, name: str) -> Self:
-        """A new branch that begins at the snapshot that this handle reads; a handle that reads and writes it.
+        """Begin a new branch at the snapshot that this handle reads, and return a handle that reads and writes it.
 
         Nothing of the rows is copied. Raises AlreadyExists if there is such a branch.
         """
-        made = storage.create_branch(self.stored, name)
-        return replace(self, stored=made, pinned=False)
+        return replace(self, stored=storage.create_branch(self.stored, name), pinned=False)
 
     def clone(self, url: str, options: Mapping[str, str] | None = None) -> Self:
-        """A new table at ``url`` that begins as the snapshot that this handle reads, indexes included; a handle of it.
+        """Make a new table at ``url`` of the snapshot that this handle reads, indexes included; return a handle of it.
 
         Rows and index payloads are shared and stay where they are: a tag ``clone-…`` in this table keeps them from its
         vacuum, until ``untag`` says that the clone is gone. ``options``: of the new table's store, with which this
         table's files must be readable too. Raises AlreadyExists where there is anything, Conflict or NotFound beside a
         vacuum, StorageError.
         """
-        made = storage.clone_table(self.stored, storage.open_store(url, options))
-        return replace(self, stored=made, pinned=False)
+        cloned = storage.clone_table(self.stored, storage.open_store(url, options))
+        return replace(self, stored=cloned, pinned=False)
 
     def drop_branch(self, name: str) -> None:
         """End a branch; snapshots that tags or other branches hold stay. Raises NotFound, ValueError for ``main``."""
         storage.drop_branch(self.stored.store, name)
 
     def fast_forward(self, source: str) -> Snapshot:
-        """Bring this branch to the head of ``source``, which must hold all of this branch's history. Raises
-        Conflict.
-        """
+        """Bring this branch to the head of ``source``, which must hold all its history. Raises Conflict."""
         self._begin_write()
         return self._move_to(storage.fast_forward_branch(self.stored, self._stored_at(None, branch=source)))
 
@@ -79,13 +76,13 @@ class RefsMixin(TableHandle):
         table.
         """
         self._begin_write()
-        old = self._stored_at(at)
-        return self._move_to(storage.restore_snapshot(self.stored, old))
+        return self._move_to(storage.restore_snapshot(self.stored, self._stored_at(at)))
 
     def diff(self, since: str | datetime, until: str | datetime | None = None) -> SnapshotDiff:
-        """What changed from one snapshot to another, by default to the one that this handle reads.
+        """Compare one snapshot with another, by default with the one that this handle reads.
 
-        Blocks, rows and bytes that came, went and stayed, and what changed of columns and indexes. Raises NotFound.
+        The result counts blocks, rows and bytes that came, went and stayed, and what changed of columns and indexes.
+        Raises NotFound.
         """
         return storage.diff_snapshots(self._stored_at(since), self.stored if until is None else self._stored_at(until))
 
@@ -97,18 +94,18 @@ class RefsMixin(TableHandle):
         dry_run: bool = False,
         force: bool = False,
     ) -> VacuumResult:
-        """Delete the files that nothing leads to: neither tags, nor what was the head of a branch within the retention,
-        a timedelta or text such as ``"12h"``, ``"7d"``.
+        """Delete the files that neither tags nor what was the head of a branch within the retention lead to.
 
-        ``keep`` snapshots of each branch stay in any case. Files younger than the longest allowed write (the property
-        ``max_write_seconds``, a day by default) stay too, so writers may be running. ``dry_run`` counts and deletes
-        nothing. Raises InvalidArgument for a retention below an hour unless ``force``, StorageError.
+        ``retention``: a timedelta, or text such as ``"12h"``, ``"7d"``. ``keep`` snapshots of each branch stay
+        in any case. Files younger than the longest allowed write (the property ``max_write_seconds``, a day by default)
+        stay too, so writers may be running. ``dry_run`` counts and deletes nothing. Raises InvalidArgument for a
+        retention below an hour unless ``force``, StorageError.
         """
-        span = parse_duration(retention, "retention") if isinstance(retention, str) else retention
-        return storage.vacuum_table(self.stored.store, span, keep, dry_run, force)
+        duration = parse_duration(retention, "retention") if isinstance(retention, str) else retention
+        return storage.vacuum_table(self.stored.store, duration, keep, dry_run, force)
 
     def refs(self) -> pa.Table:
-        """All branches and tags: what they name, since when, until when, and which clone needs it."""
+        """List all branches and tags: what they name, since when, until when, and which clone needs it."""
         store = self.stored.store
         rows: list[dict[str, Any]] = [
             {"name": name, "kind": "branch", "snapshot": head.snapshot_id, "timestamp": head.timestamp}

@@ -1,4 +1,4 @@
-"""What users open: a table with its indexes. Everything here hands on to the modules that know how."""
+"""The table with its indexes that users open. Everything here hands on to the modules that know how."""
 
 from __future__ import annotations
 
@@ -75,17 +75,17 @@ class Table(
         Conflict, CommitUnknown and other StorageErrors.
         """
         self._check_writable()
-        building = index_builders(self.snapshot, self.host, strict)
-        coming = arrow_input.to_record_batches(data, self.schema)
-        transaction = self.stored.transaction(building)
+        builders = index_builders(self.snapshot, self.host, strict)
+        batches = arrow_input.to_record_batches(data, self.schema)
+        transaction = self.stored.transaction(builders)
         schema = self.snapshot.schema
-        if evolve and (first := next(coming, None)) is not None:
-            coming = chain([first], coming)
+        if evolve and (first := next(batches, None)) is not None:
+            batches = chain([first], batches)
             if first.num_rows and (step := missing_columns_change(first.schema, schema.names)) is not None:
                 schema = step(self.snapshot).schema
                 transaction.evolve_schema(step)
-        with self.stored.writer(building, schema) as writer:
-            write_sorted_runs(writer, coming, ClusterKey.from_snapshot(self.snapshot))
+        with self.stored.writer(builders, schema) as writer:
+            write_sorted_runs(writer, batches, ClusterKey.from_snapshot(self.snapshot))
             staged = writer.finish()
         return self._move_to(transaction.append(staged).commit("append", application=application))
 
@@ -97,10 +97,11 @@ class Table(
         indexes: bool = True,
         strict: bool = False,
     ) -> Scan:
-        """Matching rows, read when asked for. ``where``: Spark SQL; ``indexes=False`` reads every block.
+        """Select matching rows, which are read when asked for.
 
-        Raises WhereError showing the place, SchemaError naming near columns; ``strict`` raises IndexFault for an index
-        that does something wrong, which otherwise only costs time.
+        ``where``: Spark SQL; ``indexes=False`` reads every block. Raises WhereError showing the place, SchemaError
+        naming near columns; ``strict`` raises IndexFault for an index that does something wrong, which otherwise only
+        costs time.
         """
         if limit is not None and limit < 0:
             raise InputError(f"limit={limit!r}: give a number of rows, 0 or more, or None for all")
@@ -117,7 +118,7 @@ class Table(
         options: str | None = None,
         highlight: tuple[str, str] | None = None,
     ) -> pa.Table:
-        """The best rows for a query, best first, with their ``_score``: from indexes that rank, such as ``full_text``.
+        """Find the best rows for a query, best first, with their ``_score``, by indexes such as ``full_text``.
 
         Of several ``columns`` the scores are added. ``where`` leaves rows out and changes no score; ``select``: the
         columns wanted, by default all; ``options``: of the index's function; ``highlight``: signs before and after what
@@ -127,9 +128,9 @@ class Table(
         if limit < 0:
             raise InputError(f"limit={limit!r}: give a number of rows")
         names = tuple(self.schema.names) if select is None else self._column_names(select)
-        searched = [columns] if isinstance(columns, str) else columns
-        found = [self.snapshot.schema.find([name], self.context.case_sensitive) for name in searched]
-        terms = [Column((field.name,), field.type) for field in found]
+        searched_names = [columns] if isinstance(columns, str) else columns
+        fields = [self.snapshot.schema.find([name], self.context.case_sensitive) for name in searched_names]
+        terms = [Column((field.name,), field.type) for field in fields]
         request = SearchRequest(terms, query, options, limit, self._predicate(where), names, highlight)
         return ranked_search(self.stored, self.engine, request)
 
@@ -141,25 +142,25 @@ class Table(
         indexes: bool = True,
         strict: bool = False,
     ) -> pa.Table:
-        """One row for each combination of values of ``group_by``, without any of those for all rows, as Spark would
-        have it.
+        """Aggregate as Spark would, with one row for each combination of values of ``group_by``.
 
-        ``group_by``: columns, or terms such as ``date_trunc('day', ts)``; ``aggregates``: ``count(*)``, or count, sum,
-        min, max, avg, hll_sketch_agg or hll_union_agg of a term. Columns are named as they are asked for. Statistics
-        and indexes that keep aggregates answer what they can, other rows are read. Raises WhereError, OpaqueError for
-        what only Spark can evaluate, and as ``scan`` does.
+        ``group_by``: none for one row of all, or columns, or terms such as ``date_trunc('day', ts)``; ``aggregates``:
+        ``count(*)``, or count, sum, min, max, avg, hll_sketch_agg or hll_union_agg of a term. Columns are named as they
+        are asked for. Statistics and indexes that keep aggregates answer what they can, other rows are read. Raises
+        WhereError, OpaqueError for what only Spark can evaluate, and as ``scan`` does.
         """
-        found = self._aggregate_plan(group_by, aggregates, where, indexes, strict)
+        plan = self._aggregate_plan(group_by, aggregates, where, indexes, strict)
         try:
-            return found.to_table([*group_by, *aggregates], self.host.functions)
+            return plan.to_table([*group_by, *aggregates], self.host.functions)
         except UnsupportedAggregate as refusal:
-            raise InputError(f"{describe_aggregation(found.request)}: {refusal}") from refusal
+            raise InputError(f"{describe_aggregation(plan.request)}: {refusal}") from refusal
 
     def explain(
         self, where: str | Predicate | None = None, group_by: Sequence[str] = (), aggregates: Sequence[str] = ()
     ) -> Explanation:
-        """What a scan would read, or with ``aggregates`` what ``aggregate`` would; which index removed how much, and
-        why no other could.
+        """Tell what ``scan``, or with ``aggregates`` what ``aggregate``, would read, and which index removed how much.
+
+        Of each other index it says why it could remove nothing.
         """
         if aggregates or group_by:
             return self._aggregate_plan(group_by, aggregates, where, True, False).explanation
@@ -173,21 +174,20 @@ class Table(
         indexes: bool,
         strict: bool,
     ) -> AggregatePlan:
-        if twice := [
-            text for place, text in enumerate([*group_by, *aggregates]) if text in [*group_by, *aggregates][:place]
-        ]:
-            raise InputError(f"{twice[0]!r} is asked for twice: name it once")
+        texts = [*group_by, *aggregates]
+        if repeated := [text for index, text in enumerate(texts) if text in texts[:index]]:
+            raise InputError(f"{repeated[0]!r} is asked for twice: name it once")
         schema, functions = self.snapshot.schema, self.host.functions
         groups = tuple(resolve_term(text, schema, self.engine) for text in group_by)
-        asked = Aggregation(
+        aggregation = Aggregation(
             groups, tuple(parse_aggregate(text, schema, self.context, functions) for text in aggregates)
         )
         try:
             return plan_aggregate(
-                self.stored, asked, self._predicate(where), self.engine, indexes=indexes, strict=strict
+                self.stored, aggregation, self._predicate(where), self.engine, indexes=indexes, strict=strict
             )
         except UnsupportedAggregate as refusal:
-            raise InputError(f"{describe_aggregation(asked)}: {refusal}") from refusal
+            raise InputError(f"{describe_aggregation(aggregation)}: {refusal}") from refusal
 
     def _plan(self, where: str | Predicate | None, indexes: bool, strict: bool) -> ScanPlan[BlockFrame]:
         return plan_scan(self.stored, self._predicate(where), self.engine, indexes=indexes, strict=strict)

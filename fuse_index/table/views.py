@@ -1,4 +1,4 @@
-"""What there is to see of a table, by name: the same words in Python, in Spark and on the command line.
+"""Views of a table's metadata, by name: the same names in Python, in Spark and on the command line.
 
 In: the name of a view and a table. Out: an Arrow table of one row per commit, segment, block, column, index or ref.
 """
@@ -27,4 +27,4 @@ METADATA_VIEWS: Mapping[str, Callable[[Table], pa.Table]] = {
     "clustering": _clustering_table,
     "refs": lambda table: table.refs(),
 }
-"""By name, all that there is to see of a table."""
+"""All views of a table's metadata, by name."""

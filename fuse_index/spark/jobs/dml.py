@@ -60,7 +60,7 @@ class DmlTarget:
 def delete(
     spark: SparkSession, url: str, where: str, *, branch: str = "main", host: Host | None = None, **store: str
 ) -> None:
-    """Delete the rows that the condition is true on; see ``StoredTable.delete``."""
+    """Delete the rows that the condition is true on; see ``Table.delete``."""
     to = DmlTarget.for_session(spark, url, branch, host, store)
     _run_job(spark, lambda: to.open().deleting(where), to.task_count)
 
@@ -76,7 +76,7 @@ def update(
     host: Host | None = None,
     **store: str,
 ) -> None:
-    """Give columns other values in the rows that the condition is true on; see ``StoredTable.update``."""
+    """Give columns other values in the rows that the condition is true on; see ``Table.update``."""
     to = DmlTarget.for_session(spark, url, branch, host, store)
     _run_job(spark, lambda: to.open().updating(where, set), to.task_count)
 
@@ -111,7 +111,7 @@ def overwrite(
     host: Host | None = None,
     **store: str,
 ) -> None:
-    """Replace the rows that the condition is true on, by default all, with ``rows``; see ``StoredTable.overwrite``."""
+    """Replace the rows that the condition is true on, by default all, with ``rows``; see ``Table.overwrite``."""
     to = DmlTarget.for_session(spark, url, branch, host, store)
     job, tasks = run_where_reachable(spark, lambda: _plan(to.open().overwriting(where), to.task_count))
     # mapInArrow reads names as paths: dots and back-quotes mislead it.
