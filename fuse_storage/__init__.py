@@ -1,5 +1,6 @@
 """A table on plain Parquet files, kept the way Git keeps files. Knows no index, no Spark and no SQL."""
 
+from fuse_storage.bounds import prefix_end
 from fuse_storage.commit.replace_blocks import BlockReplacement
 from fuse_storage.commit.schema_evolution import (
     SchemaChange,
@@ -52,7 +53,7 @@ from fuse_storage.metadata.tags import Tag, drop_tag, list_tags
 from fuse_storage.schema.conform import conform_rows
 from fuse_storage.schema.schema import Field, Schema
 from fuse_storage.schema.types import SPARK_TYPES_BY_NAME
-from fuse_storage.statistics import ColumnStatistics, chunked_to_array, column_values, compute_statistics, prefix_end
+from fuse_storage.statistics import ColumnStatistics, chunked_to_array, column_values, compute_statistics
 from fuse_storage.store.cache import Cache, process_cache
 from fuse_storage.store.ranges import ObjectMeta
 from fuse_storage.store.store import Store, open_store

@@ -20,13 +20,14 @@ import pyarrow.types as is_
 import xxhash
 
 from fuse_storage import statistics
+from fuse_storage.bounds import is_text_or_binary
 from fuse_storage.errors import SchemaError
 from fuse_storage.parquet import page_subset
 from fuse_storage.parquet.pages import Pages
 from fuse_storage.parquet.reader import BlockFile, Footer, footer_checksum, read_block
 from fuse_storage.schema.conform import child_arrays, conform_rows, rename_table_fields
 from fuse_storage.schema.schema import Field, Schema
-from fuse_storage.statistics import ColumnStatistics, is_text_or_binary
+from fuse_storage.statistics import ColumnStatistics
 
 __all__ = ["DEFAULT_ZONE_ROWS", "BlockFile", "BlockLayout", "read_block", "write_block"]
 

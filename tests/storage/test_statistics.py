@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuse_storage import ColumnStatistics, Schema, statistics
-from fuse_storage.statistics import MAX_BOUND_BYTES, prefix_end, truncate_bounds, truncate_bytes_up, truncate_text_up
+from fuse_storage.bounds import MAX_BOUND_BYTES, prefix_end, truncate_bounds, truncate_bytes_up, truncate_text_up
 
 MICROS = st.integers(-(2**62), 2**62)
 DOUBLES = st.floats() | st.sampled_from([0.0, -0.0, math.nan, math.inf, -math.inf])
