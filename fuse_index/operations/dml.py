@@ -36,7 +36,7 @@ class DmlMixin(TableHandle):
         """
         return self._move_to(run_job(self.deleting(where)))
 
-    def update(self, where: str | Predicate | None, set: Mapping[str, Any]) -> Snapshot:
+    def update(self, where: str | Predicate | None, set: Mapping[str, Any]) -> Snapshot:  # noqa: A002  # promised
         """Give columns other values in the rows that the condition is true on, in all rows if it is None.
 
         ``set``: by column, Spark SQL text such as ``"upper(name)"`` or ``"'Bonn'"``; another Python value; or a
@@ -90,7 +90,7 @@ class DmlMixin(TableHandle):
         """
         return self._start_deletion("delete", where, pieces)
 
-    def updating(self, where: str | Predicate | None, set: Mapping[str, Any], pieces: int = 1) -> DmlJob:
+    def updating(self, where: str | Predicate | None, set: Mapping[str, Any], pieces: int = 1) -> DmlJob:  # noqa: A002  # as update
         """Start ``update`` as a job of about so many tasks, which Spark's executors run; see ``RewriteJob``.
 
         Used by Spark's jobs. Raises as ``update`` does.

@@ -115,7 +115,7 @@ class UpdateRows:
 def replace_rows(block: pa.Table, mask: npt.NDArray[np.bool_], replacements: pa.Table) -> pa.Table:
     """Put other rows in place of those that are marked, in their order.
 
-    ``mask``: booleans, shape (rows of the block,). ``replacements``: as many rows as are marked, with the columns of
+    ``mask``: bool, shape (rows of the block,). ``replacements``: as many rows as are marked, with the columns of
     the block in any order.
     """
     row_numbers = np.where(mask, len(mask) + np.cumsum(mask) - 1, np.arange(len(mask)))

@@ -27,7 +27,7 @@ class SchemaMixin(IndexesMixin):
     def add_column(
         self,
         path: str,
-        type: Any,
+        type: Any,  # noqa: A002  # promised
         default: Any = None,
         nullable: bool = True,
         *,
@@ -64,7 +64,12 @@ class SchemaMixin(IndexesMixin):
             raise InputError(f"where is {path!r} to go? say first=True, or after= which column")
         return self._evolve(partial(storage.move_column, path=path, after=position), "move column", path)
 
-    def change_type(self, path: str, type: Any, indexes: Literal["refuse", "drop", "rebuild"] = "refuse") -> Snapshot:
+    def change_type(
+        self,
+        path: str,
+        type: Any,  # noqa: A002  # promised
+        indexes: Literal["refuse", "drop", "rebuild"] = "refuse",
+    ) -> Snapshot:
         """Widen a column's type; old blocks are widened as they are read.
 
         Raises SchemaError that names the types to which the column can be widened. What indexes know of the old

@@ -70,7 +70,7 @@ def update(
     spark: SparkSession,
     url: str,
     where: str | None,
-    set: Mapping[str, Any],
+    set: Mapping[str, Any],  # noqa: A002  # promised
     *,
     branch: str = "main",
     host: Host | None = None,

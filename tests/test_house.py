@@ -1,0 +1,144 @@
+"""The house keeps its order: rooms stay small, files short, names single, and arrays are described."""
+
+import ast
+import re
+import statistics
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = (ROOT / "fuse_storage", ROOT / "fuse_index", ROOT / "plugins" / "fuse_plugins")
+FILES = [path for package in PACKAGES for path in sorted(package.rglob("*.py"))]
+ROOMS = sorted({path.parent for path in FILES})
+TREES = {path: ast.parse(path.read_text("utf-8")) for path in FILES}
+
+CROWDED = {ROOT / "fuse_index" / "expressions"}
+"""Rooms that may have more than twelve modules: an expression language has many small parts."""
+HOOKS = {"fuse_index_kinds", "fuse_index_functions"}
+"""pluggy finds these by name, so that each plugin defines them."""
+SHAPE = re.compile(
+    r"\bshape\b|\blength\b|\bone (?:value )?(?:per|for each|a)\b|\bper (?:unit|block|row|zone|segment|value)\b"
+)
+DTYPE = re.compile(r"\bu?int(?:8|16|32|64)?\b|\bbool(?:eans)?\b|\bfloat(?:16|32|64)?\b|\bobject\b|\bdtype\b")
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def functions(tree: ast.Module) -> Iterator[tuple[str, bool, ast.FunctionDef]]:
+    """All functions and methods by their dotted names, and whether the name is public."""
+
+    def within(body: list[ast.stmt], prefix: str, public: bool) -> Iterator[tuple[str, bool, ast.FunctionDef]]:
+        for node in body:
+            if isinstance(node, ast.FunctionDef):
+                yield prefix + node.name, public and not node.name.startswith("_"), node
+            elif isinstance(node, ast.ClassDef):
+                yield from within(node.body, f"{prefix}{node.name}.", public and not node.name.startswith("_"))
+
+    return within(tree.body, "", True)
+
+
+def defined(tree: ast.Module) -> Iterator[str]:
+    """Public names that a module defines at its top level."""
+    for node in tree.body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)):
+                names = [name]
+            case ast.Assign(targets=targets):
+                names = [target.id for target in targets if isinstance(target, ast.Name)]
+            case _:
+                names = []
+        yield from (name for name in names if not name.startswith("_"))
+
+
+def parameters(node: ast.FunctionDef) -> list[ast.arg]:
+    return [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+
+
+ALIASES = sorted(
+    {
+        target.id
+        for tree in TREES.values()
+        for node in tree.body
+        if isinstance(node, ast.Assign) and "NDArray" in ast.unparse(node.value)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+)
+ARRAY = re.compile(rf"NDArray|\b(?:{'|'.join(ALIASES)})\b")
+
+
+def takes_arrays(node: ast.FunctionDef) -> bool:
+    annotations = [parameter.annotation for parameter in parameters(node)] + [node.returns]
+    return any(annotation is not None and ARRAY.search(ast.unparse(annotation)) for annotation in annotations)
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=named)
+def test_a_room_has_at_most_twelve_modules(room: Path) -> None:
+    modules = [path.name for path in room.glob("*.py") if path.name != "__init__.py"]
+
+    assert len(modules) <= 12 or room in CROWDED
+
+
+@pytest.mark.parametrize("room", [room for room in ROOMS if room not in PACKAGES], ids=named)
+def test_a_room_says_what_it_answers(room: Path) -> None:
+    said = ast.get_docstring(TREES[room / "__init__.py"]) or ""
+
+    assert len(said.split()) >= 10
+
+
+def test_files_are_short() -> None:
+    lengths = {named(path): len(path.read_text("utf-8").splitlines()) for path in FILES}
+
+    assert {name: length for name, length in lengths.items() if length > 300} == {}
+    assert statistics.median(lengths.values()) <= 200
+
+
+def test_functions_are_short_and_take_few_parameters() -> None:
+    every = [(path, name, node) for path in FILES for name, _, node in functions(TREES[path])]
+    lengths = [(node.end_lineno or node.lineno) - node.lineno + 1 for _, _, node in every]
+    # A parameter of a command is an option of the command line.
+    wide = [
+        f"{named(path)} {name}"
+        for path, name, node in every
+        if len([one for one in parameters(node) if one.arg not in ("self", "cls")]) > 6 and path.parent.name != "cli"
+    ]
+
+    assert statistics.median(lengths) <= 10
+    assert len(wide) <= 10, wide
+
+
+def test_a_public_name_is_defined_once() -> None:
+    count = Counter(name for tree in TREES.values() for name in set(defined(tree)) - HOOKS)
+
+    assert [name for name, times in count.items() if times > 1] == []
+
+
+def test_who_takes_or_gives_arrays_says_shape_and_dtype() -> None:
+    silent = [
+        f"{named(path)}:{node.lineno} {name}"
+        for path in FILES
+        for name, public, node in functions(TREES[path])
+        if public and takes_arrays(node)
+        for text in [ast.get_docstring(node) or ""]
+        if not (SHAPE.search(text) and DTYPE.search(text))
+    ]
+
+    assert silent == []
+
+
+def test_docstrings_begin_with_one_line() -> None:
+    broken = [
+        f"{named(path)}:{getattr(node, 'lineno', 1)}"
+        for path in FILES
+        for node in ast.walk(TREES[path])
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        for text in [ast.get_docstring(node) or ""]
+        if len(lines := text.splitlines()) > 1 and lines[1].strip()
+    ]
+
+    assert broken == []
