@@ -54,10 +54,10 @@ from fuse_storage.schema.conform import conform_rows
 from fuse_storage.schema.schema import Field, Schema
 from fuse_storage.schema.types import SPARK_TYPES_BY_NAME
 from fuse_storage.statistics import ColumnStatistics, chunked_to_array, column_values, compute_statistics
-from fuse_storage.store.cache import Cache, process_cache
+from fuse_storage.store.cache import Cache, cache_of, process_cache
 from fuse_storage.store.ranges import ObjectMeta
 from fuse_storage.store.store import Store, open_store
-from fuse_storage.store.wrappers import MeteredStore, ReadOnlyStore, meter_requests
+from fuse_storage.store.wrappers import CachedStore, MeteredStore, ReadOnlyStore, meter_requests
 from fuse_storage.table import StoredTable
 
 __all__ = [
@@ -68,6 +68,7 @@ __all__ = [
     "BlockReplacement",
     "BlockTotals",
     "Cache",
+    "CachedStore",
     "ColumnStatistics",
     "CommitUnknown",
     "Conflict",
@@ -112,6 +113,7 @@ __all__ = [
     "ZoneFrame",
     "add_checksums",
     "add_column",
+    "cache_of",
     "change_type",
     "changed_blocks",
     "chunked_to_array",

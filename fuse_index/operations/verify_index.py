@@ -38,7 +38,7 @@ from fuse_index.pruning.nulls import (
     strict_function_names,
     strip_nulls_for_kind,
 )
-from fuse_storage import BlockFrame, PackSlice, SidecarRows, StorageError, StoredTable, process_cache
+from fuse_storage import BlockFrame, CachedStore, PackSlice, SidecarRows, StorageError, StoredTable
 
 _KIND_TIMEOUT_SECONDS = 30.0
 """How long a kind may take for one vote."""
@@ -93,7 +93,8 @@ def check_index(
 
     Raises StorageError if the table itself cannot be read.
     """
-    process_cache.clear()  # what is kept in memory says nothing of the files
+    # what is kept in memory says nothing of the files
+    table = StoredTable(CachedStore(table.store), table.branch, table.entry, table.snapshot)
     frame = table.blocks()
     sidecars = frame.sidecars(definition.key)
     if sidecars is None:

@@ -30,7 +30,7 @@ from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call
 from fuse_index.predicate import Column, Context, Literal, Predicate, Term
 from fuse_index.query.group_keys import GroupKeys, is_implied_by
 from fuse_index.reasons import Reason
-from fuse_storage import BlockFrame, process_cache
+from fuse_storage import BlockFrame, cache_of
 
 _MAX_STATES_PER_CALL = 64
 """States that are read between two looks at the clock."""
@@ -197,19 +197,20 @@ class IndexSource:
 
     def read_states(self, blocks: BlockFrame, positions: UnitIndices, seconds: float) -> SourceResult:
         """Read states from the index, or from memory; ``positions``: int64 indices of shape (k,)."""
+        store = blocks.segments.store
         cache_key = (
             "states",
-            blocks.segments.store.url,
+            store.url,
             blocks.segments.snapshot.id,
             self.definition.key,
             self.wider_request,
             positions.tobytes(),
         )
-        if (cached := process_cache.find(cache_key)) is not None:
+        if (cached := cache_of(store).find(cache_key)) is not None:
             return cached  # type: ignore[no-any-return]
         result = self._read_uncached(blocks, positions, seconds)
         if result.problem is None:
-            process_cache.put(cache_key, result, result.states.nbytes + positions.nbytes + 1000)
+            cache_of(store).put(cache_key, result, result.states.nbytes + positions.nbytes + 1000)
         return result
 
     def _read_uncached(self, blocks: BlockFrame, positions: UnitIndices, seconds: float) -> SourceResult:

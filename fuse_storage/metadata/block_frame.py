@@ -35,7 +35,7 @@ from fuse_storage.metadata.segment_list import segment_files, sidecar_files, zon
 from fuse_storage.metadata.sidecar import SidecarRows
 from fuse_storage.parquet.reader import BlockFile
 from fuse_storage.statistics import ColumnStatistics
-from fuse_storage.store.cache import process_cache
+from fuse_storage.store.cache import cache_of
 
 _T = TypeVar("_T")
 _LOCATION_COLUMNS: ColumnGroup = ("id", "location", "size", "footer_offset", "footer_length", "zone_rows")
@@ -251,7 +251,9 @@ class BlockFrame:
 
     def find_cached(self, name: Any) -> Any | None:
         """The value that is cached under this name here, or by the frame that this one was taken from."""
-        cached = process_cache.find(self._cache_key(name)) if self._is_all_blocks else self._cache.get(name)
+        cached = (
+            cache_of(self._rows.store).find(self._cache_key(name)) if self._is_all_blocks else self._cache.get(name)
+        )
         if cached is None and self._parent is not None:
             parent, indices = self._parent
             if (parent_value := parent.find_cached(name)) is not None:
@@ -265,7 +267,7 @@ class BlockFrame:
 
     def _cache_value(self, name: Any, value: _T, size: Callable[[_T], int]) -> _T:
         if self._is_all_blocks:  # of a million blocks it is much: let the cache decide how long
-            process_cache.put(self._cache_key(name), value, size(value))
+            cache_of(self._rows.store).put(self._cache_key(name), value, size(value))
         else:
             self._cache[name] = value
         return value

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from fuse_storage.errors import Corrupt, FormatError, StorageError
 from fuse_storage.metadata.file_ref import FileRef, read_verified
 from fuse_storage.statistics import chunked_to_array
-from fuse_storage.store.cache import Cache, process_cache
+from fuse_storage.store.cache import Cache, cache_of
 from fuse_storage.store.store import Store
 
 METADATA_READ_THREADS = 8
@@ -65,9 +65,10 @@ def has_column(rows: pa.Table, name: str) -> bool:
 
 
 def read_column_groups(
-    store: Store, part: MetadataFile, groups: Sequence[ColumnGroup], cache: Cache = process_cache
+    store: Store, part: MetadataFile, groups: Sequence[ColumnGroup], cache: Cache | None = None
 ) -> list[pa.Table]:
     """Of each group, the columns that the file has. Raises NotFound, Corrupt, FormatError or StorageError."""
+    cache = cache_of(store) if cache is None else cache
     found = _cached_column_groups(store, part, groups, cache)
     missing = [group for group, kept in zip(groups, found, strict=True) if kept is None]
     if not missing:
@@ -92,9 +93,9 @@ def _cache_key(store: Store, part: MetadataFile, group: ColumnGroup | None) -> t
     return ("columns", store.url, part.reference.path, group)
 
 
-def read_all_columns(store: Store, part: MetadataFile, cache: Cache = process_cache) -> pa.Table:
+def read_all_columns(store: Store, part: MetadataFile, cache: Cache | None = None) -> pa.Table:
     """Read all columns. Raises as ``read_column_groups`` does."""
-    return cache.get_or_load(
+    return (cache_of(store) if cache is None else cache).get_or_load(
         _cache_key(store, part, None),
         lambda: _load_columns(store, part, None).combine_chunks(),
         lambda rows: rows.nbytes + 20_000,
@@ -151,20 +152,21 @@ class MetadataRows:
         )
 
     def read(
-        self, groups: Sequence[ColumnGroup], cache: Cache = process_cache
+        self, groups: Sequence[ColumnGroup], cache: Cache | None = None
     ) -> list[list[pa.Table] | StorageError | None]:
         """For each part, the tables of these groups, or why they cannot be read, or None if it has no file."""
+        used_cache = cache_of(self.store) if cache is None else cache
 
         def attempt(part: MetadataFile) -> list[pa.Table] | StorageError:
             try:
-                return read_column_groups(self.store, part, groups, cache)
+                return read_column_groups(self.store, part, groups, used_cache)
             except StorageError as problem:
                 return problem
 
         parts = {number: part for number, part in enumerate(self.metadata_files) if part is not None}
         found: dict[int, list[pa.Table] | StorageError] = {}
         for number, part in parts.items():
-            known = _cached_column_groups(self.store, part, groups, cache)
+            known = _cached_column_groups(self.store, part, groups, used_cache)
             if not any(one is None for one in known):
                 found[number] = known
         missing = [number for number in parts if number not in found]

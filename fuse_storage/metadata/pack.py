@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import xxhash
 
 from fuse_storage.errors import Corrupt
-from fuse_storage.store.cache import Cache, process_cache
+from fuse_storage.store.cache import Cache, cache_of
 from fuse_storage.store.store import Store
 
 _DEFAULT_CHUNK_BYTES = 16 << 10
@@ -104,10 +104,11 @@ class PackSlice:
         chunk: int,
         length: int,
         span: _ByteSpan | None = None,
-        cache: Cache = process_cache,
+        cache: Cache | None = None,
     ) -> None:
         whole = logical_size(length, chunk) if chunk > 0 else -1
-        self.store, self.key, self.chunk, self.length, self.cache = store, key, chunk, length, cache
+        self.store, self.key, self.chunk, self.length = store, key, chunk, length
+        self.cache = cache_of(store) if cache is None else cache
         self.offset, self.size = (0, whole) if span is None else span
         if whole < 0 or self.offset < 0 or self.size < 0 or self.offset + self.size > whole:
             raise Corrupt(

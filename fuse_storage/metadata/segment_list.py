@@ -20,7 +20,7 @@ from fuse_storage.metadata.segment import decode_list_row, segment_path, zones_p
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.schema.schema import Schema
 from fuse_storage.statistics import ColumnStatistics
-from fuse_storage.store.cache import Cache, process_cache
+from fuse_storage.store.cache import Cache
 from fuse_storage.store.store import Store
 
 SEGMENT_SCHEMA = pa.schema(
@@ -134,7 +134,7 @@ def _cast_statistics(rows: pa.Table, schema: Schema) -> pa.Table:
     return pa.table(columns)
 
 
-def read_segment_list(store: Store, snapshot: Snapshot, cache: Cache = process_cache) -> pa.Table:
+def read_segment_list(store: Store, snapshot: Snapshot, cache: Cache | None = None) -> pa.Table:
     """The list of a snapshot's segments. Raises NotFound, Corrupt or StorageError."""
     if snapshot.segments is None:
         return SEGMENT_SCHEMA.empty_table()

@@ -19,7 +19,7 @@ from fuse_storage.metadata.encoding import format_timestamp
 from fuse_storage.metadata.file_ref import FileRef, read_verified
 from fuse_storage.metadata.refs import Branch, RefEntry
 from fuse_storage.schema.schema import Schema
-from fuse_storage.store.cache import process_cache
+from fuse_storage.store.cache import cache_of
 
 FORMAT_NAME = "fuse-index table"
 FORMAT_VERSION = 1
@@ -186,7 +186,7 @@ def read_snapshot(branch: Branch, entry: RefEntry) -> Snapshot:
     def load() -> Snapshot:
         return Snapshot.decode(read_verified(store, reference), f"{store.url}/{reference.path}")
 
-    return process_cache.get_or_load(("snapshot", store.url, reference.path), load, lambda _: 20 * reference.length)
+    return cache_of(store).get_or_load(("snapshot", store.url, reference.path), load, lambda _: 20 * reference.length)
 
 
 def _decode(members: Mapping[str, Any]) -> Snapshot:

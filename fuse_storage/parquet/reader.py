@@ -22,7 +22,7 @@ from fuse_storage.parquet.page_subset import PageSubset
 from fuse_storage.parquet.pages import Int64Array, Pages, RowMask
 from fuse_storage.parquet.sparse_file import SparseFile
 from fuse_storage.schema.schema import Field, Schema
-from fuse_storage.store.cache import Cache, process_cache
+from fuse_storage.store.cache import Cache, cache_of
 from fuse_storage.store.ranges import ByteRange, coalesce_ranges
 from fuse_storage.store.store import Store
 
@@ -98,7 +98,7 @@ class Footer:
         return [length for _, length in self.chunks[column :: self.column_count]]
 
 
-def read_footer(store: Store, block: BlockFile, cache: Cache = process_cache) -> Footer:
+def read_footer(store: Store, block: BlockFile, cache: Cache | None = None) -> Footer:
     """The block's footer, in one exact read, or none if it was read before. Raises NotFound or Corrupt."""
 
     def load() -> Footer:
@@ -106,7 +106,7 @@ def read_footer(store: Store, block: BlockFile, cache: Cache = process_cache) ->
         return Footer.parse(data, f"{store.url}/{block.key}")
 
     # parsed, it takes about ten times its bytes
-    return cache.get_or_load(
+    return (cache_of(store) if cache is None else cache).get_or_load(
         ("footer", store.url, block.key, block.footer_offset), load, lambda footer: 10 * footer.length
     )
 
@@ -117,7 +117,7 @@ def read_block(
     schema: Schema,
     columns: Sequence[str],
     zones: Sequence[int] | None = None,
-    cache: Cache = process_cache,
+    cache: Cache | None = None,
     row_mask: RowMask | None = None,
 ) -> pa.Table:
     """Columns of a block under their logical names, nested ones whole, in the order asked for.

@@ -1,7 +1,8 @@
 """Things that never change, kept in memory up to a number of bytes.
 
 Every file of a table is written once, so what was read of it may be kept for ever; the only question is which to
-forget, and that is the one used longest ago. Keys must say which store they are from. Knows nothing of what it keeps.
+forget, and that is the one used longest ago. A store may own a cache; all others share that of the process, so keys
+must say which store they are from. Knows nothing of what it keeps.
 """
 
 from __future__ import annotations
@@ -15,13 +16,19 @@ _T = TypeVar("_T")
 
 
 class Cache:
-    """A bounded, thread-safe memory. Two threads that miss the same key may both load it; one result is kept."""
+    """A bounded, thread-safe memory. Two threads that miss the same key may both load it; one result is kept.
 
-    def __init__(self, max_bytes: int) -> None:
+    What is kept stays behind when it is pickled.
+    """
+
+    def __init__(self, max_bytes: int = 512 << 20) -> None:
         self.max_bytes = max_bytes
         self.total_bytes = 0
         self._entries: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Cache, (self.max_bytes,)
 
     def get_or_load(self, key: Hashable, load: Callable[[], _T], size_of: Callable[[_T], int]) -> _T:
         """Return what is kept under ``key``, or else ``load()``, which is then kept if it fits."""
@@ -62,5 +69,11 @@ class Cache:
         return len(self._entries)
 
 
-process_cache = Cache(512 << 20)
-"""The cache that all stores of this process share: readers use it unless they are given another one."""
+process_cache = Cache()
+"""The cache of all stores of this process that have none of their own."""
+
+
+def cache_of(store: object) -> Cache:
+    """The cache in which readers keep what they read of a store: its own ``cache``, or else the process's."""
+    cache: Cache = getattr(store, "cache", process_cache)
+    return cache

@@ -10,7 +10,9 @@ import re
 from functools import lru_cache
 
 from fuse_storage.errors import StorageError
+from fuse_storage.store.cache import cache_of, process_cache
 from fuse_storage.store.store import Store, open_store
+from fuse_storage.store.wrappers import CachedStore
 
 SHARED_FILES_FEATURE = "shared-files"
 """The reader feature of tables with files elsewhere."""
@@ -31,15 +33,16 @@ def is_absolute_key(key: str) -> bool:
 def resolve_store(store: Store, key: str) -> tuple[Store, str]:
     """The store in which a file of a table lies, and its key there.
 
-    Another table's store is asked with the options of this one, the same credentials among them. Raises StorageError
-    for what is neither the key nor the URL of a table's file.
+    Another table's store is asked with the options of this one, the same credentials among them; what is read of it is
+    kept where this one keeps it. Raises StorageError for what is neither the key nor the URL of a table's file.
     """
     if not is_absolute_key(key):
         return store, key
     if (match := _SHARED_FILE_URL.fullmatch(key)) is None:
         raise StorageError(f"{store.url} refers to {key!r}, which is no file of a table")
     options = getattr(store, "options", None) or {}
-    return _open_cached(match["table"], tuple(sorted(options.items()))), match["key"]
+    other, cache = _open_cached(match["table"], tuple(sorted(options.items()))), cache_of(store)
+    return other if cache is process_cache else CachedStore(other, cache), match["key"]
 
 
 @lru_cache(maxsize=256)

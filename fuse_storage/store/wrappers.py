@@ -1,4 +1,4 @@
-"""Stores around another one: one counts what is asked of it, one refuses to write.
+"""Stores around another one: one counts what is asked of it, one refuses to write, one has a cache of its own.
 
 What tests and ``explain`` say of requests and bytes is exact, since it is counted here.
 """
@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fuse_storage.errors import NotFound, ReadOnly
+from fuse_storage.store.cache import Cache, cache_of
 from fuse_storage.store.ranges import ByteRange, ObjectMeta, coalesce_ranges, slice_ranges
 from fuse_storage.store.store import Store
 
@@ -61,6 +62,10 @@ class MeteredStore:
     def coalesce_gap(self) -> int:
         return self.store.coalesce_gap
 
+    @property
+    def cache(self) -> Cache:
+        return cache_of(self.store)
+
     def path(self, key: str) -> None:
         return None
 
@@ -104,8 +109,8 @@ def meter_requests(store: Store) -> MeteredStore:
 
 
 @dataclass(frozen=True)
-class ReadOnlyStore:
-    """The store within, of which nothing is written or deleted. Raises ReadOnly instead."""
+class _StoreWrapper:
+    """A store that does what the store within does."""
 
     store: Store
 
@@ -132,6 +137,28 @@ class ReadOnlyStore:
 
     def path(self, key: str) -> str | None:
         return self.store.path(key)
+
+    def create(self, key: str, data: bytes, overwrite: bool = False) -> None:
+        self.store.create(key, data, overwrite)
+
+    def delete(self, keys: Iterable[str]) -> None:
+        self.store.delete(keys)
+
+
+@dataclass(frozen=True)
+class CachedStore(_StoreWrapper):
+    """The store within, with a cache of its own: who reads it sees nothing of what others have read before."""
+
+    cache: Cache = field(default_factory=Cache)
+
+
+@dataclass(frozen=True)
+class ReadOnlyStore(_StoreWrapper):
+    """The store within, of which nothing is written or deleted. Raises ReadOnly instead."""
+
+    @property
+    def cache(self) -> Cache:
+        return cache_of(self.store)
 
     def create(self, key: str, data: bytes, overwrite: bool = False) -> None:
         raise self._refusal()

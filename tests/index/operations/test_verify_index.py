@@ -10,6 +10,7 @@ import pytest
 import fuse_index as fuse
 from fuse_index.indexes.registry import Host, PluginWarning
 from fuse_plugins import bloom, min_max
+from fuse_storage import process_cache
 from tests.index.kinds import Greatest, Lies, Values
 from tests.index.tables import coverage, created, damaged, files, numbers, reopened
 
@@ -63,6 +64,28 @@ def test_verifying_finds_damaged_packs_whatever_is_kept_in_memory(indexed, how):
     assert "the payload of 4 blocks" in str(result)
     indexed.rebuild_index("x")
     assert indexed.verify_index("x").sound
+
+
+def test_verifying_a_clone_finds_damaged_packs_of_its_source_whatever_is_kept_in_memory(indexed):
+    assert indexed.scan("n = 7").count() == 1
+    copy = indexed.clone(f"{indexed.stored.store.url}-copy")
+    assert copy.scan("n = 7").count() == 1
+    damaged(files(indexed, "_i")[0], "flipped")
+
+    assert "the payload of 4 blocks" in str(copy.verify_index("x"))
+
+
+@pytest.mark.parametrize("is_clone", [False, True])
+def test_verifying_leaves_alone_what_others_keep_in_memory(indexed, is_clone):
+    table = indexed.clone(f"{indexed.stored.store.url}-copy") if is_clone else indexed
+    process_cache.clear()
+    assert table.scan("n = 7").count() == 1
+    kept = len(process_cache)
+    assert kept
+
+    assert table.verify_index("x").sound
+
+    assert len(process_cache) == kept
 
 
 @pytest.mark.parametrize("how", ["gone", "flipped"])
