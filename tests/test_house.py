@@ -91,6 +91,30 @@ def test_a_room_says_what_it_answers(room: Path) -> None:
     assert len(said.split()) >= 10
 
 
+def module_name(path: Path) -> str:
+    base = ROOT / "plugins" if "plugins" in path.relative_to(ROOT).parts else ROOT
+    return ".".join(path.relative_to(base).with_suffix("").parts).removesuffix(".__init__")
+
+
+def imported(tree: ast.Module, modules: set[str]) -> set[str]:
+    """Modules of ours that a module imports anywhere, be it within a function or for types alone."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names |= {f"{node.module}.{name.name}" for name in node.names}
+    return {name if name in modules else name.rpartition(".")[0] for name in names} & modules
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    modules = {module_name(path): path for path in FILES}
+    left = {name: imported(TREES[path], set(modules)) - {name} for name, path in modules.items()}
+
+    while leaves := {name for name, needs in left.items() if not needs}:
+        left = {name: needs - leaves for name, needs in left.items() if name not in leaves}
+
+    assert left == {}
+
+
 def test_files_are_short() -> None:
     lengths = {named(path): len(path.read_text("utf-8").splitlines()) for path in FILES}
 

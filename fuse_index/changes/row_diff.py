@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,16 +14,28 @@ import pyarrow as pa
 from fuse_index.changes.multiset import match_keys
 from fuse_index.changes.row_hash import ROW_HASH_TYPE, row_hashes
 from fuse_index.expressions.evaluate import evaluate
-from fuse_storage import BlockFrame
-
-if TYPE_CHECKING:
-    from fuse_index.changes.changes import Changes
+from fuse_index.indexes.engine import Engine
+from fuse_index.predicate import Predicate
+from fuse_storage import BlockFrame, StoredTable
 
 _Mask = npt.NDArray[np.bool_]
 _Indices = npt.NDArray[np.int64]
 
 CHANGE_TYPE_COLUMN = "_change_type"
 INSERT, DELETE, UPDATE_PREIMAGE, UPDATE_POSTIMAGE = "insert", "delete", "update_preimage", "update_postimage"
+
+
+class ChangedRowsQuery(Protocol):
+    """The rows that are asked for, and the snapshot in whose columns they come: ``Changes`` is one."""
+
+    @property
+    def schema_table(self) -> StoredTable: ...
+    @property
+    def columns(self) -> tuple[str, ...]: ...
+    @property
+    def predicate(self) -> Predicate | None: ...
+    @property
+    def engine(self) -> Engine: ...
 
 
 @dataclass
@@ -33,7 +45,7 @@ class ChangedBlocks:
     ``changed_rows``: for each block, which of its rows are changes, booleans, shape (rows,); None: not known yet.
     """
 
-    changes: Changes
+    changes: ChangedRowsQuery
     blocks: BlockFrame
     changed_rows: list[_Mask] | None = None
 

@@ -17,6 +17,7 @@ import fuse_storage as storage
 from fuse_index.clustering import overlaps
 from fuse_index.clustering.key import ClusterKey
 from fuse_index.clustering.overlaps import Intervals, OverlapStatistics
+from fuse_index.clustering.svg import OrderChart, clustering_svg
 from fuse_index.errors import InputError
 from fuse_index.handle import TableHandle
 from fuse_storage import BlockFrame, ColumnStatistics, Snapshot
@@ -110,9 +111,12 @@ class ClusteringReport:
 
     def to_svg(self) -> str:
         """Draw the depth along each order, and how many blocks are how deep."""
-        from fuse_index.clustering.svg import clustering_svg
-
-        return clustering_svg(self)
+        title = (
+            f"Overlaps by {', '.join(self.cluster_by)} ({self.method}), {self.blocks:,} blocks, average depth "
+            f"{self.average_depth:.2f}"
+        )
+        charts = [OrderChart(order.name, order.profile, order.overlaps.histogram) for order in self.orders]
+        return clustering_svg(title, charts)
 
     def _repr_svg_(self) -> str:
         return self.to_svg()

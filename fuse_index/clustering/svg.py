@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from fuse_index.clustering.overlaps import MAX_EXACT_DEPTH
-
-if TYPE_CHECKING:
-    from fuse_index.clustering.report import ClusteringReport, OrderReport
 
 _CHART_WIDTH, _CHART_HEIGHT, _LEFT_MARGIN, _TOP_MARGIN, _ROW_GAP = 460, 150, 60, 64, 70
 _MAX_BAR_WIDTH = 48
 _TEXT_COLOR, _AXIS_COLOR, _FILL_COLOR = "#1f2937", "#cbd5e1", "#2563eb"
 
 
-def clustering_svg(report: ClusteringReport) -> str:
+class OrderChart(NamedTuple):
+    """One order of blocks to be drawn: the depth at points along it, and of each depth how many blocks are so deep."""
+
+    name: str
+    profile: Sequence[int]
+    histogram: Mapping[int, int]
+
+
+def clustering_svg(title: str, orders: Sequence[OrderChart]) -> str:
     """Draw each order in a row: the depth along it, and how many blocks are how deep."""
     rows = [
         part
-        for number, order in enumerate(report.orders)
+        for number, order in enumerate(orders)
         for part in _row(order, _TOP_MARGIN + number * (_CHART_HEIGHT + _ROW_GAP))
     ]
     width, height = (
         2 * (_CHART_WIDTH + _LEFT_MARGIN) + 30,
-        _TOP_MARGIN + len(report.orders) * (_CHART_HEIGHT + _ROW_GAP),
-    )
-    title = (
-        f"Overlaps by {', '.join(report.cluster_by)} ({report.method}), {report.blocks:,} blocks, average depth "
-        f"{report.average_depth:.2f}"
+        _TOP_MARGIN + len(orders) * (_CHART_HEIGHT + _ROW_GAP),
     )
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
@@ -47,10 +48,10 @@ def clustering_svg(report: ClusteringReport) -> str:
     )
 
 
-def _row(order: OrderReport, top: int) -> Iterator[str]:
+def _row(order: OrderChart, top: int) -> Iterator[str]:
     yield from _frame(_LEFT_MARGIN, top, f"blocks that hold a value, along {order.name}", max(order.profile, default=0))
     yield _step_area(order.profile, _LEFT_MARGIN, top)
-    histogram = order.overlaps.histogram
+    histogram = order.histogram
     left = 2 * _LEFT_MARGIN + _CHART_WIDTH
     yield from _frame(left, top, "blocks by depth", max(histogram.values(), default=0))
     yield from _bars(list(histogram.items()), left, top)
