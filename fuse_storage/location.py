@@ -15,7 +15,7 @@ from fuse_storage.metadata.encoding import format_timestamp, require_time_zone
 from fuse_storage.metadata.refs import REF_NAME_PATTERN, Branch, RefEntry, is_snapshot_id
 from fuse_storage.metadata.snapshot import KEY_PROPERTY, claimed_ref_position, snapshot_path
 from fuse_storage.metadata.tags import Tag, did_you_mean, find_tag, list_tags
-from fuse_storage.store.store import Store
+from fuse_storage.store.store import Store, list_strays
 
 TABLE_PREFIXES = ("_refs/", "_ss/", "_sg/", "_x/", "_b/", "_i/")
 """Where the files of a table are; what else is in a folder is not a table's."""
@@ -58,6 +58,8 @@ def raise_if_occupied(branch: Branch) -> None:
             raise AlreadyExists(
                 f"{store.url} holds rows of a table whose refs are lost, such as {listed.key!r}: recover it"
             )
+    for key in list_strays(store):
+        raise AlreadyExists(f"{store.url} holds a link or a device, {key!r}: choose an empty place for a table")
     _raise_if_file(store)
 
 

@@ -258,6 +258,8 @@ def _vacuum(
     if as_json:
         output.print_json(report.to_dict())
         return
+    for key in report.passed_over:
+        output.print_note(f"{key} is a link or a device, and was passed over")
     rows = [{"kind": kind, "files": count, "bytes": report.bytes[kind]} for kind, count in report.files.items()]
     output.print_rows(
         output.records_to_table(rows, ("kind", "files", "bytes")),

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from fuse_storage.commit.snapshot_hold import VACUUM_TIME_LIMIT, post_vacuum_notice
 from fuse_storage.commit.transaction import MAX_WRITE_SECONDS
-from fuse_storage.errors import Expired, FormatError, InvalidArgument, NotFound
+from fuse_storage.errors import Expired, FormatError, InvalidArgument, NotFound, StorageError
 from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.file_ref import FileRef, read_verified
 from fuse_storage.metadata.refs import Branch
@@ -29,7 +29,7 @@ from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.metadata.tags import list_tags
 from fuse_storage.store.cache import Cache
 from fuse_storage.store.ranges import ObjectMeta
-from fuse_storage.store.store import Store
+from fuse_storage.store.store import Store, list_strays
 
 _FOLDER_KINDS = {"_ss": "snapshots", "_sg": "segments", "_x": "sidecars", "_b": "blocks", "_i": "packs"}
 """Folders in the order in which they are emptied: what leads to others goes first."""
@@ -44,13 +44,15 @@ _DELETE_BATCH_KEYS = 500
 class VacuumResult:
     """The files that a vacuum deleted, or would delete, and their bytes, by kind.
 
-    ``kept``: the number of files that stay, because they are reachable or too young.
+    ``kept``: the number of files that stay, because they are reachable or too young. ``passed_over``: the keys of
+    links, pipes and devices, which are left as they are, as is whatever they lead to.
     """
 
     files: dict[str, int]
     bytes: dict[str, int]
     kept: int
     deleted: bool
+    passed_over: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able."""
@@ -76,6 +78,7 @@ def vacuum_table(
     notice = None if dry_run else post_vacuum_notice(store, cutoff)
     deadline = monotonic() + VACUUM_TIME_LIMIT.total_seconds()
     try:
+        passed_over = _find_strays(store)
         reachable = _ReachableFiles(store)
         for snapshot, needed in _live_snapshots(store, cutoff, keep):
             reachable.add(snapshot, needed)
@@ -94,7 +97,20 @@ def vacuum_table(
             store.delete([notice.key])
     files = {_FOLDER_KINDS[folder]: len(objects) for folder, objects in litter.items()}
     sizes = {_FOLDER_KINDS[folder]: sum(file.size for file in objects) for folder, objects in litter.items()}
-    return VacuumResult(files, sizes, reachable.file_count - sum(files.values()), not dry_run)
+    return VacuumResult(files, sizes, reachable.file_count - sum(files.values()), not dry_run, passed_over)
+
+
+def _find_strays(store: Store) -> tuple[str, ...]:
+    """What is no file in the folders of a table. Raises StorageError if it stands where refs should: they may be lost.
+
+    A folder that is a link itself is refused when it is listed.
+    """
+    for key in list_strays(store, "_refs"):
+        raise StorageError(
+            f"{store.url}/{key} is no file, and what it should be might lead to others: nothing is deleted before it "
+            f"is removed, or replaced by the file itself"
+        )
+    return tuple(key for folder in _FOLDER_KINDS for key in list_strays(store, folder))
 
 
 def _deletion_stages(litter: Mapping[str, Sequence[ObjectMeta]]) -> Iterator[list[str]]:

@@ -1,10 +1,14 @@
-"""Stores on this machine: a folder, and the memory of this process. Neither needs obstore."""
+"""A folder of this machine as a store, without obstore: what is below the folder is the store's, and nothing else.
+
+Links, pipes and devices below it are not followed, read, written or deleted: a listing passes over them, and a key that
+leads over one is refused.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
-import threading
+import stat
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,13 +16,31 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from fuse_storage.errors import AlreadyExists, NotFound, StorageError
-from fuse_storage.store.ranges import STAGING_FOLDER, ByteRange, ObjectMeta, coalesce_ranges, slice_ranges, validate_key
+from fuse_storage.errors import RESTORE_HINT, AlreadyExists, Corrupt, NotFound, StorageError
+from fuse_storage.store.folders import (
+    list_folder,
+    open_file,
+    open_folder,
+    raise_if_irregular,
+    readable_folder,
+    sync_folder,
+)
+from fuse_storage.store.ranges import (
+    MAX_FILE_BYTES,
+    STAGING_FOLDER,
+    ByteRange,
+    ObjectMeta,
+    coalesce_ranges,
+    slice_ranges,
+    validate_key,
+)
 
 _NO_HARD_LINK_ERRNOS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EXDEV}
 
 _DRAFT_MAX_AGE_SECONDS = 24 * 60 * 60
 """Seconds after which nobody works on a draft any more."""
+_MAX_KEY_PARTS = 32
+"""Folders below so many others are passed over: keys of a table have five parts at most."""
 
 
 class LocalStore:
@@ -40,90 +62,110 @@ class LocalStore:
         return f"{self.url}/{validate_key(key)}"
 
     def read(self, key: str) -> bytes:
-        with self._translate_errors(key), open(self.path(key), "rb", buffering=0) as file:
-            return file.read()
+        return self.read_at_most(key, MAX_FILE_BYTES)
+
+    def read_at_most(self, key: str, limit: int) -> bytes:
+        with self._translate_errors(key):
+            file, size = open_file(self.url, validate_key(key))
+            try:
+                if size > limit:
+                    raise Corrupt(f"{self.url}/{key} has {size} bytes instead of at most {limit}: {RESTORE_HINT}")
+                return _read_at(file, 0, size)
+            finally:
+                os.close(file)
 
     def read_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[bytes]:
         spans = coalesce_ranges(ranges, self.coalesce_gap)
-        with self._translate_errors(key), open(self.path(key), "rb", buffering=0) as file:
-            fetched = [_read_at(file.fileno(), offset, length) for offset, length in spans]
+        with self._translate_errors(key):
+            file, size = open_file(self.url, validate_key(key))
+            try:
+                fetched = [_read_at(file, offset, min(length, max(size - offset, 0))) for offset, length in spans]
+            finally:
+                os.close(file)
         return slice_ranges(ranges, spans, fetched, self.path(key))
 
     def list(self, prefix: str = "") -> Iterator[ObjectMeta]:
-        prefix = prefix.strip("/")
-        yield from self._walk(f"{prefix}/" if prefix else "")
-
-    def _walk(self, prefix: str) -> Iterator[ObjectMeta]:
-        try:
-            with os.scandir(f"{self.url}/{prefix}") as listed:
-                entries = sorted(listed, key=lambda entry: entry.name)
-        except (FileNotFoundError, NotADirectoryError):
-            return
-        except OSError as refusal:
-            raise StorageError(f"{self.url}/{prefix}: {refusal.strerror}") from refusal
-        for entry in entries:
-            key = prefix + entry.name
-            if entry.is_dir():
-                if key != STAGING_FOLDER:
-                    yield from self._walk(key + "/")
-                continue
-            with suppress(FileNotFoundError):  # deleted meanwhile
-                state = entry.stat()
+        for key, state in self._walk(prefix):
+            if stat.S_ISREG(state.st_mode):
                 yield ObjectMeta(key, state.st_size, datetime.fromtimestamp(state.st_mtime, UTC))
 
+    def strays(self, prefix: str = "") -> Iterator[str]:
+        """The keys of what a listing passes over: links, which are not followed, pipes, sockets and devices."""
+        return (key for key, state in self._walk(prefix) if not stat.S_ISREG(state.st_mode))
+
+    def _walk(self, prefix: str) -> Iterator[tuple[str, os.stat_result]]:
+        """All that is below a folder and is no folder itself, in order."""
+        pending = [prefix.strip("/")]
+        while pending:
+            prefix = pending.pop()
+            within = f"{prefix}/" if prefix else ""
+            try:
+                entries = list_folder(self.url, prefix.split("/") if prefix else [])
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError as refusal:
+                raise StorageError(f"{self.url}/{within}: {refusal.strerror}") from refusal
+            folders = []
+            for name, state in entries:
+                key = within + name
+                if not _can_be_key(name) or key == STAGING_FOLDER:
+                    continue
+                if not stat.S_ISDIR(state.st_mode):
+                    yield key, state
+                elif key.count("/") < _MAX_KEY_PARTS:
+                    folders.append(key)
+            pending += reversed(folders)
+
     def create(self, key: str, data: bytes, overwrite: bool = False) -> None:
-        path = self.path(key)
-        with self._translate_errors(key, missing=StorageError):
-            self._make_folder(os.path.dirname(path))
-            draft = self._stage_draft(data)
+        *folders, name = validate_key(key).split("/")
+        with (
+            self._translate_errors(key, missing=StorageError),
+            open_folder(self.url, folders, make=True) as folder,
+            open_folder(self.url, [STAGING_FOLDER], make=True) as staging,
+        ):
+            draft = self._stage_draft(staging, data)
             try:
                 if overwrite:
-                    os.replace(draft, path)
-                while not overwrite and not self._link(draft, path):
-                    with suppress(NotFound):  # it was there and is gone: link again
+                    os.replace(draft, name, src_dir_fd=staging, dst_dir_fd=folder)
+                while not overwrite and not self._link(staging, draft, folder, name):
+                    with suppress(NotFound, FileNotFoundError):  # it was there and is gone: link again
+                        raise_if_irregular(folder, name, self.path(key))
                         if self.read(key) != data:
-                            raise AlreadyExists(f"{path} already holds other bytes")
+                            raise AlreadyExists(f"{self.path(key)} already holds other bytes")
                         break
-                _sync(os.path.dirname(path))
+                sync_folder(folder)
             finally:
                 with suppress(FileNotFoundError):
-                    os.unlink(draft)
+                    os.unlink(draft, dir_fd=staging)
 
     def delete(self, keys: Iterable[str]) -> None:
         for key in keys:
-            with suppress(NotFound), self._translate_errors(key):
-                os.unlink(self.path(key))
+            *folders, name = validate_key(key).split("/")
+            with suppress(NotFound), self._translate_errors(key), open_folder(self.url, folders) as folder:
+                os.unlink(name, dir_fd=folder)
 
-    def _stage_draft(self, data: bytes) -> str:
-        self._make_folder(f"{self.url}/{STAGING_FOLDER}")
+    def _stage_draft(self, staging: int, data: bytes) -> str:
         if not self._swept:
-            self._sweep()
-        draft = f"{self.url}/{STAGING_FOLDER}/{uuid.uuid4().hex}"
+            self._swept = True
+            _sweep(staging)
+        draft = uuid.uuid4().hex
         try:
-            with open(draft, "xb", buffering=0) as file:
+            handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=staging)
+            with open(handle, "wb", buffering=0) as file:
                 view = memoryview(data)
                 while view:
                     view = view[file.write(view) :]
                 os.fsync(file.fileno())
         except BaseException:
             with suppress(OSError):  # a full disk should not stay full of it
-                os.unlink(draft)
+                os.unlink(draft, dir_fd=staging)
             raise
         return draft
 
-    def _sweep(self) -> None:
-        """Remove drafts that a crash left behind; a living one is linked within seconds."""
-        self._swept = True
-        with os.scandir(f"{self.url}/{STAGING_FOLDER}") as drafts:
-            for draft in drafts:
-                with suppress(FileNotFoundError):
-                    if draft.stat().st_mtime < time.time() - _DRAFT_MAX_AGE_SECONDS:
-                        os.unlink(draft.path)
-
-    def _link(self, draft: str, path: str) -> bool:
-        """Put the draft at ``path`` if nothing is there, and return whether it was so."""
+    def _link(self, staging: int, draft: str, folder: int, name: str) -> bool:
+        """Put the draft under ``name`` if nothing is there, and return whether it was so."""
         try:
-            os.link(draft, path)
+            os.link(draft, name, src_dir_fd=staging, dst_dir_fd=folder, follow_symlinks=False)
         except FileExistsError:
             return False
         except OSError as refusal:
@@ -134,14 +176,6 @@ class LocalStore:
                 ) from refusal
             raise
         return True
-
-    def _make_folder(self, folder: str) -> None:
-        if os.path.isdir(folder):
-            return
-        above = os.path.dirname(folder)
-        self._make_folder(above)
-        os.makedirs(folder, exist_ok=True)
-        _sync(above)
 
     @contextmanager
     def _translate_errors(self, key: str, missing: type[StorageError] = NotFound) -> Iterator[None]:
@@ -164,67 +198,20 @@ def _read_at(file: int, offset: int, length: int) -> bytes:
     return data
 
 
-def _sync(folder: str) -> None:
-    """Make the entries of a folder durable."""
-    handle = os.open(folder, os.O_RDONLY)
+def _can_be_key(name: str) -> bool:
+    """Whether a name in a folder can be part of a key: no other is a table's, and none could be deleted by it."""
     try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\\" not in name
 
 
-class MemoryStore:
-    """The memory of this process: all stores of one name are one.
-
-    Picklable by name, so of no use to other processes.
-    """
-
-    coalesce_gap = 4 << 10
-    _objects_by_name: dict[str, dict[str, tuple[bytes, datetime]]] = {}  # noqa: RUF012 - one for the process is the point
-    _lock = threading.Lock()
-
-    def __init__(self, name: str) -> None:
-        self.url = f"memory://{name}"
-        with self._lock:
-            self._objects = self._objects_by_name.setdefault(name, {})
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return MemoryStore, (self.url.removeprefix("memory://"),)
-
-    def __repr__(self) -> str:
-        return f"MemoryStore({self.url!r})"
-
-    def path(self, key: str) -> None:
-        return None
-
-    def read(self, key: str) -> bytes:
-        try:
-            return self._objects[validate_key(key)][0]
-        except KeyError:
-            raise NotFound(f"{self.url}/{key}: there is no such object") from None
-
-    def read_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[bytes]:
-        data = self.read(key)
-        spans = coalesce_ranges(ranges, self.coalesce_gap)
-        return slice_ranges(
-            ranges, spans, [data[offset : offset + length] for offset, length in spans], f"{self.url}/{key}"
-        )
-
-    def list(self, prefix: str = "") -> Iterator[ObjectMeta]:
-        prefix = prefix.strip("/")
-        within = f"{prefix}/" if prefix else ""
-        for key, (data, modified) in sorted(self._objects.copy().items()):
-            if key.startswith(within):
-                yield ObjectMeta(key, len(data), modified)
-
-    def create(self, key: str, data: bytes, overwrite: bool = False) -> None:
-        with self._lock:
-            existing = self._objects.get(validate_key(key))
-            if existing is None or overwrite:
-                self._objects[key] = (bytes(data), datetime.now(UTC))
-            elif existing[0] != data:
-                raise AlreadyExists(f"{self.url}/{key} already holds other bytes")
-
-    def delete(self, keys: Iterable[str]) -> None:
-        for key in keys:
-            self._objects.pop(validate_key(key), None)
+def _sweep(staging: int) -> None:
+    """Remove drafts that a crash left behind; a living one is linked within seconds."""
+    with readable_folder(staging) as handle, os.scandir(handle) as drafts:
+        for draft in drafts:
+            with suppress(FileNotFoundError):
+                state = draft.stat(follow_symlinks=False)
+                if stat.S_ISREG(state.st_mode) and state.st_mtime < time.time() - _DRAFT_MAX_AGE_SECONDS:
+                    os.unlink(draft.name, dir_fd=staging)

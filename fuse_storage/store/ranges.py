@@ -15,6 +15,9 @@ ByteRange = tuple[int, int]
 STAGING_FOLDER = "_tmp"
 """The folder in which a local store prepares files; its keys belong to nobody, and no listing shows them."""
 
+MAX_FILE_BYTES = 1 << 62
+"""No file is longer."""
+
 
 @dataclass(frozen=True, slots=True)
 class ObjectMeta:
@@ -39,11 +42,17 @@ def validate_key(key: str) -> str:
 def coalesce_ranges(ranges: Sequence[ByteRange], gap: int) -> list[ByteRange]:
     """The fewest ranges, in order, that cover these, joining those with at most ``gap`` bytes between them.
 
+    Raises Corrupt for a range that cannot be.
+
     >>> coalesce_ranges([(100, 10), (0, 10), (15, 5)], gap=8)
     [(0, 20), (100, 10)]
     """
     joined: list[ByteRange] = []
     for offset, length in sorted(r for r in ranges if r[1]):
+        if offset < 0 or length < 0 or offset + length > MAX_FILE_BYTES:
+            raise Corrupt(
+                f"bytes {offset} to {offset + length} are in no file: what says so is damaged; {RESTORE_HINT}"
+            )
         if joined and offset <= (end := sum(joined[-1])) + gap:
             joined[-1] = (joined[-1][0], max(end, offset + length) - joined[-1][0])
         else:

@@ -18,7 +18,8 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from urllib.parse import unquote, urlsplit
 
 from fuse_storage.errors import RESTORE_HINT, AlreadyExists, Corrupt, NotFound, StorageError
-from fuse_storage.store.local import LocalStore, MemoryStore
+from fuse_storage.store.local import LocalStore
+from fuse_storage.store.memory import MemoryStore
 from fuse_storage.store.ranges import ByteRange, ObjectMeta, coalesce_ranges, slice_ranges, validate_key
 
 _T = TypeVar("_T")
@@ -72,6 +73,24 @@ class Store(Protocol):
     def path(self, key: str) -> str | None:
         """The path of ``key`` on this machine's file system; None in a store that is not a folder."""
         ...
+
+
+def read_at_most(store: Store, key: str, limit: int) -> bytes:
+    """All bytes of ``key``. Raises Corrupt if there are more than ``limit``: before they are read, if a store can tell.
+
+    A store can that has a method ``read_at_most(key, limit)``.
+    """
+    bounded = getattr(type(store), "read_at_most", None)  # not the instance's, which may be another store's
+    data: bytes = store.read(key) if bounded is None else bounded(store, key, limit)
+    if len(data) > limit:
+        raise Corrupt(f"{store.url}/{key} has {len(data)} bytes instead of at most {limit}: {RESTORE_HINT}")
+    return data
+
+
+def list_strays(store: Store, prefix: str = "") -> Iterator[str]:
+    """The keys of what is in a store and is no file, such as links, which listings pass over; in folders only."""
+    find = getattr(store, "strays", None)
+    return iter(()) if find is None else find(prefix)
 
 
 _REMOTE_SCHEMES = {
@@ -152,6 +171,17 @@ class RemoteStore:
         import obstore
 
         return self._translate_errors(key, lambda: bytes(obstore.get(self._store, validate_key(key)).bytes()))
+
+    def read_at_most(self, key: str, limit: int) -> bytes:
+        import obstore
+
+        def read() -> bytes:
+            answer = obstore.get(self._store, validate_key(key))
+            if (size := answer.meta["size"]) > limit:
+                raise Corrupt(f"{self.url}/{key} has {size} bytes instead of at most {limit}: {RESTORE_HINT}")
+            return bytes(answer.bytes())
+
+        return self._translate_errors(key, read)
 
     def read_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[bytes]:
         spans = coalesce_ranges(ranges, self.coalesce_gap)

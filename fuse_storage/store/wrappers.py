@@ -13,7 +13,7 @@ from typing import Any
 from fuse_storage.errors import NotFound, ReadOnly
 from fuse_storage.store.cache import Cache, cache_of
 from fuse_storage.store.ranges import ByteRange, ObjectMeta, coalesce_ranges, slice_ranges
-from fuse_storage.store.store import Store
+from fuse_storage.store.store import Store, list_strays, read_at_most
 
 
 class MeteredStore:
@@ -78,6 +78,15 @@ class MeteredStore:
         self._record(self.reads, ("read", key, len(data)))
         return data
 
+    def read_at_most(self, key: str, limit: int) -> bytes:
+        try:
+            data = read_at_most(self.store, key, limit)
+        except NotFound:
+            self._record(self.reads, ("read", key, 0))
+            raise
+        self._record(self.reads, ("read", key, len(data)))
+        return data
+
     def read_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[bytes]:
         # as the store itself would, so it asks for these as they are
         spans = coalesce_ranges(ranges, self.coalesce_gap)
@@ -128,6 +137,12 @@ class _StoreWrapper:
 
     def read(self, key: str) -> bytes:
         return self.store.read(key)
+
+    def read_at_most(self, key: str, limit: int) -> bytes:
+        return read_at_most(self.store, key, limit)
+
+    def strays(self, prefix: str = "") -> Iterator[str]:
+        return list_strays(self.store, prefix)
 
     def read_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[bytes]:
         return self.store.read_ranges(key, ranges)

@@ -1,0 +1,68 @@
+"""The memory of this process as a store."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from fuse_storage.errors import AlreadyExists, NotFound
+from fuse_storage.store.ranges import ByteRange, ObjectMeta, coalesce_ranges, slice_ranges, validate_key
+
+
+class MemoryStore:
+    """The memory of this process: all stores of one name are one.
+
+    Picklable by name, so of no use to other processes.
+    """
+
+    coalesce_gap = 4 << 10
+    _objects_by_name: dict[str, dict[str, tuple[bytes, datetime]]] = {}  # noqa: RUF012 - one for the process is the point
+    _lock = threading.Lock()
+
+    def __init__(self, name: str) -> None:
+        self.url = f"memory://{name}"
+        with self._lock:
+            self._objects = self._objects_by_name.setdefault(name, {})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return MemoryStore, (self.url.removeprefix("memory://"),)
+
+    def __repr__(self) -> str:
+        return f"MemoryStore({self.url!r})"
+
+    def path(self, key: str) -> None:
+        return None
+
+    def read(self, key: str) -> bytes:
+        try:
+            return self._objects[validate_key(key)][0]
+        except KeyError:
+            raise NotFound(f"{self.url}/{key}: there is no such object") from None
+
+    def read_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[bytes]:
+        data = self.read(key)
+        spans = coalesce_ranges(ranges, self.coalesce_gap)
+        return slice_ranges(
+            ranges, spans, [data[offset : offset + length] for offset, length in spans], f"{self.url}/{key}"
+        )
+
+    def list(self, prefix: str = "") -> Iterator[ObjectMeta]:
+        prefix = prefix.strip("/")
+        within = f"{prefix}/" if prefix else ""
+        for key, (data, modified) in sorted(self._objects.copy().items()):
+            if key.startswith(within):
+                yield ObjectMeta(key, len(data), modified)
+
+    def create(self, key: str, data: bytes, overwrite: bool = False) -> None:
+        with self._lock:
+            existing = self._objects.get(validate_key(key))
+            if existing is None or overwrite:
+                self._objects[key] = (bytes(data), datetime.now(UTC))
+            elif existing[0] != data:
+                raise AlreadyExists(f"{self.url}/{key} already holds other bytes")
+
+    def delete(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            self._objects.pop(validate_key(key), None)
