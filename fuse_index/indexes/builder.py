@@ -119,8 +119,8 @@ class IndexBuilder:
             return None
 
     def roll_up(self, summaries: pa.Array) -> pa.Scalar | None:
-        """What the kind knows of a whole segment; None where it cannot say, or fails."""
-        if not isinstance(self.kind, RollsUp):
+        """What the kind knows of a whole segment; None where it cannot say, knows nothing of some block, or fails."""
+        if not isinstance(self.kind, RollsUp) or summaries.null_count or self.kind.writes != self.version:
             return None
         try:
             found = self.kind.roll_up(summaries)

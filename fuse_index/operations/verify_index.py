@@ -38,6 +38,7 @@ from fuse_index.pruning.nulls import (
     strict_function_names,
     strip_nulls_for_kind,
 )
+from fuse_index.pruning.readable import null_where_unusable, readable_blocks, usable_roll_ups
 from fuse_storage import BlockFrame, CachedStore, PackSlice, SidecarRows, StorageError, StoredTable
 
 _KIND_TIMEOUT_SECONDS = 30.0
@@ -107,7 +108,7 @@ def check_index(
             problems.append(
                 f"the payload of {len(members)} blocks ({names}{', …' if len(members) > 3 else ''}): {problem}"
             )
-    usable = np.flatnonzero(sidecars.indexed & np.isin(sidecars.versions, list(host.kinds[definition.kind].reads)))
+    usable = np.flatnonzero(readable_blocks(sidecars, host.kinds[definition.kind]))
     pick = random.Random(seed)
     chosen = np.array(sorted(pick.sample(usable.tolist(), min(max_blocks, len(usable)))), np.int64)
     judge = _VoteChecker(table, definition, host, frame, sidecars, chosen)
@@ -272,8 +273,11 @@ class _VoteChecker:
     @cached_property
     def _segments(self) -> FrameBatch | None:
         """The segments with what was rolled up of them."""
-        found = self.table.segments().roll_ups(self.definition.key) if isinstance(self.kind, RollsUp) else None
-        return None if found is None else FrameBatch.from_units(self.table.segments(), self._fields, found)
+        if not isinstance(self.kind, RollsUp):
+            return None
+        segments = self.table.segments()
+        found = usable_roll_ups(segments, self.definition.key, self.kind, lambda reason, detail: None)
+        return None if found is None else FrameBatch.from_units(segments, self._fields, null_where_unusable(*found))
 
     def _evaluate_leaf(self, leaf: Leaf | Conjunction, rows: pa.Table) -> _TruthBits | None:
         """What the leaf is on each row, as one of TRUE, FALSE and NULL; None where only Spark knows."""

@@ -24,6 +24,7 @@ from fuse_index.predicate import Column, Leaf, Opaque, Term
 from fuse_index.pruning.call_probe import call_probe
 from fuse_index.pruning.compile import CompiledProbe, LeafProbes, PredicateProbes
 from fuse_index.pruning.nulls import NullPresence, complete_ballot, decided_by_engine, engine_vote, is_null_test
+from fuse_index.pruning.readable import Note, null_where_unusable, usable_blocks, usable_roll_ups
 from fuse_index.pruning.trace import PruningTrace
 from fuse_index.reasons import Reason
 from fuse_storage import BlockFrame, ColumnStatistics, SegmentFrame, SidecarRows, StoredTable, UnitFrame
@@ -100,19 +101,22 @@ class LevelProbe:
         if compiled.definition is None:
             return None if self.units is None else (FrameBatch.from_units(self.units, fields), None)
         if self.segments is not None and isinstance(compiled.kind, RollsUp):
-            summaries = self.segments.roll_ups(compiled.definition.key)
-            return (
-                None
-                if summaries is None
-                else (FrameBatch.from_units(self.segments, fields, summaries), _validity_mask(summaries))
+            rolled_up = usable_roll_ups(
+                self.segments, compiled.definition.key, compiled.kind, self._noting(leaf_probes, compiled)
             )
+            if rolled_up is None:
+                return None
+            summaries, usable = rolled_up
+            return FrameBatch.from_units(self.segments, fields, null_where_unusable(summaries, usable)), usable
         if self.level == "block" and compiled.probe.cost == 0 and self.blocks is not None:
             sidecars = self._sidecars(compiled)
             if sidecars is None:
                 self._note_not_indexed(leaf_probes, compiled)
                 return None
-            usable = self._usable(leaf_probes, compiled, sidecars, np.arange(len(self.blocks)))
-            return FrameBatch.from_units(self.blocks, fields, sidecars.summaries), usable
+            usable = usable_blocks(
+                sidecars, compiled.kind, np.arange(len(self.blocks)), self._noting(leaf_probes, compiled)
+            )
+            return FrameBatch.from_units(self.blocks, fields, null_where_unusable(sidecars.summaries, usable)), usable
         return None
 
     def _engine_vote(self, leaf: Leaf) -> Ballot | None:
@@ -141,7 +145,7 @@ class LevelProbe:
         if sidecars is None:
             self._note_not_indexed(leaf_probes, compiled)
             return None
-        usable = self._usable(leaf_probes, compiled, sidecars, chosen)
+        usable = usable_blocks(sidecars, compiled.kind, chosen, self._noting(leaf_probes, compiled))
         chosen = chosen[usable[chosen]]
         if not len(chosen):
             return None
@@ -186,24 +190,8 @@ class LevelProbe:
                 if (ballot := self._call_probe(leaf_probes, compiled, smaller)) is not None:
                     yield part, ballot
 
-    def _usable(
-        self, leaf_probes: LeafProbes, compiled: CompiledProbe, sidecars: SidecarRows, chosen: UnitIndices
-    ) -> _Mask:
-        """The blocks with a sidecar that the kind can read; what stands in the way on the others is noted."""
-        known = sidecars.indexed & np.isin(sidecars.versions, list(compiled.kind.reads))
-        usable: _Mask = known & has_summary_or_payload(sidecars)
-        trace, block_count = self.context.trace, len(chosen)
-        if sidecars.error:
-            trace.note(leaf_probes.leaf, compiled, Reason.CORRUPT, sidecars.error)
-        newer = int((sidecars.indexed & ~known)[chosen].sum())
-        absent = int((~sidecars.indexed | (known & ~usable))[chosen].sum())
-        if newer:
-            detail = f"{newer} of {block_count} blocks have a payload version that this code cannot read"
-            trace.note(leaf_probes.leaf, compiled, Reason.PAYLOAD_TOO_NEW, detail)
-        if absent:
-            detail = f"{absent} of {block_count} blocks are not indexed: refresh the index"
-            trace.note(leaf_probes.leaf, compiled, Reason.BLOCK_NOT_INDEXED, detail)
-        return usable
+    def _noting(self, leaf_probes: LeafProbes, compiled: CompiledProbe) -> Note:
+        return lambda reason, detail: self.context.trace.note(leaf_probes.leaf, compiled, reason, detail)
 
     def _note_not_indexed(self, leaf_probes: LeafProbes, compiled: CompiledProbe) -> None:
         self.context.trace.note(
@@ -282,17 +270,6 @@ class LevelProbe:
 def _to_numpy(array: pa.Array) -> npt.NDArray[np.float64]:
     counts: npt.NDArray[np.float64] = array.to_numpy(zero_copy_only=False).astype(np.float64)
     return counts
-
-
-def _validity_mask(values: pa.Array) -> _Mask:
-    valid: _Mask = values.is_valid().to_numpy(zero_copy_only=False)
-    return valid
-
-
-def has_summary_or_payload(sidecars: SidecarRows) -> _Mask:
-    """The blocks of which a summary is kept, or a payload where a kind has no summaries: bool, one per block."""
-    summaries = sidecars.summaries
-    return sidecars.spans[1] > 0 if pa.types.is_null(summaries.type) else _validity_mask(summaries)
 
 
 def _unknown_where(ballot: Ballot, mask: npt.NDArray[np.bool_]) -> Ballot:

@@ -28,6 +28,7 @@ from fuse_index.indexes.definition import IndexDefinition
 from fuse_index.indexes.interface import Answers, IndexKind, Probe, Refusal
 from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call
 from fuse_index.predicate import Column, Context, Literal, Predicate, Term
+from fuse_index.pruning.readable import readable_blocks
 from fuse_index.query.group_keys import GroupKeys, is_implied_by
 from fuse_index.reasons import Reason
 from fuse_storage import BlockFrame, cache_of
@@ -218,7 +219,7 @@ class IndexSource:
         if sidecars is None:
             nothing = Refusal(Reason.BLOCK_NOT_INDEXED, "no block is indexed: refresh the index")
             return SourceResult(positions[:0], self.wider_request.schema.empty_table(), nothing)
-        indexed = positions[(sidecars.indexed & np.isin(sidecars.versions, list(self.index_kind.reads)))[positions]]
+        indexed = positions[readable_blocks(sidecars, self.index_kind)[positions]]
         problem: Refusal | None = None
         if len(indexed) < len(positions):
             detail = f"{len(positions) - len(indexed)} of {len(positions)} blocks are not indexed: refresh the index"

@@ -27,7 +27,7 @@ from fuse_index.indexes.interface import Highlights, Probe, Ranks, Refusal
 from fuse_index.indexes.sandbox import PluginFailure, map_concurrently, sandboxed_call
 from fuse_index.predicate import Call, Column, Literal, Predicate, Term
 from fuse_index.pruning.planner import plan_scan
-from fuse_index.pruning.probe import has_summary_or_payload
+from fuse_index.pruning.readable import has_summary_or_payload, readable_blocks
 from fuse_index.query.memory_block import index_in_memory
 from fuse_storage import BlockFrame, StoredTable
 
@@ -186,8 +186,7 @@ class _RankedSearch:
         sidecars = blocks.sidecars(ranking.definition.key)
         if sidecars is None:
             return
-        readable = np.isin(sidecars.versions, list(ranking.kind.reads))
-        usable = sidecars.indexed & readable & has_summary_or_payload(sidecars)
+        usable = readable_blocks(sidecars, ranking.kind) & has_summary_or_payload(sidecars)
         fields = (None,) * len(ranking.definition.inputs)
         zones = ZoneMap.of(blocks)
         for block in np.flatnonzero(usable).tolist():

@@ -10,7 +10,6 @@ import json
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from fuse_index.indexes.block_batch import FrameBatch, ZoneMap
@@ -18,6 +17,7 @@ from fuse_index.indexes.definition import IndexDefinition, UnavailableIndex, loa
 from fuse_index.indexes.registry import Host
 from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call
 from fuse_index.predicate import Column
+from fuse_index.pruning.readable import readable_blocks
 from fuse_index.reasons import Reason
 from fuse_storage import BlockFrame, SidecarRows, StoredTable
 
@@ -73,7 +73,7 @@ def _index_row(definition: IndexDefinition | UnavailableIndex, blocks: BlockFram
         readable = (
             sidecars.indexed
             if isinstance(definition, UnavailableIndex)
-            else _readable_blocks(definition, sidecars, host)
+            else readable_blocks(sidecars, host.kinds[definition.kind])
         )
         row |= {"blocks_indexed": int(readable.sum()), "rows_indexed": int(blocks.row_counts[readable].sum())}
         row |= {
@@ -83,21 +83,13 @@ def _index_row(definition: IndexDefinition | UnavailableIndex, blocks: BlockFram
     return row
 
 
-def _readable_blocks(definition: IndexDefinition, sidecars: SidecarRows, host: Host) -> npt.NDArray[np.bool_]:
-    """Mark the blocks that are indexed in a version that the kind reads: booleans, one for each block."""
-    readable: npt.NDArray[np.bool_] = sidecars.indexed & np.isin(
-        sidecars.versions, list(host.kinds[definition.kind].reads)
-    )
-    return readable
-
-
 def _problem(definition: IndexDefinition | UnavailableIndex, sidecars: SidecarRows | None, host: Host) -> str | None:
     if isinstance(definition, UnavailableIndex):
         return f"{definition.refusal.reason}: {definition.refusal.detail}"
     if sidecars is not None and sidecars.error is not None:
         return f"{Reason.CORRUPT}: {sidecars.error}; refresh the index"
     if sidecars is not None and (
-        unreadable := int((sidecars.indexed & ~_readable_blocks(definition, sidecars, host)).sum())
+        unreadable := int((sidecars.indexed & ~readable_blocks(sidecars, host.kinds[definition.kind])).sum())
     ):
         return (
             f"{Reason.PAYLOAD_TOO_NEW}: {unreadable} blocks are indexed in a version that cannot be "
@@ -121,7 +113,7 @@ def _index_contents(table: StoredTable, host: Host, definition: IndexDefinition)
     if sidecars is None:
         return {}
     kind = host.kinds[definition.kind]
-    readable = np.flatnonzero(_readable_blocks(definition, sidecars, host))
+    readable = np.flatnonzero(readable_blocks(sidecars, kind))
     schema = table.snapshot.schema
     fields = [schema.find(each.term.path).id if isinstance(each.term, Column) else None for each in definition.inputs]
     batch = FrameBatch.from_sidecars(blocks, fields, ZoneMap.of(blocks), sidecars, readable)

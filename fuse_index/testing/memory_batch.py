@@ -217,7 +217,8 @@ class MemoryBatch:
         assert self.summaries is not None
         groups = [range(start, min(start + size, len(self))) for start in range(0, len(self), size)]
         kind: Any = self.kind_under_test.kind
-        made = [kind.roll_up(self.summaries.slice(group[0], len(group))) for group in groups]
+        parts = [self.summaries.slice(group[0], len(group)) for group in groups]
+        made = [None if part.null_count else kind.roll_up(part) for part in parts]
         values = [None if one is None else one.as_py() for one in made]
         data_type = (
             self.summaries.type

@@ -67,7 +67,7 @@ class SidecarBuilder(Protocol):
     def roll_up(self, summaries: pa.Array) -> pa.Scalar | None:
         """Sum up what it knows of a whole segment; None if that is nothing.
 
-        ``summaries``: of ``summary_type``, one for each block, null where it is not indexed.
+        ``summaries``: of ``summary_type``, one for each block of a segment, all of them indexed in ``version``.
         """
         ...
 
@@ -173,8 +173,9 @@ def stage_sidecars(
     reference = create_file(
         store, sidecar_path(segment, key, new_id()), metadata_table.encode_metadata(rows, keep_arrow_types=True)
     )
-    roll_up = None if builder is None else builder.roll_up(metadata_table.column_as_array(rows, "summary"))
+    roll_up = _roll_up(rows, builder)
     roll_up_type = pa.null() if builder is None else builder.roll_up_type
+    version = None if roll_up is None or builder is None else builder.version
     indexed = int(pc.sum(rows.column("indexed")).as_py() or 0)
     size = reference.length + int(metadata_table.column_as_int64(rows, "length").sum())
     values = [
@@ -184,6 +185,20 @@ def stage_sidecars(
         pa.array([indexed]),
         pa.array([size]),
         pa.array([None if roll_up is None else roll_up.as_py()], roll_up_type),
+        pa.array([version], pa.int32()),
     ]
     row = pa.table(dict(zip(sidecar_columns(key), values, strict=True)))
     return StagedSidecars(segment, key, reference, indexed, encode_list_row(row))
+
+
+def _roll_up(rows: pa.Table, builder: SidecarBuilder | None) -> pa.Scalar | None:
+    """Sum up a segment, given by the rows of its ``_x`` file, of which nothing is unknown or in another version.
+
+    Whoever reads a roll-up takes it for all blocks: one that is not indexed would be ruled out with the others.
+    """
+    if builder is None:
+        return None
+    versions = np.where(rows.column("indexed").to_numpy(), metadata_table.column_as_int64(rows, "version", -1), -1)
+    if not (versions == builder.version).all():
+        return None
+    return builder.roll_up(metadata_table.column_as_array(rows, "summary"))

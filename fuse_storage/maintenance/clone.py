@@ -133,7 +133,8 @@ class _SegmentCopier:
         try:
             rows = metadata_table.read_all_columns(self.source, sidecar_file, Cache(0))
         except (NotFound, FormatError):
-            return {path: None, length: None, digest: None, indexed: None} | dict.fromkeys(rest)
+            kept = (name for name in rest if metadata_table.has_column(row, name))
+            return {path: None, length: None, digest: None, indexed: None} | dict.fromkeys(kept)
         packs = [None if pack is None else absolute_key(self.source, pack) for pack in rows.column("pack").to_pylist()]
         copied = self._write_metadata(
             sidecar_file.reference.path, _replace_column(rows, "pack", pa.array(packs, pa.string())), any_types=True

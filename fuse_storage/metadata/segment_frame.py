@@ -142,10 +142,21 @@ class SegmentFrame:
     def roll_ups(self, key: str) -> pa.Array | None:
         """What the definition with this key knows of whole segments: one value each, null where nothing.
 
-        None if it is of no segment.
+        None if it is of no segment. Only where ``roll_up_versions`` names a version is it of all blocks of the segment.
         """
-        name = sidecar_columns(key)[-1]
+        name = sidecar_columns(key)[5]
         return column_as_array(self.table, name) if has_column(self.table, name) else None
+
+    def roll_up_versions(self, key: str) -> IndexArray:
+        """In which payload version all blocks of each segment are indexed that is rolled up: int64, shape (n,).
+
+        -1 where that is not known, or not all blocks are indexed: then the roll-up says nothing of the segment.
+        """
+        name = sidecar_columns(key)[6]
+        if not has_column(self.table, name):
+            return np.full(len(self), -1, np.int64)
+        complete = self.indexed_block_counts(key) == self.block_counts
+        return np.where(complete, column_as_int64(self.table, name, -1), -1)
 
     def indexed_block_counts(self, key: str) -> IndexArray:
         """How many blocks of each segment are indexed: int64, shape (n,)."""

@@ -50,9 +50,11 @@ def segment_list_path(snapshot_id: str) -> str:
 def sidecar_columns(key: str) -> list[str]:
     """The columns of a list that say what the definition with this key knows of each segment.
 
-    The reference of its ``_x`` file, how many blocks are indexed, the bytes of it and its payloads, and the roll-up.
+    The reference of its ``_x`` file, how many blocks are indexed, the bytes of it and its payloads, the roll-up, and
+    the payload version of what it was made of.
     """
-    return [f"x.{key}.{part}" for part in ("path", "length", "hash", "indexed", "size", "roll_up")]
+    parts = ("path", "length", "hash", "indexed", "size", "roll_up", "roll_up_version")
+    return [f"x.{key}.{part}" for part in parts]
 
 
 def segment_row(
