@@ -130,6 +130,15 @@ def references(node: Any, term: Term) -> bool:
     return bool(substitute(node, {term: Literal(None, pa.null())}) != node)
 
 
+def called_functions(node: Any) -> frozenset[str]:
+    """The names of all functions that predicates and terms call."""
+    parts = node if isinstance(node, tuple) else ()
+    if is_dataclass(node) and not isinstance(node, type | Column | Literal):
+        parts = tuple(getattr(node, field.name) for field in fields(node))
+    own = frozenset([node.name]) if isinstance(node, Call) else frozenset()
+    return own.union(*map(called_functions, parts))
+
+
 def substitute(node: Any, replacements: Mapping[Term, Term]) -> Any:
     """The predicate or term with some terms in the place of others."""
     if isinstance(node, tuple):

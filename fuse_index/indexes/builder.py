@@ -48,7 +48,8 @@ class IndexBuilder:
     @classmethod
     def for_definition(cls, definition: IndexDefinition, host: Host, strict: bool = False) -> IndexBuilder:
         """A builder with those of the host's functions that the definition's terms may call."""
-        kind, source = host.kinds[definition.kind], host.sources[definition.kind].source
+        kind = definition.kind_in(host)
+        source = host.source_of(kind).source
         plain = definition.where is None and all(isinstance(given.term, Column) for given in definition.inputs)
         return cls(definition, kind, kind.writes, () if plain else tuple(host.functions.values()), source, strict)
 

@@ -21,7 +21,7 @@ from fuse_index.indexes.definition import (
 )
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.inputs import DEFINITION_TIMEOUT_SECONDS, resolve_aggregates, resolve_condition, resolve_input
-from fuse_index.indexes.interface import Input
+from fuse_index.indexes.interface import IndexKind, Input
 from fuse_index.indexes.options import parse_options
 from fuse_index.indexes.registry import Host
 from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call
@@ -50,7 +50,7 @@ def define_index(
     inputs += resolve_aggregates(name, index_kind, parsed, schema, engine)
     where = resolve_condition(name, index_kind, parsed, schema, engine)
     return _with_consent(
-        IndexDefinition(name, kind, inputs, parsed, index_kind.writes, "", None, where), schema, engine
+        IndexDefinition(name, kind, inputs, parsed, index_kind.writes, "", None, where), index_kind, schema, engine
     )
 
 
@@ -63,12 +63,12 @@ def redefine_index(previous: IndexDefinition | UnavailableIndex, schema: Schema,
     if not terms:
         raise DefinitionError(f"index {previous.name!r} cannot be built: {previous.refusal.detail}")  # type: ignore[union-attr]
     name, engine = previous.name, Engine(host, stored_context(previous.content) or Context())
-    kind = host.kind(previous.kind)
+    kind = host.kind_by(previous.kind, previous.content.get("by")) or host.kind(previous.kind)
     inputs = _resolve_inputs(name, terms, schema, engine) + tuple(given for given in previous.inputs if given.function)
     options = parse_options(kind, previous.content.get("options", {}))
     where = stored_condition(previous.content, schema)
     fresh = _with_consent(
-        IndexDefinition(name, kind.name, inputs, options, kind.writes, "", None, where), schema, engine
+        IndexDefinition(name, kind.name, inputs, options, kind.writes, "", None, where), kind, schema, engine
     )
     return replace(fresh, content={**previous.content, **fresh.content})
 
@@ -82,12 +82,12 @@ def _resolve_inputs(name: str, terms: Sequence[str | Term], schema: Schema, engi
     return inputs
 
 
-def _with_consent(definition: IndexDefinition, schema: Schema, engine: Engine) -> IndexDefinition:
+def _with_consent(definition: IndexDefinition, kind: IndexKind, schema: Schema, engine: Engine) -> IndexDefinition:
     """The definition with its key, and with the session if its values depend on one.
 
     Raises DefinitionError if its kind refuses it.
     """
-    kind, inputs = engine.host.kind(definition.kind), definition.inputs
+    inputs = definition.inputs
     refusal = sandboxed_call(lambda: kind.accepts(inputs, definition.options), DEFINITION_TIMEOUT_SECONDS)
     if isinstance(refusal, PluginFailure):
         raise DefinitionError(

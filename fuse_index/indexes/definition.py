@@ -23,10 +23,12 @@ from fuse_index.expressions.normalize import normalize
 from fuse_index.expressions.scalar_functions import DATE_TRUNC
 from fuse_index.expressions.serialize import decode_predicate, decode_term, encode_predicate, encode_term
 from fuse_index.expressions.to_sql import term_sql
+from fuse_index.expressions.traversal import called_functions
 from fuse_index.expressions.types import spark_type_name
 from fuse_index.indexes.inputs import DEFINITION_TIMEOUT_SECONDS
 from fuse_index.indexes.interface import IndexKind, Input, Refusal
 from fuse_index.indexes.options import parse_options
+from fuse_index.indexes.plugins import OWN_DISTRIBUTION
 from fuse_index.indexes.registry import Host
 from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call
 from fuse_index.predicate import Call, Cast, Context, JsonPath, Predicate, Term
@@ -57,6 +59,12 @@ class IndexDefinition:
     """It knows only of rows on which this is TRUE."""
     content: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """As it is stored, with whatever a newer version has put there."""
+
+    def kind_in(self, host: Host) -> IndexKind:
+        """The kind that it was made with, whoever else brings one of that name."""
+        kind = host.kind_by(self.kind, self.content.get("by"))
+        assert kind is not None  # else it were unavailable
+        return kind
 
     @property
     def columns(self) -> list[str]:
@@ -142,9 +150,9 @@ def _load_definition(
         where = stored_condition(content, schema)
     except (FuseIndexError, SchemaError, LookupError, TypeError, ValueError) as problem:
         return unavailable(Refusal(Reason.LEAF_UNSUPPORTED, f"its definition is not understood: {problem}"))
-    if kind not in host.kinds:
-        return unavailable(Refusal(Reason.PLUGIN_MISSING, host.missing_kind_message(kind)), inputs)
-    index_kind = host.kinds[kind]
+    index_kind = host.kind_by(kind, content.get("by"))
+    if index_kind is None:
+        return unavailable(Refusal(Reason.PLUGIN_MISSING, host.missing_kind_message(kind, content.get("by"))), inputs)
     try:
         stated = stored_context(content)
         options = parse_options(index_kind, content.get("options", {}))
@@ -168,12 +176,11 @@ def _mismatch(content: Mapping[str, Any], present: Mapping[str, Any], writes: in
         return bool(content.get(part, present[part]) != present[part])
 
     by = present["by"]
-    if differs("by"):
-        detail = (
-            f"it was defined with the {content['kind']!r} of {content['by']}, and here {by} brings "
-            f"that kind: rebuild the index"
-        )
-        return Refusal(Reason.PLUGIN_MISSING, detail)
+    for name, distribution in content.get("functions_by", {}).items():
+        if (here := present.get("functions_by", {}).get(name)) != distribution:
+            brings = f"and here {here} brings a function of that name" if here else "which does not bring it here"
+            detail = f"its terms call the {name!r} of {distribution}, {brings}: install {distribution}, or rebuild it"
+            return Refusal(Reason.PLUGIN_MISSING, detail)
     if int(content.get("version", 1)) > writes:
         detail = f"it is of payload version {content['version']}, and {by} here writes {writes}: upgrade {by}"
         return Refusal(Reason.PAYLOAD_TOO_NEW, detail)
@@ -206,7 +213,7 @@ def with_key(definition: IndexDefinition, kind: IndexKind, schema: Schema, host:
         ) from summary.error
     content: dict[str, Any] = {
         "kind": definition.kind,
-        "by": host.sources[kind.name].distribution,
+        "by": host.source_of(kind).distribution,
         "version": definition.version,
         "inputs": [encode_term(each.term, schema) for each in definition.inputs],
         "types": [spark_type_name(each.type) for each in definition.inputs],
@@ -217,6 +224,8 @@ def with_key(definition: IndexDefinition, kind: IndexKind, schema: Schema, host:
         content["functions"] = [each.function for each in definition.inputs]
     if any(each.lg_k for each in definition.inputs):
         content["lg_k"] = [each.lg_k for each in definition.inputs]
+    if called := _foreign_functions((*(each.term for each in definition.inputs), definition.where), host):
+        content["functions_by"] = called
     if definition.where is not None:
         content["where"] = encode_predicate(definition.where, schema)
     if definition.context is not None:
@@ -227,6 +236,19 @@ def with_key(definition: IndexDefinition, kind: IndexKind, schema: Schema, host:
         raise DefinitionError(f"an option of index kind {kind.name!r} cannot be kept as JSON: {problem}") from problem
     key = xxhash.xxh3_128_hexdigest(text.encode())
     return replace(definition, key=key, content={"key": key, **json.loads(text)})
+
+
+def _foreign_functions(nodes: Sequence[Term | Predicate | None], host: Host) -> dict[str, str]:
+    """The functions that these call, each with the distribution that brings it; not those that are built in.
+
+    Another distribution's function of that name may mean something else.
+    """
+    sources = {name: host.function_sources.get(name) for name in sorted(called_functions(nodes))}
+    return {
+        name: plugin.distribution
+        for name, plugin in sources.items()
+        if plugin is not None and plugin.distribution != OWN_DISTRIBUTION
+    }
 
 
 def stored_context(content: Mapping[str, Any]) -> Context | None:

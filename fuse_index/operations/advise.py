@@ -98,7 +98,7 @@ class AdviceMixin(TableHandle):
         definitions = load_definitions(self.snapshot, self.host)
         usable = [definition for definition in definitions if not isinstance(definition, UnavailableIndex)]
         on_column = [definition for definition in usable if [each.term for each in definition.inputs] == [column]]
-        return [definition.name for definition in on_column if isinstance(self.host.kinds[definition.kind], Votes)]
+        return [definition.name for definition in on_column if isinstance(definition.kind_in(self.host), Votes)]
 
     def _voting_kinds(self, column: Column, statistics: ColumnStatistics) -> Iterator[str]:
         """Name the kinds that could vote on equality with a value of this column."""

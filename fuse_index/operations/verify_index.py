@@ -108,7 +108,7 @@ def check_index(
             problems.append(
                 f"the payload of {len(members)} blocks ({names}{', …' if len(members) > 3 else ''}): {problem}"
             )
-    usable = np.flatnonzero(readable_blocks(sidecars, host.kinds[definition.kind]))
+    usable = np.flatnonzero(readable_blocks(sidecars, definition.kind_in(host)))
     pick = random.Random(seed)
     chosen = np.array(sorted(pick.sample(usable.tolist(), min(max_blocks, len(usable)))), np.int64)
     judge = _VoteChecker(table, definition, host, frame, sidecars, chosen)
@@ -151,7 +151,7 @@ class _VoteChecker:
 
     def __post_init__(self) -> None:
         self.strict_functions = strict_function_names(self.host.functions)
-        self.kind, self.context = self.host.kinds[self.definition.kind], self.definition.context or Context()
+        self.kind, self.context = self.definition.kind_in(self.host), self.definition.context or Context()
 
     def check_block(self, place: int, rng: random.Random) -> Iterator[str]:
         """What is wrong with votes on the block that is number ``place`` of the chosen ones."""

@@ -134,7 +134,7 @@ class IndexSet:
                     yield IndexRefusal(definition.name, definition.kind, definition.refusal)
             elif columns & {column for given in definition.inputs for column in columns_of(given.term)}:
                 yield self._compile_for_index(
-                    subject, definition.name, self.engine.host.kinds[definition.kind], definition.inputs, definition
+                    subject, definition.name, definition.kind_in(self.engine.host), definition.inputs, definition
                 )
 
     def _compile_for_index(

@@ -200,7 +200,7 @@ class _AggregatePlanner:
                         definition.refusal.detail,
                     )
                 continue
-            kind = self.engine.host.kinds[definition.kind]
+            kind = definition.kind_in(self.engine.host)
             if isinstance(kind, Answers):
                 seconds = self.deadline - perf_counter()
                 source = IndexSource.for_request(

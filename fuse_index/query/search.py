@@ -103,7 +103,7 @@ def _compile_ranking(table: StoredTable, engine: Engine, column: Column, request
         if not isinstance(definition, IndexDefinition):
             refusals.append(f"index {definition.name!r}: {definition.refusal.detail or definition.refusal.reason}")
             continue
-        kind = engine.host.kinds[definition.kind]
+        kind = definition.kind_in(engine.host)
         if not isinstance(kind, Ranks) or column not in [index_input.term for index_input in definition.inputs]:
             continue
         texts = [text for text in (request.query, request.options) if text is not None]

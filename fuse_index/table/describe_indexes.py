@@ -73,7 +73,7 @@ def _index_row(definition: IndexDefinition | UnavailableIndex, blocks: BlockFram
         readable = (
             sidecars.indexed
             if isinstance(definition, UnavailableIndex)
-            else readable_blocks(sidecars, host.kinds[definition.kind])
+            else readable_blocks(sidecars, definition.kind_in(host))
         )
         row |= {"blocks_indexed": int(readable.sum()), "rows_indexed": int(blocks.row_counts[readable].sum())}
         row |= {
@@ -89,7 +89,7 @@ def _problem(definition: IndexDefinition | UnavailableIndex, sidecars: SidecarRo
     if sidecars is not None and sidecars.error is not None:
         return f"{Reason.CORRUPT}: {sidecars.error}; refresh the index"
     if sidecars is not None and (
-        unreadable := int((sidecars.indexed & ~readable_blocks(sidecars, host.kinds[definition.kind])).sum())
+        unreadable := int((sidecars.indexed & ~readable_blocks(sidecars, definition.kind_in(host))).sum())
     ):
         return (
             f"{Reason.PAYLOAD_TOO_NEW}: {unreadable} blocks are indexed in a version that cannot be "
@@ -112,7 +112,7 @@ def _index_contents(table: StoredTable, host: Host, definition: IndexDefinition)
     sidecars = blocks.sidecars(definition.key)
     if sidecars is None:
         return {}
-    kind = host.kinds[definition.kind]
+    kind = definition.kind_in(host)
     readable = np.flatnonzero(readable_blocks(sidecars, kind))
     schema = table.snapshot.schema
     fields = [schema.find(each.term.path).id if isinstance(each.term, Column) else None for each in definition.inputs]

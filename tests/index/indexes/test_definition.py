@@ -10,11 +10,13 @@ import pyarrow as pa
 import pytest
 
 from fuse_index.errors import DefinitionError, WhereError
+from fuse_index.indexes.builder import IndexBuilder
 from fuse_index.indexes.define import define_index, redefine_index
 from fuse_index.indexes.definition import IndexDefinition, UnavailableIndex, depends_on_session, load_definitions
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.options import parse_options
-from fuse_index.indexes.registry import Host, Plugin
+from fuse_index.indexes.plugins import Plugin
+from fuse_index.indexes.registry import Host
 from fuse_index.plugin import Function, IndexKind, hookimpl
 from fuse_index.predicate import Column, Context
 from fuse_index.reasons import Reason
@@ -221,10 +223,45 @@ def test_a_missing_plugin_makes_an_index_unavailable():
 
 
 def test_a_kind_of_the_same_name_from_elsewhere_is_not_taken_for_the_right_one():
-    reason, detail = unavailable(made("id").content, host=Host([Plugin(Values, "zeta")]))
+    reason, detail = unavailable(made("id").content, host=Host([Plugin(Rival, "zeta", "2")]))
 
     assert reason == Reason.PLUGIN_MISSING
-    assert "with the 'values' of tests.index.kinds, and here zeta brings that kind" in detail
+    assert "made with the 'values' of tests.index.kinds" in detail
+    assert "zeta 2 brings another kind of that name: install tests.index.kinds, or rebuild the index" in detail
+
+
+class Rival(IndexKind):
+    """Another kind of the same name, payload version and type of summaries."""
+
+    name = "values"
+    Options = Values.Options
+
+    def summary_type(self, inputs, options):
+        return pa.int64()
+
+
+ACME, ZETA = Plugin(Values, "acme", "1"), Plugin(Rival, "zeta", "2")
+
+
+@pytest.mark.parametrize("installed", [[ACME, ZETA], [ZETA, ACME], [ACME]])
+def test_an_index_is_read_by_the_kind_that_made_it_whoever_brings_another(installed):
+    content = made("id", host=Host([ACME])).content
+    host = Host(installed)
+
+    found = read(content, host=host)
+
+    assert isinstance(found, IndexDefinition)
+    assert type(found.kind_in(host)) is Values
+    assert type(IndexBuilder.for_definition(found, host).kind) is Values
+    assert redefine_index(found, SCHEMA, host).key == found.key
+
+
+def test_what_nobody_made_is_rebuilt_only_where_one_kind_is_meant():
+    found = read(made("id", host=Host([ACME])).content, host=Host([ZETA]))
+
+    assert redefine_index(found, SCHEMA, Host([ZETA])).content["by"] == "zeta"
+    with pytest.raises(DefinitionError, match="uninstall all but one"):
+        redefine_index(found, SCHEMA, Host([ZETA, Plugin(type("Third", (Rival,), {}), "omega")]))
 
 
 def test_a_definition_of_a_newer_kind_waits_for_an_upgrade():
@@ -351,6 +388,28 @@ def test_terms_may_call_functions_of_plugins():
 
     assert definition.inputs[0].type == pa.bool_()
     assert read(definition.content, host=host) == definition
+
+
+def test_a_function_of_the_same_name_from_elsewhere_is_not_taken_for_the_right_one():
+    def bringing(distribution, longest):
+        def evaluate(values):
+            return pa.compute.greater(pa.compute.utf8_length(values), longest)
+
+        def fuse_index_functions():
+            return [Function("is_long", (pa.string(),), evaluate)]
+
+        plugin = SimpleNamespace(fuse_index_functions=hookimpl(fuse_index_functions))
+        return Plugin(plugin, distribution)
+
+    content = made("is_long(email)", host=Host([Values, bringing("acme", 3)])).content
+
+    assert isinstance(read(content, host=Host([Values, bringing("acme", 3)])), IndexDefinition)
+    reason, detail = unavailable(content, host=Host([Values, bringing("zeta", 4)]))
+    assert reason == Reason.PLUGIN_MISSING
+    assert "call the 'is_long' of acme, and here zeta brings a function of that name: install acme" in detail
+    assert unavailable(content, host=Host([Values]))[0] == Reason.PLUGIN_MISSING
+    older = {name: value for name, value in content.items() if name != "functions_by"}
+    assert isinstance(read(older, host=Host([Values, bringing("zeta", 4)])), IndexDefinition)
 
 
 @dataclass(frozen=True)

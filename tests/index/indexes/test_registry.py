@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from fuse_index.errors import DefinitionError
-from fuse_index.indexes.registry import Host, Plugin, PluginWarning
+from fuse_index.indexes.plugins import Plugin
+from fuse_index.indexes.registry import Host, PluginWarning
 from fuse_index.plugin import Function, IndexKind, hookimpl
 from fuse_plugins import bloom, min_max
 from tests.index import strangers
@@ -121,20 +122,57 @@ def test_kinds_and_modules_may_be_handed_over():
     assert sorted(host.kinds) == ["bloom", "plain"]
 
 
-def test_of_two_kinds_with_one_name_the_first_is_used_and_both_are_named():
-    class Impostor(IndexKind):
-        name = "plain"
+class Impostor(IndexKind):
+    name = "plain"
 
-    host = Host([Plugin(Plain, "acme", "1"), Plugin(Impostor, "zeta", "2")])
 
-    assert Plain is type(host.kinds["plain"])
-    assert host.problems == (
-        "index kind 'plain' of zeta 2 is not used: acme 1 brings one of that name; uninstall one of them",
-    )
+ACME, ZETA = Plugin(Plain, "acme", "1"), Plugin(Impostor, "zeta", "2")
+
+
+@pytest.mark.parametrize("plugins", [[ACME, ZETA], [ZETA, ACME]])
+def test_of_two_kinds_with_one_name_none_is_meant_and_both_are_named(plugins):
+    host = Host(plugins)
+
+    assert host.kinds == {}
+    (problem,) = host.problems
+    assert "index kind 'plain' is brought by" in problem
+    assert "by acme 1" in problem
+    assert "by zeta 2" in problem
+    with pytest.raises(DefinitionError, match="uninstall all but one"):
+        host.kind("plain")
+
+
+@pytest.mark.parametrize("plugins", [[ACME, ZETA], [ZETA, ACME]])
+def test_who_knows_the_distribution_gets_its_kind(plugins):
+    for host in (Host(plugins), pickle.loads(pickle.dumps(Host(plugins)))):
+        assert type(host.kind_by("plain", "acme")) is Plain
+        assert type(host.kind_by("plain", "zeta")) is Impostor
+        assert host.kind_by("plain", "omega") is None
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_what_is_built_in_comes_before_others(first):
+    built_in = Plugin(Plain, "fuse-index", "1")
+
+    host = Host([built_in, ZETA] if first else [ZETA, built_in])
+
+    assert type(host.kinds["plain"]) is Plain
+    assert host.sources["plain"] is built_in
+    assert host.problems == ("index kind 'plain' of zeta 2 is not used: fuse-index 1 brings one of that name",)
+
+
+def test_two_kinds_of_one_name_in_one_distribution_are_none():
+    host = Host([ACME, Plugin(Impostor, "acme", "1")])
+
+    assert (host.kinds, host.kind_by("plain", "acme")) == ({}, None)
+    assert len(host.problems) == 1
 
 
 def test_one_kind_brought_twice_is_one_kind():
-    assert Host([Plain, bringing(Plain)]).problems == ()
+    host = Host([Plain, bringing(Plain)])
+
+    assert host.problems == ()
+    assert host.kind_by("plain", "made_here") is host.kind_by("plain", __name__) is host.kinds["plain"]
 
 
 @dataclass
@@ -207,10 +245,11 @@ def test_functions_come_with_plugins_too():
 
     host = Host([named(first, "one"), named(second, "other"), named("starts", "third")])
 
-    assert first is host.functions["starts"]
+    assert host.functions == {}
     assert len(host.problems) == 2
-    assert "'starts' of other" in host.problems[0]
-    assert "give Function objects" in host.problems[1]
+    assert "give Function objects" in host.problems[0]
+    assert "function 'starts' is brought by one and by other" in host.problems[1]
+    assert Host([named(first, "one")]).functions["starts"] is first
 
 
 def test_a_host_crosses_processes():

@@ -10,7 +10,8 @@ import fuse_index as fuse
 from fuse_index.errors import BuildError, DefinitionError, IndexFault
 from fuse_index.indexes.builder import IndexBuilder
 from fuse_index.indexes.definition import load_definitions
-from fuse_index.indexes.registry import Host, Plugin, PluginWarning
+from fuse_index.indexes.plugins import Plugin
+from fuse_index.indexes.registry import Host, PluginWarning
 from fuse_index.operations import build_index
 from fuse_plugins import min_max
 from tests.index.kinds import FAILING, Raises, Values
