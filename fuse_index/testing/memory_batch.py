@@ -114,7 +114,7 @@ class MemoryBatch:
                 "pack() must keep one summary and one span for each sidecar"
             )
             key = f"pack-{number}"
-            files[key] = add_checksums(pack.data, pack.chunk)
+            files[key] = add_checksums(pack.data, pack.chunk, key)
             places += [
                 None if span is None else PayloadLocation(key, len(files[key]), pack.chunk, span) for span in pack.spans
             ]

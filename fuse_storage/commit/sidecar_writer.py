@@ -132,8 +132,8 @@ class SidecarWriter:
             for row in rows:
                 row["indexed"] = False
             return
-        data = add_checksums(pack.data, pack.chunk) if pack.data else b""
         path = pack_path(self.builder.key, new_id())
+        data = add_checksums(pack.data, pack.chunk, path) if pack.data else b""
         if data:
             self._create(path, data)
         for row, summary, span in zip(rows, pack.summaries, pack.spans, strict=True):

@@ -1,8 +1,9 @@
 """Packs: what indexes keep of many blocks, in one file, every read of it verified.
 
 Logical bytes are cut into chunks, and in the file each chunk is followed by its own 4-byte checksum (of xxh3-64, seeded
-with the chunk's number), so that a few short ranges can be read and trusted without reading the whole. Offsets are
-logical: they do not count the checksums. Nothing here knows what an index is.
+with the file's name and the chunk's number, so that no other file and no other chunk passes for it). So a few short
+ranges can be read and trusted without reading the whole. Offsets are logical: they do not count the checksums. Nothing
+here knows what an index is.
 """
 
 from __future__ import annotations
@@ -65,15 +66,18 @@ class Pack:
         return Pack(data, chunk, [sidecar.summary for sidecar in sidecars], spans)
 
 
-def add_checksums(data: bytes, chunk: int) -> bytes:
-    """The bytes of the file that holds ``data``: each chunk, and after it its checksum."""
+def add_checksums(data: bytes, chunk: int, key: str | None = None) -> bytes:
+    """The bytes of the file at ``key`` that holds ``data``: each chunk, and after it its checksum.
+
+    Without ``key`` the checksums do not depend on the file's name, as in packs of former versions.
+    """
     if chunk < 1:
         raise ValueError(f"a chunk of {chunk} bytes is too small: choose at least 1")
-    view = memoryview(data)
+    view, seed = memoryview(data), 0 if key is None else _seed(key)
     parts: list[bytes | memoryview] = []
     for number, start in enumerate(range(0, len(view), chunk)):
         piece = view[start : start + chunk]
-        parts += (piece, _CHECKSUM_FORMAT.pack(_checksum(piece, number)))
+        parts += (piece, _CHECKSUM_FORMAT.pack(_checksum(piece, seed + number)))
     return b"".join(parts)
 
 
@@ -87,8 +91,13 @@ def logical_size(length: int, chunk: int) -> int:
     return length - _CHECKSUM_FORMAT.size * -(-length // (chunk + _CHECKSUM_FORMAT.size))
 
 
-def _checksum(piece: bytes | memoryview, number: int) -> int:
-    return xxhash.xxh3_64_intdigest(piece, number) & 0xFFFFFFFF
+def _checksum(piece: bytes | memoryview, seed: int) -> int:
+    return xxhash.xxh3_64_intdigest(piece, seed & 0xFFFFFFFFFFFFFFFF) & 0xFFFFFFFF
+
+
+def _seed(key: str) -> int:
+    """Seed the checksums of a pack by the last part of its key, which a clone of its table calls it by too."""
+    return int(xxhash.xxh3_64_intdigest(key.rpartition("/")[2].encode()))
 
 
 class PackSlice:
@@ -171,8 +180,11 @@ class PackSlice:
 
     def _verify_chunk(self, number: int, sealed: bytes) -> bytes:
         piece, checksum = sealed[: -_CHECKSUM_FORMAT.size], sealed[-_CHECKSUM_FORMAT.size :]
-        if len(sealed) != self._stored_range(number)[1] or checksum != _CHECKSUM_FORMAT.pack(_checksum(piece, number)):
-            raise Corrupt(
-                f"{self.store.url}/{self.key}: chunk {number} fails its checksum; rebuild the index it belongs to"
-            )
-        return piece
+        if len(sealed) == self._stored_range(number)[1]:
+            # those of former versions were seeded with the number alone
+            for seed in (_seed(self.key) + number, number):
+                if checksum == _CHECKSUM_FORMAT.pack(_checksum(piece, seed)):
+                    return piece
+        raise Corrupt(
+            f"{self.store.url}/{self.key}: chunk {number} fails its checksum; rebuild the index it belongs to"
+        )

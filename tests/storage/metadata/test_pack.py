@@ -182,3 +182,16 @@ def test_what_is_decoded_is_kept_and_counted(store: Store) -> None:
     assert cache.total_bytes > 40 + 6
     with pytest.raises(ValueError, match="bytes 45 to 55"):
         payload.decoded((45, 10), decode, len)
+
+
+def test_two_packs_that_were_swapped_are_not_taken_for_each_other(store: Store) -> None:
+    for key, other in (("_i/k/one", "_i/k/other"), ("_i/k/other", "_i/k/one")):
+        store.create(key, add_checksums(DATA, 100, other))
+        with pytest.raises(Corrupt, match=f"{key}: chunk 0 fails its checksum"):
+            PackSlice(store, key, 100, checksummed_size(len(DATA), 100)).read([(0, 10)])
+
+
+def test_a_pack_is_known_by_its_id_wherever_it_lies(store: Store) -> None:
+    store.create("else/where/one", add_checksums(DATA, 100, "_i/k/one"))
+
+    assert PackSlice(store, "else/where/one", 100, checksummed_size(len(DATA), 100)).read([(0, 512)]) == [DATA]
