@@ -14,6 +14,7 @@ from typing import Self
 import pyarrow as pa
 
 import fuse_storage as storage
+from fuse_index.expressions.constant_folding import fold_constants
 from fuse_index.expressions.normalize import normalize
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.registry import Host
@@ -94,7 +95,7 @@ def resolve_predicate(where: str | Predicate | None, snapshot: Snapshot, engine:
     if where is None:
         return None
     if isinstance(where, Predicate):
-        return normalize(where, engine.context)
+        return normalize(fold_constants(where, engine.context, engine.functions), engine.context)
     return parse_predicate(where, snapshot.schema, engine.context, engine.functions)
 
 

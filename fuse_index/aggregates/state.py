@@ -89,6 +89,10 @@ class Aggregate:
         return _bounded(data_type.precision + 4, data_type.scale + 4) if is_.is_decimal(data_type) else pa.float64()
 
 
+COUNT_STAR = Aggregate("count", COUNT_STAR_ARGUMENT)
+"""The only aggregate without a column."""
+
+
 @dataclass(frozen=True)
 class Aggregation:
     """A request: these aggregates for each combination of values of these terms, or for all rows if there are none."""
@@ -120,6 +124,8 @@ class Aggregation:
                 )
         for aggregate in self.aggregates:
             data_type = aggregate.argument.type
+            if not any(columns_of(aggregate.argument)) and aggregate != COUNT_STAR:
+                raise UnsupportedAggregate(f"{aggregate.function} of a constant: leave it out")
             if aggregate.function in ("min", "max") and (is_.is_nested(data_type) or data_type == pa.null()):
                 raise UnsupportedAggregate(f"{aggregate.function} of {spark_type_name(data_type)} is not known here")
             if aggregate.function in SKETCH_ARGUMENT_TYPES:

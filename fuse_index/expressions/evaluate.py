@@ -94,6 +94,21 @@ def evaluate_constant(
     return value
 
 
+def evaluate_constant_term(
+    term: Term, context: Context = _UTC_CONTEXT, functions: Mapping[str, Function] | None = None
+) -> Any:
+    """The value of a term that names no column, None for NULL.
+
+    Raises OpaqueError, also for a cast on which Spark raises, and for a value that Python cannot hold.
+    """
+    nothing = pa.RecordBatch.from_arrays([pa.nulls(1)], ["none"])
+    values = _Rows(nothing, context, functions or {}, strict=True).term_array(term)
+    try:
+        return values[0].as_py()
+    except (ValueError, OverflowError) as beyond:
+        raise OpaqueError(f"only Spark can evaluate {term_sql(term)}: {beyond}") from None
+
+
 def broadcast_constants(function: Function, arguments: Sequence[pa.Scalar], rows: int) -> list[_Values]:
     """The arguments of a call of constants alone, as arrays of ``rows`` but for those that must be constants.
 
@@ -243,7 +258,10 @@ class _Rows:
                     array_wall_clocks(values, datetimes.parse_time_zone(self.context.time_zone)), target, safe=False
                 )
             if isinstance(values, pa.Scalar):
-                return pa.scalar(casts.cast_value(values.as_py(), source, target, term.mode, self.context), target)
+                value = casts.cast_value(values.as_py(), source, target, term.mode, self.context)
+                if self.strict and term.mode == "ansi" and value is None and values.is_valid:
+                    raise OpaqueError(f"Spark raises on {term_sql(term)}")
+                return pa.scalar(value, target)
             distinct = values.dictionary_encode()
             known = distinct.dictionary.to_pylist()
             made = [casts.cast_value(value, source, target, term.mode, self.context) for value in known]

@@ -33,10 +33,10 @@ import pyarrow as pa
 from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.evaluate import evaluate_constant
 from fuse_index.expressions.function import Function
-from fuse_index.expressions.traversal import columns_of, leaf_terms
+from fuse_index.expressions.traversal import leaf_terms
 from fuse_index.indexes.ballot import FALSE, NULL, TRUE, UNKNOWN, Ballot
 from fuse_index.indexes.interface import Input, Probe
-from fuse_index.predicate import Call, Cast, Column, Compare, In, IsNull, JsonPath, Leaf, Literal, Term
+from fuse_index.predicate import Call, Cast, Column, Compare, In, IsNull, JsonPath, Leaf, Literal, Opaque, Term
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +79,12 @@ def is_null_test(leaf: Leaf | Conjunction) -> bool:
 
 
 def decided_by_engine(leaf: Leaf | Conjunction) -> bool:
-    """Whether a leaf needs no index: null tests of plain columns, comparisons with NULL, constants."""
+    """Whether a leaf needs no index: null tests of plain columns, comparisons with NULL, comparisons of literals.
+
+    Other terms without a column are those whose value only Spark knows, or a plugin: nobody votes on them.
+    """
     match leaf:
-        case Conjunction():
+        case Conjunction() | Call() | Opaque():
             return False
         case IsNull(Column()):
             return True
@@ -90,7 +93,7 @@ def decided_by_engine(leaf: Leaf | Conjunction) -> bool:
         case In(_, values) if all(value.value is None for value in values):
             return True
         case _:
-            return not is_null_test(leaf) and not any(True for term in leaf_terms(leaf) for _ in columns_of(term))
+            return not is_null_test(leaf) and not leaf_terms(leaf)
 
 
 def engine_vote(leaf: Leaf, null_counts: npt.NDArray[np.float64] | None, row_counts: npt.NDArray[np.int64]) -> Ballot:

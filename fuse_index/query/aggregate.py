@@ -80,11 +80,8 @@ class AggregatePlan:
         terms = [*self.request.groups, *(part.argument for part in self.request.parts)]
         columns = tuple(column_names(terms))
         scan = Scan(self.scan_plan, columns, functions)
-        if not columns:
-            yield pa.table(
-                [[scan.count() if part.argument == COUNT_STAR_ARGUMENT else 0] for part in self.request.parts],
-                schema=self.request.schema,
-            )
+        if not columns:  # count(*), for there is no other aggregate without a column
+            yield pa.table([[scan.count()] for _ in self.request.parts], schema=self.request.schema)
             return
         for rows in scan.tables():
 

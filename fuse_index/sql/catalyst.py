@@ -24,6 +24,7 @@ from fuse_index.aggregates.state import (
     Aggregation,
 )
 from fuse_index.expressions import types
+from fuse_index.expressions.constant_folding import fold_constants, fold_term
 from fuse_index.expressions.errors import UnsupportedAggregate, UnsupportedExpression
 from fuse_index.expressions.like import LikePattern
 from fuse_index.expressions.normalize import normalize
@@ -94,7 +95,7 @@ def decode_filter(
     reader = _Reader(schema, context, names)
     trees = [tree] if isinstance(tree, Mapping) else tree
     return (
-        normalize(And(tuple(reader.predicate(each) for each in trees)), context)
+        normalize(fold_constants(And(tuple(reader.predicate(each) for each in trees)), context), context)
         if trees
         else Compare("=", _TRUE, _TRUE)
     )
@@ -111,7 +112,7 @@ def decode_aggregation(
 
     def term(tree: CatalystTree) -> Term:
         try:
-            return reader.term(tree)
+            return fold_term(reader.term(tree), context)
         except UnsupportedExpression:
             raise UnsupportedAggregate(f"only Spark understands {_plan_text(tree)}") from None
 

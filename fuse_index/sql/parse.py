@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from fuse_index.aggregates.state import Aggregate
+from fuse_index.expressions.constant_folding import fold_constants
 from fuse_index.expressions.normalize import normalize
 from fuse_index.predicate import Context, Predicate, Term
 from fuse_storage import Schema
@@ -26,8 +27,9 @@ _DEFAULT_CONTEXT = Context()
 def parse_predicate(
     text: str, schema: Schema, context: Context = _DEFAULT_CONTEXT, functions: Functions = ()
 ) -> Predicate:
-    """The predicate of a WHERE clause (without the word), normalised. Raises WhereError."""
-    return normalize(parse_predicate_as_written(text, schema, context, functions), context)
+    """The predicate of a WHERE clause (without the word), normalised, constants folded. Raises WhereError."""
+    reader = _reader(text, schema, context, functions)
+    return normalize(fold_constants(reader.read_predicate(), context, reader.functions), context)
 
 
 def parse_predicate_as_written(
@@ -58,4 +60,5 @@ def _reader(text: str, schema: Schema, context: Context, functions: Functions, a
     from fuse_index.sql.parser import SqlReader
 
     listed = functions.values() if isinstance(functions, Mapping) else functions
-    return SqlReader.of(text, schema, context, {function.name.lower(): function for function in listed}, arithmetic)
+    by_name = {name: function for function in listed for name in (function.name.lower(), function.name)}
+    return SqlReader.of(text, schema, context, by_name, arithmetic)

@@ -19,6 +19,7 @@ from sqlglot import exp
 from fuse_index.aggregates.state import Aggregate, Aggregation
 from fuse_index.errors import WhereError
 from fuse_index.expressions import coercion
+from fuse_index.expressions.constant_folding import fold_term
 from fuse_index.expressions.errors import AnalysisError, NotReproducible, UnsupportedAggregate, UnsupportedExpression
 from fuse_index.expressions.like import LikePattern
 from fuse_index.expressions.types import spark_type_name
@@ -62,7 +63,7 @@ class SqlReader(SqlTermReader):
     def of(
         cls, text: str, schema: Schema, context: Context, functions: Mapping[str, Function], arithmetic: bool
     ) -> SqlReader:
-        """A reader of this text; ``functions`` by their names in lower case. Raises WhereError."""
+        """A reader of this text; ``functions`` by their names, as they are and in lower case. Raises WhereError."""
         return cls(TokenizedSql.tokenize(text), schema, context, functions, arithmetic)
 
     def read_predicate(self) -> Predicate:
@@ -195,7 +196,7 @@ class SqlReader(SqlTermReader):
         raise UnsupportedExpression("IS with anything but NULL, TRUE or FALSE")
 
     def _in(self, node: exp.In) -> Predicate:
-        values = [self.term(value) for value in node.expressions]
+        values = [self.folded(value) for value in node.expressions]
         if not values or not all(isinstance(value, Literal) for value in values):
             raise UnsupportedExpression("IN with anything but literals")
         return In(
@@ -205,7 +206,8 @@ class SqlReader(SqlTermReader):
         )
 
     def _like(self, node: SqlNode, escape: str) -> Predicate:
-        text, pattern = self.text(node.this), self.text(node.expression)
+        text = self.text(node.this)
+        pattern = fold_term(self.text(node.expression), self.context, self.functions)
         if len(escape) != 1:
             raise AnalysisError(f"ESCAPE takes one character, not {escape!r}")
         if isinstance(pattern, Literal) and pattern.value is not None:

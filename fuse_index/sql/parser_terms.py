@@ -14,10 +14,11 @@ import pyarrow as pa
 from sqlglot import exp
 
 from fuse_index.aggregates.sketches import DEFAULT_LG_K
-from fuse_index.aggregates.state import AGGREGATE_FUNCTIONS, COUNT_STAR_ARGUMENT, Aggregate
+from fuse_index.aggregates.state import AGGREGATE_FUNCTIONS, COUNT_STAR, Aggregate
 from fuse_index.errors import WhereError
 from fuse_index.expressions import coercion, types
 from fuse_index.expressions.arithmetic import arithmetic_call
+from fuse_index.expressions.constant_folding import fold_term
 from fuse_index.expressions.errors import AnalysisError, UnsupportedExpression
 from fuse_index.expressions.function import build_call
 from fuse_index.expressions.scalar_functions import DATE_TRUNC, DATE_TRUNC_UNITS, FUNCTION_SYNONYMS, SCALAR_FUNCTIONS
@@ -133,13 +134,17 @@ class SqlTermReader:
         if name not in AGGREGATE_FUNCTIONS or len(arguments) != 1 or isinstance(arguments[0], exp.Distinct):
             raise UnsupportedExpression(f"{self.original_text(node)}; {_KNOWN_AGGREGATES}")
         if name == "count" and isinstance(arguments[0], exp.Star):
-            return Aggregate("count", COUNT_STAR_ARGUMENT)
-        term = self.term(arguments[0])
+            return COUNT_STAR
+        term = self.folded(arguments[0])
         if isinstance(term, Literal):
             if name == "count" and term.value is not None:
-                return Aggregate("count", COUNT_STAR_ARGUMENT)
+                return COUNT_STAR
             raise UnsupportedExpression(f"{name} of a constant")
         return Aggregate(name, term, lg_k)
+
+    def folded(self, node: SqlNode) -> Term:
+        """The term, a literal where it is a constant: for places at which Spark asks no more than that."""
+        return fold_term(self.term(node), self.context, self.functions)
 
     def _lg_k(self, given: list[SqlNode]) -> int:
         """The size of a sketch."""
@@ -161,7 +166,7 @@ class SqlTermReader:
         return terms if all(term.type == pa.binary() for term in terms) else (self.text(value), self.text(part))
 
     def constant(self, node: SqlNode, what: str) -> str:
-        term = self.term(node)
+        term = self.folded(node)
         if isinstance(term, Literal) and isinstance(term.value, str):
             return term.value
         raise UnsupportedExpression(f"{what} is a string, not {self.original_text(node)}")
@@ -225,7 +230,7 @@ class SqlTermReader:
     def _function(self, node: exp.Anonymous) -> Term:
         name, arguments = self.call(node)
         if (function := self.functions.get(name)) is not None:
-            return build_call(function, [self.term(argument) for argument in arguments], self.context)
+            return build_call(function, [self.folded(argument) for argument in arguments], self.context)
         if name in _CAST_FUNCTIONS and len(arguments) == 1:
             data_type = types.type_from_spark_name(name)
             return coercion.coerce_term(self.term(arguments[0]), data_type, self.context)
