@@ -11,10 +11,11 @@ sees.
 from __future__ import annotations
 
 import json
+import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,6 +32,7 @@ from fuse_index.indexes.registry import Host, PluginWarning
 from fuse_index.predicate import Call, Cast, Context, Literal, Term
 from fuse_index.predicate import Column as Argument
 from fuse_index.spark.native.java_compiler import jvm_bridge
+from fuse_index.spark.native.request_server import serve_requests
 from fuse_index.spark.placement import is_connect
 from fuse_index.sql.call_markers import render_call_mark
 
@@ -69,44 +71,52 @@ def register_functions(spark: SparkSession, host: Host) -> None:
     for function in host.functions.values():
         if is_connect(spark):
             spark.udf.register(function.name, _unbound_udf(function))
-        elif not jvm_bridge(spark).function(spark._jsparkSession, function.name, FunctionCallback(function)):
+        elif not _register_function(spark, function):
             message = f"function {function.name!r} of a plugin is not used in SQL: Spark has one of that name"
             warnings.warn(message, PluginWarning, stacklevel=3)
 
 
+def _register_function(spark: SparkSession, function: Function) -> bool:
+    """Let the analyser of a classic session ask us to write calls of a function; False if Spark has one of its name."""
+    bridge = jvm_bridge(spark)
+    key = f"{spark._jsparkSession.sessionUUID()}/{os.getpid()}/{function.name}"
+    serve_requests(spark, key, FunctionCallback(function, bridge).apply)
+    return bool(bridge.function(spark._jsparkSession, function.name, key))
+
+
 @dataclass(frozen=True)
 class FunctionCallback:
-    """Writes the calls of one function: called from the JVM, with a ``SqlFunctions.Call``; never raises.
+    """Writes the calls of one function, of which the JVM gives the arguments; never raises.
 
-    The answer is ``+`` and Spark SQL text, or ``-`` and what is wrong.
+    The answer is ``+`` and Spark SQL text, or ``-`` and what is wrong; or a ``SqlFunctions.CallOfUdf``.
     """
 
     function: Function
+    bridge: Any
 
-    def apply(self, jvm_call: Any) -> str:
+    def apply(self, arguments: str) -> Any:
         try:
-            return "+" + self._call_sql(jvm_call)
+            return self._call_sql(arguments)
         except AnalysisError as refusal:
             return f"-{refusal}"
-        except BaseException as failure:  # py4j's thread must live
+        except BaseException as failure:  # whatever it is, the query must be told
             return f"-{self.function.name}(): {type(failure).__name__}: {failure}"
 
-    def _call_sql(self, jvm_call: Any) -> str:
-        trees = json.loads(jvm_call.arguments())
+    def _call_sql(self, arguments: str) -> Any:
+        trees = json.loads(arguments)
         call = build_call(self.function, [_argument_term(tree, number) for number, tree in enumerate(trees)], Context())
         constants = [pa.scalar(term.value, term.type) if isinstance(term, Literal) else None for term in call.arguments]
         inputs = [_sql(term) for term in call.arguments if not isinstance(term, Literal)]
         if not inputs:
-            return _BOOLEAN_SQL[self.function.evaluate(*broadcast_constants(self.function, constants, 1))[0].as_py()]
-        sql = _sql_by(self.function.native, call)
-        if sql is None:
-            jvm_call.evaluateBy(_bound_udf(self.function, constants)._unwrapped._judf, _java_list(inputs))
-            implied = _sql_by(self.function.narrows, call)
-            sql = _UDF_PLACEHOLDER if implied is None else f"({implied}) AND {_UDF_PLACEHOLDER}"
-        return f"({sql}) AND {render_call_mark(call, inputs, self.function.null_on_null)}"
-
-    class Java:
-        implements: ClassVar[list[str]] = ["java.util.function.Function"]
+            answer = self.function.evaluate(*broadcast_constants(self.function, constants, 1))[0].as_py()
+            return f"+{_BOOLEAN_SQL[answer]}"
+        mark = render_call_mark(call, inputs, self.function.null_on_null)
+        if (sql := _sql_by(self.function.native, call)) is not None:
+            return f"+({sql}) AND {mark}"
+        implied = _sql_by(self.function.narrows, call)
+        sql = _UDF_PLACEHOLDER if implied is None else f"({implied}) AND {_UDF_PLACEHOLDER}"
+        udf = _bound_udf(self.function, constants)
+        return self.bridge.callOfUdf(f"({sql}) AND {mark}", udf._unwrapped._judf, inputs)
 
 
 def _sql_by(writer: Callable[..., str | None] | None, call: Call) -> str | None:
@@ -134,18 +144,6 @@ def _sql(term: Term) -> str:
         case Cast(inner, kind, _):
             return f"CAST({_sql(inner)} AS {spark_types.spark_type_name(kind)})"
     raise AssertionError(term)
-
-
-def _java_list(texts: Sequence[str]) -> Any:
-    from pyspark import SparkContext
-
-    context = SparkContext._active_spark_context
-    assert context is not None
-    jvm: Any = context._jvm
-    java_list = jvm.java.util.ArrayList()
-    for text in texts:
-        java_list.add(text)
-    return java_list
 
 
 def _bound_udf(function: Function, constants: Sequence[pa.Scalar | None]) -> Any:

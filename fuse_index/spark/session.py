@@ -27,6 +27,7 @@ from fuse_index.spark import functions
 from fuse_index.spark.native import relation
 from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_index.spark.native.planner_callback import PlannerCallback
+from fuse_index.spark.native.request_server import serve_requests
 from fuse_index.spark.native.snapshot_planner import INDEXED_MODE, SnapshotPlanner
 from fuse_index.spark.placement import is_connect, run_where_reachable
 from fuse_index.spark.schemas import to_spark_schema
@@ -164,9 +165,11 @@ def _register_session(spark: SparkSession, host: Host | None = None) -> NativeSe
     key = f"{spark._jsparkSession.sessionUUID()}/{os.getpid()}"
     with _lock:
         if host is not None or key not in _sessions:
-            planner = SnapshotPlanner(host or Host.discover())
+            former = _sessions.get(key)
+            host = host or Host.discover()
+            planner = former.planner.with_host(host) if former is not None else SnapshotPlanner(host)
             _sessions[key] = NativeSession(key, planner, PlannerCallback(planner))
-            bridge.register(key, _sessions[key].callback)
+            serve_requests(spark, key, _sessions[key].callback.apply)
     bridge.optimize(spark._jsparkSession)
     return _sessions[key]
 

@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from fuse_index.pruning.explanation import Explanation, Totals
 from fuse_index.spark.native.file_listing import pack_file_listing
-from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_index.spark.native.planner_callback import PlannerCallback, PruneReply, RefreshReply
 from fuse_index.spark.native.relation import NativeScan, snapshot_dataframe
+from fuse_index.spark.native.request_server import serve_requests
 from fuse_storage import Schema
 
 Tree = dict[str, Any]
@@ -65,7 +65,7 @@ def read(
 ) -> DataFrame:
     """A DataFrame whose votes ``judge`` casts."""
     voter = uuid4().hex
-    jvm_bridge(spark).register(voter, PlannerCallback(judge))
+    serve_requests(spark, voter, PlannerCallback(judge).apply)
     return snapshot_dataframe(spark, NativeScan(voter, url, "main", mode, "s1", listing(files), schema))
 
 

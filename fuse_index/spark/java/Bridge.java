@@ -1,6 +1,5 @@
 import java.util.ArrayList;
 import java.util.List;
-import java.util.function.Function;
 import org.apache.spark.sql.ExperimentalMethods;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
@@ -13,7 +12,11 @@ import scala.collection.immutable.HashMap;
 
 /** All that Python calls: py4j finds methods of objects, and this is the one object of ours in a JVM. */
 public class Bridge {
-  public void register(String key, Object callback) { PythonCallback.register(key, callback); }
+  public void register(String key, String mailbox) { PythonCallback.register(key, mailbox); }
+
+  public String take(String mailbox, int milliseconds) throws InterruptedException { return PythonCallback.take(mailbox, milliseconds); }
+
+  public void answer(String number, Object reply, String failure) { PythonCallback.answer(number, reply, failure); }
 
   /** Blocks of a snapshot as a relation. `schema` has physical names; `unpushablePaths` is what BlockParquetFormat wants. */
   public HadoopFsRelation relation(Object session, String callbackKey, String url, String branch, String mode, String snapshot,
@@ -43,10 +46,12 @@ public class Bridge {
   }
 
   /** Makes a SQL function that Python writes; false if Spark itself has one of that name. */
-  @SuppressWarnings("unchecked")
-  public boolean function(Object session, String name, Object python) {
-    return SqlFunctions.register((SparkSession) session, name, (Function<Object, Object>) python);
+  public boolean function(Object session, String name, String callbackKey) {
+    return SqlFunctions.register((SparkSession) session, name, callbackKey);
   }
+
+  /** The SQL text of a call of such a function in which a UDF is called, with inputs that are SQL text too. */
+  public Object callOfUdf(String sql, Object udf, List<String> inputs) { return new SqlFunctions.CallOfUdf(sql, udf, inputs); }
 
   public String answers(Object execution) { return AggregateReport.of(((QueryExecution) execution).optimizedPlan()); }
 

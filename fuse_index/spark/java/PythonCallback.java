@@ -1,55 +1,61 @@
-import java.util.concurrent.Callable;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Future;
-import java.util.concurrent.SynchronousQueue;
-import java.util.concurrent.ThreadFactory;
-import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import java.util.function.Function;
+import java.util.concurrent.atomic.AtomicLong;
 import org.apache.spark.network.util.JavaUtils;
 import org.apache.spark.sql.internal.SQLConf;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Remote calls to Python, within a deadline: each session has one endpoint there, called on threads of our own.
+ * Requests to Python, answered within a deadline. Each Python process has a mailbox here, from which its threads take them.
  *
- * py4j gives each Java thread that calls Python a Python thread and a socket, for as long as the Java thread lives and
- * longer. Spark plans on short-lived threads, so that each query would leak one; these threads never end, and are few.
+ * So it is Python that calls, through the connection that it has been let in by: py4j's own callbacks would have it listen on
+ * a port, behind which PySpark and py4j put no password, and which every user of the machine may call.
  */
 public class PythonCallback {
   public static final String DEADLINE = "spark.fuse.index.deadline";
   private static final String DEFAULT_DEADLINE = "15s";
-  private static final int MAX_THREADS = 64;
   private static final Logger LOG = LoggerFactory.getLogger("fuse_index");
-  private static final ConcurrentHashMap<String, Function<Object, Object>> CALLBACKS = new ConcurrentHashMap<String, Function<Object, Object>>();
-  private static final ExecutorService POOL =
-      new ThreadPoolExecutor(0, MAX_THREADS, 3650L, TimeUnit.DAYS, new SynchronousQueue<Runnable>(), new DaemonThreads());
+  private static final ConcurrentHashMap<String, LinkedBlockingQueue<Request>> MAILBOXES =
+      new ConcurrentHashMap<String, LinkedBlockingQueue<Request>>();
+  private static final ConcurrentHashMap<String, LinkedBlockingQueue<Request>> MAILBOX_OF_KEY =
+      new ConcurrentHashMap<String, LinkedBlockingQueue<Request>>();
+  private static final ConcurrentHashMap<String, Request> UNANSWERED = new ConcurrentHashMap<String, Request>();
+  private static final char SEPARATOR = 0;
+  private static final AtomicLong NUMBERS = new AtomicLong();
 
-  public static class DaemonThreads implements ThreadFactory {
-    public Thread newThread(Runnable work) {
-      Thread thread = new Thread(work, "fuse-index-votes");
-      thread.setDaemon(true);
-      return thread;
-    }
+  public static class Request extends CompletableFuture<Object> {
+    public final String number = Long.toString(NUMBERS.incrementAndGet());
+    public final String text;
+
+    public Request(String key, String body) { this.text = number + SEPARATOR + key + SEPARATOR + body; }
   }
 
-  public static class PythonCall implements Callable<Object> {
-    private final Function<Object, Object> python;
-    private final Object request;
+  /** Whoever takes from this mailbox answers what this key is asked. */
+  public static void register(String key, String mailbox) { MAILBOX_OF_KEY.put(key, queue(mailbox)); }
 
-    public PythonCall(Function<Object, Object> python, Object request) {
-      this.python = python;
-      this.request = request;
-    }
-
-    public Object call() { return python.apply(request); }
+  private static LinkedBlockingQueue<Request> queue(String mailbox) {
+    MAILBOXES.putIfAbsent(mailbox, new LinkedBlockingQueue<Request>());
+    return (LinkedBlockingQueue<Request>) MAILBOXES.get(mailbox);
   }
 
-  @SuppressWarnings("unchecked")
-  public static void register(String key, Object callback) { CALLBACKS.put(key, (Function<Object, Object>) callback); }
+  /** The next request: its number, its key and its body, with a character 0 between them; null if none comes in so many milliseconds. */
+  public static String take(String mailbox, int milliseconds) throws InterruptedException {
+    Request request = (Request) queue(mailbox).poll(milliseconds, TimeUnit.MILLISECONDS);
+    return request == null ? null : request.text;
+  }
+
+  /** The reply to a request; or, where there is a failure, that. Nobody may wait for it any more. */
+  public static void answer(String number, Object reply, String failure) {
+    Request request = (Request) UNANSWERED.remove(number);
+    if (request == null) return;
+    if (failure == null) request.complete(reply);
+    else request.completeExceptionally(new IllegalStateException(failure));
+  }
 
   /** Which files to read, in any case: whatever goes wrong means all of them. */
   public static BlockMask requestMask(String key, String request, int files) {
@@ -68,17 +74,24 @@ public class PythonCallback {
     return mask;
   }
 
-  /** The reply of a session's endpoint. Raises whatever went wrong. */
-  public static byte[] send(String key, String request) throws Exception {
-    Function<Object, Object> callback = (Function<Object, Object>) CALLBACKS.get(key);
-    if (callback == null) throw new IllegalStateException("no Python process votes for session " + key + " any more");
-    return (byte[]) callPython(callback, request);
-  }
+  /** The reply of a session's planner. Raises whatever went wrong. */
+  public static byte[] send(String key, String request) throws Exception { return (byte[]) ask(key, request); }
 
-  /** What Python returns, within the deadline. Raises whatever went wrong. */
-  public static Object callPython(Function<Object, Object> python, Object request) throws Exception {
+  /** What Python answers, within the deadline. Raises whatever went wrong. */
+  public static Object ask(String key, String body) throws Exception {
+    LinkedBlockingQueue<Request> mailbox = (LinkedBlockingQueue<Request>) MAILBOX_OF_KEY.get(key);
+    if (mailbox == null) throw new IllegalStateException("no Python process answers for " + key + " any more");
     long deadline = JavaUtils.timeStringAsMs(SQLConf.get().getConfString(DEADLINE, DEFAULT_DEADLINE));
-    Future<Object> reply = POOL.submit(new PythonCall(python, request));
-    return reply.get(deadline, TimeUnit.MILLISECONDS);
+    Request request = new Request(key, body);
+    UNANSWERED.put(request.number, request);
+    mailbox.add(request);
+    try {
+      return request.get(deadline, TimeUnit.MILLISECONDS);
+    } catch (ExecutionException failed) {
+      throw (Exception) failed.getCause();
+    } finally {
+      UNANSWERED.remove(request.number);
+      mailbox.remove(request);
+    }
   }
 }

@@ -3,7 +3,6 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.function.Function;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.catalyst.analysis.FunctionRegistry$;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
@@ -25,19 +24,15 @@ public class SqlFunctions {
   private static final String UDF = "fuse udf";
   private static final Set<String> REGISTERED_NAMES = ConcurrentHashMap.newKeySet();
 
-  /** One call of a function, as Python sees it: the arguments, and a UDF that Python may set. */
-  public static class Call {
-    private final String arguments;
-    private UserDefinedPythonFunction udf;
-    private String[] inputs;
+  /** A call as Python has written it, where it needs a UDF. */
+  public static class CallOfUdf {
+    private final String sql;
+    private final UserDefinedPythonFunction udf;
+    private final String[] inputs;
 
-    private Call(String arguments) { this.arguments = arguments; }
-
-    /** A JSON list of trees: of a Literal where the argument is constant. */
-    public String arguments() { return arguments; }
-
-    /** The UDF that the text calls, and its inputs as SQL text. */
-    public void evaluateBy(Object udf, List<String> inputs) {
+    /** `inputs` are SQL text too. */
+    public CallOfUdf(String sql, Object udf, List<String> inputs) {
+      this.sql = sql;
       this.udf = (UserDefinedPythonFunction) udf;
       this.inputs = (String[]) inputs.toArray(new String[0]);
     }
@@ -46,33 +41,34 @@ public class SqlFunctions {
   /** Makes an expression of a call's arguments; `A` is always a Seq of Expression, a type variable for NodeRewrite's reason. */
   public static class FunctionBuilder<A, E> extends AbstractFunction1<A, E> {
     private final ParserInterface parser;
-    private final Function<Object, Object> python;
+    private final String callbackKey;
 
-    public FunctionBuilder(ParserInterface parser, Function<Object, Object> python) {
+    public FunctionBuilder(ParserInterface parser, String callbackKey) {
       this.parser = parser;
-      this.python = python;
+      this.callbackKey = callbackKey;
     }
 
     @SuppressWarnings("unchecked")
     public E apply(A arguments) { return (E) build(ScalaLists.toJava((Seq<Expression>) arguments)); }
 
     private Expression build(List<Expression> arguments) {
-      Call call = new Call(argumentsJson(arguments));
-      String reply;
+      Object reply;
       try {
-        reply = (String) PythonCallback.callPython(python, call);
+        reply = PythonCallback.ask(callbackKey, argumentsJson(arguments));
       } catch (Exception failure) {
         throw analysisError(failure.toString());
       }
-      if (reply.charAt(0) != '+') throw analysisError(reply.substring(1));
-      return filled(parsed(reply.substring(1)), arguments, call);
+      if (reply instanceof CallOfUdf) return filled(parsed(((CallOfUdf) reply).sql), arguments, (CallOfUdf) reply);
+      String sql = (String) reply;
+      if (sql.charAt(0) != '+') throw analysisError(sql.substring(1));
+      return filled(parsed(sql.substring(1)), arguments, null);
     }
 
-    private Expression filled(Expression e, List<Expression> arguments, Call call) {
+    private Expression filled(Expression e, List<Expression> arguments, CallOfUdf call) {
       if (e instanceof UnresolvedAttribute && ((UnresolvedAttribute) e).nameParts().length() == 1) {
         String name = (String) ((UnresolvedAttribute) e).nameParts().apply(0);
         if (name.startsWith(ARGUMENT)) return (Expression) arguments.get(Integer.parseInt(name.substring(ARGUMENT.length())));
-        if (name.equals(UDF)) {
+        if (name.equals(UDF) && call != null) {
           List<Expression> inputs = new ArrayList<Expression>();
           for (String input : call.inputs) inputs.add(filled(parsed(input), arguments, call));
           return call.udf.builder(ScalaLists.toScala(inputs));
@@ -93,10 +89,10 @@ public class SqlFunctions {
   }
 
   /** False, and nothing is done, if Spark itself has a function of that name. */
-  public static boolean register(SparkSession session, String name, Function<Object, Object> python) {
+  public static boolean register(SparkSession session, String name, String callbackKey) {
     if (FunctionRegistry$.MODULE$.expressions().contains(name.toLowerCase(Locale.ROOT))) return false;
     FunctionBuilder<Seq<Expression>, Expression> builder =
-        new FunctionBuilder<Seq<Expression>, Expression>(session.sessionState().sqlParser(), python);
+        new FunctionBuilder<Seq<Expression>, Expression>(session.sessionState().sqlParser(), callbackKey);
     session.sessionState().functionRegistry().createOrReplaceTempFunction(name, builder, "scala_udf");
     REGISTERED_NAMES.add(name);
     return true;

@@ -13,7 +13,6 @@ from hashlib import sha256
 from importlib import resources
 from typing import Any
 
-from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
 _compile_lock = threading.Lock()
@@ -26,10 +25,8 @@ def jvm_bridge(spark: SparkSession) -> Any:
     would be called through the first's methods. Another version of the source is another package.
     """
     jvm: Any = spark.sparkContext._jvm
-    gateway = spark.sparkContext._gateway
     package, sources = java_sources()
     with _compile_lock:
-        ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
         properties = jvm.java.lang.System.getProperties()
         bridge = properties.get(package)
         if bridge is None:

@@ -132,7 +132,7 @@ class PlannerCallback:
     def apply(self, request: str) -> bytes:
         try:
             return self._reply(request)
-        except BaseException as failure:  # whatever it is, the query must go on, and py4j's thread must live
+        except BaseException as failure:  # whatever it is, the query must go on
             _logger.warning("no index was asked about %.1000s", request, exc_info=True)
             return b"\0" + f"{type(failure).__name__}: {failure}".encode(errors="replace")
 
@@ -161,9 +161,6 @@ class PlannerCallback:
 
     def _reply_ttl_seconds(self, reply: tuple[bytes, Explanation]) -> float:
         return self.FAULTY_REPLY_SECONDS if reply[1].faulty else inf
-
-    class Java:
-        implements: ClassVar[list[str]] = ["java.util.function.Function"]
 
 
 def _encode_prune_reply(reply: PruneReply) -> tuple[bytes, Explanation]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fuse_index.aggregates.sketches import to_spark_sketches
-from fuse_index.errors import OpaqueError
+from fuse_index.errors import InputError, OpaqueError
 from fuse_index.expressions.errors import UnsupportedAggregate
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.registry import Host
@@ -48,7 +48,7 @@ class _SparkLocation:
 
 
 class SnapshotPlanner:
-    """A ``Planner`` for the snapshots that queries ask about, by URL and id."""
+    """A ``Planner`` for the snapshots that queries ask about, by URL and id, of the tables that it was given."""
 
     MAX_OPEN_TABLES: ClassVar[int] = 16
 
@@ -56,6 +56,12 @@ class SnapshotPlanner:
         self._host = host
         self._open_tables: LruCache[tuple[str, str], StoredTable] = LruCache(self.MAX_OPEN_TABLES)
         self._locations: dict[str, _SparkLocation] = {}
+
+    def with_host(self, host: Host) -> SnapshotPlanner:
+        """A planner of the same tables that asks other index kinds."""
+        other = SnapshotPlanner(host)
+        other._open_tables, other._locations = self._open_tables, self._locations
+        return other
 
     def register_table(self, table: StoredTable, scheme: str, options: Mapping[str, str]) -> bytes:
         """Remember an open table, the scheme by which Spark reads its files, and our store's options.
@@ -113,12 +119,15 @@ class SnapshotPlanner:
         return table, predicate, Engine(self._host, context)
 
     def _table(self, url: str, snapshot: str) -> StoredTable:
-        return self._open_tables.get(
-            (url, snapshot), lambda: StoredTable.open(url, at=snapshot, options=self._location(url).options)
-        )
+        options = self._location(url).options
+        return self._open_tables.get((url, snapshot), lambda: StoredTable.open(url, at=snapshot, options=options))
 
     def _location(self, url: str) -> _SparkLocation:
-        return self._locations.get(url, _SparkLocation("", {}))
+        """What is known of a table that was registered. Raises InputError for any other: nobody may ask about it."""
+        try:
+            return self._locations[url]
+        except KeyError:
+            raise InputError(f"this session was not given the table {url}: read it by fuse_index.spark.read") from None
 
     def _listing(self, table: StoredTable) -> bytes:
         paths, sizes = table.block_files()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ from fuse_index.reasons import Reason
 from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_index.spark.native.planner_callback import LruCache, PlannerCallback, PruneReply
 from fuse_index.spark.native.relation import NativeScan, snapshot_dataframe
+from fuse_index.spark.native.request_server import serve_requests
 from fuse_storage import Schema
 from tests.spark.plain import NOTHING, Judge, Tree, listing, read, write
 
@@ -47,21 +48,9 @@ def table(spark: SparkSession, files: list[Path], say: Callable[[list[Tree]], An
     return read(spark, files, Schema.create(rows(0).schema), Judge(say))
 
 
-class Raw:
-    """A callback without the care that ``Voter`` takes."""
-
-    def __init__(self, answer: Callable[[str], Any]) -> None:
-        self.answer = answer
-
-    def apply(self, request: str) -> Any:
-        return self.answer(request)
-
-    class Java:
-        implements: ClassVar[list[str]] = ["java.util.function.Function"]
-
-
 def raw(spark: SparkSession, files: list[Path], answer: Callable[[str], Any], key: str) -> DataFrame:
-    jvm_bridge(spark).register(key, Raw(answer))
+    """A DataFrame whose callback has none of the care that ``PlannerCallback`` takes."""
+    serve_requests(spark, key, answer)
     return snapshot_dataframe(
         spark, NativeScan(key, f"/{key}", "main", "indexes", "s1", listing(files), Schema.create(rows(0).schema))
     )
