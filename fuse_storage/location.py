@@ -12,7 +12,14 @@ from typing import Any
 from fuse_storage.commit.segment_writer import WriteOptions
 from fuse_storage.errors import AlreadyExists, InvalidArgument, NotFound, StorageError
 from fuse_storage.metadata.encoding import format_timestamp, require_time_zone
-from fuse_storage.metadata.refs import REF_NAME_PATTERN, Branch, RefEntry, is_snapshot_id
+from fuse_storage.metadata.refs import (
+    RECOVER_HINT,
+    REF_NAME_PATTERN,
+    Branch,
+    RefEntry,
+    is_snapshot_id,
+    list_branch_names,
+)
 from fuse_storage.metadata.snapshot import KEY_PROPERTY, claimed_ref_position, snapshot_path
 from fuse_storage.metadata.tags import Tag, did_you_mean, find_tag, list_tags
 from fuse_storage.store.store import Store, list_strays
@@ -49,6 +56,8 @@ def raise_if_occupied(branch: Branch) -> None:
     store = branch.store
     if branch.find(1) is not None:
         raise AlreadyExists(f"{store.url} already is a table: open it, or choose another place")
+    if list_branch_names(store):
+        raise AlreadyExists(f"{store.url} is a table some of whose refs are lost: recover it (fuse-index recover)")
     for listed in store.list():
         if not listed.key.startswith(TABLE_PREFIXES):
             raise AlreadyExists(
@@ -73,7 +82,7 @@ def _missing_table_error(chain: Branch, missing: NotFound) -> StorageError:
     """The error that says why no table can be opened there, and what to do."""
     store = chain.store
     _raise_if_file(store)
-    branches = sorted({listed.key.split("/")[2] for listed in store.list("_refs/branch")})
+    branches = [name for name in list_branch_names(store) if name != chain.name]
     if branches:
         return NotFound(f"{store.url} has no branch {chain.name!r}{did_you_mean(chain.name, branches)}")
     other = next((listed.key for listed in store.list() if not listed.key.startswith(TABLE_PREFIXES)), None)
@@ -138,6 +147,6 @@ def find_snapshot_entry(store: Store, snapshot_id: str) -> tuple[Branch, RefEntr
     if entry is None or entry.snapshot_id != snapshot_id:
         raise NotFound(
             f"{store.url}: no commit made snapshot {snapshot_id}: a writer prepared it and gave "
-            f"up, or its file is damaged"
+            f"up, or its file is damaged, or its entry is missing: {RECOVER_HINT}"
         )
     return Branch(store, name), entry

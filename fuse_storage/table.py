@@ -124,7 +124,8 @@ class StoredTable:
     def at_sequence(self, sequence: int) -> StoredTable:
         """The branch as the commit with this number made it. Raises NotFound if that is no snapshot, or collected."""
         chain = Branch(self.store, self.branch)
-        if (entry := chain.find(sequence)) is None:
+        entry = chain.entry(sequence) if sequence <= self.entry.sequence else chain.find(sequence)
+        if entry is None:
             raise NotFound(f"{self.store.url}: branch {self.branch!r} has no commit number {sequence}")
         return _at_entry(chain, entry)
 

@@ -16,6 +16,7 @@ import pytest
 
 from fuse_storage.errors import AlreadyExists, Corrupt, NotFound, StorageError
 from fuse_storage.maintenance.check import check_invariants
+from fuse_storage.store.listings import list_keys_after
 from fuse_storage.store.ranges import ByteRange, ObjectMeta
 from fuse_storage.store.store import Store
 
@@ -212,6 +213,14 @@ class StoreTests:
             list(pool.map(lambda key: store.create(key, b""), keys))
 
         assert {listed.key for listed in store.list("many")} == keys
+
+    def test_what_follows_a_key_in_its_folder_is_listed(self, store: Store) -> None:
+        for key in ("a/1", "a/2", "a/3", "a/9/1", "a/_x", "ab/4", "b"):
+            store.create(key, b"")
+
+        assert sorted(list_keys_after(store, "a/1")) == ["a/2", "a/3", "a/_x"]
+        assert sorted(list_keys_after(store, "a/10")) == ["a/2", "a/3", "a/_x"]
+        assert list_keys_after(store, "a/_x") == list_keys_after(store, "nothing/1") == []
 
     def test_deleting_removes_and_forgives_what_is_missing(self, store: Store) -> None:
         store.create("a/1", b"1")

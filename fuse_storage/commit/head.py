@@ -83,8 +83,11 @@ def create_ref(branch: Branch, entry: RefEntry, deadline: float) -> bool:
     """Create the entry, and tell whether it is the branch's now; False if somebody else's has its number.
 
     Creating equal bytes again is safe, so without an answer it is tried again until the deadline (of
-    ``time.monotonic``). Raises CommitUnknown then, and ReadOnly at once.
+    ``time.monotonic``). Raises CommitUnknown then, ReadOnly at once, and Corrupt where an entry was lost and this one
+    would take its number: whoever finds the end of the branch beyond it would not find this one.
     """
+    if branch.end_after(entry.sequence - 1) >= entry.sequence:
+        return False
     backoff = Backoff()
     while True:
         try:

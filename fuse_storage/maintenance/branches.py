@@ -14,7 +14,7 @@ from fuse_storage.commit.head import COMMIT_TIMEOUT_SECONDS, create_ref, write_s
 from fuse_storage.commit.snapshot_hold import hold_snapshot
 from fuse_storage.errors import AlreadyExists, Conflict, InvalidArgument, NotFound, StorageError
 from fuse_storage.metadata.file_ref import new_id
-from fuse_storage.metadata.refs import MAIN_BRANCH, Branch, RefEntry, next_timestamp
+from fuse_storage.metadata.refs import MAIN_BRANCH, Branch, RefEntry, list_branch_names, next_timestamp
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.metadata.tags import did_you_mean
 from fuse_storage.store.store import Store
@@ -75,8 +75,7 @@ def drop_branch(store: Store, name: str) -> RefEntry:
 
 def list_branches(store: Store) -> dict[str, RefEntry]:
     """The heads of all branches that were not dropped, by name. Lists the folder of branches."""
-    names = sorted({listed.key.split("/")[2] for listed in store.list("_refs/branch")})
-    heads = {name: Branch(store, name).head() for name in names}
+    heads = {name: Branch(store, name).head() for name in list_branch_names(store)}
     return {name: head for name, head in heads.items() if head.kind != "tombstone"}
 
 

@@ -2,8 +2,8 @@
 
 Every snapshot says which entry of which branch made it visible, so that entry can be written again. What no file tells
 stays lost: tags, and that a branch was dropped. A writer that lost a race leaves a snapshot that was never committed;
-it is told apart, because what came after it names another parent. At the end of a branch, only who asks can say which
-is right.
+it is told apart, because what came after it names another parent. At the end of a branch the hint tells that an entry
+was there; else only who asks can say which is right.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from fuse_storage.errors import InvalidArgument, NotFound, StorageError
 from fuse_storage.metadata.encoding import TIMESTAMP_RESOLUTION, format_timestamp
 from fuse_storage.metadata.file_ref import FileRef, new_id
-from fuse_storage.metadata.refs import MAX_PARALLEL_REF_READS, Branch, RefEntry
+from fuse_storage.metadata.refs import MAX_PARALLEL_REF_READS, Branch, RefEntry, list_branch_names
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.store.store import Store
 
@@ -89,22 +89,24 @@ def recover_branches(store: Store, heads: Mapping[str, str] | None = None, dry_r
     if not candidates:
         reason = next(iter(unreadable.values()), "there is nothing to recover a table from")
         raise NotFound(f"{store.url} holds no snapshot that can be read: {reason}")
-    branches = sorted({candidate.snapshot.branch for candidate in candidates})
+    branches = sorted({candidate.snapshot.branch for candidate in candidates} | set(list_branch_names(store)))
     heads = dict(heads or {})
     if unknown := sorted(heads.keys() - set(branches)):
         raise InvalidArgument(f"{store.url} has no snapshot of a branch {unknown[0]!r}: it has them of {branches}")
-    missing, later = {}, {}
+    missing, later, newest = {}, {}, {}
     for name in branches:
         branch_candidates = [candidate for candidate in candidates if candidate.snapshot.branch == name]
-        existing = _existing_entries(Branch(store, name))
+        existing = {number: Branch(store, name).entry(number) for number in Branch(store, name).sequences()}
         if entries := _missing_entries(Branch(store, name), existing, branch_candidates, heads.get(name)):
             missing[name] = entries
-        if existing and name not in heads and (ids := _snapshot_ids_after(max(existing), branch_candidates)):
+        newest[name] = max([*existing, *(entry.sequence for entry in entries)], default=0)
+        if existing and name not in heads and (ids := _snapshot_ids_after(newest[name], branch_candidates)):
             later[name] = ids
-    for name, entries in missing.items() if not dry_run else ():
-        for entry in entries:  # the first one last: without it there is no branch, so that nobody sees half of it
+    for name, sequence in newest.items() if not dry_run else ():
+        for entry in missing.get(name, ()):  # the first one last: until then, whoever reads the branch finds a hole
             Branch(store, name).create(entry)
-        Branch(store, name).write_head_hint(entries[0].sequence)
+        if Branch(store, name).read_hint() != sequence:
+            Branch(store, name).write_head_hint(sequence)
     return Recovery(missing, later, unreadable, not dry_run)
 
 
@@ -158,18 +160,14 @@ def _missing_entries(
     return [entry for entry in [*linked, *all_entries[-1:]] if entry.sequence not in existing]
 
 
-def _existing_entries(branch: Branch) -> dict[int, RefEntry]:
-    keys = [listed.key for listed in branch.store.list(f"_refs/branch/{branch.name}") if listed.key.endswith(".json")]
-    numbers = [int(key.rpartition("/")[2].removesuffix(".json")) for key in keys]
-    return {number: branch.entry(number) for number in numbers}
-
-
 def _newest_sequence(
     branch: Branch, existing: Mapping[int, RefEntry], candidates: Sequence[_FoundSnapshot], head: str | None
 ) -> int:
-    """The number of the newest entry. What comes after an existing one may never have been committed."""
+    """The number of the newest entry. What comes after it, and after the hint, may never have been committed."""
+    prepared = {candidate.snapshot.sequence for candidate in candidates}
     if head is None:
-        return max(existing) if existing else max(candidate.snapshot.sequence for candidate in candidates)
+        newest, hinted = max(existing or prepared, default=0), branch.read_hint()
+        return hinted if hinted in prepared and hinted > newest else newest
     sequence = next((candidate.snapshot.sequence for candidate in candidates if candidate.snapshot.id == head), 0)
     if (
         sequence == 0

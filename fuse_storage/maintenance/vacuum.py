@@ -22,7 +22,7 @@ from fuse_storage.commit.transaction import MAX_WRITE_SECONDS
 from fuse_storage.errors import Expired, FormatError, InvalidArgument, NotFound, StorageError
 from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.file_ref import FileRef, read_verified
-from fuse_storage.metadata.refs import Branch
+from fuse_storage.metadata.refs import Branch, list_branch_names
 from fuse_storage.metadata.segment import block_path
 from fuse_storage.metadata.segment_list import read_segment_list, segment_files, sidecar_files, zone_files
 from fuse_storage.metadata.snapshot import Snapshot
@@ -127,10 +127,10 @@ def _live_snapshots(store: Store, cutoff: datetime, keep: int) -> Iterator[tuple
 
     An earlier vacuum, told to keep less, may have collected it.
     """
-    for name in sorted({listed.key.split("/")[2] for listed in store.list("_refs/branch")}):
+    for name in list_branch_names(store):
         branch = Branch(store, name)
         count, replaced = 0, datetime.max.replace(tzinfo=UTC)
-        for entry in branch.walk(branch.head().sequence):
+        for entry in branch.walk(branch.complete_head().sequence):
             if count >= keep and replaced < cutoff:
                 break
             if entry.reference is not None and (replaced >= cutoff or count < keep):

@@ -116,6 +116,20 @@ class LocalStore:
                     folders.append(key)
             pending += reversed(folders)
 
+    def list_keys_after(self, key: str) -> Sequence[str]:
+        *folders, last = validate_key(key).split("/")
+        try:
+            with (
+                self._translate_errors(key),
+                open_folder(self.url, folders) as folder,
+                readable_folder(folder) as handle,
+                os.scandir(handle) as listed,
+            ):
+                names = [one.name for one in listed if one.name > last and not one.is_dir(follow_symlinks=False)]
+        except NotFound:
+            return []
+        return ["/".join([*folders, name]) for name in names if _can_be_key(name)]
+
     def create(self, key: str, data: bytes, overwrite: bool = False) -> None:
         *folders, name = validate_key(key).split("/")
         with (

@@ -210,6 +210,15 @@ class RemoteStore:
             for entry in page:
                 yield ObjectMeta(entry["path"], entry["size"], entry["last_modified"])
 
+    def list_keys_after(self, key: str) -> Sequence[str]:
+        import obstore
+
+        pages = obstore.list(self._store, key.rpartition("/")[0], offset=key, chunk_size=1000)
+        keys = []
+        while page := self._translate_errors(key, lambda: next(iter(pages), None)):
+            keys += [str(entry["path"]) for entry in page]
+        return keys
+
     def create(self, key: str, data: bytes, overwrite: bool = False) -> None:
         import obstore
 

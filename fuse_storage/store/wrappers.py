@@ -12,6 +12,7 @@ from typing import Any
 
 from fuse_storage.errors import NotFound, ReadOnly
 from fuse_storage.store.cache import Cache, cache_of
+from fuse_storage.store.listings import list_keys_after
 from fuse_storage.store.ranges import ByteRange, ObjectMeta, coalesce_ranges, slice_ranges
 from fuse_storage.store.store import Store, list_strays, read_at_most
 
@@ -98,6 +99,10 @@ class MeteredStore:
         self._record(self.reads, ("list", prefix, 0))
         yield from self.store.list(prefix)
 
+    def list_keys_after(self, key: str) -> Sequence[str]:
+        self._record(self.reads, ("list", key, 0))
+        return list_keys_after(self.store, key)
+
     def create(self, key: str, data: bytes, overwrite: bool = False) -> None:
         self.store.create(key, data, overwrite)
         self._record(self.writes, ("create", key, len(data)))
@@ -149,6 +154,9 @@ class _StoreWrapper:
 
     def list(self, prefix: str = "") -> Iterator[ObjectMeta]:
         return self.store.list(prefix)
+
+    def list_keys_after(self, key: str) -> Sequence[str]:
+        return list_keys_after(self.store, key)
 
     def path(self, key: str) -> str | None:
         return self.store.path(key)

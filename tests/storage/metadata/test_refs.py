@@ -5,6 +5,7 @@ import pickle
 import uuid
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +25,7 @@ from fuse_storage import (
 from fuse_storage.metadata.file_ref import new_id, read_verified
 from fuse_storage.metadata.refs import Branch, next_timestamp
 from fuse_storage.metadata.tags import Tag, create_tag, find_tag
+from fuse_storage.store.listings import list_keys_after
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -61,7 +63,7 @@ def test_the_head_is_found_without_a_hint(store: Store, length: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "hint", [b"1", b"50", b"97", b"100", b"101", b"9999", b"-3", b"", b"what?", b"\xff", b"9" * 30]
+    "hint", [b"1", b"50", b"97", b"100", b"0", b"-3", b"", b"what?", b"\xff", b"9" * 30, b"1" * 4_000_000]
 )
 def test_the_head_is_found_whatever_the_hint_says(store: Store, hint: bytes) -> None:
     branch = chain(store, 100)
@@ -70,26 +72,42 @@ def test_the_head_is_found_whatever_the_hint_says(store: Store, hint: bytes) -> 
     assert branch.head() == entry(100)
 
 
-def test_a_good_hint_saves_reads(store: Store) -> None:
-    branch = Branch(meter_requests(store), "main")
-    chain(store, 100)
-    branch.write_head_hint(97)
+@pytest.mark.parametrize("hint", [b"101", b"9999", b"9" * 20])
+def test_an_entry_that_the_hint_names_and_that_is_missing_is_missed(store: Store, hint: bytes) -> None:
+    branch = chain(store, 100)
+    store.create("_refs/branch/main/_hint", hint, overwrite=True)
+
+    with pytest.raises(Corrupt, match=rf"{int(hint):020}\.json is missing, though the hint .* recover"):
+        branch.head()
+
+
+@pytest.mark.parametrize("hinted", [100, 97, 2])
+def test_the_head_is_found_in_three_requests_and_where_it_was_in_one(store: Store, hinted: int) -> None:
+    chain(store, 100).write_head_hint(hinted)
     counted = meter_requests(store)
 
     assert Branch(counted, "main").head() == entry(100)
-    assert counted.request_count <= 7
+    assert [verb for verb, _, _ in counted.reads] == ["read", "list", "read"]
     counted.reset()
     assert Branch(counted, "main").head(known=entry(100)) == entry(100)
-    assert counted.request_count == 1
+    assert [verb for verb, _, _ in counted.reads] == ["read"]
 
 
-def test_no_entry_is_listed_to_find_the_head(store: Store) -> None:
-    chain(store, 20)
-    counted = meter_requests(store)
+def test_only_what_follows_the_hint_is_listed(tmp_path: Path) -> None:
+    chain(open_store(tmp_path), 30)
 
-    Branch(counted, "main").head()
+    keys = list_keys_after(open_store(tmp_path), Branch(open_store(tmp_path), "main").key(28))
 
-    assert {verb for verb, _, _ in counted.reads} == {"read"}
+    assert sorted(keys) == [f"_refs/branch/main/{number:020}.json" for number in (29, 30)]
+
+
+@pytest.mark.parametrize("stray", [".DS_Store", "Thumbs.db", "5.json", f"{7:020}.json~", f"{7:020}.json/x", "é"])
+def test_what_is_no_entry_by_its_name_is_passed_over(store: Store, stray: str) -> None:
+    branch = chain(store, 5)
+    store.create(f"_refs/branch/main/{stray}", b"?")
+
+    assert branch.head() == entry(5)
+    assert branch.sequences() == [1, 2, 3, 4, 5]
 
 
 def test_a_branch_that_is_not_there_is_not_found(store: Store) -> None:
@@ -168,6 +186,15 @@ def test_walking_over_a_gap_says_which_entry_is_missing(store: Store) -> None:
     store.delete([branch.key(5)])
 
     with pytest.raises(Corrupt, match="00000000000000000005"):
+        list(branch.walk(10))
+
+
+def test_an_entry_of_another_copy_is_found_out_by_what_follows_it(store: Store) -> None:
+    branch = chain(store, 10)
+    store.delete([branch.key(5)])
+    branch.create(entry(5, commit_id="f" * 32))
+
+    with pytest.raises(Corrupt, match=rf"{6:020}\.json follows commit {5:032x}, and number 5 is commit ffff"):
         list(branch.walk(10))
 
 
