@@ -2,8 +2,6 @@
 
 import io
 import math
-import re
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -210,16 +208,3 @@ def test_sketches_that_a_table_holds_are_united_and_those_of_other_sizes_refused
         sales.aggregate(["city"], ["hll_union_agg(sketch)"])
     with pytest.warns(fuse.PluginWarning, match="3 bytes are no HLL sketch"):
         sales.append(rows(city=["a"], sketch=[b"abc"]))
-
-
-def test_the_guide_runs_as_it_is_printed(tmp_path, capsys):
-    text = (
-        (Path(fuse.__file__).parent.parent / "docs" / "aggregate.md")
-        .read_text()
-        .replace("/tmp/sales", str(tmp_path / "sales"))
-    )
-    exec("\n".join(re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)), {})
-
-    printed = capsys.readouterr().out
-    assert "9.500000" in printed
-    assert "1 of 1 blocks answered without their rows" in printed

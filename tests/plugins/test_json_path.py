@@ -1,7 +1,6 @@
 """JSON paths: votes on what Spark finds in documents, whatever is in them and however odd the path."""
 
 import json
-import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import product
@@ -25,8 +24,6 @@ from fuse_plugins.json_path import JsonPathOptions, JsonPaths
 from fuse_plugins.json_path.contains import JSON_CONTAINS, json_contains
 from fuse_plugins.json_path.paths import MISSING_VALUE, parse_document, parse_pattern
 from tests.index.tables import damaged, reopened
-
-GUIDE = Path(__file__).parents[2] / "docs" / "json-path.md"
 
 DOCUMENT = Column(("document",), pa.string())
 DOUBLE, LONG, INT, FLOAT, DECIMAL = pa.float64(), pa.int64(), pa.int32(), pa.float32(), pa.decimal128(10, 2)
@@ -486,15 +483,6 @@ def test_five_paths_of_a_block_with_sixteen_zones_take_little_room():
     }
     assert shown["paths"]["$.at"]["days"] == ["20240310", "20240310"]
     assert np.isfinite(shown["filter_bytes"])
-
-
-def test_the_programs_of_the_guide_run_as_they_are_printed(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    programs = re.findall(r"^```python\n(.*?)^```$", GUIDE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-
-    assert programs
-    for program in programs:
-        exec(program, {})
 
 
 # --- in a table
