@@ -22,7 +22,8 @@ from fuse_storage.metadata.refs import (
 )
 from fuse_storage.metadata.snapshot import KEY_PROPERTY, claimed_ref_position, snapshot_path
 from fuse_storage.metadata.tags import Tag, did_you_mean, find_tag, list_tags
-from fuse_storage.store.store import Store, list_strays
+from fuse_storage.store.abilities import list_strays
+from fuse_storage.store.store import Store
 
 TABLE_PREFIXES = ("_refs/", "_ss/", "_sg/", "_x/", "_b/", "_i/")
 """Where the files of a table are; what else is in a folder is not a table's."""

@@ -227,13 +227,13 @@ class StoredTable:
         Raises SchemaError for an unknown column, NotFound or Corrupt for a damaged file.
         """
         file = frame.file(block)
-        store, key = resolve_store(self.store, file.key)
+        store, key = resolve_store(self.store, file.key, self.snapshot.shares_files)
         return read_block(store, replace(file, key=key), self.snapshot.schema, columns, zones, row_mask=row_mask)
 
     def block_files(self) -> tuple[list[str], IndexArray]:
         """List the paths or URLs of all blocks' files, in their order, and their sizes in bytes: int64, shape (n,)."""
-        blocks = self.blocks()
-        store_keys = [resolve_store(self.store, location) for location in blocks.locations]
+        blocks, shares_files = self.blocks(), self.snapshot.shares_files
+        store_keys = [resolve_store(self.store, location, shares_files) for location in blocks.locations]
         return [store.path(key) or f"{store.url}/{key}" for store, key in store_keys], blocks.sizes
 
     def writer(

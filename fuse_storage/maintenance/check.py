@@ -106,7 +106,7 @@ def _check_snapshot(table: StoredTable) -> None:
 
 def _check_file(table: StoredTable, row: dict[str, object]) -> None:
     path = str(row["location"] or block_path(str(row["id"])))
-    store, path = resolve_store(table.store, path)
+    store, path = resolve_store(table.store, path, table.snapshot.shares_files)
     read_verified(store, FileRef(path, int(str(row["size"])), str(row["hash"])))
     counts = row["zone_rows"]
     assert isinstance(counts, list)
@@ -128,9 +128,8 @@ def _check_sidecars(table: StoredTable, sidecar_file: MetadataFile) -> None:
             assert row["summary"] is None
         elif row["pack"] is not None:
             span = (row["offset"], row["length"])
-            payload = PackSlice(
-                *resolve_store(table.store, row["pack"]), row["chunk"], row["pack_length"], span, Cache(0)
-            )
+            store, key = resolve_store(table.store, row["pack"], table.snapshot.shares_files)
+            payload = PackSlice(store, key, row["chunk"], row["pack_length"], span, Cache(0))
             assert [len(data) for data in payload.read([(0, payload.size)])] == [row["length"]]
 
 

@@ -33,7 +33,7 @@ from fuse_storage.metadata.segment_list import (
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.metadata.tags import Tag, drop_tag
 from fuse_storage.store.cache import Cache
-from fuse_storage.store.shared_files import SHARED_FILES_FEATURE, absolute_key
+from fuse_storage.store.shared_files import SHARED_FILES_FEATURE, absolute_key, raise_if_elsewhere
 from fuse_storage.store.store import Store
 from fuse_storage.table import StoredTable
 
@@ -41,13 +41,16 @@ from fuse_storage.table import StoredTable
 def clone_table(table: StoredTable, store: Store) -> StoredTable:
     """Create a table at ``store`` with the rows, columns, indexes and properties of this snapshot.
 
-    Writes metadata only, about as much as the source has. The source gets a tag ``clone-<id>``, named in the clone's
-    summary, which is dropped by hand when the clone is gone. Raises AlreadyExists where there is anything, Conflict or
-    NotFound if a vacuum may be deleting the snapshot, and StorageError. Where a clone was given up before it could be
-    there, nothing holds the source; one that was interrupted later can be recovered, and the tag stays.
+    Writes metadata only, about as much as the source has. On another store than the source, the clone's has to name the
+    source's by its option ``shared_places``, now and whenever it is read. The source gets a tag ``clone-<id>``, named
+    in the clone's summary, which is dropped by hand when the clone is gone. Raises AlreadyExists where there is
+    anything, Conflict or NotFound if a vacuum may be deleting the snapshot, and StorageError. Where a clone was given
+    up before it could be there, nothing holds the source; one that was interrupted later can be recovered, and the tag
+    stays.
     """
     branch = Branch(store, MAIN_BRANCH)
     raise_if_occupied(branch)
+    raise_if_elsewhere(store, table.store.url)
     assert table.entry.reference is not None
     tag = Tag(f"clone-{new_id()}", datetime.now(UTC), table.snapshot.id, table.entry.reference, holder=store.url)
     tag_snapshot(table.store, table.branch, table.entry, tag)

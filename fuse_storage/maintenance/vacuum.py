@@ -27,9 +27,10 @@ from fuse_storage.metadata.segment import block_path
 from fuse_storage.metadata.segment_list import read_segment_list, segment_files, sidecar_files, zone_files
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.metadata.tags import list_tags
+from fuse_storage.store.abilities import list_strays
 from fuse_storage.store.cache import Cache
 from fuse_storage.store.ranges import ObjectMeta
-from fuse_storage.store.store import Store, list_strays
+from fuse_storage.store.store import Store
 
 _FOLDER_KINDS = {"_ss": "snapshots", "_sg": "segments", "_x": "sidecars", "_b": "blocks", "_i": "packs"}
 """Folders in the order in which they are emptied: what leads to others goes first."""

@@ -196,7 +196,8 @@ class BlockFrame:
             return None
         rows = self._rows
         return SidecarRows(
-            MetadataRows(rows.store, tuple(files), rows.file_row_counts, rows.file_indices, rows.positions)
+            MetadataRows(rows.store, tuple(files), rows.file_row_counts, rows.file_indices, rows.positions),
+            self.segments.snapshot.shares_files,
         )
 
     def zones(self) -> ZoneFrame:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import xxhash
 
-from fuse_storage.errors import Corrupt
+from fuse_storage.errors import Corrupt, StorageError
 from fuse_storage.store.cache import Cache, cache_of
 from fuse_storage.store.store import Store
 
@@ -188,3 +188,14 @@ class PackSlice:
         raise Corrupt(
             f"{self.store.url}/{self.key}: chunk {number} fails its checksum; rebuild the index it belongs to"
         )
+
+
+class UnreadablePack(PackSlice):
+    """A pack of which it is known beforehand that it cannot be read, and why: reading any of it raises that."""
+
+    def __init__(self, store: Store, problem: StorageError) -> None:
+        super().__init__(store, "_i/unreadable", 1, checksummed_size(1, 1))
+        self.problem = problem
+
+    def read(self, ranges: Sequence[_ByteSpan]) -> list[bytes]:
+        raise self.problem

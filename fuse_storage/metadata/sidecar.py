@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from fuse_storage.errors import StorageError
 from fuse_storage.metadata.file_ref import FileRef
 from fuse_storage.metadata.metadata_table import ColumnGroup, IndexArray, MetadataRows, column_as_array, column_as_int64
-from fuse_storage.metadata.pack import PackSlice
+from fuse_storage.metadata.pack import PackSlice, UnreadablePack
 from fuse_storage.store.shared_files import resolve_store
 
 _SUMMARY_COLUMNS: ColumnGroup = ("indexed", "version", "summary")
@@ -67,10 +67,15 @@ class StagedSidecars:
 
 
 class SidecarRows:
-    """What one index knows of some blocks. ``error``: why some of it cannot be read, None if all can."""
+    """What one index knows of some blocks. ``error``: why some of it cannot be read, None if all can.
 
-    def __init__(self, rows: MetadataRows, found: pa.Table | None = None, error: str | None = None) -> None:
-        self._rows = rows
+    ``shares_files``: packs may lie in other tables.
+    """
+
+    def __init__(
+        self, rows: MetadataRows, shares_files: bool, found: pa.Table | None = None, error: str | None = None
+    ) -> None:
+        self._rows, self._shares_files = rows, shares_files
         self.error = error
         if found is None:
             found, self.error = _read_or_null(rows, _SUMMARY_COLUMNS)
@@ -82,7 +87,8 @@ class SidecarRows:
     def take(self, indices: IndexArray) -> SidecarRows:
         """Choose those of the blocks at these positions, in this order. ``indices``: int64, shape (k,)."""
         indices = np.asarray(indices, np.int64)
-        return SidecarRows(self._rows.take(indices), self._columns.take(pa.array(indices)), self.error)
+        found = self._columns.take(pa.array(indices))
+        return SidecarRows(self._rows.take(indices), self._shares_files, found, self.error)
 
     @cached_property
     def summaries(self) -> pa.Array:
@@ -105,18 +111,23 @@ class SidecarRows:
         return column_as_int64(self._spans, "length")
 
     def payload(self, block: int) -> PackSlice | None:
-        """The payload of block number ``block``; None if it has none. Reading it may raise, this does not read."""
+        """The payload of block number ``block``; None if it has none.
+
+        Does not read, and raises StorageError for one that cannot be where it is said to be.
+        """
         pack, offset, length, chunk, pack_length = (
             self._spans.column(name)[block].as_py() for name in _PAYLOAD_COLUMNS
         )
         if pack is None:
             return None
-        return PackSlice(*resolve_store(self._rows.store, pack), chunk, pack_length, (offset, length))
+        store, key = resolve_store(self._rows.store, pack, self._shares_files)
+        return PackSlice(store, key, chunk, pack_length, (offset, length))
 
     def packs(self) -> list[tuple[PackSlice, IndexArray]]:
         """Group payloads by pack: each pack, as a slice that is all of it, and the blocks whose payloads lie in it.
 
         The blocks are int64, shape (k,), positions in this frame; ``spans`` says where in the pack each payload lies.
+        A pack that cannot be located is one that raises when it is read.
         """
         codes = column_as_array(self._spans, "pack").dictionary_encode()
         numbers = pc.fill_null(codes.indices, -1).to_numpy()
@@ -125,9 +136,15 @@ class SidecarRows:
         for number, key in enumerate(codes.dictionary.to_pylist()):
             members = np.flatnonzero(numbers == number)
             first = int(members[0])
-            whole = PackSlice(*resolve_store(self._rows.store, key), chunks[first].as_py(), lengths[first].as_py())
-            found.append((whole, members))
+            found.append((self._whole_pack(key, chunks[first].as_py(), lengths[first].as_py()), members))
         return found
+
+    def _whole_pack(self, pack: str, chunk: int, length: int) -> PackSlice:
+        try:
+            store, key = resolve_store(self._rows.store, pack, self._shares_files)
+            return PackSlice(store, key, chunk, length)
+        except StorageError as problem:
+            return UnreadablePack(self._rows.store, problem)
 
     @property
     def spans(self) -> tuple[IndexArray, IndexArray]:

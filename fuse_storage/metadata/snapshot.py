@@ -20,10 +20,11 @@ from fuse_storage.metadata.file_ref import FileRef, read_verified
 from fuse_storage.metadata.refs import Branch, RefEntry
 from fuse_storage.schema.schema import Schema
 from fuse_storage.store.cache import cache_of
+from fuse_storage.store.shared_files import SHARED_FILES_FEATURE
 
 FORMAT_NAME = "fuse-index table"
 FORMAT_VERSION = 1
-READER_FEATURES: frozenset[str] = frozenset(["shared-files"])
+READER_FEATURES: frozenset[str] = frozenset([SHARED_FILES_FEATURE])
 """Features of later format versions that this version reads."""
 WRITER_FEATURES: frozenset[str] = frozenset()
 """Features that this version keeps intact when it writes."""
@@ -112,6 +113,11 @@ class Snapshot:
     @property
     def path(self) -> str:
         return snapshot_path(self.id)
+
+    @property
+    def shares_files(self) -> bool:
+        """Whether blocks and packs may lie in other tables."""
+        return SHARED_FILES_FEATURE in self.reader_features
 
     def check_writable(self) -> None:
         """Raise Unsupported if a write by this version could break what a newer one relies on."""

@@ -11,7 +11,7 @@ import os
 import stat
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -48,12 +48,12 @@ class LocalStore:
 
     coalesce_gap = 4 << 10
 
-    def __init__(self, folder: str) -> None:
-        self.url = os.path.abspath(os.path.expanduser(folder))
+    def __init__(self, folder: str, options: Mapping[str, str] | None = None) -> None:
+        self.url, self.options = os.path.abspath(os.path.expanduser(folder)), dict(options or {})
         self._swept = False
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return LocalStore, (self.url,)
+        return LocalStore, (self.url, self.options)
 
     def __repr__(self) -> str:
         return f"LocalStore({self.url!r})"
@@ -95,7 +95,7 @@ class LocalStore:
 
     def _walk(self, prefix: str) -> Iterator[tuple[str, os.stat_result]]:
         """All that is below a folder and is no folder itself, in order."""
-        pending = [prefix.strip("/")]
+        pending = [validate_key(prefix.strip("/")) if prefix.strip("/") else ""]
         while pending:
             prefix = pending.pop()
             within = f"{prefix}/" if prefix else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,13 +21,13 @@ class MemoryStore:
     _objects_by_name: dict[str, dict[str, tuple[bytes, datetime]]] = {}  # noqa: RUF012 - one for the process is the point
     _lock = threading.Lock()
 
-    def __init__(self, name: str) -> None:
-        self.url = f"memory://{name}"
+    def __init__(self, name: str, options: Mapping[str, str] | None = None) -> None:
+        self.url, self.options = f"memory://{name}", dict(options or {})
         with self._lock:
             self._objects = self._objects_by_name.setdefault(name, {})
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return MemoryStore, (self.url.removeprefix("memory://"),)
+        return MemoryStore, (self.url.removeprefix("memory://"), self.options)
 
     def __repr__(self) -> str:
         return f"MemoryStore({self.url!r})"

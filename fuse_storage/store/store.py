@@ -75,24 +75,6 @@ class Store(Protocol):
         ...
 
 
-def read_at_most(store: Store, key: str, limit: int) -> bytes:
-    """All bytes of ``key``. Raises Corrupt if there are more than ``limit``: before they are read, if a store can tell.
-
-    A store can that has a method ``read_at_most(key, limit)``.
-    """
-    bounded = getattr(type(store), "read_at_most", None)  # not the instance's, which may be another store's
-    data: bytes = store.read(key) if bounded is None else bounded(store, key, limit)
-    if len(data) > limit:
-        raise Corrupt(f"{store.url}/{key} has {len(data)} bytes instead of at most {limit}: {RESTORE_HINT}")
-    return data
-
-
-def list_strays(store: Store, prefix: str = "") -> Iterator[str]:
-    """The keys of what is in a store and is no file, such as links, which listings pass over; in folders only."""
-    find = getattr(store, "strays", None)
-    return iter(()) if find is None else find(prefix)
-
-
 _REMOTE_SCHEMES = {
     "s3": "s3",
     "s3a": "s3",
@@ -111,25 +93,44 @@ def open_store(url: str | Path, options: Mapping[str, str] | None = None) -> Sto
 
     ``url``: a folder, ``file://``, ``memory://name`` (shared within the process), ``s3://``, ``gs://`` or ``az://``.
     ``options`` are obstore's configuration keys (``endpoint``, ``access_key_id``, ``region``, ``allow_http``, …); what
-    they lack is taken from the environment (``AWS_*``, ``GOOGLE_*``, ``AZURE_*``). Raises StorageError for other URLs.
+    they lack is taken from the environment (``AWS_*``, ``GOOGLE_*``, ``AZURE_*``). One is our own: ``shared_places``,
+    the URLs of other stores, or of folders there, in which a clone may have files. Raises StorageError for other URLs.
     """
     text = str(url)
-    scheme, separator, rest = text.partition("://")
     if not text:
         raise StorageError("an empty URL names no table")
-    if not separator:
-        return LocalStore(text)
+    place, path = parse_url(text)
+    scheme = place.partition("://")[0]
     if scheme == "file":
-        return LocalStore(unquote(urlsplit(text).path))
+        return LocalStore(path, options)
     if scheme == "memory":
-        return MemoryStore(rest.strip("/"))
+        return MemoryStore(path.strip("/"), options)
     if scheme in _REMOTE_SCHEMES:
-        return RemoteStore(f"{_REMOTE_SCHEMES[scheme]}://{rest.rstrip('/')}", options)
+        return RemoteStore(f"{place}{path.rstrip('/')}", options)
     raise StorageError(
         f"{text!r}: no store speaks {scheme!r}; use a folder, file://, memory://, {'://, '.join(_REMOTE_SCHEMES)}://"
     )
 
 
+def parse_url(url: str) -> tuple[str, str]:
+    """Which store a URL is of, and the path there: two URLs are of one store if they have scheme and bucket in common.
+
+    >>> parse_url("/data/t"), parse_url("file:///data/t"), parse_url("s3a://bucket/data/t")
+    (('file://', '/data/t'), ('file://', '/data/t'), ('s3://bucket', '/data/t'))
+    """
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        return "file://", url
+    if scheme == "file":
+        return "file://", unquote(urlsplit(url).path)
+    if scheme == "memory":
+        return "memory://", f"/{rest}"
+    bucket, slash, path = rest.partition("/")
+    return f"{_REMOTE_SCHEMES.get(scheme, scheme)}://{bucket}", slash + path
+
+
+SHARED_PLACES_OPTION = "shared_places"
+"""The option of a store that names others, with white space or commas between, in which its table may have files."""
 _HTTP_CLIENT_OPTIONS = (
     "allow_http",
     "allow_invalid_certificates",
@@ -151,7 +152,9 @@ class RemoteStore:
 
         self.url, self.options = url, dict(options or {})
         config: Any = {
-            key: value for key, value in self.options.items() if _client_key(key) not in _HTTP_CLIENT_OPTIONS
+            key: value
+            for key, value in self.options.items()
+            if _client_key(key) not in (*_HTTP_CLIENT_OPTIONS, SHARED_PLACES_OPTION)
         }
         client: Any = {"timeout": "120s", **_client_options(self.options)}
         # left to itself, obstore tries for three minutes: longer than a commit may take

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fuse_storage.errors import NotFound, ReadOnly
+from fuse_storage.store.abilities import list_strays, read_at_most
 from fuse_storage.store.cache import Cache, cache_of
 from fuse_storage.store.listings import list_keys_after
 from fuse_storage.store.ranges import ByteRange, ObjectMeta, coalesce_ranges, slice_ranges
-from fuse_storage.store.store import Store, list_strays, read_at_most
+from fuse_storage.store.store import Store
 
 
 class MeteredStore:
@@ -62,6 +63,10 @@ class MeteredStore:
     @property
     def coalesce_gap(self) -> int:
         return self.store.coalesce_gap
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        return getattr(self.store, "options", {})
 
     @property
     def cache(self) -> Cache:

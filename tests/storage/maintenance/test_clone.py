@@ -144,7 +144,7 @@ def test_files_of_another_bucket_folder_are_read_with_the_same_credentials(s3: d
 @pytest.mark.parametrize("location", ["/etc/passwd", "s3://tables/x/_sg/a.parquet", "memory://t"])
 def test_a_location_that_is_no_file_of_a_table_is_refused(table: StoredTable, location: str) -> None:
     with pytest.raises(storage.StorageError, match="which is no file of a table"):
-        resolve_store(table.store, location)
+        resolve_store(table.store, location, True)
 
 
 def test_an_empty_table_is_cloned(url: str) -> None:

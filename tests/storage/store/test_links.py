@@ -11,7 +11,7 @@ import pytest
 
 from fuse_storage import AlreadyExists, NotFound, ReadOnlyStore, StorageError, StoredTable, open_store, vacuum_table
 from fuse_storage.errors import Corrupt
-from fuse_storage.store.store import list_strays, read_at_most
+from fuse_storage.store.abilities import list_strays, read_at_most
 from tests.storage.small import COLUMNS, Totals, append, ids_of
 
 

@@ -1,0 +1,26 @@
+"""What some stores can do beyond the contract, and what is done where one cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fuse_storage.errors import RESTORE_HINT, Corrupt
+from fuse_storage.store.store import Store
+
+
+def read_at_most(store: Store, key: str, limit: int) -> bytes:
+    """All bytes of ``key``. Raises Corrupt if there are more than ``limit``: before they are read, if a store can tell.
+
+    A store can that has a method ``read_at_most(key, limit)``.
+    """
+    bounded = getattr(type(store), "read_at_most", None)  # not the instance's, which may be another store's
+    data: bytes = store.read(key) if bounded is None else bounded(store, key, limit)
+    if len(data) > limit:
+        raise Corrupt(f"{store.url}/{key} has {len(data)} bytes instead of at most {limit}: {RESTORE_HINT}")
+    return data
+
+
+def list_strays(store: Store, prefix: str = "") -> Iterator[str]:
+    """The keys of what is in a store and is no file, such as links, which listings pass over; in folders only."""
+    find = getattr(store, "strays", None)
+    return iter(()) if find is None else find(prefix)
