@@ -27,8 +27,10 @@ from fuse_storage import ReadOnly, Snapshot
 class TableHandle:
     """One snapshot of a table, and the way to its next one.
 
-    A handle reads the snapshot that it was opened at; a write through it moves it to the snapshot that the write made.
-    ``pinned``: it was opened at an older state, and stays there.
+    A handle reads the snapshot that it was opened at, and what it changes is what it reads: others' commits after that
+    are met by the commit, which goes together with them or raises Conflict. A commit through it moves it to the
+    snapshot that the commit made, and ``refresh`` to the head; nothing else does. ``pinned``: it was opened at an older
+    state, and stays there.
     """
 
     stored: storage.StoredTable
@@ -68,10 +70,19 @@ class TableHandle:
                 f"{self.stored.store.url} was opened to be read only: open it without read_only to change it"
             )
 
-    def _begin_write(self) -> None:
-        """Move to the head, which is what a change is based on. Raises as ``_check_writable``."""
+    def _writable_head(self) -> storage.StoredTable:
+        """Open the head, for work on whatever is there, such as compaction; this handle stays where it is.
+
+        Raises as ``_check_writable``.
+        """
         self._check_writable()
-        self.refresh()
+        return self.stored.refresh()
+
+    def _move_on(self, head: storage.StoredTable, done: storage.StoredTable) -> Snapshot:
+        """Move to where work that began at ``head`` ended, if it committed anything; give the snapshot that is read."""
+        if done is not head:
+            self.stored = done
+        return self.snapshot
 
     def _move_to(self, stored: storage.StoredTable) -> Snapshot:
         self.stored = stored

@@ -162,16 +162,16 @@ class StoredTable:
             return list(zip(entries, pool.map(read_if_kept, entries), strict=True))
 
     def commits_since(self, base: Snapshot) -> CommitLoader:
-        """The commits after ``base`` up to this one, oldest first, read when they are asked for."""
+        """The commits after ``base`` up to this one, oldest first, read when they are asked for.
+
+        Those whose snapshots were collected are left out: what they did is in the next one that is kept.
+        """
         commits: list[tuple[RefEntry, Snapshot]] = []
 
         def load_commits() -> list[tuple[RefEntry, Snapshot]]:
             if not commits and self.snapshot.sequence > base.sequence:
-                chain = Branch(self.store, self.branch)
-                entries = chain.walk(self.snapshot.sequence, base.sequence + 1)
-                commits.extend(
-                    (entry, read_snapshot(chain, entry)) for entry in reversed(list(entries)) if entry.reference
-                )
+                kept = self.snapshots(self.snapshot.sequence - base.sequence)
+                commits.extend((entry, snapshot) for entry, snapshot in reversed(kept) if snapshot is not None)
             return commits
 
         return load_commits

@@ -152,7 +152,7 @@ class ClusteringMixin(TableHandle):
         which keeps rows together that are near in all of them. Raises InputError, SchemaError, InvalidArgument,
         Conflict.
         """
-        self._begin_write()
+        self._check_writable()
         storage.cluster_by(self.snapshot, tuple(columns or ()), method)  # refused before anything is written
         summary = {"columns": list(columns or ()), "method": method}
         return self._move_to(self.stored.transaction().cluster_by(tuple(columns or ()), method).commit(summary=summary))

@@ -37,6 +37,7 @@ class CompactionMixin(TableHandle):
         meanwhile: what was committed before is kept.
         """
         job = self.compacting()
+        head = job.table
         total = sum(end - start for start, end in job.remaining_spans())
         done = count(1)
         on_block = (lambda: None) if progress is None else (lambda: progress(min(next(done), total), total))
@@ -44,13 +45,13 @@ class CompactionMixin(TableHandle):
             while job.commit([job.run(task, on_block) for task in job.plan_tasks()]):
                 pass
         finally:
-            self._move_to(job.table)
+            self._move_on(head, job.table)
         return self.snapshot
 
     def compacting(self) -> CompactJob:
         """Start ``compact`` as a job whose tasks Spark's executors run; see ``RewriteJob``. Used by Spark's jobs."""
-        self._begin_write()
-        return CompactJob(self.stored, index_builders(self.snapshot, self.host))
+        head = self._writable_head()
+        return CompactJob(head, index_builders(head.snapshot, self.host))
 
 
 def spans_to_compact(row_counts: Sequence[int], max_rows: int) -> list[_BlockSpan]:

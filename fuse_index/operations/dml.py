@@ -122,7 +122,7 @@ class DmlMixin(TableHandle):
 
         Used by Spark's jobs. Raises as ``merge`` does.
         """
-        self._begin_write()
+        self._check_writable()
         schema = self.snapshot.schema
         batches = list(arrow_input.to_record_batches(source, schema.arrow))
         rows = _concat_batches(batches) if batches else schema.arrow.empty_table()
@@ -147,7 +147,7 @@ class DmlMixin(TableHandle):
         return job
 
     def _start_job(self, operation: str, where: str | Predicate | None, task_count: int) -> DmlJob:
-        self._begin_write()
+        self._check_writable()
         return self._new_job(operation, where, task_count)
 
     def _new_job(self, operation: str, where: str | Predicate | None, task_count: int) -> DmlJob:

@@ -76,10 +76,11 @@ class ReclusteringMixin(TableHandle):
         replaced one of the blocks meanwhile: what was committed before is kept.
         """
         job, steps, unfinished = self.reclustering(depth, step_blocks, step_bytes, passes), 0, True
+        head = job.table
         while unfinished:
             outcomes = [job.run(task) for task in job.plan_tasks()]
             unfinished = job.commit(outcomes)
-            self._move_to(job.table)
+            self._move_on(head, job.table)
             for step in recluster_steps(outcomes, steps):
                 steps = step.number
                 if progress is not None:
@@ -107,13 +108,11 @@ class ReclusteringMixin(TableHandle):
             raise InputError(
                 f"step_bytes={step_bytes}: give {MAX_STEP_BYTES} at most, as a text column in memory holds no more"
             )
-        self._begin_write()
-        key = ClusterKey.from_snapshot(self.snapshot)
+        head = self._writable_head()
+        key = ClusterKey.from_snapshot(head.snapshot)
         if key is None:
             raise InputError("the table has no clustering key: give it one with cluster_by([...])")
-        return ReclusterJob(
-            self.stored, key, index_builders(self.snapshot, self.host), depth, step_blocks, step_bytes, passes
-        )
+        return ReclusterJob(head, key, index_builders(head.snapshot, self.host), depth, step_blocks, step_bytes, passes)
 
 
 @dataclass

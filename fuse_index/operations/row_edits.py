@@ -209,16 +209,13 @@ class DmlJob:
             add_counts(counts, _inserted_rows(inserted))
             added += inserted
         transaction = self.table.transaction(self.builders, self.commit_id)
+        transaction.replace_blocks(
+            total.replacements, total.staged, total.affected_segment_ids, self._conflicting_blocks, self.operation
+        )
+        transaction.append(added)
+        committed = transaction.commit(self.operation, summary=counts)
         if total.replacements or added:
-            transaction.replace_blocks(
-                total.replacements,
-                total.staged,
-                total.affected_segment_ids,
-                self._conflicting_blocks,
-                self.operation,
-            )
-            transaction.append(added)
-        self.table = transaction.commit(self.operation, summary=counts)
+            self.table = committed
         return False
 
     def _plan_scan(self, table: StoredTable) -> ScanPlan[BlockFrame]:

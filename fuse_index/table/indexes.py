@@ -20,7 +20,7 @@ from fuse_index.operations import build_index
 from fuse_index.operations.build_index import ProgressCallback
 from fuse_index.operations.verify_index import Verification, check_index
 from fuse_index.table import describe_indexes
-from fuse_storage import Snapshot
+from fuse_storage import Snapshot, StoredTable
 
 
 class IndexesMixin(TableHandle):
@@ -34,11 +34,11 @@ class IndexesMixin(TableHandle):
         ``columns``: names, or terms such as ``lower(email)``. Raises DefinitionError or WhereError for what cannot be,
         Conflict if somebody else just took the name.
         """
-        self._begin_write()
-        if name in self.snapshot.definitions:
+        head = self._writable_head()
+        if name in head.snapshot.definitions:
             raise DefinitionError(f"there is an index {name!r} already: drop it first, or choose another name")
-        definition = define_index(name, kind, columns, options, self.snapshot.schema, self.engine)
-        transaction = self.stored.transaction().add_index(name, definition.content)
+        definition = define_index(name, kind, columns, options, head.snapshot.schema, self.engine)
+        transaction = head.transaction().add_index(name, definition.content)
         self._move_to(transaction.commit("create index", summary={"index": name, "kind": kind}))
         return self.refresh_index(name) if build else self.snapshot
 
@@ -55,11 +55,14 @@ class IndexesMixin(TableHandle):
         ``progress`` is told how many blocks are done, and of how many. ``strict`` as in ``append``. Raises
         DefinitionError, BuildError, StorageError.
         """
-        self._begin_write()
-        for definition in [self._usable_definition(name)] if name is not None else self._usable_definitions():
-            tasks = build_index.plan_refresh(self.stored, definition, self.host, processes, strict)
-            self._move_to(build_index.run_build_tasks(self.stored, tasks, processes, progress))
-        return self.snapshot
+        head = self._writable_head()
+        done = head
+        for definition in (
+            [self._usable_definition(name, head)] if name is not None else self._usable_definitions(head.snapshot)
+        ):
+            tasks = build_index.plan_refresh(done, definition, self.host, processes, strict)
+            done = build_index.run_build_tasks(done, tasks, processes, progress)
+        return self._move_on(head, done)
 
     def rebuild_index(
         self, name: str, processes: int = 1, progress: ProgressCallback | None = None, *, strict: bool = False
@@ -68,30 +71,35 @@ class IndexesMixin(TableHandle):
 
         Raises as ``refresh_index`` does.
         """
-        self._begin_write()
-        tasks = build_index.plan_rebuild(self.stored, self._find_index(name), self.host, processes, strict)
-        stored = tasks[0].table if tasks else self.stored.refresh()
-        return self._move_to(build_index.run_build_tasks(stored, tasks, processes, progress))
+        head = self._writable_head()
+        tasks = build_index.plan_rebuild(head, self._find_index(name, head), self.host, processes, strict)
+        stored = tasks[0].table if tasks else head.refresh()  # it may have a new definition, and no blocks
+        return self._move_on(head, build_index.run_build_tasks(stored, tasks, processes, progress))
 
     def index_tasks(self, name: str, rebuild: bool = False, processes: int = 1) -> list[build_index.BuildTask]:
         """Plan ``refresh_index`` or, with ``rebuild``, ``rebuild_index`` as tasks for about so many processes.
 
         Used by Spark's jobs, whose executors run the tasks (``build_index.run_build_task``). Raises as they do.
         """
-        self._begin_write()
+        head = self._writable_head()
         if rebuild:
-            return build_index.plan_rebuild(self.stored, self._find_index(name), self.host, processes)
-        return build_index.plan_refresh(self.stored, self._usable_definition(name), self.host, processes)
+            return build_index.plan_rebuild(head, self._find_index(name, head), self.host, processes)
+        return build_index.plan_refresh(head, self._usable_definition(name, head), self.host, processes)
 
     def drop_index(self, name: str) -> Snapshot:
-        """Forget an index. Only metadata changes; its files stay for older snapshots. Raises DefinitionError."""
-        self._begin_write()
-        self._find_index(name)
-        return self._move_to(self.stored.transaction().drop_index(name).commit("drop index", summary={"index": name}))
+        """Forget an index. Only metadata changes; its files stay for older snapshots.
+
+        Raises DefinitionError, and Conflict if this handle's snapshot has another index of this name than there is now.
+        """
+        head = self._writable_head()
+        seen = self.stored if name in self.snapshot.definitions else head
+        self._find_index(name, seen)
+        dropped = seen.transaction().drop_index(name).commit("drop index", summary={"index": name})
+        return self._move_on(seen, dropped)
 
     def verify_index(self, name: str, blocks: int = 16, seed: int = 0) -> Verification:
         """Check an index against the rows of up to ``blocks`` blocks, and its payloads against their checksums."""
-        return check_index(self.stored, self._usable_definition(name), self.host, blocks, seed)
+        return check_index(self.stored, self._usable_definition(name, self.stored), self.host, blocks, seed)
 
     def indexes(self) -> pa.Table:
         """List the indexes, one row each: what each is on, its options, coverage, sizes, and what stands in its way."""
@@ -99,32 +107,32 @@ class IndexesMixin(TableHandle):
 
     def inspect_index(self, name: str) -> Mapping[str, Any]:
         """Describe one index, and what its kind says of its contents. Raises DefinitionError."""
-        self._find_index(name)
+        self._find_index(name, self.stored)
         return describe_indexes.describe_index(self.stored, self.host, name)
 
     def builders(self) -> tuple[IndexBuilder, ...]:
         """Make the builders that index rows as they are written, for whoever writes through ``stored``."""
         return index_builders(self.snapshot, self.host)
 
-    def _usable_definitions(self) -> list[IndexDefinition]:
-        definitions = load_definitions(self.snapshot, self.host)
+    def _usable_definitions(self, snapshot: Snapshot) -> list[IndexDefinition]:
+        definitions = load_definitions(snapshot, self.host)
         return [definition for definition in definitions if isinstance(definition, IndexDefinition)]
 
-    def _usable_definition(self, name: str) -> IndexDefinition:
-        definition = self._find_index(name)
+    def _usable_definition(self, name: str, stored: StoredTable) -> IndexDefinition:
+        definition = self._find_index(name, stored)
         if isinstance(definition, UnavailableIndex):
             refusal = definition.refusal
             raise DefinitionError(f"index {name!r} cannot be used here: {refusal.detail or refusal.reason}")
         return definition
 
-    def _find_index(self, name: str) -> IndexDefinition | UnavailableIndex:
-        for definition in load_definitions(self.snapshot, self.host):
+    def _find_index(self, name: str, stored: StoredTable) -> IndexDefinition | UnavailableIndex:
+        for definition in load_definitions(stored.snapshot, self.host):
             if definition.name == name:
                 return definition
-        near_names = difflib.get_close_matches(name, self.snapshot.definitions, 1)
+        near_names = difflib.get_close_matches(name, stored.snapshot.definitions, 1)
         hint = (
             f"did you mean {near_names[0]!r}?"
             if near_names
-            else f"the table has {', '.join(self.snapshot.definitions) or 'none'}"
+            else f"the table has {', '.join(stored.snapshot.definitions) or 'none'}"
         )
         raise DefinitionError(f"no index {name!r}: {hint}")

@@ -66,16 +66,16 @@ class RefsMixin(TableHandle):
 
     def fast_forward(self, source: str) -> Snapshot:
         """Bring this branch to the head of ``source``, which must hold all its history. Raises Conflict."""
-        self._begin_write()
-        return self._move_to(storage.fast_forward_branch(self.stored, self._stored_at(None, branch=source)))
+        head = self._writable_head()
+        return self._move_on(head, storage.fast_forward_branch(head, self._stored_at(None, branch=source)))
 
     def restore(self, at: str | datetime) -> Snapshot:
         """Make the table what it was ``at`` a snapshot id, tag or time, as a new snapshot: the history stays.
 
-        Rows, columns, indexes and properties are those of then. Raises NotFound, Conflict if somebody just changed the
-        table.
+        Rows, columns, indexes and properties are those of then. Raises NotFound, and Conflict if somebody changed the
+        table since this handle's snapshot.
         """
-        self._begin_write()
+        self._check_writable()
         return self._move_to(storage.restore_snapshot(self.stored, self._stored_at(at)))
 
     def diff(self, since: str | datetime, until: str | datetime | None = None) -> SnapshotDiff:

@@ -85,13 +85,13 @@ class SchemaMixin(IndexesMixin):
         be renamed, and are not dropped before another key is chosen. Raises InputError, SchemaError, Conflict.
         """
         chosen = tuple(columns or ())
-        self._begin_write()
+        self._check_writable()
         storage.key_by(self.snapshot, chosen)  # refused before anything is written
         return self._move_to(self.stored.transaction().key_by(chosen).commit(summary={"columns": list(chosen)}))
 
     def _evolve(self, step: SchemaChange, operation: str, path: str, indexes: str | None = None) -> Snapshot:
         """Commit a step. ``indexes``: what becomes of the indexes on this column; None if the step leaves them be."""
-        self._begin_write()
+        self._check_writable()
         if step(self.snapshot) is self.snapshot:
             return self.snapshot
         transaction = self.stored.transaction()

@@ -52,8 +52,10 @@ class Table(
 ):
     """One snapshot of a table, and the way to its next one.
 
-    A handle reads the snapshot that it was opened at; a write through it moves it to the snapshot that the write made.
-    ``pinned``: it was opened at an older state, and stays there.
+    A handle reads the snapshot that it was opened at, and what it changes is what it reads: a change of rows, columns
+    or keys is a Conflict with commits after that snapshot that matter to it (appends never are). A commit through a
+    handle moves it to the snapshot that the commit made, ``refresh`` to the head. Compaction, clustering and indexes
+    are about what is there by then. ``pinned``: it was opened at an older state, and stays there.
     """
 
     def __repr__(self) -> str:

@@ -6,7 +6,7 @@ blocks are written anew; what indexes know of the blocks that stay goes along wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,6 +21,7 @@ from fuse_storage.metadata.metadata_table import IndexArray
 from fuse_storage.metadata.segment import MAX_BLOCKS_PER_SEGMENT, StagedSegment
 from fuse_storage.metadata.segment_list import assemble_segment_list, read_segment_list, segment_files
 from fuse_storage.metadata.snapshot import Snapshot
+from fuse_storage.schema.schema import Schema
 
 UnseenBlockFinder = Callable[[str], Collection[str]]
 """From the id of a snapshot to the ids of its blocks that may hold rows which the action would have had to see."""
@@ -52,9 +53,8 @@ class ReplaceBlocks:
     same_rows: bool = False
 
     def apply(self, draft: Draft) -> None:
-        if self.find_unseen_blocks is not None and (
-            winner := draft.first_conflicting_commit(lambda before, after: before.schemas != after.schemas)
-        ):
+        if self.find_unseen_blocks is not None and _columns(draft.head) != _columns(draft.base):
+            winner = draft.first_conflicting_commit(lambda before, after: _columns(before) != _columns(after))
             raise Conflict(f"columns were changed by {winner}: read the rows again", str(winner))
         check_columns_unchanged(self.staged, draft)
         self._check_unseen_blocks(draft)
@@ -114,6 +114,11 @@ class ReplaceBlocks:
                 f"rows that this {self.name} has not seen were added by {winner}: read again, and decide again",
                 str(winner),
             )
+
+
+def _columns(snapshot: Snapshot) -> tuple[int, Mapping[int, Schema]]:
+    """Give what a condition is resolved by; schemas only grow in number, so that no commit between can be missed."""
+    return snapshot.schema_id, snapshot.schemas
 
 
 def _block_positions(draft: Draft, rows: pa.Table, known: Collection[str]) -> dict[str, tuple[int, int]]:

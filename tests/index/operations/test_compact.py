@@ -124,7 +124,7 @@ def test_rows_appended_meanwhile_stay_and_rows_deleted_meanwhile_are_a_conflict(
 
     def delete(done: int, _: int) -> None:
         if done == 1:
-            other.delete("id = 200")
+            other.refresh().delete("id = 200")
 
     with pytest.raises(fuse.Conflict, match="rows that this compact read were replaced by delete"):
         table.compact(delete)
