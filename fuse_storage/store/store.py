@@ -21,6 +21,7 @@ from fuse_storage.errors import RESTORE_HINT, AlreadyExists, Corrupt, NotFound, 
 from fuse_storage.store.local import LocalStore
 from fuse_storage.store.memory import MemoryStore
 from fuse_storage.store.ranges import ByteRange, ObjectMeta, coalesce_ranges, slice_ranges, validate_key
+from fuse_storage.store.refusals import describe_refusal
 
 _T = TypeVar("_T")
 
@@ -162,7 +163,7 @@ class RemoteStore:
         try:
             self._store = store.from_url(url, config=config, client_options=client, retry_config=retries)
         except (exceptions.BaseError, ValueError) as refusal:
-            raise StorageError(f"{url} cannot be opened: {_brief_message(refusal)}") from refusal
+            raise StorageError(describe_refusal(url, "", refusal)) from refusal
 
     def __reduce__(self) -> tuple[Any, ...]:
         return RemoteStore, (self.url, self.options)
@@ -273,7 +274,7 @@ class RemoteStore:
                 raise Corrupt(
                     f"{self.url}/{key} ends before the bytes that were asked for: it was truncated; {RESTORE_HINT}"
                 ) from refusal
-            raise StorageError(f"{self.url}/{key}: {_brief_message(refusal)}") from refusal
+            raise StorageError(describe_refusal(self.url, key, refusal)) from refusal
 
 
 def _client_key(key: str) -> str:
@@ -295,7 +296,3 @@ def _client_options(options: Mapping[str, str]) -> dict[str, Any]:
     endpoint = next(filter(None, endpoints), "")
     allowed = str(client.get("allow_http", os.environ.get("AWS_ALLOW_HTTP", endpoint.startswith("http://"))))
     return {**client, "allow_http": allowed.lower() == "true"}
-
-
-def _brief_message(refusal: BaseException) -> str:
-    return str(refusal).split("\n\nDebug source")[0]

@@ -3,6 +3,7 @@
 import errno
 import os
 import pickle
+import socket
 import stat
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 
 from fuse_storage import AlreadyExists, Corrupt, MeteredStore, NotFound, StorageError, Store, meter_requests, open_store
 from fuse_storage.store.ranges import coalesce_ranges, slice_ranges
+from fuse_storage.store.refusals import describe_refusal
 from fuse_storage.store.store import RemoteStore
 from fuse_storage.testing import Crash, FaultyStore, StoreTests
 
@@ -191,6 +193,51 @@ def test_what_a_bucket_refuses_names_the_key_and_no_secret(s3: dict[str, str]) -
         store.create("a", b"1")
 
     assert "very-secret" not in str(raised.value) + repr(store)
+
+
+def closed_port() -> str:
+    """A URL on this machine where nobody answers."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+
+@pytest.mark.parametrize(
+    ("url", "options", "words"),
+    [
+        ("s3://bucket/t", {"metadata_endpoint": closed_port(), "region": "us-east-1"}, "AWS_ACCESS_KEY_ID"),
+        ("abfs://container/t", {}, "AZURE_STORAGE_ACCOUNT_NAME"),
+    ],
+)
+def test_who_has_no_credentials_is_told_how_to_give_them(
+    url: str, options: dict[str, str], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in os.environ if name.startswith(("AWS_", "AZURE_"))]:
+        monkeypatch.delenv(name)
+
+    with pytest.raises(StorageError) as refused:
+        open_store(url, options).read("key")
+
+    assert words in str(refused.value)
+    assert "skip_signature" in str(refused.value)
+    assert "/latest/" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Error performing PUT http://169.254.169.254/latest/api/token in 1 s",
+        "Error performing token request: Error performing GET http://169.254.169.254/computeMetadata/v1/instance/…",
+        "Error performing GET http://127.0.0.1:9/b?list-type=2 - status code: 403 Forbidden: InvalidAccessKeyId",
+    ],
+)
+@pytest.mark.parametrize("scheme", ["s3", "gs", "az", "abfs", "abfss"])
+def test_a_store_that_knows_nobody_is_told_in_words_of_its_own(scheme: str, said: str) -> None:
+    message = describe_refusal(f"{scheme}://b/t", "key", OSError(said))
+
+    assert message.startswith(f"{scheme}://b/t/key: ")
+    assert "skip_signature" in message
+    assert ("InvalidAccessKeyId" in message) == ("403" in said)
 
 
 def test_many_ranges_of_a_remote_object_are_fetched_at_once(s3: dict[str, str]) -> None:

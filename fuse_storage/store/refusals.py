@@ -1,0 +1,43 @@
+"""What a remote store refuses, in words that say what to do. Knows texts of errors, and no store."""
+
+from __future__ import annotations
+
+import re
+
+_CREDENTIALS = {
+    "s3": (
+        "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (`aws configure export-credentials` has "
+        "a profile's), or the options access_key_id and secret_access_key; for a public bucket "
+        "AWS_SKIP_SIGNATURE=true"
+    ),
+    "gs": (
+        "set GOOGLE_APPLICATION_CREDENTIALS to a file of credentials, or the option service_account; for a public "
+        "bucket GOOGLE_SKIP_SIGNATURE=true"
+    ),
+    "az": (
+        "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or the options account_name and account_key; "
+        "for a public container AZURE_SKIP_SIGNATURE=true"
+    ),
+}
+"""How credentials are given, by the scheme of a store's URL."""
+_METADATA_SERVICE = re.compile(
+    r"/latest/api/token|/latest/meta-data|/computeMetadata/|/metadata/identity|169\.254\.\d+\.\d+|token request"
+)
+"""Requests to the service that gives a cloud's own machines their credentials: who has none is sent there."""
+_REFUSED = re.compile(r"\b(?:401 Unauthorized|403 Forbidden)\b|Account must be specified")
+
+
+def describe_refusal(url: str, key: str, refusal: BaseException) -> str:
+    """The message of an error about ``key`` of the store at ``url``: what happened, and what to do about it.
+
+    ``key``: empty for the store itself.
+    """
+    name, said = f"{url}/{key}" if key else url, str(refusal).split("\n\nDebug source")[0]
+    how = _CREDENTIALS["az" if url.startswith("ab") else url.partition("://")[0]] + ", or the option skip_signature"
+    if _METADATA_SERVICE.search(said):
+        return f"{name}: there are no credentials for it, and this machine has none of its own: {how}"
+    return (
+        f"{name}: {said}; if the credentials are wrong or missing: {how}"
+        if _REFUSED.search(said)
+        else f"{name}: {said}"
+    )
