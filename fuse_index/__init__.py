@@ -42,6 +42,8 @@ from fuse_storage import (
     Unsupported,
 )
 
+__version__ = "0.1.0"
+
 __all__ = [
     "AlreadyExists",
     "BuildError",

@@ -11,6 +11,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
+CODE = ("fuse_storage", "fuse_index", "plugins", "benchmarks")
+
 
 def make(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     clean = {name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "MAKEFLAGS", "MAKELEVEL")}
@@ -93,6 +95,20 @@ def test_all_that_the_package_asks_for_is_pinned():
 
 def name(requirement: str) -> str:
     return re.split(r"[^A-Za-z0-9_.\-]", requirement)[0].lower().replace("_", "-")
+
+
+def test_nobody_is_sent_to_an_index_of_packages_for_what_is_not_there():
+    """The project is in no index: hints name packages of others, or the folder of a checkout."""
+    texts = [*DOCUMENTS, *(path for folder in CODE for path in (ROOT / folder).rglob("*.py"))]
+
+    assert [path.name for path in texts if re.search(r"pip install[^`\n]*fuse-index", path.read_text("utf-8"))] == []
+
+
+def test_the_licence_is_in_what_is_installed():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+    assert project["license"] == "Apache-2.0"
+    assert "Apache License" in (ROOT / project["license-files"][0]).read_text()
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

@@ -144,7 +144,7 @@ def _check_sketch(aggregate: Aggregate) -> None:
     if aggregate.function == "hll_sketch_agg" and aggregate.lg_k not in sketches.LG_K_RANGE:
         raise UnsupportedAggregate(f"lgConfigK of hll_sketch_agg is from 4 to 21, not {aggregate.lg_k}")
     if sketches.datasketches_module() is None:
-        raise UnsupportedAggregate(f"{aggregate.function} needs datasketches: pip install 'fuse-index[sketches]'")
+        raise UnsupportedAggregate(f"{aggregate.function} needs datasketches: pip install datasketches")
 
 
 def sum_type(data_type: pa.DataType) -> pa.DataType:

@@ -9,11 +9,13 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from typing import Annotated
 
 import pyarrow as pa
 import typer
 from rich.text import Text
 
+from fuse_index import __version__
 from fuse_index.cli import output
 from fuse_index.cli.clustering import clustering_app
 from fuse_index.cli.columns import columns_app
@@ -27,9 +29,7 @@ from fuse_storage import StorageError
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
-    help="Tables on plain Parquet whose queries skip blocks.",
 )
 app.add_typer(tables_app)
 app.add_typer(inspect_app)
@@ -38,6 +38,21 @@ app.add_typer(columns_app)
 app.add_typer(rows_app)
 app.add_typer(clustering_app)
 app.add_typer(index_app, name="index", help="Build, look at and check the indexes of a table.")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        output.print_text(f"fuse-index {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Tables on plain Parquet whose queries skip blocks."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -18,7 +18,7 @@ class SparkNotInstalled(FuseIndexError):
 def open_spark_session(master: str) -> Iterator[tuple[Any, Any]]:
     """``fuse_index.spark``, and a session there. Raises FuseIndexErrors for a Spark that cannot be had."""
     if importlib.util.find_spec("pyspark") is None:
-        raise SparkNotInstalled("--spark needs PySpark: pip install 'fuse-index[spark]'")
+        raise SparkNotInstalled("--spark needs PySpark: pip install 'pyspark>=4.0.1' 'pandas<3'")
     from fuse_index import spark
     from fuse_index.spark.session import start_session
 

@@ -1,4 +1,4 @@
-"""Proof that an index kind is sound, for its author to inherit. Needs pytest and hypothesis (``fuse-index[testing]``).
+"""Proof that an index kind is sound, for its author to inherit. Needs pytest and hypothesis.
 
 ```python
 from fuse_index.testing import IndexTests

@@ -1,3 +1,4 @@
+import importlib.metadata
 import json
 import subprocess
 import sys
@@ -242,6 +243,33 @@ def test_the_installed_script_runs_and_ends_quietly_when_its_reader_does(people)
     assert b"Traceback" not in process.stderr.read()
     process.stderr.close()
     process.wait()
+
+
+def test_the_version_is_that_of_the_package(run):
+    assert run("--version").out == f"fuse-index {fuse_index.__version__}\n"
+    assert fuse_index.__version__ == importlib.metadata.version("fuse-index")
+
+
+def test_commands_and_options_are_completed_by_the_shell(run, monkeypatch):
+    monkeypatch.setenv("_FUSE_INDEX_COMPLETE", "complete_bash")
+
+    def complete(*words):
+        monkeypatch.setenv("COMP_WORDS", " ".join(words))
+        monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
+        return run().out.split()
+
+    assert complete("fuse-index", "qu") == ["query"]
+    assert complete("fuse-index", "index", "re") == ["refresh", "rebuild"]
+    assert complete("fuse-index", "query", "--wh") == ["--where"]
+
+
+def test_the_shells_own_words_for_completion_are_shown(run, monkeypatch):
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
+
+    shown = run("--show-completion", "bash")
+
+    assert shown.code == 0
+    assert "_FUSE_INDEX_COMPLETE=complete_bash" in shown.out
 
 
 def test_where_no_folder_can_be_made_no_table_can(run, people):

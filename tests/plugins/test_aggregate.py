@@ -166,7 +166,7 @@ def test_sketches_need_their_library(sales, monkeypatch):
     sales.append(rows(city=["a", "b"], n=[1, 2]))
     monkeypatch.setattr(sketches, "datasketches_module", lambda: None)
 
-    with pytest.raises(WhereError, match=r"pip install 'fuse-index\[sketches\]'"):
+    with pytest.raises(WhereError, match=r"pip install datasketches"):
         sales.create_index("y", "aggregate", ["city"], aggregates=["hll_sketch_agg(n)"])
     with pytest.raises(WhereError, match="datasketches"):
         sales.aggregate(["city"], ["hll_sketch_agg(n)"])

@@ -47,7 +47,7 @@ from fuse_plugins.full_text.syntax import Query
 
 _BYTES_PER_WORD = float(1 << 16)
 """Bytes to read of a block for a word, about."""
-_MISSING_LIBRARY_MESSAGE = "full text needs tantivy: pip install 'fuse-index[fulltext]'"
+_MISSING_LIBRARY_MESSAGE = "full text needs tantivy: pip install tantivy"
 
 
 @dataclass(frozen=True)

@@ -224,7 +224,7 @@ def load_tantivy() -> Any:
     try:
         import tantivy as library
     except ImportError as missing:
-        raise MissingLibrary(f"full text needs tantivy: pip install 'fuse-index[fulltext]' ({missing})") from None
+        raise MissingLibrary(f"full text needs tantivy: pip install tantivy ({missing})") from None
     return library
 
 
