@@ -22,12 +22,10 @@ from fuse_index.expressions.traversal import column_names, predicate_terms
 from fuse_index.indexes.definition import IndexDefinition, load_definitions
 from fuse_index.indexes.interface import Answers, IndexKind, RollsUp
 from fuse_index.indexes.registry import Host, PluginWarning
+from fuse_index.indexes.sandbox import describe_error
 from fuse_index.predicate import Column, Context
 from fuse_index.reasons import Reason
 from fuse_storage import Pack, Sidecar, Snapshot
-
-_PLUGIN_ERRORS = (Exception, SystemExit)
-"""What a stranger's code may raise without ending ours."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +85,9 @@ class IndexBuilder:
                 rows = rows.filter(evaluate(self.definition.where, rows, self._context, self._functions))
                 zones = np.array([0, rows.num_rows], np.int64)
             return self._check_sidecar(self.kind.build(self.input_values(rows), zones, self.definition.options))
-        except _PLUGIN_ERRORS as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a plugin may raise anything, SystemExit included
             self._report_failure("build", block or f"a block of {rows.num_rows} rows", error)
             return None
 
@@ -115,7 +115,9 @@ class IndexBuilder:
         """The layout of a pack; None where the kind fails to make one: then none of these blocks is indexed."""
         try:
             return self._check_pack(self.kind.pack(sidecars), len(sidecars))
-        except _PLUGIN_ERRORS as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a plugin may raise anything, SystemExit included
             self._report_failure("pack", f"{len(sidecars)} blocks", error)
             return None
 
@@ -126,7 +128,9 @@ class IndexBuilder:
         try:
             found = self.kind.roll_up(summaries)
             return None if found is None else pa.scalar(_to_python(found), self.roll_up_type)
-        except _PLUGIN_ERRORS as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a plugin may raise anything, SystemExit included
             self._report_failure("roll_up", f"a segment of {len(summaries)} blocks", error)
             return None
 
@@ -145,6 +149,10 @@ class IndexBuilder:
             raise ValueError(
                 f"pack() gave {len(pack.summaries)} summaries and {len(pack.spans)} spans for {count} sidecars"
             )
+        if not isinstance(pack.data, bytes) or not isinstance(pack.chunk, int) or pack.chunk < 1:
+            raise TypeError(f"pack() gave {type(pack.data).__name__} in chunks of {pack.chunk!r}, not bytes in chunks")
+        if wrong := [span for span in pack.spans if span is not None and not _is_span(span)]:
+            raise TypeError(f"pack() gave {wrong[0]!r} as a span, not (offset, length)")
         if beyond := [
             span for span in pack.spans if span is not None and not 0 <= span[0] <= span[0] + span[1] <= len(pack.data)
         ]:
@@ -155,7 +163,7 @@ class IndexBuilder:
 
     def _report_failure(self, verb: str, what: str, error: BaseException) -> None:
         name, kind = self.definition.name, self.kind.name
-        told = f"{type(error).__name__}: {error}"
+        told = describe_error(error)
         if self.strict:
             raise IndexFault(name, kind, Reason.PLUGIN_ERROR, f"{verb}() on {what}: {told}") from error
         effect = "which is not rolled up" if verb == "roll_up" else "unindexed for now"
@@ -167,6 +175,10 @@ def index_builders(snapshot: Snapshot, host: Host, strict: bool = False) -> tupl
     """What indexes rows as they are written: a builder for each index that can be built here, one for each key."""
     usable = {found.key: found for found in load_definitions(snapshot, host) if isinstance(found, IndexDefinition)}
     return tuple(IndexBuilder.for_definition(definition, host, strict) for definition in usable.values())
+
+
+def _is_span(span: object) -> bool:
+    return isinstance(span, tuple) and len(span) == 2 and all(isinstance(part, int | np.integer) for part in span)
 
 
 def _to_python(value: Any) -> Any:

@@ -21,10 +21,10 @@ from fuse_index.indexes.definition import (
 )
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.inputs import DEFINITION_TIMEOUT_SECONDS, resolve_aggregates, resolve_condition, resolve_input
-from fuse_index.indexes.interface import IndexKind, Input
+from fuse_index.indexes.interface import IndexKind, Input, Refusal
 from fuse_index.indexes.options import parse_options
 from fuse_index.indexes.registry import Host
-from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call
+from fuse_index.indexes.sandbox import PluginFailure, check_refusal, sandboxed_call
 from fuse_index.predicate import Context, Term
 from fuse_storage import Schema
 
@@ -88,7 +88,7 @@ def _with_consent(definition: IndexDefinition, kind: IndexKind, schema: Schema, 
     Raises DefinitionError if its kind refuses it.
     """
     inputs = definition.inputs
-    refusal = sandboxed_call(lambda: kind.accepts(inputs, definition.options), DEFINITION_TIMEOUT_SECONDS)
+    refusal = sandboxed_call(lambda: _judged(kind.accepts(inputs, definition.options)), DEFINITION_TIMEOUT_SECONDS)
     if isinstance(refusal, PluginFailure):
         raise DefinitionError(
             f"index kind {kind.name!r} failed to judge this definition: {refusal.detail}"
@@ -101,3 +101,10 @@ def _with_consent(definition: IndexDefinition, kind: IndexKind, schema: Schema, 
     terms = [*(given.term for given in inputs), *predicate_terms(definition.where)]
     context = engine.context if any(map(depends_on_session, terms)) else None
     return with_key(replace(definition, context=context), kind, schema, engine.host)
+
+
+def _judged(answer: object) -> Refusal | None:
+    """What ``accepts`` gave, if that is an answer. Raises TypeError."""
+    if answer is None or isinstance(answer, Refusal):
+        return None if answer is None else check_refusal(answer)
+    raise TypeError(f"accepts() gave {type(answer).__name__}, not a Refusal or None")

@@ -205,7 +205,7 @@ def _session_mismatch(stated: Context | None, asking: Context | None) -> Refusal
 def with_key(definition: IndexDefinition, kind: IndexKind, schema: Schema, host: Host) -> IndexDefinition:
     """The definition with its stored form, under the key that this has. Raises DefinitionError if the kind fails."""
     summary = sandboxed_call(
-        lambda: str(kind.summary_type(definition.inputs, definition.options)), DEFINITION_TIMEOUT_SECONDS
+        lambda: _type_text(kind.summary_type(definition.inputs, definition.options)), DEFINITION_TIMEOUT_SECONDS
     )
     if isinstance(summary, PluginFailure):
         raise DefinitionError(
@@ -236,6 +236,12 @@ def with_key(definition: IndexDefinition, kind: IndexKind, schema: Schema, host:
         raise DefinitionError(f"an option of index kind {kind.name!r} cannot be kept as JSON: {problem}") from problem
     key = xxhash.xxh3_128_hexdigest(text.encode())
     return replace(definition, key=key, content={"key": key, **json.loads(text)})
+
+
+def _type_text(data_type: object) -> str:
+    if not isinstance(data_type, pa.DataType):
+        raise TypeError(f"summary_type() gave {type(data_type).__name__}, not an Arrow type")
+    return str(data_type)
 
 
 def _foreign_functions(nodes: Sequence[Term | Predicate | None], host: Host) -> dict[str, str]:

@@ -40,7 +40,7 @@ def resolve_input(column_or_term: str | Term, schema: Schema, engine: Engine) ->
 
 def resolve_aggregates(name: str, kind: IndexKind, options: Any, schema: Schema, engine: Engine) -> tuple[Input, ...]:
     """An input for each aggregate that the options name. Raises DefinitionError, WhereError."""
-    texts = sandboxed_call(lambda: tuple(kind.aggregates(options)), DEFINITION_TIMEOUT_SECONDS)
+    texts = sandboxed_call(lambda: tuple(map(_text, kind.aggregates(options))), DEFINITION_TIMEOUT_SECONDS)
     if isinstance(texts, PluginFailure):
         raise DefinitionError(
             f"index kind {kind.name!r} failed to say what index {name!r} keeps: {texts.detail}"
@@ -56,7 +56,9 @@ def resolve_aggregates(name: str, kind: IndexKind, options: Any, schema: Schema,
 
 def resolve_condition(name: str, kind: IndexKind, options: Any, schema: Schema, engine: Engine) -> Predicate | None:
     """The condition that the options name. Raises DefinitionError, WhereError."""
-    text = sandboxed_call(lambda: kind.condition(options), DEFINITION_TIMEOUT_SECONDS)
+    text = sandboxed_call(
+        lambda: None if (given := kind.condition(options)) is None else _text(given), DEFINITION_TIMEOUT_SECONDS
+    )
     if isinstance(text, PluginFailure):
         raise DefinitionError(
             f"index kind {kind.name!r} failed to say which rows index {name!r} is on: {text.detail}"
@@ -84,6 +86,12 @@ def resolve_term(column_or_term: str | Term, schema: Schema, engine: Engine, ari
     if column_or_term in schema.names:
         return Column((column_or_term,), schema.find([column_or_term]).type)
     return (parse_value if arithmetic else parse_term)(column_or_term, schema, engine.context, engine.functions)
+
+
+def _text(given: object) -> str:
+    if not isinstance(given, str):
+        raise TypeError(f"it gave {given!r}, not text")
+    return given
 
 
 def _names_column(term: Term) -> bool:

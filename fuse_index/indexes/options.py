@@ -15,6 +15,7 @@ import msgspec
 
 from fuse_index.errors import DefinitionError
 from fuse_index.indexes.interface import IndexKind
+from fuse_index.indexes.sandbox import describe_error
 
 
 def parse_options(kind: IndexKind, values_by_name: Mapping[str, Any]) -> Any:
@@ -40,6 +41,8 @@ def parse_options(kind: IndexKind, values_by_name: Mapping[str, Any]) -> Any:
         return kind.Options(**values)
     except (TypeError, ValueError) as problem:
         raise DefinitionError(f"options of index kind {kind.name!r}: {problem}") from problem
+    except Exception as problem:  # a plugin's own checks may raise anything
+        raise DefinitionError(f"options of index kind {kind.name!r}: {describe_error(problem)}") from problem
 
 
 def _option_types(kind: IndexKind) -> dict[str, Any]:

@@ -6,6 +6,7 @@ Sits below ``registry``, which decides what is meant by a name. Nothing here end
 from __future__ import annotations
 
 import importlib.metadata
+from collections.abc import Set
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from types import ModuleType
 from typing import Any
@@ -120,6 +121,10 @@ def instantiate_kind(kind: Any, plugin: Plugin) -> IndexKind:
         advice = f"upgrade {plugin.distribution}" if older else f"upgrade {OWN_DISTRIBUTION}"
         raise PluginRejected(
             f"{about} it is written for version {kind.api} of the plugin interface, and this is {API}; {advice}"
+        )
+    if not isinstance(kind.reads, Set) or not all(type(version) is int for version in (kind.writes, *kind.reads)):
+        raise PluginRejected(
+            f"{about} payload versions are whole numbers, and it writes {kind.writes!r} and reads {kind.reads!r}"
         )
     if kind.writes not in kind.reads:
         raise PluginRejected(f"{about} it writes payload version {kind.writes} and reads only {sorted(kind.reads)}")

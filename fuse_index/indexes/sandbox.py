@@ -6,6 +6,7 @@ reason.
 
 from __future__ import annotations
 
+import math
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -15,6 +16,9 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
 
+import numpy as np
+
+from fuse_index.indexes.interface import Probe, Refusal
 from fuse_index.reasons import Reason
 from fuse_storage import FormatError, NotFound
 
@@ -23,6 +27,8 @@ _Item = TypeVar("_Item")
 
 MAX_CONCURRENT_PLUGIN_READS = 16
 """Reads at the same time, of one who asks for several."""
+_MAX_ERROR_TEXT = 1000
+"""Characters that are repeated of what an error says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,4 +128,39 @@ def failure_from_error(error: BaseException) -> PluginFailure:
             reason = Reason.CORRUPT
         case _:
             reason = Reason.PLUGIN_ERROR
-    return PluginFailure(reason, f"{type(error).__name__}: {error}", error)
+    return PluginFailure(reason, describe_error(error), error)
+
+
+def describe_error(error: BaseException) -> str:
+    """The kind of an error and what it says; also of one that cannot be shown, or that says very much."""
+    try:
+        text = str(error)
+    except Exception as problem:  # a stranger's error may fail even at this
+        text = f"it cannot be shown ({type(problem).__name__})"
+    return f"{type(error).__name__}: {text[:_MAX_ERROR_TEXT]}"
+
+
+def check_probe(answer: object, method: str) -> Probe[Any] | Refusal:
+    """What a kind's ``method`` gave for a question, if it is of the form that the engine goes on with.
+
+    To be called within ``sandboxed_call``. Raises TypeError or ValueError that names the form.
+    """
+    match answer:
+        case Probe(judges_null=bool() | np.bool_()) if _is_cost(answer.cost):
+            return answer
+        case Probe():
+            raise TypeError(f"{method}() gave a Probe with cost {answer.cost!r} and judges_null {answer.judges_null!r}")
+        case Refusal():
+            return check_refusal(answer)
+    raise TypeError(f"{method}() gave {type(answer).__name__}, not a Probe or a Refusal")
+
+
+def check_refusal(refusal: Refusal) -> Refusal:
+    """The refusal, if its reason is one, and its detail is text. Raises ValueError or TypeError."""
+    if not isinstance(refusal.detail, str):
+        raise TypeError(f"a Refusal's detail is {type(refusal.detail).__name__}, not text")
+    return Refusal(Reason(refusal.reason), refusal.detail)
+
+
+def _is_cost(cost: object) -> bool:
+    return isinstance(cost, int | float | np.number) and not isinstance(cost, bool) and bool(0 <= cost < math.inf)

@@ -22,9 +22,8 @@ from fuse_index.errors import BuildError
 from fuse_index.indexes.builder import IndexBuilder
 from fuse_index.indexes.define import redefine_index
 from fuse_index.indexes.definition import IndexDefinition, UnavailableIndex
-from fuse_index.indexes.interface import RollsUp
 from fuse_index.indexes.registry import Host, PluginWarning
-from fuse_index.pruning.readable import readable_blocks
+from fuse_index.pruning.readable import blocks_to_roll_up, readable_blocks
 from fuse_storage import BlockFrame, FormatError, NotFound, Sidecar, SidecarRows, StagedSidecars, StoredTable
 
 _MAX_BLOCKS_PER_TASK = 64
@@ -107,7 +106,7 @@ def unindexed_blocks(table: StoredTable, builder: IndexBuilder) -> _BlockNumbers
         return np.arange(table.segments().total_blocks)
     indexed = readable_blocks(sidecars, builder.kind)
     indexed[_blocks_without_pack(table, sidecars)] = False
-    indexed[_blocks_to_roll_up(table, sidecars, builder)] = False
+    indexed[blocks_to_roll_up(table.segments(), sidecars, builder.key, builder.kind)] = False
     return np.flatnonzero(~indexed)
 
 
@@ -117,18 +116,6 @@ def _blocks_without_pack(table: StoredTable, sidecars: SidecarRows) -> _BlockNum
     sizes = {file.key: file.size for folder in folders for file in table.store.list(folder)}
     damaged = [block_numbers for pack, block_numbers in packs if sizes.get(pack.key) != pack.length]
     return np.concatenate([np.zeros(0, np.int64), *damaged])
-
-
-def _blocks_to_roll_up(table: StoredTable, sidecars: SidecarRows, builder: IndexBuilder) -> _BlockNumbers:
-    """The first block of each such segment: indexing it anew rolls the segment up."""
-    segments = table.segments()
-    roll_ups, starts = segments.roll_ups(builder.key), segments.block_offsets[:-1]
-    if roll_ups is None or not isinstance(builder.kind, RollsUp) or not len(segments):
-        return np.zeros(0, np.int64)
-    unused = roll_ups.is_valid().to_numpy(zero_copy_only=False) & (segments.roll_up_versions(builder.key) < 0)
-    current = np.logical_and.reduceat(sidecars.indexed & (sidecars.versions == builder.version), starts)
-    found: _BlockNumbers = starts[unused & current]
-    return found
 
 
 def split_into_tasks(

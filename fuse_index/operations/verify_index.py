@@ -27,7 +27,7 @@ from fuse_index.indexes.builder import IndexBuilder
 from fuse_index.indexes.definition import IndexDefinition
 from fuse_index.indexes.interface import Answers, Probe, Refusal, RollsUp, Votes
 from fuse_index.indexes.registry import Host
-from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call
+from fuse_index.indexes.sandbox import PluginFailure, check_probe, sandboxed_call
 from fuse_index.operations.sample_predicates import generate_predicates
 from fuse_index.predicate import And, Column, Context, Leaf
 from fuse_index.pruning.call_probe import call_probe
@@ -180,7 +180,9 @@ class _VoteChecker:
         kept = tuple(given.aggregate for given in self.definition.inputs if given.function)
         asked = Aggregation(groups, kept)
         probe = sandboxed_call(
-            lambda: kind.match(asked, self.definition.inputs, self.definition.options, self.context),
+            lambda: check_probe(
+                kind.match(asked, self.definition.inputs, self.definition.options, self.context), "match"
+            ),
             _KIND_TIMEOUT_SECONDS,
         )
         found = (
@@ -208,7 +210,8 @@ class _VoteChecker:
         if not isinstance(kind, Votes):
             return None
         probe = sandboxed_call(
-            lambda: kind.compile(strip_nulls_for_kind(leaf), inputs, options, self.context), _KIND_TIMEOUT_SECONDS
+            lambda: check_probe(kind.compile(strip_nulls_for_kind(leaf), inputs, options, self.context), "compile"),
+            _KIND_TIMEOUT_SECONDS,
         )
         if isinstance(probe, PluginFailure):
             return f"compile() of {predicate_sql(leaf)}: {probe.detail}"

@@ -2,38 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from operator import index
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fuse_index.indexes.ballot import Ballot
 from fuse_index.indexes.block_batch import FrameBatch
 from fuse_index.indexes.interface import Probe, Votes
 from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call
-from fuse_index.reasons import Reason
 
 
 def call_probe(kind: Votes, probe: Probe[Any], batch: FrameBatch, timeout_seconds: float) -> Ballot | PluginFailure:
     """The author's ballot: of ``len(batch)`` units, or of as many zones as the batch has."""
-    answer = sandboxed_call(lambda: kind.probe(probe, batch), timeout_seconds)
-    if isinstance(answer, PluginFailure):
-        return answer
-    return _wrong_form(answer, batch) or answer
+    return sandboxed_call(lambda: _checked_ballot(kind.probe(probe, batch), batch), timeout_seconds)
 
 
-def _wrong_form(answer: object, batch: FrameBatch) -> PluginFailure | None:
-    """Why an answer cannot be used; None for uint8 votes, one per unit or zone, and per row where rows are known."""
-    if not isinstance(answer, Ballot) or answer.bits.dtype != np.uint8 or answer.bits.ndim != 1:
-        return PluginFailure(Reason.PLUGIN_ERROR, f"probe() gave {type(answer).__name__}, not a Ballot of uint8 bits")
-    if len(answer) not in (len(batch), len(batch.zone_rows)):
-        return PluginFailure(
-            Reason.PLUGIN_ERROR,
-            f"probe() gave {len(answer)} votes for {len(batch)} units with {len(batch.zone_rows)} zones",
-        )
-    for unit, rows in answer.rows.items():
-        expected = batch.zone_rows[unit] if len(answer) == len(batch.zone_rows) else batch.row_counts[unit]
-        if not 0 <= unit < len(answer) or len(rows) != expected:
-            return PluginFailure(
-                Reason.PLUGIN_ERROR, f"probe() gave {len(rows)} row votes for unit {unit}, which has {expected} rows"
+def _checked_ballot(answer: object, batch: FrameBatch) -> Ballot:
+    """A ballot of the engine's own: uint8 votes, one per unit or zone, and one per row where rows are known.
+
+    Copied, so that nothing that the author keeps can change it. Raises TypeError or ValueError that names the form.
+    """
+    if not isinstance(answer, Ballot):
+        raise TypeError(f"probe() gave {type(answer).__name__}, not a Ballot of uint8 bits")
+    bits = _checked_votes(answer.bits, "bits")
+    if len(bits) not in (len(batch), len(batch.zone_rows)):
+        raise ValueError(f"probe() gave {len(bits)} votes for {len(batch)} units with {len(batch.zone_rows)} zones")
+    if not isinstance(answer.rows, Mapping):
+        raise TypeError(f"probe() gave {type(answer.rows).__name__}, not a mapping, as the votes on rows")
+    row_counts = batch.zone_rows if len(bits) == len(batch.zone_rows) else batch.row_counts
+    rows = {}
+    for given, votes in answer.rows.items():
+        unit = index(given)
+        if not 0 <= unit < len(bits):
+            raise ValueError(f"probe() gave votes on the rows of unit {unit}, and there are {len(bits)}")
+        rows[unit] = _checked_votes(votes, f"votes on rows of unit {unit}")
+        if len(rows[unit]) != row_counts[unit]:
+            raise ValueError(
+                f"probe() gave {len(rows[unit])} row votes for unit {unit}, which has {row_counts[unit]} rows"
             )
-    return None
+    return Ballot(bits.copy(), {unit: votes.copy() for unit, votes in rows.items()})
+
+
+def _checked_votes(votes: object, what: str) -> npt.NDArray[np.uint8]:
+    if not isinstance(votes, np.ndarray) or votes.dtype != np.uint8 or votes.ndim != 1:
+        form = f"{votes.dtype} of shape {votes.shape}" if isinstance(votes, np.ndarray) else type(votes).__name__
+        raise TypeError(f"probe() gave {what} as {form}, not uint8 of one dimension")
+    return np.asarray(votes)

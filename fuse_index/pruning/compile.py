@@ -5,17 +5,20 @@ Compiled once per query, before any block is looked at.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from fuse_index.expressions.conjunction import Conjunction
+from fuse_index.expressions.to_sql import predicate_sql
 from fuse_index.expressions.traversal import and_groups, columns_of, leaf_terms, predicate_leaves
 from fuse_index.indexes.definition import IndexDefinition, UnavailableIndex
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.interface import IndexKind, Input, Probe, Refusal, Votes
-from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call
+from fuse_index.indexes.sandbox import PluginFailure, check_probe, sandboxed_call
 from fuse_index.predicate import And, Call, Column, Leaf, Opaque, Predicate
+from fuse_index.pruning.combine import best_case_outcomes
 from fuse_index.pruning.nulls import decided_by_engine, strict_function_names, strip_nulls_for_kind
 from fuse_index.reasons import Reason
 
@@ -87,10 +90,10 @@ class IndexSet:
 
     def _implied(self, found: Iterable[Leaf]) -> Iterator[tuple[Leaf, Sequence[Leaf]]]:
         for leaf in found:
-            function = self.engine.functions.get(leaf.name) if isinstance(leaf, Call) else None
-            if function is not None and function.implies is not None:
-                implies = function.implies
-                consequences = sandboxed_call(lambda implies=implies, leaf=leaf: tuple(implies(leaf)), self.budget)  # type: ignore[misc]
+            if not isinstance(leaf, Call) or (function := self.engine.functions.get(leaf.name)) is None:
+                continue
+            if function.implies is not None:
+                consequences = sandboxed_call(partial(_implied_leaves, function.implies, leaf), self.budget)
                 if not isinstance(consequences, PluginFailure):
                     yield leaf, consequences
 
@@ -151,7 +154,10 @@ class IndexSet:
             )
         options: Any = definition.options if definition else kind.Options()
         probe = sandboxed_call(
-            lambda: kind.compile(strip_nulls_for_kind(subject), inputs, options, self.engine.context), self.budget
+            lambda: check_probe(
+                kind.compile(strip_nulls_for_kind(subject), inputs, options, self.engine.context), "compile"
+            ),
+            self.budget,
         )
         match probe:
             case Refusal():
@@ -160,6 +166,24 @@ class IndexSet:
                 return CompiledProbe(name, kind, inputs, probe, definition)
             case PluginFailure(reason, detail):
                 return IndexRefusal(name, kind.name, Refusal(reason, detail))
-            case _:
-                wrong = f"compile() gave {type(probe).__name__}, not a Probe or a Refusal"
-                return IndexRefusal(name, kind.name, Refusal(Reason.PLUGIN_ERROR, wrong))
+
+
+def _implied_leaves(implies: Callable[[Call], Iterable[Leaf]], call: Call) -> tuple[Leaf, ...]:
+    """What a plugin says that its function implies, if the engine can go on with it. Raises whatever is wrong with it.
+
+    Each is on columns that the call names; who reads it meets it here first, within the sandbox.
+    """
+    named = {column for term in leaf_terms(call) for column in columns_of(term)}
+    found = []
+    for leaf in implies(call):
+        if not isinstance(leaf, Leaf) or isinstance(leaf, Opaque):
+            raise TypeError(f"{call.name} implies {leaf!r}, which is no condition")
+        columns = {column for term in leaf_terms(leaf) for column in columns_of(term)}
+        if not columns or not columns <= named:
+            raise ValueError(f"{call.name} implies {predicate_sql(leaf)}, which is not on the columns that it is on")
+        strip_nulls_for_kind(leaf)
+        decided_by_engine(leaf)
+        best_case_outcomes(leaf)
+        predicate_sql(leaf)
+        found.append(leaf)
+    return tuple(found)

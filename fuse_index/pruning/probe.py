@@ -6,7 +6,7 @@ without NULLs. Every answer is checked for its form; whatever is wrong with it i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -17,7 +17,7 @@ import pyarrow as pa
 from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.traversal import leaf_terms
 from fuse_index.indexes.ballot import UNKNOWN, Ballot
-from fuse_index.indexes.block_batch import FrameBatch, UnitIndices, ZoneMap, zones_of_blocks
+from fuse_index.indexes.block_batch import FrameBatch, Payload, UnitIndices, ZoneMap, zones_of_blocks
 from fuse_index.indexes.interface import Input, RollsUp, Votes
 from fuse_index.indexes.sandbox import PluginFailure
 from fuse_index.predicate import Column, Leaf, Opaque, Term
@@ -27,7 +27,7 @@ from fuse_index.pruning.nulls import NullPresence, complete_ballot, decided_by_e
 from fuse_index.pruning.readable import Note, null_where_unusable, usable_blocks, usable_roll_ups
 from fuse_index.pruning.trace import PruningTrace
 from fuse_index.reasons import Reason
-from fuse_storage import BlockFrame, ColumnStatistics, SegmentFrame, SidecarRows, StoredTable, UnitFrame
+from fuse_storage import BlockFrame, ColumnStatistics, SegmentFrame, SidecarRows, StorageError, StoredTable, UnitFrame
 
 _Mask = npt.NDArray[np.bool_]
 
@@ -178,10 +178,9 @@ class LevelProbe:
 
         So one bad pack does not silence the others.
         """
-        packs = batch.packs()
         if (ballot := self._call_probe(leaf_probes, compiled, batch)) is not None:
             yield chosen, ballot
-        elif len(packs) > 1 and self.context.trace.is_damaged(leaf_probes.leaf, compiled):
+        elif self.context.trace.is_damaged(leaf_probes.leaf, compiled) and len(packs := _packs_or_none(batch)) > 1:
             for _, members in packs:
                 part = chosen[members]
                 assert self.blocks is not None
@@ -270,6 +269,13 @@ class LevelProbe:
 def _to_numpy(array: pa.Array) -> npt.NDArray[np.float64]:
     counts: npt.NDArray[np.float64] = array.to_numpy(zero_copy_only=False).astype(np.float64)
     return counts
+
+
+def _packs_or_none(batch: FrameBatch) -> Sequence[tuple[Payload, UnitIndices]]:
+    try:
+        return batch.packs()
+    except StorageError:  # what says where they lie is damaged, too
+        return []
 
 
 def _unknown_where(ballot: Ballot, mask: npt.NDArray[np.bool_]) -> Ballot:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fuse_index.indexes.block_batch import UnitIndices
-from fuse_index.indexes.interface import IndexKind
+from fuse_index.indexes.interface import IndexKind, RollsUp
 from fuse_index.reasons import Reason
 from fuse_storage import SegmentFrame, SidecarRows
 
@@ -68,6 +68,19 @@ def usable_roll_ups(segments: SegmentFrame, key: str, kind: IndexKind, note: Not
         lack = "without all their blocks, or without saying in which payload version"
         note(Reason.BLOCK_NOT_INDEXED, f"{unsure} of {len(segments)} segments are rolled up {lack}: refresh the index")
     return summaries, usable
+
+
+def blocks_to_roll_up(segments: SegmentFrame, sidecars: SidecarRows, key: str, kind: IndexKind) -> UnitIndices:
+    """The first block of each segment whose roll-up may not be used as it is, though all its blocks could be rolled up.
+
+    To index that block anew rolls the segment up. ``sidecars``: of all blocks. Numbers of blocks: int64, shape (k,),
+    ascending.
+    """
+    roll_ups, starts = segments.roll_ups(key), segments.block_offsets[:-1]
+    if roll_ups is None or not isinstance(kind, RollsUp) or not len(segments):
+        return np.zeros(0, np.int64)
+    unused = _validity_mask(roll_ups) & (segments.roll_up_versions(key) < 0)
+    return starts[unused & np.logical_and.reduceat(sidecars.indexed & (sidecars.versions == kind.writes), starts)]
 
 
 def null_where_unusable(summaries: pa.Array, usable: _Mask) -> pa.Array:

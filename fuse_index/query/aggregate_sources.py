@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as is_
 
-from fuse_index.aggregates.state import Aggregation, Part, canonical_floats, merge_states, sketch_damage
+from fuse_index.aggregates.state import Aggregation, Part, canonical_floats, merge_states
 from fuse_index.expressions.evaluate import evaluate, evaluate_term
 from fuse_index.expressions.function import Function
 from fuse_index.expressions.to_sql import predicate_sql
@@ -26,9 +26,10 @@ from fuse_index.expressions.traversal import conjoin, conjuncts, references, sub
 from fuse_index.indexes.block_batch import FrameBatch, UnitIndices, ZoneMap
 from fuse_index.indexes.definition import IndexDefinition
 from fuse_index.indexes.interface import Answers, IndexKind, Probe, Refusal
-from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call
+from fuse_index.indexes.sandbox import PluginFailure, check_probe, describe_error, sandboxed_call
 from fuse_index.predicate import Column, Context, Literal, Predicate, Term
 from fuse_index.pruning.readable import readable_blocks
+from fuse_index.query.checked_answers import checked_state
 from fuse_index.query.group_keys import GroupKeys, is_implied_by
 from fuse_index.reasons import Reason
 from fuse_storage import BlockFrame, cache_of
@@ -184,7 +185,8 @@ class IndexSource:
         extra_keys = [key for key in keys.terms if key not in groups and references(derived, key)]
         wider_request = Aggregation((*groups, *extra_keys), request.aggregates)
         probe = sandboxed_call(
-            lambda: kind.match(wider_request, definition.inputs, definition.options, context), seconds
+            lambda: check_probe(kind.match(wider_request, definition.inputs, definition.options, context), "match"),
+            seconds,
         )
         match probe:
             case Probe():
@@ -193,8 +195,6 @@ class IndexSource:
                 return probe
             case PluginFailure(reason, detail):
                 return Refusal(reason, detail)
-            case _:
-                return Refusal(Reason.PLUGIN_ERROR, f"match() gave {type(probe).__name__}, not a Probe or a Refusal")
 
     def read_states(self, blocks: BlockFrame, positions: UnitIndices, seconds: float) -> SourceResult:
         """Read states from the index, or from memory; ``positions``: int64 indices of shape (k,)."""
@@ -230,16 +230,20 @@ class IndexSource:
         batch = FrameBatch.from_sidecars(blocks, fields, ZoneMap.of(blocks), sidecars, indexed)
         deadline, answered_units, merged = perf_counter() + seconds, [], merge_states(self.wider_request, [])
         for start in range(0, len(indexed), _MAX_STATES_PER_CALL):
-            states = [merged]
+            units, states = [], [merged]
             for unit, state in self._states(
                 batch, range(start, min(start + _MAX_STATES_PER_CALL, len(indexed))), deadline
             ):
                 if isinstance(state, pa.Table):
                     states.append(state)
-                    answered_units.append(unit)
+                    units.append(unit)
                 else:
                     problem = state
-            merged = merge_states(self.wider_request, states)  # at once, so that memory holds groups and not blocks
+            try:  # at once, so that memory holds groups and not blocks
+                merged = merge_states(self.wider_request, states)
+                answered_units += units
+            except Exception as error:  # whatever Arrow says of values that no state has
+                problem = Refusal(Reason.PLUGIN_ERROR, f"states cannot be merged: {describe_error(error)}")
         return SourceResult(indexed[answered_units], merged, problem)
 
     def _states(
@@ -254,27 +258,15 @@ class IndexSource:
             lambda: [kind.state(self.probe, batch, unit) for unit in units], deadline - perf_counter()
         )
         if not isinstance(states, PluginFailure):
-            yield from ((unit, self._check_state(state)) for unit, state in zip(units, states, strict=True))
+            yield from (
+                (unit, checked_state(state, self.wider_request)) for unit, state in zip(units, states, strict=True)
+            )
             return
         for unit in units:
             state = states
             if states.reason != Reason.TIMEOUT:
                 state = sandboxed_call(partial(kind.state, self.probe, batch, unit), deadline - perf_counter())
-            yield unit, self._check_state(state)
-
-    def _check_state(self, state: object) -> pa.Table | Refusal:
-        """Return the state if it is one of ``wider_request``, or why it is not."""
-        if isinstance(state, PluginFailure):
-            return Refusal(state.reason, state.detail)
-        if state is None:
-            return Refusal(Reason.BLOCK_NOT_INDEXED, "of some blocks no state is kept")
-        if isinstance(state, Refusal):
-            return state
-        if isinstance(state, pa.Table) and state.schema.equals(self.wider_request.schema):
-            problem = sketch_damage(self.wider_request, state)
-            return state if problem is None else Refusal(Reason.CORRUPT, f"a state is damaged: {problem}")
-        got = state.schema.to_string() if isinstance(state, pa.Table) else type(state).__name__
-        return Refusal(Reason.PLUGIN_ERROR, f"state() gave {got}, not {self.wider_request.schema.to_string()}")
+            yield unit, checked_state(state, self.wider_request)
 
     def project_states(self, states: pa.Table, context: Context, functions: Mapping[str, Function]) -> pa.Table:
         """Turn states of ``wider_request`` into states of ``request``.

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fuse_index.errors import DefinitionError
+from fuse_index.errors import DefinitionError, IndexFault
 from fuse_index.expressions.evaluate import evaluate
 from fuse_index.expressions.traversal import column_names, predicate_terms
 from fuse_index.indexes.block_batch import BlockBatch, FrameBatch, ZoneMap
@@ -28,6 +28,7 @@ from fuse_index.indexes.sandbox import PluginFailure, map_concurrently, sandboxe
 from fuse_index.predicate import Call, Column, Literal, Predicate, Term
 from fuse_index.pruning.planner import plan_scan
 from fuse_index.pruning.readable import has_summary_or_payload, readable_blocks
+from fuse_index.query.checked_answers import checked_bound, checked_ranking, checked_top, total_bounds
 from fuse_index.query.memory_block import index_in_memory
 from fuse_storage import BlockFrame, StoredTable
 
@@ -74,6 +75,14 @@ class _CompiledRanking:
     kind: Any
     probe: Probe[Any]
 
+    def call(self, work: Callable[[], _T]) -> _T:
+        """What ``work`` asks of the kind, where nobody else can answer. Raises IndexFault if the kind cannot."""
+        result = sandboxed_call(work, _RANKING_TIMEOUT_SECONDS)
+        if isinstance(result, PluginFailure):
+            name, kind = self.definition.name, self.definition.kind
+            raise IndexFault(name, kind, result.reason, result.detail) from result.error
+        return result
+
 
 def ranked_search(table: StoredTable, engine: Engine, request: SearchRequest) -> pa.Table:
     """Find the best rows, best first, with ``_score`` and, where signs are given, ``_highlight``.
@@ -89,10 +98,12 @@ def ranked_search(table: StoredTable, engine: Engine, request: SearchRequest) ->
     rows = rows.select(list(request.names)).append_column(SCORE_COLUMN, scores)
     if not request.highlight:
         return rows
-    kind, probe = rankings[0].kind, rankings[0].probe
+    kind, probe, signs = rankings[0].kind, rankings[0].probe, request.highlight
     if not isinstance(kind, Highlights):
         raise DefinitionError(f"index kind {kind.name!r} does not highlight: leave highlight= out")
-    highlighted = [_insert_signs(text, kind.highlight(probe, text or ""), request.highlight) for text in texts]
+    highlighted = rankings[0].call(
+        lambda: [_insert_signs(text, kind.highlight(probe, text or ""), signs) for text in texts]
+    )
     return rows.append_column(HIGHLIGHT_COLUMN, pa.array(highlighted, pa.string()))
 
 
@@ -110,7 +121,7 @@ def _compile_ranking(table: StoredTable, engine: Engine, column: Column, request
         arguments: tuple[Term, ...] = (column, *(Literal(text, pa.string()) for text in texts))
         call = Call(kind.searches, arguments)
         compile_ranking = partial(kind.compile_ranking, call, definition.inputs, definition.options, engine.context)
-        probe = sandboxed_call(compile_ranking, _RANKING_TIMEOUT_SECONDS)
+        probe = sandboxed_call(partial(checked_ranking, compile_ranking), _RANKING_TIMEOUT_SECONDS)
         match probe:
             case Probe():
                 return _CompiledRanking(definition, kind, probe)
@@ -166,14 +177,12 @@ class _RankedSearch:
         for number in range(len(self.rankings)):
             self._open_sidecars(number, blocks)
         statistics = [self._gather_statistics(number, blocks) for number in range(len(self.rankings))]
-        bounds = np.zeros(len(blocks))
-        for number, known in enumerate(statistics):
-            bounds += self._score_bounds(number, known, blocks)
+        bounds = total_bounds([self._score_bounds(number, known, blocks) for number, known in enumerate(statistics)])
         if self.where is not None:
             bounds[~plan_scan(self.table, self.where, self.engine).block_mask] = -np.inf
         best: list[_ScoredRow] = []
         for block in np.argsort(-bounds, kind="stable").tolist():
-            if bounds[block] <= 0 or (len(best) == limit and best[-1].score > bounds[block]):
+            if bounds[block] == -np.inf or (len(best) == limit and best[-1].score > bounds[block]):
                 break
             rows, scores = self._top_of_block(block, statistics, limit, self._matching_rows(blocks, block))
             best += [_ScoredRow(block, row, score) for row, score in zip(rows.tolist(), scores.tolist(), strict=True)]
@@ -200,7 +209,8 @@ class _RankedSearch:
                 result = sandboxed_call(lambda: work(self.batches[number, block]), _RANKING_TIMEOUT_SECONDS)
                 if not isinstance(result, PluginFailure):
                     return result
-            return work(self._index_in_memory(number, blocks, block))
+            batch = self._index_in_memory(number, blocks, block)
+            return self.rankings[number].call(lambda: work(batch))
 
         return map_concurrently(attempt, range(len(blocks)))
 
@@ -211,14 +221,15 @@ class _RankedSearch:
 
     def _gather_statistics(self, number: int, blocks: BlockFrame) -> Any:
         """Merge what a ranking's scores depend on, over all blocks."""
-        kind, probe = self.rankings[number].kind, self.rankings[number].probe
-        return kind.merge_statistics(self._map_blocks(number, blocks, lambda batch: kind.gather(probe, batch)))
+        ranking = self.rankings[number]
+        parts = self._map_blocks(number, blocks, lambda batch: ranking.kind.gather(ranking.probe, batch))
+        return ranking.call(lambda: ranking.kind.merge_statistics(parts))
 
     def _score_bounds(self, number: int, statistics: Any, blocks: BlockFrame) -> _Scores:
-        """Bound what a ranking adds to scores in each of n blocks: float64 of shape (n,), 0 where no row matches."""
+        """Bound what a ranking adds to scores in each of n blocks: float64 of shape (n,), -inf where no row matches."""
         kind, probe = self.rankings[number].kind, self.rankings[number].probe
-        bounds = self._map_blocks(number, blocks, lambda batch: float(kind.bound(probe, statistics, batch)[0]))
-        return np.maximum(np.array(bounds, np.float64), 0)
+        bounds = self._map_blocks(number, blocks, lambda batch: checked_bound(kind.bound(probe, statistics, batch)))
+        return np.array(bounds, np.float64)
 
     def _top_of_block(
         self, block: int, statistics: Sequence[Any], limit: int, among: _Mask | None
@@ -245,15 +256,14 @@ class _RankedSearch:
         ranking = self.rankings[number]
 
         def top() -> tuple[_Numbers, _Scores]:
-            rows_and_scores: tuple[_Numbers, _Scores] = ranking.kind.top(
-                ranking.probe, statistics, self.batches[number, block], 0, limit, among
-            )
-            return rows_and_scores
+            batch = self.batches[number, block]
+            answer = ranking.kind.top(ranking.probe, statistics, batch, 0, limit, among)
+            return checked_top(answer, int(batch.row_counts[0]), limit, among)
 
         result = sandboxed_call(top, _RANKING_TIMEOUT_SECONDS)
         if isinstance(result, PluginFailure):  # its postings are damaged, which no dictionary has told
             self._index_in_memory(number, self.table.blocks(), block)
-            return top()
+            return ranking.call(top)
         return result
 
     def _matching_rows(self, blocks: BlockFrame, block: int) -> _Mask | None:

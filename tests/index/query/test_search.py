@@ -2,10 +2,16 @@
 them.
 """
 
+from uuid import uuid4
+
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import fuse_index as fuse
+from fuse_index.indexes.registry import Host
+from fuse_index.plugin import IndexKind, Probe, Sidecar
+from fuse_index.query.checked_answers import total_bounds
 from tests.plugins.full_text.judge import Judge
 
 TEXTS = [
@@ -141,3 +147,69 @@ def test_an_empty_table_and_a_query_that_nothing_matches(tmp_path, table):
 
     assert empty.search("body", "x").column_names == ["body", "_score"]
     assert table.search("body", "nowhere").num_rows == 0
+
+
+class Below(IndexKind):
+    """Scores a row by minus the distance of its number from 5; blocks whose numbers are all odd match nothing."""
+
+    name, searches = "below", "below"
+
+    def summary_type(self, inputs, options):
+        return pa.list_(pa.int64())
+
+    def build(self, rows, zones, options):
+        return Sidecar(rows.column(0).to_pylist())
+
+    def compile_ranking(self, what, inputs, options, context):
+        return Probe(None)
+
+    def gather(self, probe, batch):
+        return None
+
+    def merge_statistics(self, parts):
+        return None
+
+    def bound(self, probe, statistics, batch):
+        return np.array([max(self.scores(unit)) for unit in batch.summaries.to_pylist()])
+
+    def top(self, probe, statistics, batch, unit, k, among):
+        scores = np.where(True if among is None else among, self.scores(batch.summaries[unit].as_py()), -np.inf)
+        best = [row for row in np.argsort(-scores, kind="stable")[:k] if scores[row] > -np.inf]
+        return np.array(best, np.int64), scores[best]
+
+    def scores(self, numbers):
+        return np.array([-np.inf if number % 2 else -abs(number - 5.0) for number in numbers])
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 100])
+def test_rows_are_found_whose_scores_are_zero_or_negative(limit):
+    numbers = [0, 1, 2, 3, 7, 9, 12, 4, 5, 6, 6, 8]
+    table = fuse.create_table(
+        f"memory://below-{uuid4().hex}", "n BIGINT, m BIGINT", properties={"block_rows": 2}, host=Host([Below])
+    )
+    for column in ("n", "m"):
+        table.create_index(column, "below", [column])
+    table.append(pa.table({"n": numbers, "m": numbers[::-1]}))
+
+    def expected(*columns):
+        of_rows = [[-abs(value - 5.0) for value in row if value % 2 == 0] for row in zip(*columns, strict=True)]
+        scores = [(sum(some), -row) for row, some in enumerate(of_rows) if some]
+        return [(score, -row) for score, row in sorted(scores, reverse=True)[:limit]]
+
+    for names, columns in ((["n"], [numbers]), (["n", "m"], [numbers, numbers[::-1]])):
+        found = table.search(names, "any", limit).to_pylist()
+        assert [(row["_score"], row["n"]) for row in found] == [
+            (score, numbers[row]) for score, row in expected(*columns)
+        ]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "total"),
+    [((2.0, 1.0), 3.0), ((2.0, -1.0), 2.0), ((-2.0, -1.0), -1.0), ((-1.0, -np.inf), -1.0), ((0.0, -np.inf), 0.0)],
+)
+def test_no_row_scores_above_the_total_of_its_bounds(bounds, total):
+    # a row may match in any of the rankings, or several: each of these sums is a score that it may have
+    sums = [sum(some) for some in ((bounds[0],), (bounds[1],), bounds)]
+
+    assert total_bounds([np.array([bound]) for bound in bounds]).tolist() == [total]
+    assert total >= max(sums)
