@@ -9,6 +9,7 @@ from fuse_index.expressions.json import path as json_paths
 from fuse_index.expressions.value_set import Interval, ValueSet
 from fuse_index.indexes.ballot import ALL, NONE, SOME, Ballot
 from fuse_index.indexes.block_batch import BlockBatch, Payload
+from fuse_index.indexes.decode import decompress, expanded_limit, texts_from_lengths
 from fuse_index.indexes.interface import (
     API,
     Answers,
@@ -24,7 +25,7 @@ from fuse_index.indexes.interface import (
 )
 from fuse_index.indexes.sandbox import map_concurrently
 from fuse_index.reasons import Reason
-from fuse_storage import ColumnStatistics, Pack, Sidecar, prefix_end, ranges_to_indices
+from fuse_storage import ColumnStatistics, Corrupt, Pack, Sidecar, prefix_end, ranges_to_indices, read_untrusted_parquet
 
 __all__ = [
     "ALL",
@@ -39,6 +40,7 @@ __all__ = [
     "BlockBatch",
     "ColumnStatistics",
     "Conjunction",
+    "Corrupt",
     "Function",
     "Highlights",
     "IndexKind",
@@ -55,11 +57,15 @@ __all__ = [
     "Sidecar",
     "ValueSet",
     "Votes",
+    "decompress",
+    "expanded_limit",
     "hookimpl",
     "json_documents",
     "json_paths",
     "map_concurrently",
     "prefix_end",
     "ranges_to_indices",
+    "read_untrusted_parquet",
     "state_of",
+    "texts_from_lengths",
 ]

@@ -50,6 +50,7 @@ from fuse_storage.metadata.segment_frame import ScanUnits, SegmentFrame, UnitFra
 from fuse_storage.metadata.sidecar import SidecarRows, StagedSidecars
 from fuse_storage.metadata.snapshot import CLUSTER_METHODS, Snapshot
 from fuse_storage.metadata.tags import Tag, drop_tag, list_tags
+from fuse_storage.parquet.untrusted import read_untrusted_parquet
 from fuse_storage.schema.conform import conform_rows
 from fuse_storage.schema.schema import Field, Schema
 from fuse_storage.schema.types import SPARK_TYPES_BY_NAME
@@ -142,6 +143,7 @@ __all__ = [
     "prefix_end",
     "process_cache",
     "ranges_to_indices",
+    "read_untrusted_parquet",
     "recover_branches",
     "rename_column",
     "restore_snapshot",

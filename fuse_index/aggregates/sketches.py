@@ -72,8 +72,46 @@ def sketch_registers(sketch: bytes) -> bytes:
     return b"".join(sorted(known[at : at + 4] for at in range(0, len(known), 4))) if few else known
 
 
+_LIST_MODE, _SET_MODE, _HLL_MODE = 0, 1, 2
+_HEADER_BYTES = {_LIST_MODE: 8, _SET_MODE: 12, _HLL_MODE: 40}
+_HLL_8 = 2
+_COMPACT_FLAG = 8
+_LG_LIST_ENTRIES, _MIN_LG_SET_ENTRIES = 3, 5
+_MAX_REGISTER = 63
+
+
+def _check_layout(sketch: bytes) -> None:
+    """Raise ValueError for bytes over which the library reads and writes beyond them, or runs for ever.
+
+    The layout is Apache DataSketches' own: the number of 4-byte ints in front, version, family, lg_k, the log of a
+    table's size, flags, a count, and mode and type; then of few values their coupons, of many the registers.
+    """
+    ints, version, family, lg_k, lg_table, flags, count, kind = sketch[:8] if len(sketch) >= 8 else bytes(8)
+    mode, head = kind & 3, _HEADER_BYTES.get(kind & 3, 0)
+    if (4 * ints, version, family) != (head, 1, 7) or lg_k not in LG_K_RANGE or len(sketch) < head:
+        raise ValueError("they do not begin like one")
+    if kind >> 2 & 3 != _HLL_8:
+        raise ValueError("its registers are not of 8 bits, as Spark makes them")
+    if mode == _HLL_MODE:
+        registers = sketch[head : head + (1 << lg_k)]
+        zeros, exceptions = (int.from_bytes(sketch[at : at + 4], "little") for at in (32, 36))
+        if len(registers) < 1 << lg_k or max(registers) > _MAX_REGISTER or zeros > 1 << lg_k or exceptions or count:
+            raise ValueError(f"they hold no 2^{lg_k} registers")
+        return
+    entries = count if mode == _LIST_MODE else int.from_bytes(sketch[8:12], "little")
+    if lg_table not in range(_MIN_LG_SET_ENTRIES, lg_k) if mode == _SET_MODE else lg_table != _LG_LIST_ENTRIES:
+        raise ValueError(f"they hold a table of 2^{lg_table} values")
+    stored = entries if flags & _COMPACT_FLAG else 1 << lg_table
+    body = sketch[head : head + 4 * stored]
+    coupons = {body[at : at + 4] for at in range(0, len(body), 4)} - {bytes(4)}
+    limit = 1 << lg_table if mode == _LIST_MODE else 3 << lg_table - 2  # a table that is full is searched for ever
+    if entries > limit or len(body) < 4 * stored or len(coupons) != entries:
+        raise ValueError(f"they hold {len(coupons)} values, not {entries}")
+
+
 def _read(sketch: bytes, lg_k: int) -> Any:
     try:
+        _check_layout(sketch)
         found = datasketches_module().hll_sketch.deserialize(sketch)
     except Exception as damage:  # of the library's own
         raise ValueError(f"{len(sketch)} bytes are no HLL sketch: {damage}") from damage

@@ -60,6 +60,15 @@ class PageSubset:
     """Bytes of the dictionary page; 0 if there is none."""
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnForm:
+    """What a footer has to say of a column besides its place: type and codec as ``parquet.thrift`` numbers them."""
+
+    physical_type: int
+    path: bytes
+    codec: int
+
+
 def footer_schema_bytes(footer: memoryview) -> bytes:
     """The schema in a Parquet footer, as it is written there: the bytes of field 2 of FileMetaData."""
     _, start = read_struct(footer, 0, until=1)  # where the value of field 2 begins, after its head
@@ -96,16 +105,31 @@ def decode_pages(schema: bytes, metadata: pq.FileMetaData, zones: Sequence[Mappi
     >>> decode_pages(schema, metadata, [{0: PageSubset([page], row_count=2, dictionary_length=0)}]).to_pydict()
     {'n': [3, 4]}
     """
+    chunks = [metadata.row_group(0).column(number) for number in range(metadata.num_columns)]
+    forms = [
+        ColumnForm(
+            _PHYSICAL_TYPE_CODES[like.physical_type], like.path_in_schema.encode(), _CODEC_CODES[like.compression]
+        )
+        for like in chunks
+    ]
+    file = forge_file(schema, forms, zones)
+    with pq.ParquetFile(pa.BufferReader(file), pre_buffer=False) as parquet:
+        names = [metadata.schema.column(number).path for number in zones[0]]
+        return parquet.read(columns=names, use_threads=False)
+
+
+def forge_file(schema: bytes, forms: Sequence[ColumnForm], zones: Sequence[Mapping[int, PageSubset]]) -> bytes:
+    """The bytes of a Parquet file of these pages, zone after zone; each column of the schema has a form."""
     magic = b"PAR1"
     body: list[bytes | memoryview] = [magic]
     position = len(magic)
     row_groups = []
     for subsets in zones:
         chunks = []
-        for number in range(metadata.num_columns):  # the schema is whole, so each column needs a chunk, if an empty one
+        for number, form in enumerate(forms):  # the schema is whole, so each column needs a chunk, if an empty one
             subset = subsets.get(number, _NO_PAGES)
             length = sum(map(len, subset.pages))
-            chunks.append(_encode_column_chunk(metadata.row_group(0).column(number), subset, position, length))
+            chunks.append(_encode_column_chunk(form, subset, position, length))
             body += subset.pages
             position += length
         row_groups.append(_encode_row_group(chunks, position, _row_count(subsets)))
@@ -115,10 +139,7 @@ def decode_pages(schema: bytes, metadata: pq.FileMetaData, zones: Sequence[Mappi
         (3, I64, encode_integer(sum(map(_row_count, zones)))),
         (4, LIST, encode_list(STRUCT, row_groups)),
     )
-    file = b"".join((*body, footer, len(footer).to_bytes(4, "little"), magic))
-    with pq.ParquetFile(pa.BufferReader(file), pre_buffer=False) as parquet:
-        names = [metadata.schema.column(number).path for number in zones[0]]
-        return parquet.read(columns=names, use_threads=False)
+    return b"".join((*body, footer, len(footer).to_bytes(4, "little"), magic))
 
 
 _NO_PAGES = PageSubset((), 0, 0)
@@ -137,7 +158,7 @@ def _encode_row_group(chunks: Sequence[bytes], byte_count: int, row_count: int) 
     )
 
 
-def _encode_column_chunk(like: pq.ColumnChunkMetaData, subset: PageSubset, position: int, length: int) -> bytes:
+def _encode_column_chunk(form: ColumnForm, subset: PageSubset, position: int, length: int) -> bytes:
     """A ColumnChunk with its ColumnMetaData: type, path and codec as in the block, places as in the subset.
 
     Fields of ColumnMetaData: 1 type, 2 encodings, 3 path_in_schema, 4 codec, 5 num_values, 6 and 7 the sizes (both as
@@ -145,10 +166,10 @@ def _encode_column_chunk(like: pq.ColumnChunkMetaData, subset: PageSubset, posit
     """
     size = encode_integer(length)
     fields = [
-        (1, I32, encode_integer(_PHYSICAL_TYPE_CODES[like.physical_type])),
+        (1, I32, encode_integer(form.physical_type)),
         (2, LIST, encode_list(I32, map(encode_integer, (_PLAIN, _RLE, _RLE_DICTIONARY)))),
-        (3, LIST, encode_list(BINARY, [encode_binary(like.path_in_schema.encode())])),
-        (4, I32, encode_integer(_CODEC_CODES[like.compression])),
+        (3, LIST, encode_list(BINARY, [encode_binary(form.path)])),
+        (4, I32, encode_integer(form.codec)),
         (5, I64, encode_integer(subset.row_count)),
         (6, I64, size),
         (7, I64, size),

@@ -50,6 +50,8 @@ def _read_list(data: memoryview, at: int) -> tuple[list[Any], int]:
     at += 1
     if size == 15:  # all four bits set: the size did not fit, and follows
         size, at = _read_varint(data, at)
+    if size > len(data) - at:  # an element has a byte at least
+        raise IndexError(f"a list of {size} elements lies in {len(data) - at} bytes")
     values = []
     for _ in range(size):
         value, at = _READERS[kind](data, at)

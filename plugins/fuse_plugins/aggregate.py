@@ -31,10 +31,13 @@ from fuse_index.plugin import (
     Refusal,
     Sidecar,
     hookimpl,
+    read_untrusted_parquet,
     state_of,
 )
 from fuse_index.predicate import Column, Context, Term
 
+_FREE_STATE_BYTES, _STATE_BYTES_PER_BYTE = 64 << 20, 16
+"""The most bytes of a block's state in memory: so many, and as many for each byte of its payload."""
 _EXAMPLES = "sum(amount) or hll_sketch_agg(user_id, 14)"
 
 
@@ -140,7 +143,9 @@ class AggregateIndex(IndexKind):
             return Refusal(Reason.BLOCK_NOT_INDEXED, detail) if detail else None
         [data] = payload.read([(0, payload.size)])
         state_columns = probe.what
-        stored = pq.ParquetFile(pa.BufferReader(data)).read(list(dict.fromkeys(state_columns.columns)))
+        rows = int(batch.row_counts[unit])  # each group has one of them; without groups there is one state of none
+        most_bytes = _FREE_STATE_BYTES + _STATE_BYTES_PER_BYTE * len(data)
+        stored = read_untrusted_parquet(data, state_columns.columns, max(rows, 1), most_bytes)
         arrays = [
             stored.column(name).cast(field.type)
             for name, field in zip(state_columns.columns, state_columns.schema, strict=True)

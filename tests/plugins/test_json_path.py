@@ -538,3 +538,14 @@ def test_why_an_index_did_not_help_is_said(table, where, reason, detail):
 
     assert vote["reason"] == reason
     assert detail in vote["detail"]
+
+
+def test_a_deep_document_is_indexed_with_its_neighbours(tmp_path):
+    table = fuse.create_table(str(tmp_path / "t"), "body STRING")
+    table.create_index("paths", "json_path", ["body"], paths=["$.a"])
+    for depth in (250, 300, 999, 1001, 100_000):
+        table.append(pa.table({"body": [f'{{"b": {"[" * depth}{"]" * depth}, "a": "deep"}}', '{"a": "x"}']}))
+
+    assert table.inspect_index("paths")["contents"]["documents"] == 10
+    assert table.explain("get_json_object(body, '$.a') = 'y'").to_dict()["blocks"]["kept"] == 0
+    assert table.scan("get_json_object(body, '$.a') = 'deep'").count() == 3

@@ -23,12 +23,13 @@ from fuse_index.plugin import (
     Probe,
     Reason,
     Refusal,
+    ValueSet,
 )
 from fuse_index.predicate import And, Column, Compare, Contains, Context, In, Like, Literal, Not, StartsWith
 from fuse_index.testing import IndexTests
 from fuse_plugins.min_max import MinMax
 from fuse_plugins.min_max.integer_keys import integer_keys
-from fuse_plugins.min_max.value_ranges import MAX_RANGES_ONE_BY_ONE
+from fuse_plugins.min_max.value_ranges import MAX_RANGES_ONE_BY_ONE, ValueRanges
 
 NAN = float("nan")
 
@@ -273,3 +274,14 @@ def test_a_probe_costs_nothing():
     assert probe.cost == 0
     assert isinstance(MinMax().probe(probe, Units(pa.int64(), (1, 1))), Ballot)
     assert np.uint8 == MinMax().probe(probe, Units(pa.int64(), (1, 1))).bits.dtype
+
+
+def test_a_bound_that_nobody_writes_takes_no_memory_for_its_like():
+    ranges = ValueRanges.from_value_set(ValueSet.points_at([f"v{number}" for number in range(20)]), pa.string(), True)
+    least = pa.array([*(f"v{number}" for number in range(20)), "x" * 1_000_000, "a" * 1_000_000] * 10)
+    greatest = pa.array([*(f"v{number}" for number in range(20)), "x" * 1_000_001, "w"] * 10)
+
+    before = pa.total_allocated_bytes()
+    meets, within = ranges.compare(least, greatest)
+    assert pa.total_allocated_bytes() - before < 1 << 20
+    assert (meets[:20].all(), within[:20].all(), meets[21], within[20:22].any()) == (True, True, True, False)

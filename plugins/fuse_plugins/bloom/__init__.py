@@ -38,6 +38,7 @@ from fuse_index.plugin import (
 )
 from fuse_index.predicate import Compare, Context, In, Leaf, Literal, Term
 from fuse_plugins.bloom.bit_matrix import transpose_filters
+from fuse_plugins.bloom.filters import filter_shape
 from fuse_plugins.bloom.hashing import hash_family
 from fuse_plugins.bloom.zone_filter import (
     MAX_AVERAGE_TEXT_BYTES,
@@ -46,7 +47,7 @@ from fuse_plugins.bloom.zone_filter import (
     sidecar_filters,
     summarize_zone,
 )
-from fuse_plugins.bloom.zone_index import BLOOM_SUMMARY_TYPE, ProbeValues, ZoneSummaries, filter_shape
+from fuse_plugins.bloom.zone_index import BLOOM_SUMMARY_TYPE, ProbeValues, ZoneSummaries
 
 
 @dataclass(frozen=True)

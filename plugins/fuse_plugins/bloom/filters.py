@@ -6,6 +6,7 @@ There are few sizes, so that many filters of one size can be stored as one matri
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import ceil, log
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,12 @@ def filter_capacity(distinct: int) -> int:
     power = 1 << (max(distinct, _MIN_CAPACITY) - 1).bit_length()
     step = power if power <= MIN_STEPPED_CAPACITY else power // 32
     return -(-max(distinct, _MIN_CAPACITY) // step) * step
+
+
+def filter_shape(capacity: int, fpp: float) -> tuple[int, int]:
+    """Return how many slices a filter has, and bits in each: as pybloom-live computes them, but making no filter."""
+    slices = ceil(log(1.0 / fpp, 2))
+    return slices, ceil(capacity * abs(log(fpp)) / (slices * log(2) ** 2))
 
 
 class HashFilter(BloomFilter):  # type: ignore[misc]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fuse_index.plugin import BlockBatch, ColumnStatistics, Payload, ranges_to_indices
+from fuse_index.plugin import BlockBatch, ColumnStatistics, Corrupt, Payload, ranges_to_indices
 from fuse_plugins.bloom.bit_matrix import BitMatrix
-from fuse_plugins.bloom.filters import MIN_STEPPED_CAPACITY, HashFilter
+from fuse_plugins.bloom.filters import MIN_STEPPED_CAPACITY, filter_shape
 from fuse_plugins.bloom.hashing import Hashes, canonical_bytes, hash_family, hash_values
 
 _Numbers = npt.NDArray[np.int64]
@@ -154,11 +153,23 @@ class ZoneSummaries:
                 continue
             columns, column = int(self.columns[members[0]]), self.column[members]
             matrix = BitMatrix(start, columns, *filter_shape(int(self.capacity[members[0]]), probe_values.fpp))
+            self._check_matrix(matrix, members, payload)
             # Filters of the matrix that are not asked have an empty range.
             firsts, lasts = np.full(columns, len(probe_values.hashes)), np.zeros(columns, np.int64)
             firsts[column], lasts[column] = firsts_by_zone[members], lasts_by_zone[members]
             absent.append(members[~matrix.may_contain(probe_values.hashes, payload, firsts, lasts)[column]])
         return np.concatenate([np.zeros(0, np.int64), *absent])
+
+    def _check_matrix(self, matrix: BitMatrix, zones: _Numbers, payload: Payload) -> None:
+        """Raise Corrupt unless the matrix lies in its pack, and has a column for each of these zones.
+
+        ``zones``: int64 indices of shape (n,), n > 0.
+        """
+        column, same = self.column[zones], (self.columns[zones] == matrix.columns).all()
+        if matrix.start < 0 or not 0 < matrix.size <= payload.size - matrix.start:
+            raise Corrupt(f"a matrix of {matrix.size} bytes at {matrix.start} is said to lie in {payload.size}")
+        if not same or column.min() < 0 or column.max() >= matrix.columns:
+            raise Corrupt(f"zones have columns {column.min()} to {column.max()} of a matrix of {matrix.columns}")
 
     def _too_many_values(self, probe_values: ProbeValues, zones: _Numbers, ranges_by_zone: Sequence[_Numbers]) -> _Mask:
         """Say which zones are asked for so many values that a filter, full as it is, will contain one by mistake.
@@ -169,10 +180,3 @@ class ZoneSummaries:
         full = self.capacity[zones] >= MIN_STEPPED_CAPACITY
         firsts, lasts = ranges_by_zone
         return full & ((lasts - firsts)[zones] * probe_values.fpp > _MAX_EXPECTED_FALSE_POSITIVES)
-
-
-@lru_cache(maxsize=1024)
-def filter_shape(capacity: int, fpp: float) -> tuple[int, int]:
-    """Return how many slices a filter has, and bits in each."""
-    bloom_filter = HashFilter(capacity, fpp)
-    return bloom_filter.num_slices, bloom_filter.bits_per_slice

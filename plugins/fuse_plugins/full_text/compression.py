@@ -11,7 +11,7 @@ Numbers that are alike differ in their lowest byte only, and planes of equal byt
 like terms zstd makes nearly as few bits as there can be.
 
 >>> blob = compress_arrays(np.array([3, 70000]), b"late refund")
->>> numbers, text = decompress_arrays(blob, texts=1)
+>>> numbers, text = decompress_arrays(blob, limit=100, texts=1)
 >>> numbers.tolist(), text
 ([3, 70000], b'late refund')
 """
@@ -24,6 +24,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fuse_index.plugin import Corrupt, decompress
+
 _ZSTD_LEVEL = 3
 
 
@@ -35,21 +37,26 @@ def compress_arrays(*arrays: npt.NDArray[Any] | bytes) -> bytes:
     return header.tobytes() + bytes(packed)
 
 
-def decompress_arrays(data: bytes, texts: int = 0) -> list[Any]:
-    """Return what ``compress_arrays`` was given: int64 arrays of shape (n,), the last ``texts`` of them as bytes."""
-    count = int(np.frombuffer(data, np.uint32, 1)[0])
-    header = np.frombuffer(data, np.uint32, count + 1, 4)
-    body = pa.Codec("zstd").decompress(memoryview(data)[4 * count + 8 :], int(header[-1]), asbytes=True)
+def decompress_arrays(data: bytes, limit: int, numbers: int = 1, texts: int = 0) -> list[Any]:
+    """Return what ``compress_arrays`` was given: int64 arrays of shape (n,), as many as ``numbers``, then ``texts``.
+
+    ``limit``: the most bytes of the body before compression. Raises Corrupt for more, and for what is no such blob.
+    """
+    count, head = numbers + texts, 4 * (numbers + texts + 2)
+    header = np.frombuffer(data, np.uint32, count + 2).tolist() if len(data) >= head else [0]
+    lengths, size = header[1:-1], header[-1]
+    if header[0] != count or 4 * sum(lengths[:numbers]) + sum(lengths[numbers:]) != size:
+        raise Corrupt(f"{len(data)} bytes are not {numbers} arrays of numbers and {texts} texts")
+    body = decompress(memoryview(data)[head:], "zstd", size, limit)
     arrays: list[Any] = []
     start = 0
-    for number, length in enumerate(header[:-1].tolist()):
-        if number >= count - texts:
-            arrays.append(body[start : start + length])
-            start += length
-        else:
-            planes = np.frombuffer(body, np.uint8, 4 * length, start).reshape(4, length)
-            arrays.append(np.ascontiguousarray(planes.T).view("<u4").ravel().astype(np.int64))
-            start += 4 * length
+    for length in lengths[:numbers]:
+        planes = np.frombuffer(body, np.uint8, 4 * length, start).reshape(4, length)
+        arrays.append(np.ascontiguousarray(planes.T).view("<u4").ravel().astype(np.int64))
+        start += 4 * length
+    for length in lengths[numbers:]:
+        arrays.append(body[start : start + length])
+        start += length
     return arrays
 
 

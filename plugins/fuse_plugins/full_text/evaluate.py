@@ -5,7 +5,7 @@ Where positions are not kept, the masks are bounds of what is true.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 
@@ -59,7 +59,7 @@ def evaluate_query(query: Query, postings: Postings) -> MatchMasks:
             return MatchMasks.exact(_row_mask(expand_query(query, postings), postings.rows))
 
 
-def expand_query(query: Prefix | Fuzzy | TermRange, postings: Postings) -> list[Hits]:
+def expand_query(query: Prefix | Fuzzy | TermRange, postings: Postings) -> Iterator[Hits]:
     """Look up each term that a prefix, a fuzzy word or a range stands for."""
     match query:
         case Prefix(start):
@@ -73,7 +73,7 @@ def expand_query(query: Prefix | Fuzzy | TermRange, postings: Postings) -> list[
             return postings.hits_between(b"", None, within_distance(term, distance))
 
 
-def _row_mask(hits_of_terms: list[Hits], rows: int) -> DocumentMask:
+def _row_mask(hits_of_terms: Iterable[Hits], rows: int) -> DocumentMask:
     mask = np.zeros(rows, np.bool_)
     for hits in hits_of_terms:
         mask[hits.rows] = True

@@ -6,7 +6,7 @@ disk (``stored_postings``). An *occurrence* is one token; a *posting* is one ter
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -44,8 +44,10 @@ class Postings(Protocol):
         """Look up one term; None if no row has it."""
         ...
 
-    def hits_between(self, low: bytes, high: bytes | None, accept: Callable[[pa.Array], pa.Array] | None) -> list[Hits]:
-        """Look up all terms from ``low`` to before ``high`` (as bytes; None: to the end) that are accepted.
+    def hits_between(
+        self, low: bytes, high: bytes | None, accept: Callable[[pa.Array], pa.Array] | None
+    ) -> Iterator[Hits]:
+        """Look up all terms from ``low`` to before ``high`` (bytes; None: to the end) that are accepted, in any order.
 
         ``accept`` says which strings of an array to take, as booleans; None takes all.
         """
@@ -104,8 +106,10 @@ class InvertedIndex:
         number = pc.index(self.terms, pa.scalar(term)).as_py()
         return None if number < 0 else self._hits(number)
 
-    def hits_between(self, low: bytes, high: bytes | None, accept: Callable[[pa.Array], pa.Array] | None) -> list[Hits]:
-        return [self._hits(number) for number in select_terms(self.terms, low, high, accept)]
+    def hits_between(
+        self, low: bytes, high: bytes | None, accept: Callable[[pa.Array], pa.Array] | None
+    ) -> Iterator[Hits]:
+        return map(self._hits, select_terms(self.terms, low, high, accept))
 
     def _hits(self, term_number: int) -> Hits:
         first_occurrences, counts, first_postings = self.postings

@@ -209,16 +209,23 @@ def documents_with_repeated_names(
 
     Written again from their trees, which keep the last value of each name, those have fewer quotes.
     """
-    if count_quotes(_text_bytes(documents)) - sum(count_quotes(texts[row].encode()) for row in refused) == orjson.dumps(
-        trees
-    ).count(b'"'):
+    count = count_quotes(_text_bytes(documents)) - sum(count_quotes(texts[row].encode()) for row in refused)
+    if count == _written_quotes(trees):
         return set()
     pairs = enumerate(zip(texts, trees, strict=True))
     return {
         row
         for row, (text, tree) in pairs
-        if row not in refused and count_quotes(text.encode()) != orjson.dumps(tree).count(b'"')
+        if row not in refused and count_quotes(text.encode()) != _written_quotes(tree)
     }
+
+
+def _written_quotes(tree: Any) -> int | None:
+    """Count the quotes in a tree that is written; None if it is too deep for orjson to write what it has read."""
+    try:
+        return orjson.dumps(tree).count(b'"')
+    except TypeError:
+        return None
 
 
 def count_quotes(data: bytes) -> int:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as is_
 
 from fuse_index.plugin import ValueSet
 from fuse_plugins.min_max.byte_keys import (
@@ -33,6 +34,8 @@ from fuse_plugins.min_max.integer_keys import closed_key_ranges, compare_keys, h
 _Keys = npt.NDArray[np.int64]
 _Mask = npt.NDArray[np.bool_]
 
+_MAX_BOUND_BYTES = 256
+"""Bytes of the longest bounds that statistics and summaries have, with room to spare."""
 MAX_RANGES_ONE_BY_ONE = 8
 """Ranges of values without integer keys that are compared one by one; beyond, sorting pays."""
 
@@ -86,7 +89,7 @@ class ValueRanges:
 def _compare_values(low: RangeEnds, high: RangeEnds, least: pa.Array, greatest: pa.Array) -> tuple[_Mask, _Mask]:
     """Compare values without integer keys: a few ranges one by one, many as byte keys."""
     if len(low.values) > MAX_RANGES_ONE_BY_ONE:
-        return _compare_as_bytes(low, high, least, greatest)
+        return _compare_as_bytes(low, high, *map(_without_long_bounds, (least, greatest)))
     meets, within = np.zeros(len(least), np.bool_), np.zeros(len(least), np.bool_)
     for number in range(len(low.values)):
         start, end = low.values[number], high.values[number]
@@ -99,6 +102,13 @@ def _compare_values(low: RangeEnds, high: RangeEnds, least: pa.Array, greatest: 
             below, greatest, end, unknown=not end.is_valid
         )
     return meets, within
+
+
+def _without_long_bounds(bounds: pa.Array) -> pa.Array:
+    """Make null, which is unbounded, what is longer than any bound that is written: a key has room for the longest."""
+    if is_.is_decimal(bounds.type):
+        return bounds
+    return pc.if_else(pc.greater(pc.binary_length(bounds), _MAX_BOUND_BYTES), pa.scalar(None, bounds.type), bounds)
 
 
 def _compare_as_bytes(low: RangeEnds, high: RangeEnds, least: pa.Array, greatest: pa.Array) -> tuple[_Mask, _Mask]:
