@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 from fuse_storage.errors import RESTORE_HINT, AlreadyExists, Corrupt, NotFound, StorageError
 from fuse_storage.store.local import LocalStore
 from fuse_storage.store.memory import MemoryStore
-from fuse_storage.store.ranges import ByteRange, ObjectMeta, coalesce_ranges, slice_ranges, validate_key
+from fuse_storage.store.ranges import MAX_FILE_BYTES, ByteRange, ObjectMeta, coalesce_ranges, slice_ranges, validate_key
 from fuse_storage.store.refusals import describe_refusal
 
 _T = TypeVar("_T")
@@ -172,9 +172,7 @@ class RemoteStore:
         return f"RemoteStore({self.url!r})"  # options may hold secrets
 
     def read(self, key: str) -> bytes:
-        import obstore
-
-        return self._translate_errors(key, lambda: bytes(obstore.get(self._store, validate_key(key)).bytes()))
+        return self.read_at_most(key, MAX_FILE_BYTES)
 
     def read_at_most(self, key: str, limit: int) -> bytes:
         import obstore

@@ -72,9 +72,9 @@ def test_a_store_has_a_cache_of_its_own_or_that_of_the_process(tmp_path: Path) -
         assert cache_of(store) is process_cache
     for store in (cached, meter_requests(cached), ReadOnlyStore(meter_requests(cached))):
         assert cache_of(store) is cached.cache
-    assert cache_of(resolve_store(cached, "_i/a")[0]) is cached.cache
-    assert cache_of(resolve_store(cached, "/other/_i/a")[0]) is cached.cache
-    assert cache_of(resolve_store(plain, "/other/_i/a")[0]) is process_cache
+    assert cache_of(resolve_store(cached, "_i/a", True)[0]) is cached.cache
+    assert cache_of(resolve_store(cached, "/other/_i/a", True)[0]) is cached.cache
+    assert cache_of(resolve_store(plain, "/other/_i/a", True)[0]) is process_cache
 
 
 def test_a_store_with_a_cache_does_all_that_the_store_within_does(tmp_path: Path) -> None:
