@@ -1,13 +1,14 @@
 """``CAST`` of one value, as Spark does it: the definition that everything else here is measured by.
 
-Three modes: ``legacy`` wraps and gives NULL, ``try`` gives NULL, ``ansi`` raises an error in Spark and is NULL here
-(which rows come back is promised, which rows raise is not). What is not exactly known raises ``NotReproducible``.
+Three modes: ``legacy`` wraps numbers and gives NULL, ``try`` gives NULL, ``ansi`` raises an error in Spark and is
+NULL here: which rows come back is promised, which rows raise is not. What is not exactly known raises NotReproducible.
 """
 
 from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
@@ -26,6 +27,8 @@ from fuse_index.predicate import CastMode, Context
 _FLOAT = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[dDfF]?")
 _INTEGER = re.compile(r"[+-]?\d+")
 _INTEGER_AND_FRACTION = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?")
+_JAVA_BLANKS = "".join(map(chr, range(33)))
+"""What Java trims from text: to DECIMAL, FLOAT and DOUBLE, Spark casts what that leaves."""
 _FLOAT_WORDS = {
     "inf": math.inf,
     "+inf": math.inf,
@@ -48,13 +51,18 @@ def cast_value(value: Any, source: pa.DataType, target: pa.DataType, mode: CastM
         return None
     if source == target:
         return value
-    classes = _cast_class(source), _cast_class(target)
-    if classes not in _CASTS:
-        raise NotReproducible(f"a cast from {spark_type_name(source)} to {spark_type_name(target)} is not known here")
     try:
-        return _CASTS[classes](value, target, mode, context)
+        return _cast_function(source, target)(value, target, mode, context)
     except OverflowError:
         raise NotReproducible(f"{value!r} as {spark_type_name(target)} lies outside of what Python can hold") from None
+
+
+def check_cast(source: pa.DataType, target: pa.DataType, context: Context) -> None:
+    """Raises NotReproducible for a cast that is not known here, whatever the value."""
+    if source != target:
+        _cast_function(source, target)
+        if any(is_.is_timestamp(side) and side.tz for side in (source, target)):
+            _session_zone(context)
 
 
 def int_range(data_type: pa.DataType) -> tuple[int, int]:
@@ -76,6 +84,13 @@ def to_float32(exact: Decimal) -> float:
                 key=lambda n: (abs(Decimal(float(n)) - exact), int(n.view(np.int32)) & 1),
             )
         )
+
+
+def _cast_function(source: pa.DataType, target: pa.DataType) -> Callable[[Any, pa.DataType, CastMode, Context], Any]:
+    classes = _cast_class(source), _cast_class(target)
+    if classes not in _CASTS:
+        raise NotReproducible(f"a cast from {spark_type_name(source)} to {spark_type_name(target)} is not known here")
+    return _CASTS[classes]
 
 
 def _cast_class(data_type: pa.DataType) -> str:
@@ -158,7 +173,7 @@ def _text_to_int(text: str, target: pa.DataType, mode: CastMode, _: Context) -> 
 
 
 def _text_to_float(text: str, target: pa.DataType, _: CastMode, __: Context) -> float | None:
-    trimmed = text.strip("".join(map(chr, range(33))))
+    trimmed = text.strip(_JAVA_BLANKS)
     if (word := trimmed.lower()) in _FLOAT_WORDS:
         return _FLOAT_WORDS[word]
     if not _FLOAT.fullmatch(trimmed) or not trimmed.isascii():
@@ -170,8 +185,10 @@ def _text_to_float(text: str, target: pa.DataType, _: CastMode, __: Context) -> 
 
 
 def _text_to_decimal(text: str, target: pa.DataType, _: CastMode, __: Context) -> Decimal | None:
-    trimmed = text.strip(TRIMMED_CHARACTERS)
-    if not _FLOAT.fullmatch(trimmed) or not trimmed.isascii() or trimmed[-1] in "dDfF":
+    trimmed = text.strip(_JAVA_BLANKS)
+    if not trimmed.isascii() and not _has_java_digits_only(trimmed):
+        return None
+    if not _FLOAT.fullmatch(trimmed) or trimmed[-1] in "dDfF":
         return None
     try:
         value = Decimal(trimmed)
@@ -180,6 +197,22 @@ def _text_to_decimal(text: str, target: pa.DataType, _: CastMode, __: Context) -
     if abs(value.adjusted()) > 1000:
         raise NotReproducible(f"{text!r} is too far from any decimal to say what Spark does with it")
     return _to_decimal(value, target)
+
+
+def _has_java_digits_only(text: str) -> bool:
+    """Whether each letter beyond ASCII is a digit to Java, of any script; it knows none beyond 16 bits here.
+
+    Raises NotReproducible for a digit that Unicode 3.2 did not have, or a letter that this Python does not know yet.
+    """
+    for letter in text:
+        if letter.isascii():
+            continue
+        category = unicodedata.category(letter)
+        if letter > "\uffff" or category not in ("Nd", "Cn"):
+            return False
+        if unicodedata.ucd_3_2_0.category(letter) != "Nd":
+            raise NotReproducible(f"whether {letter!r} is a digit depends on the edition of Unicode")
+    return True
 
 
 def _to_text(value: Any, _: pa.DataType, mode: CastMode, context: Context) -> str:
@@ -212,8 +245,8 @@ def _seconds_to_timestamp(value: int, _: pa.DataType, __: CastMode, ___: Context
     return datetimes.EPOCH_UTC + timedelta(seconds=value)
 
 
-def _timestamp_to_int(value: datetime, target: pa.DataType, mode: CastMode, _: Context) -> int | None:
-    return _to_int((value - datetimes.EPOCH_UTC) // timedelta(seconds=1), target, mode)
+def _timestamp_to_int(value: datetime, target: pa.DataType, _: CastMode, __: Context) -> int | None:
+    return _to_int((value - datetimes.EPOCH_UTC) // timedelta(seconds=1), target, "try")  # in no mode does it wrap
 
 
 def _session_zone(context: Context) -> Any:

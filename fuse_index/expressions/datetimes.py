@@ -24,7 +24,7 @@ TRIMMED_CHARACTERS = "".join(map(chr, range(33))) + "\x7f"
 """What Spark trims from text before it casts it: ASCII blanks and control characters."""
 
 _DAY = r"(?P<sign>[+-])?(?P<year>\d{4,7})(?:-(?P<month>\d{1,2})(?:-(?P<day>\d{1,2}))?)?"
-_DATE_TEXT = re.compile(rf"{_DAY}(?(day)(?:[ T].*)?)", re.DOTALL)
+_DATE_TEXT = re.compile(rf"{_DAY}(?(day)(?:[ T].*)?)", re.DOTALL | re.ASCII)
 _CLOCK = (
     r"(?P<hour>\d{1,2})(?::(?P<minute>\d{1,2})(?::(?P<second>\d{1,2})(?:\.(?P<fraction>\d*))?(?P<zone>[^\d.].*)?)?)?"
 )
@@ -91,7 +91,7 @@ def midnight(day: date) -> datetime:
 def parse_date(text: str) -> date | None:
     """``CAST(text AS DATE)``; None where Spark gives NULL (or, under ANSI, an error). Raises NotReproducible."""
     found = _DATE_TEXT.fullmatch(text.strip(TRIMMED_CHARACTERS))
-    return _day(found) if found and found[0].isascii() else None
+    return _day(found) if found else None
 
 
 def parse_timestamp(text: str, time_zone: tzinfo) -> datetime | None:
