@@ -15,6 +15,7 @@ import pyarrow as pa
 
 import fuse_storage as storage
 from fuse_index.expressions.constant_folding import fold_constants
+from fuse_index.expressions.evaluable import check_evaluable
 from fuse_index.expressions.normalize import normalize
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.registry import Host
@@ -93,8 +94,10 @@ class TableHandle:
         return storage.StoredTable.open(self.stored.store, branch=branch or self.stored.branch, at=at)
 
     def _predicate(self, where: str | Predicate | None) -> Predicate | None:
-        """Resolve a condition by the columns of this snapshot. Raises as ``resolve_predicate``."""
-        return resolve_predicate(where, self.snapshot, self.engine)
+        """Resolve a condition that is to be evaluated here. Raises OpaqueError, and as ``resolve_predicate``."""
+        predicate = resolve_predicate(where, self.snapshot, self.engine)
+        check_evaluable(predicate, self.context, self.engine.functions)
+        return predicate
 
     def _column_names(self, names: Sequence[str]) -> tuple[str, ...]:
         """Spell columns as this snapshot does. Raises as ``resolve_column_names``."""

@@ -22,8 +22,8 @@ import pyarrow as pa
 import fuse_storage as storage
 from fuse_index.changes.multiset import multiset_difference
 from fuse_index.changes.row_diff import CHANGE_TYPE_COLUMN, DELETE, INSERT, ChangedBlocks, UpdatePairs
-from fuse_index.errors import InputError, OpaqueError
-from fuse_index.expressions.traversal import first_opaque
+from fuse_index.errors import InputError
+from fuse_index.expressions.evaluable import check_evaluable
 from fuse_index.handle import TableHandle, resolve_column_names, resolve_predicate
 from fuse_index.indexes.engine import Engine
 from fuse_index.predicate import Predicate
@@ -111,8 +111,7 @@ class Changes:
             data_type = self.schema_table.snapshot.schema.find([name]).type
             if not storage.is_exact_type(data_type):
                 raise InputError(f"column {name!r} is {data_type}, and no key: choose columns of exact, plain types")
-        if (opaque := first_opaque(self.predicate)) is not None:
-            raise OpaqueError(f"only Spark can evaluate {opaque.sql}")
+        check_evaluable(self.predicate, self.engine.context, self.engine.functions)
         return self
 
     @property

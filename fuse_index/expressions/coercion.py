@@ -5,13 +5,16 @@ The tables here are compared with Spark's own answers in ``tests/index/expressio
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import reduce
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as is_
 
 from fuse_index.expressions.casts import cast_value
+from fuse_index.expressions.datetimes import TRIMMED_CHARACTERS
 from fuse_index.expressions.errors import AnalysisError, NotReproducible
 from fuse_index.expressions.types import spark_type_name
 from fuse_index.predicate import Cast, CastMode, Context, Literal, Operator, Term
@@ -21,6 +24,8 @@ _INTEGER_PRECISION = dict(zip(INTEGER_TYPES, (3, 5, 10, 20), strict=True))
 """The precision that Spark gives integers among decimals."""
 _TIME_TYPES = (pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC"))
 """From narrow to wide."""
+_SPECIAL_DATE = re.compile(r"(?:epoch|now|today|tomorrow|yesterday)\b", re.IGNORECASE)
+"""A zone may follow."""
 
 
 def coerce_comparison(operator: Operator, left: Term, right: Term, context: Context) -> tuple[Term, Term]:
@@ -66,10 +71,25 @@ def coerce_term(term: Term, data_type: pa.DataType, context: Context, mode: Cast
     mode = mode or ("ansi" if context.ansi else "legacy")
     if not isinstance(term, Literal):
         return Cast(term, data_type, mode)
-    value = cast_value(term.value, term.type, data_type, mode, context)
+    value = cast_literal(term, data_type, mode, context)
     if value is None and term.value is not None and mode == "ansi":
         raise AnalysisError(f"{term.value!r} is not a value of type {spark_type_name(data_type)}")
     return Literal(value, data_type)
+
+
+def cast_literal(literal: Literal, data_type: pa.DataType, mode: CastMode, context: Context) -> Any:
+    """The value of a cast of a literal; None for NULL, or where Spark raises.
+
+    Raises NotReproducible, also for words such as 'today', which Spark takes for a date in constants alone.
+    """
+    if data_type in _TIME_TYPES and isinstance(literal.value, str) and is_special_date(literal.value):
+        raise NotReproducible(f"{literal.value!r} as {spark_type_name(data_type)} depends on the time")
+    return cast_value(literal.value, literal.type, data_type, mode, context)
+
+
+def is_special_date(text: str) -> bool:
+    """Whether Spark may take this constant for a date or an instant by a word for it, such as 'today'."""
+    return _SPECIAL_DATE.match(text.strip(TRIMMED_CHARACTERS)) is not None
 
 
 def common_type(left: pa.DataType, right: pa.DataType, context: Context) -> pa.DataType:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from fuse_index.errors import OpaqueError
+from fuse_index.expressions.coercion import cast_literal
+from fuse_index.expressions.errors import NotReproducible
 from fuse_index.expressions.evaluate import evaluate_constant_term
 from fuse_index.expressions.traversal import columns_of
 from fuse_index.predicate import (
@@ -82,8 +84,10 @@ def fold_term(term: Term, context: Context, functions: Mapping[str, Function] | 
         return term
     if not any(columns_of(term)):
         try:
+            if isinstance(term, Cast) and isinstance(inner := fold_term(term.term, context, functions), Literal):
+                cast_literal(inner, term.type, term.mode, context)  # which knows what is said of constants alone
             return Literal(evaluate_constant_term(term, context, functions), term.type)
-        except OpaqueError:
+        except (OpaqueError, NotReproducible):
             return term
     if isinstance(term, Call):
         return replace(term, arguments=tuple(fold_term(argument, context, functions) for argument in term.arguments))

@@ -262,6 +262,7 @@ class _Rows:
                 if self.strict and term.mode == "ansi" and value is None and values.is_valid:
                     raise OpaqueError(f"Spark raises on {term_sql(term)}")
                 return pa.scalar(value, target)
+            casts.check_cast(source, target, self.context)
             distinct = values.dictionary_encode()
             known = distinct.dictionary.to_pylist()
             made = [casts.cast_value(value, source, target, term.mode, self.context) for value in known]

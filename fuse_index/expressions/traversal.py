@@ -88,12 +88,6 @@ def predicate_leaves(predicate: Predicate) -> list[Leaf]:
             return [leaf]
 
 
-def first_opaque(predicate: Predicate | None) -> Opaque | None:
-    """The first leaf that only Spark can evaluate; None if there is none."""
-    leaves = [] if predicate is None else predicate_leaves(predicate)
-    return next((leaf for leaf in leaves if isinstance(leaf, Opaque)), None)
-
-
 def and_groups(predicate: Predicate) -> list[And]:
     """Every AND group once."""
     match predicate:

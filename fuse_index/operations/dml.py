@@ -11,9 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from fuse_index.errors import InputError, OpaqueError
+from fuse_index.errors import InputError
 from fuse_index.expressions.evaluate import evaluate_term
-from fuse_index.expressions.traversal import first_opaque
 from fuse_index.handle import TableHandle
 from fuse_index.indexes.builder import index_builders
 from fuse_index.indexes.inputs import resolve_term
@@ -152,10 +151,7 @@ class DmlMixin(TableHandle):
 
     def _new_job(self, operation: str, where: str | Predicate | None, task_count: int) -> DmlJob:
         """A job without an edit, on the snapshot that this handle reads."""
-        predicate = self._predicate(where)
-        if (opaque := first_opaque(predicate)) is not None:
-            raise OpaqueError(f"{where!r}: only Spark can evaluate {opaque.sql}")
-        condition = RowCondition(predicate, self.engine)
+        condition = RowCondition(self._predicate(where), self.engine)
         builders = index_builders(self.snapshot, self.host)
         return DmlJob(operation, self.stored, builders, condition, task_count=task_count)
 

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fuse_index.errors import InputError, OpaqueError
-from fuse_index.expressions.traversal import columns_of, first_opaque, predicate_terms, substitute
+from fuse_index.errors import InputError
+from fuse_index.expressions.evaluable import check_evaluable
+from fuse_index.expressions.traversal import columns_of, predicate_terms, substitute
 from fuse_index.indexes.engine import Engine
 from fuse_index.operations.rewrite_job import RowNumbers
 from fuse_index.operations.row_edits import RowCondition
@@ -148,6 +149,5 @@ def _parse_condition(text: str | None, schema: Schema, engine: Engine) -> Predic
     if text is None:
         return None
     predicate = parse_predicate(text, schema, engine.context, engine.functions)
-    if (opaque := first_opaque(predicate)) is not None:
-        raise OpaqueError(f"{text!r}: only Spark can evaluate {opaque.sql}")
+    check_evaluable(predicate, engine.context, engine.functions)
     return predicate

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.types as is_
 
 from fuse_index.expressions import literals, types
-from fuse_index.expressions.casts import cast_value
+from fuse_index.expressions.coercion import cast_literal
 from fuse_index.expressions.errors import NotReproducible, UnsupportedExpression
 from fuse_index.expressions.json import path as json_paths
 from fuse_index.expressions.scalar_functions import (
@@ -159,7 +159,7 @@ class CatalystTermReader:
 
     def _folded(self, cast: Cast, inner: Literal) -> Term:
         try:
-            value = cast_value(inner.value, inner.type, cast.type, cast.mode, self.context)
+            value = cast_literal(inner, cast.type, cast.mode, self.context)
         except NotReproducible:
             return cast
         fails = value is None and inner.value is not None and cast.mode == "ansi"

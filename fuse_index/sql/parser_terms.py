@@ -77,8 +77,6 @@ _TYPED_LITERALS = {
 }
 _EMPTY_SIZE = re.compile(r"(?:\bAS|::)\s*\w+\s*\(\s*\)", re.IGNORECASE)
 """A parser passes over the parentheses of ``CAST(c AS INT())``, which Spark refuses."""
-_SPECIAL_DATES = frozenset(["epoch", "now", "today", "tomorrow", "yesterday"])
-"""Words that Spark takes for a date."""
 _CAST_FUNCTIONS = frozenset(SPARK_TYPES_BY_NAME.keys() | {"decimal"})
 """Functions that are casts, named after their type."""
 
@@ -136,10 +134,8 @@ class SqlTermReader:
         if name == "count" and isinstance(arguments[0], exp.Star):
             return COUNT_STAR
         term = self.folded(arguments[0])
-        if isinstance(term, Literal):
-            if name == "count" and term.value is not None:
-                return COUNT_STAR
-            raise UnsupportedExpression(f"{name} of a constant")
+        if name == "count" and isinstance(term, Literal) and term.value is not None:
+            return COUNT_STAR
         return Aggregate(name, term, lg_k)
 
     def folded(self, node: SqlNode) -> Term:
@@ -182,8 +178,17 @@ class SqlTermReader:
                 field = self.schema.find(names[:length], self.context.case_sensitive)
                 found.append(field.name)
         except SchemaError as refusal:
-            raise self._at(str(refusal), parts[len(found)]) from None
+            raise self._at(f"{refusal}{self._quote_hint(node)}", parts[len(found)]) from None
         return Column(tuple(found), field.type)
+
+    def _quote_hint(self, node: SqlNode) -> str:
+        """What to say of an unknown name that stands where a value would: on the right, or in a list."""
+        name, parent = node, node.parent
+        while isinstance(parent, exp.Paren):
+            node, parent = parent, parent.parent
+        in_call = isinstance(parent, exp.Anonymous) and node is not parent.expressions[0]
+        is_value = in_call or (isinstance(parent, exp.Predicate) and node is not parent.this)
+        return f" Is there a quote missing: '{self.original_text(name)}'?" if is_value else ""
 
     def _written(self, node: exp.Literal, sign: str) -> Literal:
         if node.is_string:
@@ -191,7 +196,9 @@ class SqlTermReader:
             if mark is None:
                 raise UnsupportedExpression(self.original_text(node))
             if mark.typed_by:
-                return self._typed(mark.literal, _TYPED_LITERALS[mark.typed_by], mark.typed_by.upper())
+                value = coercion.coerce_term(mark.literal, _TYPED_LITERALS[mark.typed_by], self.context, "ansi")
+                assert isinstance(value, Literal)  # of a literal, a literal is made
+                return value
             if (
                 not sign
                 and mark.literal.type in coercion.INTEGER_TYPES
@@ -207,13 +214,6 @@ class SqlTermReader:
             return number_literal(sign + node.this)
         except ValueError as refusal:
             raise AnalysisError(str(refusal)) from None
-
-    def _typed(self, literal: Literal, data_type: pa.DataType, word: str) -> Literal:
-        if literal.value.strip().lower() in _SPECIAL_DATES:
-            raise UnsupportedExpression(f"{word} {literal.value!r}")
-        value = coercion.coerce_term(literal, data_type, self.context, "ansi")
-        assert isinstance(value, Literal)  # of a literal, a literal is made
-        return value
 
     def _cast(self, node: exp.Cast) -> Term:
         data_type = None if has_unknown_parts(node.to) else types.type_from_spark_name(node.to.sql(dialect="spark"))

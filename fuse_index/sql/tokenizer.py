@@ -13,9 +13,12 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from fuse_index.errors import WhereError
+from fuse_index.expressions.casts import to_float32
+from fuse_index.expressions.types import spark_type_name
 from fuse_index.predicate import Literal
 
 _MARK = re.compile(r"fuse__(\d+)")
@@ -208,7 +211,7 @@ def number_literal(text: str) -> Literal:
     Raises ValueError.
     """
     if "e" in text.lower():
-        return Literal(float(text), pa.float64())
+        return float_literal(text, pa.float64())
     if "." not in text:
         for data_type in (pa.int32(), pa.int64()):
             if -(1 << data_type.bit_width - 1) <= int(text) < 1 << data_type.bit_width - 1:
@@ -222,8 +225,7 @@ def suffixed_number(text: str) -> Literal:
         return decimal_literal(text[:-2])
     digits, suffix = text[:-1], text[-1]
     if suffix in "df":
-        data_type = pa.float64() if suffix == "d" else pa.float32()
-        return Literal(pa.scalar(float(digits), data_type).as_py(), data_type)
+        return float_literal(digits, pa.float64() if suffix == "d" else pa.float32())
     if not digits.isdigit():
         raise ValueError(f"{text!r} is no number: the suffix {suffix!r} is for whole numbers")
     data_type = _SUFFIX_TYPES[suffix]
@@ -234,15 +236,27 @@ def suffixed_number(text: str) -> Literal:
     return Literal(int(digits), data_type)
 
 
+def float_literal(text: str, data_type: pa.DataType) -> Literal:
+    """A float or a double. Raises ValueError for more than the largest, which Spark refuses too."""
+    exact, largest = _decimal(text), float(np.finfo(data_type.to_pandas_dtype()).max)
+    if abs(exact) > Decimal(largest):
+        raise ValueError(f"{text} is too large for {spark_type_name(data_type)}, whose largest value is {largest!r}")
+    return Literal(float(text) if data_type == pa.float64() else to_float32(exact), data_type)
+
+
 def decimal_literal(text: str) -> Literal:
     """A decimal with as many digits as are written. Raises ValueError for more than 38."""
-    try:
-        value = Decimal(text)
-    except InvalidOperation:
-        raise ValueError(f"{text!r} is no number") from None
+    value = _decimal(text)
     _, digits, exponent = value.as_tuple()
     scale = max(-int(exponent), 0)
     precision = max(len(digits) + max(int(exponent), 0), scale)
     if precision > 38:
         raise ValueError(f"{text} has {precision} digits; a decimal has at most 38")
     return Literal(Decimal(f"{value:.{scale}f}"), pa.decimal128(precision, scale))
+
+
+def _decimal(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        raise ValueError(f"{text!r} is no number, or has an exponent beyond all others") from None

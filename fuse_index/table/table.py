@@ -15,6 +15,7 @@ from fuse_index.clustering.report import ClusteringMixin
 from fuse_index.clustering.sorted_writer import write_sorted_runs
 from fuse_index.errors import InputError
 from fuse_index.expressions.errors import UnsupportedAggregate
+from fuse_index.handle import resolve_predicate
 from fuse_index.indexes.builder import index_builders
 from fuse_index.indexes.inputs import resolve_term
 from fuse_index.operations import arrow_input
@@ -101,14 +102,14 @@ class Table(
     ) -> Scan:
         """Select matching rows, which are read when asked for.
 
-        ``where``: Spark SQL; ``indexes=False`` reads every block. Raises WhereError showing the place, SchemaError
-        naming near columns; ``strict`` raises IndexFault for an index that does something wrong, which otherwise only
-        costs time.
+        ``where``: Spark SQL; ``indexes=False`` reads every block. Raises WhereError showing the place,
+        OpaqueError for what only Spark can evaluate, SchemaError naming near columns; ``strict`` raises IndexFault for
+        an index that does something wrong, which otherwise only costs time.
         """
         if limit is not None and limit < 0:
             raise InputError(f"limit={limit!r}: give a number of rows, 0 or more, or None for all")
         names = tuple(self.schema.names) if columns is None else self._column_names(columns)
-        return Scan(self._plan(where, indexes, strict), names, self.host.functions, limit)
+        return Scan(self._plan(self._predicate(where), indexes, strict), names, self.host.functions, limit)
 
     def search(
         self,
@@ -151,7 +152,7 @@ class Table(
         are asked for. Statistics and indexes that keep aggregates answer what they can, other rows are read. Raises
         WhereError, OpaqueError for what only Spark can evaluate, and as ``scan`` does.
         """
-        plan = self._aggregate_plan(group_by, aggregates, where, indexes, strict)
+        plan = self._aggregate_plan(group_by, aggregates, self._predicate(where), indexes, strict)
         try:
             return plan.to_table([*group_by, *aggregates], self.host.functions)
         except UnsupportedAggregate as refusal:
@@ -164,15 +165,16 @@ class Table(
 
         Of each other index it says why it could remove nothing.
         """
+        predicate = resolve_predicate(where, self.snapshot, self.engine)
         if aggregates or group_by:
-            return self._aggregate_plan(group_by, aggregates, where, True, False).explanation
-        return self._plan(where, True, False).explanation
+            return self._aggregate_plan(group_by, aggregates, predicate, True, False).explanation
+        return self._plan(predicate, True, False).explanation
 
     def _aggregate_plan(
         self,
         group_by: Sequence[str],
         aggregates: Sequence[str],
-        where: str | Predicate | None,
+        predicate: Predicate | None,
         indexes: bool,
         strict: bool,
     ) -> AggregatePlan:
@@ -185,11 +187,9 @@ class Table(
             groups, tuple(parse_aggregate(text, schema, self.context, functions) for text in aggregates)
         )
         try:
-            return plan_aggregate(
-                self.stored, aggregation, self._predicate(where), self.engine, indexes=indexes, strict=strict
-            )
+            return plan_aggregate(self.stored, aggregation, predicate, self.engine, indexes=indexes, strict=strict)
         except UnsupportedAggregate as refusal:
             raise InputError(f"{describe_aggregation(aggregation)}: {refusal}") from refusal
 
-    def _plan(self, where: str | Predicate | None, indexes: bool, strict: bool) -> ScanPlan[BlockFrame]:
-        return plan_scan(self.stored, self._predicate(where), self.engine, indexes=indexes, strict=strict)
+    def _plan(self, predicate: Predicate | None, indexes: bool, strict: bool) -> ScanPlan[BlockFrame]:
+        return plan_scan(self.stored, predicate, self.engine, indexes=indexes, strict=strict)

@@ -19,8 +19,7 @@ from pyspark.sql.types import StructType
 
 from fuse_index.changes.changes import check_is_ancestor
 from fuse_index.changes.follow import BatchLimit, CommitStep, OnChange, TableFollower
-from fuse_index.errors import OpaqueError
-from fuse_index.expressions.traversal import first_opaque
+from fuse_index.expressions.evaluable import check_evaluable
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.registry import Host
 from fuse_index.predicate import Context, Predicate
@@ -157,10 +156,7 @@ class FuseSource(DataSource):
             return None
         engine = self._engine()
         predicate = parse_predicate(text, table.snapshot.schema, engine.context, engine.functions)
-        if (opaque := first_opaque(predicate)) is not None:
-            raise OpaqueError(
-                f"option where={text!r}: {opaque.sql} cannot be evaluated here; use DataFrame.where for it"
-            )
+        check_evaluable(predicate, engine.context, engine.functions)
         return predicate
 
 

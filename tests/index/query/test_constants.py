@@ -54,3 +54,19 @@ def test_a_merge_knows_constants(table):
 
 def test_a_false_constant_reads_no_block(table):
     assert table.explain("length('') = 1").blocks.kept == 0
+
+
+@pytest.mark.parametrize("where", ["rand() > 2", "CAST(id AS DOUBLE) = 1 AND CAST(CAST(id AS DOUBLE) AS STRING) = '1'"])
+def test_what_only_spark_knows_is_refused_though_every_block_were_skipped(table, where):
+    where = f"id = 99 AND {where}"
+
+    for read in (
+        lambda: table.scan(where),
+        lambda: table.aggregate([], ["count(*)"], where),
+        lambda: table.delete(where),
+        lambda: table.update(where, {"s": "'x'"}),
+        lambda: table.changes(since=table.snapshot.id, where=where),
+    ):
+        with pytest.raises(fuse.OpaqueError, match="only Spark can evaluate"):
+            read()
+    assert table.explain(where).blocks.kept == 0

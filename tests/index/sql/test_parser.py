@@ -237,6 +237,16 @@ def test_the_rest_of_a_predicate_is_understood_around_what_is_not():
         ("divides(id, 0)", "divides(): nothing is divided by 0", "id"),
         ("alike(name, 'x', 1, 2)", "alike() takes 2 to 3 arguments, not 4", "name, 'x'"),
         ("nosuch + 1 = 2", "no column 'nosuch'", "nosuch"),
+        ("name = bob", "Is there a quote missing: 'bob'?", "bob"),
+        ("name <> (bob)", "Is there a quote missing: 'bob'?", "bob"),
+        ("name IN ('ann', bob)", "Is there a quote missing: 'bob'?", "bob"),
+        ("name LIKE bob", "Is there a quote missing: 'bob'?", "bob"),
+        ("startswith(name, bob)", "Is there a quote missing: 'bob'?", "bob"),
+        ("name BETWEEN ann AND 'bob'", "Is there a quote missing: 'ann'?", "ann"),
+        ("f > 1e400", "1e400 is too large for double", None),
+        ("f > -1e400D", "1e400 is too large for double", "1e400D"),
+        ("f > 3.5e38F", "3.5e38 is too large for float", "3.5e38F"),
+        ("f > 1e9999999999999999999", "exponent beyond all others", None),
         ("id = 9223372036854775808L", "too large for its suffix", "id = 9223372036854775808L"),
         ("name = '\\ud83d'", "half a character", "'\\ud83d'"),
         ("name = '\\U00110000'", "is no character", "'\\U00110000'"),
@@ -269,6 +279,34 @@ def test_a_wall_clock_is_read_in_the_zone_of_the_session():
 
 def test_outside_of_ansi_what_is_no_number_is_null():
     assert parse_predicate("n = 'five'", SCHEMA, Context(ansi=False)) == on("n", "=", None)
+
+
+def test_an_unknown_name_where_a_column_stands_is_not_told_to_be_quoted():
+    for text in ("bob = name", "bob IS NULL", "startswith(bob, 'x')", "bob IN ('x')", "lower(bob) = 'x'"):
+        with pytest.raises(WhereError, match=r"(?s)^(?!.*quote).*no column 'bob'"):
+            parse_predicate(text, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["day = 'epoch'", "day < ' Today UTC'", "at >= 'now'",
+     "clock <=> 'tomorrow'", "day = DATE'epoch'",
+     "CAST('yesterday' AS DATE) = day", "TRY_CAST('now' AS TIMESTAMP) IS NULL"],
+)  # fmt: skip
+@pytest.mark.parametrize("ansi", [True, False])
+def test_words_for_a_date_are_left_to_spark(text, ansi):
+    assert isinstance(parse_predicate(text, SCHEMA, Context(ansi=ansi)), Opaque)
+
+
+def test_words_for_a_date_are_texts_in_a_column():
+    assert parse_predicate("name = 'epoch'", SCHEMA) == on("name", "=", "epoch")
+    assert isinstance(parse_predicate("day IN ('1970-01-01', 'epoch')", SCHEMA), Opaque)
+    rows = pa.table({"name": ["epoch", "1970-01-01"]})
+    assert evaluate(parse_predicate("TRY_CAST(name AS DATE) IS NULL", SCHEMA), rows).to_pylist() == [True, False]
+
+
+def test_a_float_literal_is_rounded_once():
+    assert parse_predicate("f = 1.00000005960464477539062501F", SCHEMA) == on("f", "=", 1.0000001192092896)
 
 
 def test_a_chain_of_many_alternatives_is_read():

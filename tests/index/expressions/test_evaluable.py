@@ -1,0 +1,85 @@
+"""What only Spark can evaluate is refused when it is read."""
+
+import pyarrow as pa
+import pytest
+
+from fuse_index.errors import OpaqueError
+from fuse_index.expressions.evaluable import check_evaluable
+from fuse_index.plugin import Function
+from fuse_index.predicate import Call, Column, Compare, Context, In, JsonPath, Like, Literal, Or
+from fuse_index.sql.ddl import parse_schema
+from fuse_index.sql.parse import parse_predicate
+from fuse_storage import Schema
+
+SCHEMA = Schema.create(
+    parse_schema("id BIGINT, s STRING, f FLOAT, at TIMESTAMP, part STRUCT<a: INT, b: STRUCT<c: STRING, d: DOUBLE>>")
+)
+
+
+def never(*_):
+    raise AssertionError("a plugin's function is not called")
+
+
+SAME = Function("same", (pa.string(), pa.string()), never)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("rand() > 0.5", "rand() > 0.5"),
+        ("id = 1 AND NOT (id = 2 OR s RLIKE 'a')", "s RLIKE 'a'"),
+        ("CAST(f AS STRING) = 'x'", "CAST(f AS STRING): a cast from float to string"),
+        ("CAST(part.b.d AS STRING) = part.b.c", "CAST(part.b.d AS STRING)"),
+        ("s LIKE s", "s LIKE s"),
+        ("lower('\u0130') = s", "the other case"),
+        ("CAST(lower('X') AS INT) = id", "raises on CAST(lower('X') AS INT)"),
+        ("nothing_known(s)", "nothing_known(s)"),
+        ("same(s, CAST(f AS STRING))", "CAST(f AS STRING)"),
+    ],
+)
+def test_what_only_spark_knows_is_named(text, told):
+    predicate = parse_predicate(text, SCHEMA, functions=[SAME])
+
+    with pytest.raises(OpaqueError) as refused:
+        check_evaluable(predicate, Context(), {"same": SAME})
+    assert told in str(refused.value)
+
+
+def test_where_clocks_are_changed_date_trunc_is_refused():
+    context = Context("Europe/Berlin")
+    predicate = parse_predicate("date_trunc('day', at) = at", SCHEMA, context)
+
+    check_evaluable(predicate, Context("+01:00"), {})
+    with pytest.raises(OpaqueError, match="where clocks are changed"):
+        check_evaluable(predicate, context, {})
+
+
+@pytest.mark.parametrize(
+    "leaf",
+    [
+        Call("gone", (Column(("s",), pa.string()),)),
+        JsonPath(Column(("s",), pa.string()), "$.a", pa.int32(), "from_json"),
+        Call("lower", (Call("gone", (), pa.string()),), pa.string()),
+    ],
+)
+def test_conditions_made_in_python_are_checked_too(leaf):
+    condition = leaf if leaf.type == pa.bool_() else Compare("=", leaf, Literal(None, leaf.type))
+
+    with pytest.raises(OpaqueError, match="only Spark"):
+        check_evaluable(Or((condition, Like(Column(("s",), pa.string()), Literal("a", pa.string())))), Context(), {})
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["id = 1", "part.b.c LIKE 'a%' AND part.a > 1", "same(s, 'a') OR lower(s) = 'a'", "CAST(s AS INT) = 1",
+     "part IS NULL", "CAST(at AS DATE) = '2024-01-01'", "get_json_object(s, '$.a') = '1'", "s = lower('A')",
+     "TRUE", "NULL = 1"],
+)  # fmt: skip
+def test_what_is_known_is_not_refused(text):
+    check_evaluable(parse_predicate(text, SCHEMA, functions=[SAME]), Context(), {"same": SAME})
+
+
+def test_a_long_list_is_not_gone_through():
+    values = (Literal(1, pa.int64()),) + (None,) * 1_000_000
+
+    check_evaluable(In(Call("length", (Column(("s",), pa.string()),), pa.int64()), values), Context(), {})
