@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.metadata
 from collections.abc import Set
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -48,6 +49,11 @@ class Plugin:
     def source(self) -> str:
         return f"{self.distribution} {self.version}".strip()
 
+    @property
+    def built_in(self) -> bool:
+        """Whether it came with this package, however it was handed over."""
+        return self.distribution == OWN_DISTRIBUTION or self.reference in _own_references()
+
     @classmethod
     def wrap(cls, plugin: Any) -> Plugin:
         """Something that was handed over, rather than installed."""
@@ -75,6 +81,13 @@ def load_plugin(reference: str, distribution: str, version: str = "") -> Plugin:
         problem = f"plugin {reference!r} of {plugin.source} cannot be loaded: {type(error).__name__}: {error}"
         return Plugin(None, distribution, version, reference, problem)
     return Plugin(held, distribution, version, reference)
+
+
+@cache
+def _own_references() -> frozenset[str]:
+    return frozenset(
+        reference for reference, distribution, _ in installed_plugins() if distribution == OWN_DISTRIBUTION
+    )
 
 
 def installed_plugins() -> list[tuple[str, str, str]]:

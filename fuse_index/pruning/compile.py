@@ -6,7 +6,7 @@ Compiled once per query, before any block is looked at.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -33,6 +33,8 @@ class CompiledProbe:
     probe: Probe[Any]
     definition: IndexDefinition | None = None
     """None: an implicit kind, which lives on the statistics that every block has."""
+    exact: bool = False
+    """A built-in kind that lives on these statistics: whoever contradicts it is wrong."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,13 @@ class LeafProbes:
     probes: tuple[CompiledProbe, ...]
     refusals: tuple[IndexRefusal, ...]
 
+    def without(self, reasons: Mapping[str, Refusal]) -> LeafProbes:
+        """The same without these indexes, by name, each with the reason why it is not asked."""
+        left = [each for each in self.probes if each.index in reasons and not each.exact]
+        refusals = (IndexRefusal(each.index, each.kind.name, reasons[each.index]) for each in left)
+        kept = tuple(each for each in self.probes if each not in left)
+        return LeafProbes(self.leaf, kept, (*self.refusals, *refusals)) if left else self
+
 
 @dataclass(frozen=True)
 class PredicateProbes:
@@ -61,6 +70,11 @@ class PredicateProbes:
     implied: Mapping[Leaf, Sequence[Leaf]]
     strict_functions: frozenset[str]
     """Functions that are NULL exactly where an argument is."""
+
+    def without(self, reasons: Mapping[str, Refusal]) -> PredicateProbes:
+        """The same without these indexes, by name, each with the reason why it is not asked."""
+        by_leaf = {subject: leaf_probes.without(reasons) for subject, leaf_probes in self.by_leaf.items()}
+        return replace(self, by_leaf=by_leaf)
 
 
 @dataclass(frozen=True)
@@ -163,7 +177,8 @@ class IndexSet:
             case Refusal():
                 return IndexRefusal(name, kind.name, probe)
             case Probe():
-                return CompiledProbe(name, kind, inputs, probe, definition)
+                exact = definition is None and self.engine.host.source_of(kind).built_in
+                return CompiledProbe(name, kind, inputs, probe, definition, exact)
             case PluginFailure(reason, detail):
                 return IndexRefusal(name, kind.name, Refusal(reason, detail))
 

@@ -8,25 +8,28 @@ possible vote could still change something. Whatever an index cannot say leaves 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from fuse_index.expressions.conjunction import Conjunction
+from fuse_index.errors import IndexFault
 from fuse_index.expressions.traversal import columns_of, leaf_terms
 from fuse_index.indexes.ballot import FALSE, TRUE, Ballot
 from fuse_index.indexes.block_batch import UnitIndices, zones_of_blocks
 from fuse_index.indexes.definition import load_definitions
 from fuse_index.indexes.engine import Engine
-from fuse_index.predicate import Context, Leaf, Predicate
-from fuse_index.pruning.combine import best_case_outcomes, combine_votes
+from fuse_index.indexes.interface import Refusal
+from fuse_index.predicate import Context, Predicate
+from fuse_index.pruning.combine import best_case_outcomes
 from fuse_index.pruning.compile import CompiledProbe, IndexSet, LeafProbes, PredicateProbes
 from fuse_index.pruning.explanation import Explanation, Totals
 from fuse_index.pruning.probe import LevelProbe, ProbeContext
+from fuse_index.pruning.tally import Contradiction, Tally
 from fuse_index.pruning.trace import PruningTrace
+from fuse_index.reasons import Reason
 from fuse_storage import BlockFrame, ScanUnits, StoredTable
 
 MAX_BLOCKS_WITH_ZONE_STATISTICS = 20_000
@@ -104,7 +107,16 @@ def plan_scan(
         return full_scan_plan(table, predicate, engine.context)
     definitions = load_definitions(table.snapshot, engine.host, engine.context)
     probes = IndexSet(engine, definitions, budget).compile(predicate)
-    return _Planner(table, probes, PruningTrace(strict), started + budget).run(engine.context)
+    while True:  # each time without an index more
+        try:
+            return _Planner(table, probes, PruningTrace(strict), started + budget, started).run(engine.context)
+        except Contradiction as contradiction:
+            doubted = sorted(contradiction.indexes)
+            if strict:
+                asked = (each for leaf_probes in probes.by_leaf.values() for each in leaf_probes.probes)
+                kind = next(each.kind.name for each in asked if each.index == doubted[0])
+                raise IndexFault(doubted[0], kind, Reason.CORRUPT, contradiction.detail) from None
+            probes = probes.without(dict.fromkeys(doubted, Refusal(Reason.CORRUPT, contradiction.detail)))
 
 
 def full_scan_plan(
@@ -129,35 +141,32 @@ class _Planner:
     probes: PredicateProbes
     trace: PruningTrace
     deadline: float
-    started: float = field(default_factory=perf_counter)
+    started: float
 
     def run(self, context: Context) -> ScanPlan[BlockFrame]:
         segments = self.table.segments()
-        ballots = self._probe_metadata(
-            LevelProbe.of_segments(self._probe_context(), segments), self._unknown(len(segments)), segments.block_counts
-        )
-        living = np.flatnonzero(self._combine_votes(ballots).may_match)
+        tally = Tally.begin(self.probes, self.trace, len(segments))
+        self._probe_metadata(LevelProbe.of_segments(self._probe_context(), segments), tally, segments.block_counts)
+        living = np.flatnonzero(tally.combined().may_match)
 
         blocks = self.table.blocks(living, self._columns())
-        ballots = _take_ballots(ballots, np.repeat(living, segments.block_counts[living]))
-        ballots = self._probe_metadata(
-            LevelProbe.of_blocks(self._probe_context(), blocks), ballots, np.ones(len(blocks), np.int64)
-        )
-        alive = np.flatnonzero(self._combine_votes(ballots).may_match)
+        tally = tally.take(np.repeat(living, segments.block_counts[living]))
+        self._probe_metadata(LevelProbe.of_blocks(self._probe_context(), blocks), tally, np.ones(len(blocks), np.int64))
+        alive = np.flatnonzero(tally.combined().may_match)
         if len(alive) < len(blocks):
             blocks = blocks.take(alive)
 
         owners = np.repeat(np.arange(len(blocks)), np.diff(blocks.zone_offsets))
-        ballots = _take_ballots(ballots, alive[owners])
+        tally = tally.take(alive[owners])
         level = LevelProbe.of_zones(
             self._probe_context(),
             blocks,
             len(blocks) <= MAX_BLOCKS_WITH_ZONE_STATISTICS,
         )
         if level.has_zone_statistics:
-            ballots = self._probe_metadata(level, ballots, None)
-        ballots = self._probe_payloads(level, ballots)
-        return self._finish(context, blocks, ballots)
+            self._probe_metadata(level, tally, None)
+        self._probe_payloads(level, tally)
+        return self._finish(context, blocks, tally.combined())
 
     def _probe_context(self) -> ProbeContext:
         return ProbeContext(self.table, self.probes, self.trace, self.deadline)
@@ -170,29 +179,19 @@ class _Planner:
         )
         return {schema.find(column.path).id for column in named}
 
-    def _unknown(self, units: int) -> dict[Leaf | Conjunction, Ballot]:
-        return {subject: Ballot.unknown(units) for subject in self.probes.by_leaf}
-
-    def _combine_votes(self, ballots: Mapping[Leaf | Conjunction, Ballot]) -> Ballot:
-        return combine_votes(self.probes.predicate, ballots, self.probes.conjunctions, self.probes.implied)
-
-    def _probe_metadata(
-        self, level: LevelProbe, ballots: dict[Leaf | Conjunction, Ballot], weights: UnitIndices | None
-    ) -> dict[Leaf | Conjunction, Ballot]:
+    def _probe_metadata(self, level: LevelProbe, tally: Tally, weights: UnitIndices | None) -> None:
         """All votes of one level that need no payload."""
         count = level.count_removed if weights is None else _weighted_block_count(weights)
-        before = self._combine_votes(ballots).may_match
+        before = tally.combined().may_match
         for leaf_probes in self.probes.by_leaf.values():
             for compiled, vote in level.probe_metadata(leaf_probes):
-                ballots[leaf_probes.leaf] = self.trace.intersect(leaf_probes, compiled, ballots[leaf_probes.leaf], vote)
-                after = self._combine_votes(ballots).may_match
+                tally.add(leaf_probes.leaf, compiled, vote)
+                after = tally.combined().may_match
                 self.trace.add_removed(leaf_probes.leaf, compiled, count(before & ~after, after))
                 before = after
-        return ballots
+        tally.check_conjunctions()
 
-    def _probe_payloads(
-        self, level: LevelProbe, ballots: dict[Leaf | Conjunction, Ballot]
-    ) -> dict[Leaf | Conjunction, Ballot]:
+    def _probe_payloads(self, level: LevelProbe, tally: Tally) -> None:
         """Votes that must read, the cheapest first."""
         pending = sorted(
             (
@@ -204,8 +203,8 @@ class _Planner:
             key=lambda pair: pair[0].probe.cost,
         )
         while pending:
-            before = self._combine_votes(ballots).may_match
-            worth = before & ~self._best_case(ballots, pending)
+            before = tally.combined().may_match
+            worth = before & ~self._best_case(tally, pending)
             compiled, leaf_probes = pending.pop(0)
             blocks = level.blocks_of(worth)
             if not len(blocks):
@@ -213,26 +212,25 @@ class _Planner:
                 continue
             vote = level.probe_payloads(leaf_probes, compiled, blocks)
             if vote is not None:
-                ballots[leaf_probes.leaf] = self.trace.intersect(leaf_probes, compiled, ballots[leaf_probes.leaf], vote)
-                after = self._combine_votes(ballots).may_match
+                tally.add(leaf_probes.leaf, compiled, vote)
+                after = tally.combined().may_match
                 self.trace.add_removed(leaf_probes.leaf, compiled, level.count_removed(before & ~after, after))
-        return ballots
+        tally.check_conjunctions()
 
-    def _best_case(
-        self, ballots: Mapping[Leaf | Conjunction, Ballot], pending: list[tuple[CompiledProbe, LeafProbes]]
-    ) -> PlanMask:
+    def _best_case(self, tally: Tally, pending: list[tuple[CompiledProbe, LeafProbes]]) -> PlanMask:
         """What would still be kept if every index yet to be asked gave the best answer."""
         best_case = best_case_outcomes(self.probes.predicate)
-        best_ballots = {
-            leaf_probes.leaf: Ballot.constant(len(ballots[leaf_probes.leaf]), best_case.get(leaf_probes.leaf, FALSE))  # type: ignore[arg-type]
-            for _, leaf_probes in pending
-        }
-        return self._combine_votes({**ballots, **best_ballots}).may_match
+        return tally.combined(
+            {
+                leaf_probes.leaf: Ballot.constant(
+                    len(tally.ballots[leaf_probes.leaf]),
+                    best_case.get(leaf_probes.leaf, FALSE),  # type: ignore[arg-type]
+                )
+                for _, leaf_probes in pending
+            }
+        ).may_match
 
-    def _finish(
-        self, context: Context, blocks: BlockFrame, ballots: Mapping[Leaf | Conjunction, Ballot]
-    ) -> ScanPlan[BlockFrame]:
-        ballot = self._combine_votes(ballots)
+    def _finish(self, context: Context, blocks: BlockFrame, ballot: Ballot) -> ScanPlan[BlockFrame]:
         if len(blocks):
             living = np.logical_or.reduceat(ballot.may_match, blocks.zone_offsets[:-1])
             if not living.all():
@@ -250,10 +248,6 @@ class _Planner:
             self.table, self.probes.predicate, segments, blocks, ballot.may_match, rows, self.trace, seconds
         )
         return ScanPlan(self.table, self.probes.predicate, context, blocks, ballot.may_match, always, rows, explanation)
-
-
-def _take_ballots(ballots: Mapping[Leaf | Conjunction, Ballot], units: UnitIndices) -> dict[Leaf | Conjunction, Ballot]:
-    return {subject: ballot.take(units) for subject, ballot in ballots.items()}
 
 
 def _weighted_block_count(weights: UnitIndices) -> Callable[[PlanMask, PlanMask], dict[str, int]]:

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from fuse_index.errors import IndexFault
 from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.to_sql import predicate_sql
 from fuse_index.expressions.traversal import predicate_leaves
-from fuse_index.indexes.ballot import UNKNOWN, Ballot
 from fuse_index.indexes.sandbox import PluginFailure
 from fuse_index.predicate import Leaf, Opaque, Predicate
-from fuse_index.pruning.compile import CompiledProbe, LeafProbes, PredicateProbes
+from fuse_index.pruning.compile import CompiledProbe, PredicateProbes
 from fuse_index.pruning.explanation import Vote
 from fuse_index.pruning.nulls import decided_by_engine
 from fuse_index.reasons import Reason
@@ -74,28 +71,6 @@ class PruningTrace:
 
     def is_damaged(self, leaf: Leaf | Conjunction, compiled: CompiledProbe) -> bool:
         return self._entry_of(leaf, compiled).reason in (Reason.CORRUPT, Reason.PAYLOAD_MISSING)
-
-    def intersect(self, leaf_probes: LeafProbes, compiled: CompiledProbe | None, known: Ballot, vote: Ballot) -> Ballot:
-        """Both opinions together. Where they leave no outcome, one of them is wrong: then nothing is known there."""
-        intersection = known.intersect(vote)
-        wrong = np.flatnonzero(intersection.bits == 0)
-        if not len(wrong):
-            return intersection
-        index_names = sorted({compiled.index if compiled else ENGINE_INDEX_NAME, *self._voted(leaf_probes.leaf)})
-        detail = f"contradicting votes of {', '.join(index_names)} on {len(wrong)} units: verify these indexes"
-        if self.strict:
-            raise IndexFault(index_names[0], index_names[-1], Reason.CORRUPT, detail)
-        for index in index_names:
-            entry = self.trace_entries.get((leaf_probes.leaf, index))
-            if entry is not None:
-                entry.reason, entry.detail = Reason.CORRUPT, detail
-        self.note(leaf_probes.leaf, compiled, Reason.CORRUPT, detail)
-        bits = intersection.bits.copy()
-        bits[wrong] = UNKNOWN
-        return Ballot(bits, {unit: rows for unit, rows in intersection.rows.items() if bits[unit] != UNKNOWN})
-
-    def _voted(self, leaf: Leaf | Conjunction) -> Iterator[str]:
-        return (entry.index for (about, _), entry in self.trace_entries.items() if about == leaf and entry.voted)
 
     def note_disabled(self, predicate: Predicate) -> None:
         for leaf in predicate_leaves(predicate):

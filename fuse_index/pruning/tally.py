@@ -1,0 +1,132 @@
+"""Votes so far on the leaves of one predicate, and who is believed where votes contradict each other.
+
+Exact statistics, that the engine reads or a built-in kind does, are believed before any index. An index that
+contradicts them, or another one, was wrong once, and is not believed on any unit of that query: whoever plans begins
+anew without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import and_
+
+import numpy as np
+import numpy.typing as npt
+
+from fuse_index.expressions.conjunction import Conjunction
+from fuse_index.expressions.to_sql import predicate_sql
+from fuse_index.expressions.traversal import predicate_leaves
+from fuse_index.indexes.ballot import UNKNOWN, Ballot
+from fuse_index.predicate import Leaf
+from fuse_index.pruning.combine import combine_votes
+from fuse_index.pruning.compile import CompiledProbe, PredicateProbes
+from fuse_index.pruning.trace import PruningTrace
+from fuse_index.reasons import Reason
+
+_Subject = Leaf | Conjunction
+
+
+class Contradiction(Exception):
+    """These indexes are not to be believed. Caught by the planner, which plans anew without them."""
+
+    def __init__(self, indexes: frozenset[str], detail: str) -> None:
+        super().__init__(detail)
+        self.indexes, self.detail = indexes, detail
+
+
+@dataclass
+class Tally:
+    """What is known of each subject on n units: by all that voted, and by exact statistics alone.
+
+    ``voters``: by subject, the indexes that voted on it, without exact statistics.
+    """
+
+    probes: PredicateProbes
+    trace: PruningTrace
+    ballots: dict[_Subject, Ballot]
+    exact: dict[_Subject, Ballot]
+    voters: dict[_Subject, set[str]] = field(default_factory=dict)
+
+    @classmethod
+    def begin(cls, probes: PredicateProbes, trace: PruningTrace, units: int) -> Tally:
+        """Nothing is known of any of so many units."""
+        unknown = {subject: Ballot.unknown(units) for subject in probes.by_leaf}
+        return cls(probes, trace, unknown, dict(unknown))
+
+    def take(self, units: npt.NDArray[np.int64]) -> Tally:
+        """The same of these units, or of what they are cut into.
+
+        ``units``: int64, shape (k,), as of ``Ballot.take``.
+        """
+        ballots = {subject: ballot.take(units) for subject, ballot in self.ballots.items()}
+        exact = {
+            subject: ballots[subject] if ballot is self.ballots[subject] else ballot.take(units)
+            for subject, ballot in self.exact.items()
+        }
+        return Tally(self.probes, self.trace, ballots, exact, self.voters)
+
+    def combined(self, instead: Mapping[_Subject, Ballot] | None = None) -> Ballot:
+        """What the whole predicate may be on each unit; ``instead``: ballots in place of those that were given."""
+        ballots = {**self.ballots, **instead} if instead else self.ballots
+        return combine_votes(self.probes.predicate, ballots, self.probes.conjunctions, self.probes.implied)
+
+    def add(self, subject: _Subject, compiled: CompiledProbe | None, vote: Ballot) -> None:
+        """Add a vote; None: the engine's own. Raises Contradiction."""
+        is_exact = compiled is None or compiled.exact
+        votes = self.ballots[subject].intersect(vote)
+        alone = self.exact[subject] is self.ballots[subject]  # as long as no index has voted
+        exact = votes if alone else self.exact[subject].intersect(vote)
+        if len(wrong := _impossible_units(votes)):
+            voters = self.voters.get(subject, set())
+            if not is_exact and len(_impossible_units(exact)):
+                voters = set()  # what others said does not matter
+            self._doubt(voters if is_exact or compiled is None else {*voters, compiled.index}, subject, len(wrong))
+            votes = _unknown_on(votes, wrong)
+            exact = votes if alone else _unknown_on(exact, wrong)
+        self.ballots[subject] = votes
+        if is_exact:
+            self.exact[subject] = exact
+        elif compiled is not None:
+            self.voters.setdefault(subject, set()).add(compiled.index)
+
+    def check_conjunctions(self) -> None:
+        """A conjunction is what its leaves are together: votes on both must leave something. Raises Contradiction."""
+        for subject in self.probes.by_leaf:
+            if isinstance(subject, Conjunction):
+                leaves = {leaf for part in subject.leaves for leaf in predicate_leaves(part)}
+                voters = set().union(*(self.voters.get(each, ()) for each in (subject, *leaves)))
+                if voters and len(wrong := _impossible_units(self._both(subject, self.ballots))):
+                    own = self.voters.get(subject, set())
+                    exact_leaves = {**self.exact, subject: self.ballots[subject]}
+                    self._doubt(
+                        own if own and len(_impossible_units(self._both(subject, exact_leaves))) else voters,
+                        subject,
+                        len(wrong),
+                    )
+
+    def _both(self, conjunction: Conjunction, ballots: Mapping[_Subject, Ballot]) -> Ballot:
+        parts = (combine_votes(part, ballots, {}, {}) for part in conjunction.leaves)
+        return reduce(and_, parts).intersect(ballots[conjunction])
+
+    def _doubt(self, indexes: set[str], subject: _Subject, units: int) -> None:
+        """Raise Contradiction for these indexes; where there are none, note that statistics contradict each other."""
+        names, sql = " and ".join(sorted(indexes)), predicate_sql(subject)
+        others = "exact statistics" if len(indexes) == 1 else "each other"
+        detail = f"contradicting votes: what {names} said of {sql} contradicts {others} on {units} units"
+        if indexes:
+            raise Contradiction(frozenset(indexes), f"{detail}; not believed in this query: verify, and rebuild")
+        self.trace.note(subject, None, Reason.CORRUPT, f"contradicting statistics on {units} units: check the table")
+
+
+def _impossible_units(ballot: Ballot) -> npt.NDArray[np.int64]:
+    """Units of which votes leave no outcome, or none of one of their rows."""
+    rows = [unit for unit, votes in ballot.rows.items() if not votes.all()]
+    return np.union1d(np.flatnonzero(ballot.bits == 0), np.array(rows, np.int64)).astype(np.int64)
+
+
+def _unknown_on(ballot: Ballot, units: npt.NDArray[np.int64]) -> Ballot:
+    bits = ballot.bits.copy()
+    bits[units] = UNKNOWN
+    return Ballot(bits, {unit: rows for unit, rows in ballot.rows.items() if unit not in set(units.tolist())})
