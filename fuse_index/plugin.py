@@ -2,6 +2,7 @@
 
 from fuse_index.aggregates.sketches import DEFAULT_LG_K
 from fuse_index.aggregates.state import Aggregate, Aggregation, Part, state_of
+from fuse_index.decode import decompress, expanded_limit, texts_from_lengths
 from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.function import Function
 from fuse_index.expressions.json import documents as json_documents
@@ -9,7 +10,6 @@ from fuse_index.expressions.json import path as json_paths
 from fuse_index.expressions.value_set import Interval, ValueSet
 from fuse_index.indexes.ballot import ALL, NONE, SOME, Ballot
 from fuse_index.indexes.block_batch import BlockBatch, Payload
-from fuse_index.indexes.decode import decompress, expanded_limit, texts_from_lengths
 from fuse_index.indexes.interface import (
     API,
     Answers,
