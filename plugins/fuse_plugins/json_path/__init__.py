@@ -48,7 +48,7 @@ _DOCUMENT_COUNTS = ("documents", "unusual", "doubtful")
 class JsonPathOptions:
     """Options of a JSON path index.
 
-    ``paths``: those to index, in the language of jsonpath-ng, or ``auto`` to find them in each block: at most
+    ``paths``: those to index, as RFC 9535 has them (see ``standard``), or ``auto`` to find them in each block: at most
     ``count`` paths to scalars, not deeper than ``depth`` names, that so large a share of documents as ``presence`` has.
     ``fpp``: the share of zones without a value that are read for it all the same.
     """

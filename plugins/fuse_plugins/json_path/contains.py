@@ -1,6 +1,6 @@
 """The SQL function ``json_contains(document, path, value)``: does some value at the path have this text?
 
-It is exact on any rows, indexed or not. The path is jsonpath-ng's, the text as ``get_json_object`` spells scalars;
+It is exact on any rows, indexed or not. The path is the standard's, the text as ``get_json_object`` spells scalars;
 null, objects and arrays are no text. FALSE for a document that is malformed, NULL for NULL.
 """
 
@@ -14,7 +14,7 @@ from fuse_plugins.json_path.paths import parse_pattern, scalar_text
 
 
 def json_contains(documents: pa.Array, paths: pa.Array | pa.Scalar, values: pa.Array | pa.Scalar) -> pa.BooleanArray:
-    """Evaluate on n rows, constants as scalars: n booleans. Raises ValueError for what is no path to jsonpath-ng."""
+    """Evaluate on n rows, constants as scalars: n booleans. Raises ValueError for what is no path."""
     count = max(
         (len(argument) for argument in (documents, paths, values) if not isinstance(argument, pa.Scalar)), default=1
     )

@@ -1,6 +1,6 @@
-"""Paths as jsonpath-ng reads them, and what they find in documents that were parsed. Knows no Arrow and no index.
+"""Paths of JSONPath's standard, and what they find in documents that were parsed. Knows no Arrow and no index.
 
-jsonpath-ng owns the language. Paths of names, positions and ``[*]`` alone, which are most, are walked here, because
+``standard`` says what is a path. Those of names, positions and ``[*]`` alone, which are most, are walked here, because
 that is a hundred times as fast; everything else is jsonpath-ng's own work. Both find the same, which is tested.
 """
 
@@ -17,9 +17,7 @@ from typing import Any
 import orjson
 
 from fuse_index.plugin import json_documents
-
-PatternStep = str | int | None
-"""A name, a position from 0, or None for every child of an object or array."""
+from fuse_plugins.json_path.standard import StandardStep, read_standard_path
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 MISSING_VALUE = object()
@@ -31,7 +29,9 @@ class PathPattern:
     """A path in one spelling. ``steps`` is None for a path that only jsonpath-ng can walk."""
 
     text: str
-    steps: tuple[PatternStep, ...] | None
+    steps: tuple[StandardStep, ...] | None
+    spelling: str = ""
+    """What jsonpath-ng is asked, where ``steps`` is None."""
 
     @property
     def single_steps(self) -> tuple[str | int, ...] | None:
@@ -42,8 +42,8 @@ class PathPattern:
         """List all values that the path finds in a document."""
         if self.steps is None:
             try:
-                return [match.value for match in _parse_jsonpath(self.text).find(tree)]
-            except Exception:  # a filter that compares a number with a text, for one
+                return [match.value for match in _parse_jsonpath(self.spelling).find(tree)]
+            except Exception:  # what it cannot do with some value, it does not find
                 return []
         nodes = [tree]
         for step in self.steps:
@@ -51,7 +51,7 @@ class PathPattern:
         return nodes
 
 
-def _children(node: Any, step: PatternStep) -> Iterator[Any]:
+def _children(node: Any, step: StandardStep) -> Iterator[Any]:
     if step is None:
         yield from node.values() if type(node) is dict else node if type(node) is list else ()
     elif type(step) is str:
@@ -63,17 +63,21 @@ def _children(node: Any, step: PatternStep) -> Iterator[Any]:
 
 @lru_cache(maxsize=4096)
 def parse_pattern(text: str) -> PathPattern:
-    """Parse a path. Raises ValueError, with the place, for what is no path to jsonpath-ng."""
-    steps = _steps(_parse_jsonpath(text))
-    return PathPattern(text, None) if steps is None else pattern_of_steps(steps)
+    """Parse a path. Raises ValueError, with the place, for what is no path, or none that is read here."""
+    path = read_standard_path(text)
+    if path.steps is not None and not any("'" in step for step in path.steps if isinstance(step, str)):
+        return pattern_of_steps(path.steps)
+    _parse_jsonpath(path.spelling)
+    # Indexes that were built when escapes were not understood have other values under the path as it is written.
+    return PathPattern(path.spelling if "\\" in text else text, None, path.spelling)
 
 
-def pattern_of_steps(steps: Sequence[PatternStep]) -> PathPattern:
+def pattern_of_steps(steps: Sequence[StandardStep]) -> PathPattern:
     """Make a path of its steps, in the one spelling of summaries."""
     return PathPattern("$" + "".join(map(_step_text, steps)), tuple(steps))
 
 
-def _step_text(step: PatternStep) -> str:
+def _step_text(step: StandardStep) -> str:
     if isinstance(step, str):
         return f".{step}" if _PLAIN_NAME.fullmatch(step) else f"['{step}']"
     return "[*]" if step is None else f"[{step}]"
@@ -89,26 +93,6 @@ def _parse_jsonpath(text: str) -> Any:
             return parse(text)
         except Exception as refusal:  # its lexer and parser have no common error
             raise ValueError(f"{text!r} is no JSON path: {refusal}") from None
-
-
-def _steps(node: Any, first: bool = True) -> list[PatternStep] | None:
-    """List the steps of a parsed path; None if it has others, or a root that is not ``first``: it leads back up."""
-    from jsonpath_ng import jsonpath
-
-    match node:
-        case jsonpath.Root() if first:
-            return []
-        case jsonpath.Child():
-            above, last = _steps(node.left, first), _steps(node.right, first=False)
-            return None if above is None or last is None else above + last
-        case jsonpath.Fields() if len(node.fields) == 1 and "'" not in node.fields[0]:
-            return [str(node.fields[0])]
-        case jsonpath.Wildcard():
-            return [None]
-        case jsonpath.Index() if len(node.indices) == 1 and node.indices[0] >= 0:
-            return [int(node.indices[0])]
-        case _:
-            return None
 
 
 def parse_document(document: str, exact: bool = False) -> Any:
