@@ -20,7 +20,7 @@ clustering_app = typer.Typer()
 def _cluster_by(
     table: TableArgument,
     columns: Annotated[
-        str | None, typer.Argument(metavar="[COLUMNS]", help="Columns, the first deciding, separated by commas.")
+        str | None, typer.Argument(metavar="COLUMNS", help="Columns, the first deciding, separated by commas.")
     ] = None,
     method: Annotated[str, typer.Option("--method", help="linear, or along a curve: zorder, hilbert.")] = "linear",
     none: Annotated[bool, typer.Option("--none", help="Keep no order from now on.")] = False,
@@ -30,7 +30,7 @@ def _cluster_by(
     """Choose by which columns rows are kept together from now on."""
     if none != (columns is None):
         raise typer.BadParameter("give columns, or --none", param_hint="COLUMNS")
-    snapshot = open_table(table, branch=branch).cluster_by(split_names(columns) or None, method)
+    snapshot = open_table(table, branch=branch).cluster_by(split_names(columns, "COLUMNS") or None, method)
     sentence = (
         f"clustered by {', '.join(snapshot.cluster_by)} ({snapshot.cluster_method})"
         if snapshot.cluster_by
@@ -62,7 +62,7 @@ def _clustering(
     """Tell how well blocks are clustered: how many overlap, and how deep they lie."""
     if picture is not None and picture.suffix.lower() != ".svg":
         raise typer.BadParameter(f"{picture} is no .svg file, and that is what is drawn", param_hint="--picture")
-    report = open_table(table, branch=branch, at=at).clustering(split_names(by) or None, method)
+    report = open_table(table, branch=branch, at=at).clustering(split_names(by, "--by") or None, method)
     if picture is not None:
         picture.write_text(report.to_svg(), encoding="utf-8")
         output.print_note(f"drawn into {picture}")

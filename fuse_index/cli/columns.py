@@ -116,7 +116,7 @@ def _change_type(
 @columns_app.command(name="key-by")
 def _key_by(
     table: TableArgument,
-    columns: Annotated[str | None, typer.Argument(metavar="[COLUMNS]", help="Columns, separated by commas.")] = None,
+    columns: Annotated[str | None, typer.Argument(metavar="COLUMNS", help="Columns, separated by commas.")] = None,
     none: Annotated[bool, typer.Option("--none", help="No columns from now on.")] = False,
     branch: BranchOption = "main",
     as_json: JsonOption = False,
@@ -124,7 +124,7 @@ def _key_by(
     """Say which columns identify a row: changes are told, and rows merged, by them."""
     if none != (columns is None):
         raise typer.BadParameter("give columns, or --none", param_hint="COLUMNS")
-    snapshot = open_table(table, branch=branch).key_by(split_names(columns) or None)
+    snapshot = open_table(table, branch=branch).key_by(split_names(columns, "COLUMNS") or None)
     sentence = f"the key is {', '.join(snapshot.key)}" if snapshot.key else "there is no key"
     output.print_result({"snapshot": snapshot.id, "key": list(snapshot.key)}, sentence, as_json)
 

@@ -29,7 +29,7 @@ _Parsed = TypeVar("_Parsed")
 _NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name to give.")]
 _SinceArgument = Annotated[str, typer.Argument(metavar="SINCE", help="Snapshot id, tag, or time.")]
 _UntilArgument = Annotated[
-    str | None, typer.Argument(metavar="[UNTIL]", help="The same; by default the newest snapshot.")
+    str | None, typer.Argument(metavar="UNTIL", help="The same; by default the newest snapshot.")
 ]
 
 
@@ -141,7 +141,8 @@ def _changes(
     key: Annotated[
         str | None,
         typer.Option(
-            "--key", help="Columns that identify a row: an update is a pair of rows then. Default: the table's key."
+            "--key",
+            help="Columns that identify a row: updates are pairs of rows then. Default: the table's key; empty: none.",
         ),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="Rows at most; 0 for all.")] = 20,
@@ -153,9 +154,8 @@ def _changes(
     With --json one JSON object a line.
     """
     target = open_table(table, branch=branch)
-    changes = target.changes(
-        since, until, split_names(columns) or None, where, None if key is None else split_names(key)
-    )
+    pairs_by = split_names(key, "--key") if key else None if key is None else []
+    changes = target.changes(since, until, split_names(columns) or None, where, pairs_by)
     batches = _first_rows(changes.to_batches(), limit)
     if as_json:
         for batch in batches:

@@ -94,9 +94,7 @@ def _show(
 @index_app.command("refresh")
 def _refresh(
     table: TableArgument,
-    name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Name of the index; without, all of them.")
-    ] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Name of the index; without, all of them.")] = None,
     processes: ProcessesOption = 1,
     spark: SparkOption = None,
     branch: BranchOption = "main",

@@ -116,7 +116,7 @@ def _read_file(source: InputFile, schema: pa.Schema | None) -> _BatchStream:
                 yield from _read_text(source, lambda file: _open_csv(file, source.nulls, schema))
             case InputFormat.jsonl:
                 yield from _read_text(source, lambda file: _open_json(file, schema))
-    except pa.ArrowException as error:
+    except (pa.ArrowException, OSError) as error:
         raise InputFileError(f"{source.path} is not readable as {source.format}: {_first_line(error)}") from error
 
 

@@ -37,7 +37,7 @@ def _log(
 def _show(
     table: TableArgument,
     what: Annotated[
-        _View | None, typer.Argument(metavar="[WHAT]", help=f"List one of these instead: {', '.join(METADATA_VIEWS)}.")
+        _View | None, typer.Argument(metavar="WHAT", help=f"List one of these instead: {', '.join(METADATA_VIEWS)}.")
     ] = None,
     branch: BranchOption = "main",
     at: AtOption = None,

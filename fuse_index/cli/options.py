@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from fuse_index.cli.input_files import InputFormat
+
 _TERM_TOKEN = re.compile(r"`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^`'\"(),]+|.", re.DOTALL)
 _QUOTED_NAME = re.compile(r"\A`((?:[^`]|``)*)`\Z")
 
@@ -23,6 +25,12 @@ AtOption = Annotated[
 ]
 WhereOption = Annotated[
     str | None, typer.Option("--where", "-w", help="Spark SQL condition, such as \"price < 10 AND city = 'Bonn'\".")
+]
+FormatOption = Annotated[
+    InputFormat | None, typer.Option("--format", help="What the files are, where their names do not say.")
+]
+NullOption = Annotated[
+    list[str] | None, typer.Option("--null", help="Text that means NULL in CSV; repeatable. Default: empty.")
 ]
 ProcessesOption = Annotated[
     int, typer.Option("--processes", "-p", min=1, help="Processes that build at the same time.")
@@ -45,9 +53,16 @@ def split_terms(text: str) -> list[str]:
     return [term.strip() for term in terms if term.strip()]
 
 
-def split_names(text: str | None) -> list[str]:
-    """``a, `b, c``` as a list of column names, without their back-quotes."""
-    return [_QUOTED_NAME.sub(lambda name: name[1].replace("``", "`"), term) for term in split_terms(text or "")]
+def split_names(text: str | None, option: str = "--columns") -> list[str]:
+    """``a, `b, c``` as a list of column names, without their back-quotes; empty for None.
+
+    Raises typer.BadParameter for a text that names none.
+    """
+    if text is None:
+        return []
+    if not (terms := split_terms(text)):  # such as an empty variable of a script: not "all", and not "none"
+        raise typer.BadParameter(f"{text!r} names no column", param_hint=option)
+    return [_QUOTED_NAME.sub(lambda name: name[1].replace("``", "`"), term) for term in terms]
 
 
 def parse_pairs(texts: Sequence[str], option: str) -> dict[str, Any]:

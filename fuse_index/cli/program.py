@@ -6,6 +6,7 @@ In: one command line. Out: results on standard output, all else on standard erro
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -55,6 +56,20 @@ def _options(
     """Tables on plain Parquet whose queries skip blocks."""
 
 
+_SHELL_WORDS = [
+    (re.compile(python), shell)
+    for python, shell in (
+        (r"\bfirst=True, or after=", "--first, or --after"),
+        (r"\bindexes='drop'", "--indexes drop"),
+        (r"\b(cluster|key)_by\(\[[^\]]*\]\)", r"`\1-by`"),
+        (r"\bby=\[\.\.\.\]", "--by"),
+        (r"\bon=\['([^']*)'\]", r"--on \1"),
+        (r"\bsay force\b", "say --force"),
+    )
+]
+"""What messages advise in Python, and what a shell calls it."""
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command line and exit; errors of ours end it without a traceback."""
     try:
@@ -67,8 +82,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(1)
     except (FuseIndexError, StorageError, OSError, pa.ArrowException) as error:
         message = str(error) if isinstance(error, FuseIndexError | StorageError) else _brief(error)
-        output.stderr_console().print(Text.assemble(("error: ", "bold red"), message))
+        output.stderr_console().print(Text.assemble(("error: ", "bold red"), _in_words_of_the_shell(message)))
         sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)  # as shells say of whom Ctrl-C ended
+
+
+def _in_words_of_the_shell(message: str) -> str:
+    """A message whose advice is in Python's words, in those of the command line."""
+    for python, shell in _SHELL_WORDS:
+        message = python.sub(shell, message)
+    return message
 
 
 def _brief(error: BaseException) -> str:

@@ -10,7 +10,15 @@ import typer
 
 from fuse_index import open_table
 from fuse_index.cli import input_files, output
-from fuse_index.cli.options import BranchOption, JsonOption, SparkOption, TableArgument, split_names
+from fuse_index.cli.options import (
+    BranchOption,
+    FormatOption,
+    JsonOption,
+    NullOption,
+    SparkOption,
+    TableArgument,
+    split_names,
+)
 from fuse_index.cli.spark_session import open_spark_session
 from fuse_index.table.table import Table
 from fuse_storage import Snapshot
@@ -21,7 +29,7 @@ _ConditionOption = Annotated[
     str, typer.Option("--where", "-w", help="Spark SQL condition: the rows on which it is true.")
 ]
 _FilesArgument = Annotated[
-    list[Path], typer.Argument(metavar="FILE...", help="Parquet, CSV or JSON lines files, or folders of them.")
+    list[Path], typer.Argument(metavar="FILE", help="Parquet, CSV or JSON lines files, or folders of them.")
 ]
 
 
@@ -84,12 +92,14 @@ def _overwrite(
     where: Annotated[
         str | None, typer.Option("--where", "-w", help="Replace the rows on which this is true; without, all.")
     ] = None,
+    format_: FormatOption = None,
+    null: NullOption = None,
     branch: BranchOption = "main",
     as_json: JsonOption = False,
 ) -> None:
     """Replace rows by those of files, in one commit."""
     target = open_table(table, branch=branch)
-    _report(target.snapshot, target.overwrite(_rows(files, target), where), as_json)
+    _report(target.snapshot, target.overwrite(_rows(files, format_, null, target), where), as_json)
 
 
 @rows_app.command("merge")
@@ -111,6 +121,8 @@ def _merge(
         str | None,
         typer.Option("--delete-others-where", help="Delete those of them on which this is true: target.n > 0."),
     ] = None,
+    format_: FormatOption = None,
+    null: NullOption = None,
     branch: BranchOption = "main",
     as_json: JsonOption = False,
 ) -> None:
@@ -121,8 +133,8 @@ def _merge(
         raise typer.BadParameter("--no-insert leaves no rows to insert", param_hint="--insert-where")
     others = {"delete": delete_others_where} if delete_others or delete_others_where is not None else None
     after = target.merge(
-        _rows(files, target),
-        None if on is None else split_names(on),
+        _rows(files, format_, null, target),
+        None if on is None else split_names(on, "--on"),
         matched=_clauses(matched),
         not_matched={"insert": insert_where} if insert else None,
         not_matched_by_source=others,
@@ -170,8 +182,11 @@ def _compact(
     )
 
 
-def _rows(files: list[Path], target: Table) -> pa.RecordBatchReader:
-    return input_files.read_input_files(input_files.find_input_files(files, None), target.schema, lambda _: None)
+def _rows(
+    files: list[Path], format_: input_files.InputFormat | None, null: list[str] | None, target: Table
+) -> pa.RecordBatchReader:
+    found = input_files.find_input_files(files, format_, null or ())
+    return input_files.read_input_files(found, target.schema, lambda _: None)
 
 
 def _report(before: Snapshot, after: Snapshot, as_json: bool) -> None:

@@ -14,7 +14,9 @@ from fuse_index.cli import input_files, output
 from fuse_index.cli.options import (
     AtOption,
     BranchOption,
+    FormatOption,
     JsonOption,
+    NullOption,
     TableArgument,
     WhereOption,
     parse_pairs,
@@ -22,12 +24,6 @@ from fuse_index.cli.options import (
 )
 
 tables_app = typer.Typer()
-_FormatOption = Annotated[
-    input_files.InputFormat | None, typer.Option("--format", help="What the files are, where their names do not say.")
-]
-_NullOption = Annotated[
-    list[str] | None, typer.Option("--null", help="Text that means NULL in CSV; repeatable. Default: empty.")
-]
 _ColumnsOption = Annotated[
     str | None, typer.Option("--columns", "-c", help="Columns to print, separated by commas; odd names in back-quotes.")
 ]
@@ -42,8 +38,8 @@ def _create(
     like: Annotated[
         Path | None, typer.Option("--like", help="Take the columns of this Parquet, CSV or JSON lines file.")
     ] = None,
-    format_: _FormatOption = None,
-    null: _NullOption = None,
+    format_: FormatOption = None,
+    null: NullOption = None,
     cluster_by: Annotated[
         str | None, typer.Option("--cluster-by", help="Columns that writers sort by, separated by commas.")
     ] = None,
@@ -61,7 +57,11 @@ def _create(
         columns = input_files.infer_file_schema(input_files.find_input_files([like], format_, null or ())[0])
     settings = parse_pairs(properties or [], "--property")
     created = create_table(
-        table, columns, cluster_by=split_names(cluster_by), properties=settings, key=split_names(key)
+        table,
+        columns,
+        cluster_by=split_names(cluster_by, "--cluster-by"),
+        properties=settings,
+        key=split_names(key, "--key"),
     )
     output.print_result({"table": table, "snapshot": created.snapshot.id}, f"created {table}", as_json)
 
@@ -70,10 +70,10 @@ def _create(
 def _ingest(
     table: TableArgument,
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Parquet, CSV or JSON lines files, or folders of them.")
+        list[Path], typer.Argument(metavar="FILE", help="Parquet, CSV or JSON lines files, or folders of them.")
     ],
-    format_: _FormatOption = None,
-    null: _NullOption = None,
+    format_: FormatOption = None,
+    null: NullOption = None,
     branch: BranchOption = "main",
     as_json: JsonOption = False,
 ) -> None:
@@ -159,7 +159,7 @@ def _search(
 ) -> None:
     """Print the best rows for a query, best first, with their scores; with --json one JSON object a line."""
     source = open_table(table, branch=branch, at=at)
-    best_rows = source.search(split_names(column), query, limit, where, split_names(columns) or None, options)
+    best_rows = source.search(split_names(column, "COLUMN"), query, limit, where, split_names(columns) or None, options)
     output.print_json_lines(best_rows) if as_json else _print_rows(best_rows, limit)
 
 

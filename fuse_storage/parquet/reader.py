@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as is_
 import xxhash
 
-from fuse_storage.errors import RESTORE_HINT, Corrupt
+from fuse_storage.errors import RESTORE_HINT, Corrupt, NotFound
 from fuse_storage.parquet import page_subset, projection
 from fuse_storage.parquet.page_subset import PageSubset
 from fuse_storage.parquet.pages import Int64Array, Pages, RowMask
@@ -102,13 +102,20 @@ def read_footer(store: Store, block: BlockFile, cache: Cache | None = None) -> F
     """The block's footer, in one exact read, or none if it was read before. Raises NotFound or Corrupt."""
 
     def load() -> Footer:
-        (data,) = store.read_ranges(block.key, [(block.footer_offset, block.footer_length)])
+        (data,) = _read_ranges(store, block, [(block.footer_offset, block.footer_length)])
         return Footer.parse(data, f"{store.url}/{block.key}")
 
     # parsed, it takes about ten times its bytes
     return (cache_of(store) if cache is None else cache).get_or_load(
         ("footer", store.url, block.key, block.footer_offset), load, lambda footer: 10 * footer.length
     )
+
+
+def _read_ranges(store: Store, block: BlockFile, ranges: Sequence[ByteRange]) -> list[bytes]:
+    try:
+        return store.read_ranges(block.key, ranges)
+    except NotFound as missing:
+        raise NotFound(f"{missing}, although the table refers to it; {RESTORE_HINT}") from missing
 
 
 def read_block(
@@ -255,7 +262,7 @@ class _ZoneReader:
     def _fetch_pages(self, ranges: Sequence[ByteRange], pages: Int64Array) -> SparseFile:
         """The bytes of the file in these ranges, near ones read together, each of the pages in them checked."""
         spans = coalesce_ranges(ranges, self.store.coalesce_gap)
-        file = SparseFile(spans, self.store.read_ranges(self.block.key, spans))
+        file = SparseFile(spans, _read_ranges(self.store, self.block, spans))
         for page, page_range in zip(pages.tolist(), self.footer.pages.byte_ranges(pages), strict=True):
             if self.footer.pages.is_damaged(page, file.view(*page_range)):
                 zone, column = divmod(
