@@ -118,6 +118,13 @@ def test_links_between_documents_lead_somewhere(document):
     assert [link for link in links if not (document.parent / link).exists()] == []
 
 
+def test_the_readme_leads_to_every_page():
+    pages = [*(ROOT / "docs").glob("*.md"), ROOT / "CONTRIBUTING.md", *ROOT.glob("SECURITY.md"), ROOT / "LICENSE"]
+    links = re.findall(r"\]\(([^)#]+)", (ROOT / "README.md").read_text())
+
+    assert {str(page.relative_to(ROOT)) for page in pages} - set(links) == set()
+
+
 def test_decisions_are_numbered_without_gaps():
     numbers = [int(path.name[:3]) for path in sorted((ROOT / "docs" / "decisions").glob("*.md"))]
 

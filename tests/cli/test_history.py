@@ -79,7 +79,14 @@ def test_a_table_without_refs_says_so_and_is_recovered(run, people):
     assert "nothing is missing" in run("recover", people).err
 
     newest = run("show", people, "--json").json["snapshot"]
-    max((Path(people) / "_refs/branch/main").glob("0*.json")).unlink()
+    entries = Path(people) / "_refs/branch/main"
+    max(entries.glob("0*.json")).unlink()
+    written = run("recover", people, "--json").json["branches"][0]
+    assert (written["newest"], written["entries"]) == (newest, 1)  # the hint knows that it was committed
+    assert run("show", people, "--json").json["snapshot"] == newest
+
+    (entries / "_hint").unlink()
+    max(entries.glob("0*.json")).unlink()
     told = " ".join(run("recover", people).err.split())
     assert f"main ends before snapshot {newest}: if that was committed, say --head main={newest}" in told
     assert run("recover", people, "--head", f"main={newest}").code == 0
