@@ -84,6 +84,14 @@ class _WorkerPool:
 _POOL = _WorkerPool()
 
 
+def trusted_call(call: Callable[[], _T]) -> _T | PluginFailure:
+    """What ``call()`` returns, or what it raises: on this thread, and however long it takes."""
+    try:
+        return call()
+    except Exception as error:
+        return failure_from_error(error)
+
+
 def sandboxed_call(call: Callable[[], _T], timeout_seconds: float) -> _T | PluginFailure:
     """What ``call()`` returns, or why it did not within so many seconds."""
     answers: SimpleQueue[_T | PluginFailure] = SimpleQueue()

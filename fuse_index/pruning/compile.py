@@ -16,8 +16,9 @@ from fuse_index.expressions.traversal import and_groups, columns_of, leaf_terms,
 from fuse_index.indexes.definition import IndexDefinition, UnavailableIndex
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.interface import IndexKind, Input, Probe, Refusal, Votes
-from fuse_index.indexes.sandbox import PluginFailure, check_probe, sandboxed_call
+from fuse_index.indexes.sandbox import PluginFailure, check_probe, sandboxed_call, trusted_call
 from fuse_index.predicate import And, Call, Column, Leaf, Opaque, Predicate
+from fuse_index.pruning.budget import CallBudget, failure_reason
 from fuse_index.pruning.combine import best_case_outcomes
 from fuse_index.pruning.nulls import decided_by_engine, strict_function_names, strip_nulls_for_kind
 from fuse_index.reasons import Reason
@@ -34,7 +35,12 @@ class CompiledProbe:
     definition: IndexDefinition | None = None
     """None: an implicit kind, which lives on the statistics that every block has."""
     exact: bool = False
-    """A built-in kind that lives on these statistics: whoever contradicts it is wrong."""
+    """A built-in kind that lives on these statistics: whoever contradicts it is wrong, and it is trusted to end."""
+
+    @property
+    def identity(self) -> str:
+        """What it is in any query of the table: the key of its definition, or the kind."""
+        return identify(self.kind, self.definition)
 
 
 @dataclass(frozen=True)
@@ -83,7 +89,7 @@ class IndexSet:
 
     engine: Engine
     definitions: Sequence[IndexDefinition | UnavailableIndex]
-    budget: float
+    budget: CallBudget
 
     def compile(self, predicate: Predicate) -> PredicateProbes:
         implied = dict(self._implied(predicate_leaves(predicate)))
@@ -107,7 +113,8 @@ class IndexSet:
             if not isinstance(leaf, Call) or (function := self.engine.functions.get(leaf.name)) is None:
                 continue
             if function.implies is not None:
-                consequences = sandboxed_call(partial(_implied_leaves, function.implies, leaf), self.budget)
+                call = partial(sandboxed_call, partial(_implied_leaves, function.implies, leaf))
+                consequences = self.budget.run(f"function {leaf.name}", call, failure_reason)
                 if not isinstance(consequences, PluginFailure):
                     yield leaf, consequences
 
@@ -167,20 +174,30 @@ class IndexSet:
                 name, kind.name, Refusal(Reason.LEAF_UNSUPPORTED, f"index kind {kind.name!r} does not skip")
             )
         options: Any = definition.options if definition else kind.Options()
-        probe = sandboxed_call(
-            lambda: check_probe(
+        exact = definition is None and self.engine.host.source_of(kind).built_in
+
+        def ask() -> Probe[Any] | Refusal:
+            return check_probe(
                 kind.compile(strip_nulls_for_kind(subject), inputs, options, self.engine.context), "compile"
-            ),
-            self.budget,
+            )
+
+        probe = (
+            trusted_call(ask)
+            if exact
+            else self.budget.run(f"{identify(kind, definition)} compile", partial(sandboxed_call, ask), failure_reason)
         )
         match probe:
             case Refusal():
                 return IndexRefusal(name, kind.name, probe)
             case Probe():
-                exact = definition is None and self.engine.host.source_of(kind).built_in
                 return CompiledProbe(name, kind, inputs, probe, definition, exact)
             case PluginFailure(reason, detail):
                 return IndexRefusal(name, kind.name, Refusal(reason, detail))
+
+
+def identify(kind: IndexKind, definition: IndexDefinition | None) -> str:
+    """What an index, or a kind without one, is in any query of a table."""
+    return definition.key if definition is not None else f"{type(kind).__module__}.{type(kind).__qualname__}"
 
 
 def _implied_leaves(implies: Callable[[Call], Iterable[Leaf]], call: Call) -> tuple[Leaf, ...]:

@@ -23,6 +23,7 @@ from fuse_index.indexes.definition import load_definitions
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.interface import Refusal
 from fuse_index.predicate import Context, Predicate
+from fuse_index.pruning.budget import CallBudget
 from fuse_index.pruning.combine import best_case_outcomes
 from fuse_index.pruning.compile import CompiledProbe, IndexSet, LeafProbes, PredicateProbes
 from fuse_index.pruning.explanation import Explanation, Totals
@@ -99,17 +100,19 @@ def plan_scan(
 ) -> ScanPlan[BlockFrame]:
     """Decide what ``predicate`` has to read of ``table``.
 
-    ``indexes=False`` reads everything, ``budget`` is the seconds that all indexes together may take, ``strict`` raises
-    what an index did wrong instead of going on without it. Raises StorageError if the table itself cannot be read.
+    ``indexes=False`` reads everything, ``budget`` is the seconds that all indexes together may take, but for exact
+    statistics, which are always asked; ``strict`` raises what an index did wrong instead of going on without it. Raises
+    StorageError if the table itself cannot be read.
     """
     started = perf_counter()
     if predicate is None or not indexes:
         return full_scan_plan(table, predicate, engine.context)
     definitions = load_definitions(table.snapshot, engine.host, engine.context)
-    probes = IndexSet(engine, definitions, budget).compile(predicate)
+    calls = CallBudget(budget, table.store.url)
+    probes = IndexSet(engine, definitions, calls).compile(predicate)
     while True:  # each time without an index more
         try:
-            return _Planner(table, probes, PruningTrace(strict), started + budget, started).run(engine.context)
+            return _Planner(table, probes, PruningTrace(strict), calls, started).run(engine.context)
         except Contradiction as contradiction:
             doubted = sorted(contradiction.indexes)
             if strict:
@@ -140,7 +143,7 @@ class _Planner:
     table: StoredTable
     probes: PredicateProbes
     trace: PruningTrace
-    deadline: float
+    budget: CallBudget
     started: float
 
     def run(self, context: Context) -> ScanPlan[BlockFrame]:
@@ -169,7 +172,7 @@ class _Planner:
         return self._finish(context, blocks, tally.combined())
 
     def _probe_context(self) -> ProbeContext:
-        return ProbeContext(self.table, self.probes, self.trace, self.deadline)
+        return ProbeContext(self.table, self.probes, self.trace, self.budget)
 
     def _columns(self) -> set[int]:
         """Ids of the plain columns that the predicate names: their statistics are read along with the blocks."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from time import perf_counter
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from fuse_index.indexes.block_batch import FrameBatch, Payload, UnitIndices, Zon
 from fuse_index.indexes.interface import Input, RollsUp, Votes
 from fuse_index.indexes.sandbox import PluginFailure
 from fuse_index.predicate import Column, Leaf, Opaque, Term
+from fuse_index.pruning.budget import CallBudget, failure_reason
 from fuse_index.pruning.call_probe import call_probe
 from fuse_index.pruning.compile import CompiledProbe, LeafProbes, PredicateProbes
 from fuse_index.pruning.nulls import NullPresence, complete_ballot, decided_by_engine, engine_vote, is_null_test
@@ -34,12 +35,12 @@ _Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class ProbeContext:
-    """What is the same at all levels of one query. ``deadline``: on the clock of ``perf_counter``."""
+    """What is the same at all levels of one query."""
 
     table: StoredTable
     probes: PredicateProbes
     trace: PruningTrace
-    deadline: float
+    budget: CallBudget
 
 
 @dataclass
@@ -200,10 +201,14 @@ class LevelProbe:
     # --- asking and settling ----------------------------------------------------------------------------------
 
     def _call_probe(self, leaf_probes: LeafProbes, compiled: CompiledProbe, batch: FrameBatch) -> Ballot | None:
-        trace, deadline = self.context.trace, self.context.deadline
-        kind = compiled.kind
+        trace, kind = self.context.trace, compiled.kind
         assert isinstance(kind, Votes)
-        answer = call_probe(kind, compiled.probe, batch, deadline - perf_counter())
+        call = partial(call_probe, kind, compiled.probe, batch)
+        answer = (
+            call(None)
+            if compiled.exact
+            else self.context.budget.run(f"{compiled.identity} probe", call, failure_reason)
+        )
         if isinstance(answer, PluginFailure):
             trace.note_failure(leaf_probes.leaf, compiled, answer)
             return None

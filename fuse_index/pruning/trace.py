@@ -14,7 +14,7 @@ from fuse_index.predicate import Leaf, Opaque, Predicate
 from fuse_index.pruning.compile import CompiledProbe, PredicateProbes
 from fuse_index.pruning.explanation import Vote
 from fuse_index.pruning.nulls import decided_by_engine
-from fuse_index.reasons import Reason
+from fuse_index.reasons import FAULTS, Reason
 
 ENGINE_INDEX_NAME = "null_counts"
 """The name under which the engine's own votes stand: they come from the null counts of every block."""
@@ -83,7 +83,8 @@ class PruningTrace:
             explained = any(about == leaf_probes.leaf for about, _ in self.trace_entries) or bool(leaf_probes.probes)
             for index_refusal in leaf_probes.refusals:
                 # a kind that is asked about every column need not apologise where another index speaks
-                if index_refusal.index != index_refusal.kind or not explained:
+                fault = index_refusal.refusal.reason in FAULTS
+                if index_refusal.index != index_refusal.kind or fault or not explained:
                     entry = self._entry(leaf_probes.leaf, index_refusal.index, index_refusal.kind)
                     entry.reason, entry.detail = index_refusal.refusal.reason, index_refusal.refusal.detail
                     explained = True

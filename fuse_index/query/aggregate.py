@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
-from time import perf_counter
+from functools import cache, partial
 
 import numpy as np
 import pyarrow as pa
@@ -34,10 +33,13 @@ from fuse_index.expressions.evaluate import evaluate_term
 from fuse_index.expressions.function import Function
 from fuse_index.expressions.to_sql import term_sql
 from fuse_index.expressions.traversal import column_names, without_conjuncts
+from fuse_index.indexes.block_batch import UnitIndices
 from fuse_index.indexes.definition import UnavailableIndex, load_definitions
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.interface import Answers, Refusal
+from fuse_index.indexes.sandbox import PluginFailure
 from fuse_index.predicate import Column, Predicate, Term
+from fuse_index.pruning.budget import CallBudget, failure_reason
 from fuse_index.pruning.explanation import Explanation, Totals, Vote
 from fuse_index.pruning.planner import PlanMask, ScanPlan, plan_scan
 from fuse_index.query.aggregate_sources import AggregateSource, IndexSource, SourceResult, StatisticsSource
@@ -116,7 +118,7 @@ def plan_aggregate(
     for part in request.parts:
         if (reason := overflow_reason(part, scan_plan.blocks)) is not None:
             raise OpaqueError(f"only Spark can evaluate {_part_text(part)}: {reason}")
-    planner = _AggregatePlanner(table, request, scan_plan, engine, perf_counter() + budget, strict)
+    planner = _AggregatePlanner(table, request, scan_plan, engine, CallBudget(budget, table.store.url), strict)
     return planner.run() if indexes else AggregatePlan(request, merge_states(request, []), scan_plan)
 
 
@@ -149,7 +151,7 @@ class _AggregatePlanner:
     request: Aggregation
     scan_plan: ScanPlan[BlockFrame]
     engine: Engine
-    deadline: float
+    budget: CallBudget
     strict: bool
     votes: list[Vote] = field(default_factory=list)
 
@@ -165,7 +167,7 @@ class _AggregatePlanner:
                 detail = "of no block that is left are all rows wanted" if len(remaining) else ""
                 self.votes.append(self._vote(source, Reason.NOT_NEEDED, detail))
                 continue
-            result = source.read_states(self.scan_plan.blocks, positions, self.deadline - perf_counter())
+            result = self._read_states(source, positions)
             if self.strict and result.problem is not None and result.problem.reason in FAULTS:
                 raise IndexFault(source.index, source.kind, result.problem.reason, result.problem.detail)
             projected = self._project_states(source, result)
@@ -199,11 +201,10 @@ class _AggregatePlanner:
                 continue
             kind = definition.kind_in(self.engine.host)
             if isinstance(kind, Answers):
-                seconds = self.deadline - perf_counter()
-                source = IndexSource.for_request(
-                    self.request, self.scan_plan.predicate, definition, kind, self.engine.context, seconds
-                )
-                if isinstance(source, Refusal):
+                condition, context = self.scan_plan.predicate, self.engine.context
+                match_request = partial(IndexSource.for_request, self.request, condition, definition, kind, context)
+                source = self.budget.run(f"{definition.key} match", match_request, failure_reason)
+                if isinstance(source, Refusal | PluginFailure):
                     yield Vote(self._title, definition.name, kind.name, source.reason, source.detail)
                 else:
                     yield source
@@ -219,9 +220,19 @@ class _AggregatePlanner:
         remaining_condition = without_conjuncts(self.scan_plan.predicate, source.decided_conjuncts)
         if remaining_condition is None:
             return blocks.has_exact_statistics
-        seconds = max(self.deadline - perf_counter(), 0.001)
+        seconds = self.budget.seconds - self.budget.spent
         plan = plan_scan(self.table, remaining_condition, self.engine, budget=seconds, strict=self.strict)
         return np.isin(blocks.ordinals, plan.blocks.ordinals[plan.always_matching_blocks]) & blocks.has_exact_statistics
+
+    def _read_states(self, source: AggregateSource, positions: UnitIndices) -> SourceResult:
+        """Read states within the budget, or say why not; ``positions``: int64 indices of shape (k,)."""
+        read = partial(source.read_states, self.scan_plan.blocks, positions)
+        if not isinstance(source, IndexSource):
+            return read(0.0)  # statistics take no time that counts
+        result = self.budget.run(f"{source.definition.key} state", read, SourceResult.reason_for_nothing)
+        if not isinstance(result, PluginFailure):
+            return result
+        return SourceResult(positions[:0], merge_states(self.request, []), Refusal(result.reason, result.detail))
 
     def _project_states(self, source: AggregateSource, result: SourceResult) -> pa.Table | None:
         """Turn a result into states of the request; None where only Spark can tell what to make of them."""

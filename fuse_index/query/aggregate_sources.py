@@ -51,6 +51,10 @@ class SourceResult:
     problem: Refusal | None = None
     """Why it answered for no more blocks."""
 
+    def reason_for_nothing(self) -> Reason | None:
+        """What went wrong, where it answered for no block at all."""
+        return self.problem.reason if self.problem is not None and not len(self.blocks) else None
+
 
 class AggregateSource(Protocol):
     """One that may have states of blocks."""
