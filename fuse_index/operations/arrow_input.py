@@ -46,7 +46,7 @@ def to_record_batches(data: Any, schema: pa.Schema | None = None) -> Iterator[pa
         case _:
             raise InputError(
                 f"rows cannot be read from {type(data).__name__}: give a pa.Table, a RecordBatchReader, a pandas "
-                f"DataFrame or Parquet paths"
+                f"DataFrame, a list of dicts or Parquet paths"
             )
 
 

@@ -71,7 +71,8 @@ class Table(
 
         By a clustering key they are sorted, as many at a time as the property ``sort_bytes`` (256 MiB) allows.
 
-        ``data``: a pa.Table, RecordBatchReader, pandas DataFrame or Parquet path(s), with the table's columns by name.
+        ``data``: a pa.Table, RecordBatchReader, pandas DataFrame, list of dicts or Parquet path(s), with the table's
+        columns by name.
         ``application``: (id, version) of a writer that wants each version written once. ``strict``: an index that fails
         on a block raises IndexFault, instead of leaving it out with a PluginWarning. ``evolve``: columns that the table
         lacks are added, NULL in all older rows. Raises InputError, SchemaError naming the column that does not fit,

@@ -291,6 +291,7 @@ def test_rows_that_do_not_fit_are_refused_by_column(table, data, said):
         (None, "rows cannot be read from NoneType"),
         ("nowhere.parquet", "no file 'nowhere.parquet'"),
         ([1, 2], "rows cannot be read from list"),
+        ({"id": [1]}, "rows cannot be read from dict: .* a list of dicts or Parquet paths"),
     ],
 )
 def test_what_holds_no_rows_is_refused(table, data, said):
