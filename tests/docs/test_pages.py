@@ -35,6 +35,9 @@ def test_what_a_page_says_is_done_as_it_stands_there(page: Path, tmp_path: Path)
     for block in blocks(page):
         reader.follow(block, skip=block.needs_spark)  # tests/spark does what needs a session
 
+    installed = list(tmp_path.glob("venv/lib/python*/site-packages/fuse_index-*.dist-info/licenses/LICENSE"))
+    assert len(installed) == (page == README)
+
 
 def test_every_block_is_run_or_says_why_it_is_not() -> None:
     def understood(block: Block) -> bool:
