@@ -22,8 +22,9 @@ from fuse_storage.metadata.refs import (
 )
 from fuse_storage.metadata.snapshot import KEY_PROPERTY, claimed_ref_position, snapshot_path
 from fuse_storage.metadata.tags import Tag, did_you_mean, find_tag, list_tags
-from fuse_storage.store.abilities import list_strays
+from fuse_storage.store.abilities import list_strays, read_at_most
 from fuse_storage.store.store import Store
+from fuse_storage.validation.json_members import MAX_SNAPSHOT_BYTES
 
 TABLE_PREFIXES = ("_refs/", "_ss/", "_sg/", "_x/", "_b/", "_i/")
 """Where the files of a table are; what else is in a folder is not a table's."""
@@ -140,7 +141,7 @@ def find_snapshot_entry(store: Store, snapshot_id: str) -> tuple[Branch, RefEntr
     The snapshot's file says which entry that is; only if the entry says the same, it is believed.
     """
     try:
-        data = store.read(snapshot_path(snapshot_id))
+        data = read_at_most(store, snapshot_path(snapshot_id), MAX_SNAPSHOT_BYTES)
     except NotFound as missing:
         raise NotFound(f"{store.url} has no snapshot {snapshot_id}: it never had, or it was collected") from missing
     name, sequence = claimed_ref_position(data, f"{store.url}/{snapshot_path(snapshot_id)}")

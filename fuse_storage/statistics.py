@@ -84,7 +84,7 @@ class ColumnStatistics:
             return self
         try:
             return replace(self, min=self.min.cast(data_type), max=self.max.cast(data_type))
-        except pa.ArrowInvalid:
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             unknown = ColumnStatistics.unknown(data_type, len(self))
             return replace(self, min=unknown.min, max=unknown.max, min_cut=unknown.min_cut, max_cut=unknown.max_cut)
 
@@ -203,10 +203,20 @@ def decode_statistics(table: pa.Table, column_id: int, data_type: pa.DataType) -
     if "min" not in present:
         return None
     parts = {part: chunked_to_array(table.column(index)) for part, index in present.items()}
+    if any(parts[part].type != kind for part, kind in _PART_TYPES.items() if part in parts) or (
+        "max" in parts and parts["max"].type != parts["min"].type
+    ):
+        return None  # no writer's
     statistics = ColumnStatistics.unknown(parts["min"].type, table.num_rows)
     if "nan_count" not in parts:
         parts["nan_count"] = pa.array(np.zeros(table.num_rows, np.int64))
     return replace(statistics, **parts).cast(data_type)
+
+
+_PART_TYPES = {"min_cut": pa.bool_(), "max_cut": pa.bool_()} | dict.fromkeys(
+    ("null_count", "nan_count", "distinct_count", "size"), pa.int64()
+)
+"""Types of all that is kept of a column but its bounds."""
 
 
 def _stored_parts(data_type: pa.DataType) -> list[str]:

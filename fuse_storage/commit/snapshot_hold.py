@@ -15,8 +15,10 @@ from fuse_storage.metadata.encoding import decode_checksummed_json, encode_check
 from fuse_storage.metadata.file_ref import FileRef, new_id
 from fuse_storage.metadata.refs import Branch, RefEntry
 from fuse_storage.metadata.tags import TAG_FOLDER, Tag, create_tag, drop_tag
+from fuse_storage.store.abilities import read_at_most
 from fuse_storage.store.ranges import ObjectMeta
 from fuse_storage.store.store import Store
+from fuse_storage.validation.json_members import MAX_REF_BYTES, parse_stored_time
 
 VACUUM_NOTICE_FOLDER = "_refs/vacuum"
 VACUUM_TIME_LIMIT = timedelta(hours=1)
@@ -88,8 +90,8 @@ def _check_not_vacuumed(store: Store, branch: Branch, entry: RefEntry, tag: Tag)
 
 def _read_cutoff(store: Store, notice: ObjectMeta) -> datetime:
     try:
-        members = decode_checksummed_json(store.read(notice.key), f"{store.url}/{notice.key}")
-        return datetime.fromisoformat(members["cutoff"])
+        members = decode_checksummed_json(read_at_most(store, notice.key, MAX_REF_BYTES), f"{store.url}/{notice.key}")
+        return parse_stored_time(members["cutoff"])
     except NotFound:
         return datetime.min.replace(tzinfo=UTC)  # it has just ended
     except (LookupError, TypeError, ValueError) as problem:

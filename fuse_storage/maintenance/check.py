@@ -25,6 +25,7 @@ from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.parquet.reader import BlockFile, read_block
 from fuse_storage.statistics import column_values, compute_statistics
 from fuse_storage.store.cache import Cache
+from fuse_storage.store.ranges import MAX_FILE_BYTES
 from fuse_storage.store.shared_files import resolve_store
 from fuse_storage.table import StoredTable
 
@@ -107,7 +108,7 @@ def _check_snapshot(table: StoredTable) -> None:
 def _check_file(table: StoredTable, row: dict[str, object]) -> None:
     path = str(row["location"] or block_path(str(row["id"])))
     store, path = resolve_store(table.store, path, table.snapshot.shares_files)
-    read_verified(store, FileRef(path, int(str(row["size"])), str(row["hash"])))
+    read_verified(store, FileRef(path, int(str(row["size"])), str(row["hash"])), MAX_FILE_BYTES)
     counts = row["zone_rows"]
     assert isinstance(counts, list)
     assert sum(counts) == row["row_count"] == row["live_rows"]

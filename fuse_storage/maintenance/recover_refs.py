@@ -20,7 +20,9 @@ from fuse_storage.metadata.encoding import TIMESTAMP_RESOLUTION, format_timestam
 from fuse_storage.metadata.file_ref import FileRef, new_id
 from fuse_storage.metadata.refs import MAX_PARALLEL_REF_READS, Branch, RefEntry, list_branch_names
 from fuse_storage.metadata.snapshot import Snapshot
+from fuse_storage.store.abilities import read_at_most
 from fuse_storage.store.store import Store
+from fuse_storage.validation.json_members import MAX_SNAPSHOT_BYTES
 
 _LOST_OPERATION = "lost"
 """The operation of an entry whose snapshot is gone: collected by a vacuum, or there was none."""
@@ -115,7 +117,7 @@ def _read_snapshots(store: Store) -> tuple[list[_FoundSnapshot], dict[str, str]]
 
     def read(key: str) -> _FoundSnapshot | StorageError:
         try:
-            data = store.read(key)
+            data = read_at_most(store, key, MAX_SNAPSHOT_BYTES)
             return _FoundSnapshot(Snapshot.decode(data, f"{store.url}/{key}"), FileRef.for_data(key, data))
         except StorageError as problem:
             return problem

@@ -27,10 +27,11 @@ from fuse_storage.metadata.segment import block_path
 from fuse_storage.metadata.segment_list import read_segment_list, segment_files, sidecar_files, zone_files
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.metadata.tags import list_tags
-from fuse_storage.store.abilities import list_strays
+from fuse_storage.store.abilities import list_strays, read_at_most
 from fuse_storage.store.cache import Cache
 from fuse_storage.store.ranges import ObjectMeta
 from fuse_storage.store.store import Store
+from fuse_storage.validation.json_members import MAX_SNAPSHOT_BYTES
 
 _FOLDER_KINDS = {"_ss": "snapshots", "_sg": "segments", "_x": "sidecars", "_b": "blocks", "_i": "packs"}
 """Folders in the order in which they are emptied: what leads to others goes first."""
@@ -172,7 +173,7 @@ class _ReachableFiles:
         for file in self.store.list("_ss"):
             if file.key.endswith(".json") and file.modified >= since and file.key not in self.keys:
                 with suppress(NotFound, FormatError):  # nothing leads to it, so nobody needs what it lacks
-                    self._add(Snapshot.decode(self.store.read(file.key), file.key))
+                    self._add(Snapshot.decode(read_at_most(self.store, file.key, MAX_SNAPSHOT_BYTES), file.key))
 
     def _add(self, snapshot: Snapshot) -> None:
         self.keys.add(snapshot.path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -167,7 +168,7 @@ class BlockFrame:
         columns = self._columns(_LOCATION_COLUMNS)
         offset, length = (columns.column(name)[block].as_py() for name in ("footer_offset", "footer_length"))
         location = columns.column("location")[block].as_py() or block_path(columns.column("id")[block].as_py())
-        return BlockFile(location, offset, length)
+        return BlockFile(location, offset, length, tuple(columns.column("zone_rows")[block].as_py()))
 
     def statistics(self, column_id: int) -> ColumnStatistics | None:
         field = self.segments.snapshot.schema.by_id(column_id)
@@ -206,10 +207,14 @@ class BlockFrame:
         owners = np.repeat(np.arange(len(self)), self.zone_counts)
         within = np.arange(len(owners)) - self.zone_offsets[owners]
         segment_rows = self.segments.table.take(pa.array(self._segment_indices))
-        counts = column_as_int64(segment_rows, "zone_count")
+        counts = np.add.reduceat(self._all_zone_counts(), counts_to_offsets(self._rows.file_row_counts)[:-1])
         files = self._rows.file_indices[owners]
         positions = starts[owners] + within - counts_to_offsets(counts)[files]
-        rows = MetadataRows(self._rows.store, tuple(zone_files(segment_rows)), counts, files, positions)
+        parts = [
+            None if part is None else replace(part, row_count=count)
+            for part, count in zip(zone_files(segment_rows), counts.tolist(), strict=True)
+        ]
+        rows = MetadataRows(self._rows.store, tuple(parts), counts, files, positions)
         return ZoneFrame(self.segments.snapshot, rows, self.zone_rows, lambda: self.schema_ids[owners])
 
     def _all_zone_counts(self) -> IndexArray:

@@ -20,6 +20,7 @@ from typing import Any
 import xxhash
 
 from fuse_storage.errors import Corrupt, InvalidArgument
+from fuse_storage.validation.json_members import MAX_REF_BYTES, load_json
 
 TIMESTAMP_RESOLUTION = timedelta(microseconds=1)
 """The least difference between two times that files can tell apart."""
@@ -58,10 +59,10 @@ def encode_checksummed_json(members: Mapping[str, Any]) -> bytes:
 def decode_checksummed_json(data: bytes, where: str) -> dict[str, Any]:
     """Read what ``encode_checksummed_json`` wrote. Raises Corrupt, naming ``where``, if the checksum differs."""
     try:
-        members = json.loads(data)
+        members = load_json(data, MAX_REF_BYTES)
         if members.pop("checksum") == _checksum(members):
-            return dict(members)
-    except (ValueError, LookupError, AttributeError, TypeError) as problem:
+            return members
+    except (ValueError, LookupError) as problem:
         raise Corrupt(f"{where} cannot be read: restore it from a copy") from problem
     raise Corrupt(f"{where} fails its checksum: restore it from a copy")
 

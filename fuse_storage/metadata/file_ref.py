@@ -14,7 +14,12 @@ from typing import Any
 import xxhash
 
 from fuse_storage.errors import Corrupt, FormatError, NotFound
+from fuse_storage.store.abilities import read_at_most
 from fuse_storage.store.store import Store
+from fuse_storage.validation.json_members import FileRefMembers, convert_members
+
+MAX_METADATA_BYTES = 1 << 30
+"""Bytes of a file of metadata, which is read whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +39,27 @@ class FileRef:
 
     @staticmethod
     def from_json(members: Mapping[str, Any]) -> FileRef:
-        match dict(members):
-            case {"path": str(path), "length": int(length), "hash": str(digest)}:
-                return FileRef(path, length, digest)
-        raise FormatError(f"{members!r} is no reference: it needs path, length and hash")
+        try:
+            return FileRef.from_members(convert_members(dict(members), FileRefMembers))
+        except ValueError as problem:
+            raise FormatError(f"{members!r} is no reference: it needs path, length and hash; {problem}") from problem
+
+    @staticmethod
+    def from_members(members: FileRefMembers) -> FileRef:
+        return FileRef(members.path, members.length, members.hash)
 
 
-def read_verified(store: Store, reference: FileRef) -> bytes:
-    """Read all bytes of the file. Raises NotFound if it is gone, Corrupt if they are not those that were written."""
+def read_verified(store: Store, reference: FileRef, limit: int = MAX_METADATA_BYTES) -> bytes:
+    """Read all bytes of the file. Raises NotFound if it is gone, Corrupt if they are not those that were written.
+
+    ``limit``: of its bytes; a reference to more than these is none of a writer.
+    """
+    if reference.length > limit:
+        raise Corrupt(
+            f"{store.url}/{reference.path} cannot have {reference.length} bytes: what refers to it is damaged"
+        )
     try:
-        data = store.read(reference.path)
+        data = read_at_most(store, reference.path, reference.length)
     except NotFound as missing:
         raise NotFound(
             f"{missing}, although the table refers to it: an old snapshot may have been collected"

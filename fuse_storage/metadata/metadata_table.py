@@ -6,7 +6,7 @@ were asked for. Knows nothing of what the columns mean.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +23,7 @@ from fuse_storage.metadata.file_ref import FileRef, read_verified
 from fuse_storage.statistics import chunked_to_array
 from fuse_storage.store.cache import Cache, cache_of
 from fuse_storage.store.store import Store
+from fuse_storage.validation.decoded_size import check_decoded_size
 
 METADATA_READ_THREADS = 8
 """Files that are read at once: half of the time is decompression, which the cores share, the other half is waiting."""
@@ -34,10 +35,11 @@ ColumnGroup = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class MetadataFile:
-    """A metadata file, and how many rows it must have."""
+    """A metadata file, and how many rows it must have. ``check``: raises ValueError for rows that cannot be."""
 
     reference: FileRef
     row_count: int
+    check: Callable[[pa.Table], None] = lambda rows: None
 
 
 def encode_metadata(table: pa.Table, keep_arrow_types: bool = False) -> bytes:
@@ -105,14 +107,19 @@ def read_all_columns(store: Store, part: MetadataFile, cache: Cache | None = Non
 def _load_columns(store: Store, part: MetadataFile, names: list[str] | None) -> pa.Table:
     data = read_verified(store, part.reference)
     where = f"{store.url}/{part.reference.path}"
+    limits = {"thrift_string_size_limit": len(data) + 1, "thrift_container_size_limit": len(data) + 1}
     try:
-        with pq.ParquetFile(pa.BufferReader(data), pre_buffer=False) as file:
-            count = file.metadata.num_rows
+        with pq.ParquetFile(pa.BufferReader(data), pre_buffer=False, **limits) as file:
+            if (count := file.metadata.num_rows) != part.row_count:
+                raise Corrupt(f"{where} has {count} rows, and should have {part.row_count}")
+            check_decoded_size(memoryview(data), file, names)
             rows = file.read(columns=names, use_threads=False)  # passes over names that the file lacks
-    except (pa.ArrowException, OSError) as problem:
-        raise FormatError(f"{where} is not a table of metadata: {problem}") from problem
-    if count != part.row_count:
-        raise Corrupt(f"{where} has {count} rows, and should have {part.row_count}")
+        if len(rows) != count:
+            raise ValueError(f"{len(rows)} rows are in it, and it says {count}")
+        rows.validate(full=True)
+        part.check(rows)
+    except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, RecursionError, OverflowError) as problem:
+        raise FormatError(f"{where} is not a table of metadata: {problem!r}") from problem
     return rows
 
 

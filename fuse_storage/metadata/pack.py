@@ -22,6 +22,9 @@ from fuse_storage.store.store import Store
 _DEFAULT_CHUNK_BYTES = 16 << 10
 """Default bytes between two checksums: small enough for needles, large enough that checksums cost 0.03 %."""
 
+_MAX_CHUNKS_READ = 1 << 20
+"""Chunks of one read: 16 GiB of the default size. Each takes some memory before the store is asked."""
+
 _CHECKSUM_FORMAT = struct.Struct("<I")
 _ByteSpan = tuple[int, int]
 _Decoded = TypeVar("_Decoded")
@@ -129,6 +132,8 @@ class PackSlice:
         for offset, length in ranges:
             if offset < 0 or length < 0 or offset + length > self.size:
                 raise ValueError(f"bytes {offset} to {offset + length} of {self.key}: it has {self.size}")
+        if sum(length for _, length in ranges) > _MAX_CHUNKS_READ * self.chunk:
+            raise Corrupt(f"{self.store.url}/{self.key}: more than {_MAX_CHUNKS_READ:,} chunks are no payload")
         absolute = [(self.offset + offset, length) for offset, length in ranges]
         chunks = self._chunks({number for r in absolute for number in self._chunk_numbers(r)})
         return [self._slice_chunks(r, chunks) for r in absolute]

@@ -24,9 +24,17 @@ from fuse_storage.metadata.encoding import (
     format_timestamp,
 )
 from fuse_storage.metadata.file_ref import FileRef
+from fuse_storage.store.abilities import read_at_most
 from fuse_storage.store.cache import cache_of
 from fuse_storage.store.listings import list_keys_after
 from fuse_storage.store.store import Store
+from fuse_storage.validation.json_members import (
+    MAX_HINT_BYTES,
+    MAX_REF_BYTES,
+    EntryMembers,
+    convert_members,
+    parse_stored_time,
+)
 
 MAIN_BRANCH = "main"
 REF_NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -83,16 +91,16 @@ class RefEntry:
                 f"{where} is an entry of kind {kind!r}, which this version does not know: upgrade fuse-index"
             )
         try:
-            timestamp = datetime.fromisoformat(members["timestamp"])
-            entry = RefEntry(
-                kind, members["sequence"], members["commit"], members["parent"], timestamp, members["operation"]
-            )
+            found = convert_members(members, EntryMembers)
+            timestamp = parse_stored_time(found.timestamp)
+            entry = RefEntry(kind, found.sequence, found.commit, found.parent, timestamp, found.operation)
             if kind == "tombstone":
                 return entry
-            snapshot = members["snapshot"]
-            return replace(entry, snapshot_id=snapshot["id"], reference=FileRef.from_json(snapshot))
-        except (LookupError, TypeError, ValueError) as problem:
-            raise FormatError(f"{where} is no entry of a branch: {problem!r}") from problem
+            if found.snapshot is None:
+                raise ValueError("it names no snapshot")
+            return replace(entry, snapshot_id=found.snapshot.id, reference=FileRef.from_members(found.snapshot))
+        except ValueError as problem:
+            raise FormatError(f"{where} is no entry of a branch: {problem}") from problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +186,7 @@ class Branch:
     def read_hint(self) -> int:
         """Read the number of the entry that the hint names; 0 where there is no hint, or nonsense."""
         with suppress(StorageError):
-            text = self.store.read(self._hint)
+            text = read_at_most(self.store, self._hint, MAX_HINT_BYTES)
             return int(text) if re.fullmatch(rb"[0-9]{1,20}", text) else 0
         return 0
 
@@ -253,7 +261,7 @@ class Branch:
 
     def _read(self, sequence: int) -> bytes | None:
         try:
-            return self.store.read(self.key(sequence))
+            return read_at_most(self.store, self.key(sequence), MAX_REF_BYTES)
         except NotFound:
             return None
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.encoding import format_timestamp
+from fuse_storage.validation.metadata_columns import MAX_COUNT, check_columns, check_ids, check_lists
 
 MAX_BLOCKS_PER_SEGMENT = 1000
 """Blocks of a segment: enough that a million of them are a thousand files, few enough that one file is read quickly."""
@@ -50,6 +51,27 @@ BLOCK_SCHEMA = pa.schema(
 
 PLANNING_COLUMNS: metadata_table.ColumnGroup = ("row_count", "schema_id")
 """Columns of blocks that every plan needs: read whenever a segment is opened at all."""
+
+
+_BLOCK_BOUNDS = {
+    "row_count": (1, MAX_COUNT),
+    "live_rows": (0, MAX_COUNT),
+    "size": (0, MAX_COUNT),
+    "footer_offset": (0, MAX_COUNT),
+    "footer_length": (0, MAX_COUNT),
+    "schema_id": (0, 1 << 31),
+}
+
+
+def check_block_rows(rows: pa.Table) -> None:
+    """Raise ValueError for columns of a segment that no writer wrote: of other types, or numbers that cannot be."""
+    check_columns(rows, BLOCK_SCHEMA, _BLOCK_BOUNDS)
+    present = rows.column_names
+    if "id" in present:
+        check_ids(rows.column("id"), "id")
+    if "zone_rows" in present:
+        totals = rows.column("row_count") if "row_count" in present else None
+        check_lists(rows.column("zone_rows"), "zone_rows", totals, MAX_COUNT)
 
 
 def block_path(block_id: str) -> str:

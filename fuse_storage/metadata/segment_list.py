@@ -16,12 +16,13 @@ from fuse_storage import statistics
 from fuse_storage.errors import Corrupt
 from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.file_ref import FileRef
-from fuse_storage.metadata.segment import decode_list_row, segment_path, zones_path
+from fuse_storage.metadata.segment import check_block_rows, decode_list_row, segment_path, zones_path
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.schema.schema import Schema
 from fuse_storage.statistics import ColumnStatistics
 from fuse_storage.store.cache import Cache
 from fuse_storage.store.store import Store
+from fuse_storage.validation.metadata_columns import MAX_COUNT, check_columns, check_ids, check_sum
 
 SEGMENT_SCHEMA = pa.schema(
     [
@@ -140,18 +141,57 @@ def read_segment_list(store: Store, snapshot: Snapshot, cache: Cache | None = No
     """The list of a snapshot's segments. Raises NotFound, Corrupt or StorageError."""
     if snapshot.segments is None:
         return SEGMENT_SCHEMA.empty_table()
-    part = metadata_table.MetadataFile(snapshot.segments, snapshot.segment_count)
+    part = metadata_table.MetadataFile(snapshot.segments, snapshot.segment_count, _check_segment_rows)
     found = metadata_table.read_all_columns(store, part, cache)
-    if missing := [name for name in SEGMENT_SCHEMA.names if not metadata_table.has_column(found, name)]:
-        raise Corrupt(f"{store.url}/{snapshot.segments.path} lacks column {missing[0]!r}: it is no list of segments")
+    try:
+        check_sum(found.column("row_count"), "row_count", snapshot.row_count)
+        check_sum(found.column("block_count"), "block_count", snapshot.block_count)
+    except ValueError as problem:
+        raise Corrupt(f"{store.url}/{snapshot.segments.path} is not of snapshot {snapshot.id}: {problem}") from problem
     return found
+
+
+MAX_BLOCKS_READ = 1 << 24
+"""Blocks of a table: places are kept for all of them before any file that tells of them is read."""
+_SEGMENT_BOUNDS = {
+    "length": (0, MAX_COUNT),
+    "row_count": (1, MAX_COUNT),
+    "live_rows": (0, MAX_COUNT),
+    "block_count": (1, MAX_BLOCKS_READ),
+    "zone_count": (1, MAX_COUNT),
+    "size": (0, MAX_COUNT),
+}
+_SIDECAR_TYPES = (pa.string(), pa.int64(), pa.string(), pa.int64(), pa.int64())
+"""Types of what a list says of an index, but for the roll-up, whose type is the index's."""
+
+
+def _check_segment_rows(rows: pa.Table) -> None:
+    """Raise ValueError for a list that no writer wrote: of other types, or numbers that cannot be."""
+    if missing := [name for name in SEGMENT_SCHEMA.names if not metadata_table.has_column(rows, name)]:
+        raise ValueError(f"it lacks column {missing[0]!r}: it is no list of segments")
+    check_columns(rows, SEGMENT_SCHEMA, _SEGMENT_BOUNDS)
+    check_ids(rows.column("id"), "id")
+    if sum(rows.column("block_count").to_pylist()) > MAX_BLOCKS_READ:
+        raise ValueError(f"it has more than {MAX_BLOCKS_READ:,} blocks")
+    references = [("zones_length", "zones_length", "zones_hash")]
+    for name in rows.column_names:
+        if name.startswith("x.") and name.endswith(".path"):
+            columns = sidecar_columns(name[2:-5])[: len(_SIDECAR_TYPES)]
+            if missing := [column for column in columns if not metadata_table.has_column(rows, column)]:
+                raise ValueError(f"it lacks column {missing[0]!r}")
+            check_columns(rows, pa.schema(zip(columns, _SIDECAR_TYPES, strict=True)), {})
+            references.append((columns[0], columns[1], columns[2]))
+    for present, length, digest in references:
+        incomplete = pc.or_(pc.is_null(rows.column(length)), pc.is_null(rows.column(digest)))
+        if pc.any(pc.and_(pc.is_valid(rows.column(present)), incomplete), min_count=0).as_py():
+            raise ValueError(f"a file in column {present!r} has no length, or no hash")
 
 
 def segment_files(rows: pa.Table) -> list[metadata_table.MetadataFile]:
     """The segment files that rows of a list refer to."""
     columns = (rows.column(name).to_pylist() for name in ("id", "length", "hash", "block_count"))
     return [
-        metadata_table.MetadataFile(FileRef(segment_path(segment_id), length, digest), count)
+        metadata_table.MetadataFile(FileRef(segment_path(segment_id), length, digest), count, check_block_rows)
         for segment_id, length, digest, count in zip(*columns, strict=True)
     ]
 

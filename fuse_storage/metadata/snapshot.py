@@ -14,13 +14,25 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
-from fuse_storage.errors import FormatError, NotFound, Unsupported
+import pyarrow as pa
+
+from fuse_storage.errors import FormatError, NotFound, SchemaError, Unsupported
 from fuse_storage.metadata.encoding import format_timestamp
 from fuse_storage.metadata.file_ref import FileRef, read_verified
 from fuse_storage.metadata.refs import Branch, RefEntry
 from fuse_storage.schema.schema import Schema
 from fuse_storage.store.cache import cache_of
 from fuse_storage.store.shared_files import SHARED_FILES_FEATURE
+from fuse_storage.validation.json_members import (
+    MAX_SNAPSHOT_BYTES,
+    FormatMembers,
+    SnapshotMembers,
+    check_schemas,
+    check_seconds,
+    convert_members,
+    load_json,
+    parse_stored_time,
+)
 
 FORMAT_NAME = "fuse-index table"
 FORMAT_VERSION = 1
@@ -98,7 +110,8 @@ class Snapshot:
         None if the table says nothing of it, or names a column that is no longer there.
         """
         stored, column_ids = self.properties.get(KEY_PROPERTY, ()), {field.id for field in self.schema.fields}
-        return tuple(stored) if isinstance(stored, list) and column_ids.issuperset(stored) else ()
+        is_key = isinstance(stored, list) and all(type(each) is int and each in column_ids for each in stored)
+        return tuple(stored) if is_key else ()
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -167,12 +180,14 @@ class Snapshot:
     def decode(data: builtins.bytes, where: str) -> Snapshot:
         """Raises Unsupported for what is newer than this version, FormatError for what is no snapshot."""
         try:
-            members = json.loads(data)
-            _check_format(members)
-            return _decode(members)
+            members = load_json(data, MAX_SNAPSHOT_BYTES)
+            _check_format(convert_members(members, FormatMembers))
+            return _decode(convert_members(members, SnapshotMembers), members)
         except FormatError as problem:
             raise type(problem)(f"{where}: {problem}") from problem
-        except (LookupError, TypeError, ValueError, AttributeError) as problem:
+        except (LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as problem:
+            raise FormatError(f"{where} is no snapshot: {problem!r}") from problem
+        except (SchemaError, pa.ArrowException) as problem:
             raise FormatError(f"{where} is no snapshot: {problem!r}") from problem
 
 
@@ -195,35 +210,47 @@ def read_snapshot(branch: Branch, entry: RefEntry) -> Snapshot:
     return cache_of(store).get_or_load(("snapshot", store.url, reference.path), load, lambda _: 20 * reference.length)
 
 
-def _decode(members: Mapping[str, Any]) -> Snapshot:
-    schemas = {schema["id"]: Schema.from_json(schema) for schema in members["schemas"]}
-    listed = members["segments"]["list"]
+def _decode(members: SnapshotMembers, whole: Mapping[str, Any]) -> Snapshot:
+    check_schemas(members.schemas)
+    schemas = {schema.id: schema for schema in map(Schema.from_json, members.schemas)}
+    for part in (each for schema in schemas.values() for top in schema.fields for each in top.walk()):
+        if part.default is not None and part.default_scalar.as_py() is None:
+            raise ValueError(f"column {part.name!r} has a default {part.default!r} of another type")
+    present = schemas[members.schema]
+    if not {field.id for _, field in present.leaves()}.issuperset(members.cluster_by):
+        raise ValueError(f"cluster_by = {members.cluster_by} names what is no column")
+    if "max_write_seconds" in members.properties:
+        check_seconds(members.properties["max_write_seconds"], "max_write_seconds")
+    for definition in members.definitions.values():
+        if not str(definition["key"]).isalnum():
+            raise ValueError(f"the key {definition['key']!r} of an index is not of letters and digits")
+    listed = members.segments.list
     return Snapshot(
-        id=members["id"],
-        sequence=members["sequence"],
-        branch=members["branch"],
-        commit_id=members["commit"],
-        parent=members["parent"],
-        timestamp=datetime.fromisoformat(members["timestamp"]),
-        operation=members["operation"],
-        summary=_frozen(members["summary"]),
-        row_count=members["rows"],
-        block_count=members["blocks"],
-        bytes=members["bytes"],
-        next_row_id=members["next_row_id"],
-        same_rows=members.get("same_rows") is True,
-        segment_count=members["segments"]["count"],
-        segments=None if listed is None else FileRef.from_json(listed),
-        schema_id=members["schema"],
+        id=members.id,
+        sequence=members.sequence,
+        branch=members.branch,
+        commit_id=members.commit,
+        parent=members.parent,
+        timestamp=parse_stored_time(members.timestamp),
+        operation=members.operation,
+        summary=_frozen(members.summary),
+        row_count=members.rows,
+        block_count=members.blocks,
+        bytes=members.bytes,
+        next_row_id=members.next_row_id,
+        same_rows=whole.get("same_rows") is True,
+        segment_count=members.segments.count,
+        segments=None if listed is None else FileRef.from_members(listed),
+        schema_id=members.schema,
         schemas=_frozen(schemas),
-        last_column_id=members["last_column_id"],
-        names=_frozen({int(column_id): tuple(names) for column_id, names in members["names"].items()}),
-        cluster_ids=tuple(members["cluster_by"]),
-        properties=_frozen(members["properties"]),
-        definitions=_frozen(members["definitions"]),
-        applications=_frozen(members["applications"]),
-        reader_features=tuple(members["reader_features"]),
-        writer_features=tuple(members["writer_features"]),
+        last_column_id=members.last_column_id,
+        names=_frozen({int(column_id): tuple(names) for column_id, names in members.names.items()}),
+        cluster_ids=tuple(members.cluster_by),
+        properties=_frozen(members.properties),
+        definitions=_frozen(members.definitions),
+        applications=_frozen(members.applications),
+        reader_features=tuple(whole["reader_features"]),
+        writer_features=tuple(members.writer_features),
     )
 
 
@@ -234,21 +261,21 @@ def _frozen(mapping: Mapping[Any, Any]) -> Mapping[Any, Any]:
 def claimed_ref_position(data: builtins.bytes, where: str) -> tuple[str, int]:
     """Read which branch, and which entry of it, a snapshot says it belongs to; nothing else of it is believed yet."""
     try:
-        members = json.loads(data)
+        members = load_json(data, MAX_SNAPSHOT_BYTES)
         return str(members["branch"]), int(members["sequence"])
     except (LookupError, TypeError, ValueError) as problem:
         raise FormatError(f"{where} is no snapshot: {problem!r}") from problem
 
 
-def _check_format(members: Mapping[str, Any]) -> None:
-    if members["format"] != FORMAT_NAME:
-        raise FormatError(f"it is of format {members['format']!r}, not {FORMAT_NAME!r}")
-    if members["format_version"] > FORMAT_VERSION:
-        version = members["format_version"]
+def _check_format(members: FormatMembers) -> None:
+    if members.format != FORMAT_NAME:
+        raise FormatError(f"it is of format {members.format!r}, not {FORMAT_NAME!r}")
+    if members.format_version > FORMAT_VERSION:
+        version = members.format_version
         raise Unsupported(
             f"it is of format version {version}, and this version knows {FORMAT_VERSION}: upgrade fuse-index to read it"
         )
-    if unknown := sorted(set(members["reader_features"]) - READER_FEATURES):
+    if unknown := sorted(set(members.reader_features) - READER_FEATURES):
         raise Unsupported(
             f"reading this table needs {_feature_list(unknown)}, unknown to this version: upgrade fuse-index"
         )

@@ -19,7 +19,9 @@ from fuse_storage.metadata.encoding import (
 )
 from fuse_storage.metadata.file_ref import FileRef
 from fuse_storage.metadata.refs import REF_NAME_PATTERN, check_ref_name, is_snapshot_id
+from fuse_storage.store.abilities import read_at_most
 from fuse_storage.store.store import Store
+from fuse_storage.validation.json_members import MAX_REF_BYTES, TagMembers, convert_members, parse_stored_time
 
 TAG_FOLDER = "_refs/tag"
 
@@ -59,17 +61,17 @@ class Tag:
         """Raises Corrupt for bytes that are not as they were written, FormatError for what is no tag."""
         members = decode_checksummed_json(data, where)
         try:
-            snapshot, expires = members["snapshot"], members.get("expires")
+            found = convert_members(members, TagMembers)
             return Tag(
-                members["name"],
-                datetime.fromisoformat(members["timestamp"]),
-                snapshot["id"],
-                FileRef.from_json(snapshot),
-                None if expires is None else datetime.fromisoformat(expires),
-                members.get("holder"),
+                found.name,
+                parse_stored_time(found.timestamp),
+                found.snapshot.id,
+                FileRef.from_members(found.snapshot),
+                None if found.expires is None else parse_stored_time(found.expires),
+                found.holder,
             )
-        except (LookupError, TypeError, ValueError) as problem:
-            raise FormatError(f"{where} is no tag: {problem!r}") from problem
+        except ValueError as problem:
+            raise FormatError(f"{where} is no tag: {problem}") from problem
 
 
 def create_tag(store: Store, tag: Tag) -> None:
@@ -100,7 +102,7 @@ def find_tag(store: Store, name: str) -> Tag | None:
     if REF_NAME_PATTERN.fullmatch(name) is None:
         return None
     try:
-        data = store.read(_key(name))
+        data = read_at_most(store, _key(name), MAX_REF_BYTES)
     except NotFound:
         return None
     return Tag.decode(data, f"{store.url}/{_key(name)}")

@@ -84,9 +84,17 @@ class Pages:
         """Decode what ``to_bytes`` made, of a file with these chunks. Raises ValueError for another number of bytes."""
         numbers = np.frombuffer(packed, "<u4").astype(np.int64)
         counts, parts = numbers[: len(chunks)], numbers[len(chunks) :]
+        if len(numbers) != len(chunks) + 3 * int(counts.sum()):
+            raise ValueError("the seal has other pages than it says")
         lengths, rows, sums = parts.reshape(3, int(counts.sum()))
         first, offsets = _locate_pages(counts, lengths, chunks)
         return cls(first, offsets, lengths, rows, sums)
+
+    def fill_chunks(self, chunks: Sequence[ByteRange], end: int) -> bool:
+        """Whether the pages of each chunk are as long as it is, and none lies outside of the bytes up to ``end``."""
+        sizes = np.diff(np.append(0, np.cumsum(self.lengths))[self.chunk_starts])
+        inside = all(offset >= 0 and offset + length <= end for offset, length in chunks)
+        return inside and sizes.tolist() == [length for _, length in chunks]
 
     def chunk_pages(self, chunk: int) -> Int64Array:
         """The numbers of a chunk's pages among all pages of the file: int64, shape (n,), ascending."""

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as is_
 import xxhash
 
-from fuse_storage.errors import RESTORE_HINT, Corrupt, NotFound
+from fuse_storage.errors import RESTORE_HINT, Corrupt, NotFound, StorageError
 from fuse_storage.parquet import page_subset, projection
 from fuse_storage.parquet.page_subset import PageSubset
 from fuse_storage.parquet.pages import Int64Array, Pages, RowMask
@@ -27,6 +27,9 @@ from fuse_storage.store.ranges import ByteRange, coalesce_ranges
 from fuse_storage.store.store import Store
 
 _FOOTER_CHECKSUM_BYTES = 8
+_MAX_FOOTER_BYTES = 256 << 20  # 16 for each page, and some hundred for each column of each zone
+_UNREADABLE = (pa.ArrowException, OSError, ValueError, LookupError, TypeError, RecursionError, OverflowError)
+"""What is raised of bytes whose checksums are right, and that no writer of ours wrote."""
 
 _MIN_VALUES_FOR_THREADS = 2_000_000
 """Values from which on it pays to decode with several threads; below, waking them costs more than it saves."""
@@ -39,11 +42,15 @@ def footer_checksum(data: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class BlockFile:
-    """The place of a block: its key in the store, and the bytes of its footer there."""
+    """The place of a block: its key in the store, and the bytes of its footer there.
+
+    ``zone_rows``: how many rows each zone has; empty where nobody says.
+    """
 
     key: str
     footer_offset: int
     footer_length: int
+    zone_rows: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +88,14 @@ class Footer:
             data[:start] + data[start + _FOOTER_CHECKSUM_BYTES :]
         ):
             raise Corrupt(f"{where}: its footer fails its checksum; {RESTORE_HINT}")
-        metadata = pq.read_metadata(pa.BufferReader(data[start + _FOOTER_CHECKSUM_BYTES :]))
-        chunks = Footer.chunk_ranges(metadata)
-        schema = page_subset.footer_schema_bytes(memoryview(data)[start + _FOOTER_CHECKSUM_BYTES :])
-        return Footer(metadata, chunks, Pages.from_bytes(data[:start], chunks), schema, len(data))
+        try:
+            limits = {"thrift_string_size_limit": len(data), "thrift_container_size_limit": len(data)}
+            metadata = pq.ParquetFile(pa.BufferReader(data[start + _FOOTER_CHECKSUM_BYTES :]), **limits).metadata
+            chunks = Footer.chunk_ranges(metadata)
+            schema = page_subset.footer_schema_bytes(memoryview(data)[start + _FOOTER_CHECKSUM_BYTES :])
+            return Footer(metadata, chunks, Pages.from_bytes(data[:start], chunks), schema, len(data))
+        except _UNREADABLE as problem:
+            raise Corrupt(f"{where}: its footer is not one that this library writes: {problem!r}") from problem
 
     @property
     def column_count(self) -> int:
@@ -102,8 +113,15 @@ def read_footer(store: Store, block: BlockFile, cache: Cache | None = None) -> F
     """The block's footer, in one exact read, or none if it was read before. Raises NotFound or Corrupt."""
 
     def load() -> Footer:
+        where = f"{store.url}/{block.key}"
+        if block.footer_length > _MAX_FOOTER_BYTES:
+            raise Corrupt(f"{where}: no footer has {block.footer_length} bytes; {RESTORE_HINT}")
         (data,) = _read_ranges(store, block, [(block.footer_offset, block.footer_length)])
-        return Footer.parse(data, f"{store.url}/{block.key}")
+        footer = Footer.parse(data, where)
+        zones = tuple(footer.zone_row_count(zone) for zone in range(footer.metadata.num_row_groups))
+        if block.zone_rows not in ((), zones) or not footer.pages.fill_chunks(footer.chunks, block.footer_offset):
+            raise Corrupt(f"{where}: its footer does not fit the table, or the file; {RESTORE_HINT}")
+        return footer
 
     # parsed, it takes about ten times its bytes
     return (cache_of(store) if cache is None else cache).get_or_load(
@@ -142,12 +160,17 @@ def read_block(
     reader = _ZoneReader(store, block, footer, zone_numbers)
     row_count = sum(reader.row_counts) if row_mask is None else int(np.count_nonzero(row_mask))
     stored: dict[str, pa.ChunkedArray] = {}
-    if row_count and row_mask is not None:
-        stored = reader.read_rows(leaf_columns, row_mask)
-    elif row_count:
-        stored = reader.read_all_rows(leaf_columns)
-    arrays = [projection.project_column(stored.get(field.physical_name), field, row_count) for field in fields]
-    result = pa.Table.from_arrays(arrays, schema=pa.schema([field.arrow for field in fields]))
+    try:
+        if row_count and row_mask is not None:
+            stored = reader.read_rows(leaf_columns, row_mask)
+        elif row_count:
+            stored = reader.read_all_rows(leaf_columns)
+        arrays = [projection.project_column(stored.get(field.physical_name), field, row_count) for field in fields]
+        result = pa.Table.from_arrays(arrays, schema=pa.schema([field.arrow for field in fields]))
+    except StorageError:
+        raise
+    except _UNREADABLE as problem:
+        raise Corrupt(f"{store.url}/{block.key} does not hold the columns of its table: {problem!r}") from problem
     return result if fields else pa.table({"": pa.nulls(row_count)}).select([])
 
 

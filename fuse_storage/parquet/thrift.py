@@ -17,6 +17,8 @@ from typing import Any
 
 BOOL_TRUE, BOOL_FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
 
+_MAX_VARINT_BITS = 70
+
 ThriftStruct = Mapping[int, Any]
 """Values by field id. Lists are lists; a list of structs is a list of mappings."""
 
@@ -33,6 +35,8 @@ def _read_varint(data: memoryview, at: int) -> tuple[int, int]:
         if byte < 0x80:  # the top bit is clear: no byte follows
             return value, at
         shift += 7
+        if shift > _MAX_VARINT_BITS:
+            raise ValueError("a number is longer than any that Parquet has")
 
 
 def _read_integer(data: memoryview, at: int) -> tuple[int, int]:
@@ -63,7 +67,7 @@ def read_struct(data: memoryview, at: int, until: int | None = None) -> tuple[Th
     """The struct that begins at byte ``at``, and where it ends; with ``until``, only the fields up to this id.
 
     With ``until``, the position is that of the first value left out, right after its head byte.
-    Raises IndexError or KeyError for bytes that are no such struct.
+    Raises IndexError, KeyError or ValueError for bytes that are no such struct.
 
     >>> packed = encode_struct((1, I32, encode_integer(300)), (4, BINARY, encode_binary(b"xy")))
     >>> packed.hex(" ")
