@@ -13,36 +13,45 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from fuse_index.errors import OpaqueError
-from fuse_index.expressions.evaluate import evaluate, evaluate_constant_term
-from fuse_index.expressions.to_sql import term_sql
+from fuse_index.expressions.evaluate import evaluate, evaluate_constant_term, evaluate_term
+from fuse_index.expressions.to_sql import predicate_sql, term_sql
 from fuse_index.expressions.traversal import columns_of, leaf_terms, predicate_leaves
-from fuse_index.predicate import Column, Compare, Context, In, IsNull, Leaf, Opaque, Predicate, Term
+from fuse_index.predicate import Call, Column, Context, Like, Literal, Opaque, Predicate, Term
 
 if TYPE_CHECKING:
     from fuse_index.expressions.function import Function
 
 
+_NULL_TEXT = Literal(None, pa.string())
+_ROW = pa.table({"none": pa.nulls(1)})
+
+
 def check_evaluable(predicate: Predicate | None, context: Context, functions: Mapping[str, Function]) -> None:
     """Raises OpaqueError, which names the part, for what only Spark can evaluate. Constants are folded already."""
-    stubs = {name: replace(function, evaluate=_nothing) for name, function in functions.items()}
-    for leaf in [] if predicate is None else predicate_leaves(predicate):
+    leaves = [] if predicate is None else predicate_leaves(predicate)
+    for leaf in leaves:
         if isinstance(leaf, Opaque):
             raise OpaqueError(f"only Spark can evaluate {leaf.sql}: ask Spark, by DataFrame.where")
-        terms = leaf_terms(leaf)
-        if not isinstance(leaf, Compare | In | IsNull) or not all(isinstance(term, Column) for term in terms):
-            _check_leaf(leaf, terms, context, stubs)
+        if isinstance(leaf, Like) and not isinstance(leaf.pattern, Literal):
+            raise OpaqueError(f"only Spark can evaluate {predicate_sql(leaf)}: its pattern is no constant")
+        if isinstance(leaf, Like):
+            evaluate(replace(leaf, term=_NULL_TEXT), _ROW)
+    stubs = {name: replace(function, evaluate=_nothing) for name, function in functions.items()}
+    terms = (term for leaf in leaves for term in ([leaf] if isinstance(leaf, Call) else leaf_terms(leaf)))
+    for term in dict.fromkeys(terms):
+        if not isinstance(term, Column):
+            _check_term(term, context, stubs)
 
 
-def _check_leaf(leaf: Leaf, terms: list[Term], context: Context, functions: Mapping[str, Function]) -> None:
-    """Evaluates the leaf on one row, of NULLs."""
-    columns = [(column.path, column.type) for term in terms for column in columns_of(term)]
-    row = pa.nulls(1, _root_type([*columns, (("none",), pa.null())]))
-    shorter = replace(leaf, values=leaf.values[:1]) if isinstance(leaf, In) else leaf
-    evaluate(shorter, pa.table(row.flatten(), row.type.names), context, functions)
-    for term in terms:
-        if not any(columns_of(term)):  # or it had been folded
-            evaluate_constant_term(term, context, functions)
-            raise OpaqueError(f"only Spark can evaluate {term_sql(term)}")
+def _check_term(term: Term, context: Context, functions: Mapping[str, Function]) -> None:
+    """Evaluates the term on one row, of NULLs."""
+    columns = [(column.path, column.type) for column in columns_of(term)]
+    if columns:
+        row = pa.nulls(1, _root_type(columns))
+        evaluate_term(term, pa.table(row.flatten(), row.type.names), context, functions)
+    else:  # or it had been folded
+        evaluate_constant_term(term, context, functions)
+        raise OpaqueError(f"only Spark can evaluate {term_sql(term)}")
 
 
 def _root_type(columns: Sequence[tuple[tuple[str, ...], pa.DataType]]) -> pa.DataType:

@@ -76,7 +76,9 @@ def test_where_leaves_rows_out_and_changes_no_score(table):
     assert some.column("_score").to_pylist() == [all_rows[2]]
 
 
-@pytest.mark.parametrize(("where", "rows"), [("1 = 1", 4), ("1 = 0", 0), ("CAST(NULL AS BOOLEAN)", 0)])
+@pytest.mark.parametrize(
+    ("where", "rows"), [("1 = 1", 4), ("1 = 0", 0), ("CAST(NULL AS BOOLEAN)", 0), ("length('') = 0", 4)]
+)
 def test_a_condition_that_names_no_column_is_a_condition_all_the_same(table, where, rows):
     assert len(table.search("body", "refund", 100, where=where)) == rows
 
