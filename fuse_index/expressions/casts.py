@@ -24,7 +24,7 @@ from fuse_index.expressions.errors import NotReproducible
 from fuse_index.expressions.types import spark_type_name
 from fuse_index.predicate import CastMode, Context
 
-_FLOAT = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[dDfF]?")
+_FLOAT = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?[dDfF]?")
 _INTEGER = re.compile(r"[+-]?\d+")
 _INTEGER_AND_FRACTION = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?")
 _JAVA_BLANKS = "".join(map(chr, range(33)))

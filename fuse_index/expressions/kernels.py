@@ -104,4 +104,11 @@ def like(values: _Values, text: str | None, escape: str) -> _Values:
         case (False, _, False):
             return pc.match_substring(values, pattern=pattern.texts[1])
         case _:
-            return pc.match_substring_regex(values, pattern=pattern.regex())
+            return _matches(values, pattern)
+
+
+def _matches(values: _Values, pattern: LikePattern) -> _Values:
+    try:
+        return pc.match_substring_regex(values, pattern=pattern.regex())
+    except ValueError as refusal:
+        raise OpaqueError(str(refusal)) from None

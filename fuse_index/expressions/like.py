@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+_MAX_REGEX_CHARACTERS = 10_000
+
 
 @dataclass(frozen=True, slots=True)
 class LikePattern:
@@ -44,7 +46,13 @@ class LikePattern:
         return tuple(bool(text) for text in self.texts) if all(set(run) == {"%"} for run in self.wildcards) else ()
 
     def regex(self) -> str:
-        """For RE2, to be searched for: the whole text, any character also being a line break."""
+        """For RE2, to be searched for: the whole text, any character also being a line break.
+
+        Raises ValueError for more than RE2 takes: it looks for all of a pattern at once, and never goes back.
+        """
+        length = sum(map(len, (*self.texts, *self.wildcards)))
+        if length > _MAX_REGEX_CHARACTERS:
+            raise ValueError(f"a LIKE pattern of {length} characters, {_MAX_REGEX_CHARACTERS} being the most here")
         runs = [*(_run(wildcard) for wildcard in self.wildcards), ""]
         return r"\A(?s:" + "".join(re.escape(text) + run for text, run in zip(self.texts, runs, strict=True)) + r")\z"
 

@@ -25,7 +25,7 @@ STREAM_WRITE_OPTIONS = (*BATCH_WRITE_OPTIONS, "checkpointlocation")
 STORE_PREFIX = "store."
 """Options with this prefix go to the object store: credentials, region, endpoint."""
 
-_COLUMN_NAME = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`,]+?))\s*(?:,|$)")
+_COLUMN_NAME = re.compile(r"\s*+(?:`((?:[^`]|``)++)`\s*+|([^`,]++))(?:,|$)")
 
 
 class OptionError(InputError):
@@ -112,7 +112,7 @@ def _split_names(text: str) -> list[str]:
             raise OptionError(
                 f"option columns={text!r} cannot be read at {text[start:]!r}: write names separated by commas"
             )
-        names.append(part[1].replace("``", "`") if part[1] else part[2])
+        names.append(part[1].replace("``", "`") if part[1] else part[2].rstrip())
         start = part.end()
     if not names:
         raise OptionError("option columns is empty: leave it out to read all columns")

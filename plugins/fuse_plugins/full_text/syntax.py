@@ -71,6 +71,7 @@ Query = Word | Phrase | Prefix | Fuzzy | TermRange | BooleanQuery
 MATCH_NONE = BooleanQuery(must_not=(BooleanQuery(),))
 """Matches no row: what is left of a query without a single term."""
 
+_MAX_NESTED = 50
 _TOKEN = re.compile(r'\s+|[()]|[+-](?=\S)|"(?:[^"\\]|\\.)*"?|[\[{][^\]}]*[\]}]?|(?:\\.|[^\s()"\\])+|\\')
 _RANGE = re.compile(r"([\[{])\s*(\S+)\s+TO\s+(\S+)\s*([\]}])")
 
@@ -128,6 +129,7 @@ class _QueryParser:
     options: QueryOptions
     tokens: Sequence[tuple[str, int]]
     position: int = 0
+    nested: int = 0
 
     def sequence(self, inner: bool) -> Query | None:
         """Read clauses side by side, up to the end or a closing parenthesis."""
@@ -183,7 +185,11 @@ class _QueryParser:
             return None, False
         self.position += 1
         if token == "(":
+            self.nested += 1
+            if self.nested > _MAX_NESTED:
+                self._raise(f"more than {_MAX_NESTED} parentheses stand within each other", self.position - 1)
             clause = self.sequence(inner=True)
+            self.nested -= 1
             if self._peek() == ")":
                 self.position += 1
             else:

@@ -68,7 +68,7 @@ _CASTABLE_TEXT = rf"^{_BLANKS}(?:[-+.0-9]|T|(?i:inf|nan|t|y|f|n))"
 """Texts of which some cast might make something; all others are NULL to all of them."""
 _PLAIN_NUMBER = r"^-?[0-9]{1,15}(?:\.[0-9]{1,15})?$"
 _PLAIN_DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[^0-9]|$)"
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[dDfF]?", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?[dDfF]?", re.ASCII)
 _POINT = re.compile(r"[+-]?\.", re.ASCII)
 """Spark's older cast to an integer reads it as zero."""
 _NUMBER_WORD = re.compile(r"([+-]?)(inf|infinity|nan)", re.IGNORECASE)

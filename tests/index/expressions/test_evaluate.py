@@ -221,3 +221,16 @@ def test_a_cast_depends_on_the_session():
 
     assert evaluate_term(day, rows, east).to_pylist() == ["1970-01-01 01:00:00"]
     assert evaluate_term(day, rows, west).to_pylist() == ["1969-12-31 19:00:00"]
+
+
+def test_a_like_pattern_that_no_engine_takes_is_left_to_spark():
+    column, texts = Column(("t",), pa.string()), pa.table({"t": ["x" * 20_000]})
+
+    def found(pattern):
+        return evaluate(Like(column, Literal(pattern, pa.string())), texts, Context()).to_pylist()
+
+    assert found("_x" * 4999 + "y") == [False]
+    assert found("x" * 20_000) == [True]
+    assert found("x" * 19_999 + "%") == [True]
+    with pytest.raises(OpaqueError, match="a LIKE pattern of 200000 characters, 10000 being the most here"):
+        found("_" * 200_000)

@@ -163,6 +163,15 @@ def test_a_query_that_cannot_be_read_shows_its_place_and_leniently_is_read(query
     parse_match(query, "lenient=true")
 
 
+@pytest.mark.parametrize("options", ["", "lenient=true"])
+def test_a_query_is_nested_so_deep_and_no_deeper(options):
+    parse_match("(" * 50 + "late" + ")" * 50, options)
+    with pytest.raises(QueryError, match="more than 50 parentheses stand within each other"):
+        parse_match("(" * 51 + "late" + ")" * 51, options)
+    with pytest.raises(QueryError, match="more than 50 parentheses"):
+        parse_match("(" * 100_000, options)
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
