@@ -47,12 +47,18 @@ def print_result(record: Mapping[str, Any], sentence: str, as_json: bool) -> Non
 
 def print_json(value: Any) -> None:
     """Print one JSON document, readable by a person too."""
-    print(json.dumps(to_json_value(value), indent=2, ensure_ascii=False, allow_nan=False))
+    print(_json_text(value, indent=2))
 
 
 def print_json_lines(rows: pa.Table | pa.RecordBatch) -> None:
     for row in rows.to_pylist():
-        print(json.dumps(to_json_value(row), ensure_ascii=False, allow_nan=False))
+        print(_json_text(row))
+
+
+def _json_text(value: Any, indent: int | None = None) -> str:
+    """A value as JSON; letters that standard output may not know are escaped."""
+    unicode = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
+    return json.dumps(to_json_value(value), indent=indent, ensure_ascii=not unicode, allow_nan=False)
 
 
 def print_rows(rows: pa.Table, title: str | None = None) -> None:

@@ -5,6 +5,7 @@ In: one command line. Out: results on standard output, all else on standard erro
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import sys
@@ -72,6 +73,8 @@ _SHELL_WORDS = [
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command line and exit; errors of ours end it without a traceback."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal may not know all letters of a table
     try:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: output.print_note(f"warning: {message}")

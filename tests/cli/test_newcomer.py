@@ -1,5 +1,6 @@
 """What a newcomer types: each error names the thing and the value, says what to do, and ends with 1 or 2."""
 
+import json
 import os
 import signal
 import subprocess
@@ -165,6 +166,29 @@ def test_a_block_that_is_gone_is_named_with_what_to_do(run, people):
     next(Path(people, "_b").iterdir()).unlink()
 
     refused(run("query", people, "--limit", 0), 1, "_b/", "there is no such file", "restore the file from a copy")
+
+
+def test_letters_that_a_terminal_lacks_are_escaped(people, tmp_path, run):
+    (tmp_path / "more.csv").write_text("id,name,city\n100,Zoë,Zürich\n", encoding="utf-8")
+    assert run("ingest", people, tmp_path / "more.csv").code == 0
+    command = [
+        sys.executable,
+        "-c",
+        "from fuse_index.cli.program import main; main()",
+        "query",
+        people,
+        "-w",
+        "id = 100",
+    ]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+
+    printed, as_json = [
+        subprocess.run([*command, *more], env=environment, capture_output=True, text=True, check=True).stdout
+        for more in ([], ["--json"])
+    ]
+
+    assert "Zo\\xeb" in printed
+    assert json.loads(as_json) == {"id": 100, "name": "Zoë", "city": "Zürich"}
 
 
 def test_an_interruption_ends_quietly_whenever_it_comes(run, people, monkeypatch):
