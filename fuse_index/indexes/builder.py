@@ -6,9 +6,12 @@ same. Only ``strict`` makes a failure an error.
 
 from __future__ import annotations
 
+import pickle
+import socket
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +22,7 @@ from fuse_index.errors import IndexFault
 from fuse_index.expressions.evaluate import evaluate, evaluate_term
 from fuse_index.expressions.function import Function
 from fuse_index.expressions.traversal import column_names, predicate_terms
-from fuse_index.indexes.definition import IndexDefinition, load_definitions
+from fuse_index.indexes.definition import IndexDefinition, UnavailableIndex, load_definitions
 from fuse_index.indexes.interface import Answers, IndexKind, RollsUp
 from fuse_index.indexes.registry import Host, PluginWarning
 from fuse_index.indexes.sandbox import describe_error
@@ -42,6 +45,18 @@ class IndexBuilder:
     functions: tuple[Function, ...] = ()
     source: str = ""
     strict: bool = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Crosses to a process that lacks the kind's module, too: what arrives there builds nothing, and says why."""
+        fields = (self.definition, self.kind, self.version, self.functions, self.source, self.strict)
+        if type(self.kind).__module__ == "__main__":  # goes along by value
+            return IndexBuilder, fields
+        try:
+            about = (self.definition.name, self.kind.name, self.source, self.strict)
+            missing = MissingBuilder(self.key, self.version, self.columns, self.summary_type, self.roll_up_type, *about)
+            return _unpickle_builder, (pickle.dumps(fields), missing)
+        except Exception:  # so does what has no name to be found by
+            return IndexBuilder, fields
 
     @classmethod
     def for_definition(cls, definition: IndexDefinition, host: Host, strict: bool = False) -> IndexBuilder:
@@ -169,6 +184,79 @@ class IndexBuilder:
         effect = "which is not rolled up" if verb == "roll_up" else "unindexed for now"
         by = f"index {name!r} (kind {kind!r} of {self.source})"
         warnings.warn(f"{by} failed in {verb}() on {what}, {effect}: {told}", PluginWarning, stacklevel=3)
+
+
+@dataclass(frozen=True)
+class MissingBuilder:
+    """What an ``IndexBuilder`` is where its kind is not installed: it indexes nothing, and says why.
+
+    ``source``: the distribution that brings the kind; ``problem``: what its import said.
+    """
+
+    key: str
+    version: int
+    columns: Sequence[str]
+    summary_type: pa.DataType
+    roll_up_type: pa.DataType
+    index: str
+    kind: str
+    source: str
+    strict: bool = False
+    problem: str = ""
+
+    def __str__(self) -> str:
+        lack = f"its kind {self.kind!r} cannot be loaded on {socket.gethostname()} ({self.problem})"
+        return f"index {self.index!r} is not built: {lack}; install {self.source} on every executor, and refresh it"
+
+    def build(self, rows: pa.Table, zones: npt.NDArray[np.int64], block: str = "") -> Sidecar | None:
+        """None, with a warning; ``zones``: int64, shape (zones + 1,). Raises IndexFault where it is strict."""
+        if self.strict:
+            raise IndexFault(self.index, self.kind, Reason.PLUGIN_MISSING, str(self))
+        warnings.warn(str(self), PluginWarning, stacklevel=2)
+        return None
+
+    def pack(self, sidecars: Sequence[Sidecar]) -> Pack | None:
+        return None
+
+    def roll_up(self, summaries: pa.Array) -> pa.Scalar | None:
+        return None
+
+
+def _unpickle_builder(data: bytes, missing: MissingBuilder) -> IndexBuilder | MissingBuilder:
+    try:
+        return IndexBuilder(*pickle.loads(data))
+    except (ImportError, AttributeError) as error:
+        return replace(missing, problem=describe_error(error))
+
+
+@contextmanager
+def recorded_warnings() -> Iterator[list[str]]:
+    """What plugins are warned of within, each once: in a task, where nobody would see it, to be told by the driver."""
+    texts: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            yield texts
+        finally:
+            found = (str(warning.message) for warning in caught if issubclass(warning.category, PluginWarning))
+            texts += dict.fromkeys(found)
+
+
+def unavailable_indexes(snapshot: Snapshot, host: Host) -> tuple[str, ...]:
+    """A sentence for each index that cannot be built here as rows are written."""
+    return tuple(
+        f"index {found.name!r} is not built: {found.refusal.detail or found.refusal.reason}"
+        for found in load_definitions(snapshot, host)
+        if isinstance(found, UnavailableIndex)
+    )
+
+
+def warn_of_unindexed(snapshot: Snapshot, reasons: Iterable[str] = ()) -> None:
+    """Warn of each index that does not know blocks that the snapshot's commit added, with the reasons of tasks."""
+    told = "".join(f"; {reason}" for reason in dict.fromkeys(reasons))
+    for name, count in snapshot.summary.get("unindexed_blocks", {}).items():
+        text = f"index {name!r} does not know {count} of the blocks that were written: refresh it"
+        warnings.warn(f"{text}{told}", PluginWarning, stacklevel=2)
 
 
 def index_builders(snapshot: Snapshot, host: Host, strict: bool = False) -> tuple[IndexBuilder, ...]:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fuse_index.errors import BuildError
-from fuse_index.indexes.builder import IndexBuilder
+from fuse_index.indexes.builder import IndexBuilder, MissingBuilder, recorded_warnings
 from fuse_index.indexes.define import redefine_index
 from fuse_index.indexes.definition import IndexDefinition, UnavailableIndex
 from fuse_index.indexes.registry import Host, PluginWarning
@@ -282,11 +282,13 @@ def _run_in_processes(tasks: Sequence[BuildTask], processes: int, meter: _Progre
 
 
 def run_build_task_in_worker(task: BuildTask) -> BuildResult:
-    """Run a task in another process, whose warnings nobody would see: they are in the result."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    """Run a task in another process, whose warnings nobody would see: they are in the result.
+
+    Raises BuildError if the index's kind is not installed there.
+    """
+    arrived: object = task.builder
+    if isinstance(arrived, MissingBuilder):
+        raise BuildError(str(arrived))
+    with recorded_warnings() as texts:
         result = run_build_task(task)
-    return replace(
-        result,
-        warning_texts=tuple(str(warning.message) for warning in caught if issubclass(warning.category, PluginWarning)),
-    )
+    return replace(result, warning_texts=tuple(texts))

@@ -172,7 +172,7 @@ class _RankedSearch:
     def best_rows(self, limit: int) -> list[_ScoredRow]:
         """Find the best rows, best first; of equals, the first in the table."""
         blocks = self.table.blocks()
-        if not len(blocks) or not limit:
+        if not len(blocks) or not limit or not self.rankings:
             return []
         for number in range(len(self.rankings)):
             self._open_sidecars(number, blocks)

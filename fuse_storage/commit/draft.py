@@ -108,7 +108,17 @@ class Draft:
             ("added_blocks", [segment.block_count for segment in staged]),
         ):
             self.summary[name] = self.summary.get(name, 0) + sum(counts)
+        self._count_unindexed(rows)
         return rows
+
+    def _count_unindexed(self, rows: Sequence[pa.Table]) -> None:
+        """Note in the summary, by index, how many of the blocks that come it does not know."""
+        for name, definition in self.definitions.items():
+            column = sidecar_columns(str(definition["key"]))[3]
+            known = (row.column(column)[0].as_py() or 0 if has_column(row, column) else 0 for row in rows)
+            if lacking := sum(row.column("block_count")[0].as_py() for row in rows) - sum(known):
+                counts = self.summary.setdefault("unindexed_blocks", {})
+                counts[name] = counts.get(name, 0) + lacking
 
     def _check_not_present(self, staged: Sequence[StagedSegment]) -> None:
         known = set(self.segment_rows.column("id").to_pylist())

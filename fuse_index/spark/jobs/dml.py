@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
+from fuse_index.indexes.builder import warn_of_unindexed
 from fuse_index.indexes.registry import Host
 from fuse_index.operations.merge_clauses import MergeClauseSpec
 from fuse_index.operations.recluster import (
@@ -184,6 +185,7 @@ def _run_tasks(
     while tasks is not None:
         outcomes = run_as_tasks(spark, job.run, tasks)
         job, tasks = run_where_reachable(spark, partial(_commit_and_plan, job, outcomes, max_tasks))
+        warn_of_unindexed(job.table.snapshot)
         on_commit(outcomes)
 
 

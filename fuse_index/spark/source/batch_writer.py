@@ -8,7 +8,7 @@ named nowhere, and stays for vacuum to collect.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
@@ -16,7 +16,13 @@ from pyspark.sql.types import StructType
 
 from fuse_index.clustering.key import ClusterKey
 from fuse_index.clustering.sorted_writer import write_sorted_runs
-from fuse_index.indexes.builder import IndexBuilder, index_builders
+from fuse_index.indexes.builder import (
+    IndexBuilder,
+    index_builders,
+    recorded_warnings,
+    unavailable_indexes,
+    warn_of_unindexed,
+)
 from fuse_index.indexes.registry import Host
 from fuse_index.spark import schemas
 from fuse_index.spark.source.options import OptionError, TableLocation
@@ -25,18 +31,28 @@ from fuse_storage import AlreadyExists, NotFound, SchemaError, StagedSegment, St
 
 @dataclass(frozen=True)
 class TaskCommitMessage(WriterCommitMessage):
-    """The segments that one task wrote, which nobody sees yet."""
+    """The segments that one task wrote, which nobody sees yet, and what stood in the way of indexes."""
 
     staged: tuple[StagedSegment, ...]
+    warning_texts: tuple[str, ...] = field(default=(), kw_only=True)
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """Writes a DataFrame in tasks. ``names``: the table's columns, in the order of the DataFrame's."""
+    """Writes a DataFrame in tasks. ``names``: the table's columns, in the order of the DataFrame's.
+
+    ``problems``: sentences on indexes that cannot be built.
+    """
 
     def __init__(
-        self, table: StoredTable, builders: Sequence[IndexBuilder], names: Sequence[str], overwrite: bool
+        self,
+        table: StoredTable,
+        builders: Sequence[IndexBuilder],
+        names: Sequence[str],
+        overwrite: bool,
+        problems: Sequence[str] = (),
     ) -> None:
         self.table, self.builders, self.names, self.overwrite = table, tuple(builders), tuple(names), overwrite
+        self.problems = tuple(problems)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskCommitMessage:
         """In a task: write blocks and sidecars in one pass, in the memory of a few blocks, however many rows come.
@@ -47,8 +63,10 @@ class BatchWriter(DataSourceArrowWriter):
         writer = self.table.writer(self.builders)
         try:
             renamed = (batch.rename_columns(list(self.names)) for batch in iterator)
-            write_sorted_runs(writer, renamed, None if key is None or key.method == "linear" else key)
-            return TaskCommitMessage(tuple(writer.finish()))
+            with recorded_warnings() as texts:
+                write_sorted_runs(writer, renamed, None if key is None or key.method == "linear" else key)
+                staged = tuple(writer.finish())
+            return TaskCommitMessage(staged, warning_texts=tuple(texts))
         except BaseException:  # a cancelled task is stopped by an exception, too
             writer.abort()
             raise
@@ -61,7 +79,8 @@ class BatchWriter(DataSourceArrowWriter):
             transaction.overwrite(staged)
         else:
             transaction.append(staged)
-        transaction.commit("overwrite" if self.overwrite else "append")
+        after = transaction.commit("overwrite" if self.overwrite else "append")
+        warn_of_unindexed(after.snapshot, (*self.problems, *warnings_of(messages)))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Do nothing: there is nothing to undo, since nothing is visible.
@@ -81,10 +100,17 @@ def staged_segments(message: WriterCommitMessage | None) -> tuple[StagedSegment,
     return message.staged
 
 
+def warnings_of(messages: Sequence[WriterCommitMessage | None]) -> Iterator[str]:
+    """What tasks were warned of."""
+    for message in messages:
+        yield from message.warning_texts if isinstance(message, TaskCommitMessage) else ()
+
+
 def create_batch_writer(location: TableLocation, schema: StructType, overwrite: bool, host: Host) -> BatchWriter:
     """The writer for a DataFrame with this schema. Raises OptionError, SchemaError (naming the field), StorageError."""
     table, names = open_target(location, schema)
-    return BatchWriter(table, index_builders(table.snapshot, host), names, overwrite)
+    problems = unavailable_indexes(table.snapshot, host)
+    return BatchWriter(table, index_builders(table.snapshot, host), names, overwrite, problems)
 
 
 def open_target(location: TableLocation, schema: StructType) -> tuple[StoredTable, list[str]]:

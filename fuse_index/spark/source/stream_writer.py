@@ -14,9 +14,9 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter, WriterCommitMessage
 
-from fuse_index.indexes.builder import index_builders
+from fuse_index.indexes.builder import index_builders, recorded_warnings, unavailable_indexes, warn_of_unindexed
 from fuse_index.indexes.registry import Host
-from fuse_index.spark.source.batch_writer import TaskCommitMessage, staged_segments
+from fuse_index.spark.source.batch_writer import TaskCommitMessage, staged_segments, warnings_of
 from fuse_storage import StorageError, StoredTable
 
 try:
@@ -53,10 +53,12 @@ class StreamWriter(DataSourceStreamArrowWriter):
                 "Spark does not say which query this task is of: a batch could be committed twice, so none is written"
             )
         table = self.table.refresh()
-        with table.writer(index_builders(table.snapshot, self.host)) as writer:
+        problems = unavailable_indexes(table.snapshot, self.host)
+        with recorded_warnings() as texts, table.writer(index_builders(table.snapshot, self.host)) as writer:
             for batch in iterator:
                 writer.write(batch.rename_columns(list(self.names)))
-            return StreamCommitMessage(tuple(writer.finish()), query_id)
+            staged = tuple(writer.finish())
+        return StreamCommitMessage(staged, query_id, warning_texts=(*problems, *texts))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Commit a batch, unless it was committed before. Raises Conflict, CommitUnknown, StorageError."""
@@ -73,9 +75,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
             transaction.overwrite(staged, force=True)
         else:
             transaction.append(staged)
-        transaction.commit(
+        after = transaction.commit(
             "overwrite" if self.complete else "append", application=(f"spark-query-{query_ids.pop()}", batchId)
         )
+        warn_of_unindexed(after.snapshot, warnings_of(messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Do nothing, for the reasons that ``BatchWriter.abort`` gives."""

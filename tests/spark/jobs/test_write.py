@@ -1,5 +1,7 @@
 """Clustered writes and distributed index builds, on a classic session."""
 
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -7,14 +9,18 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from fuse_index import create_table, open_table
-from fuse_index.errors import DefinitionError
+from fuse_index.errors import BuildError, DefinitionError
+from fuse_index.indexes.plugins import load_plugin
+from fuse_index.indexes.registry import Host, PluginWarning
 from fuse_index.operations.build_index import run_build_task_in_worker
 from fuse_index.spark.jobs import write
 from fuse_index.spark.placement import run_as_tasks
 from fuse_index.spark.source import data_source
+from fuse_index.spark.source.batch_writer import BatchWriter
 from fuse_index.spark.source.options import OptionError
 from fuse_storage import NotFound
 from fuse_storage.testing import check_invariants
+from tests.index.strangers import ACME
 
 SCHEMA = pa.schema({"id": pa.int64(), "s": pa.string()})
 
@@ -180,6 +186,41 @@ def test_only_what_is_missing_is_built(session: SparkSession, unbuilt: str) -> N
 
     assert coverage(unbuilt) == (21, 21)
     assert open_table(unbuilt).snapshot.summary["indexed_blocks"] == 1
+
+
+@pytest.fixture
+def planned_only_here(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
+    """A table with an index whose plugin the driver has, and the workers have not."""
+    monkeypatch.syspath_prepend(ACME)  # of this process: workers begin with what was on the path when Spark started
+    host = Host([load_plugin("acme_index", "acme-index", "0.1")])
+    table = create_table(url, SCHEMA, properties={"block_rows": 1000}, host=host)
+    table.append(pa.table({"id": [1, 2], "s": ["a", "b"]}))
+    table.create_index("rest", "remainder", ["id"], build=False)
+    yield host
+    sys.modules.pop("acme_index", None)
+
+
+def test_executors_that_lack_a_plugin_are_named_by_a_build(
+    session: SparkSession, url: str, planned_only_here: Host
+) -> None:
+    with pytest.raises(BuildError, match=r"'remainder' cannot be loaded .* install acme-index 0.1 on every executor"):
+        write.build_index(session, url, "rest", host=planned_only_here)
+
+
+def test_executors_that_lack_a_plugin_write_rows_and_say_what_they_did_not_index(
+    session: SparkSession, url: str, planned_only_here: Host
+) -> None:
+    table = open_table(url, host=planned_only_here)
+    batch_writer = BatchWriter(table.stored, table.builders(), ["id", "s"], False)
+    rows = [pa.record_batch({"id": [start], "s": ["new"]}, SCHEMA) for start in (3, 4)]
+
+    messages = run_as_tasks(session, lambda number: batch_writer.write(iter([rows[number]])), [0, 1])
+    with pytest.warns(PluginWarning, match=r"'rest' does not know 2 of the blocks .* install acme-index 0.1"):
+        batch_writer.commit(messages)
+
+    after = open_table(url, host=planned_only_here)
+    assert after.snapshot.summary["unindexed_blocks"] == {"rest": 2}
+    assert after.scan("id >= 3").count() == 2
 
 
 def test_a_rebuild_builds_every_block_anew(session: SparkSession, unbuilt: str) -> None:
