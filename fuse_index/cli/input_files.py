@@ -117,7 +117,8 @@ def _read_file(source: InputFile, schema: pa.Schema | None) -> _BatchStream:
             case InputFormat.jsonl:
                 yield from _read_text(source, lambda file: _open_json(file, schema))
     except (pa.ArrowException, OSError) as error:
-        raise InputFileError(f"{source.path} is not readable as {source.format}: {_first_line(error)}") from error
+        hint = " (one JSON object a line)" if source.format is InputFormat.jsonl else ""
+        raise InputFileError(f"{source.path} is not readable as {source.format}{hint}: {_first_line(error)}") from error
 
 
 def _read_parquet(source: InputFile) -> _BatchStream:

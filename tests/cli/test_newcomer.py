@@ -32,6 +32,7 @@ def files(tmp_path: Path) -> Path:
     (folder / "latin.csv").write_bytes("id,name,city\n1,Zürich,a\n".encode("latin-1"))
     (folder / "other.csv").write_text("a,b\n1,2\n")
     (folder / "open.jsonl").write_text('{"id": 1\n')
+    (folder / "array.json").write_text('[{"id": 1, "name": "a", "city": "b"}]')
     (folder / "junk.parquet").write_bytes(b"PAR1 and no more PAR1")
     pq.write_table(ARROW, folder / "rows.parquet")
     pq.write_table(ARROW.select(["id"]), folder / "other.parquet")
@@ -61,6 +62,7 @@ NO_FILES = {
     "junk.parquet": ["junk.parquet", "parquet"],
     "cut.parquet": ["cut.parquet", "parquet"],
     "open.jsonl": ["open.jsonl", "jsonl"],
+    "array.json": ["array.json", "one JSON object a line"],
 }
 """Files that are none, and what is said of them."""
 NO_ROWS = NO_FILES | {
