@@ -11,13 +11,14 @@ from typing import Any
 
 from fuse_storage.commit.segment_writer import WriteOptions
 from fuse_storage.errors import AlreadyExists, InvalidArgument, NotFound, StorageError
-from fuse_storage.metadata.encoding import format_timestamp, require_time_zone
+from fuse_storage.metadata.encoding import format_timestamp, require_time_zone, utc_now
+from fuse_storage.metadata.file_ref import is_snapshot_id
 from fuse_storage.metadata.refs import (
+    CLOCK_TOLERANCE,
     RECOVER_HINT,
     REF_NAME_PATTERN,
     Branch,
     RefEntry,
-    is_snapshot_id,
     list_branch_names,
 )
 from fuse_storage.metadata.snapshot import KEY_PROPERTY, claimed_ref_position, snapshot_path
@@ -53,25 +54,50 @@ def validate_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidArgument(f"properties must be what JSON can hold: {problem}") from problem
 
 
-def raise_if_occupied(branch: Branch) -> None:
-    """Raises AlreadyExists where there is a table, what is left of one, or anything else."""
+def raise_if_occupied(branch: Branch, cloning: bool = False) -> None:
+    """Raises AlreadyExists where there is a table, what is left of one, or anything else.
+
+    What a creation, or a clone, left that died before it had written a snapshot is no hindrance, since no row can come
+    of it; nor, to another clone (``cloning``), the snapshot of one that died before it could commit it.
+    """
     store = branch.store
     if branch.find(1) is not None:
         raise AlreadyExists(f"{store.url} already is a table: open it, or choose another place")
     if list_branch_names(store):
         raise AlreadyExists(f"{store.url} is a table some of whose refs are lost: recover it (fuse-index recover)")
+    lost_rows = ["_b/", *(["_sg/"] if _holds_lost_snapshot(store, cloning) else [])]
     for listed in store.list():
-        if not listed.key.startswith(TABLE_PREFIXES):
+        if not listed.key.startswith(TABLE_PREFIXES) and not _is_clutter(listed.key):
             raise AlreadyExists(
                 f"{store.url} holds other files, such as {listed.key!r}: choose an empty place for a table"
             )
-        if listed.key.startswith(("_sg/", "_b/")):
+        if listed.key.startswith(tuple(lost_rows)):
             raise AlreadyExists(
                 f"{store.url} holds rows of a table whose refs are lost, such as {listed.key!r}: recover it"
             )
     for key in list_strays(store):
         raise AlreadyExists(f"{store.url} holds a link or a device, {key!r}: choose an empty place for a table")
     _raise_if_file(store)
+
+
+def _is_clutter(key: str) -> bool:
+    """Whether it is a file that desktops and network file systems leave in any folder."""
+    name = key.rpartition("/")[2]
+    return name.startswith((".DS_Store", "._", ".nfs")) or name in ("Thumbs.db", "desktop.ini")
+
+
+def _holds_lost_snapshot(store: Store, cloning: bool) -> bool:
+    """Whether a recovery would find a snapshot there, of more than a clone where one is ``cloning``."""
+    keys = [listed.key for listed in store.list("_ss") if listed.key.endswith(".json")]
+    return any(not (cloning and _is_new_clone(read_at_most(store, key, MAX_SNAPSHOT_BYTES))) for key in keys)
+
+
+def _is_new_clone(data: bytes) -> bool:
+    try:
+        members = json.loads(data)
+        return (members["operation"], members["sequence"]) == ("clone", 1)
+    except (LookupError, TypeError, ValueError):
+        return False
 
 
 def _raise_if_file(store: Store) -> None:
@@ -87,7 +113,8 @@ def _missing_table_error(chain: Branch, missing: NotFound) -> StorageError:
     branches = [name for name in list_branch_names(store) if name != chain.name]
     if branches:
         return NotFound(f"{store.url} has no branch {chain.name!r}{did_you_mean(chain.name, branches)}")
-    other = next((listed.key for listed in store.list() if not listed.key.startswith(TABLE_PREFIXES)), None)
+    strange = (listed.key for listed in store.list() if not listed.key.startswith(TABLE_PREFIXES))
+    other = next((key for key in strange if not _is_clutter(key)), None)
     if other is not None:
         return NotFound(f"{store.url} is no table of this kind: it holds other files, such as {other!r}")
     if next(iter(store.list("_ss")), None) is not None:
@@ -111,7 +138,7 @@ def resolve_entry(branch: Branch, at: str | datetime | None) -> tuple[Branch, Re
     if at is None:
         return branch, head
     if isinstance(at, datetime):
-        return branch, branch.at_time(require_time_zone(at, str(at)))
+        return branch, find_entry_at_time(branch, require_time_zone(at, str(at)))
     if is_snapshot_id(at):
         return find_snapshot_entry(store, at)
     if (tag := find_tag(store, at)) is not None:
@@ -123,7 +150,31 @@ def resolve_entry(branch: Branch, at: str | datetime | None) -> tuple[Branch, Re
         raise NotFound(
             f"{store.url} has no tag {at!r}, and it is neither a snapshot id nor a time in ISO form{hint}"
         ) from None
-    return branch, branch.at_time(require_time_zone(time, at))
+    return branch, find_entry_at_time(branch, require_time_zone(time, at))
+
+
+def find_entry_at_time(branch: Branch, when: datetime) -> RefEntry:
+    """Find the newest entry that is not later than ``when``. Raises NotFound if the branch began after it.
+
+    Where an entry says a time that is yet to come, the store's own times are believed instead.
+    """
+    low, missing = 0, branch.head().sequence + 1
+    newest = following = None
+    while missing - low > 1:
+        middle = (low + missing) // 2
+        entry = branch.entry(middle)
+        if entry.timestamp <= when:
+            low, newest = middle, entry
+        else:
+            missing, following = middle, entry
+    if following is not None and following.timestamp > utc_now() + CLOCK_TOLERANCE:
+        times = branch.commit_times(utc_now())
+        low = max((number for number, time in times.items() if time <= when), default=0)
+        newest = branch.entry(low) if low else None
+    if newest is None:
+        first = format_timestamp(branch.entry(1).timestamp)
+        raise NotFound(f"{branch.store.url}: branch {branch.name!r} began at {first}, after {format_timestamp(when)}")
+    return newest
 
 
 def _find_tagged_entry(store: Store, tag: Tag) -> tuple[Branch, RefEntry]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -27,7 +27,7 @@ from fuse_storage.commit.transaction import Transaction
 from fuse_storage.errors import AlreadyExists, NotFound, SchemaError
 from fuse_storage.location import find_snapshot_entry, raise_if_occupied, resolve_entry, validate_properties
 from fuse_storage.metadata.block_frame import BlockFrame
-from fuse_storage.metadata.encoding import require_time_zone
+from fuse_storage.metadata.encoding import require_time_zone, utc_now
 from fuse_storage.metadata.file_ref import new_id
 from fuse_storage.metadata.metadata_table import IndexArray, ranges_to_indices
 from fuse_storage.metadata.refs import MAIN_BRANCH, Branch, RefEntry, next_timestamp
@@ -184,8 +184,9 @@ class StoredTable:
     def tag(self, name: str, expires: datetime | None = None) -> Tag:
         """Name this snapshot, for ever or until a time. Raises AlreadyExists, and InvalidArgument for a bad name."""
         assert self.entry.reference is not None
+        self.snapshot.check_writable()
         until = None if expires is None else require_time_zone(expires, str(expires))
-        tag = Tag(name, datetime.now(UTC), self.snapshot.id, self.entry.reference, until)
+        tag = Tag(name, utc_now(), self.snapshot.id, self.entry.reference, until)
         tag_snapshot(self.store, self.branch, self.entry, tag)
         return tag
 

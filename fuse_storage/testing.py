@@ -16,7 +16,7 @@ import pytest
 
 from fuse_storage.errors import AlreadyExists, Corrupt, NotFound, StorageError
 from fuse_storage.maintenance.check import check_invariants
-from fuse_storage.store.listings import list_keys_after
+from fuse_storage.store.abilities import list_keys_after
 from fuse_storage.store.ranges import ByteRange, ObjectMeta
 from fuse_storage.store.store import Store
 

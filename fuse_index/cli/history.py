@@ -259,7 +259,13 @@ def _vacuum(
         output.print_json(report.to_dict())
         return
     for key in report.passed_over:
-        output.print_note(f"{key} is a link or a device, and was passed over")
+        output.print_note(f"{key} is no file of a table, and was passed over")
+    if report.disk_full:
+        output.print_note("the disk is full, so nobody was warned: try again a tag or branch that failed meanwhile")
+    if report.refs:
+        output.print_note(
+            f"expired tags and notices, {'deleted' if report.deleted else 'to delete'}: {len(report.refs)}"
+        )
     rows = [{"kind": kind, "files": count, "bytes": report.bytes[kind]} for kind, count in report.files.items()]
     output.print_rows(
         output.records_to_table(rows, ("kind", "files", "bytes")),

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import random
 import time
+from datetime import timedelta
 from typing import Protocol, Self
 
 from fuse_storage.commit.draft import CommitLoader
 from fuse_storage.errors import AlreadyExists, CommitUnknown, NotFound, ReadOnly, StorageError
+from fuse_storage.metadata.encoding import format_timestamp, utc_now
 from fuse_storage.metadata.file_ref import create_file
-from fuse_storage.metadata.refs import Branch, RefEntry
+from fuse_storage.metadata.refs import CLOCK_TOLERANCE, Branch, RefEntry
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.store.store import Store
 
@@ -21,6 +23,9 @@ COMMIT_TIMEOUT_SECONDS = 60.0
 """How long a commit is tried, where others win the race or the store gives no answer."""
 _MIN_RETRY_SECONDS, _MAX_RETRY_SECONDS = 0.005, 1.0
 """Bounds of the pause between two attempts."""
+
+_UNCHECKED_GAP = timedelta(days=1)
+"""Time between two commits up to which the writer's clock is believed without asking the store."""
 
 
 class Head(Protocol):
@@ -65,8 +70,13 @@ class Backoff:
 
 
 def write_snapshot(store: Store, snapshot: Snapshot, parent: RefEntry | None) -> RefEntry:
-    """Write a snapshot's file, and give the entry that would make it visible."""
+    """Write a snapshot's file, and give the entry that would make it visible.
+
+    Raises StorageError if it is much later than its parent, and by the store's clock that is not so.
+    """
     reference = create_file(store, snapshot.path, snapshot.encode())
+    if parent is None or snapshot.timestamp - parent.timestamp > _UNCHECKED_GAP:
+        _check_clock(store, snapshot)
     return RefEntry(
         "snapshot",
         snapshot.sequence,
@@ -77,6 +87,17 @@ def write_snapshot(store: Store, snapshot: Snapshot, parent: RefEntry | None) ->
         snapshot.id,
         reference,
     )
+
+
+def _check_clock(store: Store, snapshot: Snapshot) -> None:
+    """Refuse a time that is yet to come: all later commits would have to be later still."""
+    written = next((file.modified for file in store.list("_ss") if file.key == snapshot.path), snapshot.timestamp)
+    claimed = min(snapshot.timestamp, utc_now())  # a parent may have been dated ahead, and this one has to be later
+    if claimed - written > CLOCK_TOLERANCE:
+        raise StorageError(
+            f"it is {format_timestamp(claimed)} by the clock of this machine, and "
+            f"{format_timestamp(written)} by that of {store.url}: nothing was committed; set the clock and try again"
+        )
 
 
 def create_ref(branch: Branch, entry: RefEntry, deadline: float) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from fuse_storage import statistics
 from fuse_storage.commit.sidecar_writer import DEFAULT_PACK_BYTES, SidecarBuilder, SidecarWriter
 from fuse_storage.errors import InvalidArgument, StorageError
 from fuse_storage.metadata import metadata_table
+from fuse_storage.metadata.encoding import utc_now
 from fuse_storage.metadata.file_ref import create_file, new_id
 from fuse_storage.metadata.pack import Sidecar
 from fuse_storage.metadata.segment import (
@@ -93,7 +93,7 @@ class SegmentWriter:
     level: int = 0
 
     def __post_init__(self) -> None:
-        self._started = datetime.now(UTC)
+        self._started = utc_now()
         self._threads: ThreadPoolExecutor | None = None
         self._job: _BlockJob | None = None
         self._buffered: list[pa.Table] = []

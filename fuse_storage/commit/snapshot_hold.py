@@ -6,21 +6,23 @@ then looks for notices. So one of the two always sees the other, and the one tha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 from fuse_storage.errors import Conflict, FormatError, NotFound
-from fuse_storage.metadata.encoding import decode_checksummed_json, encode_checksummed_json, format_timestamp
-from fuse_storage.metadata.file_ref import FileRef, new_id
+from fuse_storage.metadata.encoding import decode_checksummed_json, encode_checksummed_json, format_timestamp, utc_now
+from fuse_storage.metadata.file_ref import new_id
 from fuse_storage.metadata.refs import Branch, RefEntry
-from fuse_storage.metadata.tags import TAG_FOLDER, Tag, create_tag, drop_tag
+from fuse_storage.metadata.tags import TAG_FOLDER, Tag, create_tag
 from fuse_storage.store.abilities import read_at_most
 from fuse_storage.store.ranges import ObjectMeta
 from fuse_storage.store.store import Store
 from fuse_storage.validation.json_members import MAX_REF_BYTES, parse_stored_time
 
 VACUUM_NOTICE_FOLDER = "_refs/vacuum"
+_NOTICE_KEY = re.compile(rf"{VACUUM_NOTICE_FOLDER}/[0-9a-f]{{32}}\.json")
 VACUUM_TIME_LIMIT = timedelta(hours=1)
 """How long a vacuum may go on deleting after its notice. One twice as old is of a vacuum that died."""
 
@@ -32,23 +34,30 @@ def post_vacuum_notice(store: Store, cutoff: datetime) -> ObjectMeta:
     return next(notice for notice in store.list(VACUUM_NOTICE_FOLDER) if notice.key == key)
 
 
-def was_head_since(branch: Branch, entry: RefEntry, cutoff: datetime) -> bool:
-    """Whether this entry was the head of its branch at that time or later."""
-    following = branch.find(entry.sequence + 1)
-    return following is None or following.timestamp >= cutoff
+def list_vacuum_notices(store: Store) -> list[ObjectMeta]:
+    """List the notices of vacuums that run, or that died. Files of other names are passed over."""
+    return [file for file in store.list(VACUUM_NOTICE_FOLDER) if _NOTICE_KEY.fullmatch(file.key)]
 
 
-def tag_snapshot(store: Store, branch: str, entry: RefEntry, tag: Tag) -> None:
-    """Make a tag of the snapshot that this entry made, unless a vacuum may be deleting it.
+def _was_head_since(branch: Branch, entry: RefEntry, cutoff: datetime, now: datetime) -> bool:
+    """Whether this entry was the head of its branch at that time or later, by the store's clock."""
+    if branch.find(entry.sequence + 1) is None:
+        return True
+    return branch.commit_times(now)[entry.sequence + 1] >= cutoff
+
+
+def tag_snapshot(store: Store, branch: str, entry: RefEntry, tag: Tag) -> str:
+    """Make a tag of the snapshot that this entry made, unless a vacuum may be deleting it; return the tag's key.
 
     Then raises Conflict, and leaves no tag; NotFound if the snapshot is gone already; and as ``create_tag`` does.
     """
-    create_tag(store, tag)
+    key = create_tag(store, tag)
     try:
-        _check_not_vacuumed(store, Branch(store, branch), entry, tag)
+        _check_not_vacuumed(store, Branch(store, branch), entry, key)
     except BaseException:
-        drop_tag(store, tag.name)
+        store.delete([key])
         raise
+    return key
 
 
 @contextmanager
@@ -59,33 +68,31 @@ def hold_snapshot(store: Store, branch: str, entry: RefEntry) -> Iterator[None]:
     """
     assert entry.reference is not None
     assert entry.snapshot_id is not None
-    now = datetime.now(UTC)
+    now = utc_now()
     tag = Tag(f"held-{new_id()}", now, entry.snapshot_id, entry.reference, now + 2 * VACUUM_TIME_LIMIT)
-    tag_snapshot(store, branch, entry, tag)
+    key = tag_snapshot(store, branch, entry, tag)
     try:
         yield
     finally:
-        drop_tag(store, tag.name)
+        store.delete([key])
 
 
-def _check_not_vacuumed(store: Store, branch: Branch, entry: RefEntry, tag: Tag) -> None:
-    if notices := list(store.list(VACUUM_NOTICE_FOLDER)):
-        tagged_at = next(
-            file.modified for file in store.list(TAG_FOLDER) if file.key == f"{TAG_FOLDER}/{tag.name}.json"
-        )
+def _check_not_vacuumed(store: Store, branch: Branch, entry: RefEntry, tag_key: str) -> None:
+    if notices := list_vacuum_notices(store):
+        tagged_at = next(file.modified for file in store.list(TAG_FOLDER) if file.key == tag_key)
         for notice in notices:
-            if tagged_at - notice.modified < 2 * VACUUM_TIME_LIMIT and not was_head_since(
-                branch, entry, _read_cutoff(store, notice)
+            if tagged_at - notice.modified < 2 * VACUUM_TIME_LIMIT and not _was_head_since(
+                branch, entry, _read_cutoff(store, notice), notice.modified
             ):
                 raise Conflict(
-                    f"a vacuum of {store.url} is running, and snapshot {tag.snapshot_id} is older than "
+                    f"a vacuum of {store.url} is running, and snapshot {entry.snapshot_id} is older than "
                     f"what it keeps: try later"
                 )
-    reference: FileRef = tag.reference
+    assert entry.reference is not None
     try:
-        store.read(reference.path)
+        store.read(entry.reference.path)
     except NotFound as missing:
-        raise NotFound(f"{store.url}: snapshot {tag.snapshot_id} was collected by a vacuum") from missing
+        raise NotFound(f"{store.url}: snapshot {entry.snapshot_id} was collected by a vacuum") from missing
 
 
 def _read_cutoff(store: Store, notice: ObjectMeta) -> datetime:

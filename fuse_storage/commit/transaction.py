@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -40,6 +40,7 @@ from fuse_storage.commit.schema_evolution import SchemaChange
 from fuse_storage.commit.sidecar_writer import SidecarBuilder
 from fuse_storage.errors import CommitUnknown, Conflict, Expired, StorageError
 from fuse_storage.metadata import metadata_table
+from fuse_storage.metadata.encoding import utc_now
 from fuse_storage.metadata.file_ref import FileRef, new_id
 from fuse_storage.metadata.refs import Branch, RefEntry, next_timestamp
 from fuse_storage.metadata.segment import StagedSegment
@@ -204,7 +205,7 @@ class Transaction(Generic[HeadT]):
 
     def _check_write_time(self, head: Snapshot) -> None:
         limit = timedelta(seconds=float(head.properties.get("max_write_seconds", MAX_WRITE_SECONDS)))
-        if self._started and (took := datetime.now(UTC) - min(self._started)) > limit:
+        if self._started and (took := utc_now() - min(self._started)) > limit:
             raise Expired(
                 f"writing took {took}, and the property max_write_seconds allows {limit}: write the rows again"
             )

@@ -15,7 +15,7 @@ from fuse_storage.commit.snapshot_hold import hold_snapshot
 from fuse_storage.errors import AlreadyExists, Conflict, InvalidArgument, NotFound, StorageError
 from fuse_storage.metadata.file_ref import new_id
 from fuse_storage.metadata.refs import MAIN_BRANCH, Branch, RefEntry, list_branch_names, next_timestamp
-from fuse_storage.metadata.snapshot import Snapshot
+from fuse_storage.metadata.snapshot import Snapshot, read_snapshot
 from fuse_storage.metadata.tags import did_you_mean
 from fuse_storage.store.store import Store
 from fuse_storage.table import StoredTable
@@ -27,6 +27,7 @@ _FAST_FORWARD_OPERATION = "fast-forward"
 
 def create_branch(table: StoredTable, name: str) -> StoredTable:
     """Begin a branch at the table's snapshot, whichever branch that is on. Raises AlreadyExists, InvalidArgument."""
+    table.snapshot.check_writable()
     chain = Branch(table.store, name)
     before = chain.newest_entry()
     if before is not None and before.kind != "tombstone":
@@ -63,6 +64,7 @@ def drop_branch(store: Store, name: str) -> RefEntry:
         head = chain.newest_entry()
         if head is None or head.kind == "tombstone":
             raise NotFound(f"{store.url} has no branch {name!r}{did_you_mean(name, list(list_branches(store)))}")
+        read_snapshot(chain, head).check_writable()
         time = next_timestamp(head.timestamp)
         if create_ref(
             chain,
@@ -88,6 +90,7 @@ def fast_forward_branch(table: StoredTable, source: StoredTable) -> StoredTable:
     if source.store.url != table.store.url:
         raise StorageError(f"{source.store.url} is another table than {table.store.url}")
     newest = source.snapshot
+    newest.check_writable()
     own_ids = {table.snapshot.id, table.snapshot.summary.get(_COPY_OF, table.snapshot.id)}
     if newest.id in own_ids or newest.summary.get(_COPY_OF) in own_ids:
         return table
@@ -106,6 +109,7 @@ def fast_forward_branch(table: StoredTable, source: StoredTable) -> StoredTable:
 
 def restore_snapshot(table: StoredTable, old: StoredTable) -> StoredTable:
     """Make the table what it was at ``old``, as its next snapshot. Raises Conflict, NotFound if that was collected."""
+    old.snapshot.check_writable()
     with hold_snapshot(old.store, old.branch, old.entry):
         return table.transaction().restore(old.snapshot).commit("restore")
 

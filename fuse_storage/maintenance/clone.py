@@ -2,26 +2,28 @@
 
 Each table has its own history from then on, and writes and deletes in its own folder alone. What they share stays,
 because a tag in the source, made before anything else, holds the snapshot that was cloned; a vacuum of the clone does
-not look there.
+not look there. Until all is written that the clone needs, that tag expires, so a clone that died leaves nothing
+for ever; begun again at the same place, it takes the place of what the first one left.
 """
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import timedelta
 from time import monotonic
 
 import pyarrow as pa
 
 from fuse_storage.commit.head import COMMIT_TIMEOUT_SECONDS, create_ref, write_snapshot
-from fuse_storage.commit.snapshot_hold import tag_snapshot
-from fuse_storage.errors import AlreadyExists, FormatError, NotFound
+from fuse_storage.commit.snapshot_hold import VACUUM_TIME_LIMIT, tag_snapshot
+from fuse_storage.errors import AlreadyExists, Expired, FormatError, NotFound
 from fuse_storage.location import raise_if_occupied
 from fuse_storage.metadata import metadata_table
+from fuse_storage.metadata.encoding import utc_now
 from fuse_storage.metadata.file_ref import FileRef, create_file, new_id, read_verified
 from fuse_storage.metadata.refs import MAIN_BRANCH, Branch, next_timestamp
-from fuse_storage.metadata.segment import block_path
+from fuse_storage.metadata.segment import block_path, segment_path, zones_path
 from fuse_storage.metadata.segment_list import (
     read_segment_list,
     segment_files,
@@ -30,12 +32,16 @@ from fuse_storage.metadata.segment_list import (
     sidecar_files,
     zone_files,
 )
+from fuse_storage.metadata.sidecar import sidecar_path
 from fuse_storage.metadata.snapshot import Snapshot
-from fuse_storage.metadata.tags import Tag, drop_tag
+from fuse_storage.metadata.tags import Tag, keep_tag_forever, list_tag_files
 from fuse_storage.store.cache import Cache
 from fuse_storage.store.shared_files import SHARED_FILES_FEATURE, absolute_key, raise_if_elsewhere
 from fuse_storage.store.store import Store
 from fuse_storage.table import StoredTable
+
+_MAX_CLONE_TIME = timedelta(days=1)
+"""How long a clone may take: a tag that expires then holds the source meanwhile."""
 
 
 def clone_table(table: StoredTable, store: Store) -> StoredTable:
@@ -44,34 +50,59 @@ def clone_table(table: StoredTable, store: Store) -> StoredTable:
     Writes metadata only, about as much as the source has. On another store than the source, the clone's has to name the
     source's by its option ``shared_places``, now and whenever it is read. The source gets a tag ``clone-<id>``, named
     in the clone's summary, which is dropped by hand when the clone is gone. Raises AlreadyExists where there is
-    anything, Conflict or NotFound if a vacuum may be deleting the snapshot, and StorageError. Where a clone was given
-    up before it could be there, nothing holds the source; one that was interrupted later can be recovered, and the tag
-    stays.
+    anything but what a clone left that died, Conflict or NotFound if a vacuum may be deleting the snapshot, Expired if
+    it took too long, and StorageError. Where a clone was given up before it could be there, nothing holds the source
+    for more than a day; one that was interrupted while it was committed can be recovered, and the tag stays.
     """
+    table.snapshot.check_writable()
     branch = Branch(store, MAIN_BRANCH)
-    raise_if_occupied(branch)
+    raise_if_occupied(branch, cloning=True)
     raise_if_elsewhere(store, table.store.url)
+    leftovers = _snapshot_ids(store)
+    snapshot_id, now = new_id(), utc_now()
     assert table.entry.reference is not None
-    tag = Tag(f"clone-{new_id()}", datetime.now(UTC), table.snapshot.id, table.entry.reference, holder=store.url)
-    tag_snapshot(table.store, table.branch, table.entry, tag)
+    tag = Tag(_tag_name(snapshot_id), now, table.snapshot.id, table.entry.reference, now + _MAX_CLONE_TIME, store.url)
+    keys = [tag_snapshot(table.store, table.branch, table.entry, tag)]
     try:
-        snapshot = _copy_snapshot(table, store, tag)
+        snapshot = _copy_snapshot(table, store, snapshot_id)
+        if tag.expired(utc_now() + 2 * VACUUM_TIME_LIMIT):
+            raise Expired(f"cloning {table.store.url} took {utc_now() - now}, and may take {_MAX_CLONE_TIME}")
+        keys.append(keep_tag_forever(table.store, tag))
     except BaseException:
-        drop_tag(table.store, tag.name)
+        table.store.delete(reversed(keys))
         raise
     # From here on the clone may be there, or be recovered, and needs the files that it shares.
     entry = write_snapshot(store, snapshot, None)
     if not create_ref(branch, entry, monotonic() + COMMIT_TIMEOUT_SECONDS):
-        drop_tag(table.store, tag.name)
+        table.store.delete(reversed(keys))
         raise AlreadyExists(f"{store.url} already is a table: somebody else just created it; open it")
     branch.write_head_hint(1)
+    _release_leftovers(table.store, store, leftovers)
     return StoredTable(store, MAIN_BRANCH, entry, snapshot)
 
 
-def _copy_snapshot(table: StoredTable, store: Store, tag: Tag) -> Snapshot:
+def _tag_name(snapshot_id: str) -> str:
+    """The name of the source's tag, which the files of a clone that died tell too."""
+    return f"clone-{snapshot_id}"
+
+
+def _snapshot_ids(store: Store) -> set[str]:
+    """The ids of snapshots of which there is a file, whole or not."""
+    return {listed.key.rpartition("/")[2].partition(".")[0] for listed in store.list("_ss")}
+
+
+def _release_leftovers(source: Store, store: Store, snapshot_ids: set[str]) -> None:
+    """Delete the tags of clones that died at this place: its first entry is another's now, so they never are there."""
+    names = {_tag_name(snapshot_id) for snapshot_id in snapshot_ids}
+    if names:
+        files = [found for found in list_tag_files(source) if found.tag.name in names and found.tag.holder == store.url]
+        source.delete([found.file.key for found in files])
+
+
+def _copy_snapshot(table: StoredTable, store: Store, snapshot_id: str) -> Snapshot:
     """The clone's first snapshot, with all that it leads to written."""
-    old, snapshot_id = table.snapshot, new_id()
-    source = {"url": table.store.url, "snapshot": old.id, "tag": tag.name}
+    old = table.snapshot
+    source = {"url": table.store.url, "snapshot": old.id, "tag": _tag_name(snapshot_id)}
     segment_rows = read_segment_list(table.store, old)
     reference = None
     if len(segment_rows):
@@ -107,7 +138,11 @@ class _SegmentCopier:
         self.source, self.target, self.keys = source, target, keys
 
     def copy_segment(self, row: pa.Table) -> pa.Table:
-        """Copy one segment, given by its row of the list; its row in the copy's list. Raises StorageError."""
+        """Copy one segment, given by its row of the list; its row in the copy's list. Raises StorageError.
+
+        The copy has an id of its own: files that a clone left that died, of another source perhaps, are not in its way.
+        """
+        segment_id = new_id()
         (segment,), (zones,) = segment_files(row), zone_files(row)
         blocks = metadata_table.read_all_columns(self.source, segment, Cache(0))
         own_keys = [absolute_key(self.source, block_path(block_id)) for block_id in blocks.column("id").to_pylist()]
@@ -118,17 +153,17 @@ class _SegmentCopier:
             ],
             pa.string(),
         )
-        copied = self._write_metadata(segment.reference.path, _replace_column(blocks, "location", locations))
-        new_values = {"length": copied.length, "hash": copied.hash}
-        if zones is not None and not self._copy_if_readable(zones.reference):
+        copied = self._write_metadata(segment_path(segment_id), _replace_column(blocks, "location", locations))
+        new_values: dict[str, object] = {"id": segment_id, "length": copied.length, "hash": copied.hash}
+        if zones is not None and not self._copy_if_readable(zones.reference, zones_path(segment_id)):
             new_values |= {"zones_length": None, "zones_hash": None}
         for key in self.keys:
-            new_values |= self._copy_sidecars(key, row)
+            new_values |= self._copy_sidecars(key, row, segment_id)
         for name, value in new_values.items():
             row = _replace_column(row, name, pa.array([value], row.schema.field(name).type))
         return row
 
-    def _copy_sidecars(self, key: str, row: pa.Table) -> dict[str, object]:
+    def _copy_sidecars(self, key: str, row: pa.Table, segment_id: str) -> dict[str, object]:
         """Copy an index's ``_x`` file; new values of its columns in the list, null where it cannot be read."""
         (sidecar_file,), (path, length, digest, indexed, *rest) = sidecar_files(row, key), sidecar_columns(key)
         if sidecar_file is None:
@@ -140,14 +175,16 @@ class _SegmentCopier:
             return {path: None, length: None, digest: None, indexed: None} | dict.fromkeys(kept)
         packs = [None if pack is None else absolute_key(self.source, pack) for pack in rows.column("pack").to_pylist()]
         copied = self._write_metadata(
-            sidecar_file.reference.path, _replace_column(rows, "pack", pa.array(packs, pa.string())), any_types=True
+            sidecar_path(segment_id, key, new_id()),
+            _replace_column(rows, "pack", pa.array(packs, pa.string())),
+            any_types=True,
         )
-        return {length: copied.length, digest: copied.hash}
+        return {path: copied.path, length: copied.length, digest: copied.hash}
 
-    def _copy_if_readable(self, reference: FileRef) -> bool:
+    def _copy_if_readable(self, reference: FileRef, path: str) -> bool:
         """Copy a file that only helps to skip, and say whether it could be read."""
         try:
-            self.target.create(reference.path, read_verified(self.source, reference))
+            self.target.create(path, read_verified(self.source, reference))
             return True
         except (NotFound, FormatError):
             return False

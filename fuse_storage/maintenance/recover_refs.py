@@ -104,6 +104,8 @@ def recover_branches(store: Store, heads: Mapping[str, str] | None = None, dry_r
         newest[name] = max([*existing, *(entry.sequence for entry in entries)], default=0)
         if existing and name not in heads and (ids := _snapshot_ids_after(newest[name], branch_candidates)):
             later[name] = ids
+    for candidate in candidates if not dry_run else ():
+        candidate.snapshot.check_writable()
     for name, sequence in newest.items() if not dry_run else ():
         for entry in missing.get(name, ()):  # the first one last: until then, whoever reads the branch finds a hole
             Branch(store, name).create(entry)

@@ -1,34 +1,28 @@
 """Files that nothing leads to any more are deleted, beside running writers and readers; reachable files never are.
 
 What leads to files: snapshots that were the head of a branch not longer ago than the retention, the newest few of each
-branch, and tags. A file younger than the longest allowed write is left alone, by the store's own clock: its writer may
-be about to commit it. Entries of branches are never deleted; of a snapshot that is gone they still say when it was and
-who made it.
+branch, and tags. A file younger than the longest allowed write is left alone: its writer may be about to commit it.
+Ages are by the store's own clock, whatever those of the writers say. Entries of branches are never deleted; of a
+snapshot that is gone they still say when it was and who made it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+import errno
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
-from time import monotonic
 from typing import Any
 
-import pyarrow.compute as pc
-
-from fuse_storage.commit.snapshot_hold import VACUUM_TIME_LIMIT, post_vacuum_notice
-from fuse_storage.commit.transaction import MAX_WRITE_SECONDS
-from fuse_storage.errors import Expired, FormatError, InvalidArgument, NotFound, StorageError
-from fuse_storage.metadata import metadata_table
-from fuse_storage.metadata.file_ref import FileRef, read_verified
+from fuse_storage.commit.snapshot_hold import VACUUM_TIME_LIMIT, list_vacuum_notices, post_vacuum_notice
+from fuse_storage.errors import Expired, InvalidArgument, StorageError
+from fuse_storage.maintenance.reachable_files import ReachableFiles
+from fuse_storage.metadata.encoding import utc_now
+from fuse_storage.metadata.file_ref import FileRef
 from fuse_storage.metadata.refs import Branch, list_branch_names
-from fuse_storage.metadata.segment import block_path
-from fuse_storage.metadata.segment_list import read_segment_list, segment_files, sidecar_files, zone_files
-from fuse_storage.metadata.snapshot import Snapshot
-from fuse_storage.metadata.tags import list_tags
+from fuse_storage.metadata.tags import TagFile, list_tag_files
 from fuse_storage.store.abilities import list_strays, read_at_most
-from fuse_storage.store.cache import Cache
 from fuse_storage.store.ranges import ObjectMeta
 from fuse_storage.store.store import Store
 from fuse_storage.validation.json_members import MAX_SNAPSHOT_BYTES
@@ -40,6 +34,7 @@ _COMMIT_ALLOWANCE = timedelta(hours=1)
 _MIN_RETENTION = timedelta(hours=1)
 """Retention below which readers of what was the head a moment ago would lose their files."""
 _DELETE_BATCH_KEYS = 500
+_TIME_LIMIT_SECONDS = VACUUM_TIME_LIMIT.total_seconds()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +42,9 @@ class VacuumResult:
     """The files that a vacuum deleted, or would delete, and their bytes, by kind.
 
     ``kept``: the number of files that stay, because they are reachable or too young. ``passed_over``: the keys of
-    links, pipes and devices, which are left as they are, as is whatever they lead to.
+    links, pipes and devices, which are left as they are, as is whatever they lead to, and of files in the table's
+    folders whose names are none that a table gives. ``refs``: the keys of tags that have expired or were dropped, and
+    of notices of vacuums that died. ``disk_full``: nobody could be warned, since nothing could be written.
     """
 
     files: dict[str, int]
@@ -55,6 +52,8 @@ class VacuumResult:
     kept: int
     deleted: bool
     passed_over: tuple[str, ...] = ()
+    refs: tuple[str, ...] = ()
+    disk_full: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able."""
@@ -76,30 +75,23 @@ def vacuum_table(
         )
     if keep < 1 or retention < timedelta(0):
         raise InvalidArgument(f"keep={keep}, retention={retention}: the newest snapshot of each branch always stays")
-    cutoff = datetime.now(UTC) - retention
-    notice = None if dry_run else post_vacuum_notice(store, cutoff)
-    deadline = monotonic() + VACUUM_TIME_LIMIT.total_seconds()
+    elapsed = _Stopwatch()
+    notice = None if dry_run else _sweep_and_warn(store, utc_now() - retention)
     try:
-        passed_over = _find_strays(store)
-        reachable = _ReachableFiles(store)
-        for snapshot, needed in _live_snapshots(store, cutoff, keep):
-            reachable.add(snapshot, needed)
-        young_since = (
-            (datetime.now(UTC) if notice is None else notice.modified) - reachable.longest_write - _COMMIT_ALLOWANCE
-        )
-        reachable.add_young(young_since)
-        litter = {folder: list(reachable.unreachable(folder, young_since)) for folder in _FOLDER_KINDS}
-        for keys in () if dry_run else _deletion_stages(litter):
-            for start in range(0, len(keys), _DELETE_BATCH_KEYS):
-                if monotonic() > deadline:
-                    raise Expired(f"a vacuum may delete for {VACUUM_TIME_LIMIT}, and there is more: run it again")
-                store.delete(keys[start : start + _DELETE_BATCH_KEYS])
+        now = utc_now() if notice is None else notice.modified
+        cutoff = min(utc_now(), now) - retention  # never later than the notice's, by which others go
+        plan = _make_plan(store, now, cutoff, keep)
+        if not dry_run and notice is None:
+            plan = _delete_snapshots_unwarned(store, plan, elapsed, now, cutoff, keep)
+        for keys in () if dry_run else plan.stages():
+            elapsed.delete(store, keys)
     finally:
         if notice is not None:
             store.delete([notice.key])
-    files = {_FOLDER_KINDS[folder]: len(objects) for folder, objects in litter.items()}
-    sizes = {_FOLDER_KINDS[folder]: sum(file.size for file in objects) for folder, objects in litter.items()}
-    return VacuumResult(files, sizes, reachable.file_count - sum(files.values()), not dry_run, passed_over)
+    files = {_FOLDER_KINDS[folder]: len(objects) for folder, objects in plan.litter.items()}
+    sizes = {_FOLDER_KINDS[folder]: sum(file.size for file in objects) for folder, objects in plan.litter.items()}
+    kept, unwarned = plan.file_count - sum(files.values()), notice is None and not dry_run
+    return VacuumResult(files, sizes, kept, not dry_run, plan.passed_over, (*plan.old_refs, *plan.ended_refs), unwarned)
 
 
 def _find_strays(store: Store) -> tuple[str, ...]:
@@ -115,24 +107,85 @@ def _find_strays(store: Store) -> tuple[str, ...]:
     return tuple(key for folder in _FOLDER_KINDS for key in list_strays(store, folder))
 
 
-def _deletion_stages(litter: Mapping[str, Sequence[ObjectMeta]]) -> Iterator[list[str]]:
-    """Keys to delete, stage after stage. Snapshots go first: where one is, all that it leads to still is."""
-    keys = [file.key for objects in litter.values() for file in objects]
-    snapshots = [key for key in keys if key.startswith("_ss/") and key.endswith(".json")]
-    yield snapshots
-    for folder, objects in litter.items():
-        yield [file.key for file in objects if folder != "_ss" or file.key.endswith(".parquet")]
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What a vacuum is to delete. ``litter``: files by folder.
+
+    ``old_refs``: keys of notices, and of tags of whose name there is a newer one; ``ended_refs``: of these newer ones.
+    """
+
+    litter: Mapping[str, Sequence[ObjectMeta]]
+    old_refs: Sequence[str]
+    ended_refs: Sequence[str]
+    passed_over: tuple[str, ...]
+    file_count: int
+
+    @property
+    def snapshots(self) -> list[str]:
+        return [file.key for file in self.litter["_ss"] if file.key.endswith(".json")]
+
+    def stages(self) -> Iterator[Sequence[str]]:
+        """Keys to delete, stage after stage. Snapshots go first: where one is, all that it leads to still is."""
+        yield self.snapshots
+        for folder, objects in self.litter.items():
+            yield [file.key for file in objects if folder != "_ss" or file.key.endswith(".parquet")]
+        yield self.old_refs
+        yield self.ended_refs
 
 
-def _live_snapshots(store: Store, cutoff: datetime, keep: int) -> Iterator[tuple[FileRef, bool]]:
+def _make_plan(store: Store, now: datetime, cutoff: datetime, keep: int) -> _Plan:
+    passed_over = _find_strays(store)
+    reachable = ReachableFiles(store)
+    tag_files = list_tag_files(store)
+    for snapshot, needed in _live_snapshots(store, tag_files, now, cutoff, keep):
+        reachable.add(snapshot, needed)
+    young_since = now - reachable.longest_write - _COMMIT_ALLOWANCE
+    reachable.add_young(young_since)
+    litter = {folder: list(reachable.unreachable(folder, young_since)) for folder in _FOLDER_KINDS}
+    notices = [notice.key for notice in list_vacuum_notices(store) if notice.modified < young_since]
+    names_in_use = {found.tag.name for found in tag_files if found.file.modified >= young_since}
+    old = [found.file.key for found in tag_files if not found.newest and found.tag.name not in names_in_use]
+    ended = [
+        found.file.key
+        for found in tag_files
+        if found.newest and found.tag.name not in names_in_use and _has_expired(found, now)
+    ]
+    passed_over = (*passed_over, *reachable.strays)
+    return _Plan(litter, [*notices, *old], ended, passed_over, reachable.file_count)
+
+
+def _delete_snapshots_unwarned(
+    store: Store, plan: _Plan, elapsed: _Stopwatch, now: datetime, cutoff: datetime, keep: int
+) -> _Plan:
+    """Delete the snapshots of a plan where no notice could be left; give the plan of what is left to delete.
+
+    Whoever makes one of them reachable first tags it and then looks whether it is there. So one that is gone by then is
+    refused, and the tag of one that was still there is seen here, once it is deleted: that snapshot is written back.
+    """
+    deleted = [file for file in plan.litter["_ss"] if file.key.endswith(".json")]
+    data = {file.key: read_at_most(store, file.key, MAX_SNAPSHOT_BYTES) for file in deleted}
+    elapsed.delete(store, list(data))
+    named = {found.tag.reference.path for found in list_tag_files(store) if not _has_expired(found, now)} & data.keys()
+    for key in named:
+        store.create(key, data[key])
+    again = _make_plan(store, now, cutoff, keep)
+    gone = [file for file in deleted if file.key not in named]
+    litter = {**again.litter, "_ss": [*gone, *again.litter["_ss"]]}
+    return replace(again, litter=litter, file_count=again.file_count + len(gone))
+
+
+def _live_snapshots(
+    store: Store, tag_files: Iterable[TagFile], now: datetime, cutoff: datetime, keep: int
+) -> Iterator[tuple[FileRef, bool]]:
     """List every snapshot that must stay, some of them more than once, and whether it is certain to be there.
 
     An earlier vacuum, told to keep less, may have collected it.
     """
     for name in list_branch_names(store):
         branch = Branch(store, name)
+        head, times = branch.complete_head(), branch.commit_times(now)
         count, replaced = 0, datetime.max.replace(tzinfo=UTC)
-        for entry in branch.walk(branch.complete_head().sequence):
+        for entry in branch.walk(head.sequence):
             if count >= keep and replaced < cutoff:
                 break
             if entry.reference is not None and (replaced >= cutoff or count < keep):
@@ -140,73 +193,46 @@ def _live_snapshots(store: Store, cutoff: datetime, keep: int) -> Iterator[tuple
             if entry.kind == "tombstone":
                 count = keep  # what was before it stays for the retention alone
             count += entry.reference is not None
-            replaced = entry.timestamp
-    now = datetime.now(UTC)
-    yield from ((tag.reference, True) for tag in list_tags(store) if not tag.expired(now))
+            replaced = times.get(entry.sequence, now)
+    yield from ((found.tag.reference, True) for found in tag_files if found.newest and not _has_expired(found, now))
 
 
-class _ReachableFiles:
-    """Keys of all files that living snapshots lead to."""
+def _has_expired(found: TagFile, now: datetime) -> bool:
+    """Whether a tag has expired by this machine's clock, and lived as long as it was to by the store's.
 
-    def __init__(self, store: Store) -> None:
-        self.store, self.keys, self.kept_prefixes = store, set[str](), set[str]()
-        self.longest_write = timedelta(0)
-        self.file_count = 0
+    A writer whose clock is slow tags what it needs for two hours until a time that may be past here.
+    """
+    tag = found.tag
+    return tag.expires is not None and tag.expired() and now - found.file.modified >= tag.expires - tag.timestamp
 
-    def add(self, reference: FileRef, needed: bool) -> None:
-        """Add the files of a snapshot, which may be gone unless it is ``needed``.
 
-        Raises StorageError for anything that leads to rows and cannot be read.
-        """
-        if reference.path in self.keys:
-            return
-        try:
-            data = read_verified(self.store, reference)
-        except NotFound:
-            if needed:
-                raise
-            return
-        self._add(Snapshot.decode(data, reference.path))
+def _sweep_and_warn(store: Store, cutoff: datetime) -> ObjectMeta | None:
+    """Leave the notice of this vacuum; None if the disk is too full for it, even without what dead writers left."""
+    sweep: Callable[[], None] | None = getattr(store, "sweep_drafts", None)
+    if sweep is not None:
+        sweep()
+    try:
+        return post_vacuum_notice(store, cutoff)
+    except StorageError as refusal:
+        if getattr(refusal.__cause__, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
+            return None
+        raise
 
-    def add_young(self, since: datetime) -> None:
-        """Add the files of all snapshots that are too young to go: where a snapshot is, all that it leads to is too."""
-        for file in self.store.list("_ss"):
-            if file.key.endswith(".json") and file.modified >= since and file.key not in self.keys:
-                with suppress(NotFound, FormatError):  # nothing leads to it, so nobody needs what it lacks
-                    self._add(Snapshot.decode(read_at_most(self.store, file.key, MAX_SNAPSHOT_BYTES), file.key))
 
-    def _add(self, snapshot: Snapshot) -> None:
-        self.keys.add(snapshot.path)
-        limit = timedelta(seconds=float(snapshot.properties.get("max_write_seconds", MAX_WRITE_SECONDS)))
-        self.longest_write = max(self.longest_write, limit)
-        if snapshot.segments is None:
-            return
-        self.keys.add(snapshot.segments.path)
-        rows = read_segment_list(self.store, snapshot, Cache(0))
-        for segment_file, zones in zip(segment_files(rows), zone_files(rows), strict=True):
-            if segment_file.reference.path not in self.keys:
-                self.keys |= {segment_file.reference.path} | ({zones.reference.path} if zones is not None else set())
-                blocks = metadata_table.read_column_groups(self.store, segment_file, [("id", "location")], Cache(0))[
-                    0
-                ].to_pylist()
-                self.keys |= {block["location"] or block_path(block["id"]) for block in blocks}
-        for key in snapshot.keys:
-            for sidecars in sidecar_files(rows, key):
-                if sidecars is not None and sidecars.reference.path not in self.keys:
-                    self.keys.add(sidecars.reference.path)
-                    self._add_packs(key, sidecars)
+class _Stopwatch:
+    """Deletes as long as a vacuum may, by the clock that is fastest: some stand still while a machine sleeps."""
 
-    def _add_packs(self, key: str, sidecars: metadata_table.MetadataFile) -> None:
-        try:
-            (rows,) = metadata_table.read_column_groups(self.store, sidecars, [("pack",)], Cache(0))
-            self.keys |= set(pc.drop_null(pc.unique(rows.column("pack"))).to_pylist())
-        except (NotFound, FormatError):
-            self.kept_prefixes.add(f"_i/{key}/")  # readers can do without it; which packs it leads to, nobody can say
+    def __init__(self) -> None:
+        self._began = self._clocks()
 
-    def unreachable(self, folder: str, before: datetime) -> Iterator[ObjectMeta]:
-        """List the files that nothing leads to, and that no writer can still commit."""
-        for file in self.store.list(folder):
-            self.file_count += 1
-            reachable = file.key in self.keys or any(file.key.startswith(prefix) for prefix in self.kept_prefixes)
-            if not reachable and file.modified < before:
-                yield file
+    def delete(self, store: Store, keys: Sequence[str]) -> None:
+        """Delete these, some at a time. Raises Expired when time is up."""
+        for start in range(0, len(keys), _DELETE_BATCH_KEYS):
+            if max(now - began for now, began in zip(self._clocks(), self._began, strict=True)) > _TIME_LIMIT_SECONDS:
+                raise Expired(f"a vacuum may delete for {VACUUM_TIME_LIMIT}, and there is more: run it again")
+            store.delete(keys[start : start + _DELETE_BATCH_KEYS])
+
+    def _clocks(self) -> list[float]:
+        """Seconds by each clock there is: awake, by the wall, and, where the system counts it, asleep too."""
+        asleep = [time.clock_gettime(time.CLOCK_BOOTTIME)] if hasattr(time, "CLOCK_BOOTTIME") else []
+        return [time.monotonic(), utc_now().timestamp(), *asleep]

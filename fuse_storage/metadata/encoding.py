@@ -26,6 +26,15 @@ TIMESTAMP_RESOLUTION = timedelta(microseconds=1)
 """The least difference between two times that files can tell apart."""
 
 
+def utc_now() -> datetime:
+    """The time by the clock of this machine, which may be wrong; a test puts another in its place."""
+    return _clock()
+
+
+def _clock() -> datetime:
+    return datetime.now(UTC)
+
+
 def format_timestamp(time: datetime) -> str:
     """Write a time as all files hold it: ISO 8601 in UTC, to the microsecond.
 

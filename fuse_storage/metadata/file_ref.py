@@ -6,6 +6,7 @@ Ids are UUIDs of version 7 in hex, so names sort by the time they were made at. 
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -84,3 +85,7 @@ def new_id() -> str:
     random = int.from_bytes(os.urandom(10))
     upper, lower = random >> 64 & 0xFFF, random & (1 << 62) - 1
     return f"{time.time_ns() // 1_000_000:012x}{0x7000 | upper:04x}{1 << 63 | lower:016x}"
+
+
+def is_snapshot_id(text: str) -> bool:
+    return re.fullmatch(r"[0-9a-f]{32}", text) is not None

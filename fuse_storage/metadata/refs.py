@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from fuse_storage.errors import Corrupt, FormatError, InvalidArgument, NotFound, StorageError, Unsupported
@@ -22,11 +22,11 @@ from fuse_storage.metadata.encoding import (
     decode_checksummed_json,
     encode_checksummed_json,
     format_timestamp,
+    utc_now,
 )
 from fuse_storage.metadata.file_ref import FileRef
-from fuse_storage.store.abilities import read_at_most
+from fuse_storage.store.abilities import list_keys_after, read_at_most
 from fuse_storage.store.cache import cache_of
-from fuse_storage.store.listings import list_keys_after
 from fuse_storage.store.store import Store
 from fuse_storage.validation.json_members import (
     MAX_HINT_BYTES,
@@ -42,6 +42,8 @@ MAX_PARALLEL_REF_READS = 32
 """Entries that are read at once while walking through history."""
 RECOVER_HINT = "restore it from a copy, or make it anew (fuse-index recover)"
 """The end of messages about a missing entry: what is left to do."""
+CLOCK_TOLERANCE = timedelta(hours=1)
+"""How far two clocks that are right may differ."""
 _BRANCH_FOLDER = "_refs/branch"
 _BRANCH_FILE = re.compile(
     rf"{_BRANCH_FOLDER}/(?P<name>{REF_NAME_PATTERN.pattern})/(?:(?P<entry>[0-9]{{20}})\.json|_hint)"
@@ -214,21 +216,25 @@ class Branch:
                     yield entry
                     later = entry
 
-    def at_time(self, when: datetime) -> RefEntry:
-        """Find the newest entry that is not later than ``when``. Raises NotFound if the branch began after it."""
-        low, missing = 0, self.head().sequence + 1
-        newest = None
-        while missing - low > 1:
-            middle = (low + missing) // 2
-            entry = self.entry(middle)
-            if entry.timestamp <= when:
-                low, newest = middle, entry
-            else:
-                missing = middle
-        if newest is None:
-            first = format_timestamp(self.entry(1).timestamp)
-            raise NotFound(f"{self.store.url}: branch {self.name!r} began at {first}, after {format_timestamp(when)}")
-        return newest
+    def commit_times(self, now: datetime) -> dict[int, datetime]:
+        """When each entry was made, at the latest, by its number and by the store's own clock. Lists the branch.
+
+        ``now``: the time by the store's clock. A file whose time is yet to come, or before that of an earlier entry,
+        was dated by a clock that was wrong; its entry came before the next one, or else just now.
+        """
+        modified = {}
+        for file in self.store.list(f"{_BRANCH_FOLDER}/{self.name}"):
+            if (match := _BRANCH_FILE.fullmatch(file.key)) is not None and match["entry"]:
+                modified[int(match["entry"])] = file.modified
+        times = dict[int, datetime]()
+        latest = datetime.min.replace(tzinfo=UTC)
+        for sequence in sorted(modified):
+            if latest <= modified[sequence] <= now:
+                times[sequence] = latest = modified[sequence]
+        bound = now
+        for sequence in sorted(modified, reverse=True):
+            bound = times.setdefault(sequence, bound)
+        return times
 
     @property
     def _hint(self) -> str:
@@ -281,12 +287,8 @@ def list_branch_names(store: Store) -> list[str]:
 
 def next_timestamp(parent: datetime | None, now: datetime | None = None) -> datetime:
     """Choose the time of a commit: now, or just after the parent's where this writer's clock is behind."""
-    now = now or datetime.now(UTC)
+    now = now or utc_now()
     return now if parent is None else max(now, parent + TIMESTAMP_RESOLUTION)
-
-
-def is_snapshot_id(text: str) -> bool:
-    return re.fullmatch(r"[0-9a-f]{32}", text) is not None
 
 
 def check_ref_name(name: str, what: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from fuse_storage.errors import RESTORE_HINT, Corrupt
 from fuse_storage.store.store import Store
@@ -24,3 +24,14 @@ def list_strays(store: Store, prefix: str = "") -> Iterator[str]:
     """The keys of what is in a store and is no file, such as links, which listings pass over; in folders only."""
     find = getattr(store, "strays", None)
     return iter(()) if find is None else find(prefix)
+
+
+def list_keys_after(store: Store, key: str) -> list[str]:
+    """List the keys of the folder of ``key``, and of no folder within, that are greater than it, in no promised order.
+
+    One request where the store has a ``list_keys_after`` of its own, as those of this package have; else all is listed.
+    """
+    folder = key.rpartition("/")[0]
+    lister: Callable[[str], Sequence[str]] | None = getattr(store, "list_keys_after", None)
+    keys = [listed.key for listed in store.list(folder) if listed.key > key] if lister is None else lister(key)
+    return [found for found in keys if found.rpartition("/")[0] == folder]

@@ -152,6 +152,11 @@ class LocalStore:
                 with suppress(FileNotFoundError):
                     os.unlink(draft, dir_fd=staging)
 
+    def sweep_drafts(self) -> None:
+        """Remove what writers that died have left in the staging folder."""
+        with suppress(FileNotFoundError), open_folder(self.url, [STAGING_FOLDER]) as staging:
+            _sweep(staging)
+
     def delete(self, keys: Iterable[str]) -> None:
         for key in keys:
             *folders, name = validate_key(key).split("/")

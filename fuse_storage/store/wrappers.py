@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fuse_storage.errors import NotFound, ReadOnly
-from fuse_storage.store.abilities import list_strays, read_at_most
+from fuse_storage.store.abilities import list_keys_after, list_strays, read_at_most
 from fuse_storage.store.cache import Cache, cache_of
-from fuse_storage.store.listings import list_keys_after
 from fuse_storage.store.ranges import ByteRange, ObjectMeta, coalesce_ranges, slice_ranges
 from fuse_storage.store.store import Store
 

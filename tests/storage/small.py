@@ -48,7 +48,10 @@ class Totals:
 
 
 class Aged:
-    """A store that says of all files it held when ``age`` was called that they are three days old."""
+    """A store that says of all files it held when ``age`` was called that they are three days old.
+
+    Entries of branches are as old as they are: by them a vacuum tells when a snapshot was replaced.
+    """
 
     def __init__(self, store: Any) -> None:
         self.within, self.old = store, set[str]()
@@ -57,7 +60,7 @@ class Aged:
         return getattr(self.within, name)
 
     def age(self) -> None:
-        self.old |= {found.key for found in self.within.list()}
+        self.old |= {found.key for found in self.within.list() if not found.key.startswith("_refs/branch/")}
 
     def list(self, prefix: str = "") -> Iterator[ObjectMeta]:
         for found in self.within.list(prefix):

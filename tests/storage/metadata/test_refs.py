@@ -22,10 +22,11 @@ from fuse_storage import (
     meter_requests,
     open_store,
 )
+from fuse_storage.location import find_entry_at_time
 from fuse_storage.metadata.file_ref import new_id, read_verified
 from fuse_storage.metadata.refs import Branch, next_timestamp
 from fuse_storage.metadata.tags import Tag, create_tag, find_tag
-from fuse_storage.store.listings import list_keys_after
+from fuse_storage.store.abilities import list_keys_after
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -200,12 +201,12 @@ def test_an_entry_of_another_copy_is_found_out_by_what_follows_it(store: Store) 
 
 @pytest.mark.parametrize(("minutes", "sequence"), [(1, 1), (1.5, 1), (2, 2), (9.9, 9), (10, 10), (1000, 10)])
 def test_a_time_means_the_newest_entry_that_is_not_later(store: Store, minutes: float, sequence: int) -> None:
-    assert chain(store, 10).at_time(BEGAN + timedelta(minutes=minutes)) == entry(sequence)
+    assert find_entry_at_time(chain(store, 10), BEGAN + timedelta(minutes=minutes)) == entry(sequence)
 
 
 def test_before_the_first_entry_there_was_nothing(store: Store) -> None:
     with pytest.raises(NotFound, match="began at"):
-        chain(store, 10).at_time(BEGAN)
+        find_entry_at_time(chain(store, 10), BEGAN)
 
 
 def test_timestamps_rise_though_clocks_fall() -> None:

@@ -1,0 +1,103 @@
+"""Which files living snapshots lead to, and which of a table's own nothing leads to any more. Deletes nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime, timedelta
+
+import pyarrow.compute as pc
+
+from fuse_storage.commit.transaction import MAX_WRITE_SECONDS
+from fuse_storage.errors import FormatError, NotFound
+from fuse_storage.metadata import metadata_table
+from fuse_storage.metadata.file_ref import FileRef, read_verified
+from fuse_storage.metadata.segment import block_path
+from fuse_storage.metadata.segment_list import read_segment_list, segment_files, sidecar_files, zone_files
+from fuse_storage.metadata.snapshot import Snapshot
+from fuse_storage.store.abilities import read_at_most
+from fuse_storage.store.cache import Cache
+from fuse_storage.store.ranges import ObjectMeta
+from fuse_storage.store.store import Store
+from fuse_storage.validation.json_members import MAX_SNAPSHOT_BYTES
+
+_OWN_KEY = re.compile(
+    r"_ss/[0-9a-f]{32}\.(?:json|parquet)|_sg/[0-9a-f]{32}(?:\.zones)?\.parquet"
+    r"|_x/[0-9a-f]{32}/\w+-[0-9a-f]{32}\.parquet|_b/[0-9a-f]{32}\.parquet|_i/\w+/[0-9a-f]{32}"
+)
+"""Keys that a table gives. Whatever else is in its folders is a stranger's."""
+
+
+class ReachableFiles:
+    """Keys of all files that living snapshots lead to."""
+
+    def __init__(self, store: Store) -> None:
+        self.store, self.keys, self.kept_prefixes = store, set[str](), set[str]()
+        self.longest_write = timedelta(0)
+        self.strays: list[str] = []
+        self.file_count = 0
+
+    def add(self, reference: FileRef, needed: bool) -> None:
+        """Add the files of a snapshot, which may be gone unless it is ``needed``.
+
+        Raises StorageError for anything that leads to rows and cannot be read, and Unsupported where a newer version
+        wrote what this one does not know how to keep.
+        """
+        if reference.path in self.keys:
+            return
+        try:
+            data = read_verified(self.store, reference)
+        except NotFound:
+            if needed:
+                raise
+            return
+        snapshot = Snapshot.decode(data, reference.path)
+        snapshot.check_writable()
+        self._add(snapshot)
+
+    def add_young(self, since: datetime) -> None:
+        """Add the files of all snapshots that are too young to go: where a snapshot is, all that it leads to is too."""
+        for file in self.store.list("_ss"):
+            if file.key.endswith(".json") and file.modified >= since and file.key not in self.keys:
+                with suppress(NotFound, FormatError):  # nothing leads to it, so nobody needs what it lacks
+                    self._add(Snapshot.decode(read_at_most(self.store, file.key, MAX_SNAPSHOT_BYTES), file.key))
+
+    def _add(self, snapshot: Snapshot) -> None:
+        self.keys.add(snapshot.path)
+        limit = timedelta(seconds=float(snapshot.properties.get("max_write_seconds", MAX_WRITE_SECONDS)))
+        self.longest_write = max(self.longest_write, limit)
+        if snapshot.segments is None:
+            return
+        self.keys.add(snapshot.segments.path)
+        rows = read_segment_list(self.store, snapshot, Cache(0))
+        for segment_file, zones in zip(segment_files(rows), zone_files(rows), strict=True):
+            if segment_file.reference.path not in self.keys:
+                self.keys |= {segment_file.reference.path} | ({zones.reference.path} if zones is not None else set())
+                blocks = metadata_table.read_column_groups(self.store, segment_file, [("id", "location")], Cache(0))[
+                    0
+                ].to_pylist()
+                self.keys |= {block["location"] or block_path(block["id"]) for block in blocks}
+        for key in snapshot.keys:
+            for sidecars in sidecar_files(rows, key):
+                if sidecars is not None and sidecars.reference.path not in self.keys:
+                    self.keys.add(sidecars.reference.path)
+                    self._add_packs(key, sidecars)
+
+    def _add_packs(self, key: str, sidecars: metadata_table.MetadataFile) -> None:
+        try:
+            (rows,) = metadata_table.read_column_groups(self.store, sidecars, [("pack",)], Cache(0))
+            self.keys |= set(pc.drop_null(pc.unique(rows.column("pack"))).to_pylist())
+        except (NotFound, FormatError):
+            self.kept_prefixes.add(f"_i/{key}/")  # readers can do without it; which packs it leads to, nobody can say
+
+    def unreachable(self, folder: str, before: datetime) -> Iterator[ObjectMeta]:
+        """List the files that nothing leads to, and that no writer can still commit; note those that are no table's."""
+        for file in self.store.list(folder):
+            if not _OWN_KEY.fullmatch(file.key):
+                self.strays.append(file.key)
+                continue
+            self.file_count += 1
+            reachable = file.key in self.keys or any(file.key.startswith(prefix) for prefix in self.kept_prefixes)
+            if not reachable and file.modified < before:
+                yield file
