@@ -7,6 +7,7 @@ from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.function import Function
 from fuse_index.expressions.json import documents as json_documents
 from fuse_index.expressions.json import path as json_paths
+from fuse_index.expressions.like import LikePattern
 from fuse_index.expressions.value_set import Interval, ValueSet
 from fuse_index.indexes.ballot import ALL, NONE, SOME, Ballot
 from fuse_index.indexes.block_batch import BlockBatch, Payload
@@ -46,6 +47,7 @@ __all__ = [
     "IndexKind",
     "Input",
     "Interval",
+    "LikePattern",
     "NoOptions",
     "Pack",
     "Part",

@@ -9,7 +9,7 @@ is best. A vote names rows, so that a local scan decodes only where there are hi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -43,6 +43,7 @@ from fuse_plugins.full_text.inverted import InvertedIndex
 from fuse_plugins.full_text.layout import TEXT_SUMMARY_TYPE, write_postings
 from fuse_plugins.full_text.match_function import MATCH_FUNCTION, MATCH_NAME, parse_match_call
 from fuse_plugins.full_text.stored_postings import StoredPostings
+from fuse_plugins.full_text.substrings import substring_query
 from fuse_plugins.full_text.syntax import Query
 
 _BYTES_PER_WORD = float(1 << 16)
@@ -78,6 +79,8 @@ class ColumnQuery:
     column: int
     query: Query
     analyzer: Analyzer
+    is_bound: bool = False
+    """True if a row on which the query is true need not be one on which the leaf is."""
 
 
 class FullText(IndexKind):
@@ -117,6 +120,11 @@ class FullText(IndexKind):
     def compile(
         self, what: Leaf | Conjunction, inputs: Sequence[Input], options: FullTextOptions, context: Context
     ) -> Probe[ColumnQuery] | Refusal:
+        if (substring := substring_query(what, options.analyzer)) is not None:
+            term, query = substring
+            columns = [number for number, index_input in enumerate(inputs) if index_input.term == term]
+            if columns:
+                return Probe(ColumnQuery(columns[0], query, options.analyzer, is_bound=True), cost=_BYTES_PER_WORD)
         column_query = _column_query(what, inputs, options)
         if isinstance(column_query, Refusal):
             return column_query
@@ -131,7 +139,8 @@ class FullText(IndexKind):
             if stored is None:
                 return None
             stored.wants_positions = stored.summary["positions"] and has_phrase(column_query.query)
-            return evaluate_query(column_query.query, stored)
+            masks = evaluate_query(column_query.query, stored)
+            return replace(masks, always_matches=np.zeros_like(masks.may_match)) if column_query.is_bound else masks
 
         return _ballot(batch, map_concurrently(match_unit, range(len(batch))))
 
@@ -231,7 +240,7 @@ def _column_query(
 ) -> ColumnQuery | Refusal:
     parsed = parse_match_call(what) if isinstance(what, Call) else None
     if parsed is None or not isinstance(what, Call):
-        return Refusal(Reason.LEAF_UNSUPPORTED, "full_text answers match()")
+        return Refusal(Reason.LEAF_UNSUPPORTED, "full_text answers match(), and with ngram() parts of texts")
     columns = [number for number, index_input in enumerate(inputs) if index_input.term == what.arguments[0]]
     if not columns:
         return Refusal(Reason.LEAF_UNSUPPORTED, "match() is on another term than this index")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import fuse_index as fuse
 from fuse_index.indexes.registry import Host
 from fuse_index.plugin import Input, Refusal
-from fuse_index.predicate import Call, Column, Context, Literal
+from fuse_index.predicate import Call, Column, Compare, Contains, Context, EndsWith, Like, Literal, StartsWith
 from fuse_index.reasons import Reason
 from fuse_index.testing import IndexTests
 from fuse_plugins.full_text import FullText, FullTextOptions
@@ -72,6 +72,71 @@ class TestFullText(IndexTests):
 class TestFullTextWithoutPositions(TestFullText):
     options = {"positions": False}  # noqa: RUF012
     rankings = (call("late refund"),)
+
+
+SUBSTRINGS = ("", "l", "la", "late", "Late ", "ate ref", "refund, l", "ΟΔΟΣ", "οδος", "ΔΟ", "İ ", "京", "東京")
+SUBSTRINGS += ("x" * 39, "zz", "n\0", "100%")
+PATTERNS = ("%ate%", "%ate", "l_te%fund%", "%", "_", "%la%te%", "Late refund", "%100\\%%", "%\\_a%", "%a_b%", "x%x")
+
+
+class TestSubstringsByNgrams(IndexTests):
+    """Parts of texts are asked of an index of n-grams; rows, leaves and their opposites are judged by the oracle."""
+
+    index = FullText
+    inputs = (Input(BODY, pa.string()),)
+    functions = {"match": MATCH_FUNCTION}  # noqa: RUF012
+    options = {"tokenizer": "ngram(2,3)"}  # noqa: RUF012
+    rankings = (call("late refund", "tokenizer=ngram(2,3)"),)
+    payload_bytes = 1000.0
+
+    def rows(self, column):
+        return ("", "l", "Late refund", "refund, late", "ΟΔΟΣ ΟΔΟΣΑ", "İ 東京", "x" * 40, "a\n\0b", "100% a_b")
+
+    def drawn(self, column):
+        return st.lists(st.sampled_from([*TEXTS, "ΟΔΟΣ", "100% a_b"]), max_size=2).map("".join)
+
+    def leaves(self, given, literals):
+        texts = [Literal(text, pa.string()) for text in SUBSTRINGS]
+        for text in texts:
+            yield from (Contains(given.term, text), EndsWith(given.term, text), StartsWith(given.term, text))
+            yield Compare("=", given.term, text)
+        yield from (Like(given.term, Literal(pattern, pa.string())) for pattern in PATTERNS)
+        yield Like(given.term, Literal("%10!_0%", pa.string()), "!")
+
+    def scores(self, ranking, rows):
+        query, options = parse_match(*(argument.value for argument in ranking.arguments[1:]))
+        texts = rows.column(0).to_pylist()
+        found = Judge(texts, options.analyzer).scores(query)
+        return np.array([found.get(row, -np.inf) for row in range(len(texts))])
+
+
+class TestSubstringsByNgramsWithStopWords(TestSubstringsByNgrams):
+    options = {"tokenizer": "ngram(1,4)", "stop_words": "late,la,ref"}  # noqa: RUF012
+    rankings = (call("late refund", "tokenizer=ngram(1,4); stop_words=late,la,ref"),)
+
+
+@pytest.mark.parametrize(
+    ("where", "kept"),
+    [
+        ("body LIKE '%refu%'", 1),
+        ("contains(body, 'refu')", 1),
+        ("endswith(body, 'nd')", 1),
+        ("endswith(body, 'fund')", 1),
+        ("body LIKE '%te_re%nd'", 1),
+        ("body LIKE '%zzz%'", 0),
+        ("NOT contains(body, 'refu')", 2),
+        ("contains(body, 'x') AND contains(body, 'fin')", 1),
+        ("contains(body, 'r')", 2),
+    ],
+)
+def test_parts_of_texts_skip_blocks_by_ngrams(tmp_path, where, kept):
+    table = fuse.create_table(str(tmp_path / "t"), "body STRING", properties={"block_rows": 2})
+    table.append(pa.table({"body": ["late refund", "order", "fine x", None]}))
+    rows = table.scan(where).to_arrow()
+    table.create_index("grams", "full_text", ["body"], tokenizer="ngram(2,4)")
+
+    assert table.explain(where).to_dict()["blocks"] == {"total": 2, "kept": kept}
+    assert table.scan(where).to_arrow().equals(rows)
 
 
 def test_rows_are_named_and_only_their_zones_are_read(tmp_path):
