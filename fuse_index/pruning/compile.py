@@ -62,7 +62,7 @@ class LeafProbes:
         """The same without these indexes, by name, each with the reason why it is not asked."""
         left = [each for each in self.probes if each.index in reasons and not each.exact]
         refusals = (IndexRefusal(each.index, each.kind.name, reasons[each.index]) for each in left)
-        kept = tuple(each for each in self.probes if each not in left)
+        kept = tuple(each for each in self.probes if each.exact or each.index not in reasons)
         return LeafProbes(self.leaf, kept, (*self.refusals, *refusals)) if left else self
 
 
