@@ -8,7 +8,8 @@ All three follow Spark's semantics: three-valued logic, NaN the largest value an
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeVar
 from typing import Literal as OneOf
 
 import pyarrow as pa
@@ -16,6 +17,11 @@ import pyarrow as pa
 Operator = OneOf["=", "<=>", "<>", "<", "<=", ">", ">="]
 CastMode = OneOf["legacy", "ansi", "try"]
 JsonFunction = OneOf["get_json_object", "from_json", "variant_get"]
+
+
+_Part = TypeVar("_Part")
+_MAX_HASHED_WHOLE = 16
+"""Up to so many parts of a predicate are hashed whenever it is looked for; of more, the ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +83,39 @@ class Call:
 Term = Column | Literal | Cast | JsonPath | Call
 
 
+class LongTuple(tuple[_Part, ...]):
+    """A tuple that is hashed by its ends: predicates are keys, and some have a million values."""
+
+    def __hash__(self) -> int:
+        return hash((len(self), self[:8], self[-8:]))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LongTuple, (tuple(self),)
+
+    @cached_property
+    def memo(self) -> dict[Any, Any]:
+        """What was computed of all parts, by what it is."""
+        return {}
+
+
+def _hashed_fast(parts: tuple[_Part, ...]) -> tuple[_Part, ...]:
+    return LongTuple(parts) if len(parts) > _MAX_HASHED_WHOLE and not isinstance(parts, LongTuple) else parts
+
+
 @dataclass(frozen=True, slots=True)
 class And:
     terms: tuple[Predicate, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "terms", _hashed_fast(self.terms))
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
     terms: tuple[Predicate, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "terms", _hashed_fast(self.terms))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +136,28 @@ class In:
 
     term: Term
     values: tuple[Literal, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", _hashed_fast(self.values))
+
+    @property
+    def has_null(self) -> bool:
+        """Whether a NULL is among the values."""
+        return None in self.plain_values
+
+    @property
+    def plain_values(self) -> list[Any]:
+        """The values without their types. Not to be changed."""
+        memo = self.values.memo if isinstance(self.values, LongTuple) else {}
+        if "plain" not in memo:
+            memo["plain"] = [value.value for value in self.values]
+        plain: list[Any] = memo["plain"]
+        return plain
+
+    @property
+    def types(self) -> list[pa.DataType]:
+        """The types of the values, each once."""
+        return list(dict.fromkeys({id(value.type): value.type for value in self.values}.values()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,8 @@ class Reason(StrEnum):
     DISABLED = "DISABLED"
     NOT_NEEDED = "NOT_NEEDED"
     """Cheaper votes had decided every block before it was asked."""
+    TOO_MANY_TERMS = "TOO_MANY_TERMS"
+    """The condition has so many that asking about each would cost more than it saves."""
     NOT_PUSHED = "NOT_PUSHED"
     """Spark kept this predicate to itself: it never reached the planner."""
 

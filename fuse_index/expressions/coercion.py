@@ -46,13 +46,16 @@ def coerce_comparison(operator: Operator, left: Term, right: Term, context: Cont
 
 def coerce_in_list(term: Term, values: Sequence[Literal], context: Context) -> tuple[Term, tuple[Literal, ...]]:
     """Both sides of an IN, as one type. Raises AnalysisError, NotReproducible."""
-    data_types = [term.type, *dict.fromkeys(value.type for value in values)]
+    data_types = [term.type, *dict.fromkeys({id(value.type): value.type for value in values}.values())]
     data_type = (
         reduce(lambda a, b: common_type(a, b, context), data_types)
         if context.ansi
         else _in_list_type(data_types, context)
     )
-    made = [coerce_term(value, data_type, context) for value in values]
+    if set(data_types[1:]) <= set(INTEGER_TYPES) and data_type in INTEGER_TYPES:  # a wider one: the same numbers
+        made: list[Term] = [Literal(value.value, data_type) for value in values]
+    else:
+        made = [coerce_term(value, data_type, context) for value in values]
     return coerce_term(term, data_type, context), tuple(value for value in made if isinstance(value, Literal))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fuse_index.expressions.value_set import ValueSet
-from fuse_index.predicate import And, Compare, In, Like, Not, Or, Predicate, StartsWith, Term
+from fuse_index.predicate import And, Compare, In, Like, LongTuple, Not, Or, Predicate, StartsWith, Term
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,17 +24,28 @@ class Conjunction:
     domains: tuple[tuple[Term, ValueSet], ...]
     leaves: tuple[Predicate, ...]
 
+    def __hash__(self) -> int:
+        """By the leaves alone, which give the domains."""
+        return hash(self.leaves)
+
     @classmethod
     def of(cls, group: And) -> Conjunction | None:
         """The joint knowledge of all conjuncts that have a ValueSet; None if none has one."""
-        domains: dict[Term, ValueSet] = {}
+        domains: dict[Term, list[ValueSet]] = {}
         leaves = []
         for conjunct in _conjuncts(group):
             if (found := _term_and_value_set(conjunct)) is not None:
-                term, domain = found
-                domains[term] = domains[term].intersect(domain) if term in domains else domain
+                domains.setdefault(found[0], []).append(found[1])
                 leaves.append(conjunct)
-        return cls(tuple(domains.items()), tuple(leaves)) if leaves else None
+        joined = tuple((term, ValueSet.intersection_of(known)) for term, known in domains.items())
+        return cls(joined, LongTuple(leaves)) if leaves else None
+
+    def by_term(self) -> dict[Term, Conjunction]:
+        """What is said of each term alone, as ``restrict`` gives it."""
+        leaves: dict[Term | None, list[Predicate]] = {}
+        for leaf in self.leaves:
+            leaves.setdefault(_term(leaf), []).append(leaf)
+        return {term: Conjunction(((term, domain),), LongTuple(leaves[term])) for term, domain in self.domains}
 
     def restrict(self, terms: Sequence[Term]) -> Conjunction | None:
         """The conjunction of what is said of these terms alone; None if it says nothing of them."""
@@ -72,10 +83,8 @@ def _term_and_value_set(predicate: Predicate) -> tuple[Term, ValueSet] | None:
             if len(known) < len(found) or len({term for term, _ in known}) != 1:
                 return None
             domains = [domain for _, domain in known]
-            joined = domains[0]
-            for domain in domains[1:]:
-                joined = joined.union(domain) if isinstance(predicate, Or) else joined.intersect(domain)
-            return known[0][0], joined
+            join = ValueSet.union_of if isinstance(predicate, Or) else ValueSet.intersection_of
+            return known[0][0], join(domains)
         case Not(inner):
             pair = _term_and_value_set(inner)
             return None if pair is None else (pair[0], pair[1].complement())

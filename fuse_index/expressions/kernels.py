@@ -18,7 +18,7 @@ from fuse_index.errors import OpaqueError
 from fuse_index.expressions import datetimes
 from fuse_index.expressions.coercion import INTEGER_TYPES
 from fuse_index.expressions.like import LikePattern
-from fuse_index.predicate import Literal
+from fuse_index.predicate import Literal, LongTuple
 
 _Values = Any
 """A pa.Array, or a pa.Scalar that stands for the same value on every row."""
@@ -70,14 +70,23 @@ COMPARISON_KERNELS: Mapping[str, Callable[[_Values, _Values], _Values]] = {
 
 def in_list(values: pa.Array, literals: tuple[Literal, ...]) -> _Values:
     """``values IN (literals)`` as a bool array: NULL, not FALSE, for what is not found beside a NULL."""
-    known = pa.array([literal.value for literal in literals if literal.value is not None], values.type)
+    known = _known_values(literals, values.type)
     if is_.is_floating(values.type):
-        values, known = _canonical_floats(values), _canonical_floats(known)
+        values = _canonical_floats(values)
     is_listed = pc.is_in(values, value_set=known)
     decided = pc.is_valid(values)
     if len(known) < len(literals):
         decided = pc.and_(decided, is_listed)
     return pc.if_else(decided, is_listed, pa.scalar(None, pa.bool_()))
+
+
+def _known_values(literals: tuple[Literal, ...], data_type: pa.DataType) -> pa.Array:
+    """The values but for NULL as an array: of long lists made once, and not for each block."""
+    memo = literals.memo if isinstance(literals, LongTuple) else {}
+    if data_type not in memo:
+        known = pa.array([literal.value for literal in literals if literal.value is not None], data_type)
+        memo[data_type] = _canonical_floats(known) if is_.is_floating(data_type) else known
+    return memo[data_type]
 
 
 def _canonical_floats(values: pa.Array) -> pa.Array:

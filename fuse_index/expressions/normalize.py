@@ -184,18 +184,27 @@ def _never(inner: Term, scale: OrderedType) -> Predicate:
 
 def _in(leaf: In, context: Context) -> Predicate:
     try:
-        if any(value.type != leaf.term.type for value in leaf.values):
+        if leaf.types != [leaf.term.type]:
             leaf = In(*coercion.coerce_in_list(leaf.term, leaf.values, context))
     except (AnalysisError, NotReproducible):
         return _mismatch(leaf)
-    distinct = {sort_key(value.value): _canonical_literal(value) for value in leaf.values}
-    leaf = replace(leaf, values=tuple(distinct.values()))
+    leaf = _distinct(leaf)
     if not isinstance(leaf.term, Cast) or isinstance(leaf.term.term, Literal) or not leaf.values:
         return leaf
     try:
         return _in_uncast(leaf, leaf.term.term, context)
     except NotReproducible:
         return leaf
+
+
+def _distinct(leaf: In) -> In:
+    """Each value once, in one spelling; the leaf itself if that is what it is."""
+    if pa.types.is_floating(leaf.term.type) or pa.types.is_timestamp(leaf.term.type):
+        distinct = {sort_key(value.value): _canonical_literal(value) for value in leaf.values}
+        return replace(leaf, values=tuple(distinct.values()))
+    if len(set(leaf.plain_values)) == len(leaf.values):
+        return leaf
+    return replace(leaf, values=tuple(dict(zip(leaf.plain_values, leaf.values, strict=True)).values()))
 
 
 def _in_uncast(leaf: In, inner: Term, context: Context) -> Predicate:

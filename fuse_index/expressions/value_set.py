@@ -102,8 +102,8 @@ class ValueSet:
         match leaf:
             case Compare(operator, term, Literal(value, data_type)) if _comparable(term, value, data_type):
                 return _compared(operator, value)
-            case In(term, values) if values and all(_comparable(term, value.value, value.type) for value in values):
-                return cls.points_at(value.value for value in values)
+            case In(term, values) if values and not leaf.has_null and _comparable(term, values[0].value, leaf.types[0]):
+                return cls.points_at(leaf.plain_values) if len(leaf.types) == 1 else None
             case StartsWith(term, Literal(prefix, data_type)) if _comparable(term, prefix, data_type):
                 return _starting_with(prefix)
             case Like(term, Literal(pattern, data_type), escape) if _comparable(term, pattern, data_type):
@@ -111,11 +111,21 @@ class ValueSet:
             case _:
                 return None
 
+    @classmethod
+    def union_of(cls, sets: Sequence[ValueSet]) -> ValueSet:
+        """The values that are in one of these sets at least."""
+        return _merge(sets, needed=1)
+
+    @classmethod
+    def intersection_of(cls, sets: Sequence[ValueSet]) -> ValueSet:
+        """The values that are in each of these sets; every value, of no sets."""
+        return _merge(sets, needed=len(sets)) if sets else cls.everything()
+
     def intersect(self, other: ValueSet) -> ValueSet:
-        return _merge(self, other, needed=2)
+        return _merge((self, other), needed=2)
 
     def union(self, other: ValueSet) -> ValueSet:
-        return _merge(self, other, needed=1)
+        return _merge((self, other), needed=1)
 
     def complement(self) -> ValueSet:
         cuts = list(_endpoints(self))
@@ -210,9 +220,9 @@ def _bounds(*domains: ValueSet) -> list[Any]:
     return [value for domain in domains for interval in domain.intervals for value in (interval.low, interval.high)]
 
 
-def _merge(a: ValueSet, b: ValueSet, needed: int) -> ValueSet:
-    """Where at least ``needed`` of the two hold: a sweep over the cuts of both, which are sorted already."""
-    steps = [(cut, 1 if i % 2 == 0 else -1) for domain in (a, b) for i, cut in enumerate(_endpoints(domain))]
+def _merge(sets: Sequence[ValueSet], needed: int) -> ValueSet:
+    """Where at least ``needed`` of the sets hold: a sweep over the cuts of all, those of each sorted already."""
+    steps = [(cut, 1 if i % 2 == 0 else -1) for domain in sets for i, cut in enumerate(_endpoints(domain))]
     steps.sort()  # merges two sorted runs in linear time; at one cut, what ends comes before what begins
     cuts: list[Endpoint] = []
     depth = 0
@@ -223,7 +233,7 @@ def _merge(a: ValueSet, b: ValueSet, needed: int) -> ValueSet:
                 cuts.pop()  # ended and begun again at the same place, or empty
             else:
                 cuts.append(cut)
-    return ValueSet(_intervals(cuts, _bounds(a, b)))
+    return ValueSet(_intervals(cuts, _bounds(*sets)))
 
 
 def _intervals(cuts: Sequence[Endpoint], bounds: Iterable[Any]) -> tuple[Interval, ...]:

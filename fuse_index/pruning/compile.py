@@ -12,13 +12,14 @@ from typing import Any
 
 from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.to_sql import predicate_sql
-from fuse_index.expressions.traversal import and_groups, columns_of, leaf_terms, predicate_leaves
+from fuse_index.expressions.traversal import columns_of, leaf_terms
 from fuse_index.indexes.definition import IndexDefinition, UnavailableIndex
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.interface import IndexKind, Input, Probe, Refusal, Votes
 from fuse_index.indexes.sandbox import PluginFailure, check_probe, sandboxed_call, trusted_call
-from fuse_index.predicate import And, Call, Column, Leaf, Opaque, Predicate
+from fuse_index.predicate import And, Call, Column, Leaf, Opaque, Or, Predicate
 from fuse_index.pruning.budget import CallBudget, failure_reason
+from fuse_index.pruning.choose_leaves import LeafChoice
 from fuse_index.pruning.combine import best_case_outcomes
 from fuse_index.pruning.nulls import decided_by_engine, strict_function_names, strip_nulls_for_kind
 from fuse_index.reasons import Reason
@@ -68,14 +69,19 @@ class LeafProbes:
 
 @dataclass(frozen=True)
 class PredicateProbes:
-    """All that can be asked for one predicate."""
+    """All that can be asked for one predicate.
+
+    ``grouped``: the same predicate, as votes on it are counted. ``is_whole``: none of its leaves is left out.
+    """
 
     predicate: Predicate
+    grouped: Predicate
     by_leaf: Mapping[Leaf | Conjunction, LeafProbes]
-    conjunctions: Mapping[And, Sequence[Conjunction]]
+    conjunctions: Mapping[And | Or, Sequence[Conjunction]]
     implied: Mapping[Leaf, Sequence[Leaf]]
     strict_functions: frozenset[str]
     """Functions that are NULL exactly where an argument is."""
+    is_whole: bool = True
 
     def without(self, reasons: Mapping[str, Refusal]) -> PredicateProbes:
         """The same without these indexes, by name, each with the reason why it is not asked."""
@@ -92,21 +98,20 @@ class IndexSet:
     budget: CallBudget
 
     def compile(self, predicate: Predicate) -> PredicateProbes:
-        implied = dict(self._implied(predicate_leaves(predicate)))
-        leaves = list(
-            dict.fromkeys([*predicate_leaves(predicate), *(leaf for more in implied.values() for leaf in more)])
-        )
-        by_group = {
-            group: conjunctions for group in and_groups(predicate) if (conjunctions := list(self._conjunctions(group)))
+        choice = LeafChoice.of(predicate)
+        implied = dict(self._implied(choice.leaves))
+        leaves = list(dict.fromkeys([*choice.leaves, *(leaf for more in implied.values() for leaf in more)]))
+        by_group: dict[And | Or, Sequence[Conjunction]] = {
+            group: conjunctions for group in choice.groups if (conjunctions := list(self._conjunctions(group)))
         }
+        by_group |= {group: [said] for group, said in choice.together.items()}
         subjects: list[Leaf | Conjunction] = [
             *leaves,
             *dict.fromkeys(conjunction for conjunctions in by_group.values() for conjunction in conjunctions),
         ]
         strict = strict_function_names(self.engine.functions)
-        return PredicateProbes(
-            predicate, {subject: self._leaf_probes(subject) for subject in subjects}, by_group, implied, strict
-        )
+        by_leaf = {subject: self._leaf_probes(subject) for subject in subjects}
+        return PredicateProbes(predicate, choice.predicate, by_leaf, by_group, implied, strict, choice.is_whole)
 
     def _implied(self, found: Iterable[Leaf]) -> Iterator[tuple[Leaf, Sequence[Leaf]]]:
         for leaf in found:
@@ -123,13 +128,10 @@ class IndexSet:
         whole = Conjunction.of(group)
         if whole is None:
             return
-        named = [term for term, _ in whole.domains]
-        for term in named:
-            conjunction = whole.restrict((term,))
-            if conjunction is not None and len(conjunction.leaves) > 1:
-                yield conjunction
+        by_term = whole.by_term()
+        yield from (conjunction for conjunction in by_term.values() if len(conjunction.leaves) > 1)
         for definition in self.definitions:
-            terms = tuple(given.term for given in definition.inputs if given.term in named)
+            terms = tuple(given.term for given in definition.inputs if given.term in by_term)
             if len(terms) > 1 and (conjunction := whole.restrict(terms)) is not None:
                 yield conjunction
 

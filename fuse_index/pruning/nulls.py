@@ -108,7 +108,7 @@ def engine_vote(leaf: Leaf, null_counts: npt.NDArray[np.float64] | None, row_cou
     if not leaf_terms(leaf):
         outcome = evaluate_constant(leaf)
         return Ballot.constant(units, NULL if outcome is None else TRUE if outcome else FALSE)
-    return Ballot.constant(units, NULL if not isinstance(leaf, In) or _has_null(leaf) else FALSE | NULL)
+    return Ballot.constant(units, NULL if not isinstance(leaf, In) or leaf.has_null else FALSE | NULL)
 
 
 def null_test_votes(null_counts: npt.NDArray[np.float64] | None, row_counts: npt.NDArray[np.int64]) -> Ballot:
@@ -136,7 +136,7 @@ def strip_nulls_for_kind(leaf: Leaf | Conjunction) -> Leaf | Conjunction:
     >>> strip_nulls_for_kind(Compare("<=>", a, one)) == Compare("=", a, one)
     True
     """
-    if isinstance(leaf, In) and _has_null(leaf):
+    if isinstance(leaf, In) and leaf.has_null:
         return replace(leaf, values=tuple(value for value in leaf.values if value.value is not None))
     if isinstance(leaf, Compare) and leaf.operator == "<=>":
         return IsNull(leaf.left) if _is_null_literal(leaf.right) else replace(leaf, operator="=")
@@ -190,7 +190,7 @@ def add_null_outcomes(
 
     def add(bits: npt.NDArray[np.uint8], may_be_null: npt.NDArray[np.bool_] | np.bool_) -> npt.NDArray[np.uint8]:
         bits = bits & np.uint8(UNKNOWN) | (bits == 0).view(np.uint8) * np.uint8(UNKNOWN)
-        if isinstance(leaf, In) and _has_null(leaf):  # x IN (1, NULL) is NULL where x IN (1) is FALSE
+        if isinstance(leaf, In) and leaf.has_null:  # x IN (1, NULL) is NULL where x IN (1) is FALSE
             bits = np.where(bits & FALSE, (bits & ~np.uint8(FALSE)) | NULL, bits).astype(np.uint8)
         unanswered = UNKNOWN & ~answered & NULL
         return np.asarray(bits | unanswered | np.where(may_be_null, on_null, 0).astype(np.uint8), np.uint8)
@@ -230,10 +230,6 @@ def propagates_null(input_term: Term, terms: set[Term]) -> bool:
 def strict_function_names(functions: Mapping[str, Function]) -> frozenset[str]:
     """The functions that are NULL exactly where an argument is."""
     return frozenset(name for name, function in functions.items() if function.null_on_null)
-
-
-def _has_null(leaf: In) -> bool:
-    return any(value.value is None for value in leaf.values)
 
 
 def _is_null_literal(term: Term) -> bool:

@@ -7,6 +7,7 @@ possible vote could still change something. Whatever an index cannot say leaves 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -17,15 +18,14 @@ import numpy.typing as npt
 
 from fuse_index.errors import IndexFault
 from fuse_index.expressions.traversal import columns_of, leaf_terms
-from fuse_index.indexes.ballot import FALSE, TRUE, Ballot
+from fuse_index.indexes.ballot import TRUE, Ballot
 from fuse_index.indexes.block_batch import UnitIndices, zones_of_blocks
 from fuse_index.indexes.definition import load_definitions
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.interface import Refusal
 from fuse_index.predicate import Context, Predicate
 from fuse_index.pruning.budget import CallBudget
-from fuse_index.pruning.combine import best_case_outcomes
-from fuse_index.pruning.compile import CompiledProbe, IndexSet, LeafProbes, PredicateProbes
+from fuse_index.pruning.compile import IndexSet, PredicateProbes
 from fuse_index.pruning.explanation import Explanation, Totals
 from fuse_index.pruning.probe import LevelProbe, ProbeContext
 from fuse_index.pruning.tally import Contradiction, Tally
@@ -205,33 +205,22 @@ class _Planner:
             ),
             key=lambda pair: pair[0].probe.cost,
         )
-        while pending:
-            before = tally.combined().may_match
-            worth = before & ~self._best_case(tally, pending)
-            compiled, leaf_probes = pending.pop(0)
-            blocks = level.blocks_of(worth)
+        still_to_ask = Counter(leaf_probes.leaf for _, leaf_probes in pending)
+        best = tally.best_case(still_to_ask) if pending else tally.count
+        for compiled, leaf_probes in pending:
+            leaf, before = leaf_probes.leaf, tally.combined().may_match
+            blocks = level.blocks_of(before & ~best.ballot.may_match)
+            vote = level.probe_payloads(leaf_probes, compiled, blocks) if len(blocks) else None
             if not len(blocks):
-                self.trace.note_not_needed(leaf_probes.leaf, compiled)
-                continue
-            vote = level.probe_payloads(leaf_probes, compiled, blocks)
-            if vote is not None:
-                tally.add(leaf_probes.leaf, compiled, vote)
+                self.trace.note_not_needed(leaf, compiled)
+            elif vote is not None:
+                tally.add(leaf, compiled, vote)
                 after = tally.combined().may_match
-                self.trace.add_removed(leaf_probes.leaf, compiled, level.count_removed(before & ~after, after))
+                self.trace.add_removed(leaf, compiled, level.count_removed(before & ~after, after))
+            still_to_ask[leaf] -= 1
+            if not still_to_ask[leaf]:
+                best.update(leaf, tally.ballots[leaf])
         tally.check_conjunctions()
-
-    def _best_case(self, tally: Tally, pending: list[tuple[CompiledProbe, LeafProbes]]) -> PlanMask:
-        """What would still be kept if every index yet to be asked gave the best answer."""
-        best_case = best_case_outcomes(self.probes.predicate)
-        return tally.combined(
-            {
-                leaf_probes.leaf: Ballot.constant(
-                    len(tally.ballots[leaf_probes.leaf]),
-                    best_case.get(leaf_probes.leaf, FALSE),  # type: ignore[arg-type]
-                )
-                for _, leaf_probes in pending
-            }
-        ).may_match
 
     def _finish(self, context: Context, blocks: BlockFrame, ballot: Ballot) -> ScanPlan[BlockFrame]:
         if len(blocks):

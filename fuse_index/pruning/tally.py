@@ -7,10 +7,11 @@ anew without it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import and_
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +19,9 @@ import numpy.typing as npt
 from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.to_sql import predicate_sql
 from fuse_index.expressions.traversal import predicate_leaves
-from fuse_index.indexes.ballot import UNKNOWN, Ballot
+from fuse_index.indexes.ballot import FALSE, UNKNOWN, Ballot
 from fuse_index.predicate import Leaf
-from fuse_index.pruning.combine import combine_votes
+from fuse_index.pruning.combine import VoteCount, VoteTree, best_case_outcomes, combine_votes
 from fuse_index.pruning.compile import CompiledProbe, PredicateProbes
 from fuse_index.pruning.trace import PruningTrace
 from fuse_index.reasons import Reason
@@ -40,12 +41,13 @@ class Contradiction(Exception):
 class Tally:
     """What is known of each subject on n units: by all that voted, and by exact statistics alone.
 
-    ``voters``: by subject, the indexes that voted on it, without exact statistics.
+    ``count``: their ballots, put together. ``voters``: by subject, the indexes that voted on it, not exact statistics.
     """
 
     probes: PredicateProbes
     trace: PruningTrace
-    ballots: dict[_Subject, Ballot]
+    units: int
+    count: VoteCount
     exact: dict[_Subject, Ballot]
     voters: dict[_Subject, set[str]] = field(default_factory=dict)
 
@@ -53,7 +55,13 @@ class Tally:
     def begin(cls, probes: PredicateProbes, trace: PruningTrace, units: int) -> Tally:
         """Nothing is known of any of so many units."""
         unknown = {subject: Ballot.unknown(units) for subject in probes.by_leaf}
-        return cls(probes, trace, unknown, dict(unknown))
+        tree = VoteTree.of(probes.grouped, probes.by_leaf, probes.conjunctions, probes.implied)
+        return cls(probes, trace, units, VoteCount(tree, unknown, units), dict(unknown))
+
+    @property
+    def ballots(self) -> Mapping[_Subject, Ballot]:
+        """What is known by all that voted."""
+        return self.count.votes
 
     def take(self, units: npt.NDArray[np.int64]) -> Tally:
         """The same of these units, or of what they are cut into.
@@ -65,12 +73,18 @@ class Tally:
             subject: ballots[subject] if ballot is self.ballots[subject] else ballot.take(units)
             for subject, ballot in self.exact.items()
         }
-        return Tally(self.probes, self.trace, ballots, exact, self.voters)
+        count = VoteCount(self.count.tree, ballots, len(units))
+        return Tally(self.probes, self.trace, len(units), count, exact, self.voters)
 
-    def combined(self, instead: Mapping[_Subject, Ballot] | None = None) -> Ballot:
-        """What the whole predicate may be on each unit; ``instead``: ballots in place of those that were given."""
-        ballots = {**self.ballots, **instead} if instead else self.ballots
-        return combine_votes(self.probes.predicate, ballots, self.probes.conjunctions, self.probes.implied)
+    def combined(self) -> Ballot:
+        """What the whole predicate may be on each unit."""
+        return self.count.ballot
+
+    def best_case(self, pending: Iterable[_Subject]) -> VoteCount:
+        """The same as if every index yet to be asked about these gave the best answer."""
+        wished: Mapping[Any, int] = best_case_outcomes(self.probes.predicate)
+        best = {subject: Ballot.constant(self.units, wished.get(subject, FALSE)) for subject in pending}
+        return VoteCount(self.count.tree, {**self.ballots, **best}, self.units)
 
     def add(self, subject: _Subject, compiled: CompiledProbe | None, vote: Ballot) -> None:
         """Add a vote; None: the engine's own. Raises Contradiction."""
@@ -85,7 +99,7 @@ class Tally:
             self._doubt(voters if is_exact or compiled is None else {*voters, compiled.index}, subject, len(wrong))
             votes = _unknown_on(votes, wrong)
             exact = votes if alone else _unknown_on(exact, wrong)
-        self.ballots[subject] = votes
+        self.count.update(subject, votes)
         if is_exact:
             self.exact[subject] = exact
         elif compiled is not None:
@@ -107,8 +121,11 @@ class Tally:
                     )
 
     def _both(self, conjunction: Conjunction, ballots: Mapping[_Subject, Ballot]) -> Ballot:
-        parts = (combine_votes(part, ballots, {}, {}) for part in conjunction.leaves)
-        return reduce(and_, parts).intersect(ballots[conjunction])
+        asked = [part for part in conjunction.leaves if any(leaf in ballots for leaf in predicate_leaves(part))]
+        parts = (combine_votes(part, ballots, self.units) for part in asked)
+        return reduce(and_, parts, Ballot.unknown(self.units) if not asked else next(parts)).intersect(
+            ballots[conjunction]
+        )
 
     def _doubt(self, indexes: set[str], subject: _Subject, units: int) -> None:
         """Raise Contradiction for these indexes; where there are none, note that statistics contradict each other."""

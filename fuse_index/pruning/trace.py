@@ -11,6 +11,7 @@ from fuse_index.expressions.to_sql import predicate_sql
 from fuse_index.expressions.traversal import predicate_leaves
 from fuse_index.indexes.sandbox import PluginFailure
 from fuse_index.predicate import Leaf, Opaque, Predicate
+from fuse_index.pruning.choose_leaves import MAX_ASKED_LEAVES, leaf_count
 from fuse_index.pruning.compile import CompiledProbe, PredicateProbes
 from fuse_index.pruning.explanation import Vote
 from fuse_index.pruning.nulls import decided_by_engine
@@ -37,6 +38,7 @@ class TraceEntry:
 class PruningTrace:
     strict: bool = False
     trace_entries: dict[tuple[Leaf | Conjunction, str], TraceEntry] = field(default_factory=dict)
+    unasked: str = ""
 
     def _entry(self, leaf: Leaf | Conjunction, index: str, kind: str) -> TraceEntry:
         return self.trace_entries.setdefault((leaf, index), TraceEntry(leaf, index, kind))
@@ -79,8 +81,12 @@ class PruningTrace:
 
     def note_refusals(self, probes: PredicateProbes) -> None:
         """A line for each refusal, and one for each leaf that nobody could be asked about."""
+        if not probes.is_whole:
+            count, bound = leaf_count(probes.predicate), MAX_ASKED_LEAVES
+            self.unasked = f"of {count:,} terms, more than {bound} are asked about together if they are on one column"
+        mentioned = {about for about, _ in self.trace_entries}
         for leaf_probes in probes.by_leaf.values():
-            explained = any(about == leaf_probes.leaf for about, _ in self.trace_entries) or bool(leaf_probes.probes)
+            explained = leaf_probes.leaf in mentioned or bool(leaf_probes.probes)
             for index_refusal in leaf_probes.refusals:
                 # a kind that is asked about every column need not apologise where another index speaks
                 fault = index_refusal.refusal.reason in FAULTS
@@ -93,6 +99,8 @@ class PruningTrace:
                 entry.reason, entry.detail = _no_index_reason(leaf_probes.leaf)
 
     def to_votes(self) -> Iterator[Vote]:
+        if self.unasked:
+            yield Vote("(all other terms)", "", "", Reason.TOO_MANY_TERMS, self.unasked)
         for entry in self.trace_entries.values():
             gain = any(entry.removed_counts.values())
             reason = entry.reason if entry.reason and not (gain and entry.reason is Reason.NOT_NEEDED) else None

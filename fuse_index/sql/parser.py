@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -196,7 +196,7 @@ class SqlReader(SqlTermReader):
         raise UnsupportedExpression("IS with anything but NULL, TRUE or FALSE")
 
     def _in(self, node: exp.In) -> Predicate:
-        values = [self.folded(value) for value in node.expressions]
+        values = self._listed(node.expressions) or [self.folded(value) for value in node.expressions]
         if not values or not all(isinstance(value, Literal) for value in values):
             raise UnsupportedExpression("IN with anything but literals")
         return In(
@@ -204,6 +204,12 @@ class SqlReader(SqlTermReader):
                 self.term(node.this), [value for value in values if isinstance(value, Literal)], self.context
             )
         )
+
+    def _listed(self, nodes: list[SqlNode]) -> Sequence[Term]:
+        """The literals of a long list, for which there is one mark."""
+        is_mark = len(nodes) == 1 and isinstance(nodes[0], exp.Literal) and nodes[0].is_string
+        mark = self.tokens.find_mark(nodes[0].this) if is_mark else None
+        return mark.listed if mark else ()
 
     def _like(self, node: SqlNode, escape: str) -> Predicate:
         text = self.text(node.this)

@@ -193,7 +193,7 @@ class SqlTermReader:
     def _written(self, node: exp.Literal, sign: str) -> Literal:
         if node.is_string:
             mark = self.tokens.find_mark(node.this)
-            if mark is None:
+            if mark is None or mark.listed:
                 raise UnsupportedExpression(self.original_text(node))
             if mark.typed_by:
                 value = coercion.coerce_term(mark.literal, _TYPED_LITERALS[mark.typed_by], self.context, "ansi")

@@ -192,8 +192,8 @@ def _listed_values(what: Leaf | Conjunction, term: Term) -> list[Any] | None:
     match what:
         case Compare("=" | "<=>", left, Literal(value)) if left == term and value is not None:
             return [value]
-        case In(left, literals) if left == term:
-            return [literal.value for literal in literals if literal.value is not None]
+        case In(left) if left == term:
+            return [value for value in what.plain_values if value is not None] if what.has_null else what.plain_values
         case Conjunction():
             points = what.domain(term).points()
             return None if points is None else list(points)

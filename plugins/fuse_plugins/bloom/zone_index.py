@@ -55,7 +55,8 @@ class ProbeValues:
         """Hash values, none of them None. Raises ArrowInvalid for values that are not of the type."""
         distinct = pa.array(values, data_type).unique()
         distinct = distinct.take(pc.sort_indices(distinct))
-        value_bytes = pa.array(canonical_bytes(distinct), pa.binary())
+        text_like = pa.types.is_string(data_type) or pa.types.is_binary(data_type)
+        value_bytes = distinct.cast(pa.binary()) if text_like else pa.array(canonical_bytes(distinct), pa.binary())
         return cls(hash_family(data_type) or "", fpp, distinct, hash_values(distinct), value_bytes)
 
     def ranges_by_unit(self, statistics: ColumnStatistics | None, units: int) -> tuple[_Numbers, _Numbers]:

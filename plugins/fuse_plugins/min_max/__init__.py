@@ -8,7 +8,7 @@ serves tables, segments, blocks and zones. Knows nothing of where statistics com
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +36,10 @@ from fuse_plugins.min_max.value_ranges import ValueRanges
 __all__ = ["MinMax", "ValueRanges", "fuse_index_kinds", "matching_value_set"]
 
 
+MIN_VALUES_SORTED_BY_ARROW = 1000
+"""From so many values of a list on, an interval for each costs more than an array of them."""
+
+
 class MinMax(IndexKind):
     """Votes on comparisons, IN, STARTS WITH and LIKE with a prefix, for every ordered type."""
 
@@ -51,6 +55,8 @@ class MinMax(IndexKind):
         if len(inputs) != 1 or not _is_ordered_type(inputs[0].type):
             types = [str(index_input.type) for index_input in inputs]
             return Refusal(Reason.LEAF_UNSUPPORTED, f"{types} is not one column of an ordered type")
+        if _is_long_list(what, inputs[0]):
+            return Probe(ValueRanges.from_points(what.plain_values, inputs[0].type))
         matching = matching_value_set(what, inputs[0].term)
         if matching is None:
             return Refusal(Reason.LEAF_UNSUPPORTED, "no range of values says the same")
@@ -68,6 +74,19 @@ class MinMax(IndexKind):
 @hookimpl
 def fuse_index_kinds() -> list[type[IndexKind]]:
     return [MinMax]
+
+
+def _is_long_list(what: Leaf | Conjunction, index_input: Input) -> TypeGuard[In]:
+    """Return whether it is a list so long, of a type so plain, that its values are better sorted by Arrow."""
+    data_type = index_input.type
+    return (
+        isinstance(what, In)
+        and what.term == index_input.term
+        and len(what.values) >= MIN_VALUES_SORTED_BY_ARROW
+        and bool(is_.is_signed_integer(data_type) or is_.is_string(data_type))
+        and what.types == [data_type]
+        and not what.has_null
+    )
 
 
 def _is_ordered_type(data_type: pa.DataType) -> bool:

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,6 +73,16 @@ class ValueRanges:
         if not has_integer_keys(data_type):
             return cls(exact, bounds=(RangeEnds(low, low_closed), RangeEnds(high, high_closed)))
         return cls(exact, *closed_key_ranges(low, high, low_closed, high_closed))
+
+    @classmethod
+    def from_points(cls, values: Sequence[Any], data_type: pa.DataType) -> ValueRanges:
+        """Make ranges of one value each, of whole numbers or texts, which Arrow sorts as Spark does; none is None."""
+        points = pa.array(values, data_type).unique()
+        points = points.take(pc.sort_indices(points))
+        closed = np.ones(len(points), np.bool_)
+        if not has_integer_keys(data_type):
+            return cls(True, bounds=(RangeEnds(points, closed), RangeEnds(points, closed)))
+        return cls(True, *closed_key_ranges(points, points, closed, closed))
 
     def compare(self, least: pa.Array, greatest: pa.Array) -> tuple[_Mask, _Mask]:
         """Compare with the bounds of n units, as values of the type (null: not known).

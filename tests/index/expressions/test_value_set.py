@@ -6,6 +6,7 @@ import math
 import pickle
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import reduce
 from itertools import product
 from zoneinfo import ZoneInfo
 
@@ -283,6 +284,22 @@ def test_a_long_list_meets_a_range():
     box = Conjunction.of(And((long, Compare(">=", A, Literal(19_990, A.type)))))
 
     assert box.domain(A).points() == (19_990, 19_992, 19_994, 19_996, 19_998)
+
+
+def test_many_sets_are_joined_as_two_at_a_time_are():
+    ends = [
+        (None, 2, False, True),
+        (1, 3, True, False),
+        (2, None, False, False),
+        (3, 3, True, True),
+        (0, 2, True, True),
+    ]
+    sets = [ValueSet.between(*each) for each in ends]
+    for size in range(1, 5):
+        for chosen in product(sets, repeat=size):
+            assert ValueSet.union_of(chosen) == reduce(ValueSet.union, chosen)
+            assert ValueSet.intersection_of(chosen) == reduce(ValueSet.intersect, chosen)
+    assert ValueSet.intersection_of([]) == ValueSet.everything()
 
 
 def test_boxes_travel():

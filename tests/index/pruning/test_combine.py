@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fuse_index.indexes.ballot import FALSE, NONE, NULL, SOME, TRUE, Ballot
 from fuse_index.predicate import And, Column, Compare, Literal, Not, Or, Predicate
-from fuse_index.pruning.combine import best_case_outcomes, combine_votes
+from fuse_index.pruning.combine import VoteCount, VoteTree, best_case_outcomes
 
 COLUMNS = [Column((name,), pa.int64()) for name in "abc"]
 LEAVES = [Compare("=", column, Literal(1, pa.int64())) for column in COLUMNS]
@@ -40,6 +40,21 @@ def truth(predicate: Predicate, row: dict[Predicate, int]) -> int:
             return row[leaf]
 
 
+def combine_votes(predicate, ballots, implied=None):
+    """The ballot of a tree, the same whether its leaves' ballots come at once or one after the other."""
+    tree = VoteTree.of(predicate, ballots, {}, implied or {})
+    units = len(next(iter(ballots.values())))
+    at_once = VoteCount(tree, dict(ballots), units)
+    in_turn = VoteCount(tree, {leaf: Ballot.unknown(units) for leaf in ballots}, units)
+    for leaf, ballot in ballots.items():
+        in_turn.update(leaf, ballot)
+    assert in_turn.ballot.bits.tolist() == at_once.ballot.bits.tolist()
+    assert {unit: rows.tolist() for unit, rows in in_turn.ballot.rows.items()} == {
+        unit: rows.tolist() for unit, rows in at_once.ballot.rows.items()
+    }
+    return at_once.ballot
+
+
 units_of_rows = st.lists(st.tuples(outcomes, outcomes, outcomes), min_size=ROWS, max_size=ROWS)
 
 
@@ -51,7 +66,7 @@ def test_what_a_row_is_was_called_possible(tree, rows, noise):
         for leaf, extra in zip(LEAVES, noise, strict=True)
     }
 
-    possible = int(combine_votes(tree, ballots, {}, {}).bits[0])
+    possible = int(combine_votes(tree, ballots).bits[0])
 
     assert all(truth(tree, unit) & possible for unit in units)
 
@@ -64,7 +79,7 @@ def test_votes_on_single_rows_decide_each_row(tree, rows):
         votes = np.array([unit[leaf] for unit in units], np.uint8)
         ballots[leaf] = Ballot(np.array([np.bitwise_or.reduce(votes)], np.uint8), {0: votes})
 
-    decided = combine_votes(tree, ballots, {}, {})
+    decided = combine_votes(tree, ballots)
 
     assert [truth(tree, unit) for unit in units] == list(decided.rows[0])
 
@@ -80,5 +95,5 @@ def test_a_leaf_is_true_only_where_what_it_implies_may_be():
     a, b, _ = LEAVES
     ballots = {a: Ballot.unknown(2), b: Ballot(np.array([NONE, SOME], np.uint8))}
 
-    assert combine_votes(a, ballots, {}, {a: [b]}).may_match.tolist() == [False, True]
-    assert combine_votes(Not(a), ballots, {}, {a: [b]}).may_match.tolist() == [True, True]
+    assert combine_votes(a, ballots, {a: [b]}).may_match.tolist() == [False, True]
+    assert combine_votes(Not(a), ballots, {a: [b]}).may_match.tolist() == [True, True]

@@ -1,0 +1,111 @@
+"""Conditions of very many terms cost what their terms cost, and mean what they mean one by one.
+
+Times are of the processor, of n terms beside 4 n: a quadratic one takes 16 times as long.
+"""
+
+import time
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+
+import fuse_index as fuse
+from benchmarks.conditions import CONDITIONS, created
+from fuse_index.predicate import Column, In, Literal, LongTuple
+from fuse_index.pruning.choose_leaves import MAX_ASKED_LEAVES
+from fuse_index.reasons import Reason
+from fuse_index.sql.parse import parse_predicate
+
+ROWS = [{f"c{number}": row for number in range(10)} for row in range(100)]
+TERMS, VALUES = 400, 20_000
+
+
+@pytest.fixture(scope="module")
+def table() -> fuse.Table:
+    return created()
+
+
+def processor_seconds(work: Callable[[], object]) -> float:
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_four_times_the_terms_cost_less_than_eight_times_the_time(table, name):
+    sizes = [VALUES, 4 * VALUES] if name.startswith("IN") else [TERMS, 4 * TERMS]
+
+    def work(size: int) -> None:
+        text = CONDITIONS[name](size)
+        str(table.explain(text))
+        table.scan(text).count()
+
+    work(100)
+    small, large = (processor_seconds(lambda size=size: work(size)) for size in sizes)
+    assert large < 8 * small
+
+
+@pytest.mark.parametrize("name", [name for name in CONDITIONS if not name.startswith("IN")])
+@pytest.mark.parametrize("terms", [20, MAX_ASKED_LEAVES + 50])
+def test_a_condition_of_many_terms_finds_what_python_finds(table, name, terms):
+    text = CONDITIONS[name](terms)
+    code = text.replace(" = ", " == ").replace("<>", "!=").replace("OR", "or").replace("AND", "and")
+    expected = [row["c0"] for row in ROWS if eval(code, {}, row)]
+
+    assert table.scan(text, ["c0"]).to_arrow().column("c0").to_pylist() == expected
+    assert table.scan(text, ["c0"], indexes=False).count() == len(expected)
+
+
+def test_many_terms_on_one_column_are_asked_about_together_and_still_skip(table):
+    text = " OR ".join(f"c0 = {1000 + number} OR c1 < {-number}" for number in range(MAX_ASKED_LEAVES))
+    explained = table.explain(text)
+
+    assert explained.blocks.kept == 0
+    assert Reason.TOO_MANY_TERMS in {vote.reason for vote in explained.votes}
+    mixed = " OR ".join(f"(c0 = {1000 + number} AND c1 < {number})" for number in range(MAX_ASKED_LEAVES))
+    assert table.explain(mixed).blocks.kept == 4  # nothing is said of them together
+    windows = " OR ".join(f"(c0 >= {1000 + 9 * n} AND c0 < {1003 + 9 * n})" for n in range(MAX_ASKED_LEAVES))
+    assert table.explain(f"c1 >= 0 AND ({windows})").blocks.kept == 0
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["1", "-2", "3"],
+        ["2147483647", "-2147483648"],
+        ["2147483648", "1"],
+        ["'a'", "''", "'ä)'"],
+        ["'a''b'", "'c'"],
+        ["1", "NULL"],
+        ["1.5", "2"],
+    ],
+)
+def test_a_long_list_is_read_as_its_values_are_one_by_one(values):
+    column = "s" if values[0].startswith("'") else "c0"
+    schema = created().snapshot.schema
+    listed = [*values, *(["'x'"] if column == "s" else ["7"]) * 100]
+    at_once = parse_predicate(f"{column} IN ( {' , '.join(listed)})", schema)
+    one_by_one = parse_predicate(f"{column} IN ({', '.join([*values, listed[-1]])})", schema)
+
+    assert at_once == one_by_one
+    assert parse_predicate(f"NOT {column} not in ({','.join(listed)})", schema) == parse_predicate(
+        f"NOT {column} NOT IN ({', '.join(listed[: len(values) + 1])})", schema
+    )
+
+
+def test_a_long_list_where_no_list_belongs_is_not_read_as_one_value(table):
+    listed = ", ".join(map(str, range(100)))
+    with pytest.raises((fuse.WhereError, fuse.OpaqueError)):
+        table.scan(f"c0.in ({listed}) = 1").count()
+    with pytest.raises((fuse.WhereError, fuse.OpaqueError)):
+        table.scan(f"c0 = 1 AND in ({listed})").count()
+
+
+def test_long_lists_are_equal_and_hashed_alike_wherever_they_were_made():
+    column = Column(("c0",), pa.int64())
+    one, other = (In(column, tuple(Literal(value, pa.int64()) for value in range(100))) for _ in range(2))
+
+    assert one == other
+    assert hash(one) == hash(other)
+    assert isinstance(one.values, LongTuple)
+    assert one != In(column, tuple(Literal(value, pa.int64()) for value in range(1, 101)))
