@@ -21,7 +21,7 @@ from fuse_storage.maintenance.reachable_files import ReachableFiles
 from fuse_storage.metadata.encoding import utc_now
 from fuse_storage.metadata.file_ref import FileRef
 from fuse_storage.metadata.refs import Branch, list_branch_names
-from fuse_storage.metadata.tags import TagFile, list_tag_files
+from fuse_storage.metadata.tags import TagFile, list_tag_files, may_hold_ref
 from fuse_storage.store.abilities import list_strays, read_at_most
 from fuse_storage.store.ranges import ObjectMeta
 from fuse_storage.store.store import Store
@@ -95,16 +95,17 @@ def vacuum_table(
 
 
 def _find_strays(store: Store) -> tuple[str, ...]:
-    """What is no file in the folders of a table. Raises StorageError if it stands where refs should: they may be lost.
+    """What is no file in the folders of a table. Raises StorageError if it stands where a ref should: it may be lost.
 
     A folder that is a link itself is refused when it is listed.
     """
-    for key in list_strays(store, "_refs"):
+    strays = tuple(key for folder in ("_refs", *_FOLDER_KINDS) for key in list_strays(store, folder))
+    for key in filter(may_hold_ref, strays):
         raise StorageError(
             f"{store.url}/{key} is no file, and what it should be might lead to others: nothing is deleted before it "
             f"is removed, or replaced by the file itself"
         )
-    return tuple(key for folder in _FOLDER_KINDS for key in list_strays(store, folder))
+    return strays
 
 
 @dataclass(frozen=True, slots=True)

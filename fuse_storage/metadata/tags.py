@@ -30,6 +30,7 @@ from fuse_storage.store.store import Store
 from fuse_storage.validation.json_members import MAX_REF_BYTES, TagMembers, convert_members, parse_stored_time
 
 TAG_FOLDER = "_refs/tag"
+_REF_PLACE = re.compile(rf"_refs/(?:branch|tag)(?:/{REF_NAME_PATTERN.pattern}(?:/[0-9]{{20}}\.json)?)?")
 _TAG_FILE = re.compile(rf"{TAG_FOLDER}/(?P<name>{REF_NAME_PATTERN.pattern})(?:/(?P<number>[0-9]{{20}}))?\.json")
 
 
@@ -93,6 +94,15 @@ class TagFile:
     file: ObjectMeta
     tag: Tag
     newest: bool
+
+
+def may_hold_ref(key: str) -> bool:
+    """Tell whether a branch's or a tag's file or folder may have this key.
+
+    >>> [may_hold_ref(key) for key in ("_refs/tag", "_refs/branch/main", "_refs/branch/.DS_Store", "_refs/main")]
+    [True, True, False, False]
+    """
+    return _REF_PLACE.fullmatch(key) is not None
 
 
 def create_tag(store: Store, tag: Tag) -> str:

@@ -194,12 +194,14 @@ def test_a_vacuum_deletes_nothing_behind_links_and_names_them(
     (folder / "_b/link").symlink_to(outside)
     (folder / "_b/one.parquet").symlink_to(outside / "secret")
     (folder / "_i/70a1/circle").symlink_to(folder)
+    (folder / "_refs/branch/main/00000000000000000002.json~").symlink_to(outside)
     pipe(folder / "_x/pipe")
     aged(folder)
 
     result = vacuum_table(table.store, timedelta(0), dry_run=dry_run, force=True)
 
-    assert result.passed_over == ("_x/pipe", "_b/link", "_b/one.parquet", "_i/70a1/circle")
+    backup = "_refs/branch/main/00000000000000000002.json~"
+    assert result.passed_over == (backup, "_x/pipe", "_b/link", "_b/one.parquet", "_i/70a1/circle")
     assert result.files["blocks"] == 0
     assert untouched(outside)
     assert ids_of(StoredTable.open(folder)) == [0, 1, 2]
