@@ -9,6 +9,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 VENV := .venv
 OLDEST_SPARK := 4.0.1
 SOAK ?= 300
+HOSTILE ?= 600
 VENV_OLDEST := .venv-spark-$(OLDEST_SPARK)
 RUN := $(VENV)/bin
 JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
@@ -48,6 +49,10 @@ bench: $(VENV)/.bench  ## Compare with Databend, ClickHouse, DuckDB and plain Pa
 .PHONY: soak
 soak: $(VENV)/.dev  ## Ten processes change one table in every way for minutes, and the outcome is replayed; SOAK=300
 	FUSE_INDEX_SOAK_SECONDS=$(SOAK) $(RUN)/python -m pytest -s tests/index/test_crowd.py
+
+.PHONY: hostile
+hostile: $(VENV)/.dev  ## Kills, crashes, faulty stores, damage, strays and load, and what came of each; HOSTILE=600 ARGS="--only kills --seed 7"
+	$(RUN)/python -m tests.hostile --seconds $(HOSTILE) $(ARGS)
 
 .PHONY: lint
 lint: $(VENV)/.dev lint-java

@@ -1,7 +1,7 @@
 """Tables from a stranger, opened one after the other in a process of their own with little memory to spare.
 
-Run as a program, with the kind of file to change and how many changes to draw; prints how many were tried, and what
-ended otherwise than in an answer or in an error of ours.
+Run as a program, with the kind of file to change, how many changes to draw, and by which seed. It prints how many were
+tried, and what ended otherwise than in an answer or in an error of ours.
 """
 
 from __future__ import annotations
@@ -235,11 +235,11 @@ def use(store: Any) -> None:
     attempt(lambda: fuse_index.open_table(store).indexes())
 
 
-def main(kind: str, count: int) -> None:
+def main(kind: str, count: int, seed: int = 0) -> None:
     table = made()
     use(table.store)
     sound = dict(table.store._objects)  # type: ignore[attr-defined]
-    draw = random.Random(kind)
+    draw = random.Random(kind if not seed else f"{kind} {seed}")
     every = changes(kind, table, draw)
     chosen = draw.sample(every, min(count, len(every))) + every[-4:-1]  # the last are long or deep
     used = int(
@@ -268,4 +268,4 @@ def main(kind: str, count: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], *map(int, sys.argv[2:]))

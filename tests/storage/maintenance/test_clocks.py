@@ -2,15 +2,15 @@
 years.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 import fuse_storage as storage
-from fuse_storage import Expired, NotFound, ObjectMeta, StorageError, StoredTable, meter_requests, vacuum_table
+from fuse_storage import Expired, NotFound, StorageError, StoredTable, meter_requests, vacuum_table
 from fuse_storage.commit.head import write_snapshot
 from fuse_storage.commit.snapshot_hold import hold_snapshot
 from fuse_storage.maintenance import vacuum
@@ -18,35 +18,10 @@ from fuse_storage.metadata import encoding
 from fuse_storage.metadata.file_ref import new_id
 from fuse_storage.metadata.refs import Branch
 from fuse_storage.testing import check_invariants
+from tests.storage.clocks import BEGAN, Clocks
 from tests.storage.small import COLUMNS, append, ids_of, rows
 
 DAY, YEARS = timedelta(days=1), timedelta(days=3650)
-BEGAN = datetime(2026, 6, 1, tzinfo=UTC)
-
-
-class Clocks:
-    """A store with a clock of its own, and one of this machine that differs from it by ``skew``.
-
-    ``dates_with_skew``: the store is a disk of this machine, and has no other clock.
-    """
-
-    def __init__(self, store: Any) -> None:
-        self.within, self.now, self.skew, self.dates_with_skew = store, BEGAN, timedelta(0), False
-        self.modified: dict[str, datetime] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.within, name)
-
-    def create(self, key: str, data: bytes, overwrite: bool = False) -> None:
-        self.within.create(key, data, overwrite)
-        self.modified[key] = self.now + (self.skew if self.dates_with_skew else timedelta(0))
-
-    def list(self, prefix: str = "") -> Iterator[ObjectMeta]:
-        for found in self.within.list(prefix):
-            yield replace(found, modified=self.modified[found.key])
-
-    def machine(self) -> datetime:
-        return self.now + self.skew
 
 
 @pytest.fixture
