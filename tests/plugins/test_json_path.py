@@ -178,7 +178,18 @@ class TestDiscovered(PathTests):
         )
 
     def leaves(self, given, literals):
-        for path in ("$.a", "$.user.name", "$.user", "$.b", "$.user.a.b.c"):
+        for path in (
+            "$.a",
+            "$.user.name",
+            "$.user",
+            "$.b",
+            "$.user.a.b.c",
+            "$.none",
+            "$.user.none.b",
+            "$.user[0]",
+            "$.b[0]",
+        ):
+            yield Call("json_contains", (DOCUMENT, Literal(path, pa.string()), Literal("1", pa.string())))
             yield from (
                 Compare(operator, JsonPath(DOCUMENT, path), Literal(value, pa.string()))
                 for value in ("1", "x", "zz")
@@ -551,3 +562,32 @@ def test_a_deep_document_is_indexed_with_its_neighbours(tmp_path):
     assert table.inspect_index("paths")["contents"]["documents"] == 10
     assert table.explain("get_json_object(body, '$.a') = 'y'").to_dict()["blocks"]["kept"] == 0
     assert table.scan("get_json_object(body, '$.a') = 'deep'").count() == 3
+
+
+def test_a_block_in_which_nobody_has_the_path_is_skipped(tmp_path):
+    table = fuse.create_table(str(tmp_path / "t"), "body STRING", properties={"block_rows": 3})
+    table.create_index("paths", "json_path", ["body"])
+    table.append(pa.table({"body": ['{"a": {"b": 1}}', '{"a": 2, "rare": {"x": 3}}', None] * 2}))
+    odd = ["{'single': 1}", '{"twice": {"a": 1}, "twice": 2}', "no json", '{"\\u0065sc": 1}', '["list"]', "1"]
+    table.append(pa.table({"body": odd}))
+
+    def kept(where):
+        return table.explain(where).to_dict()["blocks"]["kept"]
+
+    assert table.explain("true").to_dict()["blocks"]["total"] == 4
+    for where in ("get_json_object(body, '$.c') = 'x'", "CAST(get_json_object(body, '$.a.c') AS INT) > 1"):
+        assert (kept(where), table.scan(where).count()) == (0, 0)
+    assert kept("get_json_object(body, '$.c') IS NOT NULL") == kept("json_contains(body, '$.c[*]', '1')") == 0
+    assert table.scan("get_json_object(body, '$.c') IS NULL").count() == 10 + 2
+    for path, value, rows in (("rare.x", 3, 2), ("single", 1, 1), ("twice.a", 1, 1), ("esc", 1, 1)):
+        assert table.scan(f"get_json_object(body, '$.{path}') = '{value}'").count() == rows
+    assert kept("get_json_object(body, '$.single') = 'x'") <= 1
+
+
+def test_many_names_are_not_listed(tmp_path):
+    table = fuse.create_table(str(tmp_path / "t"), "body STRING")
+    table.create_index("paths", "json_path", ["body"])
+    table.append(pa.table({"body": [f'{{"name{row}": 1, "x": {{"y": {row}}}}}' for row in range(200)]}))
+
+    assert table.scan("get_json_object(body, '$.name199') = '1'").count() == 1
+    assert set(table.inspect_index("paths")["contents"]["paths"]) == {"$.x.y"}

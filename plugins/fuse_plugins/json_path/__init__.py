@@ -34,6 +34,7 @@ from fuse_plugins.bloom import BloomOptions
 from fuse_plugins.json_path.contains import JSON_CONTAINS
 from fuse_plugins.json_path.discovery import frequent_paths
 from fuse_plugins.json_path.extract import ZoneValues
+from fuse_plugins.json_path.known_names import NAMES_ENTRY, KnownNames, merge_known_names
 from fuse_plugins.json_path.path_statistics import KIND_NAMES, PATH_SUMMARY_TYPE, merge_path_summaries, summarize_path
 from fuse_plugins.json_path.paths import PathPattern, parse_pattern
 from fuse_plugins.json_path.question import PathProbe, bloom_keys, compile_path_probe
@@ -104,9 +105,10 @@ class JsonPaths(IndexKind):
         """Index the documents of n zones of the one column; ``zones``: row offsets, int64 of shape (n + 1,)."""
         documents = rows.column(0).combine_chunks()
         patterns = options.patterns(documents)
+        names = KnownNames() if options.paths == AUTO else None
         zone_summaries, keys_of_zones, document_counts = [], [], dict.fromkeys(_DOCUMENT_COUNTS, 0)
         for start, end in zip(zones[:-1].tolist(), zones[1:].tolist(), strict=True):
-            zone = ZoneValues(patterns)
+            zone = ZoneValues(patterns, names=names)
             zone.add_documents(documents.slice(start, end - start))
             texts = [pa.array(values.texts, pa.string()) for values in zone.values]
             pairs = zip(texts, zone.values, strict=True)
@@ -125,6 +127,8 @@ class JsonPaths(IndexKind):
             _merge_zones(pattern, [summaries[number] for summaries in zone_summaries])
             for number, pattern in enumerate(patterns)
         ]
+        if names is not None and (entry := names.entry()) is not None:
+            paths.append(entry)
         offsets = np.append(0, np.cumsum([len(keys) for keys in keys_of_zones])).astype(np.int64)
         filters = BLOOM.build(
             pa.table([pa.concat_arrays(keys_of_zones)], ["0"]), offsets, BloomOptions(options.fpp, long_text=True)
@@ -162,12 +166,15 @@ class JsonPaths(IndexKind):
         if None in blocks:
             return None
         parts = [{path["path"]: path for path in block["paths"]} for block in blocks]
-        shared = [path for path in parts[0] if all(path in part for part in parts)]
+        shared = [path for path in parts[0] if path != NAMES_ENTRY and all(path in part for part in parts)]
         paths = [
             merge_path_summaries(summaries_at_path := [part[path] for part in parts])
             | {"path": path, "present": _total_present(summaries_at_path)}
             for path in shared
         ]
+        entries = [part[NAMES_ENTRY] for part in parts if part.get(NAMES_ENTRY, {}).get("low") is not None]
+        if len(entries) == len(parts) and (entry := merge_known_names(entries)) is not None:
+            paths.append(entry)
         counts = {name: sum(block[name] for block in blocks) for name in _DOCUMENT_COUNTS}
         return pa.scalar(counts | {"paths": paths, "values": None}, summaries.type)
 
@@ -177,7 +184,7 @@ class JsonPaths(IndexKind):
         blocks = [block for block in sidecars.summaries.to_pylist() if block is not None]
         summaries_by_path: dict[str, list[dict[str, Any]]] = {}
         for block in blocks:
-            for path in block["paths"]:
+            for path in (path for path in block["paths"] if path["path"] != NAMES_ENTRY):
                 summaries_by_path.setdefault(path["path"], []).append(path)
         documents, unusual, doubtful = (sum(block[name] for block in blocks) for name in _DOCUMENT_COUNTS)
         values = BLOOM.inspect(BloomView(sidecars, np.ones(len(sidecars), np.bool_)), BloomOptions(options.fpp))

@@ -17,6 +17,7 @@ import orjson
 import pyarrow as pa
 
 from fuse_index.plugin import json_documents, json_paths
+from fuse_plugins.json_path.known_names import KnownNames
 from fuse_plugins.json_path.path_statistics import (
     FLOAT_KIND,
     KIND_OF_FIRST_SIGN,
@@ -57,6 +58,8 @@ class ZoneValues:
 
     patterns: Sequence[PathPattern]
     values: list[PathValues] = field(default_factory=list)
+    names: KnownNames | None = None
+    """All names in the documents, if they are asked for."""
     documents: int = 0
     doubtful: int = 0
     """The number of documents of which nothing is sure."""
@@ -90,6 +93,11 @@ class ZoneValues:
                 values = [value for row, value in zip(rows, values, strict=True) if row not in exact_rows]
             self._add_values(self.values[number], values, pattern.single_steps)
         self.unusual += len(exact_rows)
+        if self.names is not None:
+            for tree in trees:
+                self.names.add_tree(tree)
+            for row in exact_rows:
+                self.names.add_text(texts[row])
         for row in exact_rows:
             self._add_exactly(texts[row])
 

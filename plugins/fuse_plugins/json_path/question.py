@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,8 @@ class PathProbe:
     unless_kinds: int = 0
     unreadable_kinds: int = 0
     """Kinds of which a block must hold none, for its ranges to say anything."""
+    names: tuple[str, ...] = ()
+    """The names that the path begins with: a document without them has nothing at the path."""
     usual_documents_only: bool = False
     """True for functions of Spark that read unusual documents differently, and may find NULL anywhere: only blocks
     without such documents are judged.
@@ -78,7 +81,7 @@ def compile_path_probe(what: Leaf | Conjunction, column: Term, fpp: float) -> Pa
             return _contains_probe(path, value, fpp)
         case IsNull(JsonPath(document, path, function="get_json_object")) if document == column:
             normalized = _normalize_path(path)
-            return normalized if isinstance(normalized, Refusal) else PathProbe(normalized, "null")
+            return normalized if isinstance(normalized, Refusal) else _with_names(PathProbe(normalized, "null"), path)
     term = _column_side(what)
     path_term = term.term if isinstance(term, Cast) else term
     if not isinstance(path_term, JsonPath) or path_term.term != column:
@@ -102,9 +105,20 @@ def compile_path_probe(what: Leaf | Conjunction, column: Term, fpp: float) -> Pa
         if term.type == pa.string()
         else _cast_probe(normalized_path, value_set, term.type, fpp)
     )
-    if path_term.function == "get_json_object" or isinstance(path_probe, Refusal):
+    if isinstance(path_probe, Refusal):
         return path_probe
+    if path_term.function == "get_json_object":
+        return _with_names(path_probe, path_term.path)
     return _from_json_probe(path_probe, term.type) if path_term.function == "from_json" else _variant_probe(path_probe)
+
+
+def _with_names(path_probe: PathProbe, path: str) -> PathProbe:
+    steps = json_paths.parse(path) or ()
+    return replace(path_probe, names=_leading_names(steps))
+
+
+def _leading_names(steps: Sequence[object]) -> tuple[str, ...]:
+    return tuple(step for step in takewhile(lambda step: isinstance(step, str), steps) if isinstance(step, str))
 
 
 def _column_side(what: Leaf | Conjunction) -> Term | None:
@@ -136,7 +150,9 @@ def _contains_probe(path: str, value: str, fpp: float) -> PathProbe | Refusal:
     except ValueError as problem:
         return Refusal(Reason.LEAF_UNSUPPORTED, str(problem))
     value_ranges = ValueRanges.from_value_set(ValueSet.points_at([value]), pa.string(), False)
-    return PathProbe(pattern.text, "member", value_ranges, probe_values=_probe_values(pattern.text, [value], fpp))
+    probe_values = _probe_values(pattern.text, [value], fpp)
+    names = _leading_names(pattern.steps or ())
+    return PathProbe(pattern.text, "member", value_ranges, probe_values=probe_values, names=names)
 
 
 def _text_probe(path: str, value_set: ValueSet, exact: bool, fpp: float) -> PathProbe:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from fuse_index.plugin import ALL, NONE, SOME, Ballot, BlockBatch, Payload, Probe
 from fuse_plugins.bloom import Bloom
+from fuse_plugins.json_path.known_names import NAMES_ENTRY, Names, lacks_names
 from fuse_plugins.json_path.path_statistics import ALL_KINDS
 from fuse_plugins.json_path.question import PathProbe
 
@@ -57,14 +58,15 @@ class _PathSummaries:
     low: pa.Array | None
     """The bounds of values as the probe reads them, if it compares any: n values, as in ``high``."""
     high: pa.Array | None
+    absent: _Mask
+    """Units in which no document has anything at the path."""
 
     @classmethod
     def of(cls, summaries: pa.Array, path_probe: PathProbe) -> _PathSummaries:
         paths = pc.struct_field(summaries, "paths")
         path_summaries, units = pc.list_flatten(paths), pc.list_parent_indices(paths)
         at_path = pc.equal(pc.struct_field(path_summaries, "path"), path_probe.path).fill_null(False)
-        positions = np.full(len(summaries), -1, np.int64)
-        positions[units.filter(at_path).to_numpy()] = np.flatnonzero(at_path.to_numpy(zero_copy_only=False))
+        positions = _positions(units, at_path, len(summaries))
         rows = pa.array(positions, mask=positions < 0)
 
         def numbers(name: str) -> npt.NDArray[np.int64]:
@@ -82,7 +84,8 @@ class _PathSummaries:
         usable = (positions >= 0) & is_sure & ((kinds & path_probe.unreadable_kinds) == 0)
         low, high = _BOUND_FIELDS.get("text" if path_probe.reading == "member" else path_probe.reading, (None, None))
         low, high = (name and pc.struct_field(path_summaries, name).take(rows) for name in (low, high))
-        return cls(usable, kinds, numbers("present"), counts("documents"), low, high)
+        absent = is_sure & _lacks_names(path_summaries, units, len(summaries), path_probe.names)
+        return cls(usable, kinds, numbers("present"), counts("documents"), low, high, absent & ~usable)
 
     def bits(self, path_probe: PathProbe) -> npt.NDArray[np.uint8]:
         """Say what the leaf may be on documents that are not NULL: bits of a ballot, uint8 of shape (n,).
@@ -106,7 +109,30 @@ class _PathSummaries:
             null = absent if null_is_exact else np.full_like(absent, path_probe.reading != "member")
             false = (has_values & ~within) | (null if path_probe.reading != "member" else np.ones_like(null))
         bits = true * ALL | (false | null) * NONE | null * _NULL
-        return np.where(self.usable, bits, _UNKNOWN).astype(np.uint8)
+        nowhere = {"null": ALL, "member": NONE}.get(path_probe.reading, NONE | _NULL)
+        return np.where(self.usable, bits, np.where(self.absent, nowhere, _UNKNOWN)).astype(np.uint8)
+
+
+def _positions(units: pa.Array, chosen: pa.Array, count: int) -> npt.NDArray[np.int64]:
+    """Where each of so many units has its chosen entry, -1 where it has none: int64 of shape (count,)."""
+    positions = np.full(count, -1, np.int64)
+    positions[units.filter(chosen).to_numpy()] = np.flatnonzero(chosen.to_numpy(zero_copy_only=False))
+    return positions
+
+
+def _lacks_names(entries: pa.Array, units: pa.Array, count: int, wanted: Names) -> _Mask:
+    """Say of so many units whether no document has these names within each other: bool of shape (count,)."""
+    lacks = np.zeros(count, np.bool_)
+    if not wanted:
+        return lacks
+    is_list = pc.equal(pc.struct_field(entries, "path"), NAMES_ENTRY).fill_null(False)
+    found = entries.filter(is_list)
+    pairs = list(
+        zip(pc.struct_field(found, "low").to_pylist(), pc.struct_field(found, "present").to_pylist(), strict=True)
+    )
+    answers = {pair: lacks_names(pair[0], pair[1] or 0, wanted) for pair in set(pairs)}
+    lacks[units.filter(is_list).to_numpy()] = [answers[pair] for pair in pairs]
+    return lacks
 
 
 @dataclass(frozen=True, eq=False)
