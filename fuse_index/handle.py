@@ -15,6 +15,7 @@ import pyarrow as pa
 
 import fuse_storage as storage
 from fuse_index.expressions.constant_folding import fold_constants
+from fuse_index.expressions.depth import open_chains
 from fuse_index.expressions.evaluable import check_evaluable
 from fuse_index.expressions.normalize import normalize
 from fuse_index.indexes.engine import Engine
@@ -109,6 +110,7 @@ def resolve_predicate(where: str | Predicate | None, snapshot: Snapshot, engine:
     if where is None:
         return None
     if isinstance(where, Predicate):
+        where = open_chains(where)
         return normalize(fold_constants(where, engine.context, engine.functions), engine.context)
     return parse_predicate(where, snapshot.schema, engine.context, engine.functions)
 

@@ -20,6 +20,7 @@ from fuse_index.aggregates.state import Aggregate, Aggregation
 from fuse_index.errors import WhereError
 from fuse_index.expressions import coercion
 from fuse_index.expressions.constant_folding import fold_term
+from fuse_index.expressions.depth import check_condition_depth
 from fuse_index.expressions.errors import AnalysisError, NotReproducible, UnsupportedAggregate, UnsupportedExpression
 from fuse_index.expressions.like import LikePattern
 from fuse_index.expressions.types import spark_type_name
@@ -54,6 +55,24 @@ if TYPE_CHECKING:
 _TRUE = Literal(True, pa.bool_())
 _SPARK_ONLY_CLAUSES = {"OVER": "windows", "FILTER": "aggregates with a FILTER", "SELECT": "subqueries"}
 _SPARK_ONLY_CLAUSE = re.compile(rf"\b({'|'.join(_SPARK_ONLY_CLAUSES)})\b", re.IGNORECASE)
+
+
+_NESTING = re.compile(r"'[^']*'|`[^`]*`|\bNOT\b|\w+|[!~(\[)\]-]", re.IGNORECASE)
+
+
+def _text_depth(text: str) -> int:
+    """How deep a text is nested, counted without going down: parentheses, and NOT and signs right after each other."""
+    levels, run, deepest = [0], 0, 0
+    for match in _NESTING.finditer(text):
+        token = match[0].upper()
+        run = run + 1 if token in ("NOT", "!", "~", "-") else run if token in "([" else 0
+        if token in "([":
+            levels.append(levels[-1] + run + 1)
+            run = 0
+        elif token in ")]" and len(levels) > 1:
+            levels.pop()
+        deepest = max(deepest, levels[-1] + run)
+    return deepest
 
 
 class SqlReader(SqlTermReader):
@@ -96,6 +115,7 @@ class SqlReader(SqlTermReader):
                 else f"an empty text is not {what}"
             )
             raise self.tokens.error(empty, 0, 1)
+        check_condition_depth(_text_depth(self.tokens.safe))
         try:
             trees = SPARK_CONDITIONS.parse(self.tokens.safe)
         except sqlglot.errors.ParseError as refusal:

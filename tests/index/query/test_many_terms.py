@@ -11,7 +11,8 @@ import pytest
 
 import fuse_index as fuse
 from benchmarks.conditions import CONDITIONS, created
-from fuse_index.predicate import Column, In, Literal, LongTuple
+from fuse_index.expressions.depth import MAX_DEPTH
+from fuse_index.predicate import And, Column, Compare, In, Literal, LongTuple, Not, Or
 from fuse_index.pruning.choose_leaves import MAX_ASKED_LEAVES
 from fuse_index.reasons import Reason
 from fuse_index.sql.parse import parse_predicate
@@ -109,3 +110,32 @@ def test_long_lists_are_equal_and_hashed_alike_wherever_they_were_made():
     assert hash(one) == hash(other)
     assert isinstance(one.values, LongTuple)
     assert one != In(column, tuple(Literal(value, pa.int64()) for value in range(1, 101)))
+
+
+NESTED = {
+    "parentheses": lambda n: "(" * n + "c0 = 1" + ")" * n,
+    "NOT": lambda n: "NOT " * n + "c0 = 1",
+    "NOT in parentheses": lambda n: "NOT (" * (n // 2) + "c0 = 1" + ")" * (n // 2),
+    "functions": lambda n: "lower(" * n + "s" + ")" * n + " = 'x'",
+    "AND in OR": lambda n: "".join(f"(c0 = {i} {'OR' if i % 2 else 'AND'} " for i in range(n)) + "c0 = 1" + ")" * n,
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_a_text_that_is_nested_too_deep_is_refused_with_the_depth_and_the_bound(table, name):
+    table.explain(NESTED[name](MAX_DEPTH - 1))
+    for depth in (MAX_DEPTH + 2, 10_000):
+        with pytest.raises(fuse.WhereError, match=rf"nested {depth:,} levels deep, and {MAX_DEPTH} are the bound"):
+            table.explain(NESTED[name](depth))
+
+
+def test_objects_that_are_nested_too_deep_are_refused_and_chains_are_no_depth(table):
+    one = Compare("=", Column(("c0",), pa.int64()), Literal(1, pa.int64()))
+    deep, chain = one, one
+    for number in range(10_000):
+        deep = Not(deep)
+        chain = Or((chain, Compare("=", one.left, Literal(number % 7, pa.int64()))))
+    with pytest.raises(fuse.WhereError, match="nested 10,002 levels deep"):
+        table.scan(deep)
+    assert table.scan(chain).count() == 7
+    assert table.scan(And((chain, Not(one)))).count() == 6
