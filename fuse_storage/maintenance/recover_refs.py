@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from fuse_storage.errors import InvalidArgument, NotFound, StorageError
+from fuse_storage.errors import FormatError, InvalidArgument, NotFound, StorageError
 from fuse_storage.metadata.encoding import TIMESTAMP_RESOLUTION, format_timestamp
 from fuse_storage.metadata.file_ref import FileRef, new_id
 from fuse_storage.metadata.refs import MAX_PARALLEL_REF_READS, Branch, RefEntry, list_branch_names
@@ -24,6 +24,8 @@ from fuse_storage.store.abilities import read_at_most
 from fuse_storage.store.store import Store
 from fuse_storage.validation.json_members import MAX_SNAPSHOT_BYTES
 
+_MAX_SEQUENCE = 10_000_000
+"""Commits of a branch that can be recovered: each up to the newest gets its entry."""
 _LOST_OPERATION = "lost"
 """The operation of an entry whose snapshot is gone: collected by a vacuum, or there was none."""
 
@@ -120,7 +122,10 @@ def _read_snapshots(store: Store) -> tuple[list[_FoundSnapshot], dict[str, str]]
     def read(key: str) -> _FoundSnapshot | StorageError:
         try:
             data = read_at_most(store, key, MAX_SNAPSHOT_BYTES)
-            return _FoundSnapshot(Snapshot.decode(data, f"{store.url}/{key}"), FileRef.for_data(key, data))
+            snapshot = Snapshot.decode(data, f"{store.url}/{key}")
+            if not 0 < snapshot.sequence <= _MAX_SEQUENCE:
+                raise FormatError(f"{store.url}/{key} says that it is of commit number {snapshot.sequence}")
+            return _FoundSnapshot(snapshot, FileRef.for_data(key, data))
         except StorageError as problem:
             return problem
 

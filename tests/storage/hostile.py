@@ -30,6 +30,7 @@ from tests.storage import tampering
 from tests.storage.small import COLUMNS, Totals, append, ids_of
 
 SPARE_BYTES = 1 << 30
+HOST = fuse_index.Host.discover()
 NUMBERS = (-1, 0, 1 << 31, (1 << 31) - 1, 1 << 60, (1 << 63) - 1)
 JSON_VALUES = (
     *NUMBERS,
@@ -230,9 +231,9 @@ def use(store: Any) -> None:
     attempt(lambda: StoredTable.open(store, at="v1"))
     attempt(lambda: vacuum_table(store, timedelta(0), dry_run=True, force=True))
     attempt(lambda: append(StoredTable.open(store), 99))
-    attempt(lambda: fuse_index.open_table(store).scan("id = 2 OR name > 'n5'").to_arrow())
-    attempt(lambda: str(fuse_index.open_table(store).explain("id = 2")))
-    attempt(lambda: fuse_index.open_table(store).indexes())
+    attempt(lambda: fuse_index.open_table(store, host=HOST).scan("id = 2 OR name > 'n5'").to_arrow())
+    attempt(lambda: str(fuse_index.open_table(store, host=HOST).explain("id = 2")))
+    attempt(lambda: fuse_index.open_table(store, host=HOST).indexes())
 
 
 def main(kind: str, count: int, seed: int = 0) -> None:

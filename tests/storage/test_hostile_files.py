@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from fuse_storage import Corrupt, FormatError, Snapshot, StorageError, StoredTable
+from fuse_storage import Corrupt, FormatError, Snapshot, StorageError, StoredTable, recover_branches
 from fuse_storage.metadata.encoding import encode_checksummed_json
 from fuse_storage.metadata.refs import RefEntry
 from fuse_storage.metadata.tags import Tag
@@ -134,3 +135,13 @@ def test_a_block_that_is_cut_short_is_named(table: StoredTable, cut: int) -> Non
 
     with pytest.raises(Corrupt, match=name):
         ids_of(StoredTable.open(table.store))
+
+
+@pytest.mark.parametrize("sequence", [0, 1 << 60])
+def test_a_recovery_makes_no_entries_up_to_a_number_that_somebody_made_up(table: StoredTable, sequence: int) -> None:
+    other = replace(table.snapshot, id="f" * 32, sequence=sequence)
+    table.store.create(other.path, other.encode())
+
+    found = recover_branches(table.store, dry_run=True)
+
+    assert list(found.unreadable) == [other.path]
