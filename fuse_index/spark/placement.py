@@ -6,22 +6,18 @@ the server: there the same work runs in a task.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
-from pyspark import cloudpickle
 
-from fuse_index.errors import FuseIndexError
-from fuse_storage import StorageError
+from fuse_index.spark.answers import ANSWER_SCHEMA, capture_answer, decode_answer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _T = TypeVar("_T")
-ANSWER_SCHEMA = "answer binary"
 
 
 def is_connect(spark: SparkSession) -> bool:
@@ -49,7 +45,10 @@ def active_session(spark: SparkSession) -> Iterator[None]:
 
 
 def run_where_reachable(spark: SparkSession, work: Callable[[], _T]) -> _T:
-    """Run ``work`` here or, on Connect, in a task; raises what it raises of ours. It must be safe to do twice."""
+    """Run ``work`` here or, on Connect, in a task; raises what it raises of ours. It must be safe to do twice.
+
+    It returns what ``capture_answer`` takes.
+    """
     if not is_connect(spark):
         return work()
     (answer,) = run_as_tasks(spark, lambda _: work(), [None])
@@ -69,19 +68,7 @@ def run_as_tasks(spark: SparkSession, work: Callable[[Any], _T], items: Sequence
     return collect_answers(spark.range(0, len(items), 1, len(items)).mapInArrow(run, ANSWER_SCHEMA))
 
 
-def capture_answer(work: Callable[[], Any]) -> pa.RecordBatch:
-    """Run ``work`` in a task and encode, for ANSWER_SCHEMA, what it returns, or the error of ours that it raises."""
-    try:
-        answer = work()
-    except (StorageError, FuseIndexError) as refusal:
-        answer = refusal
-    return pa.record_batch({"answer": pa.array([cloudpickle.dumps(answer)], pa.binary())})  # type: ignore[no-untyped-call]
-
-
 def collect_answers(df: DataFrame) -> list[Any]:
     """The results that ``capture_answer`` encoded in tasks. Raises the first error of ours among them."""
-    answers = [pickle.loads(row.answer) for row in df.collect()]
-    for answer in answers:
-        if isinstance(answer, (StorageError, FuseIndexError)):
-            raise answer
-    return answers
+    trusted = not is_connect(df.sparkSession)
+    return [decode_answer(row.answer, row.attachments, trusted) for row in df.collect()]

@@ -6,32 +6,36 @@ sessions and on Connect. Conditions mean what they mean in the session: its time
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from fuse_index.indexes.builder import warn_of_unindexed
-from fuse_index.indexes.registry import Host
+from fuse_index.indexes.builder import recorded_warnings, warn_of_unindexed
+from fuse_index.indexes.registry import Host, PluginWarning
 from fuse_index.operations.merge_clauses import MergeClauseSpec
 from fuse_index.operations.recluster import (
     DEFAULT_PASSES,
     DEFAULT_STEP_BLOCKS,
     DEFAULT_STEP_BYTES,
     ReclusterCallback,
+    ReclusterStep,
     recluster_steps,
 )
 from fuse_index.operations.rewrite_job import RewriteJob, RewriteOutcome, RewriteTask
 from fuse_index.operations.row_edits import DmlJob, stage_rows
 from fuse_index.predicate import Context
+from fuse_index.spark.answers import ANSWER_SCHEMA, Sealed, capture_answer
 from fuse_index.spark.jobs.write import target_location, task_slots
-from fuse_index.spark.placement import ANSWER_SCHEMA, capture_answer, collect_answers, run_as_tasks, run_where_reachable
+from fuse_index.spark.placement import collect_answers, run_as_tasks, run_where_reachable
 from fuse_index.spark.source.data_source import session_context
 from fuse_index.spark.source.options import TableLocation
 from fuse_index.table.arguments import check_arguments
 from fuse_index.table.table import Table
+from fuse_storage import StagedSegment
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -114,12 +118,11 @@ def overwrite(
 ) -> None:
     """Replace the rows that the condition is true on, by default all, with ``rows``; see ``Table.overwrite``."""
     to = DmlTarget.for_session(spark, url, branch, host, store)
-    job, tasks = run_where_reachable(spark, lambda: _plan(to.open().overwriting(where), to.task_count))
+    plan = run_where_reachable(spark, lambda: _plan(to.open().overwriting(where), to.task_count))
     # mapInArrow reads names as paths: dots and back-quotes mislead it.
     numbered = rows.toDF(*map(str, range(len(rows.columns))))
-    for staged in collect_answers(numbered.mapInArrow(_stage_rows(job, rows.columns), ANSWER_SCHEMA)):
-        job.add_staged(staged)
-    _run_tasks(spark, job, tasks, to.task_count)
+    staged = collect_answers(numbered.mapInArrow(_stage_rows(plan[0], rows.columns), ANSWER_SCHEMA))
+    _run_tasks(spark, run_where_reachable(spark, lambda: _add_staged(*plan, staged)), to.task_count)
 
 
 @check_arguments
@@ -148,61 +151,86 @@ def recluster(
     Each task sorts a group of blocks that has none in common with another's, and the groups of a round are one commit.
     So executors need the memory of a step for each task that they run at a time.
     """
-    to, steps = DmlTarget.for_session(spark, url, branch, host, store), 0
+    to, step_count = DmlTarget.for_session(spark, url, branch, host, store), 0
 
-    def report(outcomes: Sequence[RewriteOutcome]) -> None:
-        nonlocal steps
-        for step in recluster_steps(outcomes, steps):
-            steps = step.number
+    def report(steps: Sequence[Sequence[int]]) -> None:
+        nonlocal step_count
+        for step in (ReclusterStep(*numbers) for numbers in steps):
+            step_count += 1
             if progress is not None:
-                progress(step)
+                progress(replace(step, number=step_count))
 
     _run_job(spark, lambda: to.open().reclustering(depth, step_blocks, step_bytes, passes), task_slots(spark), report)
 
 
-_OutcomesCallback = Callable[[Sequence[RewriteOutcome]], None]
+_Plan = tuple[Sealed[_Job], list[Sealed[RewriteTask]] | None]
+"""A job and the tasks of its next commit; None after its last. It arrives as a list."""
+_StepsCallback = Callable[[Sequence[Sequence[int]]], None]
 
 
 def _run_job(
     spark: SparkSession,
     start: Callable[[], RewriteJob],
     max_tasks: int,
-    on_commit: _OutcomesCallback = lambda outcomes: None,
+    on_commit: _StepsCallback = lambda steps: None,
 ) -> None:
     """Start a job and plan it where the table can be reached, and run it to its end."""
-    job, tasks = run_where_reachable(spark, lambda: _plan(start(), max_tasks))
-    _run_tasks(spark, job, tasks, max_tasks, on_commit)
+    _run_tasks(spark, run_where_reachable(spark, lambda: _plan(start(), max_tasks)), max_tasks, on_commit)
 
 
 def _run_tasks(
     spark: SparkSession,
-    job: RewriteJob,
-    tasks: list[RewriteTask] | None,
+    plan: _Plan[RewriteJob],
     max_tasks: int,
-    on_commit: _OutcomesCallback = lambda outcomes: None,
+    on_commit: _StepsCallback = lambda steps: None,
 ) -> None:
-    """Run tasks in executors and commit what they wrote, until the job plans no more; call back after each commit."""
+    """Run tasks in executors and commit what they wrote, until the job plans no more.
+
+    ``on_commit`` is called after each commit with its steps, as numbers, if they are those of a reclustering.
+    """
+    job, tasks = plan
     while tasks is not None:
-        outcomes = run_as_tasks(spark, job.run, tasks)
-        job, tasks = run_where_reachable(spark, partial(_commit_and_plan, job, outcomes, max_tasks))
-        warn_of_unindexed(job.table.snapshot)
-        on_commit(outcomes)
+        outcomes = run_as_tasks(spark, partial(_run_task, job), tasks)
+        (job, tasks), steps, problems = run_where_reachable(spark, partial(_commit_and_plan, job, outcomes, max_tasks))
+        for problem in problems:
+            warnings.warn(problem, PluginWarning, stacklevel=2)
+        on_commit(steps)
 
 
-def _plan(job: _Job, max_tasks: int) -> tuple[_Job, list[RewriteTask]]:
-    tasks = job.plan_tasks(max_tasks)
-    return job, tasks
+def _plan(job: _Job, max_tasks: int) -> _Plan[_Job]:
+    tasks = job.plan_tasks(max_tasks)  # which the job notes
+    return Sealed(job), [Sealed(task) for task in tasks]
+
+
+def _add_staged(
+    job: Sealed[DmlJob], tasks: list[Sealed[RewriteTask]] | None, staged: Sequence[Sealed[list[StagedSegment]]]
+) -> _Plan[DmlJob]:
+    planned = job.open()
+    for segments in staged:
+        planned.add_staged(segments.open())
+    return Sealed(planned), tasks
+
+
+def _run_task(job: Sealed[RewriteJob], task: Sealed[RewriteTask]) -> Sealed[RewriteOutcome]:
+    return Sealed(job.open().run(task.open()))
 
 
 def _commit_and_plan(
-    job: RewriteJob, outcomes: Sequence[RewriteOutcome], max_tasks: int
-) -> tuple[RewriteJob, list[RewriteTask] | None]:
-    return job, (job.plan_tasks(max_tasks) if job.commit(outcomes) else None)
+    sealed_job: Sealed[RewriteJob], sealed_outcomes: Sequence[Sealed[RewriteOutcome]], max_tasks: int
+) -> tuple[_Plan[RewriteJob], list[tuple[int, ...]], list[str]]:
+    """Commit, and plan on. Returns the steps that these outcomes were, as numbers, and warnings, too."""
+    job, outcomes = sealed_job.open(), [outcome.open() for outcome in sealed_outcomes]
+    plan = _plan(job, max_tasks) if job.commit(outcomes) else (Sealed(job), None)
+    with recorded_warnings() as problems:
+        warn_of_unindexed(job.table.snapshot)
+    return plan, [astuple(step) for step in recluster_steps(outcomes, 0)], list(problems)
 
 
-def _stage_rows(job: DmlJob, names: list[str]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _stage_rows(
+    sealed_job: Sealed[DmlJob], names: list[str]
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        named = (batch.rename_columns(names) for batch in batches)
-        yield capture_answer(lambda: stage_rows(job.table, job.builders, named, job.condition))
+        job, named = sealed_job.open(), (batch.rename_columns(names) for batch in batches)
+        yield capture_answer(lambda: Sealed(stage_rows(job.table, job.builders, named, job.condition)))
 
     return run

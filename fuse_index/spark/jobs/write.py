@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from pyspark.sql.functions import col
 from fuse_index.clustering.key import ClusterKey
 from fuse_index.indexes.registry import Host, PluginWarning
 from fuse_index.operations.build_index import BuildResult, BuildTask, commit_build_results, run_build_task_in_worker
+from fuse_index.spark.answers import Sealed
 from fuse_index.spark.native.relation import quote_path
 from fuse_index.spark.placement import active_session, is_connect, run_as_tasks, run_where_reachable
 from fuse_index.spark.source.options import BATCH_WRITE_OPTIONS, STORE_PREFIX, TableLocation, parse_location
@@ -57,9 +58,9 @@ def write(
     session.
     """
     options = _source_options(branch, store)
-    layout = run_where_reachable(
-        df.sparkSession, partial(write_layout, parse_location({"path": url, **options}, BATCH_WRITE_OPTIONS))
-    )
+    location = parse_location({"path": url, **options}, BATCH_WRITE_OPTIONS)
+    cluster_by, block_rows = run_where_reachable(df.sparkSession, lambda: astuple(write_layout(location)))
+    layout = WriteLayout(tuple(map(tuple, cluster_by)), block_rows)
     count = df.count() if rows is None else rows
     arranged = _arrange_rows(df, layout, count)
     with active_session(df.sparkSession):
@@ -112,19 +113,28 @@ def build_index(
     tasks = run_where_reachable(spark, partial(_index_tasks, location, name, rebuild, slots, host))
     for start in range(0, len(tasks), _TASKS_PER_SLOT_AND_COMMIT * slots):
         wave = tasks[start : start + _TASKS_PER_SLOT_AND_COMMIT * slots]
-        results = run_as_tasks(spark, run_build_task_in_worker, wave)
-        for problem in (text for result in results for text in result.warning_texts):
+        results = run_as_tasks(spark, _run_sealed_build_task, wave)
+        for problem in (text for _, texts in results for text in texts):
             warnings.warn(problem, PluginWarning, stacklevel=2)
-        run_where_reachable(spark, partial(_commit_index, wave[0], results))
+        run_where_reachable(spark, partial(_commit_index, wave[0], [result for result, _ in results]))
 
 
-def _index_tasks(location: TableLocation, name: str, rebuild: bool, slots: int, host: Host | None) -> list[BuildTask]:
-    return Table(location.open(), host or Host.discover()).index_tasks(name, rebuild, slots)
+def _index_tasks(
+    location: TableLocation, name: str, rebuild: bool, slots: int, host: Host | None
+) -> list[Sealed[BuildTask]]:
+    tasks = Table(location.open(), host or Host.discover()).index_tasks(name, rebuild, slots)
+    return [Sealed(task) for task in tasks]
 
 
-def _commit_index(task: BuildTask, results: Sequence[BuildResult]) -> None:
+def _run_sealed_build_task(task: Sealed[BuildTask]) -> tuple[Sealed[BuildResult], tuple[str, ...]]:
+    result = run_build_task_in_worker(task.open())
+    return Sealed(result), result.warning_texts
+
+
+def _commit_index(sealed_task: Sealed[BuildTask], results: Sequence[Sealed[BuildResult]]) -> None:
     """Commit what tasks built. Doing it twice does no harm: the second time, the same is attached again."""
-    commit_build_results(task.builder, task.table, results)
+    task = sealed_task.open()
+    commit_build_results(task.builder, task.table, [result.open() for result in results])
 
 
 def task_slots(spark: SparkSession) -> int:

@@ -13,6 +13,7 @@ from fuse_index.errors import BuildError, DefinitionError
 from fuse_index.indexes.plugins import load_plugin
 from fuse_index.indexes.registry import Host, PluginWarning
 from fuse_index.operations.build_index import run_build_task_in_worker
+from fuse_index.spark.answers import Sealed
 from fuse_index.spark.jobs import write
 from fuse_index.spark.placement import run_as_tasks
 from fuse_index.spark.source import data_source
@@ -234,7 +235,8 @@ def test_a_rebuild_builds_every_block_anew(session: SparkSession, unbuilt: str) 
 def test_rows_that_arrive_during_a_build_are_kept(session: SparkSession, unbuilt: str) -> None:
     work = open_table(unbuilt).index_tasks("by_s", processes=2)
     open_table(unbuilt).append(pa.table({"id": [1], "s": ["late"]}))
-    write._commit_index(work[0], run_as_tasks(session, run_build_task_in_worker, work))
+    results = run_as_tasks(session, lambda task: Sealed(run_build_task_in_worker(task)), work)
+    write._commit_index(Sealed(work[0]), results)
 
     assert coverage(unbuilt) == (21, 21)
     assert open_table(unbuilt).scan().count() == 10_001

@@ -83,3 +83,7 @@ def test_a_table_is_followed_and_written(told: Any) -> None:
 
 def test_rows_are_changed_by_the_servers_tasks(told: Any) -> None:
     assert told["changed"] == [[10, "ten"], [11, "eleven"], [19, "last"], [30, "thirty"]]
+
+
+def test_the_client_unpickled_nothing_but_pysparks_own_memory_of_schemas(told: Any) -> None:
+    assert [found for found in told["unpickled"] if not found.startswith("('pyspark.sql.types', ")] == []

@@ -1,0 +1,132 @@
+"""What tasks answer to the process that started them: JSON, Arrow tables, and values that it only hands on.
+
+A Connect client has no reason to trust its server with more than answers, and unpickling would let the server run
+whatever it likes there. So plans and what tasks wrote go through a client sealed: it hands them to the next task, which
+may open them, being where they came from.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+import pyarrow as pa
+from pyspark import cloudpickle
+
+from fuse_index.errors import FuseIndexError
+from fuse_storage import StorageError
+
+_T_co = TypeVar("_T_co", covariant=True)
+
+ANSWER_SCHEMA = "answer string, attachments array<binary>"
+
+
+class Sealed(Generic[_T_co]):
+    """A value on its way through a process that does not look into it. Picklable; what arrives can be opened."""
+
+    def __init__(self, value: _T_co) -> None:
+        self._value, self._data, self._openable = value, b"", True
+
+    @classmethod
+    def from_bytes(cls, data: bytes, openable: bool = True) -> Sealed[_T_co]:
+        """A value as ``to_bytes`` encodes it. Only of our own processes it may be openable."""
+        sealed: Sealed[_T_co] = cls.__new__(cls)
+        sealed._data, sealed._openable = data, openable
+        return sealed
+
+    def to_bytes(self) -> bytes:
+        return self._data or cloudpickle.dumps(self._value)  # type: ignore[no-untyped-call]
+
+    def open(self) -> _T_co:
+        """The value. Raises FuseIndexError on a Connect client, where it came from the server."""
+        if not self._openable:
+            raise FuseIndexError("a Connect client hands on what the server's tasks made, and does not open it")
+        if self._data:
+            self._value, self._data = pickle.loads(self._data), b""
+        return self._value
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Sealed.from_bytes, (self.to_bytes(),)
+
+
+def capture_answer(work: Callable[[], Any]) -> pa.RecordBatch:
+    """Run ``work`` in a task and encode, for ANSWER_SCHEMA, what it returns, or the error of ours that it raises.
+
+    It may return what JSON has, tuples (which arrive as lists), Arrow tables and ``Sealed`` values.
+    """
+    attachments: list[bytes] = []
+    try:
+        answer: Any = {"value": _encode(work(), attachments)}
+    except (StorageError, FuseIndexError) as refusal:
+        names = [kind.__name__ for kind in type(refusal).__mro__]
+        arguments = [each if isinstance(each, str | None) else str(each) for each in refusal.__reduce__()[1]]
+        answer = {"error": names, "arguments": arguments, "message": str(refusal)}
+    return pa.record_batch(
+        {"answer": pa.array([json.dumps(answer)]), "attachments": pa.array([attachments], pa.list_(pa.binary()))}
+    )
+
+
+def decode_answer(answer: str, attachments: Sequence[bytes], trusted: bool) -> Any:
+    """What ``capture_answer`` encoded. Raises the error of ours that it was.
+
+    ``trusted``: whether sealed values may be opened here.
+    """
+    decoded = json.loads(answer)
+    if "error" in decoded:
+        raise _decode_error(decoded)
+    return _decode(decoded["value"], attachments, trusted)
+
+
+def _encode(value: Any, attachments: list[bytes]) -> Any:
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case list() | tuple():
+            return [_encode(each, attachments) for each in value]
+        case dict():
+            return {"object": {key: _encode(each, attachments) for key, each in value.items()}}
+        case pa.Table():
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, value.schema) as writer:
+                writer.write_table(value)
+            attachments.append(sink.getvalue().to_pybytes())
+            return {"table": len(attachments) - 1}
+        case Sealed():
+            attachments.append(value.to_bytes())
+            return {"sealed": len(attachments) - 1}
+    raise TypeError(f"{type(value).__name__} is no answer of a task: make it JSON, an Arrow table or Sealed")
+
+
+def _decode(value: Any, attachments: Sequence[bytes], trusted: bool) -> Any:
+    match value:
+        case list():
+            return [_decode(each, attachments, trusted) for each in value]
+        case {"object": members}:
+            return {key: _decode(each, attachments, trusted) for key, each in members.items()}
+        case {"table": number}:
+            with pa.ipc.open_stream(bytes(attachments[number])) as stream:
+                rows = stream.read_all()
+            rows.validate(full=True)
+            return rows
+        case {"sealed": number}:
+            return Sealed.from_bytes(bytes(attachments[number]), trusted)
+    return value
+
+
+def _decode_error(encoded: dict[str, Any]) -> Exception:
+    """The error of the nearest class that is ours."""
+    known = {kind.__name__: kind for base in (StorageError, FuseIndexError) for kind in _ours(base)}
+    kind = next((known[name] for name in encoded["error"] if name in known), FuseIndexError)
+    try:
+        return kind(*encoded["arguments"])
+    except TypeError:  # a subclass of another module, with arguments of its own
+        return FuseIndexError(str(encoded["message"]))
+
+
+def _ours(base: type[Exception]) -> Iterator[type[Exception]]:
+    if base.__module__.startswith(("fuse_index.", "fuse_storage.")):
+        yield base
+        for kind in base.__subclasses__():
+            yield from _ours(kind)
