@@ -21,7 +21,7 @@ from fuse_storage.errors import FormatError, NotFound, StorageError
 from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.file_ref import FileRef, create_file, new_id
 from fuse_storage.metadata.metadata_table import IndexArray, MetadataFile
-from fuse_storage.metadata.segment import BLOCK_SCHEMA, MAX_BLOCKS_PER_SEGMENT, segment_path, zones_path
+from fuse_storage.metadata.segment import MAX_BLOCKS_PER_SEGMENT, block_columns, segment_path, zones_path
 from fuse_storage.metadata.segment_list import (
     segment_files,
     segment_row,
@@ -200,12 +200,13 @@ class SegmentMerger:
     def _blocks(self, file: MetadataFile, row: pa.Table) -> pa.Table:
         """Read the rows of a segment's blocks, and write out what they inherit from the segment."""
         table = metadata_table.read_all_columns(self.store, file)
-        counts = metadata_table.column_as_int64(table, "row_count")
+        blocks = block_columns(table)
+        counts = metadata_table.column_as_int64(blocks, "row_count")
         first_row_ids = pc.add(row.column("first_row_id")[0], pa.array(np.cumsum(counts) - counts))
         inherited = {"first_row_id": first_row_ids, "added_by": row.column("added_by")[0]}
         columns = {
-            name: pc.coalesce(table.column(name), inherited[name]) if name in inherited else table.column(name)
-            for name in BLOCK_SCHEMA.names
+            name: pc.coalesce(blocks.column(name), inherited[name]) if name in inherited else blocks.column(name)
+            for name in blocks.column_names
         }
         return pa.table(columns | statistics_columns(self.schema, table))
 

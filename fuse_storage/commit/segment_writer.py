@@ -244,6 +244,7 @@ def _block_table(layouts: Sequence[tuple[str, BlockLayout]], schema: Schema, lev
         "hash": [layout.hash for _, layout in layouts],
         "footer_offset": [layout.footer_offset for _, layout in layouts],
         "footer_length": [layout.footer_length for _, layout in layouts],
+        "seal": [layout.seal for _, layout in layouts],
         "zone_rows": [list(layout.zone_rows) for _, layout in layouts],
         "schema_id": [schema.id] * len(layouts),
         "level": [level] * len(layouts),

@@ -17,12 +17,13 @@ from fuse_storage.metadata.file_ref import FileRef, read_verified
 from fuse_storage.metadata.metadata_table import MetadataFile
 from fuse_storage.metadata.pack import PackSlice
 from fuse_storage.metadata.refs import RefEntry
-from fuse_storage.metadata.segment import BLOCK_SCHEMA, MAX_BLOCKS_PER_SEGMENT, block_path
+from fuse_storage.metadata.segment import BLOCK_SCHEMA, MAX_BLOCKS_PER_SEGMENT, block_columns, block_path
 from fuse_storage.metadata.segment_frame import UnitFrame
 from fuse_storage.metadata.segment_list import read_segment_list, segment_files, sidecar_files, zone_files
 from fuse_storage.metadata.sidecar import SIDECAR_COLUMN_TYPES
 from fuse_storage.metadata.snapshot import Snapshot
-from fuse_storage.parquet.reader import BlockFile, read_block
+from fuse_storage.parquet.footer import BlockFile
+from fuse_storage.parquet.reader import read_block
 from fuse_storage.statistics import column_values, compute_statistics
 from fuse_storage.store.cache import Cache
 from fuse_storage.store.ranges import MAX_FILE_BYTES
@@ -83,14 +84,15 @@ def _check_snapshot(table: StoredTable) -> None:
     ):
         rows = metadata_table.read_all_columns(store, segment_file, Cache(0))
         assert 0 < len(rows) <= MAX_BLOCKS_PER_SEGMENT
-        assert rows.column_names[: len(BLOCK_SCHEMA)] == BLOCK_SCHEMA.names
+        own_names = [name for name in BLOCK_SCHEMA.names if name in rows.column_names or name != "seal"]
+        assert rows.column_names[: len(own_names)] == own_names
         assert metadata_table.column_as_int64(rows, "row_count").sum() == totals["row_count"][number]
         assert metadata_table.column_as_int64(rows, "size").sum() == totals["size"][number]
         assert pc.sum(pc.list_value_length(rows.column("zone_rows"))).as_py() == totals["zone_count"][number]
         if zones is not None:
             assert metadata_table.read_all_columns(store, zones, Cache(0)).num_rows == zones.row_count
         next_row_id = segment_rows.column("first_row_id")[number].as_py()
-        for row in rows.select(BLOCK_SCHEMA.names).to_pylist():
+        for row in block_columns(rows).to_pylist():
             _check_file(table, row)
             first_of_block = row["first_row_id"] if row["first_row_id"] is not None else next_row_id
             next_row_id = None if next_row_id is None else next_row_id + row["row_count"]
@@ -113,7 +115,8 @@ def _check_file(table: StoredTable, row: dict[str, object]) -> None:
     assert isinstance(counts, list)
     assert sum(counts) == row["row_count"] == row["live_rows"]
     schema = table.snapshot.schemas[int(str(row["schema_id"]))]
-    file = BlockFile(path, int(str(row["footer_offset"])), int(str(row["footer_length"])))
+    seal = None if row["seal"] is None else int(str(row["seal"]))
+    file = BlockFile(path, int(str(row["footer_offset"])), int(str(row["footer_length"])), seal=seal)
     for zone, count in enumerate(counts):
         assert read_block(store, file, schema, schema.names[:1], [zone], Cache(0)).num_rows == count
 

@@ -34,12 +34,12 @@ from fuse_storage.metadata.segment_frame import (
 )
 from fuse_storage.metadata.segment_list import segment_files, sidecar_files, zone_files
 from fuse_storage.metadata.sidecar import SidecarRows
-from fuse_storage.parquet.reader import BlockFile
+from fuse_storage.parquet.footer import BlockFile
 from fuse_storage.statistics import ColumnStatistics
 from fuse_storage.store.cache import cache_of
 
 _T = TypeVar("_T")
-_LOCATION_COLUMNS: ColumnGroup = ("id", "location", "size", "footer_offset", "footer_length", "zone_rows")
+_LOCATION_COLUMNS: ColumnGroup = ("id", "location", "size", "footer_offset", "footer_length", "seal", "zone_rows")
 """Columns of blocks that are of interest for those that are left: read together, since that is one pass over files."""
 _LIVE_ROW_COLUMNS: ColumnGroup = ("live_rows", "stats_exact")
 """Columns that tell whether statistics are exact: few queries need them."""
@@ -137,6 +137,11 @@ class BlockFrame:
         return column_as_int64(self._columns(_LOCATION_COLUMNS), "size")
 
     @cached_property
+    def seals(self) -> IndexArray:
+        """The checksum in the seal of each, by which it is known: int64, shape (n,); 0 where it is not known."""
+        return column_as_int64(self._columns(_LOCATION_COLUMNS), "seal", 0)
+
+    @cached_property
     def zone_offsets(self) -> IndexArray:
         """Where the zones of each begin: int64, shape (n + 1,); block i has ``zone_offsets[i]:zone_offsets[i + 1]``."""
         return counts_to_offsets(self.zone_counts)
@@ -166,9 +171,11 @@ class BlockFrame:
     def file(self, block: int) -> BlockFile:
         """Where block number ``block`` of this frame is."""
         columns = self._columns(_LOCATION_COLUMNS)
-        offset, length = (columns.column(name)[block].as_py() for name in ("footer_offset", "footer_length"))
+        offset, length, seal = (
+            columns.column(name)[block].as_py() for name in ("footer_offset", "footer_length", "seal")
+        )
         location = columns.column("location")[block].as_py() or block_path(columns.column("id")[block].as_py())
-        return BlockFile(location, offset, length, tuple(columns.column("zone_rows")[block].as_py()))
+        return BlockFile(location, offset, length, tuple(columns.column("zone_rows")[block].as_py()), seal)
 
     def statistics(self, column_id: int) -> ColumnStatistics | None:
         field = self.segments.snapshot.schema.by_id(column_id)
@@ -241,7 +248,8 @@ class BlockFrame:
 
     def _read_all_rows(self, group: ColumnGroup) -> pa.Table:
         """These columns of all blocks of the files in which these blocks are."""
-        return pa.concat_tables([_empty_table(group), *(tables[0] for tables in self._read([group]))])
+        tables = [_empty_table(group), *(tables[0] for tables in self._read([group]))]
+        return pa.concat_tables(tables, promote_options="default")  # a column that a file lacks is null
 
     def _read(self, groups: Sequence[ColumnGroup]) -> list[list[pa.Table]]:
         """The tables of these groups of each file. Raises StorageError: no damaged segment can be left out."""

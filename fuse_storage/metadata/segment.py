@@ -34,6 +34,7 @@ BLOCK_SCHEMA = pa.schema(
         ("hash", pa.string()),
         ("footer_offset", pa.int64()),
         ("footer_length", pa.int64()),
+        ("seal", pa.int64()),  # null: written before seals were remembered
         ("zone_rows", pa.list_(pa.field("element", pa.int64()))),
         ("schema_id", pa.int32()),
         ("first_row_id", pa.int64()),  # null: to be counted from the segment's
@@ -72,6 +73,17 @@ def check_block_rows(rows: pa.Table) -> None:
     if "zone_rows" in present:
         totals = rows.column("row_count") if "row_count" in present else None
         check_lists(rows.column("zone_rows"), "zone_rows", totals, MAX_COUNT)
+
+
+def block_columns(table: pa.Table) -> pa.Table:
+    """The columns of BLOCK_SCHEMA of a segment's rows; null where an older version did not write one."""
+    nulls = (pa.nulls(table.num_rows, field.type) for field in BLOCK_SCHEMA)
+    return pa.table(
+        {
+            field.name: table.column(field.name) if field.name in table.column_names else null
+            for field, null in zip(BLOCK_SCHEMA, nulls, strict=True)
+        }
+    )
 
 
 def block_path(block_id: str) -> str:

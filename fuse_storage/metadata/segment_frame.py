@@ -26,7 +26,7 @@ from fuse_storage.metadata.metadata_table import (
 )
 from fuse_storage.metadata.segment_list import sidecar_columns
 from fuse_storage.metadata.snapshot import Snapshot
-from fuse_storage.parquet.reader import BlockFile
+from fuse_storage.parquet.footer import BlockFile
 from fuse_storage.schema.schema import Field, Schema
 from fuse_storage.statistics import ColumnStatistics
 from fuse_storage.store.store import Store

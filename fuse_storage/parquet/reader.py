@@ -14,126 +14,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as is_
-import xxhash
 
-from fuse_storage.errors import RESTORE_HINT, Corrupt, NotFound, StorageError
+from fuse_storage.errors import RESTORE_HINT, Corrupt, StorageError
 from fuse_storage.parquet import page_subset, projection
+from fuse_storage.parquet.footer import UNREADABLE, BlockFile, Footer, read_block_ranges, read_footer
 from fuse_storage.parquet.page_subset import PageSubset
-from fuse_storage.parquet.pages import Int64Array, Pages, RowMask
+from fuse_storage.parquet.pages import Int64Array, RowMask
 from fuse_storage.parquet.sparse_file import SparseFile
 from fuse_storage.schema.schema import Field, Schema
-from fuse_storage.store.cache import Cache, cache_of
+from fuse_storage.store.cache import Cache
 from fuse_storage.store.ranges import ByteRange, coalesce_ranges
 from fuse_storage.store.store import Store
 
-_FOOTER_CHECKSUM_BYTES = 8
-_MAX_FOOTER_BYTES = 256 << 20  # 16 for each page, and some hundred for each column of each zone
-_UNREADABLE = (pa.ArrowException, OSError, ValueError, LookupError, TypeError, RecursionError, OverflowError)
-"""What is raised of bytes whose checksums are right, and that no writer of ours wrote."""
-
 _MIN_VALUES_FOR_THREADS = 2_000_000
 """Values from which on it pays to decode with several threads; below, waking them costs more than it saves."""
-
-
-def footer_checksum(data: bytes) -> bytes:
-    """Eight bytes, xxh3-64, of the seal's pages and the Parquet footer, which lie on both sides of it."""
-    return xxhash.xxh3_64_digest(data)
-
-
-@dataclass(frozen=True, slots=True)
-class BlockFile:
-    """The place of a block: its key in the store, and the bytes of its footer there.
-
-    ``zone_rows``: how many rows each zone has; empty where nobody says.
-    """
-
-    key: str
-    footer_offset: int
-    footer_length: int
-    zone_rows: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Footer:
-    """A checked footer: Parquet's metadata, and the place of each column chunk and of its pages, zone by zone."""
-
-    metadata: pq.FileMetaData
-    chunks: Sequence[ByteRange]
-    pages: Pages
-    schema_bytes: bytes
-    """The schema as it is written in Parquet's footer."""
-    length: int
-
-    @staticmethod
-    def chunk_ranges(metadata: pq.FileMetaData) -> list[ByteRange]:
-        """(offset, length) in bytes of each column chunk, zone by zone."""
-        ranges = []
-        for zone in range(metadata.num_row_groups):
-            group = metadata.row_group(zone)
-            for number in range(group.num_columns):
-                column = group.column(number)
-                start = column.dictionary_page_offset if column.has_dictionary_page else column.data_page_offset
-                ranges.append((min(start, column.data_page_offset), column.total_compressed_size))
-        return ranges
-
-    @staticmethod
-    def parse(data: bytes, where: str) -> Footer:
-        """The footer of a block from the bytes of its seal and its Parquet footer.
-
-        ``where`` names the file in messages. Raises Corrupt if any byte is not as it was written.
-        """
-        parquet = int.from_bytes(data[-8:-4], "little") + 8
-        start = len(data) - parquet - _FOOTER_CHECKSUM_BYTES
-        if start < 0 or data[start : start + _FOOTER_CHECKSUM_BYTES] != footer_checksum(
-            data[:start] + data[start + _FOOTER_CHECKSUM_BYTES :]
-        ):
-            raise Corrupt(f"{where}: its footer fails its checksum; {RESTORE_HINT}")
-        try:
-            limits = {"thrift_string_size_limit": len(data), "thrift_container_size_limit": len(data)}
-            metadata = pq.ParquetFile(pa.BufferReader(data[start + _FOOTER_CHECKSUM_BYTES :]), **limits).metadata
-            chunks = Footer.chunk_ranges(metadata)
-            schema = page_subset.footer_schema_bytes(memoryview(data)[start + _FOOTER_CHECKSUM_BYTES :])
-            return Footer(metadata, chunks, Pages.from_bytes(data[:start], chunks), schema, len(data))
-        except _UNREADABLE as problem:
-            raise Corrupt(f"{where}: its footer is not one that this library writes: {problem!r}") from problem
-
-    @property
-    def column_count(self) -> int:
-        return int(self.metadata.num_columns)
-
-    def zone_row_count(self, zone: int) -> int:
-        return int(self.metadata.row_group(zone).num_rows)
-
-    def column_sizes(self, column: int) -> list[int]:
-        """Bytes of this column in each zone."""
-        return [length for _, length in self.chunks[column :: self.column_count]]
-
-
-def read_footer(store: Store, block: BlockFile, cache: Cache | None = None) -> Footer:
-    """The block's footer, in one exact read, or none if it was read before. Raises NotFound or Corrupt."""
-
-    def load() -> Footer:
-        where = f"{store.url}/{block.key}"
-        if block.footer_length > _MAX_FOOTER_BYTES:
-            raise Corrupt(f"{where}: no footer has {block.footer_length} bytes; {RESTORE_HINT}")
-        (data,) = _read_ranges(store, block, [(block.footer_offset, block.footer_length)])
-        footer = Footer.parse(data, where)
-        zones = tuple(footer.zone_row_count(zone) for zone in range(footer.metadata.num_row_groups))
-        if block.zone_rows not in ((), zones) or not footer.pages.fill_chunks(footer.chunks, block.footer_offset):
-            raise Corrupt(f"{where}: its footer does not fit the table, or the file; {RESTORE_HINT}")
-        return footer
-
-    # parsed, it takes about ten times its bytes
-    return (cache_of(store) if cache is None else cache).get_or_load(
-        ("footer", store.url, block.key, block.footer_offset), load, lambda footer: 10 * footer.length
-    )
-
-
-def _read_ranges(store: Store, block: BlockFile, ranges: Sequence[ByteRange]) -> list[bytes]:
-    try:
-        return store.read_ranges(block.key, ranges)
-    except NotFound as missing:
-        raise NotFound(f"{missing}, although the table refers to it; {RESTORE_HINT}") from missing
 
 
 def read_block(
@@ -169,7 +63,7 @@ def read_block(
         result = pa.Table.from_arrays(arrays, schema=pa.schema([field.arrow for field in fields]))
     except StorageError:
         raise
-    except _UNREADABLE as problem:
+    except UNREADABLE as problem:
         raise Corrupt(f"{store.url}/{block.key} does not hold the columns of its table: {problem!r}") from problem
     return result if fields else pa.table({"": pa.nulls(row_count)}).select([])
 
@@ -285,7 +179,7 @@ class _ZoneReader:
     def _fetch_pages(self, ranges: Sequence[ByteRange], pages: Int64Array) -> SparseFile:
         """The bytes of the file in these ranges, near ones read together, each of the pages in them checked."""
         spans = coalesce_ranges(ranges, self.store.coalesce_gap)
-        file = SparseFile(spans, _read_ranges(self.store, self.block, spans))
+        file = SparseFile(spans, read_block_ranges(self.store, self.block, spans))
         for page, page_range in zip(pages.tolist(), self.footer.pages.byte_ranges(pages), strict=True):
             if self.footer.pages.is_damaged(page, file.view(*page_range)):
                 zone, column = divmod(

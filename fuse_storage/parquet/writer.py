@@ -23,8 +23,9 @@ from fuse_storage import statistics
 from fuse_storage.bounds import is_text_or_binary
 from fuse_storage.errors import SchemaError
 from fuse_storage.parquet import page_subset
+from fuse_storage.parquet.footer import BlockFile, Footer, footer_checksum, seal_number
 from fuse_storage.parquet.pages import Pages
-from fuse_storage.parquet.reader import BlockFile, Footer, footer_checksum, read_block
+from fuse_storage.parquet.reader import read_block
 from fuse_storage.schema.conform import child_arrays, conform_rows, rename_table_fields
 from fuse_storage.schema.schema import Field, Schema
 from fuse_storage.statistics import ColumnStatistics
@@ -67,8 +68,8 @@ class BlockLayout:
     """All that a table remembers of a block's file.
 
     ``zone_rows``: how many rows each zone has. ``size``: bytes of the file, ``hash``: xxh3-128 of them, in hex. The
-    footer (with the seal) goes from ``footer_offset`` to the end of the file. ``zone_statistics`` and
-    ``block_statistics``: by column id, one unit for each zone, and one for the whole block.
+    footer (with the seal) goes from ``footer_offset`` to the end of the file; ``seal`` is its checksum.
+    ``zone_statistics`` and ``block_statistics``: by column id, one unit for each zone, and one for the whole block.
     """
 
     zone_rows: tuple[int, ...]
@@ -76,6 +77,7 @@ class BlockLayout:
     hash: str
     footer_offset: int
     footer_length: int
+    seal: int
     zone_statistics: Mapping[int, ColumnStatistics]
     block_statistics: Mapping[int, ColumnStatistics]
 
@@ -106,6 +108,7 @@ def write_block(
         xxhash.xxh3_128_hexdigest(data),
         len(data) - footer.length,
         footer.length,
+        footer.seal,
         {column_id: per_zone for column_id, (per_zone, _) in statistics_by_id.items()},
         {column_id: whole for column_id, (_, whole) in statistics_by_id.items()},
     )
@@ -202,10 +205,11 @@ def _seal_file(stored: pa.Buffer) -> tuple[bytes, Footer]:
     flat = [metadata.schema.column(number).max_repetition_level == 0 for number in range(metadata.num_columns)]
     pages = Pages.from_body(body, chunks, flat * metadata.num_row_groups)
     packed = pages.to_bytes()
-    seal = packed + footer_checksum(packed + tail)
-    return b"".join((body, seal, tail)), Footer(
-        metadata, chunks, pages, page_subset.footer_schema_bytes(memoryview(tail)), len(seal) + len(tail)
-    )
+    checksum = footer_checksum(packed + tail)
+    seal = packed + checksum
+    schema = page_subset.footer_schema_bytes(memoryview(tail))
+    footer = Footer(metadata, chunks, pages, schema, len(seal) + len(tail), seal_number(checksum))
+    return b"".join((body, seal, tail)), footer
 
 
 def _zone_and_block_statistics(

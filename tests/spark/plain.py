@@ -55,9 +55,8 @@ def write(folder: Path, tables: Sequence[pa.Table], **options: Any) -> list[Path
 
 
 def listing(files: Sequence[Path]) -> bytes:
-    return pack_file_listing(
-        [f"file:{file}" for file in files], np.array([file.stat().st_size for file in files], np.int64)
-    )
+    sizes = np.array([file.stat().st_size for file in files], np.int64)
+    return pack_file_listing([f"file:{file}" for file in files], sizes, np.zeros(len(files), np.int64))
 
 
 def read(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fuse_storage import StorageError, StoredTable, process_cache
+from fuse_storage import Corrupt, StorageError, StoredTable, process_cache
 from tests.storage.small import COLUMNS, Totals, append, ids_of, truth
 
 KINDS = ("_refs/branch", "_refs/tag", "_ss/json", "_ss/parquet", "_sg/segment", "_sg/zones", "_x", "_b", "_i")
@@ -164,3 +164,34 @@ def test_appending_goes_on_beside_damaged_sidecars(folder: Path) -> None:
     found = table.blocks().sidecars("70a1")
     assert found is not None
     assert found.summaries.to_pylist()[-13:] == list(range(27, 40))
+
+
+@pytest.fixture
+def twins(tmp_path: Path) -> tuple[StoredTable, list[Path]]:
+    """A table of two blocks whose files are equally long, and these files."""
+    table = StoredTable.create(tmp_path / "twins", COLUMNS, properties={"zone_rows": 2})
+    table = append(append(table, 1, 2, 3), 4, 5, 6)
+    paths = [Path(path) for path in table.block_files()[0]]
+    assert len({path.stat().st_size for path in paths}) == 1
+    return table, paths
+
+
+def test_blocks_that_changed_places_are_noticed(twins: tuple[StoredTable, list[Path]]) -> None:
+    table, (first, second) = twins
+    for path, data in zip((second, first), [first.read_bytes(), second.read_bytes()], strict=True):
+        path.write_bytes(data)
+    process_cache.clear()
+
+    with pytest.raises(Corrupt, match=first.name):
+        ids_of(StoredTable.open(table.store.url))
+
+
+def test_a_block_in_the_place_of_another_is_noticed_even_by_who_read_the_other(
+    twins: tuple[StoredTable, list[Path]],
+) -> None:
+    table, (first, second) = twins
+    second.write_bytes(first.read_bytes())
+    process_cache.clear()
+
+    with pytest.raises(Corrupt, match=rf"{second.name}: this is another block .*restore"):
+        ids_of(StoredTable.open(table.store.url))

@@ -22,7 +22,8 @@ public class Bridge {
   public HadoopFsRelation relation(Object session, String callbackKey, String url, String branch, String mode, String snapshot,
       byte[] listing, String schema, List<List<String>> unpushablePaths) {
     StructType columns = ((StructType) DataType.fromJson(schema)).asNullable();
-    FuseIndex index = new FuseIndex(callbackKey, url, branch, mode, columns.fieldNames(), snapshot, new FileListing(listing));
+    FuseIndex index = new FuseIndex(
+        (SparkSession) session, callbackKey, url, branch, mode, columns.fieldNames(), snapshot, new FileListing(listing));
     // Dates and times in blocks are of the proleptic calendar, whatever the session thinks of files that do not say so.
     HashMap<String, String> options = new HashMap<String, String>();
     options = (HashMap<String, String>) options.updated("datetimeRebaseMode", "CORRECTED");

@@ -6,18 +6,20 @@ public class FileListing {
   private final ByteBuffer bytes;
   private final int fileCount;
   private final String prefix;
+  private final int sealsOffset;
   private final int endsOffset;
   private final int namesOffset;
   private final long totalBytes;
 
-  /** int count, int length of the prefix, prefix, count long sizes, count int ends of names, names; big-endian, UTF-8. */
+  /** int count, int length of the prefix, prefix, count long sizes, count long seals, count int ends of names, names; big-endian, UTF-8. */
   public FileListing(byte[] packed) {
     bytes = ByteBuffer.wrap(packed);
     fileCount = bytes.getInt(0);
     int prefixLength = bytes.getInt(4);
     prefix = new String(packed, 8, prefixLength, StandardCharsets.UTF_8);
     int sizesOffset = 8 + prefixLength;
-    endsOffset = sizesOffset + 8 * fileCount;
+    sealsOffset = sizesOffset + 8 * fileCount;
+    endsOffset = sealsOffset + 8 * fileCount;
     namesOffset = endsOffset + 4 * fileCount;
     long sum = 0L;
     for (int i = 0; i < fileCount; i++) sum += bytes.getLong(sizesOffset + 8 * i);
@@ -28,7 +30,10 @@ public class FileListing {
 
   public long totalBytes() { return totalBytes; }
 
-  public long fileSize(int file) { return bytes.getLong(endsOffset - 8 * fileCount + 8 * file); }
+  public long fileSize(int file) { return bytes.getLong(sealsOffset - 8 * fileCount + 8 * file); }
+
+  /** The checksum in the seal of the block; 0 if it is not known. */
+  public long seal(int file) { return bytes.getLong(sealsOffset + 8 * file); }
 
   public String path(int file) {
     int start = file == 0 ? 0 : bytes.getInt(endsOffset + 4 * (file - 1));

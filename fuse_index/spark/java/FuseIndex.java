@@ -9,6 +9,7 @@ import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
@@ -38,6 +39,7 @@ public class FuseIndex implements FileIndex {
 
   private static final long HDFS_BLOCK_BYTES = 134217728L;
 
+  private final SparkSession session;
   private final String callbackKey;
   private final String url;
   private final String branch;
@@ -51,12 +53,14 @@ public class FuseIndex implements FileIndex {
   private volatile Head head;
 
   /** `branch` is empty where the snapshot was asked for, so that a refresh has nowhere to move to. */
-  public FuseIndex(String callbackKey, String url, String branch, String mode, String[] columns, String snapshot, FileListing listing) {
-    this(callbackKey, url, branch, mode, new HashSet<String>(Arrays.asList(columns)), new Head(snapshot, listing), null, -1L, null);
+  public FuseIndex(SparkSession session, String callbackKey, String url, String branch, String mode, String[] columns, String snapshot,
+      FileListing listing) {
+    this(session, callbackKey, url, branch, mode, new HashSet<String>(Arrays.asList(columns)), new Head(snapshot, listing), null, -1L, null);
   }
 
-  private FuseIndex(String callbackKey, String url, String branch, String mode, Set<String> columns, Head head, String prunedFilters,
-      long prunedBytes, byte[] fileMask) {
+  private FuseIndex(SparkSession session, String callbackKey, String url, String branch, String mode, Set<String> columns, Head head,
+      String prunedFilters, long prunedBytes, byte[] fileMask) {
+    this.session = session;
     this.callbackKey = callbackKey;
     this.url = url;
     this.branch = branch;
@@ -81,13 +85,13 @@ public class FuseIndex implements FileIndex {
     if (filterJson.equals(prunedFilters)) return this;
     Head current = head;
     long bytes = selectedBytes(current, requestMask(current, filterJson), fileMask);
-    return new FuseIndex(callbackKey, url, branch, mode, columns, current, filterJson, bytes, fileMask);
+    return new FuseIndex(session, callbackKey, url, branch, mode, columns, current, filterJson, bytes, fileMask);
   }
 
   /** Some of the blocks of `snapshot`, for ever: those of which there is no stored state. */
   public FuseIndex restrictedTo(Head snapshot, byte[] mask) {
     long bytes = selectedBytes(snapshot, BlockMask.readAll(null), mask);
-    return new FuseIndex(callbackKey, url, "", mode, columns, snapshot, null, bytes, mask);
+    return new FuseIndex(session, callbackKey, url, "", mode, columns, snapshot, null, bytes, mask);
   }
 
   public boolean isRestricted() { return fileMask != null; }
@@ -120,13 +124,16 @@ public class FuseIndex implements FileIndex {
   public Seq<PartitionDirectory> listFiles(Seq<Expression> partitionFilters, Seq<Expression> dataFilters) {
     Head current = head;
     BlockMask mask = dataFilters.isEmpty() ? BlockMask.readAll(null) : requestMask(current, ExpressionJson.of(dataFilters, columns));
+    List<Integer> numbers = new ArrayList<Integer>();
     List<FileStatusWithMetadata> files = new ArrayList<FileStatusWithMetadata>();
     Map<String, Object> noMetadata = Map$.MODULE$.empty();
     for (int i = 0; i < current.listing.fileCount(); i++) {
       if (!mask.mustRead(i) || !isSet(fileMask, i)) continue;
       FileStatus file = new FileStatus(current.listing.fileSize(i), false, 1, HDFS_BLOCK_BYTES, 0L, new Path(current.listing.path(i)));
       files.add(new FileStatusWithMetadata(file, noMetadata));
+      numbers.add(Integer.valueOf(i));
     }
+    BlockSeals.verify(session.sessionState().newHadoopConf(), current.listing, numbers);
     PartitionDirectory directory = new PartitionDirectory(InternalRow.empty(), ScalaLists.toScala(files));
     return ScalaLists.toScala(Collections.singletonList(directory));
   }

@@ -14,10 +14,11 @@ from fuse_index.expressions.types import spark_type_name
 from fuse_storage import Field
 
 
-def pack_file_listing(paths: Sequence[str], sizes: npt.NDArray[np.int64]) -> bytes:
+def pack_file_listing(paths: Sequence[str], sizes: npt.NDArray[np.int64], seals: npt.NDArray[np.int64]) -> bytes:
     """Pack the files of a snapshot as ``FileListing.java`` reads them, in the order of its blocks.
 
-    ``paths``: n names that Hadoop opens. ``sizes``: their bytes, int64, shape (n,).
+    ``paths``: n names that Hadoop opens. ``sizes``: their bytes, int64, shape (n,). ``seals``: the checksums in their
+    seals, by which they are known, int64, shape (n,); 0 where that is not known.
     """
     if not paths:
         return bytes(8)
@@ -30,7 +31,14 @@ def pack_file_listing(paths: Sequence[str], sizes: npt.NDArray[np.int64]) -> byt
     ends = np.cumsum([len(name) for name in names])
     counts = np.array([len(paths), len(prefix)])
     return b"".join(
-        [counts.astype(">i4").tobytes(), prefix, sizes.astype(">i8").tobytes(), ends.astype(">i4").tobytes(), *names]
+        [
+            counts.astype(">i4").tobytes(),
+            prefix,
+            sizes.astype(">i8").tobytes(),
+            seals.astype(">i8").tobytes(),
+            ends.astype(">i4").tobytes(),
+            *names,
+        ]
     )
 
 

@@ -132,7 +132,7 @@ class SnapshotPlanner:
     def _listing(self, table: StoredTable) -> bytes:
         paths, sizes = table.block_files()
         scheme = self._location(table.store.url).scheme
-        return pack_file_listing([_hadoop_path(path, scheme) for path in paths], sizes)
+        return pack_file_listing([_hadoop_path(path, scheme) for path in paths], sizes, table.blocks().seals)
 
 
 def _unanswered(block_mask: npt.NDArray[np.bool_], explanation: Explanation, vote: Vote) -> AggregateReply:

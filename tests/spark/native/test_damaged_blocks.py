@@ -12,6 +12,8 @@ from pyspark.sql import SparkSession
 
 from fuse_index import Table, create_table
 from fuse_index import spark as fuse_spark
+from fuse_index.spark.native.file_listing import pack_file_listing
+from fuse_index.spark.native.relation import NativeScan, snapshot_dataframe
 
 LENIENT = {
     "spark.sql.files.ignoreMissingFiles": "true",
@@ -84,3 +86,44 @@ def test_a_block_cut_short_is_an_error(lenient: SparkSession, table: Table) -> N
 
     with pytest.raises(FAILED):
         rows.collect()
+
+
+def swap(first: Path, second: Path) -> None:
+    data = first.read_bytes()
+    first.write_bytes(second.read_bytes())
+    second.write_bytes(data)
+
+
+@pytest.mark.parametrize("way", ["changed places", "another", "a shorter one", "a longer one"])
+def test_another_block_under_the_name_of_a_block_is_an_error(lenient: SparkSession, tmp_path: Path, way: str) -> None:
+    rows = {"a shorter one": 500, "a longer one": 2000}.get(way, 1000)
+    table = create_table(str(tmp_path / "t"), "id BIGINT, s STRING", properties={"block_rows": 1000})
+    table.append(pa.table({"id": np.arange(1000), "s": ["x"] * 1000}))
+    strange = create_table(str(tmp_path / "other"), "id BIGINT, s STRING", properties={"block_rows": 2000})
+    strange.append(pa.table({"id": np.arange(rows) + 5000, "s": ["y"] * rows}))
+    table.append(pa.table({"id": np.arange(1000, 2000), "s": ["x"] * 1000}))
+    first, second = block_paths(table)
+    if way == "changed places":
+        swap(first, second)
+    else:
+        first.write_bytes(block_paths(strange)[0].read_bytes())
+    native = fuse_spark.read(lenient, str(tmp_path / "t"))
+    source = lenient.read.format("fuse").load(str(tmp_path / "t"))
+
+    for df in (native, native.where("id < 10"), source, native.groupBy("s").max("id")):
+        with pytest.raises(FAILED, match=first.name):
+            df.collect()
+    if way != "changed places":
+        assert native.where("id >= 1500").count() == 500
+
+
+def test_blocks_of_a_table_that_remembers_no_seals_are_read(lenient: SparkSession, table: Table) -> None:
+    url = table.stored.store.url
+    listing = pack_file_listing(
+        [f"file:{path}" for path in block_paths(table)], table.stored.blocks().sizes, np.zeros(2, np.int64)
+    )
+    assert np.count_nonzero(table.stored.blocks().seals) == 2
+    scan = NativeScan("nobody", url, "main", "indexes", "s1", listing, table.stored.snapshot.schema)
+    swap(*block_paths(table))
+
+    assert snapshot_dataframe(lenient, scan).count() == 4000

@@ -18,7 +18,7 @@ from fuse_storage import (
     StoredTable,
 )
 from fuse_storage.commit.segment_writer import WriteOptions
-from fuse_storage.parquet.reader import read_footer
+from fuse_storage.parquet.footer import read_footer
 from fuse_storage.testing import check_invariants
 from tests.storage.small import COLUMNS, Totals, append, ids_of, known_by, rows, staged, truth
 

@@ -1,0 +1,127 @@
+import java.io.EOFException;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.FutureDataInputStreamBuilder;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.QueryContext;
+import org.apache.spark.SparkRuntimeException;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import scala.collection.immutable.HashMap;
+
+/**
+ * Whether the files of a listing are the blocks that were committed under their names: Spark's reader would take any Parquet
+ * file with the right columns. A block is told by the checksum in its seal, 8 bytes right before the Parquet footer.
+ *
+ * Looked at by the driver, since executors do not know our classes; once for each file and JVM, since blocks never change.
+ */
+public class BlockSeals {
+  /** Bytes that are read at the end of a file: most footers are shorter, and to a store it is one request. */
+  private static final int TAIL_BYTES = 32768;
+  /** Footer length and magic. */
+  private static final int TRAILER_BYTES = 8;
+  private static final int SEAL_BYTES = 8;
+  private static final int MAX_THREADS = 32;
+  private static final int MAX_REMEMBERED = 1000000;
+  private static final Logger LOG = LoggerFactory.getLogger("fuse_index");
+  private static final Set<Long> VERIFIED = ConcurrentHashMap.newKeySet();
+
+  public static class Check implements Callable<Object> {
+    private final Configuration hadoop;
+    private final String path;
+    private final long size;
+    private final long seal;
+
+    public Check(Configuration hadoop, String path, long size, long seal) {
+      this.hadoop = hadoop;
+      this.path = path;
+      this.size = size;
+      this.seal = seal;
+    }
+
+    /** The path, where the file is another one; null if it is right. Of a file that cannot be read, Spark's reader tells. */
+    public Object call() {
+      try {
+        if (readSeal() != seal) return path;
+        if (VERIFIED.size() >= MAX_REMEMBERED) VERIFIED.clear();
+        VERIFIED.add(memory());
+      } catch (EOFException shorter) {
+        return path;
+      } catch (IOException unreadable) {
+        LOG.warn("the driver cannot tell whether " + path + " is the block of that name: " + unreadable);
+      }
+      return null;
+    }
+
+    private Long memory() { return Long.valueOf(seal ^ (path.hashCode() * 0x9E3779B97F4A7C15L)); }
+
+    private long readSeal() throws IOException {
+      Path file = new Path(path);
+      // With its length, an object store needs not be asked for it.
+      FutureDataInputStreamBuilder opening = file.getFileSystem(hadoop).openFile(file);
+      opening.opt("fs.option.openfile.length", Long.toString(size));
+      opening.opt("fs.option.openfile.read.policy", "random");
+      FSDataInputStream stream;
+      try {
+        stream = (FSDataInputStream) ((Future<FSDataInputStream>) opening.build()).get();
+      } catch (ExecutionException failed) {
+        throw new IOException(failed.getCause());
+      } catch (InterruptedException cancelled) {
+        throw new IOException(cancelled);
+      }
+      try {
+        byte[] tail = new byte[(int) Math.min(size, (long) TAIL_BYTES)];
+        stream.readFully(size - tail.length, tail);
+        long footer = ByteBuffer.wrap(tail).order(ByteOrder.LITTLE_ENDIAN).getInt(tail.length - TRAILER_BYTES);
+        long fromEnd = footer + TRAILER_BYTES + SEAL_BYTES;
+        if (footer < 0 || fromEnd > size) throw new EOFException();
+        if (fromEnd <= tail.length) return ByteBuffer.wrap(tail).getLong(tail.length - (int) fromEnd);
+        byte[] bytes = new byte[SEAL_BYTES];
+        stream.readFully(size - fromEnd, bytes);
+        return ByteBuffer.wrap(bytes).getLong(0);
+      } finally {
+        stream.close();
+      }
+    }
+  }
+
+  /** Raises if one of these files is another than the block of its name. Those of which no seal is known are let through. */
+  public static void verify(Configuration hadoop, FileListing listing, List<Integer> files) {
+    List<Callable<Object>> checks = new ArrayList<Callable<Object>>();
+    for (Integer file : files) {
+      Check check = new Check(hadoop, listing.path(file.intValue()), listing.fileSize(file.intValue()), listing.seal(file.intValue()));
+      if (check.seal != 0L && !VERIFIED.contains(check.memory())) checks.add(check);
+    }
+    if (checks.isEmpty()) return;
+    ExecutorService threads = Executors.newFixedThreadPool(Math.min(MAX_THREADS, checks.size()));
+    try {
+      for (Future<Object> check : threads.invokeAll(checks)) if (check.get() != null) throw otherBlock((String) check.get());
+    } catch (InterruptedException cancelled) {
+      Thread.currentThread().interrupt();
+      throw new IllegalStateException("the query was cancelled", cancelled);
+    } catch (ExecutionException failed) {
+      throw new IllegalStateException(failed.getCause());
+    } finally {
+      threads.shutdownNow();
+    }
+  }
+
+  private static RuntimeException otherBlock(String path) {
+    HashMap<String, String> parameters = new HashMap<String, String>();
+    parameters = (HashMap<String, String>) parameters.updated(
+        "errorMessage", path + ": this is another block than the one of that name; restore the file from a copy");
+    return new SparkRuntimeException("USER_RAISED_EXCEPTION", parameters, null, new QueryContext[0], "");
+  }
+}
