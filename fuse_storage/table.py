@@ -37,7 +37,7 @@ from fuse_storage.metadata.snapshot import CLUSTER_METHODS, Snapshot, read_snaps
 from fuse_storage.metadata.tags import Tag
 from fuse_storage.parquet.pages import RowMask
 from fuse_storage.parquet.reader import read_block
-from fuse_storage.schema.schema import Schema
+from fuse_storage.schema.schema import Schema, check_names
 from fuse_storage.store.shared_files import resolve_store
 from fuse_storage.store.store import Store, open_store
 
@@ -77,6 +77,7 @@ class StoredTable:
         new_schema, properties = Schema.create(schema), validate_properties(properties or {})
         if not new_schema.fields:
             raise SchemaError("a table needs at least one column")
+        check_names(new_schema.fields)
         cluster_ids = cluster_column_ids(new_schema, cluster_by, properties.get("cluster_method", CLUSTER_METHODS[0]))
         branch = Branch(store, MAIN_BRANCH)
         raise_if_occupied(branch)

@@ -18,7 +18,7 @@ from fuse_storage.commit.table_keys import is_exact_type
 from fuse_storage.errors import SchemaError
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.schema import types
-from fuse_storage.schema.schema import Field, Schema, assign_field_ids, nested_type_like
+from fuse_storage.schema.schema import Field, Schema, assign_field_ids, check_names, nested_type_like
 
 SchemaChange = Callable[[Snapshot], Snapshot]
 """From a snapshot to one with other columns. Raises SchemaError."""
@@ -62,10 +62,10 @@ def add_column(
     (added,) = assign_field_ids([pa.field(name, data_type, nullable)], ids, _names_used(snapshot))
     if default is not None:
         added = replace(added, default=_default(default, added))
+    check_names([added])
 
     def edit(siblings: _Siblings) -> _Siblings:
-        if any(field.name == name for field in siblings):
-            raise SchemaError(f"there is a column {path!r} already: choose another name, or rename that one")
+        _raise_if_taken(name, siblings, path)
         return _insert_after(siblings, added, after, path)
 
     last = max(part.id for part in added.walk())
@@ -106,11 +106,10 @@ def drop_column(snapshot: Snapshot, path: str) -> Snapshot:
 
 def rename_column(snapshot: Snapshot, path: str, to: str) -> Snapshot:
     """Rename a column or field; ``to`` is a name, not a path. Raises SchemaError."""
-    field, (above, name) = snapshot.schema.find(path, into_collections=True), _split_path(snapshot.schema, path)
+    field, (above, _) = snapshot.schema.find(path, into_collections=True), _split_path(snapshot.schema, path)
 
     def edit(siblings: _Siblings) -> _Siblings:
-        if to != name and any(sibling.name == to for sibling in siblings):
-            raise SchemaError(f"there is a column {to!r} already: choose another name, or rename that one")
+        _raise_if_taken(to, [sibling for sibling in siblings if sibling.id != field.id], to)
         return tuple(replace(sibling, name=to) if sibling.id == field.id else sibling for sibling in siblings)
 
     names = {**snapshot.names, field.id: tuple(dict.fromkeys([*snapshot.names.get(field.id, ()), to]))}
@@ -177,6 +176,19 @@ def _edit_fields_at(fields: _Siblings, above: Sequence[str], edit: Callable[[_Si
 
 def _with_children(field: Field, children: _Siblings) -> Field:
     return replace(field, children=children, type=nested_type_like(field.type, [child.arrow for child in children]))
+
+
+def _raise_if_taken(name: str, siblings: Sequence[Field], path: str) -> None:
+    """Raise SchemaError if a sibling has this name, or one that differs from it only in case, which Spark passes over.
+
+    ``path`` is what the name is called in the message.
+    """
+    for sibling in siblings:
+        if sibling.name.lower() == name.lower():
+            there = (
+                repr(path) if sibling.name == name else f"{sibling.name!r}, from which {path!r} differs only in case,"
+            )
+            raise SchemaError(f"there is a column {there} already: choose another name, or rename that one")
 
 
 def _split_path(schema: Schema, path: str) -> tuple[tuple[str, ...], str]:

@@ -267,6 +267,21 @@ def _lookup_problem(path: str, name: str, above: Sequence[str], fields: Sequence
     return f"no column {path!r}: {where} has " + (f"no {name!r}; did you mean {near}?" if near else "no fields")
 
 
+def check_names(fields: Sequence[Field], where: str = "the table") -> None:
+    """Raise SchemaError if, at any level, two names differ only in case: Spark takes them for one.
+
+    Tables of earlier versions may have such columns, which are read by their exact names.
+    """
+    names_seen: dict[str, str] = {}
+    for field in fields:
+        if (other := names_seen.setdefault(field.name.lower(), field.name)) != field.name:
+            raise SchemaError(
+                f"{where} would have columns {other!r} and {field.name!r}, which differ only in case, so that Spark "
+                f"could ask for neither: choose another name"
+            )
+        check_names(field.children, f"{field.name!r}")
+
+
 def _raise_if_duplicates(names: Iterable[str], where: str) -> None:
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise SchemaError(f"{where} has more than one column called {twice[0]!r}: rename one")

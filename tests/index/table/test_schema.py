@@ -113,6 +113,8 @@ def test_appending_takes_new_columns_if_told_to(table):
     assert found(table, "city IS NULL") == [1, 2, 3, 4]
     assert found(table, "city = 'Oslo'") == [5]
     assert kept(table, "city = 'Oslo'") == 1
+    with pytest.raises(fuse.SchemaError, match="'city', from which 'City' differs only in case"):
+        table.append(rows(6, City=["Rome"]), evolve=True)
     same = table.snapshot
     table.append(rows(city=[]).slice(0, 0), evolve=True)
     assert table.snapshot is same

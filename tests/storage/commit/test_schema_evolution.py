@@ -168,6 +168,15 @@ def test_old_values_are_widened_with_their_statistics_and_defaults(
         (partial(schema_evolution.drop_column, path="nam"), r"did you mean \['name'\]"),
         (partial(schema_evolution.rename_column, path="name", to="id"), "there is a column 'id' already"),
         (
+            partial(schema_evolution.add_column, path="NAME", data_type=pa.int64()),
+            "'name', from which 'NAME' differs only in case, already",
+        ),
+        (
+            partial(schema_evolution.add_column, path="x", data_type=pa.struct([("a", pa.int8()), ("A", pa.int8())])),
+            "'x' would have columns 'a' and 'A', which differ only in case",
+        ),
+        (partial(schema_evolution.rename_column, path="name", to="Id"), "'id', from which 'Id' differs only in case"),
+        (
             partial(schema_evolution.change_type, path="id", data_type=pa.int32()),
             "bigint and cannot become int .* types like it cannot be widened",
         ),
