@@ -151,17 +151,19 @@ class Transaction(Generic[HeadT]):
         application: tuple[str, int] | None = None,
         timeout: float = COMMIT_TIMEOUT_SECONDS,
         summary: Mapping[str, Any] | None = None,
+        enter: bool = False,
     ) -> HeadT:
         """Make the changes visible, and give the table as they left it. If they change nothing, nothing is committed.
 
         ``application`` (id, version): commits only if this application has not committed this version or a later one.
+        ``enter``: its first version is committed even if it changes nothing, so that the table knows the application.
         Raises Conflict, naming the commit that does not go together with this one, or the last of those that won the
         race until ``timeout`` seconds were over; CommitUnknown if the store gives no answer at all to the write that
         commits; Expired if writing took too long; other StorageErrors if nothing was committed.
         """
         if self._ended:
             raise StorageError(f"commit {self.commit_id} was tried before: begin another transaction")
-        if not self._actions:
+        if not self._actions and not enter:
             return self.table
         json.dumps(dict(summary or {}))  # before anything is written
         operation = operation or " and ".join(dict.fromkeys(action.name for action in self._actions))
@@ -174,17 +176,16 @@ class Transaction(Generic[HeadT]):
             application,
             summary or {},
             self._merge_cache,
+            enter,
         )
         deadline = time.monotonic() + timeout
         head, backoff = self.table.refresh(), Backoff()
-        if self.may_be_committed and any(
-            entry.commit_id == self.commit_id for entry, _ in head.commits_since(self.table.snapshot)()
-        ):
+        commits_since = head.commits_since(self.table.snapshot)
+        if self.may_be_committed and self.commit_id in (entry.commit_id for entry, _ in commits_since()):
             return head
         while True:
             self._check_write_time(head.snapshot)
-            prepared = attempt.prepare(head)
-            if prepared is None:
+            if (prepared := attempt.prepare(head)) is None:
                 return head
             entry, snapshot = prepared
             if self._create_ref(Branch(head.store, head.branch), entry, deadline):
@@ -231,6 +232,7 @@ class _CommitAttempt:
     application: tuple[str, int] | None
     summary: Mapping[str, Any]
     merge_cache: dict[tuple[Any, ...], pa.Table | None]
+    enter: bool = False
 
     def prepare(self, head: Head) -> tuple[RefEntry, Snapshot] | None:
         """Write list and snapshot for the next entry after this head; None if there is nothing to change."""
@@ -242,7 +244,8 @@ class _CommitAttempt:
         )
         for action in self.actions:
             action.apply(draft)
-        if not draft.changed:
+        entering = self.enter and self.application and self.application[0] not in head.snapshot.applications
+        if not (draft.changed or entering):
             return None
         draft.finalize()
         return self._write(head, draft)

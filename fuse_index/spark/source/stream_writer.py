@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter, WriterCommitMessage
 
+from fuse_index.errors import StreamError
 from fuse_index.indexes.builder import index_builders, recorded_warnings, unavailable_indexes, warn_of_unindexed
 from fuse_index.indexes.registry import Host
 from fuse_index.spark.source.batch_writer import TaskCommitMessage, staged_segments, warnings_of
@@ -61,7 +62,11 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return StreamCommitMessage(staged, query_id, warning_texts=(*problems, *texts))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Commit a batch, unless it was committed before. Raises Conflict, CommitUnknown, StorageError."""
+        """Commit a batch, unless it was committed before. Raises Conflict, CommitUnknown, StorageError, StreamError.
+
+        The first batch is committed even without rows, so that the table knows the query from then on: a table that
+        does not know it later is another one, which lacks the rows of all batches before.
+        """
         staged = [segment for message in messages for segment in staged_segments(message)]
         query_ids = {message.query_id for message in messages if isinstance(message, StreamCommitMessage)}
         if not query_ids:
@@ -70,14 +75,21 @@ class StreamWriter(DataSourceStreamArrowWriter):
             raise StorageError(
                 f"the tasks of batch {batchId} are of several queries, {sorted(query_ids)}: nothing was committed"
             )
-        transaction = self.table.transaction(index_builders(self.table.snapshot, self.host))
+        application = f"spark-query-{query_ids.pop()}"
+        table = StoredTable.open(self.table.store, branch=self.table.branch)  # perhaps another by now
+        if batchId > 0 and application not in table.snapshot.applications:
+            raise StreamError(
+                f"{table.store.url} knows no batch of this query, whose checkpoint says that it has written {batchId}: "
+                f"the table was dropped and made anew, or restored to before. Nothing was committed; start the query "
+                f"with another checkpoint to write all rows again, or bring the former table back"
+            )
+        transaction = table.transaction(index_builders(table.snapshot, self.host))
         if self.complete:
             transaction.overwrite(staged, force=True)
         else:
             transaction.append(staged)
-        after = transaction.commit(
-            "overwrite" if self.complete else "append", application=(f"spark-query-{query_ids.pop()}", batchId)
-        )
+        operation = "overwrite" if self.complete else "append"
+        after = transaction.commit(operation, application=(application, batchId), enter=True)
         warn_of_unindexed(after.snapshot, warnings_of(messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:

@@ -1,11 +1,13 @@
 """Tables that are followed and written by streaming queries: every row once, also over restarts and kills."""
 
 import pickle
+import shutil
 import signal
 import sys
 from collections import Counter
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
 from pyspark.errors import StreamingQueryException
@@ -13,11 +15,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 import fuse_index as fuse
+from fuse_index.errors import StreamError
 from fuse_index.indexes.registry import Host
 from fuse_index.predicate import Context
 from fuse_index.spark.source import data_source
 from fuse_index.spark.source.options import OptionError
 from fuse_index.spark.source.stream_reader import ReadAllAvailable, StreamReader
+from fuse_index.spark.source.stream_writer import StreamCommitMessage, StreamWriter
 from fuse_storage import process_cache
 from tests.spark.servers import PROGRAMS, process
 
@@ -291,3 +295,44 @@ def test_before_4_2_a_reader_remembers_where_its_query_is(table):
     again = reader(table, max_rows_per_trigger="2")
     assert again.partitions(end, end) == []
     assert again.latestOffset() == first.latestOffset() != end
+
+
+def batch_of(table: fuse.Table, *ids: int) -> tuple[StreamWriter, list[StreamCommitMessage]]:
+    """A writer of the table, as a query is given one, and what its task wrote."""
+    stored = fuse.open_table(url(table)).stored
+    with stored.writer() as writer:
+        if ids:
+            writer.write(pa.Table.from_pylist(rows(*ids)))
+        return StreamWriter(stored, Host.discover(), ["id", "city"], False), [
+            StreamCommitMessage(tuple(writer.finish()), "q1")
+        ]
+
+
+def test_a_sink_that_was_made_anew_is_noticed(tmp_path):
+    made = fuse.create_table(str(tmp_path / "sink"), "id BIGINT, city STRING")
+    writer, messages = batch_of(made, 1, 2)
+    writer.commit(messages, 0)
+    writer.commit(messages, 0)
+    running, more = batch_of(made, 3)
+    shutil.rmtree(tmp_path / "sink")
+    process_cache.clear()
+    anew = fuse.create_table(str(tmp_path / "sink"), "id BIGINT, city STRING")
+
+    for query, staged in ((running, more), batch_of(anew, 3)):  # while it runs, and after a restart
+        with pytest.raises(StreamError, match=r"sink knows no batch of this query.* it has written 1: .*anew"):
+            query.commit(staged, 1)
+    assert fuse.open_table(url(anew)).scan().count() == 0
+    writer, messages = batch_of(anew, 1)
+    writer.commit(messages, 0)
+    assert fuse.open_table(url(anew)).scan().count() == 1
+
+
+def test_a_query_whose_first_batches_have_no_rows_is_known_all_the_same(tmp_path):
+    table = fuse.create_table(str(tmp_path / "sink"), "id BIGINT, city STRING")
+    for batch, ids in enumerate([(), (), (1,), ()]):
+        writer, messages = batch_of(table, *ids)
+        writer.commit(messages, batch)
+
+    table = fuse.open_table(url(table))
+    assert table.scan().count() == 1
+    assert len(table.stored.history()) == 3  # made, entered, appended
