@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -73,10 +74,22 @@ def start_session(master: str) -> SparkSession:
     try:
         spark = (builder.remote(master) if master.startswith("sc://") else builder.master(master)).getOrCreate()
     except (PySparkException, Py4JError) as refusal:
+        if "JAVA_GATEWAY_EXITED" in str(refusal):
+            raise InputError(f"Spark did not start: {_java_problem()}") from refusal
         first_line = str(refusal).strip().split("\n")[0]
         raise InputError(f"no Spark at {master!r}: {first_line}; {_MASTER_HINT}") from refusal
     install(spark)
     return spark
+
+
+def _java_problem() -> str:
+    """Why the JVM did not come up, and what to do, as far as the place of its program tells."""
+    home = os.environ.get("JAVA_HOME")
+    if home and not os.access(Path(home) / "bin" / "java", os.X_OK):
+        return f"JAVA_HOME is {home!r}, and there is no program bin/java: set it to a Java 17 or later, or unset it"
+    if not home and shutil.which("java") is None:
+        return "there is no Java: install Java 17 or later, and set JAVA_HOME to it or put it on the PATH"
+    return f"{home or shutil.which('java')} ended at once, and what it said stands above; Spark needs Java 17 or later"
 
 
 def install(spark: SparkSession, host: Host | None = None) -> None:

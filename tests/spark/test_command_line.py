@@ -1,6 +1,7 @@
 """``fuse-index … --spark``: in a process of its own, which is given its own session."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -8,12 +9,18 @@ import pyarrow as pa
 import pytest
 
 import fuse_index
+from fuse_index.spark import session
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     program = "from fuse_index.cli.program import main; main()"
     return subprocess.run(
-        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=200, check=False
+        [sys.executable, "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+        env=os.environ | environment,
     )
 
 
@@ -58,3 +65,24 @@ def test_a_spark_that_cannot_be_had_is_said_in_a_line(table):
 
     assert done.returncode == 1
     assert done.stderr == "error: no Spark at 'nonsense': give one such as local[4], spark://host:7077 or sc://host\n"
+
+
+def test_a_java_that_is_not_there_is_said_and_not_blamed_on_the_master(table, tmp_path):
+    done = run("index", "rebuild", table, "by_name", "--spark", "local[1]", JAVA_HOME=str(tmp_path / "jdk"))
+
+    assert done.returncode == 1
+    assert f"JAVA_HOME is '{tmp_path}/jdk', and there is no program bin/java" in done.stderr.splitlines()[-1]
+    assert "local[" not in done.stderr.splitlines()[-1]
+
+
+def test_what_is_wrong_with_java_is_told_by_where_it_is_looked_for(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    assert "there is no Java: install" in session._java_problem()
+    (tmp_path / "bin").mkdir()
+    java = tmp_path / "bin" / "java"
+    java.touch()
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert "there is no program" in session._java_problem()
+    java.chmod(0o755)
+    assert "ended at once" in session._java_problem()
