@@ -41,6 +41,7 @@ public class Bridge {
     ExperimentalMethods methods = ((SparkSession) session).experimental();
     List<Rule<LogicalPlan>> rules = new ArrayList<Rule<LogicalPlan>>(ScalaLists.toJava(methods.extraOptimizations()));
     for (Object rule : rules) if (rule instanceof EarlyPruneRule) return;
+    rules.add(new CatalogTableRule<LogicalPlan>());
     rules.add(new AggregateRule<LogicalPlan>());
     rules.add(new EarlyPruneRule<LogicalPlan>());
     methods.extraOptimizations_$eq(ScalaLists.toScala(rules));

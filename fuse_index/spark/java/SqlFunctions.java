@@ -110,7 +110,7 @@ public class SqlFunctions {
   }
 
   /** An error of analysis, with these words; that it is checked is all that hides it from the compiler. */
-  private static RuntimeException analysisError(String message) {
+  public static RuntimeException analysisError(String message) {
     HashMap<String, String> parameters = new HashMap<String, String>();
     parameters = (HashMap<String, String>) parameters.updated("errorMessage", message);
     Platform.throwException(new AnalysisException("USER_RAISED_EXCEPTION", parameters));

@@ -203,6 +203,7 @@ def test_our_rule_is_added_once_and_keeps_those_of_others(spark: SparkSession) -
         rules = methods.extraOptimizations()
         assert [rules.apply(i).getClass().getSimpleName() for i in range(rules.length())] == [
             "CollapseProject$",
+            "CatalogTableRule",
             "AggregateRule",
             "EarlyPruneRule",
         ]
