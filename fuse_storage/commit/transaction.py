@@ -166,13 +166,12 @@ class Transaction(Generic[HeadT]):
         if not self._actions and not enter:
             return self.table
         json.dumps(dict(summary or {}))  # before anything is written
-        operation = operation or " and ".join(dict.fromkeys(action.name for action in self._actions))
         attempt = _CommitAttempt(
             self.table.snapshot,
             self._actions,
             self.builders,
             self.commit_id,
-            operation,
+            operation or " and ".join(dict.fromkeys(action.name for action in self._actions)),
             application,
             summary or {},
             self._merge_cache,
