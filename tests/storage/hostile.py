@@ -184,7 +184,11 @@ def changes(kind: str, table: StoredTable, draw: random.Random) -> list[Change]:
                 for make in column_changes(rows)
             ]
         case "block":
-            return [lambda table: tampering.replace_block(table, 0, lambda data, seal: _flip(data, seal, draw))] * 300
+            return [
+                lambda table: tampering.replace_block(
+                    tampering.forget_seals(table), 0, lambda data, seal: _flip(data, seal, draw)
+                )
+            ] * 300
     raise AssertionError(kind)
 
 

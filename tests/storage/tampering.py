@@ -13,7 +13,7 @@ from fuse_storage.metadata.metadata_table import encode_metadata, read_all_colum
 from fuse_storage.metadata.refs import Branch
 from fuse_storage.metadata.segment_list import read_segment_list, segment_files, sidecar_files, zone_files
 from fuse_storage.metadata.snapshot import Snapshot
-from fuse_storage.parquet.reader import footer_checksum
+from fuse_storage.parquet.footer import footer_checksum
 
 
 def rewrite_head(table: StoredTable, change: Callable[[Snapshot], Snapshot]) -> StoredTable:
@@ -86,6 +86,15 @@ def replace_block(table: StoredTable, number: int, change: Callable[[bytes, int]
     table.store.delete([path])
     table.store.create(path, change(data, file.footer_offset))
     process_cache.clear()
+
+
+def forget_seals(table: StoredTable) -> StoredTable:
+    """The same table, as one that does not say which seals the blocks of its first segment have."""
+
+    def forget(rows: pa.Table) -> pa.Table:
+        return rows.set_column(rows.column_names.index("seal"), "seal", pa.nulls(len(rows), pa.int64()))
+
+    return rewrite_part(table, "segment", forget)
 
 
 def reseal(data: bytes, footer_offset: int) -> bytes:
