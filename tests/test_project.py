@@ -73,7 +73,7 @@ def test_an_old_python_is_said_in_one_sentence(tmp_path):
 def test_help_lists_what_the_readme_and_ci_use():
     listed = re.findall(r"^  make (\S+) ", make("help").stdout, re.MULTILINE)
 
-    assert listed == ["help", "demo", "test", "check", "bench", "soak"]
+    assert listed == ["help", "demo", "test", "check", "bench", "soak", "hostile"]
 
 
 def test_every_pin_is_exact_and_names_no_place_to_get_it_from():
