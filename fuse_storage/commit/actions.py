@@ -209,7 +209,9 @@ class CompactSegments:
 
     def apply(self, draft: Draft) -> None:
         before = len(draft.segment_rows)
-        draft.merge_spans(plan_segment_compaction(draft.segment_rows.column("block_count").to_pylist()))
+        draft.merge_spans(
+            plan_segment_compaction(draft.segment_rows.column("block_count").to_pylist(), draft.segment_blocks)
+        )
         draft.changed = draft.changed or len(draft.segment_rows) < before
 
 

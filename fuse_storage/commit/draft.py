@@ -17,7 +17,7 @@ from fuse_storage.commit.sidecar_writer import SidecarBuilder
 from fuse_storage.errors import AlreadyExists
 from fuse_storage.metadata.metadata_table import has_column
 from fuse_storage.metadata.refs import RefEntry
-from fuse_storage.metadata.segment import StagedSegment, decode_list_row
+from fuse_storage.metadata.segment import MAX_BLOCKS_PER_SEGMENT, StagedSegment, decode_list_row
 from fuse_storage.metadata.segment_list import assemble_segment_list, read_segment_list, sidecar_columns
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.schema.schema import Schema
@@ -69,6 +69,12 @@ class Draft:
         """
         schemas = self.head.schemas
         return all(schemas.get(schema_id, schema) == schema for schema_id, schema in self.base.schemas.items())
+
+    @property
+    def segment_blocks(self) -> int:
+        """The blocks that a segment of several may have: the table's property, which a reader need not trust."""
+        wanted = self.schema_state.properties.get("segment_blocks")
+        return min(wanted, MAX_BLOCKS_PER_SEGMENT) if isinstance(wanted, int) and wanted > 0 else MAX_BLOCKS_PER_SEGMENT
 
     @property
     def index_keys(self) -> list[str]:
@@ -131,7 +137,7 @@ class Draft:
 
     def merge_small_segments(self) -> None:
         """Join small adjacent segments, where there are enough of them."""
-        self.merge_spans(plan_segment_merges(self.segment_rows.column("block_count").to_pylist()))
+        self.merge_spans(plan_segment_merges(self.segment_rows.column("block_count").to_pylist(), self.segment_blocks))
 
     def merge_spans(self, spans: Sequence[SegmentSpan]) -> None:
         """Join these segments; those that cannot be read stay as they are.

@@ -1,10 +1,10 @@
 """Small adjacent segments become one, as in a log-structured merge tree, so that appends stay cheap for ever.
 
 Segments are of size classes by their numbers of blocks, each a factor of eight wide: 1 to 7, 8 to 63, 64 to 500, and
-full above that. When eight segments of one class, or smaller ones between them, stand side by side, they merge into one
-of the next class; so the row of a block is copied at most once per class, three times in its life. No block is touched,
-order is kept, and what indexes know is joined along. Merging is housekeeping: where it cannot be done, segments stay as
-they are.
+full above that, or above half of the property ``segment_blocks`` where that is less. When eight segments of one class,
+or smaller ones between them, stand side by side, they merge into one of the next class; so the row of a block is copied
+at most once per class, three times in its life. No block is touched, order is kept, and what indexes know is joined
+along. Merging is housekeeping: where it cannot be done, segments stay as they are.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ SegmentSpan = tuple[int, int]
 """Neighbours in the list of segments, from the first to before the second number."""
 
 
-def plan_segment_merges(block_counts: Sequence[int]) -> list[SegmentSpan]:
-    """Choose the segments to merge after an append: spans of at least two, in order, of at most 1,000 blocks each.
+def plan_segment_merges(block_counts: Sequence[int], limit: int = MAX_BLOCKS_PER_SEGMENT) -> list[SegmentSpan]:
+    """Choose the segments to merge after an append: spans of at least two, in order, of at most ``limit`` blocks each.
 
     ``block_counts``: the number of blocks of each segment, in the order of the list.
 
@@ -71,34 +71,40 @@ def plan_segment_merges(block_counts: Sequence[int]) -> list[SegmentSpan]:
     spans = [(position, position + 1) for position in range(len(block_counts))]
     counts = [int(count) for count in block_counts]
     for size_class in range(_MERGING_CLASSES):  # what merges in one class may complete eight of the next
-        groups = [group for run in _runs_up_to_class(counts, size_class) for group in _cut_run(counts, run, size_class)]
+        groups = [
+            group
+            for run in _runs_up_to_class(counts, size_class, limit)
+            for group in _cut_run(counts, run, size_class, limit)
+        ]
         spans = [(spans[start][0], spans[end - 1][1]) for start, end in groups]
         counts = [sum(counts[start:end]) for start, end in groups]
     return [span for span in spans if span[1] - span[0] > 1]
 
 
-def plan_segment_compaction(block_counts: Sequence[int]) -> list[SegmentSpan]:
-    """Choose every span of at least two neighbours that fit into one segment, whatever their classes.
+def plan_segment_compaction(block_counts: Sequence[int], limit: int = MAX_BLOCKS_PER_SEGMENT) -> list[SegmentSpan]:
+    """Choose every span of at least two neighbours that fit into one segment of ``limit`` blocks, of any class.
 
     >>> plan_segment_compaction([1, 2, 600, 500])
     [(0, 3)]
+    >>> plan_segment_compaction([1, 2, 3, 4, 5], limit=5)
+    [(0, 2)]
     """
     spans: list[SegmentSpan] = []
     start = total = 0
-    for position, count in enumerate([*block_counts, MAX_BLOCKS_PER_SEGMENT + 1]):
-        if total + count > MAX_BLOCKS_PER_SEGMENT:
+    for position, count in enumerate([*block_counts, limit + 1]):
+        if total + count > limit:
             spans.append((start, position))
             start, total = position, 0
         total += count
     return [span for span in spans if span[1] - span[0] > 1]
 
 
-def _runs_up_to_class(counts: Sequence[int], size_class: int) -> list[SegmentSpan]:
+def _runs_up_to_class(counts: Sequence[int], size_class: int, limit: int) -> list[SegmentSpan]:
     """Find maximal runs of segments of this class or below; each larger segment is a run of its own."""
     runs: list[SegmentSpan] = []
     extends = False
     for position, count in enumerate(counts):
-        small = _size_class(count) <= size_class
+        small = _size_class(count, limit) <= size_class
         if extends and small:
             runs[-1] = (runs[-1][0], position + 1)
         else:
@@ -107,7 +113,7 @@ def _runs_up_to_class(counts: Sequence[int], size_class: int) -> list[SegmentSpa
     return runs
 
 
-def _cut_run(counts: Sequence[int], run: SegmentSpan, size_class: int) -> list[SegmentSpan]:
+def _cut_run(counts: Sequence[int], run: SegmentSpan, size_class: int, limit: int) -> list[SegmentSpan]:
     """Cut a run into what merges, eight of the class or as many as fit into one segment, and what stays single.
 
     So what is merged is of a higher class than its parts, or full: no row of a block is copied twice within a class.
@@ -116,10 +122,10 @@ def _cut_run(counts: Sequence[int], run: SegmentSpan, size_class: int) -> list[S
     start = position = run[0]
     of_class = total = 0
     while position < run[1]:
-        if total + counts[position] > MAX_BLOCKS_PER_SEGMENT:
+        if total + counts[position] > limit and position > start:
             groups.append((start, position))
             start, of_class, total = position, 0, 0
-        of_class += _size_class(counts[position]) == size_class  # smaller ones come along, and do not count
+        of_class += _size_class(counts[position], limit) == size_class  # smaller ones come along, and do not count
         total += counts[position]
         position += 1
         if of_class == _MERGE_FACTOR:
@@ -131,9 +137,9 @@ def _cut_run(counts: Sequence[int], run: SegmentSpan, size_class: int) -> list[S
     return groups + [(position, position + 1) for position in range(start, run[1])]
 
 
-def _size_class(count: int) -> int:
-    """Give the class of a segment of so many blocks: 0 below 8, 1 below 64, 2 up to 500, 3 (full) above."""
-    if count > MAX_BLOCKS_PER_SEGMENT // 2:
+def _size_class(count: int, limit: int) -> int:
+    """Give the class of a segment of so many blocks: 0 below 8, 1 below 64, 2 up to half the limit, 3 (full) above."""
+    if count > limit // 2:
         return _MERGING_CLASSES
     return next(
         (size_class for size_class in range(_MERGING_CLASSES - 1) if count < _MERGE_FACTOR ** (size_class + 1)),

@@ -18,7 +18,7 @@ from fuse_storage.commit.merge_segments import SegmentMerger
 from fuse_storage.errors import Conflict, StorageError
 from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.metadata_table import IndexArray
-from fuse_storage.metadata.segment import MAX_BLOCKS_PER_SEGMENT, StagedSegment
+from fuse_storage.metadata.segment import StagedSegment
 from fuse_storage.metadata.segment_list import assemble_segment_list, read_segment_list, segment_files
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.schema.schema import Schema
@@ -193,10 +193,10 @@ class _SegmentEdits:
             int(starts[owner := next(coming)] + number - offsets[owner]) if is_staged else number
             for is_staged, number in blocks
         ]
-        draft = self.draft
+        draft, limit = self.draft, self.draft.segment_blocks
         rows = assemble_segment_list([row, *(new_rows[owner] for owner in used)], draft.schema, draft.index_keys)
         merger = SegmentMerger(draft.store, draft.schema, draft.index_keys, draft.builders)
         return [
-            merger.rearrange_blocks(rows, np.array(block_indices[start : start + MAX_BLOCKS_PER_SEGMENT]))
-            for start in range(0, len(block_indices), MAX_BLOCKS_PER_SEGMENT)
+            merger.rearrange_blocks(rows, np.array(block_indices[start : start + limit]))
+            for start in range(0, len(block_indices), limit)
         ]

@@ -1,6 +1,7 @@
 """Small segments merge so that appends stay cheap for ever: counted, not timed."""
 
 import random
+import uuid
 
 import pytest
 
@@ -108,3 +109,17 @@ def test_many_staged_segments_merge_within_their_commit(url: str) -> None:
     assert (table.snapshot.segment_count, table.snapshot.block_count) == (1, 64)
     assert ids_of(table) == list(range(64))
     check_invariants(table)
+
+
+def test_segments_grow_no_larger_than_the_table_says() -> None:
+    properties = {"block_rows": 1, "segment_blocks": 4}
+    table = StoredTable.create(f"memory://{uuid.uuid4().hex}", COLUMNS, properties=properties)
+    for row_id in range(23):
+        table = append(table, row_id)
+        assert max(table.segments().block_counts.tolist()) <= 4
+
+    compacted = table.transaction().compact_segments().commit()
+
+    assert compacted.segments().block_counts.tolist() == [4, 4, 4, 4, 4, 3]
+    assert ids_of(compacted) == list(range(23))
+    check_invariants(compacted)
