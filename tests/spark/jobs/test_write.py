@@ -215,9 +215,9 @@ def test_executors_that_lack_a_plugin_write_rows_and_say_what_they_did_not_index
     batch_writer = BatchWriter(table.stored, table.builders(), ["id", "s"], False)
     rows = [pa.record_batch({"id": [start], "s": ["new"]}, SCHEMA) for start in (3, 4)]
 
-    messages = run_as_tasks(session, lambda number: batch_writer.write(iter([rows[number]])), [0, 1])
+    sealed = run_as_tasks(session, lambda number: Sealed(batch_writer.write(iter([rows[number]]))), [0, 1])
     with pytest.warns(PluginWarning, match=r"'rest' does not know 2 of the blocks .* install acme-index 0.1"):
-        batch_writer.commit(messages)
+        batch_writer.commit([message.open() for message in sealed])
 
     after = open_table(url, host=planned_only_here)
     assert after.snapshot.summary["unindexed_blocks"] == {"rest": 2}

@@ -35,10 +35,10 @@ def table(url: str) -> StoredTable:
 @pytest.fixture
 def many(url: str) -> StoredTable:
     """30 blocks of 3 rows in 3 segments, zones of 2 rows, all indexed but every fifth block."""
-    table = StoredTable.create(url, COLUMNS, properties={"block_rows": 3, "zone_rows": 2, "segment_blocks": 3})
+    table = StoredTable.create(url, COLUMNS, properties={"block_rows": 3, "zone_rows": 2})
     table = table.transaction().add_index("totals", {"key": "70a1"}).commit()
     unable = frozenset(range(0, 90, 15))
-    parts = staged(table, range(90), [Totals(unable=unable)])
+    parts = staged(table, range(90), [Totals(unable=unable)], segment_blocks=3)
     table = table.transaction().append(parts).commit()
     assert table.segments().block_counts.tolist() == [24, 3, 3]
     return table
