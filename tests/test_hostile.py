@@ -9,7 +9,7 @@ from tests.hostile.trial import Verdict
 from tests.hostile.worker import SUITES
 
 TESTED_ELSEWHERE = ("spark_damage", "strangers")
-SECONDS = float(os.environ.get("FUSE_INDEX_HOSTILE_SECONDS", "4"))
+SECONDS = float(os.environ.get("FUSE_INDEX_HOSTILE_SECONDS", "2"))
 
 
 @pytest.mark.timeout(600 + 2 * SECONDS)

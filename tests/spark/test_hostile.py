@@ -6,7 +6,7 @@ import pytest
 
 from tests.hostile.run import report, run_suite
 
-SECONDS = float(os.environ.get("FUSE_INDEX_HOSTILE_SECONDS", "8"))
+SECONDS = float(os.environ.get("FUSE_INDEX_HOSTILE_SECONDS", "4"))
 
 
 @pytest.mark.any_spark

@@ -27,13 +27,19 @@ def table() -> fuse.Table:
 
 
 def processor_seconds(work: Callable[[], object]) -> float:
-    start = time.process_time()
-    work()
-    return time.process_time() - start
+    """The least of three: what else a busy machine does only adds."""
+
+    def once() -> float:
+        start = time.process_time()
+        work()
+        return time.process_time() - start
+
+    return min(once() for _ in range(3))
 
 
 @pytest.mark.parametrize("name", CONDITIONS)
-def test_four_times_the_terms_cost_less_than_eight_times_the_time(table, name):
+def test_four_times_the_terms_cost_less_than_twelve_times_the_time(table, name):
+    """What is quadratic costs sixteen times as much."""
     sizes = [VALUES, 4 * VALUES] if name.startswith("IN") else [TERMS, 4 * TERMS]
 
     def work(size: int) -> None:
@@ -43,7 +49,7 @@ def test_four_times_the_terms_cost_less_than_eight_times_the_time(table, name):
 
     work(100)
     small, large = (processor_seconds(lambda size=size: work(size)) for size in sizes)
-    assert large < 8 * small
+    assert large < 12 * small
 
 
 @pytest.mark.parametrize("name", [name for name in CONDITIONS if not name.startswith("IN")])
