@@ -17,6 +17,7 @@ from fuse_storage.metadata.encoding import format_timestamp, utc_now
 from fuse_storage.metadata.file_ref import create_file
 from fuse_storage.metadata.refs import CLOCK_TOLERANCE, Branch, RefEntry
 from fuse_storage.metadata.snapshot import Snapshot
+from fuse_storage.store.chain import Chain, EntryT
 from fuse_storage.store.store import Store
 
 COMMIT_TIMEOUT_SECONDS = 60.0
@@ -101,38 +102,44 @@ def _check_clock(store: Store, snapshot: Snapshot) -> None:
 
 
 def create_ref(branch: Branch, entry: RefEntry, deadline: float) -> bool:
-    """Create the entry, and tell whether it is the branch's now; False if somebody else's has its number.
+    """Create the entry of a branch, as ``create_entry`` does."""
+    return create_entry(branch, entry, deadline, "table")
+
+
+def create_entry(chain: Chain[EntryT], entry: EntryT, deadline: float, witness: str) -> bool:
+    """Create the entry, and tell whether it is the chain's now; False if somebody else's has its number.
 
     Creating equal bytes again is safe, so without an answer it is tried again until the deadline (of
-    ``time.monotonic``). Raises CommitUnknown then, ReadOnly at once, and Corrupt where an entry was lost and this one
-    would take its number: whoever finds the end of the branch beyond it would not find this one.
+    ``time.monotonic``). Raises CommitUnknown then, which names the ``witness`` to ask; ReadOnly at once; and Corrupt
+    where an entry was lost and this one would take its number: whoever finds the end of the chain beyond it would not
+    find this one.
     """
-    if branch.end_after(entry.sequence - 1) >= entry.sequence:
+    if chain.end_after(entry.sequence - 1) >= entry.sequence:
         return False
     backoff = Backoff()
     while True:
         try:
-            branch.create(entry)
+            chain.create(entry)
             return True
         except AlreadyExists:
             return False
         except ReadOnly:
             raise  # an answer, which waiting does not change
         except StorageError as silence:
-            existing = _read_existing_ref(branch, entry.sequence)
+            existing = _read_existing_entry(chain, entry.sequence)
             if existing is not None:
                 return existing == entry
             if time.monotonic() > deadline:
                 text = (
                     f"no answer came to commit {entry.commit_id}: ask "
-                    f"table.was_committed({entry.commit_id!r}) before trying again"
+                    f"{witness}.was_committed({entry.commit_id!r}) before trying again"
                 )
                 raise CommitUnknown(text, entry.commit_id) from silence
         backoff.pause()
 
 
-def _read_existing_ref(branch: Branch, sequence: int) -> RefEntry | None:
+def _read_existing_entry(chain: Chain[EntryT], sequence: int) -> EntryT | None:
     try:
-        return branch.find(sequence)
+        return chain.find(sequence)
     except (StorageError, NotFound):
         return None

@@ -18,9 +18,10 @@ from typing import Any
 from fuse_storage.errors import FormatError, InvalidArgument, NotFound, StorageError
 from fuse_storage.metadata.encoding import TIMESTAMP_RESOLUTION, format_timestamp
 from fuse_storage.metadata.file_ref import FileRef, new_id
-from fuse_storage.metadata.refs import MAX_PARALLEL_REF_READS, Branch, RefEntry, list_branch_names
+from fuse_storage.metadata.refs import Branch, RefEntry, list_branch_names
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.store.abilities import read_at_most
+from fuse_storage.store.chain import MAX_PARALLEL_REF_READS
 from fuse_storage.store.store import Store
 from fuse_storage.validation.json_members import MAX_SNAPSHOT_BYTES
 

@@ -12,7 +12,6 @@ import msgspec
 
 MAX_REF_BYTES = 1 << 20
 """Bytes of an entry, a tag or a notice; those that are written have less than a thousand."""
-MAX_HINT_BYTES = 64
 MAX_SNAPSHOT_BYTES = 64 << 20
 """Bytes of a snapshot: a thousand schemas of a thousand columns have fewer."""
 MAX_JSON_DEPTH = 400
