@@ -207,10 +207,19 @@ def decode_statistics(table: pa.Table, column_id: int, data_type: pa.DataType) -
         "max" in parts and parts["max"].type != parts["min"].type
     ):
         return None  # no writer's
-    statistics = ColumnStatistics.unknown(parts["min"].type, table.num_rows)
-    if "nan_count" not in parts:
-        parts["nan_count"] = pa.array(np.zeros(table.num_rows, np.int64))
-    return replace(statistics, **parts).cast(data_type)
+    for part in STATISTICS_PARTS:
+        if part not in parts:
+            parts[part] = _part_not_kept(part, parts["min"].type, table.num_rows)
+    return ColumnStatistics(**parts).cast(data_type)
+
+
+def _part_not_kept(part: str, data_type: pa.DataType, units: int) -> pa.Array:
+    """What a table that leaves this part out says of it: a type that has no NaN has none, and cuts no bound."""
+    if part == "nan_count":
+        return pa.array(np.zeros(units, np.int64))
+    if part in ("min_cut", "max_cut"):
+        return pa.array(np.zeros(units, bool))
+    return pa.nulls(units, data_type if part == "max" else pa.int64())
 
 
 _PART_TYPES = {"min_cut": pa.bool_(), "max_cut": pa.bool_()} | dict.fromkeys(

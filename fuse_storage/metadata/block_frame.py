@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -210,11 +210,14 @@ class BlockFrame:
 
     def zones(self) -> ZoneFrame:
         """The zones of these blocks, block after block."""
-        starts = counts_to_offsets(self._all_zone_counts())[self._stacked_indices()]
+        all_counts = self._all_zone_counts()
+        starts = counts_to_offsets(all_counts)
+        if (stacked_indices := self._rows.stacked_indices) is not None:
+            starts = starts[stacked_indices]
         owners = np.repeat(np.arange(len(self)), self.zone_counts)
         within = np.arange(len(owners)) - self.zone_offsets[owners]
         segment_rows = self.segments.table.take(pa.array(self._segment_indices))
-        counts = np.add.reduceat(self._all_zone_counts(), counts_to_offsets(self._rows.file_row_counts)[:-1])
+        counts = np.add.reduceat(all_counts, counts_to_offsets(self._rows.file_row_counts)[:-1])
         files = self._rows.file_indices[owners]
         positions = starts[owners] + within - counts_to_offsets(counts)[files]
         parts = [
@@ -230,10 +233,6 @@ class BlockFrame:
             pc.list_value_length(column_as_array(self._read_all_rows(_LOCATION_COLUMNS), "zone_rows")).to_numpy(),
             np.int64,
         )
-
-    def _stacked_indices(self) -> IndexArray:
-        stacked_indices = self._rows.stacked_indices
-        return np.arange(len(self)) if stacked_indices is None else stacked_indices
 
     def _columns(self, group: ColumnGroup) -> pa.Table:
         """These columns, one row for each block."""
@@ -291,6 +290,7 @@ class BlockFrame:
         return ("blocks", self._rows.store.url, snapshot.id, name)
 
 
+@cache
 def _empty_table(group: ColumnGroup) -> pa.Table:
     return pa.schema([BLOCK_SCHEMA.field(name) for name in group]).empty_table()
 

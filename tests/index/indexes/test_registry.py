@@ -1,6 +1,11 @@
 """Plugins: found by entry point, refused by name, and never in the way of a query."""
 
+import importlib.metadata
+import os
 import pickle
+import shutil
+import sys
+import time
 import types
 from dataclasses import dataclass
 
@@ -8,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from fuse_index.errors import DefinitionError
-from fuse_index.indexes.plugins import Plugin
+from fuse_index.indexes.plugins import Plugin, installed_plugins
 from fuse_index.indexes.registry import Host, PluginWarning
 from fuse_index.plugin import Function, IndexKind, hookimpl
 from fuse_plugins import bloom, min_max
@@ -69,6 +74,43 @@ def test_installed_kinds_are_found_by_their_entry_points():
     assert {"min_max", "bloom"} <= set(host.kinds)
     assert host.sources["bloom"].distribution == "fuse-index"
     assert host.problems == ()
+
+
+@pytest.fixture
+def aged_path(tmp_path, monkeypatch):
+    """A folder of ``sys.path`` in which nothing was installed for an hour; no other one has changed just now, too."""
+    os.utime(tmp_path, (time.time() - 3600,) * 2)
+    aged = [path for path in sys.path if os.path.isdir(path) and time.time() - os.stat(path).st_mtime > 10]
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *aged])
+    return tmp_path
+
+
+def test_what_is_installed_is_read_once_a_process(aged_path, monkeypatch):
+    expected, reads = installed_plugins(), []
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda **named: reads.append(named) or ())
+
+    assert expected == installed_plugins()
+    assert reads == []
+
+
+@pytest.mark.parametrize("age", [0, 60])
+def test_what_is_installed_later_is_seen(aged_path, age):
+    before = installed_plugins()
+    folder = aged_path / "late-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: late\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text("[fuse_index.plugins]\nlate = late_module\n")
+    os.utime(aged_path, (time.time() - age,) * 2)
+
+    added = [plugin for plugin in installed_plugins() if plugin not in before]
+    assert added == [("late_module", "late", "1.0")]
+
+
+def test_a_plugin_that_is_removed_is_gone(aged_path):
+    test_what_is_installed_later_is_seen(aged_path, 60)
+    shutil.rmtree(aged_path / "late-1.0.dist-info")
+
+    assert "late" not in {distribution for _, distribution, _ in installed_plugins()}
 
 
 def test_a_strangers_kind_is_used_like_a_built_in_one(tmp_path):
