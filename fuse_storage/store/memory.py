@@ -12,7 +12,7 @@ from fuse_storage.store.ranges import ByteRange, ObjectMeta, coalesce_ranges, sl
 
 
 class MemoryStore:
-    """The memory of this process: all stores of one name are one.
+    """The memory of this process: all stores of one name are one, and ``name/folder`` is a folder of ``name``.
 
     Picklable by name, so of no use to other processes.
     """
@@ -23,6 +23,8 @@ class MemoryStore:
 
     def __init__(self, name: str, options: Mapping[str, str] | None = None) -> None:
         self.url, self.options = f"memory://{name}", dict(options or {})
+        name, _, folder = name.partition("/")
+        self._within = f"{folder}/" if folder else ""
         with self._lock:
             self._objects = self._objects_by_name.setdefault(name, {})
 
@@ -37,7 +39,7 @@ class MemoryStore:
 
     def read(self, key: str) -> bytes:
         try:
-            return self._objects[validate_key(key)][0]
+            return self._objects[self._name(key)][0]
         except KeyError:
             raise NotFound(f"{self.url}/{key}: there is no such object") from None
 
@@ -50,19 +52,24 @@ class MemoryStore:
 
     def list(self, prefix: str = "") -> Iterator[ObjectMeta]:
         prefix = prefix.strip("/")
-        within = f"{prefix}/" if prefix else ""
-        for key, (data, modified) in sorted(self._objects.copy().items()):
-            if key.startswith(within):
-                yield ObjectMeta(key, len(data), modified)
+        within = self._within + (f"{prefix}/" if prefix else "")
+        for name, (data, modified) in sorted(self._objects.copy().items()):
+            if name.startswith(within):
+                yield ObjectMeta(name[len(self._within) :], len(data), modified)
 
     def create(self, key: str, data: bytes, overwrite: bool = False) -> None:
+        name = self._name(key)
         with self._lock:
-            existing = self._objects.get(validate_key(key))
+            existing = self._objects.get(name)
             if existing is None or overwrite:
-                self._objects[key] = (bytes(data), datetime.now(UTC))
+                self._objects[name] = (bytes(data), datetime.now(UTC))
             elif existing[0] != data:
                 raise AlreadyExists(f"{self.url}/{key} already holds other bytes")
 
     def delete(self, keys: Iterable[str]) -> None:
         for key in keys:
-            self._objects.pop(validate_key(key), None)
+            self._objects.pop(self._name(key), None)
+
+    def _name(self, key: str) -> str:
+        """The name of an object among all that are shared."""
+        return self._within + validate_key(key)
