@@ -26,6 +26,7 @@ from fuse_index.pruning.explanation import Explanation
 from fuse_index.query.scan import Scan
 from fuse_index.table.open import create_table, open_table, recover_table
 from fuse_index.table.table import Table
+from fuse_index.warehouse.catalog import Catalog, catalog
 from fuse_storage import (
     AlreadyExists,
     CommitUnknown,
@@ -34,6 +35,7 @@ from fuse_storage import (
     Expired,
     FormatError,
     InvalidArgument,
+    NotEmpty,
     NotFound,
     ReadOnly,
     SchemaError,
@@ -47,6 +49,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AlreadyExists",
     "BuildError",
+    "Catalog",
     "CommitUnknown",
     "Conflict",
     "Context",
@@ -60,6 +63,7 @@ __all__ = [
     "IndexFault",
     "InputError",
     "InvalidArgument",
+    "NotEmpty",
     "NotFound",
     "OpaqueError",
     "PluginWarning",
@@ -72,6 +76,7 @@ __all__ = [
     "Unsupported",
     "Verification",
     "WhereError",
+    "catalog",
     "create_table",
     "open_table",
     "recover_table",

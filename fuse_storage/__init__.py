@@ -1,6 +1,23 @@
 """A table on plain Parquet files, kept the way Git keeps files. Knows no index, no Spark and no SQL."""
 
 from fuse_storage.bounds import prefix_end
+from fuse_storage.catalog.actions import (
+    CreateNamespace,
+    CreateTable,
+    DropNamespace,
+    DropTable,
+    RenameTable,
+    UndropTable,
+    UpdateNamespace,
+    UpdateTable,
+)
+from fuse_storage.catalog.history import NameEvent, name_history
+from fuse_storage.catalog.names import Identifier, join_identifier, parse_identifier
+from fuse_storage.catalog.new_table import NewTable, stage_table
+from fuse_storage.catalog.purge import PurgedTable, purge_dropped, purge_table, same_table
+from fuse_storage.catalog.state import CatalogState, CatalogTable, DroppedTable, Namespace
+from fuse_storage.catalog.table_places import location_of, open_table_store
+from fuse_storage.catalog.warehouse import Warehouse
 from fuse_storage.commit.replace_blocks import BlockReplacement
 from fuse_storage.commit.schema_evolution import (
     SchemaChange,
@@ -22,12 +39,14 @@ from fuse_storage.errors import (
     Expired,
     FormatError,
     InvalidArgument,
+    NotEmpty,
     NotFound,
     ReadOnly,
     SchemaError,
     StorageError,
     Unsupported,
 )
+from fuse_storage.location import KNOWN_PROPERTIES
 from fuse_storage.maintenance.branches import (
     create_branch,
     drop_branch,
@@ -63,6 +82,7 @@ from fuse_storage.table import StoredTable
 
 __all__ = [
     "CLUSTER_METHODS",
+    "KNOWN_PROPERTIES",
     "SPARK_TYPES_BY_NAME",
     "AlreadyExists",
     "BlockFrame",
@@ -70,24 +90,38 @@ __all__ = [
     "BlockTotals",
     "Cache",
     "CachedStore",
+    "CatalogState",
+    "CatalogTable",
     "ColumnStatistics",
     "CommitUnknown",
     "Conflict",
     "Corrupt",
+    "CreateNamespace",
+    "CreateTable",
+    "DropNamespace",
+    "DropTable",
+    "DroppedTable",
     "Expired",
     "Field",
     "FileRef",
     "FormatError",
+    "Identifier",
     "InvalidArgument",
     "MeteredStore",
+    "NameEvent",
+    "Namespace",
+    "NewTable",
+    "NotEmpty",
     "NotFound",
     "ObjectMeta",
     "Pack",
     "PackSlice",
+    "PurgedTable",
     "ReadOnly",
     "ReadOnlyStore",
     "Recovery",
     "RefEntry",
+    "RenameTable",
     "ScanUnits",
     "Schema",
     "SchemaChange",
@@ -107,9 +141,13 @@ __all__ = [
     "StoredTable",
     "Tag",
     "Transaction",
+    "UndropTable",
     "UnitFrame",
     "Unsupported",
+    "UpdateNamespace",
+    "UpdateTable",
     "VacuumResult",
+    "Warehouse",
     "WriteOptions",
     "ZoneFrame",
     "add_checksums",
@@ -132,20 +170,29 @@ __all__ = [
     "fast_forward_branch",
     "is_ancestor",
     "is_exact_type",
+    "join_identifier",
     "key_by",
     "list_branches",
     "list_tags",
+    "location_of",
     "meter_requests",
     "move_column",
+    "name_history",
     "narrowed_columns",
     "new_id",
     "open_store",
+    "open_table_store",
+    "parse_identifier",
     "prefix_end",
     "process_cache",
+    "purge_dropped",
+    "purge_table",
     "ranges_to_indices",
     "read_untrusted_parquet",
     "recover_branches",
     "rename_column",
     "restore_snapshot",
+    "same_table",
+    "stage_table",
     "vacuum_table",
 ]

@@ -3,6 +3,7 @@
 StorageError          something about the store itself: permission, network, disk
 ├── NotFound          also a KeyError: the name is wrong, or the thing was collected
 ├── AlreadyExists     the key holds other bytes: choose another key
+├── NotEmpty          a namespace holds tables or namespaces: drop these first
 ├── Conflict          someone else's change came first and matters to ours: reload and decide again
 ├── CommitUnknown     no answer came: ask ``table.was_committed(commit_id)`` before trying again
 ├── Expired           this writer took longer than it may: begin again
@@ -32,6 +33,10 @@ class NotFound(StorageError, KeyError):
 
 class AlreadyExists(StorageError):
     """A key that is written once already holds other bytes, or a name is already taken."""
+
+
+class NotEmpty(StorageError):
+    """A namespace that was to be dropped holds something; the message names one of what it holds."""
 
 
 class Conflict(StorageError):

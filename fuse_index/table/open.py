@@ -37,7 +37,7 @@ def create_table(
     InputError, SchemaError, InvalidArgument.
     """
     stored = storage.StoredTable.create(
-        _check_url(url),
+        check_url(url),
         arrow_input.resolve_arrow_schema(schema),
         tuple(cluster_by),
         dict(properties or {}),
@@ -57,7 +57,7 @@ def recover_table(
     branches were dropped, stay lost. ``dry_run`` writes nothing. Raises InvalidArgument for a doubt, naming the ids;
     NotFound, StorageError.
     """
-    return storage.recover_branches(storage.open_store(_check_url(url), options), heads, dry_run)
+    return storage.recover_branches(storage.open_store(check_url(url), options), heads, dry_run)
 
 
 @check_arguments
@@ -75,12 +75,12 @@ def open_table(
 
     ``read_only``: whatever would write or delete anything through this handle, a tag too, raises ReadOnly.
     """
-    source = storage.ReadOnlyStore(storage.open_store(_check_url(url), options)) if read_only else _check_url(url)
+    source = storage.ReadOnlyStore(storage.open_store(check_url(url), options)) if read_only else check_url(url)
     stored = storage.StoredTable.open(source, branch=branch, at=at, options=options)
     return Table(stored, host or Host.discover(), context or Context(), pinned=at is not None)
 
 
-def _check_url(url: Any) -> Any:
+def check_url(url: Any) -> Any:
     """Return a path, a URL or an open store as it is. Raises InputError for anything else."""
     if not isinstance(url, str | PathLike) and not hasattr(url, "read_ranges"):
         raise InputError(f"url={url!r}: give the path or URL of a table, such as '/data/t' or 's3://bucket/t'")

@@ -65,10 +65,10 @@ def encode_checksummed_json(members: Mapping[str, Any]) -> bytes:
     return json.dumps({**members, "checksum": _checksum(members)}, indent=2, ensure_ascii=False).encode() + b"\n"
 
 
-def decode_checksummed_json(data: bytes, where: str) -> dict[str, Any]:
+def decode_checksummed_json(data: bytes, where: str, limit: int = MAX_REF_BYTES) -> dict[str, Any]:
     """Read what ``encode_checksummed_json`` wrote. Raises Corrupt, naming ``where``, if the checksum differs."""
     try:
-        members = load_json(data, MAX_REF_BYTES)
+        members = load_json(data, limit)
         if members.pop("checksum") == _checksum(members):
             return members
     except (ValueError, LookupError) as problem:

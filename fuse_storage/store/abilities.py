@@ -35,3 +35,10 @@ def list_keys_after(store: Store, key: str) -> list[str]:
     lister: Callable[[str], Sequence[str]] | None = getattr(store, "list_keys_after", None)
     keys = [listed.key for listed in store.list(folder) if listed.key > key] if lister is None else lister(key)
     return [found for found in keys if found.rpartition("/")[0] == folder]
+
+
+def remove_empty_folders(store: Store, prefix: str) -> None:
+    """Remove what is left of folders whose files were deleted; only stores that are folders have any."""
+    remove: Callable[[str], None] | None = getattr(store, "remove_empty_folders", None)
+    if remove is not None:
+        remove(prefix)

@@ -105,6 +105,16 @@ def list_folder(root: str, parts: Sequence[str]) -> list[tuple[str, os.stat_resu
         return sorted(found, key=lambda each: each[0])
 
 
+def prune_folders(root: str, parts: Sequence[str]) -> None:
+    """Remove a folder and those within it, as far as nothing else is in them."""
+    with suppress(OSError, StorageError):
+        for name, state in list_folder(root, parts):
+            if stat.S_ISDIR(state.st_mode):
+                prune_folders(root, [*parts, name])
+        with open_folder(root, parts[:-1]) as above:
+            os.rmdir(parts[-1], dir_fd=above)
+
+
 @contextmanager
 def readable_folder(folder: int) -> Iterator[int]:
     """The same folder, opened so that its entries can be listed and made durable."""

@@ -21,6 +21,7 @@ from fuse_storage.store.folders import (
     list_folder,
     open_file,
     open_folder,
+    prune_folders,
     raise_if_irregular,
     readable_folder,
     sync_folder,
@@ -162,6 +163,10 @@ class LocalStore:
             *folders, name = validate_key(key).split("/")
             with suppress(NotFound), self._translate_errors(key), open_folder(self.url, folders) as folder:
                 os.unlink(name, dir_fd=folder)
+
+    def remove_empty_folders(self, prefix: str) -> None:
+        """Remove a folder of which all files were deleted, and the folders within it."""
+        prune_folders(self.url, validate_key(prefix).split("/"))
 
     def _stage_draft(self, staging: int, data: bytes) -> str:
         if not self._swept:

@@ -59,25 +59,26 @@ def resolve_store(store: Store, key: str, shares_files: bool) -> tuple[Store, st
     return other if cache is process_cache else CachedStore(other, cache), validate_key(match["key"])
 
 
-def raise_if_elsewhere(store: Store, url: str) -> None:
+def raise_if_elsewhere(store: Store, url: str, verb: str = "shares files of") -> None:
     """Raise StorageError if files of the table at ``url`` are not to be read for the one at ``store``.
 
     They are on the same kind of store, and in the same bucket if there are any; elsewhere if the user names the place.
+    ``verb``: what the one does with the other, for the message.
     """
     named = f"{_options(store).get(SHARED_PLACES_OPTION, '')} {os.environ.get(SHARED_PLACES_VARIABLE, '')}"
-    if (problem := _refusal(store.url, url, named)) is not None:
+    if (problem := _refusal(store.url, url, named, verb)) is not None:
         raise StorageError(problem)
 
 
 @lru_cache(maxsize=1024)
-def _refusal(own: str, url: str, named: str) -> str | None:
+def _refusal(own: str, url: str, named: str, verb: str) -> str | None:
     place, path = parse_url(url)
     if "\0" in path or "\\" in path or any(part in (".", "..") for part in unquote(path).split("/")):
         return f"{own} refers to a table at {url!r}: such a path could lead anywhere"
     if parse_url(own)[0] == place or f"{place}{path}/".startswith(tuple(_folders(named))):
         return None
     return (
-        f"{own} shares files of {url}, which is on another store. If you trust both tables, name that place: "
+        f"{own} {verb} {url}, which is on another store. If you trust both tables, name that place: "
         f"options={{'{SHARED_PLACES_OPTION}': {url!r}}}, or {SHARED_PLACES_VARIABLE}={url} in the environment"
     )
 

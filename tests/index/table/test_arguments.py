@@ -8,7 +8,12 @@ import fuse_index as fuse
 import fuse_index.spark
 from fuse_index.table.arguments import check_arguments, checked_parameters
 
-METHODS = [method for name, method in inspect.getmembers(fuse.Table, inspect.isfunction) if not name.startswith("_")]
+METHODS = [
+    method
+    for held in (fuse.Table, fuse.Catalog)
+    for name, method in inspect.getmembers(held, inspect.isfunction)
+    if not name.startswith("_")
+]
 FUNCTIONS = [
     member
     for module in (fuse, fuse_index.spark)
@@ -22,6 +27,10 @@ UNCHECKED = {
     "Table.merge": {"source", "matched", "not_matched", "not_matched_by_source"},
     "Table.merging": {"source", "matched", "not_matched", "not_matched_by_source"},
     "Table.overwrite": {"data"},
+    "Catalog.create_table": {"schema"},
+    "Catalog.register_table": {"location"},
+    "Catalog.stage_table": {"schema"},
+    "catalog": {"url", "host", "context"},
     "create_table": {"url", "schema", "host", "context"},
     "open_table": {"url", "host", "context"},
     "recover_table": {"url"},
@@ -33,7 +42,8 @@ UNCHECKED = {
 
 def label(function):
     if function in METHODS:
-        return f"Table.{function.__name__}"
+        owner = "Catalog" if ".warehouse." in function.__module__ else "Table"
+        return f"{owner}.{function.__name__}"
     return f"spark.{function.__name__}" if "spark" in function.__module__ else function.__name__
 
 

@@ -24,6 +24,7 @@ ROWS = pa.Table.from_pylist([{"id": n, "name": f"n{n}", "at": n} for n in range(
 PROMISED = [
     "AlreadyExists",
     "BuildError",
+    "Catalog",
     "CommitUnknown",
     "Conflict",
     "Context",
@@ -37,6 +38,7 @@ PROMISED = [
     "IndexFault",
     "InputError",
     "InvalidArgument",
+    "NotEmpty",
     "NotFound",
     "OpaqueError",
     "PluginWarning",
@@ -49,6 +51,7 @@ PROMISED = [
     "Unsupported",
     "Verification",
     "WhereError",
+    "catalog",
     "create_table",
     "open_table",
     "recover_table",

@@ -1,0 +1,52 @@
+"""What all parts of a catalogue share: the warehouse, the kinds that are installed, and how conditions are meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import fuse_storage as storage
+from fuse_index.indexes.registry import Host
+from fuse_index.predicate import Context
+from fuse_index.table.table import Table
+from fuse_storage import CatalogState, CatalogTable, Identifier
+
+
+@dataclass
+class CatalogHandle:
+    """A warehouse. Each call looks at the names as they are then; nothing is remembered that could be out of date."""
+
+    warehouse: storage.Warehouse
+    host: Host
+    context: Context = field(default_factory=Context)
+
+    @property
+    def url(self) -> str:
+        """Where the warehouse is."""
+        return self.warehouse.store.url
+
+    def find_table(self, identifier: str | Sequence[str]) -> CatalogTable:
+        """What the warehouse knows of a table: id, name, location and properties. Raises NotFound naming near names."""
+        return self.warehouse.state().find_table(storage.parse_identifier(identifier))
+
+    def _change(self, identifier: str | Sequence[str], decide: Callable[[CatalogTable], Any]) -> CatalogTable:
+        """Do something to the table that now has this name, and to no other that gets it meanwhile.
+
+        Raises NotFound, and Conflict if the name is another table's by the time that it would be done.
+        """
+        table = self.find_table(identifier)
+        self.warehouse.commit(lambda state: [decide(storage.same_table(state, table))])
+        return table
+
+    def _table_store(self, table: CatalogTable) -> storage.Store:
+        return storage.open_table_store(self.warehouse.store, table.location)
+
+    def _to_table(self, stored: storage.StoredTable, pinned: bool = False) -> Table:
+        return Table(stored, self.host, self.context, pinned=pinned)
+
+
+def tables_within(state: CatalogState, namespace: Identifier) -> list[CatalogTable]:
+    """The tables of a namespace in the order of their names. Raises NotFound."""
+    state.find_namespace(namespace)
+    return sorted(state.tables_in(namespace), key=lambda table: table.identifier)
