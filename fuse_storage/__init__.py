@@ -22,6 +22,7 @@ from fuse_storage.commit.replace_blocks import BlockReplacement
 from fuse_storage.commit.schema_evolution import (
     SchemaChange,
     add_column,
+    can_widen,
     change_type,
     drop_column,
     move_column,
@@ -153,6 +154,7 @@ __all__ = [
     "add_checksums",
     "add_column",
     "cache_of",
+    "can_widen",
     "change_type",
     "changed_blocks",
     "chunked_to_array",

@@ -32,6 +32,9 @@ FormatOption = Annotated[
 NullOption = Annotated[
     list[str] | None, typer.Option("--null", help="Text that means NULL in CSV; repeatable. Default: empty.")
 ]
+MergeSchemaOption = Annotated[
+    bool, typer.Option("--merge-schema", help="Add the columns that the table lacks, and widen types that can be.")
+]
 ProcessesOption = Annotated[
     int, typer.Option("--processes", "-p", min=1, help="Processes that build at the same time.")
 ]

@@ -14,6 +14,7 @@ from fuse_index.cli.options import (
     BranchOption,
     FormatOption,
     JsonOption,
+    MergeSchemaOption,
     NullOption,
     SparkOption,
     TableArgument,
@@ -94,12 +95,14 @@ def _overwrite(
     ] = None,
     format_: FormatOption = None,
     null: NullOption = None,
+    merge_schema: MergeSchemaOption = False,
     branch: BranchOption = "main",
     as_json: JsonOption = False,
 ) -> None:
     """Replace rows by those of files, in one commit."""
     target = open_table(table, branch=branch)
-    _report(target.snapshot, target.overwrite(_rows(files, format_, null, target), where), as_json)
+    rows = _rows(files, format_, null, target)
+    _report(target.snapshot, target.overwrite(rows, where, merge_schema=merge_schema), as_json)
 
 
 @rows_app.command("merge")
@@ -123,6 +126,7 @@ def _merge(
     ] = None,
     format_: FormatOption = None,
     null: NullOption = None,
+    merge_schema: MergeSchemaOption = False,
     branch: BranchOption = "main",
     as_json: JsonOption = False,
 ) -> None:
@@ -138,6 +142,7 @@ def _merge(
         matched=_clauses(matched),
         not_matched={"insert": insert_where} if insert else None,
         not_matched_by_source=others,
+        merge_schema=merge_schema,
     )
     _report(before, after, as_json)
 

@@ -16,6 +16,7 @@ from fuse_index.cli.options import (
     BranchOption,
     FormatOption,
     JsonOption,
+    MergeSchemaOption,
     NullOption,
     TableArgument,
     WhereOption,
@@ -74,6 +75,7 @@ def _ingest(
     ],
     format_: FormatOption = None,
     null: NullOption = None,
+    merge_schema: MergeSchemaOption = False,
     branch: BranchOption = "main",
     as_json: JsonOption = False,
 ) -> None:
@@ -85,7 +87,8 @@ def _ingest(
     with output.progress_bar() as bar:
         task = bar.add_task("ingest", total=sum(source.size for source in sources))
         snapshot = target.append(
-            input_files.read_input_files(sources, target.schema, lambda bytes_: bar.advance(task, bytes_))
+            input_files.read_input_files(sources, target.schema, lambda bytes_: bar.advance(task, bytes_)),
+            merge_schema=merge_schema,
         )
     seconds = time.perf_counter() - started
     rows = snapshot.summary.get("added_rows", 0) if snapshot.id != before.id else 0

@@ -16,9 +16,10 @@ from fuse_index.expressions.evaluate import evaluate_term
 from fuse_index.handle import TableHandle
 from fuse_index.indexes.builder import index_builders
 from fuse_index.indexes.inputs import resolve_term
-from fuse_index.operations import arrow_input
+from fuse_index.ingest import arrow_input
+from fuse_index.ingest.schema_merge import evolved_table, peek_schema, schema_merge
 from fuse_index.operations.merge_clauses import MergeClauses, MergeClauseSpec
-from fuse_index.operations.merge_match import MergeRows, merge_source_schema
+from fuse_index.operations.merge_match import KeyValues, MergeSpec, merge_source_schema
 from fuse_index.operations.rewrite_job import run_job
 from fuse_index.operations.row_edits import DeleteRows, DmlJob, RowCondition, UpdateRows, stage_rows
 from fuse_index.predicate import Predicate
@@ -44,15 +45,16 @@ class DmlMixin(TableHandle):
         """
         return self._move_to(run_job(self.updating(where, set)))
 
-    def overwrite(self, data: Any, where: str | Predicate | None = None) -> Snapshot:
+    def overwrite(self, data: Any, where: str | Predicate | None = None, *, merge_schema: bool = False) -> Snapshot:
         """Replace the rows that the condition is true on, by default all, with others on which it is true too.
 
-        Raises InputError for a row on which it is not, and as ``append`` and ``delete`` do.
+        ``merge_schema``: as for ``append``. Raises InputError for a row on which it is not, and as ``append`` and
+        ``delete`` do.
         """
-        job = self.overwriting(where)
+        rows_schema, batches = peek_schema(arrow_input.to_record_batches(data, self.snapshot.schema.arrow))
+        job = self.overwriting(where, rows_schema if merge_schema else None)
         tasks = job.plan_tasks()
-        batches = arrow_input.to_record_batches(data, self.snapshot.schema.arrow)
-        job.add_staged(stage_rows(self.stored, job.builders, batches, job.condition))
+        job.add_staged(stage_rows(job.evolved, job.builders, batches, job.condition))
         job.commit([job.run(task) for task in tasks])
         return self._move_to(job.table)
 
@@ -63,6 +65,8 @@ class DmlMixin(TableHandle):
         matched: MergeClauseSpec = "update",
         not_matched: MergeClauseSpec = "insert",
         not_matched_by_source: MergeClauseSpec = None,
+        *,
+        merge_schema: bool = False,
     ) -> Snapshot:
         """Bring in rows by their keys, the columns ``on``, by default the table's key (see ``key_by``).
 
@@ -73,12 +77,23 @@ class DmlMixin(TableHandle):
         ``matched``: ``update`` or ``delete``; ``not_matched``: ``insert``; ``not_matched_by_source``: ``delete``; each
         None for nothing, or a dict that says on which condition: ``{"delete": "source.gone", "update": "source.at >
         target.at"}``. The first whose condition is true on a row counts, None is always true, and rows of no clause
-        stay, or do not come. Columns of the source that the table lacks may be named there, and nowhere else.
+        stay, or do not come. Columns of the source that the table lacks may be named there, and nowhere else, unless
+        ``merge_schema`` adds them, as for ``append``; then those that a condition names are added, too.
 
         Raises InputError if several rows of the source match one, SchemaError for columns that do not fit, WhereError,
         OpaqueError, Conflict.
         """
-        return self._move_to(run_job(self.merging(source, on, matched, not_matched, not_matched_by_source)))
+        self._check_writable()
+        batches = list(arrow_input.to_record_batches(source, self.snapshot.schema.arrow))
+        rows = _concat_batches(batches) if batches else self.snapshot.schema.arrow.empty_table()
+        spec = self.merge_spec(rows.schema, on, (matched, not_matched, not_matched_by_source), merge_schema)
+        merge_rows = spec.match(rows)
+        job = self.merging(spec, merge_rows.key_values())
+        if job.edit is not None:
+            job.edit = merge_rows
+        if spec.clauses.not_matched:
+            job.unmatched_rows = merge_rows.unmatched_rows
+        return self._move_to(run_job(job))
 
     # --- the same as jobs, whose tasks Spark's executors run -----------------------------------------------------
 
@@ -101,43 +116,54 @@ class DmlMixin(TableHandle):
         job.edit = UpdateRows(job.condition, setters, self.snapshot.schema)
         return job
 
-    def overwriting(self, where: str | Predicate | None, pieces: int = 1) -> DmlJob:
-        """Start ``overwrite`` as a job of about so many tasks, which Spark's executors run; see ``RewriteJob``.
+    def overwriting(self, where: str | Predicate | None, merged: pa.Schema | None = None) -> DmlJob:
+        """Start ``overwrite`` as a job, whose tasks Spark's executors run; see ``RewriteJob``.
 
-        The rows that come are written apart and handed to ``add_staged``. Used by Spark's jobs. Raises as ``delete``.
+        The rows that come are written apart and handed to ``add_staged``. ``merged``: their schema, if columns are to
+        be made such that they fit. Used by Spark's jobs. Raises as ``delete``.
         """
-        return self._start_deletion("overwrite", where, pieces)
+        job = self._start_deletion("overwrite", where, 1)
+        job.schema_change = None if merged is None else schema_merge(merged, self.snapshot)
+        return job
 
-    def merging(
+    def merge_spec(
         self,
-        source: Any,
-        on: Sequence[str] | None = None,
-        matched: MergeClauseSpec = "update",
-        not_matched: MergeClauseSpec = "insert",
-        not_matched_by_source: MergeClauseSpec = None,
-        pieces: int = 1,
-    ) -> DmlJob:
-        """Start ``merge`` as a job of about so many tasks, which Spark's executors run; see ``RewriteJob``.
+        source: pa.Schema,
+        on: Sequence[str] | None,
+        clauses: tuple[MergeClauseSpec, MergeClauseSpec, MergeClauseSpec],
+        merge_schema: bool = False,
+    ) -> MergeSpec:
+        """Check what ``merge`` is to do with rows of a source, whose schema is given, before any row is looked at.
 
-        Used by Spark's jobs. Raises as ``merge`` does.
+        ``clauses``: for rows that match, for others of the source, and for others of the table. Used by Spark's jobs.
+        Raises as ``merge`` does.
         """
         self._check_writable()
-        schema = self.snapshot.schema
-        batches = list(arrow_input.to_record_batches(source, schema.arrow))
-        rows = _concat_batches(batches) if batches else schema.arrow.empty_table()
         if on is None and not (on := self.snapshot.key):
             raise InputError(
                 "the table has no key: say by which columns rows are matched, on=['id'], or give it "
                 "a key with key_by(['id'])"
             )
-        sides = merge_source_schema(rows, schema), schema
-        clauses = MergeClauses.parse(matched, not_matched, not_matched_by_source, *sides, self.engine)
-        merge_rows = MergeRows.from_source(rows, on, schema, clauses)
-        job = self._new_job("merge", merge_rows.predicate, pieces)
-        if merge_rows.has_keys or clauses.not_matched_by_source:
-            job.edit = merge_rows
-        if clauses.not_matched:
-            job.unmatched_rows = merge_rows.unmatched_rows
+        if not on:
+            raise InputError(f"on={on!r}: give a list of the columns that are the key")
+        for name in on:
+            self.snapshot.schema.find([name])
+        step = schema_merge(source, self.snapshot) if merge_schema else None
+        schema = evolved_table(self.stored, step).snapshot.schema
+        source_schema = merge_source_schema(source, schema)
+        matched, not_matched, not_matched_by_source = clauses
+        parsed = MergeClauses.parse(matched, not_matched, not_matched_by_source, source_schema, schema, self.engine)
+        return MergeSpec(tuple(on), source_schema, schema, parsed, step).validate()
+
+    def merging(self, spec: MergeSpec, keys: Mapping[str, KeyValues]) -> DmlJob:
+        """Start ``merge`` as a job without an edit; ``keys`` are the source's ``KeyValues`` by column of the key.
+
+        Its edit is by no row if no block is to be rewritten, whatever matches. Used by Spark's jobs.
+        """
+        job = self._new_job("merge", spec.predicate(keys), 1)
+        job.schema_change = spec.schema_change
+        if spec.clauses.not_matched_by_source or all(len(values.values) for values in keys.values()):
+            job.edit = spec.match(spec.source_schema.arrow.empty_table())
         return job
 
     def _start_deletion(self, operation: str, where: str | Predicate | None, task_count: int) -> DmlJob:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,85 +15,113 @@ from fuse_index.operations.merge_clauses import SOURCE, TARGET, MergeClauses, ac
 from fuse_index.operations.rewrite_job import RowNumbers
 from fuse_index.operations.row_edits import EditedBlock
 from fuse_index.predicate import And, Column, Compare, In, Literal, Or, Predicate
-from fuse_storage import Schema, SchemaError, conform_rows, is_exact_type
+from fuse_storage import Schema, SchemaChange, SchemaError, conform_rows, is_exact_type
 
 MAX_KEYS_IN_PREDICATE = 10_000
 """Keys beyond which a block is judged by their least and greatest alone."""
 _TARGET_ROW_COLUMN, _SOURCE_ROW_COLUMN = "\0row", "\0match"
 
 
-def merge_source_schema(source: pa.Table, schema: Schema) -> Schema:
+def merge_source_schema(source: pa.Schema, schema: Schema) -> Schema:
     """A source's columns: those of the table as the table has them, others as they come. Raises SchemaError."""
     known = {field.name: field for field in schema.fields}
-    others = Schema.create(pa.schema([field for field in source.schema if field.name not in known]))
-    return Schema(schema.id, tuple(known.get(name) or others.find([name]) for name in source.column_names))
+    others = Schema.create(pa.schema([field for field in source if field.name not in known]))
+    return Schema(schema.id, tuple(known.get(name) or others.find([name]) for name in source.names))
+
+
+@dataclass(frozen=True)
+class KeyValues:
+    """What a source has in one column of the key: all values or, ``is_range``, the least and the greatest."""
+
+    values: pa.Array
+    is_range: bool = False
+
+    @staticmethod
+    def from_column(values: pa.ChunkedArray) -> KeyValues:
+        distinct = pc.unique(values)
+        if len(distinct) <= MAX_KEYS_IN_PREDICATE:
+            return KeyValues(distinct)
+        return KeyValues(pa.array([bound.as_py() for bound in pc.min_max(distinct).values()], distinct.type), True)
+
+    def predicates(self, column: Column) -> list[Predicate]:
+        """What is true on every row of the table that has such a value."""
+        literals = tuple(Literal(value, column.type) for value in self.values.to_pylist())
+        if not self.is_range:
+            return [In(column, literals)]
+        return [Compare(">=", column, literals[0]), Compare("<=", column, literals[1])]
+
+
+@dataclass(frozen=True)
+class MergeSpec:
+    """What a merge does, whatever rows come: by which columns rows match, and what the clauses say.
+
+    ``source_schema``: see ``merge_source_schema``. ``schema``: the table's columns as they will be, and
+    ``schema_change`` the step to them. Picklable.
+    """
+
+    key_columns: tuple[str, ...]
+    source_schema: Schema
+    schema: Schema
+    clauses: MergeClauses
+    schema_change: SchemaChange | None = None
+
+    def validate(self) -> MergeSpec:
+        """Check it; returns itself. Raises InputError for keys that cannot be, SchemaError for unknown columns."""
+        on, names = self.key_columns, self.source_schema.names
+        if twice := [name for place, name in enumerate(on) if name in on[:place]]:
+            raise InputError(f"on={list(on)!r} has {twice[0]!r} twice: name it once")
+        for name in on:
+            kind = self.schema.find([name]).type
+            if not is_exact_type(kind):
+                raise InputError(
+                    f"column {name!r} is {kind}, and rows cannot be matched by it: choose columns of exact, plain types"
+                )
+            if name not in names:
+                raise InputError(f"the source lacks column {name!r}, by which rows are to be matched: it has {names}")
+        known = {*self.schema.names, *self.clauses.source_columns}
+        if unknown := [name for name in names if name not in known]:
+            near = difflib.get_close_matches(unknown[0], self.schema.names, 1)
+            has = f"it has {self.schema.names}, and no condition names it;"
+            hint = f"did you mean {near[0]!r}?" if near else has
+            raise SchemaError(
+                f"the source has a column {unknown[0]!r} that the table lacks: {hint} "
+                f"To add it, write with merge_schema"
+            )
+        return self
+
+    def match(self, source: pa.Table) -> MergeRows:
+        """The edit by these rows of a source. Raises SchemaError for values that do not fit."""
+        return MergeRows(conform_rows(source, self.source_schema), self)
+
+    def predicate(self, keys: Mapping[str, KeyValues]) -> Predicate | None:
+        """True on every row of the table that the source may match, or that a clause is about; None: on all.
+
+        ``keys``: by column of the key, what values the source has.
+        """
+        if missing := [name for name in self.key_columns if name not in keys]:
+            raise InputError(f"keys={sorted(keys)!r} lack column {missing[0]!r} of the key")
+        others = self.clauses.unmatched_target_predicates
+        if others is None:
+            return None
+        columns = {name: Column((name,), self.schema.find([name]).type) for name in self.key_columns}
+        matching = And(tuple(part for name, column in columns.items() for part in keys[name].predicates(column)))
+        return Or((matching, *others)) if others else matching
 
 
 @dataclass(frozen=True)
 class MergeRows:
     """The edit of a merge: finds which rows of the source match which of a block, and does what the clauses say.
 
-    ``source`` has columns of the table, in its types, and such as conditions look at.
+    ``source``: rows in the types of the spec's ``source_schema``.
     """
 
     source: pa.Table
-    key_columns: tuple[str, ...]
-    schema: Schema
-    clauses: MergeClauses
+    spec: MergeSpec
 
-    @staticmethod
-    def from_source(source: pa.Table, on: Sequence[str], schema: Schema, clauses: MergeClauses) -> MergeRows:
-        """Raises InputError for keys that cannot be, SchemaError for columns that do not fit."""
-        if isinstance(on, str) or not on:
-            raise InputError(f"on={on!r}: give a list of the columns that are the key")
-        if twice := [name for place, name in enumerate(on) if name in on[:place]]:
-            raise InputError(f"on={list(on)!r} has {twice[0]!r} twice: name it once")
-        for name in on:
-            kind = schema.find([name]).type
-            if not is_exact_type(kind):
-                raise InputError(
-                    f"column {name!r} is {kind}, and rows cannot be matched by it: choose columns of exact, plain types"
-                )
-            if name not in source.column_names:
-                raise InputError(
-                    f"the source lacks column {name!r}, by which rows are to be matched: it has {source.column_names}"
-                )
-        if unknown := [
-            name for name in source.column_names if name not in schema.names and name not in clauses.source_columns
-        ]:
-            has = f"it has {schema.names}, and no condition names it"
-            raise SchemaError(f"the source has a column {unknown[0]!r} that the table lacks: {has}")
-        fitted = conform_rows(source, merge_source_schema(source, schema))
-        return MergeRows(fitted, tuple(on), schema, clauses)
-
-    @property
-    def has_keys(self) -> bool:
-        """Whether any row of the source has a key at all."""
-        return bool(self._non_null_keys().num_rows)
-
-    @property
-    def predicate(self) -> Predicate | None:
-        """True on every row of the table that the source may match, or that a clause is about; None: on all."""
-        keys, others = self._non_null_keys(), self.clauses.unmatched_target_predicates
-        if others is None:
-            return None
-        matching = And(
-            tuple(
-                part for name in self.key_columns for part in self._key_predicates(name, pc.unique(keys.column(name)))
-            )
-        )
-        return Or((matching, *others)) if others else matching
-
-    def _key_predicates(self, name: str, values: pa.Array) -> list[Predicate]:
-        column = Column((name,), self.schema.find([name]).type)
-        if len(values) <= MAX_KEYS_IN_PREDICATE:
-            return [In(column, tuple(Literal(value, column.type) for value in values.to_pylist()))]
-        least, greatest = (Literal(bound.as_py(), column.type) for bound in pc.min_max(values).values())
-        return [Compare(">=", column, least), Compare("<=", column, greatest)]
-
-    def _non_null_keys(self) -> pa.Table:
-        """The keys that can match: those without NULL."""
-        return self.source.select(list(self.key_columns)).drop_null()
+    def key_values(self) -> dict[str, KeyValues]:
+        """By column of the key, the values that rows with a whole key have: NULL matches nothing."""
+        keys = self.source.select(list(self.spec.key_columns)).drop_null()
+        return {name: KeyValues.from_column(keys.column(name)) for name in self.spec.key_columns}
 
     def apply(self, block: pa.Table) -> EditedBlock:
         matching, source_rows = self._matching_rows(block)
@@ -100,9 +129,9 @@ class MergeRows:
         is_matching[matching] = True
         others = np.flatnonzero(~is_matching)
         on_matching = action_masks(
-            self.clauses.matched, len(matching), {SOURCE: (self.source, source_rows), TARGET: (block, matching)}
+            self.spec.clauses.matched, len(matching), {SOURCE: (self.source, source_rows), TARGET: (block, matching)}
         )
-        on_others = action_masks(self.clauses.not_matched_by_source, len(others), {TARGET: (block, others)})
+        on_others = action_masks(self.spec.clauses.not_matched_by_source, len(others), {TARGET: (block, others)})
         deleted = np.zeros(block.num_rows, np.bool_)
         deleted[matching] = on_matching.get("delete", False)
         deleted[others] = on_others.get("delete", False)
@@ -117,28 +146,23 @@ class MergeRows:
         return EditedBlock(block.filter(pa.array(~deleted)), counts, source_rows)
 
     def unmatched_rows(self, matched_rows: RowNumbers) -> list[pa.Table]:
-        """The rows of the source that are to be inserted since they matched none, with every column of the table.
+        """The rows of the source that are to be inserted since they matched none, in columns of the table.
 
         ``matched_rows``: numbers of those that did match, int64, shape (n,). Gives one table, or none.
         """
         is_unmatched = np.ones(self.source.num_rows, np.bool_)
         is_unmatched[matched_rows] = False
         unmatched = np.flatnonzero(is_unmatched)
-        inserted = action_masks(self.clauses.not_matched, len(unmatched), {SOURCE: (self.source, unmatched)}).get(
+        inserted = action_masks(self.spec.clauses.not_matched, len(unmatched), {SOURCE: (self.source, unmatched)}).get(
             "insert", np.zeros(len(unmatched), np.bool_)
         )
         rows = self.source.select(self._shared_columns).take(pa.array(unmatched[inserted]))
-        if not rows.num_rows:
-            return []
-        for column in self.schema.fields:
-            if column.name not in rows.column_names:
-                rows = rows.append_column(column.name, pa.repeat(column.default_scalar, rows.num_rows))
-        return [rows]
+        return [rows] if rows.num_rows else []
 
     @property
     def _shared_columns(self) -> list[str]:
         """The columns of the source that the table has."""
-        return [name for name in self.source.column_names if name in self.schema.names]
+        return [name for name in self.source.column_names if name in self.spec.schema.names]
 
     def _matching_rows(self, block: pa.Table) -> tuple[RowNumbers, RowNumbers]:
         """Find the rows of a block whose key the source has. Raises InputError if it has one twice.
@@ -146,7 +170,7 @@ class MergeRows:
         Returns two int64 arrays of one length: numbers of those rows, ascending, and of the row of the source that each
         matches.
         """
-        keys = list(self.key_columns)
+        keys = list(self.spec.key_columns)
         target = block.select(keys).append_column(_TARGET_ROW_COLUMN, pa.array(np.arange(block.num_rows)))
         source = self.source.select(keys).append_column(_SOURCE_ROW_COLUMN, pa.array(np.arange(self.source.num_rows)))
         pairs = target.join(source, keys=keys, join_type="inner").sort_by(_TARGET_ROW_COLUMN)

@@ -22,6 +22,7 @@ from fuse_index.errors import InputError
 from fuse_index.expressions.evaluate import evaluate
 from fuse_index.indexes.builder import IndexBuilder
 from fuse_index.indexes.engine import Engine
+from fuse_index.ingest.schema_merge import evolved_table
 from fuse_index.operations.rewrite_job import (
     RewriteOutcome,
     RewriteTask,
@@ -31,7 +32,7 @@ from fuse_index.operations.rewrite_job import (
 )
 from fuse_index.predicate import Predicate
 from fuse_index.pruning.planner import ScanPlan, plan_scan
-from fuse_storage import BlockFrame, BlockReplacement, Schema, StagedSegment, StoredTable, conform_rows
+from fuse_storage import BlockFrame, BlockReplacement, Schema, SchemaChange, StagedSegment, StoredTable, conform_rows
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,7 @@ class DmlJob:
     block is to be rewritten. ``drop_full_blocks``: blocks that are known to hold rows of the condition alone go unread.
     ``unmatched_rows``: from numbers of the rows of a merge's source that matched, int64, ascending, to the rows that
     are added because they did not. ``task_count``: how many tasks are planned if nothing else is said.
+    ``schema_change``: the step that gives the table the columns of the rows that come, in the same commit.
     """
 
     operation: str
@@ -140,6 +142,7 @@ class DmlJob:
     drop_full_blocks: bool = False
     unmatched_rows: Callable[[RowNumbers], list[pa.Table]] | None = None
     task_count: int = 1
+    schema_change: SchemaChange | None = None
     dropped: RewriteOutcome = field(default_factory=RewriteOutcome)
     added: list[StagedSegment] = field(default_factory=list)
     commit_id: str = field(default_factory=storage.new_id)
@@ -170,45 +173,45 @@ class DmlJob:
         """Add rows that are written already."""
         self.added += staged
 
+    @property
+    def evolved(self) -> StoredTable:
+        """The table as its columns will be."""
+        return evolved_table(self.table, self.schema_change)
+
     def run(self, task: RewriteTask) -> RewriteOutcome:
         """Edit the blocks of a task. Raises StorageError, and what the edit raises; then nothing of it stays."""
-        assert self.edit is not None
-        table, block_numbers, column_names = self.table, task.block_numbers, self.table.snapshot.schema.names
-        blocks = table.blocks().take(np.array(block_numbers, np.int64))
-        replacements: list[BlockReplacement] = []
-        rewritten_numbers: list[int] = []
-        counts: dict[str, int] = {}
-        matched_rows: list[RowNumbers] = []
+        edit, blocks = self.edit, self.table.blocks().take(np.array(task.block_numbers, np.int64))
+        assert edit is not None
+        return self.run_edits((blocks, position, edit) for position in range(len(blocks)))
+
+    def run_edits(self, edits: Iterable[tuple[BlockFrame, int, RowEdit]]) -> RewriteOutcome:
+        """Edit blocks of the table, given as a frame and a position in it, each by an edit of its own.
+
+        Raises as ``run``.
+        """
+        table, outcome = self.evolved, _OutcomeBuilder()
         with table.writer(self.builders) as writer:
-            for position, number in enumerate(block_numbers):
-                edited = self.edit.apply(table.read_block(blocks, position, column_names))
-                add_counts(counts, edited.counts)
-                matched_rows.append(edited.matched_rows)
-                if edited.rows is None:
-                    continue
+            for blocks, position, edit in edits:
+                edited = edit.apply(table.read_block(blocks, position, table.snapshot.schema.names))
                 blocks_before = writer.block_count
-                writer.write(edited.rows)
-                writer.end_block()
-                replacements.append(BlockReplacement((blocks.ids[position],), writer.block_count - blocks_before))
-                rewritten_numbers.append(number)
+                if edited.rows is not None:
+                    writer.write(edited.rows)
+                    writer.end_block()
+                outcome.add(blocks, position, edited, writer.block_count - blocks_before)
             staged = writer.finish()
-        return RewriteOutcome(
-            tuple(replacements),
-            tuple(staged),
-            table.segments().segments_containing(rewritten_numbers),
-            counts=counts,
-            matched_rows=union_row_numbers(matched_rows),
-        )
+        return outcome.finish(staged, self.table)
 
     def commit(self, outcomes: Sequence[RewriteOutcome]) -> bool:
         """Commit, once and for all: there is nothing to plan again. Raises Conflict, StorageError."""
         total = RewriteOutcome.combine([self.dropped, RewriteOutcome(counts=_inserted_rows(self.added)), *outcomes])
         counts, added = dict(total.counts), list(self.added)
         if self.unmatched_rows is not None:
-            inserted = stage_rows(self.table, self.builders, self.unmatched_rows(total.matched_rows))
+            inserted = stage_rows(self.evolved, self.builders, self.unmatched_rows(total.matched_rows))
             add_counts(counts, _inserted_rows(inserted))
             added += inserted
         transaction = self.table.transaction(self.builders, self.commit_id)
+        if self.schema_change is not None and (total.replacements or added):
+            transaction.evolve_schema(self.schema_change)
         transaction.replace_blocks(
             total.replacements, total.staged, total.affected_segment_ids, self._conflicting_blocks, self.operation
         )
@@ -224,6 +227,32 @@ class DmlJob:
     def _conflicting_blocks(self, snapshot_id: str) -> Collection[str]:
         """Blocks of a later snapshot that may hold rows that matter."""
         return frozenset(self._plan_scan(self.table.at(snapshot_id)).blocks.ids)
+
+
+@dataclass
+class _OutcomeBuilder:
+    """What becomes of the blocks of one task, one after the other."""
+
+    replacements: list[BlockReplacement] = field(default_factory=list)
+    rewritten_numbers: list[int] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    matched_rows: list[RowNumbers] = field(default_factory=list)
+
+    def add(self, blocks: BlockFrame, position: int, edited: EditedBlock, new_block_count: int) -> None:
+        add_counts(self.counts, edited.counts)
+        self.matched_rows.append(edited.matched_rows)
+        if edited.rows is not None:
+            self.replacements.append(BlockReplacement((blocks.ids[position],), new_block_count))
+            self.rewritten_numbers.append(int(blocks.ordinals[position]))
+
+    def finish(self, staged: Sequence[StagedSegment], table: StoredTable) -> RewriteOutcome:
+        return RewriteOutcome(
+            tuple(self.replacements),
+            tuple(staged),
+            table.segments().segments_containing(self.rewritten_numbers),
+            counts=self.counts,
+            matched_rows=union_row_numbers(self.matched_rows),
+        )
 
 
 def _inserted_rows(staged: Sequence[StagedSegment]) -> dict[str, int]:

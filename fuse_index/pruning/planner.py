@@ -134,7 +134,7 @@ def full_scan_plan(
     trace = PruningTrace()
     if predicate is not None:
         trace.note_disabled(predicate)
-    explanation = _explain(table, predicate, len(table.segments()), blocks, zones, {}, trace, 0.0)
+    explanation = replace(_explain(table, len(table.segments()), blocks, zones, {}, trace), predicate=predicate)
     return ScanPlan(table, predicate, context, blocks, zones, zones if predicate is None else ~zones, {}, explanation)
 
 
@@ -236,8 +236,10 @@ class _Planner:
         seconds = perf_counter() - self.started
         segments = len(np.unique(np.searchsorted(self.table.segments().block_offsets, blocks.ordinals, side="right")))
         self.trace.note_refusals(self.probes)
-        explanation = _explain(
-            self.table, self.probes.predicate, segments, blocks, ballot.may_match, rows, self.trace, seconds
+        explanation = replace(
+            _explain(self.table, segments, blocks, ballot.may_match, rows, self.trace),
+            predicate=self.probes.predicate,
+            seconds=seconds,
         )
         return ScanPlan(self.table, self.probes.predicate, context, blocks, ballot.may_match, always, rows, explanation)
 
@@ -248,13 +250,11 @@ def _weighted_block_count(weights: UnitIndices) -> Callable[[PlanMask, PlanMask]
 
 def _explain(
     table: StoredTable,
-    predicate: Predicate | None,
     segments: int,
     blocks: BlockFrame,
     zones: PlanMask,
     rows: Mapping[int, PlanMask],
     trace: PruningTrace,
-    seconds: float,
 ) -> Explanation:
     listed = table.segments()
     zone_rows = np.where(zones, blocks.zone_rows, 0)
@@ -262,12 +262,12 @@ def _explain(
         zone_rows[zone] = np.count_nonzero(mask)
     return Explanation(
         snapshot=table.snapshot.id,
-        predicate=predicate,
+        predicate=None,
         segments=Totals(len(listed), segments),
         blocks=Totals(listed.total_blocks, len(blocks)),
         zones=Totals(int(listed.zone_counts.sum()), int(zones.sum())),
         rows=Totals(listed.total_rows, int(zone_rows.sum())),
         bytes=Totals(table.snapshot.bytes, int(blocks.sizes.sum())),
         votes=tuple(trace.to_votes()),
-        seconds=seconds,
+        seconds=0.0,
     )

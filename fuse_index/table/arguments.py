@@ -18,8 +18,10 @@ from os import PathLike
 from typing import Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
 
 from fuse_index.errors import InputError
+from fuse_index.operations.merge_match import KeyValues, MergeSpec
 from fuse_index.predicate import Predicate
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -100,6 +102,15 @@ _ARGUMENT_TYPES: Mapping[str, ArgumentType] = {
     "datetime": ArgumentType(lambda value: isinstance(value, datetime), "a datetime"),
     "timedelta": ArgumentType(lambda value: isinstance(value, timedelta), "a timedelta"),
     "Predicate": ArgumentType(lambda value: isinstance(value, Predicate), "a predicate"),
+    "pa.Schema": ArgumentType(lambda value: isinstance(value, pa.Schema), "a pa.Schema"),
+    "MergeSpec": ArgumentType(lambda value: isinstance(value, MergeSpec), "what merge_spec gives"),
+    "Mapping[str, KeyValues]": ArgumentType(
+        lambda value: isinstance(value, Mapping) and all(isinstance(each, KeyValues) for each in value.values()),
+        "the values of each column of the key",
+    ),
+    "tuple[MergeClauseSpec, MergeClauseSpec, MergeClauseSpec]": ArgumentType(
+        lambda value: isinstance(value, tuple) and len(value) == 3, "the three clauses"
+    ),
     "Path": ArgumentType(lambda value: isinstance(value, PathLike), "a path"),
     "ProgressCallback": ArgumentType(callable, "a function"),
     "ReclusterCallback": ArgumentType(callable, "a function"),

@@ -10,7 +10,7 @@ from typing import Any
 import fuse_storage as storage
 from fuse_index.errors import InputError
 from fuse_index.indexes.registry import Host
-from fuse_index.operations import arrow_input
+from fuse_index.ingest import arrow_input
 from fuse_index.predicate import Context
 from fuse_index.table.arguments import check_arguments
 from fuse_index.table.table import Table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -10,7 +10,8 @@ import pyarrow as pa
 
 import fuse_storage as storage
 from fuse_index.errors import DefinitionError, InputError
-from fuse_index.operations import arrow_input
+from fuse_index.ingest import arrow_input
+from fuse_index.ingest.schema_merge import indexes_on_columns
 from fuse_index.table.indexes import IndexesMixin
 from fuse_storage import SchemaChange, Snapshot
 
@@ -109,35 +110,8 @@ class SchemaMixin(IndexesMixin):
 
     def _indexes_on(self, path: str) -> list[str]:
         """Name the indexes on this column or any part of it, even where their kind is not installed."""
-        column_ids = {part.id for part in self.snapshot.schema.find(path, into_collections=True).walk()}
-        return [
-            name
-            for name, definition in self.snapshot.definitions.items()
-            if column_ids.intersection(_referenced_column_ids([definition.get("inputs"), definition.get("where")]))
-        ]
-
-
-def missing_columns_change(rows_schema: pa.Schema, column_names: Sequence[str]) -> SchemaChange | None:
-    """Make the step that adds the columns that rows have and a table lacks; None if there are none."""
-    new_fields = [field for field in rows_schema if field.name not in column_names]
-
-    def step(snapshot: Snapshot) -> Snapshot:
-        for field in new_fields:
-            snapshot = storage.add_column(snapshot, field.name, field.type)
-        return snapshot
-
-    return step if new_fields else None
-
-
-def _referenced_column_ids(stored: Any) -> Iterator[int]:
-    """Yield the ids of the columns that stored terms and conditions are on."""
-    if isinstance(stored, dict):
-        if isinstance(column_id := stored.get("column"), int):
-            yield column_id
-        stored = list(stored.values())
-    if isinstance(stored, list):
-        for part in stored:
-            yield from _referenced_column_ids(part)
+        column = self.snapshot.schema.find(path, into_collections=True)
+        return indexes_on_columns(self.snapshot, {part.id for part in column.walk()})
 
 
 def _parse_type(data_type: Any) -> pa.DataType:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +17,8 @@ from fuse_index.expressions.errors import UnsupportedAggregate
 from fuse_index.handle import resolve_predicate
 from fuse_index.indexes.builder import index_builders
 from fuse_index.indexes.inputs import resolve_term
-from fuse_index.operations import arrow_input
+from fuse_index.ingest import arrow_input
+from fuse_index.ingest.schema_merge import evolved_table, peek_schema, schema_merge
 from fuse_index.operations.advise import AdviceMixin
 from fuse_index.operations.compact import CompactionMixin
 from fuse_index.operations.dml import DmlMixin
@@ -34,7 +34,7 @@ from fuse_index.table.arguments import check_public_methods
 from fuse_index.table.indexes import IndexesMixin
 from fuse_index.table.inspect import InspectionMixin
 from fuse_index.table.refs import RefsMixin
-from fuse_index.table.schema import SchemaMixin, missing_columns_change
+from fuse_index.table.schema import SchemaMixin
 from fuse_storage import BlockFrame, Snapshot
 
 
@@ -65,32 +65,30 @@ class Table(
     # --- rows -------------------------------------------------------------------------------------------------
 
     def append(
-        self, data: Any, application: tuple[str, int] | None = None, *, strict: bool = False, evolve: bool = False
+        self, data: Any, application: tuple[str, int] | None = None, *, strict: bool = False, merge_schema: bool = False
     ) -> Snapshot:
         """Add rows, indexed as they are written, in one commit; nothing happens if there are none.
 
         By a clustering key they are sorted, as many at a time as the property ``sort_bytes`` (256 MiB) allows.
 
         ``data``: a pa.Table, RecordBatchReader, pandas DataFrame, list of dicts or Parquet path(s), with the table's
-        columns by name.
+        columns by name; what they lack is its default, or NULL.
         ``application``: (id, version) of a writer that wants each version written once. ``strict``: an index that fails
-        on a block raises IndexFault, instead of leaving it out with a PluginWarning. ``evolve``: columns that the table
-        lacks are added, NULL in all older rows. Raises InputError, SchemaError naming the column that does not fit,
+        on a block raises IndexFault, instead of leaving it out with a PluginWarning. ``merge_schema``: columns, and
+        fields of structs, that the table lacks are added, NULL in all older rows, and types are widened as far as
+        ``change_type`` can, in the same commit. Raises InputError, SchemaError naming the column that does not fit,
         Conflict, CommitUnknown and other StorageErrors.
         """
         self._check_writable()
         builders = index_builders(self.snapshot, self.host, strict)
-        batches = arrow_input.to_record_batches(data, self.schema)
-        transaction = self.stored.transaction(builders)
-        schema = self.snapshot.schema
-        if evolve and (first := next(batches, None)) is not None:
-            batches = chain([first], batches)
-            if first.num_rows and (step := missing_columns_change(first.schema, schema.names)) is not None:
-                schema = step(self.snapshot).schema
-                transaction.evolve_schema(step)
-        with self.stored.writer(builders, schema) as writer:
+        rows_schema, batches = peek_schema(arrow_input.to_record_batches(data, self.schema))
+        step = schema_merge(rows_schema, self.snapshot) if merge_schema and rows_schema is not None else None
+        with evolved_table(self.stored, step).writer(builders) as writer:
             write_sorted_runs(writer, batches, ClusterKey.from_snapshot(self.snapshot))
             staged = writer.finish()
+        transaction = self.stored.transaction(builders)
+        if step is not None and staged:
+            transaction.evolve_schema(step)
         return self._move_to(transaction.append(staged).commit("append", application=application))
 
     def scan(

@@ -42,7 +42,8 @@ from fuse_storage.errors import AlreadyExists, Conflict, NotFound, SchemaError
 from fuse_storage.metadata.segment import StagedSegment
 from fuse_storage.metadata.segment_list import read_segment_list
 from fuse_storage.metadata.snapshot import Snapshot
-from fuse_storage.schema.schema import Schema
+from fuse_storage.schema.schema import Field, Schema
+from fuse_storage.schema.types import storage_type_name
 
 
 class Action(Protocol):
@@ -282,12 +283,18 @@ def check_columns_unchanged(staged: Sequence[StagedSegment], draft: Draft) -> No
 def changed_column_names(before: Schema, current: Schema) -> list[str]:
     """Name the columns of ``before`` that are no longer what they were: dropped, renamed, of another type, or NOT NULL.
 
-    And columns that came since without allowing NULL, which rows written before would lack.
+    And columns that came since without allowing NULL, which rows written before would lack. Fields of a struct are
+    judged each by itself: one that came since is NULL in such rows.
     """
     after = {part.id: part for top in current.fields for part in top.walk()}
     changed = []
     for part in (part for top in before.fields for part in top.walk()):
         kept = after.pop(part.id, None)
-        if kept is None or (kept.name, kept.type) != (part.name, part.type) or (part.nullable and not kept.nullable):
+        if kept is None or _identity(kept) != _identity(part) or (part.nullable and not kept.nullable):
             changed.append(part.name)
     return changed + [part.name for part in after.values() if not part.nullable and part.default is None]
+
+
+def _identity(field: Field) -> tuple[str, str]:
+    """The name and the type of a column; of a nested one without what is in it."""
+    return field.name, storage_type_name(field.type)

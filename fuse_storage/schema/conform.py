@@ -1,12 +1,16 @@
 """Rows made to fit the columns of a table, by name and without loss, or refused.
 
-A value is never parsed, rounded or given a time zone on the way: whoever wants that casts first and knows it.
+A value is never parsed, rounded or given a time zone on the way: whoever wants that casts first and knows it. What rows
+lack is its default, or NULL; what the table lacks is refused, since it might be misspelt.
 """
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as is_
@@ -22,19 +26,36 @@ def conform_rows(rows: pa.Table | pa.RecordBatch, schema: Schema) -> pa.Table:
     if len(set(table.column_names)) != table.num_columns:
         twice = next(name for name in table.column_names if table.column_names.count(name) > 1)
         raise SchemaError(f"the rows have more than one column called {twice!r}: rename one")
-    if missing := [name for name in schema.names if name not in table.column_names]:
-        raise SchemaError(
-            f"the rows lack column {missing[0]!r}: they have {table.column_names}; add it, of nulls if need be"
-        )
-    if unknown := [name for name in table.column_names if name not in schema.names]:
-        raise SchemaError(f"the rows have a column {unknown[0]!r} that the table lacks: it has {schema.names}")
-    columns = [_conform_column(table.column(field.name), field) for field in schema.fields]
+    fields_by_name = {field.name: field for field in schema.fields}
+    if unknown := [name for name in table.column_names if name not in fields_by_name]:
+        raise SchemaError(_unknown_problem(unknown[0], list(fields_by_name), "the rows have a column", "the table"))
+    for field in schema.fields:
+        if field.name not in table.column_names and not field.may_be_missing:
+            raise SchemaError(
+                f"the rows lack column {field.name!r}, which is NOT NULL and has no default: "
+                f"they have {table.column_names}"
+            )
+    columns = [
+        _conform_column(table.column(field.name), field)
+        if field.name in table.column_names
+        else pa.chunked_array([pa.repeat(field.default_scalar, table.num_rows)], field.type)
+        for field in schema.fields
+    ]
     return pa.Table.from_arrays(columns, schema=schema.arrow)
+
+
+def _unknown_problem(name: str, known: Sequence[str], subject: str, owner: str) -> str:
+    near = difflib.get_close_matches(name, known, 1) or [each for each in known if each.lower() == name.lower()]
+    hint = f"did you mean {near[0]!r}?" if near else f"it has {list(known)};"
+    return f"{subject} {name!r} that {owner} lacks: {hint} To add it, write with merge_schema"
 
 
 def _conform_column(column: pa.ChunkedArray, field: Field) -> pa.ChunkedArray:
     if column.type != field.type:
         _check_types(column.type, field, field.name)
+        column = pa.chunked_array(
+            [_with_all_fields(chunk, field) for chunk in column.chunks], _type_with_all_fields(column.type, field)
+        )
     for chunk in column.chunks:
         _check_nulls(chunk, field, field.name)
     if column.type != field.type:
@@ -57,24 +78,94 @@ def _cast(column: pa.ChunkedArray, data_type: pa.DataType) -> pa.ChunkedArray:
 def _check_types(given_type: pa.DataType, field: Field, where: str) -> None:
     """Raise SchemaError unless values of the given type can be held exactly, value by value."""
     if field.children and not is_.is_null(given_type):
-        parts = _child_types(types.to_storage_type(given_type, where), field)
+        parts = _child_types(types.to_storage_type(given_type, where), field, where)
         if parts is None:
             raise SchemaError(f"column {where!r} is {field.type}, and the rows have {given_type}: their fields differ")
-        for part, child in zip(parts, field.children, strict=True):
+        for part, child in parts:
             _check_types(part, child, f"{where}.{child.name}")
     elif not _fits_exactly(given_type, field.type, where):
         raise SchemaError(f"column {where!r} is {field.type}, and the rows have {given_type}: cast it first")
 
 
-def _child_types(given_type: pa.DataType, field: Field) -> list[pa.DataType] | None:
+def _child_types(given_type: pa.DataType, field: Field, where: str) -> list[tuple[pa.DataType, Field]] | None:
+    """Pair the types of what is given within with the fields of the table; None if it is nested otherwise.
+
+    Raises SchemaError for a field of a struct that one side lacks, unless it is one that may be missing.
+    """
     if types.storage_type_name(given_type) != types.storage_type_name(field.type):
         return None
     if is_.is_map(given_type):
-        return [given_type.key_type, given_type.item_type]
+        return list(zip([given_type.key_type, given_type.item_type], field.children, strict=True))
     if not is_.is_struct(given_type):
-        return [given_type.value_type]
+        return [(given_type.value_type, field.children[0])]
     names = [part.name for part in given_type]
-    return [part.type for part in given_type] if names == [child.name for child in field.children] else None
+    known = {child.name: child for child in field.children}
+    if unknown := [name for name in names if name not in known]:
+        raise SchemaError(
+            _unknown_problem(unknown[0], list(known), f"column {where!r} has in the rows a field", "the table's struct")
+        )
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise SchemaError(f"column {where!r} has in the rows more than one field called {twice[0]!r}: rename one")
+    if missing := [name for name, child in known.items() if name not in names and not child.nullable]:
+        raise SchemaError(
+            f"the rows lack field {missing[0]!r} of column {where!r}, which is NOT NULL: they have {names}"
+        )
+    return [(part.type, known[part.name]) for part in given_type]
+
+
+def _type_with_all_fields(given_type: pa.DataType, field: Field) -> pa.DataType:
+    """The given type with the fields of structs in the table's order, those that it lacks in the table's type."""
+    if is_.is_null(given_type) or not field.children:
+        return given_type
+    if is_.is_struct(given_type):
+        known = {part.name: part for part in given_type}
+        return pa.struct(
+            [
+                known[child.name].with_type(_type_with_all_fields(known[child.name].type, child))
+                if child.name in known
+                else child.arrow
+                for child in field.children
+            ]
+        )
+    if is_.is_map(given_type):
+        key, value = field.children
+        return pa.map_(
+            given_type.key_field.with_type(_type_with_all_fields(given_type.key_type, key)),
+            given_type.item_field.with_type(_type_with_all_fields(given_type.item_type, value)),
+        )
+    element = given_type.value_field.with_type(_type_with_all_fields(given_type.value_type, field.children[0]))
+    return given_type if element.type == given_type.value_type else pa.list_(element)
+
+
+def _with_all_fields(values: pa.Array, field: Field) -> pa.Array:
+    """The same values, with fields of structs in the table's order, and NULL in those that they lack."""
+    data_type = _type_with_all_fields(values.type, field)
+    if data_type == values.type:
+        return values
+    mask = values.is_null() if values.null_count else None
+    if is_.is_struct(data_type):
+        names = [part.name for part in values.type]
+        arrays = [
+            _with_all_fields(values.field(child.name), child)
+            if child.name in names
+            else pa.nulls(len(values), part.type)
+            for child, part in zip(field.children, data_type, strict=True)
+        ]
+        return pa.StructArray.from_arrays(arrays, fields=list(data_type), mask=mask)
+    parts = [_with_all_fields(part, child) for part, child in zip(child_arrays(values), field.children, strict=True)]
+    offsets = _offsets(values)
+    if is_.is_map(data_type):
+        return pa.MapArray.from_arrays(offsets, *parts, data_type, mask=mask)
+    return pa.ListArray.from_arrays(offsets, parts[0], data_type, mask=mask)
+
+
+def _offsets(values: pa.Array) -> pa.Array:
+    """Where what each list or map has within begins among what ``child_arrays`` gives: int32, of length rows + 1."""
+    if is_.is_map(values.type):
+        lengths = np.diff(np.asarray(values.offsets))
+    else:
+        lengths = np.asarray(pc.fill_null(pc.list_value_length(values), 0))
+    return pa.array(np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]), pa.int32())
 
 
 def _fits_exactly(given_type: pa.DataType, column_type: pa.DataType, where: str) -> bool:

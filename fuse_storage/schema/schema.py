@@ -58,6 +58,11 @@ class Field:
         return pa.scalar(types.decode_default(self.default, self.type), self.type)
 
     @property
+    def may_be_missing(self) -> bool:
+        """Whether rows may come without this column: they have its default then, or NULL."""
+        return self.nullable or self.default is not None
+
+    @property
     def is_leaf(self) -> bool:
         return not self.children
 

@@ -1,4 +1,4 @@
-"""Rows deleted, updated, merged and overwritten, and blocks compacted and reclustered, by all executors.
+"""Rows deleted, updated and overwritten, and blocks compacted and reclustered, by all executors.
 
 The blocks in question are found where the table is planned, rewritten in tasks, and committed at once. On classic
 sessions and on Connect. Conditions mean what they mean in the session: its time zone, ANSI mode and case sensitivity.
@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from fuse_index.indexes.builder import recorded_warnings, warn_of_unindexed
 from fuse_index.indexes.registry import Host, PluginWarning
-from fuse_index.operations.merge_clauses import MergeClauseSpec
 from fuse_index.operations.recluster import (
     DEFAULT_PASSES,
     DEFAULT_STEP_BLOCKS,
@@ -31,6 +30,7 @@ from fuse_index.predicate import Context
 from fuse_index.spark.answers import ANSWER_SCHEMA, Sealed, capture_answer
 from fuse_index.spark.jobs.write import target_location, task_slots
 from fuse_index.spark.placement import collect_answers, run_as_tasks, run_where_reachable
+from fuse_index.spark.schemas import all_nullable, to_arrow_schema
 from fuse_index.spark.source.data_source import session_context
 from fuse_index.spark.source.options import TableLocation
 from fuse_index.table.arguments import check_arguments
@@ -87,38 +87,22 @@ def update(
 
 
 @check_arguments
-def merge(
-    spark: SparkSession,
-    url: str,
-    source: DataFrame,
-    on: Sequence[str] | None = None,
-    matched: MergeClauseSpec = "update",
-    not_matched: MergeClauseSpec = "insert",
-    not_matched_by_source: MergeClauseSpec = None,
-    *,
-    branch: str = "main",
-    host: Host | None = None,
-    **store: str,
-) -> None:
-    """Bring in the rows of ``source`` by their keys; see ``Table.merge``. Each task has all of ``source`` in memory."""
-    to, rows = DmlTarget.for_session(spark, url, branch, host, store), source.toArrow()
-    _run_job(spark, lambda: to.open().merging(rows, on, matched, not_matched, not_matched_by_source), to.task_count)
-
-
-@check_arguments
 def overwrite(
     spark: SparkSession,
     url: str,
     rows: DataFrame,
     where: str | None = None,
     *,
+    merge_schema: bool = False,
     branch: str = "main",
     host: Host | None = None,
     **store: str,
 ) -> None:
     """Replace the rows that the condition is true on, by default all, with ``rows``; see ``Table.overwrite``."""
-    to = DmlTarget.for_session(spark, url, branch, host, store)
-    plan = run_where_reachable(spark, lambda: _plan(to.open().overwriting(where), to.task_count))
+    to, merged = DmlTarget.for_session(spark, url, branch, host, store), None
+    if merge_schema:
+        merged = all_nullable(to_arrow_schema(rows.schema))
+    plan = run_where_reachable(spark, lambda: _plan(to.open().overwriting(where, merged), to.task_count))
     # mapInArrow reads names as paths: dots and back-quotes mislead it.
     numbered = rows.toDF(*map(str, range(len(rows.columns))))
     staged = collect_answers(numbered.mapInArrow(_stage_rows(plan[0], rows.columns), ANSWER_SCHEMA))
@@ -192,9 +176,14 @@ def _run_tasks(
     while tasks is not None:
         outcomes = run_as_tasks(spark, partial(_run_task, job), tasks)
         (job, tasks), steps, problems = run_where_reachable(spark, partial(_commit_and_plan, job, outcomes, max_tasks))
-        for problem in problems:
-            warnings.warn(problem, PluginWarning, stacklevel=2)
+        warn_of_problems(problems)
         on_commit(steps)
+
+
+def warn_of_problems(problems: Sequence[str]) -> None:
+    """Warn here of what was found elsewhere."""
+    for problem in problems:
+        warnings.warn(problem, PluginWarning, stacklevel=3)
 
 
 def _plan(job: _Job, max_tasks: int) -> _Plan[_Job]:
@@ -231,6 +220,6 @@ def _stage_rows(
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         job, named = sealed_job.open(), (batch.rename_columns(names) for batch in batches)
-        yield capture_answer(lambda: Sealed(stage_rows(job.table, job.builders, named, job.condition)))
+        yield capture_answer(lambda: Sealed(stage_rows(job.evolved, job.builders, named, job.condition)))
 
     return run

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql.functions import col
+from pyspark.sql.types import StructType
 
 from fuse_index.clustering.key import ClusterKey
 from fuse_index.indexes.registry import Host, PluginWarning
@@ -48,12 +49,20 @@ class WriteLayout:
 
 @check_arguments
 def write(
-    df: DataFrame, url: str, mode: str = "append", *, branch: str = "main", rows: int | None = None, **store: str
+    df: DataFrame,
+    url: str,
+    mode: str = "append",
+    *,
+    merge_schema: bool = False,
+    branch: str = "main",
+    rows: int | None = None,
+    **store: str,
 ) -> None:
     """Write like ``df.write.format("fuse").mode(mode).save(url)``, with rows kept together and blocks filled.
 
     With a linear cluster key, rows are partitioned by ranges of it and sorted within; without one, partitions are only
     merged until they fill blocks, and along a curve tasks sort their own rows. ``rows`` spares counting them first.
+    ``merge_schema``: columns that the table lacks are added with the rows, as by the option ``mergeSchema``.
     ``store`` are options of the object store. Raises as ``save`` does; ``install`` must have been called for this
     session.
     """
@@ -63,6 +72,8 @@ def write(
     layout = WriteLayout(tuple(map(tuple, cluster_by)), block_rows)
     count = df.count() if rows is None else rows
     arranged = _arrange_rows(df, layout, count)
+    if merge_schema:
+        options["mergeSchema"] = "true"
     with active_session(df.sparkSession):
         arranged.write.format("fuse").mode(mode).options(**options).save(url)
 
@@ -79,12 +90,25 @@ def write_layout(location: TableLocation) -> WriteLayout:
 
 
 def _arrange_rows(df: DataFrame, layout: WriteLayout, rows: int) -> DataFrame:
-    if not layout.cluster_by:
+    keys = [_column(path) for path in layout.cluster_by if _has_column(df, path)]
+    if not keys:
         return df.coalesce(max(1, math.ceil(rows / layout.block_rows)))
-    keys = [_column(path) for path in layout.cluster_by]
     return df.repartitionByRange(
         max(1, math.ceil(rows / (_TARGET_BLOCK_FILL * layout.block_rows))), *keys
     ).sortWithinPartitions(*keys)
+
+
+def _has_column(df: DataFrame, path: tuple[str, ...]) -> bool:
+    """Whether rows have this column: one that they lack is the same in all of them, and orders nothing."""
+    known = df.schema
+    for name in path:
+        fields = (
+            [field for field in known if field.name.lower() == name.lower()] if isinstance(known, StructType) else []
+        )
+        if not fields:
+            return False
+        known = fields[0].dataType  # type: ignore[assignment]
+    return True
 
 
 def _column(path: tuple[str, ...]) -> Column:

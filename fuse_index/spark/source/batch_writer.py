@@ -24,9 +24,10 @@ from fuse_index.indexes.builder import (
     warn_of_unindexed,
 )
 from fuse_index.indexes.registry import Host
+from fuse_index.ingest.schema_merge import evolved_table, schema_merge
 from fuse_index.spark import schemas
 from fuse_index.spark.source.options import OptionError, TableLocation
-from fuse_storage import AlreadyExists, NotFound, SchemaError, StagedSegment, StorageError, StoredTable
+from fuse_storage import AlreadyExists, NotFound, SchemaChange, SchemaError, StagedSegment, StorageError, StoredTable
 
 
 @dataclass(frozen=True)
@@ -37,22 +38,30 @@ class TaskCommitMessage(WriterCommitMessage):
     warning_texts: tuple[str, ...] = field(default=(), kw_only=True)
 
 
-class BatchWriter(DataSourceArrowWriter):
-    """Writes a DataFrame in tasks. ``names``: the table's columns, in the order of the DataFrame's.
+@dataclass(frozen=True)
+class WriteTarget:
+    """The table that a DataFrame is written to. ``names``: what each of its columns is called there.
 
-    ``problems``: sentences on indexes that cannot be built.
+    ``rows``: the DataFrame's schema under these names, if columns are to be made such that it fits; None if not.
     """
 
+    table: StoredTable
+    names: tuple[str, ...]
+    rows: pa.Schema | None = None
+
+    def schema_change(self, table: StoredTable) -> SchemaChange | None:
+        """The step that makes the columns fit, as the table is by now. Raises SchemaError, DefinitionError."""
+        return None if self.rows is None else schema_merge(self.rows, table.snapshot)
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """Writes a DataFrame in tasks. ``problems``: sentences on indexes that cannot be built."""
+
     def __init__(
-        self,
-        table: StoredTable,
-        builders: Sequence[IndexBuilder],
-        names: Sequence[str],
-        overwrite: bool,
-        problems: Sequence[str] = (),
+        self, target: WriteTarget, builders: Sequence[IndexBuilder], overwrite: bool, problems: Sequence[str] = ()
     ) -> None:
-        self.table, self.builders, self.names, self.overwrite = table, tuple(builders), tuple(names), overwrite
-        self.problems = tuple(problems)
+        self.table, self.builders, self.names, self.overwrite = target.table, tuple(builders), target.names, overwrite
+        self.schema_change, self.problems = target.schema_change(target.table), tuple(problems)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskCommitMessage:
         """In a task: write blocks and sidecars in one pass, in the memory of a few blocks, however many rows come.
@@ -60,7 +69,7 @@ class BatchWriter(DataSourceArrowWriter):
         Where the clustering key is a curve, of which Spark knows nothing, rows are sorted in runs, as in an append.
         """
         key = ClusterKey.from_snapshot(self.table.snapshot)
-        writer = self.table.writer(self.builders)
+        writer = evolved_table(self.table, self.schema_change).writer(self.builders)
         try:
             renamed = (batch.rename_columns(list(self.names)) for batch in iterator)
             with recorded_warnings() as texts:
@@ -75,6 +84,8 @@ class BatchWriter(DataSourceArrowWriter):
         """Commit what all tasks wrote. Raises Conflict, CommitUnknown (which says how to ask later), StorageError."""
         staged = [segment for message in messages for segment in staged_segments(message)]
         transaction = self.table.transaction(self.builders)
+        if self.schema_change is not None and staged:
+            transaction.evolve_schema(self.schema_change)
         if self.overwrite:
             transaction.overwrite(staged)
         else:
@@ -106,26 +117,33 @@ def warnings_of(messages: Sequence[WriterCommitMessage | None]) -> Iterator[str]
         yield from message.warning_texts if isinstance(message, TaskCommitMessage) else ()
 
 
-def create_batch_writer(location: TableLocation, schema: StructType, overwrite: bool, host: Host) -> BatchWriter:
+def create_batch_writer(
+    location: TableLocation, schema: StructType, overwrite: bool, host: Host, merge_schema: bool = False
+) -> BatchWriter:
     """The writer for a DataFrame with this schema. Raises OptionError, SchemaError (naming the field), StorageError."""
-    table, names = open_target(location, schema)
-    problems = unavailable_indexes(table.snapshot, host)
-    return BatchWriter(table, index_builders(table.snapshot, host), names, overwrite, problems)
+    target = open_target(location, schema, merge_schema)
+    snapshot = target.table.snapshot
+    return BatchWriter(target, index_builders(snapshot, host), overwrite, unavailable_indexes(snapshot, host))
 
 
-def open_target(location: TableLocation, schema: StructType) -> tuple[StoredTable, list[str]]:
-    """The table to write to, created if there is none, and its columns in the order of a DataFrame with this schema."""
+def open_target(location: TableLocation, schema: StructType, merge_schema: bool = False) -> WriteTarget:
+    """The table to write to, created if there is none.
+
+    ``merge_schema``: columns that it lacks are to be added with the rows.
+    """
     if location.at is not None:
         raise OptionError("writing goes to the head of a branch: leave out the option 'at'")
     row_schema = schemas.to_arrow_schema(schema)
     table = _open_or_create(location, row_schema)
-    names = _resolve_names(row_schema, table)
-    trial_writer = table.writer()
+    names = _resolve_names(row_schema, table, merge_schema)
+    renamed = pa.schema([field.with_name(name) for field, name in zip(row_schema, names, strict=True)])
+    target = WriteTarget(table, tuple(names), schemas.all_nullable(renamed) if merge_schema else None)
+    trial_writer = evolved_table(table, target.schema_change(table)).writer()
     try:
-        trial_writer.write(pa.Table.from_batches([], row_schema).rename_columns(names))
+        trial_writer.write(pa.Table.from_batches([], renamed))
     finally:
         trial_writer.abort()
-    return table, names
+    return target
 
 
 def _open_or_create(location: TableLocation, row_schema: pa.Schema) -> StoredTable:
@@ -140,12 +158,16 @@ def _open_or_create(location: TableLocation, row_schema: pa.Schema) -> StoredTab
         return location.open()
 
 
-def _resolve_names(row_schema: pa.Schema, table: StoredTable) -> list[str]:
+def _resolve_names(row_schema: pa.Schema, table: StoredTable, merge_schema: bool) -> list[str]:
     """The table's name for each column of the rows: exactly, or else without case, as Spark itself resolves names."""
     schema, names = table.snapshot.schema, []
     for name in row_schema.names:
+        if merge_schema and name.lower() not in [known.lower() for known in schema.names]:
+            names.append(name)
+            continue
         try:
             names.append(schema.find([name], case_sensitive=name in schema.names).name)
         except SchemaError as unknown:
-            raise SchemaError(f"the DataFrame has a column {name!r} that does not fit: {unknown}") from unknown
+            advice = "" if "ambiguous" in str(unknown) else ". The option mergeSchema adds columns"
+            raise SchemaError(f"the DataFrame has a column {name!r} that does not fit: {unknown}{advice}") from unknown
     return names

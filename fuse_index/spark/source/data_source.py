@@ -45,7 +45,8 @@ class FuseSource(DataSource):
     """A table as a Python data source.
 
     Options: ``path``, ``branch``, ``at``, ``where``, ``columns``, ``timezone`` and ``store.*``; of changes and streams
-    ``since``, ``read_changes``, ``skip_changes``, ``key``, ``max_blocks_per_trigger`` and ``max_rows_per_trigger``.
+    ``since``, ``read_changes``, ``skip_changes``, ``key``, ``max_blocks_per_trigger`` and ``max_rows_per_trigger``; of
+    writes ``mergeSchema``.
     A DataFrame reads the snapshot that was the head when it was loaded; a stream has its columns.
     """
 
@@ -105,17 +106,18 @@ class FuseSource(DataSource):
 
         Raises OptionError, StorageError.
         """
-        return create_batch_writer(
-            options.parse_location(self.options, options.BATCH_WRITE_OPTIONS), schema, overwrite, self.host
-        )
+        location = options.parse_location(self.options, options.BATCH_WRITE_OPTIONS)
+        merge_schema = options.parse_flag(self.options, "mergeschema")
+        return create_batch_writer(location, schema, overwrite, self.host, merge_schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
         """A writer of micro-batches, as ``writer``; ``overwrite`` in complete mode.
 
         Raises OptionError, StorageError.
         """
-        table, names = open_target(options.parse_location(self.options, options.STREAM_WRITE_OPTIONS), schema)
-        return StreamWriter(table, self.host, names, overwrite)
+        location = options.parse_location(self.options, options.STREAM_WRITE_OPTIONS)
+        target = open_target(location, schema, options.parse_flag(self.options, "mergeschema"))
+        return StreamWriter(target, self.host, overwrite)
 
     def _table(self, known: tuple[str, ...], planned: StoredTable | None = None) -> tuple[StoredTable, tuple[str, ...]]:
         """The table at the snapshot that is read, and the columns that the options ask for."""

@@ -20,7 +20,7 @@ STREAM_READ_OPTIONS = (
     "max_blocks_per_trigger",
     "max_rows_per_trigger",
 )
-BATCH_WRITE_OPTIONS = ("path", "branch")
+BATCH_WRITE_OPTIONS = ("path", "branch", "mergeschema")
 STREAM_WRITE_OPTIONS = (*BATCH_WRITE_OPTIONS, "checkpointlocation")
 STORE_PREFIX = "store."
 """Options with this prefix go to the object store: credentials, region, endpoint."""

@@ -17,8 +17,9 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter
 from fuse_index.errors import StreamError
 from fuse_index.indexes.builder import index_builders, recorded_warnings, unavailable_indexes, warn_of_unindexed
 from fuse_index.indexes.registry import Host
-from fuse_index.spark.source.batch_writer import TaskCommitMessage, staged_segments, warnings_of
-from fuse_storage import StorageError, StoredTable
+from fuse_index.ingest.schema_merge import evolved_table
+from fuse_index.spark.source.batch_writer import TaskCommitMessage, WriteTarget, staged_segments, warnings_of
+from fuse_storage import Conflict, Schema, SchemaChange, StorageError, StoredTable
 
 try:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter
@@ -34,16 +35,21 @@ QUERY_ID_PROPERTY = "sql.streaming.queryId"
 
 @dataclass(frozen=True)
 class StreamCommitMessage(TaskCommitMessage):
-    """The segments that one task wrote, and the id of its query."""
+    """The segments that one task wrote, in columns of this schema, and the id of its query."""
 
     query_id: str
+    schema: Schema
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """Writes micro-batches. ``names``: the table's columns, in the DataFrame's order. ``complete``: all rows anew."""
+    """Writes micro-batches. ``complete``: all rows anew.
 
-    def __init__(self, table: StoredTable, host: Host, names: Sequence[str], complete: bool) -> None:
-        self.table, self.host, self.names, self.complete = table, host, tuple(names), complete
+    Columns that somebody adds meanwhile are NULL, or their default, in the rows that come.
+    """
+
+    def __init__(self, target: WriteTarget, host: Host, complete: bool) -> None:
+        self.target, self.table, self.names = target, target.table, target.names
+        self.host, self.complete = host, complete
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StreamCommitMessage:
         """In a task: write blocks and sidecars, with the indexes that the table has by now."""
@@ -54,12 +60,13 @@ class StreamWriter(DataSourceStreamArrowWriter):
                 "Spark does not say which query this task is of: a batch could be committed twice, so none is written"
             )
         table = self.table.refresh()
-        problems = unavailable_indexes(table.snapshot, self.host)
-        with recorded_warnings() as texts, table.writer(index_builders(table.snapshot, self.host)) as writer:
+        problems, builders = unavailable_indexes(table.snapshot, self.host), index_builders(table.snapshot, self.host)
+        evolved = evolved_table(table, self.target.schema_change(table))
+        with recorded_warnings() as texts, evolved.writer(builders) as writer:
             for batch in iterator:
                 writer.write(batch.rename_columns(list(self.names)))
             staged = tuple(writer.finish())
-        return StreamCommitMessage(staged, query_id, warning_texts=(*problems, *texts))
+        return StreamCommitMessage(staged, query_id, evolved.snapshot.schema, warning_texts=(*problems, *texts))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Commit a batch, unless it was committed before. Raises Conflict, CommitUnknown, StorageError, StreamError.
@@ -84,6 +91,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
                 f"with another checkpoint to write all rows again, or bring the former table back"
             )
         transaction = table.transaction(index_builders(table.snapshot, self.host))
+        if staged and (step := self._schema_change(table, messages)) is not None:
+            transaction.evolve_schema(step)
         if self.complete:
             transaction.overwrite(staged, force=True)
         else:
@@ -91,6 +100,17 @@ class StreamWriter(DataSourceStreamArrowWriter):
         operation = "overwrite" if self.complete else "append"
         after = transaction.commit(operation, application=(application, batchId), enter=True)
         warn_of_unindexed(after.snapshot, warnings_of(messages))
+
+    def _schema_change(self, table: StoredTable, messages: Sequence[WriterCommitMessage | None]) -> SchemaChange | None:
+        """The step to the columns that tasks wrote; None if the table has them. Raises Conflict if it has others."""
+        known, step = table.snapshot.schemas, self.target.schema_change(table)
+        coming = evolved_table(table, step).snapshot.schema
+        for written in (message.schema for message in messages if isinstance(message, StreamCommitMessage)):
+            if known.get(written.id) != written and coming != written:
+                raise Conflict(
+                    f"{table.store.url}: columns were changed while the batch was written: start the query again"
+                )
+        return step
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Do nothing, for the reasons that ``BatchWriter.abort`` gives."""

@@ -25,7 +25,6 @@ UNCHECKED = {
     "Table.append": {"data"},
     "Table.change_type": {"type"},
     "Table.merge": {"source", "matched", "not_matched", "not_matched_by_source"},
-    "Table.merging": {"source", "matched", "not_matched", "not_matched_by_source"},
     "Table.overwrite": {"data"},
     "Catalog.create_table": {"schema"},
     "Catalog.register_table": {"location"},

@@ -271,7 +271,6 @@ def test_pandas_values_that_do_not_fit_are_refused_by_column(table, frame, said)
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (ROWS.drop_columns(["at"]), "lack column 'at'"),
         (ROWS.append_column("more", ROWS["id"]), "column 'more' that the table lacks"),
         (ROWS.to_pandas().assign(more=1), "column 'more' that the table lacks"),
         (ROWS.set_column(0, "id", pa.array(["x"] * 10)), "column 'id' is int64, and the rows have string"),
@@ -586,8 +585,8 @@ ARGUMENTS: dict = {
     "index_tasks": ("i",),
     "deleting": ("id = -1",),
     "updating": ("id = -1", {"name": "'x'"}),
+    "merge_spec": (ROWS.schema, ["id"], (None, "insert", None)),
     "overwriting": ("id = -1",),
-    "merging": ([{"id": 1}], ["id"]),
 }
 
 

@@ -107,16 +107,16 @@ def test_appending_takes_new_columns_if_told_to(table):
     with pytest.raises(fuse.SchemaError, match="a column 'city' that the table lacks"):
         table.append(rows(5, city=["Oslo"]))
     before = table.snapshot.sequence
-    table.append(rows(5, city=["Oslo"]), evolve=True)
+    table.append(rows(5, city=["Oslo"]), merge_schema=True)
 
     assert table.snapshot.sequence == before + 1
     assert found(table, "city IS NULL") == [1, 2, 3, 4]
     assert found(table, "city = 'Oslo'") == [5]
     assert kept(table, "city = 'Oslo'") == 1
     with pytest.raises(fuse.SchemaError, match="'city', from which 'City' differs only in case"):
-        table.append(rows(6, City=["Rome"]), evolve=True)
+        table.append(rows(6, City=["Rome"]), merge_schema=True)
     same = table.snapshot
-    table.append(rows(city=[]).slice(0, 0), evolve=True)
+    table.append(rows(city=[]).slice(0, 0), merge_schema=True)
     assert table.snapshot is same
 
 

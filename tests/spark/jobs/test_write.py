@@ -17,7 +17,7 @@ from fuse_index.spark.answers import Sealed
 from fuse_index.spark.jobs import write
 from fuse_index.spark.placement import run_as_tasks
 from fuse_index.spark.source import data_source
-from fuse_index.spark.source.batch_writer import BatchWriter
+from fuse_index.spark.source.batch_writer import BatchWriter, WriteTarget
 from fuse_index.spark.source.options import OptionError
 from fuse_storage import NotFound
 from fuse_storage.testing import check_invariants
@@ -102,6 +102,16 @@ def test_another_session_writes_too(session: SparkSession, url: str) -> None:
     write.write(other.table("here"), url)
 
     assert open_table(url).scan().count() == 1
+
+
+def test_rows_lack_the_cluster_key_or_bring_columns(session: SparkSession, url: str) -> None:
+    create_table(url, SCHEMA, cluster_by=["id"])
+
+    write.write(session.sql("SELECT 'a' s"), url)
+    write.write(session.sql("SELECT 1L id, 2 more"), url, merge_schema=True)
+
+    rows = open_table(url).scan().to_arrow().to_pylist()
+    assert rows == [{"id": None, "s": "a", "more": None}, {"id": 1, "s": None, "more": 2}]
 
 
 def test_overwrite_replaces_all_rows(session: SparkSession, url: str) -> None:
@@ -212,7 +222,7 @@ def test_executors_that_lack_a_plugin_write_rows_and_say_what_they_did_not_index
     session: SparkSession, url: str, planned_only_here: Host
 ) -> None:
     table = open_table(url, host=planned_only_here)
-    batch_writer = BatchWriter(table.stored, table.builders(), ["id", "s"], False)
+    batch_writer = BatchWriter(WriteTarget(table.stored, ("id", "s")), table.builders(), False)
     rows = [pa.record_batch({"id": [start], "s": ["new"]}, SCHEMA) for start in (3, 4)]
 
     sealed = run_as_tasks(session, lambda number: Sealed(batch_writer.write(iter([rows[number]]))), [0, 1])

@@ -33,7 +33,7 @@ def main(followed: str, written: str, checkpoint: str) -> None:
     class DeadlySource(registered):  # type: ignore[misc, valid-type]
         def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802
             made = super().streamWriter(schema, overwrite)
-            return Deadly(made.table, made.host, made.names, made.complete)
+            return Deadly(made.target, made.host, made.complete)
 
     spark.dataSource.register(DeadlySource)
     rows = spark.readStream.format("fuse").option("max_blocks_per_trigger", "3").load(followed)

@@ -242,8 +242,8 @@ def test_a_column_of_nulls_alone_fits_every_column(session: SparkSession, url: s
 @pytest.mark.parametrize(
     ("query", "says"),
     [
-        ("SELECT 1 a", "'b'"),
-        ("SELECT 1 a, 'x' b, 2 c", "'c'"),
+        ("SELECT 1 a, 'x' bb", "'bb' .* did you mean \\['b'\\]"),
+        ("SELECT 1 a, 'x' b, 2 c", "'c' .*mergeSchema"),
         ("SELECT 1 a, 2 b", "'b' is string"),
         ("SELECT 'x' a, 'x' b", "'a' is int32"),
         ("SELECT 1 a, 'x' b, 3 A", "'a'"),
@@ -279,6 +279,34 @@ def test_no_table_is_created_of_what_it_cannot_hold(session: SparkSession, url: 
     assert not Path(url).exists()
 
 
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_a_dataframe_may_lack_columns_and_fields(session: SparkSession, url: str, mode: str) -> None:
+    save(session.sql("SELECT 1 a, 'x' b, named_struct('c', 1, 'd', 2) s"), url)
+    save(session.sql("SELECT 2 a, named_struct('D', 3) S".replace("'D'", "'d'")), url, mode)
+
+    assert rows(url).to_pylist()[-1] == {"a": 2, "b": None, "s": {"c": None, "d": 3}}
+
+
+def test_a_column_that_may_not_be_null_may_not_be_missing(session: SparkSession, url: str) -> None:
+    StoredTable.create(url, pa.schema([pa.field("a", pa.int32(), nullable=False), ("b", pa.int32())]))
+    with pytest.raises(Exception, match="lack column 'a', which is NOT NULL and has no default"):
+        save(session.sql("SELECT 1 b"), url)
+
+    assert commits(url) == ["create"]
+
+
+def test_merge_schema_adds_columns_in_the_commit_of_the_rows(session: SparkSession, url: str) -> None:
+    save(session.sql("SELECT 1 a, named_struct('c', 1) s"), url)
+    wider = session.sql("SELECT 5000000000 A, named_struct('d', 'x') s, array(1) t")
+    wider.write.format("fuse").mode("append").option("mergeSchema", "true").save(url)
+
+    assert rows(url).to_pylist() == [
+        {"a": 1, "s": {"c": 1, "d": None}, "t": None},
+        {"a": 5_000_000_000, "s": {"c": None, "d": "x"}, "t": [1]},
+    ]
+    assert commits(url) == ["append", "append", "create"]
+
+
 def test_null_in_a_not_null_column_is_refused_by_name(session: SparkSession, url: str) -> None:
     StoredTable.create(url, pa.schema([pa.field("a", pa.int32(), nullable=False)]))
     save(session.sql("SELECT 1 a"), url)
@@ -298,7 +326,7 @@ def test_the_default_mode_is_refused_by_spark(session: SparkSession, url: str) -
 
 @pytest.mark.parametrize(
     ("option", "value", "says"),
-    [("at", "x", "no option 'at'"), ("mergeSchema", "true", "no option 'mergeschema'"), ("branch", "b", "b")],
+    [("at", "x", "no option 'at'"), ("mergeSchema", "yes", "say true or false"), ("branch", "b", "b")],
 )
 def test_options_that_writing_does_not_have_are_refused(
     session: SparkSession, url: str, option: str, value: str, says: str

@@ -17,8 +17,10 @@ from pyspark.sql.streaming import StreamingQuery
 import fuse_index as fuse
 from fuse_index.errors import StreamError
 from fuse_index.indexes.registry import Host
+from fuse_index.ingest.schema_merge import evolved_table
 from fuse_index.predicate import Context
 from fuse_index.spark.source import data_source
+from fuse_index.spark.source.batch_writer import WriteTarget
 from fuse_index.spark.source.options import OptionError
 from fuse_index.spark.source.stream_reader import ReadAllAvailable, StreamReader
 from fuse_index.spark.source.stream_writer import StreamCommitMessage, StreamWriter
@@ -303,9 +305,51 @@ def batch_of(table: fuse.Table, *ids: int) -> tuple[StreamWriter, list[StreamCom
     with stored.writer() as writer:
         if ids:
             writer.write(pa.Table.from_pylist(rows(*ids)))
-        return StreamWriter(stored, Host.discover(), ["id", "city"], False), [
-            StreamCommitMessage(tuple(writer.finish()), "q1")
+        return StreamWriter(WriteTarget(stored, ("id", "city")), Host.discover(), False), [
+            StreamCommitMessage(tuple(writer.finish()), "q1", stored.snapshot.schema)
         ]
+
+
+def test_columns_that_come_while_a_query_writes_do_not_end_it(session, table, tmp_path):
+    written = fuse.create_table(str(tmp_path / "written"), "id BIGINT, city STRING, s STRUCT<a: INT>")
+    query = started(stream(session, table, max_blocks_per_trigger="4"), tmp_path)
+    query.processAllAvailable()
+    written.refresh().add_column("more", "int", default=7)
+    written.add_column("s.b", "int")
+    table.append([{"id": 8}])
+    done(query)
+
+    assert ids(tmp_path) == list(range(9))
+    assert {row["more"] for row in written.refresh().scan().to_arrow().to_pylist()} == {7}
+
+
+def test_a_query_brings_its_columns_with_its_first_rows(session, table, tmp_path):
+    written = fuse.create_table(str(tmp_path / "written"), "id INT")
+    made = stream(session, table).writeStream.format("fuse").option("mergeSchema", "true")
+    query = made.option("checkpointLocation", str(tmp_path / "checkpoint")).start(str(tmp_path / "written"))
+    query.processAllAvailable()
+    table.append(rows(8))
+    done(query)
+
+    assert written.refresh().schema == pa.schema([("id", pa.int64()), ("city", pa.string())])
+    assert ids(tmp_path) == list(range(9))
+    assert [entry.operation for entry in written.stored.history()] == ["append", "append", "create"]
+
+
+def test_columns_that_others_change_while_a_batch_brings_some_are_noticed(tmp_path):
+    table = fuse.create_table(str(tmp_path / "sink"), "id BIGINT")
+    wanted = pa.schema([("id", pa.int64()), ("city", pa.string())])
+    target = WriteTarget(table.stored, ("id", "city"), wanted)
+    step = target.schema_change(table.stored)
+    with evolved_table(table.stored, step).writer() as writer:
+        writer.write(pa.Table.from_pylist(rows(1)))
+        schema = step(table.snapshot).schema
+        message = StreamCommitMessage(tuple(writer.finish()), "q1", schema)
+    table.add_column("other", "string")
+
+    with pytest.raises(fuse.Conflict, match="columns were changed while the batch was written"):
+        StreamWriter(target, Host.discover(), False).commit([message], 0)
+    assert fuse.open_table(url(table)).scan().count() == 0
 
 
 def test_a_sink_that_was_made_anew_is_noticed(tmp_path):

@@ -167,6 +167,16 @@ def test_a_changed_column_is_named() -> None:
     assert changed_column_names(Schema(1, before.fields[1:]), after(nullable=False)) == ["a"]
 
 
+def test_a_field_that_a_struct_got_changes_no_other_column() -> None:
+    before = Schema.create(pa.schema([("c", pa.struct([("d", pa.int32())]))]))
+    wider = Schema.create(pa.schema([("c", pa.struct([("d", pa.int32()), ("e", pa.string())]))]))
+    narrower = Schema.create(pa.schema([("c", pa.int32())]))
+
+    assert changed_column_names(before, wider) == []
+    assert changed_column_names(wider, before) == ["e"]
+    assert changed_column_names(before, narrower) == ["c", "d"]
+
+
 def test_rows_of_a_column_that_was_changed_meanwhile_conflict(table: StoredTable) -> None:
     mine = table.transaction().append(staged(table, [3]))
     winner = evolved(table, name="number")

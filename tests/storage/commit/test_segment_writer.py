@@ -112,8 +112,8 @@ def test_a_writer_takes_a_compression_level_of_its_own(table: StoredTable) -> No
 def test_rows_that_do_not_fit_are_refused_at_once_by_name(table: StoredTable) -> None:
     writer = table.writer()
 
-    with pytest.raises(SchemaError, match="'name'"):
-        writer.write(pa.table({"id": [1]}))
+    with pytest.raises(SchemaError, match="'nome'"):
+        writer.write(pa.table({"id": [1], "nome": ["x"]}))
     with pytest.raises(SchemaError, match="'id'"):
         writer.write(pa.table({"id": ["one"], "name": ["x"]}))
     writer.abort()

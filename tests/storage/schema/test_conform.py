@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -27,16 +28,87 @@ def test_columns_are_matched_by_name_and_put_in_order() -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        (pa.table({"a": [1]}), "lack column 'b'"),
-        (pa.table({"a": [1], "b": ["x"], "z": [0]}), "'z' that the table lacks"),
+        (pa.table({"a": [1]}), "lack column 'b', which is NOT NULL and has no default"),
+        (pa.table({"a": [1], "b": ["x"], "z": [0]}), "'z' that the table lacks: it has \\['a', 'b'\\]"),
+        (pa.table({"a": [1], "b": ["x"], "bb": [0]}), "'bb' that the table lacks: did you mean 'b'"),
         (pa.Table.from_arrays([pa.array([1])] * 2, ["a", "a"]), "more than one column called 'a'"),
-        (pa.table({"A": [1], "b": ["x"]}), "lack column 'a'"),
+        (pa.table({"A": [1], "b": ["x"]}), "'A' that the table lacks: did you mean 'a'"),
     ],
-    ids=["missing", "unknown", "twice", "case"],
+    ids=["missing", "unknown", "misspelt", "twice", "case"],
 )
 def test_columns_that_do_not_match_are_named(rows: pa.Table, message: str) -> None:
     with pytest.raises(SchemaError, match=message):
-        conform_rows(rows, Schema.create(pa.schema([("a", pa.int64()), ("b", pa.string())])))
+        conform_rows(rows, Schema.create(pa.schema([("a", pa.int64()), pa.field("b", pa.string(), nullable=False)])))
+
+
+def test_what_rows_lack_is_its_default_or_null() -> None:
+    schema = Schema.create(pa.schema([("a", pa.int64()), ("b", pa.string()), ("c", pa.date32())]))
+    fields = (*schema.fields[:2], replace(schema.fields[2], nullable=False, default="2026-01-02"))
+
+    found = conform_rows(pa.table({"a": [1, 2]}), Schema(0, fields))
+
+    assert found.to_pylist() == [{"a": row, "b": None, "c": date(2026, 1, 2)} for row in (1, 2)]
+
+
+PERSON = pa.struct(
+    [("name", pa.string()), ("born", pa.date32()), ("home", pa.struct([("x", pa.int32()), ("y", pa.int32())]))]
+)
+
+
+@pytest.mark.parametrize("cut", [0, 1])
+@pytest.mark.parametrize(
+    ("given", "data_type", "expected"),
+    [
+        (
+            pa.array([{"name": "z"}, {"name": "a"}, None, {"name": None}]),
+            PERSON,
+            [
+                *({"name": name, "born": None, "home": None} for name in "za"),
+                None,
+                dict.fromkeys(("name", "born", "home")),
+            ],
+        ),
+        (
+            pa.array([{"home": {"y": 1}, "name": "a"}, {"home": None, "name": "b"}]),
+            PERSON,
+            [{"name": "a", "born": None, "home": {"x": None, "y": 1}}, {"name": "b", "born": None, "home": None}],
+        ),
+        (
+            pa.array([[{"y": 0}], [{"y": 1}, None], None, [], [{"y": 2}]]),
+            pa.list_(pa.struct([("x", pa.int64()), ("y", pa.int64())])),
+            [[{"x": None, "y": 0}], [{"x": None, "y": 1}, None], None, [], [{"x": None, "y": 2}]],
+        ),
+        (
+            pa.array(
+                [[("j", {"y": 9})], [("k", {"y": 1})], None, []], pa.map_(pa.string(), pa.struct([("y", pa.int16())]))
+            ),
+            pa.map_(pa.string(), pa.struct([("x", pa.int64()), ("y", pa.int64())])),
+            [[("j", {"x": None, "y": 9})], [("k", {"x": None, "y": 1})], None, []],
+        ),
+    ],
+    ids=["fields", "within", "list", "map"],
+)
+def test_fields_that_structs_lack_are_null(
+    given: pa.Array, data_type: pa.DataType, expected: list[Any], cut: int
+) -> None:
+    assert fitted(given.slice(cut), data_type).to_pylist() == expected[cut:]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (pa.array([{"name": "a", "borne": 1}]), "column 'c' has in the rows a field 'borne' .* did you mean 'born'"),
+        (pa.array([{"home": {"z": 1}}]), "column 'c.home' has in the rows a field 'z'"),
+    ],
+)
+def test_fields_that_the_table_lacks_are_named(given: pa.Array, message: str) -> None:
+    with pytest.raises(SchemaError, match=message):
+        fitted(given, PERSON)
+
+
+def test_a_field_that_may_not_be_null_may_not_be_missing() -> None:
+    with pytest.raises(SchemaError, match="lack field 'x' of column 'c', which is NOT NULL"):
+        fitted(pa.array([{"y": 1}]), pa.struct([pa.field("x", pa.int64(), nullable=False), ("y", pa.int64())]))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,293 @@
+"""Rows of a DataFrame brought into a table by their keys, by all executors, however many rows there are.
+
+No process holds the source: Spark joins it with the keys of the blocks that may have a matching row, and brings each
+block's rows of the source to the task that rewrites the block. What indexes are asked is which blocks hold its keys or,
+where those are too many, values between the least and the greatest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.errors import PythonException
+from pyspark.sql.functions import col, lit
+
+from fuse_index.indexes.builder import recorded_warnings, warn_of_unindexed
+from fuse_index.indexes.registry import Host
+from fuse_index.operations.merge_clauses import MergeClauseSpec
+from fuse_index.operations.merge_match import MAX_KEYS_IN_PREDICATE, KeyValues, MergeRows, MergeSpec
+from fuse_index.operations.rewrite_job import RewriteOutcome
+from fuse_index.operations.row_edits import DmlJob, stage_rows
+from fuse_index.spark.answers import ANSWER_SCHEMA, Sealed, capture_answer
+from fuse_index.spark.jobs.dml import DmlTarget, warn_of_problems
+from fuse_index.spark.placement import collect_answers, run_where_reachable
+from fuse_index.spark.schemas import all_nullable, to_arrow_schema, to_spark_schema
+from fuse_index.table.arguments import check_arguments
+from fuse_index.table.table import Table
+from fuse_storage import BlockFrame, SchemaError, StagedSegment
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_BLOCK = "block"
+_SCHEMA_REFUSAL = re.compile(r"fuse_storage\.errors\.SchemaError: (.+)")
+_Batches = Iterator[pa.RecordBatch]
+
+
+@check_arguments
+def merge(
+    spark: SparkSession,
+    url: str,
+    source: DataFrame,
+    on: Sequence[str] | None = None,
+    matched: MergeClauseSpec = "update",
+    not_matched: MergeClauseSpec = "insert",
+    not_matched_by_source: MergeClauseSpec = None,
+    *,
+    merge_schema: bool = False,
+    branch: str = "main",
+    host: Host | None = None,
+    **store: str,
+) -> None:
+    """Bring in the rows of ``source`` by their keys; see ``Table.merge``. ``source`` is evaluated once."""
+    to, clauses = DmlTarget.for_session(spark, url, branch, host, store), (matched, not_matched, not_matched_by_source)
+    rows_schema = all_nullable(to_arrow_schema(source.schema))
+    sealed, columns, key_columns = run_where_reachable(
+        spark, lambda: _check_merge(to.open(), rows_schema, on, clauses, merge_schema)
+    )
+    rows = MergeSource(spark, sealed, columns.schema, key_columns, to.task_count)
+    rows.load(source)
+    written = rows.run()
+    warn_of_problems(run_where_reachable(spark, lambda: _commit(*written)))
+
+
+def _check_merge(
+    table: Table, rows: pa.Schema, on: Sequence[str] | None, clauses: Any, merge_schema: bool
+) -> tuple[Sealed[tuple[Table, MergeSpec]], pa.Table, list[str]]:
+    """Give what the merge does, the columns of the source in the types that it is read in, and those of the key."""
+    spec = table.merge_spec(rows, on, clauses, merge_schema)
+    return Sealed((table, spec)), spec.source_schema.arrow.empty_table(), list(spec.key_columns)
+
+
+class MergeSource:
+    """The source of a merge as Spark holds it: columns are called by their numbers, since names may hold anything."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        spec: Sealed[tuple[Table, MergeSpec]],
+        schema: pa.Schema,
+        key_columns: Sequence[str],
+        task_count: int,
+    ) -> None:
+        self.spark, self.spec, self.schema, self.task_count = spark, spec, schema, task_count
+        self.names = [f"c{number}" for number in range(len(schema))]
+        self.keys = [self.names[schema.names.index(name)] for name in key_columns]
+        self.key_columns = list(key_columns)
+        self.types = to_spark_schema(all_nullable(pa.schema(list(zip(self.names, schema.types, strict=True)))))
+
+    def load(self, source: DataFrame) -> None:
+        """Evaluate the source once, in the types of the table: what is random in it must not change on the way.
+
+        Raises SchemaError for values that do not fit.
+        """
+        conformed = source.toDF(*self.names).mapInArrow(_conform(self.spec, self.schema.names, self.names), self.types)
+        try:
+            self.rows = conformed.localCheckpoint()
+        except PythonException as failure:  # of ours, if a value does not fit
+            if refusal := _SCHEMA_REFUSAL.search(str(failure)):
+                raise SchemaError(refusal[1]) from failure
+            raise
+
+    def run(self) -> tuple[Sealed[DmlJob], list[Sealed[RewriteOutcome]], list[Sealed[list[StagedSegment]]]]:
+        """Write all that changes; nobody sees it yet."""
+        spec, keys = self.spec, self._key_values()
+        job, block_numbers, clauses = run_where_reachable(self.spark, lambda: _plan_merge(spec, keys, self.task_count))
+        shares = [share.tolist() for share in np.array_split(block_numbers, self.task_count) if len(share)]
+        blocks = self._block_keys(job, shares)
+        try:
+            by_key = reduce(lambda left, right: left & right, map(self._same_key, self.keys))
+            outcomes: list[Sealed[RewriteOutcome]] = []
+            if shares and (clauses["matched"] or clauses["not_matched_by_source"]):
+                grouped = blocks.join(self.rows, by_key).select(_BLOCK, *self.names)
+                if clauses["not_matched_by_source"]:
+                    grouped = grouped.union(self._markers(shares))
+                grouped = grouped.repartition(self.task_count, _BLOCK).sortWithinPartitions(_BLOCK)
+                outcomes = collect_answers(grouped.mapInArrow(_edit(job, spec, self.schema.names), ANSWER_SCHEMA))
+            inserted: list[Sealed[list[StagedSegment]]] = []
+            if clauses["not_matched"]:
+                others = self.rows.join(blocks, by_key, "left_anti").coalesce(self.task_count)
+                inserted = collect_answers(others.mapInArrow(_insert(job, spec, self.schema.names), ANSWER_SCHEMA))
+        finally:
+            blocks.unpersist()
+        return job, outcomes, inserted
+
+    def _same_key(self, name: str) -> Column:
+        return col(f"t{name}") == col(name)
+
+    def _key_values(self) -> dict[str, pa.Table]:
+        """By column of the key, its distinct values as a column or, where there are too many, two for the bounds."""
+        whole = reduce(lambda rows, name: rows.where(col(name).isNotNull()), self.keys, self.rows)
+        found = {}
+        for column, name in zip(self.key_columns, self.keys, strict=True):
+            values = whole.select(name).distinct().limit(MAX_KEYS_IN_PREDICATE + 1).toArrow()
+            if len(values) > MAX_KEYS_IN_PREDICATE:
+                values = whole.selectExpr(f"min({name})", f"max({name})").toArrow()
+            found[column] = values
+        return found
+
+    def _block_keys(self, job: Sealed[DmlJob], shares: Sequence[Sequence[int]]) -> DataFrame:
+        """The keys of each block that may have matching rows, each once for a block. They are read once."""
+        types = to_spark_schema(
+            pa.schema(
+                [(_BLOCK, pa.int64())]
+                + [(f"t{name}", self.schema.field(self.names.index(name)).type) for name in self.keys]
+            )
+        )
+        count = len(shares)
+        shared = self.spark.range(0, count, 1, max(count, 1))
+        return shared.mapInArrow(_read_keys(job, self.spec, shares, types.names), types).persist()
+
+    def _markers(self, shares: Sequence[Sequence[int]]) -> DataFrame:
+        """A row without a source for each block, so that a task sees all blocks, also those that nothing matches."""
+        count = len(shares)
+        numbers = self.spark.range(0, count, 1, count).mapInArrow(_number_blocks(shares), f"{_BLOCK} bigint")
+        empty = [lit(None).cast(field.dataType).alias(field.name) for field in self.types]
+        return numbers.select(_BLOCK, *empty)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Reads blocks of the job's table, in the columns that it will have."""
+
+    job: DmlJob
+
+    def frame(self, number: int) -> BlockFrame:
+        return self.job.table.blocks().take(np.array([number], np.int64))
+
+    def keys(self, number: int, columns: Sequence[str]) -> pa.Table:
+        rows = self.job.evolved.read_block(self.frame(number), 0, columns).drop_null()
+        return rows.group_by(list(columns)).aggregate([])
+
+
+def _plan_merge(
+    spec: Sealed[tuple[Table, MergeSpec]], keys: dict[str, pa.Table], task_count: int
+) -> tuple[Sealed[DmlJob], list[int], dict[str, bool]]:
+    """Start the job: give it, the blocks that it is about, and which clauses there are."""
+    table, merge_ = spec.open()
+    values = {}
+    for name, found in keys.items():
+        columns = [column.cast(merge_.source_schema.find([name]).type) for column in found.columns]
+        is_range = len(columns) > 1
+        values[name] = KeyValues(pa.chunked_array([c for column in columns for c in column.chunks]), is_range)
+    job = table.merging(merge_, values)
+    numbers = [number for task in job.plan_tasks(task_count) for number in task.block_numbers]
+    names = ("matched", "not_matched", "not_matched_by_source")
+    return Sealed(job), numbers, {name: bool(getattr(merge_.clauses, name)) for name in names}
+
+
+def _conform(
+    spec: Sealed[tuple[Table, MergeSpec]], names: Sequence[str], numbered: Sequence[str]
+) -> Callable[[_Batches], _Batches]:
+    def run(batches: _Batches) -> _Batches:
+        merge_ = spec.open()[1]
+        for batch in batches:
+            rows = merge_.match(pa.Table.from_batches([batch]).rename_columns(list(names))).source
+            yield from rows.rename_columns(list(numbered)).to_batches()
+
+    return run
+
+
+def _read_keys(
+    job: Sealed[DmlJob], spec: Sealed[tuple[Table, MergeSpec]], shares: Sequence[Sequence[int]], names: Sequence[str]
+) -> Callable[[_Batches], _Batches]:
+    def run(batches: _Batches) -> _Batches:
+        reader, columns = _Reader(job.open()), spec.open()[1].key_columns
+        for number in (block for batch in batches for share in batch.column(0).to_pylist() for block in shares[share]):
+            keys = reader.keys(number, columns)
+            block = pa.repeat(pa.scalar(number, pa.int64()), len(keys))
+            yield from pa.table([block, *keys.select(list(columns)).columns], list(names)).to_batches()
+
+    return run
+
+
+def _number_blocks(shares: Sequence[Sequence[int]]) -> Callable[[_Batches], _Batches]:
+    def run(batches: _Batches) -> _Batches:
+        for batch in batches:
+            numbers = [block for share in batch.column(0).to_pylist() for block in shares[share]]
+            yield pa.record_batch({_BLOCK: pa.array(numbers, pa.int64())})
+
+    return run
+
+
+def _edit(
+    job: Sealed[DmlJob], spec: Sealed[tuple[Table, MergeSpec]], names: Sequence[str]
+) -> Callable[[_Batches], _Batches]:
+    def run(batches: _Batches) -> _Batches:
+        rewriting, merge_ = job.open(), spec.open()[1]
+        reader = _Reader(rewriting)
+        edits = ((reader.frame(n), 0, _match(merge_, rows, names)) for n, rows in _rows_by_block(batches))
+        yield capture_answer(lambda: Sealed(rewriting.run_edits(edits)))
+
+    return run
+
+
+def _match(spec: MergeSpec, rows: pa.Table, names: Sequence[str]) -> MergeRows:
+    """The edit of a block by these rows; markers, which have no key, are none of the source's."""
+    source = rows.drop_columns([_BLOCK]).rename_columns(list(names))
+    for name in spec.key_columns:
+        source = source.filter(source.column(name).is_valid())
+    return spec.match(source)
+
+
+def _rows_by_block(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
+    """Cut rows that are sorted by block into one table for each block."""
+
+    def slices() -> Iterator[tuple[int, pa.RecordBatch]]:
+        for batch in batches:
+            numbers = np.asarray(batch.column(0))
+            for start, end in zip(*_run_bounds(numbers), strict=True):
+                yield int(numbers[start]), batch.slice(start, end - start)
+
+    for number, group in groupby(slices(), lambda each: each[0]):
+        yield number, pa.Table.from_batches([rows for _, rows in group])
+
+
+def _run_bounds(numbers: Any) -> tuple[list[int], list[int]]:
+    """Where runs of equal numbers begin and end. ``numbers``: int64, shape (n,)."""
+    changes = (np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist()
+    return ([0, *changes], [*changes, len(numbers)]) if len(numbers) else ([], [])
+
+
+def _insert(
+    job: Sealed[DmlJob], spec: Sealed[tuple[Table, MergeSpec]], names: Sequence[str]
+) -> Callable[[_Batches], _Batches]:
+    def run(batches: _Batches) -> _Batches:
+        writing, merge_ = job.open(), spec.open()[1]
+        nothing = np.zeros(0, np.int64)
+        sources = (merge_.match(pa.Table.from_batches([b]).rename_columns(list(names))) for b in batches)
+        rows = (each for source in sources for each in source.unmatched_rows(nothing))
+        yield capture_answer(lambda: Sealed(stage_rows(writing.evolved, writing.builders, rows)))
+
+    return run
+
+
+def _commit(
+    sealed_job: Sealed[DmlJob],
+    outcomes: Sequence[Sealed[RewriteOutcome]],
+    inserted: Sequence[Sealed[list[StagedSegment]]],
+) -> list[str]:
+    job = sealed_job.open()
+    for segments in inserted:
+        job.add_staged(segments.open())
+    job.commit([outcome.open() for outcome in outcomes])
+    with recorded_warnings() as problems:
+        warn_of_unindexed(job.table.snapshot)
+    return list(problems)
