@@ -9,7 +9,7 @@ from typing import Any
 
 import fuse_storage as storage
 from fuse_index.indexes.registry import Host
-from fuse_index.operations import arrow_input
+from fuse_index.ingest import arrow_input
 from fuse_index.predicate import Context
 from fuse_index.table.arguments import check_arguments, check_public_methods
 from fuse_index.table.open import check_url

@@ -585,6 +585,7 @@ ARGUMENTS: dict = {
     "index_tasks": ("i",),
     "deleting": ("id = -1",),
     "updating": ("id = -1", {"name": "'x'"}),
+    "merging": (None, {}),
     "merge_spec": (ROWS.schema, ["id"], (None, "insert", None)),
     "overwriting": ("id = -1",),
 }
