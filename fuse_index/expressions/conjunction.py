@@ -34,7 +34,7 @@ class Conjunction:
         domains: dict[Term, list[ValueSet]] = {}
         leaves = []
         for conjunct in _conjuncts(group):
-            if (found := _term_and_value_set(conjunct)) is not None:
+            if (found := term_and_value_set(conjunct)) is not None:
                 domains.setdefault(found[0], []).append(found[1])
                 leaves.append(conjunct)
         joined = tuple((term, ValueSet.intersection_of(known)) for term, known in domains.items())
@@ -44,12 +44,12 @@ class Conjunction:
         """What is said of each term alone, as ``restrict`` gives it."""
         leaves: dict[Term | None, list[Predicate]] = {}
         for leaf in self.leaves:
-            leaves.setdefault(_term(leaf), []).append(leaf)
+            leaves.setdefault(first_term(leaf), []).append(leaf)
         return {term: Conjunction(((term, domain),), LongTuple(leaves[term])) for term, domain in self.domains}
 
     def restrict(self, terms: Sequence[Term]) -> Conjunction | None:
         """The conjunction of what is said of these terms alone; None if it says nothing of them."""
-        leaves = tuple(leaf for leaf in self.leaves if _term(leaf) in terms)
+        leaves = tuple(leaf for leaf in self.leaves if first_term(leaf) in terms)
         return (
             Conjunction(tuple((term, domain) for term, domain in self.domains if term in terms), leaves)
             if leaves
@@ -61,24 +61,27 @@ class Conjunction:
         return dict(self.domains).get(term, ValueSet.everything())
 
 
-def _term(predicate: Predicate) -> Term | None:
+def first_term(predicate: Predicate) -> Term | None:
     """The term that a conjunct is on; of AND and OR, that of their first."""
     match predicate:
         case And(terms) | Or(terms):
-            return _term(terms[0])
+            return first_term(terms[0])
         case Not(inner):
-            return _term(inner)
+            return first_term(inner)
         case Compare(_, term, _) | In(term, _) | StartsWith(term, _) | Like(term, _, _):
             return term
         case _:
             return None
 
 
-def _term_and_value_set(predicate: Predicate) -> tuple[Term, ValueSet] | None:
+def term_and_value_set(predicate: Predicate) -> tuple[Term, ValueSet] | None:
     """The term and the values of a tree on one single term, that is NULL where the term is."""
     match predicate:
         case And(terms) | Or(terms):
-            found = [_term_and_value_set(term) for term in terms]
+            first = first_term(terms[0])
+            if first is None or any(first_term(term) != first for term in terms):
+                return None  # told before thousands of sets are made
+            found = [term_and_value_set(term) for term in terms]
             known = [pair for pair in found if pair is not None]
             if len(known) < len(found) or len({term for term, _ in known}) != 1:
                 return None
@@ -86,12 +89,12 @@ def _term_and_value_set(predicate: Predicate) -> tuple[Term, ValueSet] | None:
             join = ValueSet.union_of if isinstance(predicate, Or) else ValueSet.intersection_of
             return known[0][0], join(domains)
         case Not(inner):
-            pair = _term_and_value_set(inner)
+            pair = term_and_value_set(inner)
             return None if pair is None else (pair[0], pair[1].complement())
         case Compare(operator="<=>"):
             return None  # FALSE, not NULL, where the term is NULL
         case leaf:
-            term, known_domain = _term(leaf), ValueSet.of(leaf)
+            term, known_domain = first_term(leaf), ValueSet.of(leaf)
             return None if term is None or known_domain is None else (term, known_domain)
 
 

@@ -5,12 +5,12 @@ Chains of ANDs, and of ORs, are one level however long they are. Knows no SQL.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 from fuse_index.errors import WhereError
-from fuse_index.predicate import And, Literal, Not, Or, Predicate
+from fuse_index.predicate import And, Column, Compare, Literal, Not, Or, Predicate
 
 MAX_DEPTH = 24
 """Levels of a condition; a parser takes up to 30 calls of Python's 1,000 for each, and its caller some hundred."""
@@ -31,20 +31,24 @@ def open_chains(predicate: Predicate) -> Predicate:
     while waiting:
         node, depth = waiting.pop()
         deepest = max(deepest, depth)
-        parts = node.terms if isinstance(node, And | Or) else () if isinstance(node, Literal) else _parts(node)
-        waiting += [(part, depth + (not (isinstance(node, And | Or) and type(part) is type(node)))) for part in parts]
+        chain = type(node) if isinstance(node, And | Or) else None
+        waiting += [(part, depth + (type(part) is not chain)) for part in _parts(node)]
     check_condition_depth(deepest)
     return _opened(predicate)
 
 
-def _parts(node: Any) -> Iterator[Any]:
+def _parts(node: Any) -> Sequence[Any]:
     """The predicates and terms that a node is directly made of, but for the values of a list."""
-    for field in fields(node):
-        part = getattr(node, field.name)
-        if is_dataclass(part):
-            yield part
-        elif field.name == "arguments":
-            yield from part
+    match node:
+        case And(terms) | Or(terms):
+            return terms
+        case Compare(_, left, right):
+            return (left, right)
+        case Column() | Literal():
+            return ()
+    held = [(field.name, getattr(node, field.name)) for field in fields(node)]
+    own = [part for _, part in held if is_dataclass(part)]
+    return [*own, *(argument for name, part in held if name == "arguments" for argument in part)]
 
 
 def _opened(predicate: Predicate) -> Predicate:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from fuse_index.expressions.json import path as json_paths
 from fuse_index.expressions.kernels import COMPARISON_KERNELS, LOSSLESS_CASTS, array_wall_clocks, in_list, like
 from fuse_index.expressions.scalar_functions import DATE_TRUNC, SCALAR_FUNCTIONS, date_trunc
 from fuse_index.expressions.to_sql import predicate_sql, term_sql
+from fuse_index.expressions.traversal import compares_columns_only
 from fuse_index.expressions.types import spark_type_name
 from fuse_index.predicate import (
     And,
@@ -137,10 +137,8 @@ class _Rows:
 
     def _predicate(self, predicate: Predicate) -> _Values:
         match predicate:
-            case And(terms):
-                return reduce(pc.and_kleene, map(self.predicate, terms))
-            case Or(terms):
-                return reduce(pc.or_kleene, map(self.predicate, terms))
+            case And(terms) | Or(terms):
+                return self._chain(terms, isinstance(predicate, Or))
             case Not(term):
                 return pc.invert(self._predicate(term))
             case Compare(operator, left, right):
@@ -170,6 +168,18 @@ class _Rows:
                 return self.term(predicate)
             case Like() | Opaque():
                 raise OpaqueError(f"only Spark can evaluate {predicate_sql(predicate)}")
+
+    def _chain(self, terms: Sequence[Predicate], is_or: bool) -> pa.BooleanArray:
+        """AND or OR of these terms. What changes nothing is passed over, unless it may raise."""
+        kernel, rows = (pc.or_kleene if is_or else pc.and_kleene), len(self.rows)
+        result = self.predicate(terms[0])
+        for term in terms[1:]:
+            if _is_all(result, is_or, rows) and compares_columns_only(term):
+                continue
+            part = self.predicate(term)
+            if not _is_all(part, not is_or, rows):
+                result = kernel(result, part)
+        return result
 
     def term(self, term: Term) -> _Values:
         match term:
@@ -282,3 +292,8 @@ class _Rows:
         return pa.array(
             [None if value is None or part is None else each(value, part) for value, part in pairs], pa.bool_()
         )
+
+
+def _is_all(values: pa.BooleanArray, value: bool, rows: int) -> bool:
+    """Whether each of so many rows is this, none of them NULL."""
+    return bool(values.null_count == 0 and values.true_count == (rows if value else 0))

@@ -46,6 +46,10 @@ def _equal(left: _Values, right: _Values) -> _Values:
     return pc.or_(same, pc.and_(pc.is_nan(left), pc.is_nan(right))) if is_.is_floating(left.type) else same
 
 
+def _not_equal(left: _Values, right: _Values) -> _Values:
+    return pc.invert(_equal(left, right)) if is_.is_floating(left.type) else pc.not_equal(left, right)
+
+
 def _less(left: _Values, right: _Values) -> _Values:
     less = pc.less(left, right)
     return pc.or_(less, pc.and_(pc.invert(pc.is_nan(left)), pc.is_nan(right))) if is_.is_floating(left.type) else less
@@ -59,7 +63,7 @@ def _null_safe_equal(left: _Values, right: _Values) -> _Values:
 COMPARISON_KERNELS: Mapping[str, Callable[[_Values, _Values], _Values]] = {
     "=": _equal,
     "<=>": _null_safe_equal,
-    "<>": lambda left, right: pc.invert(_equal(left, right)),
+    "<>": _not_equal,
     "<": _less,
     "<=": lambda left, right: pc.invert(_less(right, left)),
     ">": lambda left, right: _less(right, left),

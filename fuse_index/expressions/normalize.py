@@ -8,7 +8,7 @@ the oracle can evaluate and most indexes cannot.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -43,6 +43,9 @@ _MIRRORED: dict[Operator, Operator] = {"=": "=", "<=>": "<=>", "<>": "<>", "<": 
 
 _MAX_REWRITTEN_IN_VALUES = 100
 """Up to so many values of an IN list are rewritten to ranges one by one."""
+
+_MIN_LISTED_EQUALITIES = 17
+"""From so many comparisons of one term on they are a list; what people write stays as they wrote it."""
 
 
 def normalize(predicate: Predicate, context: Context) -> Predicate:
@@ -83,7 +86,39 @@ def _joined(connective: type[And] | type[Or], terms: Iterable[Predicate]) -> Pre
         for part in (term.terms if isinstance(term, And | Or) and isinstance(term, connective) else (term,))
     ]
     distinct = tuple(dict.fromkeys(flat))
+    if len(distinct) >= _MIN_LISTED_EQUALITIES:
+        distinct = _equalities_listed(distinct, connective)
     return distinct[0] if len(distinct) == 1 else connective(distinct)
+
+
+def _equalities_listed(terms: Sequence[Predicate], connective: type[And] | type[Or]) -> tuple[Predicate, ...]:
+    """The same parts, with ``a = 1 OR a = 2 …`` as ``a IN (1, 2, …)``, and ``a <> 1 AND a <> 2 …`` as NOT IN.
+
+    A list is one leaf to everybody, where thousands of comparisons are thousands; short chains stay as they are.
+    """
+    listed: dict[Term, list[Literal]] = {}
+    for part in terms:
+        if (found := _listed_values(part, connective)) is not None:
+            listed.setdefault(found[0], []).extend(found[1])
+    long = {term: values for term, values in listed.items() if len(values) >= _MIN_LISTED_EQUALITIES}
+    lists = [_distinct(In(term, tuple(values))) for term, values in long.items()]
+    if not lists:
+        return tuple(terms)
+    rest = [part for part in terms if (found := _listed_values(part, connective)) is None or found[0] not in long]
+    return (*(lists if connective is Or else map(Not, lists)), *rest)
+
+
+def _listed_values(part: Predicate, connective: type[And] | type[Or]) -> tuple[Term, Sequence[Literal]] | None:
+    """The term, and the values that it equals in one of these parts of an OR, or does not in one of an AND."""
+    if connective is And and isinstance(part, Not) and isinstance(part.term, In):
+        return part.term.term, part.term.values
+    if connective is Or and isinstance(part, In):
+        return part.term, part.values
+    if isinstance(part, Compare) and part.operator == ("=" if connective is Or else "<>"):
+        value, data_type = part.right, part.left.type
+        if isinstance(value, Literal) and value.value is not None and value.type == data_type:
+            return None if isinstance(part.left, Literal) or pa.types.is_nested(data_type) else (part.left, (value,))
+    return None
 
 
 def _compare(leaf: Compare, context: Context) -> Predicate:
@@ -94,8 +129,8 @@ def _compare(leaf: Compare, context: Context) -> Predicate:
             leaf = Compare(leaf.operator, *coercion.coerce_comparison(leaf.operator, leaf.left, leaf.right, context))
         except (AnalysisError, NotReproducible):
             return _mismatch(leaf)
-    if isinstance(leaf.right, Literal):
-        leaf = replace(leaf, right=_canonical_literal(leaf.right))
+    if isinstance(leaf.right, Literal) and (literal := _canonical_literal(leaf.right)) is not leaf.right:
+        leaf = replace(leaf, right=literal)
     if isinstance(leaf.left, Cast) and isinstance(leaf.right, Literal) and leaf.right.value is not None:
         try:
             return _uncast(leaf, leaf.left.term, leaf.right, context)

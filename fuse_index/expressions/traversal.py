@@ -88,6 +88,23 @@ def predicate_leaves(predicate: Predicate) -> list[Leaf]:
             return [leaf]
 
 
+def compares_columns_only(predicate: Predicate) -> bool:
+    """Whether every leaf compares columns and literals of one type with each other: on no row can that raise."""
+    match predicate:
+        case And(terms) | Or(terms):
+            return all(map(compares_columns_only, terms))
+        case Not(term):
+            return compares_columns_only(term)
+        case Compare(_, left, right):
+            return (
+                isinstance(left, Column | Literal) and isinstance(right, Column | Literal) and left.type == right.type
+            )
+        case In(term, _) | IsNull(term):
+            return isinstance(term, Column | Literal)
+        case _:
+            return False
+
+
 def and_groups(predicate: Predicate) -> list[And]:
     """Every AND group once."""
     match predicate:

@@ -222,6 +222,8 @@ def _bounds(*domains: ValueSet) -> list[Any]:
 
 def _merge(sets: Sequence[ValueSet], needed: int) -> ValueSet:
     """Where at least ``needed`` of the sets hold: a sweep over the cuts of all, those of each sorted already."""
+    if len(sets) == needed == 1:
+        return sets[0]
     steps = [(cut, 1 if i % 2 == 0 else -1) for domain in sets for i, cut in enumerate(_endpoints(domain))]
     steps.sort()  # merges two sorted runs in linear time; at one cut, what ends comes before what begins
     cuts: list[Endpoint] = []

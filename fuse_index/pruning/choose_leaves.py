@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from fuse_index.expressions.conjunction import Conjunction
+from fuse_index.expressions.conjunction import Conjunction, first_term, term_and_value_set
 from fuse_index.expressions.traversal import and_groups, predicate_leaves
+from fuse_index.expressions.value_set import ValueSet
 from fuse_index.predicate import And, Leaf, Not, Or, Predicate, Term
 
 MAX_ASKED_LEAVES = 256
@@ -79,24 +80,18 @@ def leaf_count(predicate: Predicate) -> int:
 
 def _by_term(terms: Sequence[Predicate]) -> tuple[list[Predicate], dict[Or, Conjunction]]:
     """Divide the terms of an OR: those that say something of one and the same term are groups, the others alone."""
-    by_term: dict[Term, list[Predicate]] = {}
-    alone: list[Predicate] = []
+    by_term: dict[Term | None, list[Predicate]] = {}
     for part in terms:
-        said = Conjunction.of(And((part,)))
-        if (
-            said is None
-            or len(said.domains) != 1
-            or len(said.leaves) != len(part.terms if isinstance(part, And) else (part,))
-        ):
-            alone.append(part)
-        else:
-            by_term.setdefault(said.domains[0][0], []).append(part)
+        by_term.setdefault(first_term(part), []).append(part)
+    alone: list[Predicate] = []
     together: dict[Or, Conjunction] = {}
-    for parts in by_term.values():
-        group = Or(tuple(parts))
-        said = Conjunction.of(And((group,))) if len(parts) > 1 else None
-        if said is None:
+    for term, parts in by_term.items():
+        found = [term_and_value_set(part) for part in parts] if term is not None and len(parts) > 1 else []
+        said = [part for part, known in zip(parts, found, strict=False) if known is not None]
+        if term is None or len(said) < 2:
             alone += parts
-        else:
-            together[group] = said
+            continue
+        alone += [part for part, known in zip(parts, found, strict=True) if known is None]
+        group, domain = Or(tuple(said)), ValueSet.union_of([known[1] for known in found if known is not None])
+        together[group] = Conjunction(((term, domain),), (group,))
     return alone, together

@@ -59,27 +59,36 @@ class VoteTree:
     ) -> VoteTree:
         """The tree of a predicate; its last node is the root."""
         tree = cls(asked, conjunctions, implied)
-        tree._add(predicate)
+        if tree._add(predicate) is None:
+            tree._append(None, (), None, ())
         return tree
 
-    def _add(self, predicate: Predicate) -> int:
+    def _add(self, predicate: Predicate) -> int | None:
+        """The number of the node; None, and no node, where nobody is asked about anything in it."""
         match predicate:
             case And(terms):
-                return self._add_halves(and_, self._children(terms), self.conjunctions.get(predicate, ()))
+                return self._add_children(and_, terms, self.conjunctions.get(predicate, ()))
             case Or(terms):
-                return self._add_halves(or_, self._children(terms), self.conjunctions.get(predicate, ()))
+                return self._add_children(or_, terms, self.conjunctions.get(predicate, ()))
             case Not(term):
-                return self._append(invert, (self._add(term),), None, ())
+                child = self._add(term)
+                return None if child is None else self._append(invert, (child,), None, ())
             case leaf if leaf in self.asked:
                 return self._append(None, (), leaf, self.implied.get(leaf, ()))
             case _:
-                return self._append(None, (), None, ())
+                return None
 
-    def _children(self, terms: Sequence[Predicate]) -> list[int]:
-        """The nodes of these terms, and one for all of those that are leaves and that nobody is asked about."""
-        is_open = [isinstance(term, And | Or | Not) or term in self.asked for term in terms]
-        nodes = [self._add(term) for term, is_known in zip(terms, is_open, strict=True) if is_known]
-        return nodes if all(is_open) else [*nodes, self._append(None, (), None, ())]
+    def _add_children(
+        self, operation: Callable[..., Ballot], terms: Sequence[Predicate], constraints: Sequence[Subject]
+    ) -> int | None:
+        """The node of an AND or OR of these terms, in which one leaf stands for all that nobody is asked about."""
+        nodes = [self._add(term) for term in terms]
+        children = [node for node in nodes if node is not None]
+        if not children and not constraints:
+            return None
+        if len(children) < len(nodes):
+            children.append(self._append(None, (), None, ()))
+        return self._add_halves(operation, children, constraints)
 
     def _add_halves(self, operation: Callable[..., Ballot], children: list[int], constraints: Sequence[Subject]) -> int:
         while len(children) > 2:

@@ -42,6 +42,7 @@ class Tally:
     """What is known of each subject on n units: by all that voted, and by exact statistics alone.
 
     ``count``: their ballots, put together. ``voters``: by subject, the indexes that voted on it, not exact statistics.
+    ``leaves``: of the conjunctions, as far as they were needed.
     """
 
     probes: PredicateProbes
@@ -50,6 +51,7 @@ class Tally:
     count: VoteCount
     exact: dict[_Subject, Ballot]
     voters: dict[_Subject, set[str]] = field(default_factory=dict)
+    leaves: dict[Conjunction, frozenset[Leaf]] = field(default_factory=dict)
 
     @classmethod
     def begin(cls, probes: PredicateProbes, trace: PruningTrace, units: int) -> Tally:
@@ -74,7 +76,7 @@ class Tally:
             for subject, ballot in self.exact.items()
         }
         count = VoteCount(self.count.tree, ballots, len(units))
-        return Tally(self.probes, self.trace, len(units), count, exact, self.voters)
+        return Tally(self.probes, self.trace, len(units), count, exact, self.voters, self.leaves)
 
     def combined(self) -> Ballot:
         """What the whole predicate may be on each unit."""
@@ -107,9 +109,9 @@ class Tally:
 
     def check_conjunctions(self) -> None:
         """A conjunction is what its leaves are together: votes on both must leave something. Raises Contradiction."""
-        for subject in self.probes.by_leaf:
+        for subject in self.probes.by_leaf if self.voters else ():
             if isinstance(subject, Conjunction):
-                leaves = {leaf for part in subject.leaves for leaf in predicate_leaves(part)}
+                leaves = self._leaves_of(subject)
                 voters = set().union(*(self.voters.get(each, ()) for each in (subject, *leaves)))
                 if voters and len(wrong := _impossible_units(self._both(subject, self.ballots))):
                     own = self.voters.get(subject, set())
@@ -119,6 +121,12 @@ class Tally:
                         subject,
                         len(wrong),
                     )
+
+    def _leaves_of(self, conjunction: Conjunction) -> frozenset[Leaf]:
+        if conjunction not in self.leaves:
+            found = (leaf for part in conjunction.leaves for leaf in predicate_leaves(part))
+            self.leaves[conjunction] = frozenset(found)
+        return self.leaves[conjunction]
 
     def _both(self, conjunction: Conjunction, ballots: Mapping[_Subject, Ballot]) -> Ballot:
         asked = [part for part in conjunction.leaves if any(leaf in ballots for leaf in predicate_leaves(part))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,6 +45,11 @@ class Scan:
     def schema(self) -> pa.Schema:
         whole = self.plan.table.snapshot.schema.arrow
         return pa.schema([whole.field(name) for name in self.columns])
+
+    @cached_property
+    def _filter_columns(self) -> list[str]:
+        """The columns that the predicate looks at: found once, since it may have ten thousand terms."""
+        return column_names(predicate_terms(self.plan.predicate))
 
     @property
     def explanation(self) -> Explanation:
@@ -118,7 +124,7 @@ class Scan:
         the block's zones; ``row_mask``: bool, one value per row of these zones.
         """
         assert self.plan.predicate is not None
-        filter_columns = column_names(predicate_terms(self.plan.predicate))
+        filter_columns = self._filter_columns
         rows = self._read(block, filter_columns, zones, row_mask)
         truth = evaluate(self.plan.predicate, rows, self.plan.context, self.functions).fill_null(False)
         rows = rows.filter(truth)

@@ -13,6 +13,7 @@ from fuse_index.aggregates.state import Aggregate
 from fuse_index.expressions.constant_folding import fold_constants
 from fuse_index.expressions.normalize import normalize
 from fuse_index.predicate import Context, Predicate, Term
+from fuse_index.sql.garbage import collector_paused
 from fuse_storage import Schema
 
 if TYPE_CHECKING:
@@ -22,14 +23,17 @@ if TYPE_CHECKING:
     Functions = Mapping[str, Function] | Iterable[Function]
 
 _DEFAULT_CONTEXT = Context()
+_LONG_TEXT = 20_000
+"""Characters from which on reading a text takes long enough, some 0.1 s, for the garbage collector to matter."""
 
 
 def parse_predicate(
     text: str, schema: Schema, context: Context = _DEFAULT_CONTEXT, functions: Functions = ()
 ) -> Predicate:
     """The predicate of a WHERE clause (without the word), normalised, constants folded. Raises WhereError."""
-    reader = _reader(text, schema, context, functions)
-    return normalize(fold_constants(reader.read_predicate(), context, reader.functions), context)
+    with collector_paused(len(text) > _LONG_TEXT):
+        reader = _reader(text, schema, context, functions)
+        return normalize(fold_constants(reader.read_predicate(), context, reader.functions), context)
 
 
 def parse_predicate_as_written(

@@ -3,16 +3,21 @@
 Times are of the processor, of n terms beside 4 n: a quadratic one takes 16 times as long.
 """
 
+import math
 import time
 from collections.abc import Callable
+from itertools import product
 
 import pyarrow as pa
 import pytest
 
 import fuse_index as fuse
 from benchmarks.conditions import CONDITIONS, created
+from fuse_index.errors import OpaqueError
 from fuse_index.expressions.depth import MAX_DEPTH
-from fuse_index.predicate import And, Column, Compare, In, Literal, LongTuple, Not, Or
+from fuse_index.expressions.evaluate import evaluate
+from fuse_index.expressions.normalize import normalize
+from fuse_index.predicate import And, Cast, Column, Compare, In, Literal, LongTuple, Not, Or
 from fuse_index.pruning.choose_leaves import MAX_ASKED_LEAVES
 from fuse_index.reasons import Reason
 from fuse_index.sql.parse import parse_predicate
@@ -98,6 +103,65 @@ def test_a_long_list_is_read_as_its_values_are_one_by_one(values):
     assert parse_predicate(f"NOT {column} not in ({','.join(listed)})", schema) == parse_predicate(
         f"NOT {column} NOT IN ({', '.join(listed[: len(values) + 1])})", schema
     )
+
+
+@pytest.mark.parametrize("column", ["c0", "s"])
+def test_a_long_chain_of_equalities_is_a_list(table, column):
+    values = [str(value) if column == "c0" else f"'{value}'" for value in range(50)]
+    schema = table.snapshot.schema
+
+    chain = " OR ".join(f"{column} = {value}" for value in values)
+    assert parse_predicate(chain, schema) == parse_predicate(f"{column} IN ({', '.join(values)})", schema)
+    inverse = " AND ".join(f"{column} <> {value}" for value in values)
+    assert parse_predicate(inverse, schema) == Not(parse_predicate(chain, schema))
+    mixed = parse_predicate(f"{chain} OR c1 < 3 OR {column} IN ({values[0]}, {values[1]})", schema)
+    assert mixed == Or((parse_predicate(chain, schema), parse_predicate("c1 < 3", schema)))
+
+
+def test_a_short_chain_of_equalities_stays_as_it_is_written(table):
+    predicate = parse_predicate("c0 = 1 OR c0 = 2 OR c1 = 3", table.snapshot.schema)
+
+    assert [type(part) for part in predicate.terms] == [Compare] * 3
+
+
+@pytest.mark.parametrize("connective", [And, Or])
+def test_what_raises_does_so_whatever_else_decides_the_row(connective):
+    rows = pa.table({"c0": pa.array([1, 2]), "s": pa.array(["x", "٣"])})
+    decided = Compare("<" if connective is And else ">", Column(("c0",), pa.int64()), Literal(0, pa.int64()))
+    cast = Cast(Column(("s",), pa.string()), pa.timestamp("us", "UTC"))
+    raising = Compare("=", cast, Literal(None, cast.type))
+    zone = fuse.Context("Mars/Olympus")
+    with pytest.raises(OpaqueError):
+        evaluate(connective((decided, raising)), rows, zone)
+
+
+@pytest.mark.parametrize("connective", [And, Or])
+def test_every_chain_of_three_truths_is_what_spark_has(connective):
+    truths = {"t": True, "f": False, "n": None}
+    columns = {name: Column((name,), pa.bool_()) for name in truths}
+    rows = pa.table({name: pa.array([truth], pa.bool_()) for name, truth in truths.items()})
+    decisive = connective is Or
+    for names in product(truths, repeat=4):
+        parts = tuple(Compare("=", columns[name], Literal(True, pa.bool_())) for name in names)
+        found = [truths[name] for name in names]
+        expected = decisive if decisive in found else None if None in found else not decisive
+        assert evaluate(connective(parts), rows).to_pylist() == [expected]
+
+
+@pytest.mark.parametrize("operator", ["=", "<>"])
+@pytest.mark.parametrize("extra", [[], [math.nan], [None], [-0.0, 0.0, math.nan, None]])
+def test_a_long_chain_of_equalities_answers_as_one_by_one(operator, extra):
+    column = Column(("f",), pa.float64())
+    rows = pa.table({"f": pa.array([0.0, -0.0, 1.0, 99.5, math.nan, None, math.inf])})
+    values = [float(value) for value in range(1, 40)] + extra
+    parts = tuple(Compare(operator, column, Literal(value, pa.float64())) for value in values)
+    connective = Or if operator == "=" else And
+    written = connective(parts)
+    listed = normalize(written, fuse.Context())
+
+    leaves = listed.terms if isinstance(listed, connective) else (listed,)
+    assert len(leaves) <= 2
+    assert evaluate(listed, rows).equals(evaluate(written, rows))
 
 
 def test_a_long_list_where_no_list_belongs_is_not_read_as_one_value(table):
