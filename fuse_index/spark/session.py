@@ -124,25 +124,43 @@ def read(
         location = TableLocation(str(url), branch, _at_text(at), _option_pairs(options))
         return _through_source(spark, location, "Spark Connect has no JVM here to ask indexes from")
     table = StoredTable.open(url, branch=branch, at=at, options=options)
-    pinned = TableLocation(str(url), branch, table.snapshot.id, _option_pairs(options))
+    mode = INDEXED_MODE if indexes else "everything"
+    try:
+        scan = native_scan(spark, table, branch if at is None else "", mode, options)
+    except NotNative as reason:
+        pinned = TableLocation(str(url), branch, table.snapshot.id, _option_pairs(options))
+        return _through_source(spark, pinned, str(reason))
+    return relation.snapshot_dataframe(spark, scan)
+
+
+class NotNative(InputError):
+    """Spark's own reader cannot read a table; the message says why."""
+
+
+def native_scan(
+    spark: SparkSession, table: StoredTable, branch: str, mode: str, options: Mapping[str, str] | None
+) -> relation.NativeScan:
+    """The scan of an open table by a classic session, which is told of it. Raises NotNative.
+
+    ``branch``: empty where a refresh must not move it. ``options`` are those of the object store.
+    """
     scheme = _scheme(spark, table.store.url)
     if scheme is None:
-        return _through_source(spark, pinned, f"Spark has no file system for {table.store.url}")
+        raise NotNative(f"Spark has no file system for {table.store.url}")
     older_schemas = relation.schemas_with_null_struct_bug(spark, table.snapshot.schemas.values())
     if reason := relation.unsupported_reason(table.snapshot.schema, older_schemas):
-        return _through_source(spark, pinned, reason)
+        raise NotNative(reason)
     session = _register_session(spark)
-    scan = relation.NativeScan(
+    return relation.NativeScan(
         session.key,
         table.store.url,
-        branch if at is None else "",
-        INDEXED_MODE if indexes else "everything",
+        branch,
+        mode,
         table.snapshot.id,
         session.planner.register_table(table, scheme, dict(options or {})),
         table.snapshot.schema,
         older_schemas,
     )
-    return relation.snapshot_dataframe(spark, scan)
 
 
 def search(

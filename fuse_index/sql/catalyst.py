@@ -83,16 +83,12 @@ def decode_filter(
     tree: CatalystTree | Sequence[CatalystTree],
     schema: Schema,
     context: Context,
-    names: Mapping[str, str] | None = None,
 ) -> Predicate:
     """The filter, or the conjunction of a list of filters, normalised.
 
     What is not understood is Opaque; what is malformed raises KeyError.
-
-    Columns are found by their physical names, or by ``names``, from what Spark calls a top-level column to its logical
-    name.
     """
-    reader = _Reader(schema, context, names)
+    reader = _Reader(schema, context)
     trees = [tree] if isinstance(tree, Mapping) else tree
     return (
         normalize(fold_constants(And(tuple(reader.predicate(each) for each in trees)), context), context)
@@ -104,11 +100,11 @@ def decode_filter(
 def decode_aggregation(
     request: Mapping[str, Any], schema: Schema, context: Context
 ) -> tuple[Aggregation, tuple[bool, ...]]:
-    """The aggregation that a request asks for, columns by their physical names; and which aggregates are *unscaled*.
+    """The aggregation that a request asks for; and which aggregates are *unscaled*.
 
     Those Spark computes of decimals' digits, as integers. Raises UnsupportedAggregate, which says why.
     """
-    reader = _Reader(schema, context, None)
+    reader = _Reader(schema, context)
 
     def term(tree: CatalystTree) -> Term:
         try:

@@ -40,7 +40,6 @@ _CAST_MODES: Mapping[str, CastMode] = {"LEGACY": "legacy", "ANSI": "ansi", "TRY"
 class CatalystTermReader:
     schema: Schema
     context: Context
-    names: Mapping[str, str] | None
 
     def term(self, tree: CatalystTree) -> Term:
         if tree["node"] not in _TERMS:
@@ -60,9 +59,8 @@ class CatalystTermReader:
             raise UnsupportedExpression
         if types.is_char_or_collated(tree["metadata"]) or " collate " in str(tree["type"]):
             raise UnsupportedExpression(reason=Reason.COLLATION)
-        name = tree["name"] if self.names is None else self.names.get(tree["name"])
         for field in self.schema.fields:
-            if name == (field.physical_name if self.names is None else field.name):
+            if field.name == tree["name"]:
                 return field
         raise UnsupportedExpression
 
@@ -88,7 +86,7 @@ class CatalystTermReader:
         if types.is_char_or_collated(described["metadata"]) or " collate " in str(tree["type"]):
             raise UnsupportedExpression(reason=Reason.COLLATION)
         for field in parent.children:
-            if is_.is_struct(parent.type) and field.physical_name == described["name"]:
+            if is_.is_struct(parent.type) and field.name == described["name"]:
                 return (*above, field.name), field
         raise UnsupportedExpression
 

@@ -7,8 +7,18 @@ from pyspark.sql import DataFrame
 
 
 def files_read(df: DataFrame) -> int:
-    """The files that the scans of a collected DataFrame have opened, by Spark's own count."""
-    return sum(scan.metrics().apply("numFiles").value() for scan in scans(df._jdf.queryExecution().executedPlan()))
+    """The files that the tasks of a collected DataFrame's scans were given."""
+    return sum(len(set(_paths(scan))) for scan in scans(df._jdf.queryExecution().executedPlan()))
+
+
+def _paths(scan: Any) -> Iterator[str]:
+    """The files of each task: in newer versions of Spark a task has one partition at most, in older ones a list."""
+    tasks = scan.partitions()
+    for number in range(tasks.length()):
+        partitions = tasks.apply(number).iterator()
+        while partitions.hasNext():
+            for file in partitions.next().files():
+                yield file.filePath().toString()
 
 
 def rows_scanned(df: DataFrame) -> int:
@@ -17,9 +27,9 @@ def rows_scanned(df: DataFrame) -> int:
 
 
 def scans(plan: Any) -> Iterator[Any]:
-    """The file scans of a physical plan, as adaptive execution left it."""
+    """The scans of our tables in a physical plan, as adaptive execution left it."""
     name = plan.getClass().getSimpleName()
-    if name == "FileSourceScanExec":
+    if name == "BatchScanExec":
         yield plan
     inner = (
         plan.executedPlan()

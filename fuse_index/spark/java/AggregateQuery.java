@@ -2,6 +2,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
@@ -17,7 +18,6 @@ import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
-import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 
@@ -33,8 +33,9 @@ public class AggregateQuery {
   }
 
   public final Aggregate plan;
-  public final LogicalRelation scan;
-  public final FuseIndex index;
+  /** The plan that scans the table, and its scan. */
+  public final LogicalPlan relation;
+  public final FuseScan scan;
   /** The aggregate functions, equal ones once. */
   public final List<AggregateExpression> measures = new ArrayList<AggregateExpression>();
   /** The expressions that Python is asked to group by: those of the plan, or columns that Spark makes them of. */
@@ -46,10 +47,10 @@ public class AggregateQuery {
   private final List<Expression> filters = new ArrayList<Expression>();
   private final Map<ExprId, Expression> aliases = new HashMap<ExprId, Expression>();
 
-  private AggregateQuery(Aggregate plan, LogicalRelation scan, FuseIndex index) {
+  private AggregateQuery(Aggregate plan, LogicalPlan relation, FuseScan scan) {
     this.plan = plan;
+    this.relation = relation;
     this.scan = scan;
-    this.index = index;
   }
 
   /** The query that Python is to be asked; null for a node that is to stay as it is, whatever the reason. */
@@ -63,10 +64,10 @@ public class AggregateQuery {
   /** The query, be it one that Python can be asked or not; null for a node that is no aggregate right over our table. */
   public static AggregateQuery overFuseTable(Object node) {
     if (!(node instanceof Aggregate)) return null;
-    LogicalPlan scan = belowProjections((Aggregate) node);
-    FuseIndex index = FuseIndex.below(scan);
-    if (index == null || index.isRestricted()) return null;
-    AggregateQuery query = new AggregateQuery((Aggregate) node, (LogicalRelation) scan, index);
+    LogicalPlan relation = belowProjections((Aggregate) node);
+    FuseScan scan = FuseScan.below(relation);
+    if (scan == null || scan.isRestricted()) return null;
+    AggregateQuery query = new AggregateQuery((Aggregate) node, relation, scan);
     query.addPlansFromScanUp(((Aggregate) node).child());
     for (Object result : ScalaLists.toJava(query.plan.aggregateExpressions())) query.addMeasures((Expression) result);
     for (Expression group : ScalaLists.toJava(query.plan.groupingExpressions())) query.keys.add(query.inlineAliases(group));
@@ -159,17 +160,18 @@ public class AggregateQuery {
     return false;
   }
 
-  /** The request to Python, of the table as it is in `head`. */
-  public String request(FuseIndex.Head head) {
-    Json request = index.openRequest(head, ExpressionJson.of(ScalaLists.toScala(filters), index.columns()));
-    request.key("groups").json(ExpressionJson.ofOrdered(ScalaLists.toScala(keys), index.columns()));
+  /** The request to Python. */
+  public String request() {
+    Set<String> columns = scan.snapshot.columns();
+    Json request = scan.snapshot.openRequest(ExpressionJson.of(ScalaLists.toScala(filters), columns));
+    request.key("groups").json(ExpressionJson.ofOrdered(ScalaLists.toScala(keys), columns));
     request.key("aggregates").open('[');
     for (int i = 0; i < measures.size(); i++) {
       AggregateFunction function = measureFunction(i);
       List<Expression> arguments = new ArrayList<Expression>();
       for (Expression argument : ScalaLists.toJava(function.children())) arguments.add(inlineAliases(argument));
       request.open('{').key("function").text(function.getClass().getName()).key("type").json(function.dataType().json())
-          .key("arguments").json(ExpressionJson.ofOrdered(ScalaLists.toScala(arguments), index.columns())).close('}');
+          .key("arguments").json(ExpressionJson.ofOrdered(ScalaLists.toScala(arguments), columns)).close('}');
     }
     return request.close(']').close('}').toString();
   }

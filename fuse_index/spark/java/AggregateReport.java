@@ -18,9 +18,9 @@ public class AggregateReport {
     if (tag.isDefined()) {
       lines.add((String) tag.get());
     } else if (query != null && query.refusal() != null) {
-      lines.add(refusalLine(query.index, query.refusal()));
+      lines.add(refusalLine(query.scan, query.refusal()));
     } else if (query != null) {
-      lines.add(jsonLine(query, query.request(query.index.head()), false));
+      lines.add(jsonLine(query, query.request(), false));
     } else if (plan instanceof Aggregate) {
       String between = AggregateQuery.belowProjections((Aggregate) plan).nodeName();
       reportTooFar(plan.children(), "it is not right over the table: " + between + " is in between", lines);
@@ -36,18 +36,18 @@ public class AggregateReport {
   /** A line of refusal for each of our tables below these plans, down to the next aggregate. */
   private static void reportTooFar(scala.collection.Seq<LogicalPlan> plans, String refusal, Set<String> lines) {
     for (LogicalPlan plan : ScalaLists.toJava(plans)) {
-      FuseIndex index = FuseIndex.below(plan);
-      if (index != null && !index.isRestricted()) lines.add(refusalLine(index, refusal));
+      FuseScan scan = FuseScan.below(plan);
+      if (scan != null && !scan.isRestricted()) lines.add(refusalLine(scan, refusal));
       if (!(plan instanceof Aggregate)) reportTooFar(plan.children(), refusal, lines);
     }
   }
 
-  private static String refusalLine(FuseIndex index, String refusal) {
-    return new Json().open('{').key("snapshot").text(index.head().snapshot).key("refusal").text(refusal).close('}').toString();
+  private static String refusalLine(FuseScan scan, String refusal) {
+    return new Json().open('{').key("snapshot").text(scan.snapshot.id).key("refusal").text(refusal).close('}').toString();
   }
 
   public static String jsonLine(AggregateQuery query, String request, boolean answered) {
-    return new Json().open('{').key("voter").text(query.index.callbackKey()).key("request").text(request)
+    return new Json().open('{').key("voter").text(query.scan.snapshot.callbackKey).key("request").text(request)
         .key("answered").bool(answered).close('}').toString();
   }
 }

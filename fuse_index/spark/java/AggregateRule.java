@@ -29,12 +29,11 @@ public class AggregateRule<P extends TreeNode<?>> extends PlanRule<P> {
   /** Asks for the groups as they are, and then for columns of which Spark makes them. */
   private static LogicalPlan tryAnswer(AggregateQuery original) {
     try {
-      FuseIndex.Head head = original.index.head();
       for (AggregateQuery query = original; query != null; query = query.groupsFromKeys ? null : query.groupedByColumns()) {
-        String request = query.request(head);
-        byte[] reply = PythonCallback.send(query.index.callbackKey(), request);
+        String request = query.request();
+        byte[] reply = PythonCallback.send(query.scan.snapshot.callbackKey, request);
         if (reply[0] == 0) continue;
-        LogicalPlan plan = new AggregateStates(query, head, reply).plan();
+        LogicalPlan plan = new AggregateStates(query, reply).plan();
         plan.setTagValue(AggregateStates.REPORT_TAG, AggregateReport.jsonLine(query, request, true));
         return plan;
       }

@@ -90,27 +90,25 @@ public class AggregateStates {
   /** Reads only the blocks of which no state is stored. */
   public static class RestrictScan extends NodeRewrite<LogicalPlan> {
     private final AggregateQuery query;
-    private final FuseIndex remaining;
+    private final FuseScan remaining;
 
-    public RestrictScan(AggregateQuery query, FuseIndex remaining) {
+    public RestrictScan(AggregateQuery query, FuseScan remaining) {
       this.query = query;
       this.remaining = remaining;
     }
 
-    protected Object rewrite(Object node) { return node == query.scan ? EarlyPruneRule.withFileIndex(query.scan, remaining) : null; }
+    protected Object rewrite(Object node) { return node == query.relation ? remaining.replaceIn(query.relation) : null; }
   }
 
   private final AggregateQuery query;
-  private final FuseIndex.Head head;
   private final byte[] reply;
   private final List<Integer> firstPartOfMeasure = new ArrayList<Integer>();
   /** Expressions over rows: the groups, and then the parts of each measure's state. */
   private final List<Expression> rowExpressions = new ArrayList<Expression>();
 
   /** `reply`: byte 1, the number of files as an int, a bit for each that is to be scanned, and an Arrow stream of states. */
-  public AggregateStates(AggregateQuery query, FuseIndex.Head head, byte[] reply) {
+  public AggregateStates(AggregateQuery query, byte[] reply) {
     this.query = query;
-    this.head = head;
     this.reply = reply;
     rowExpressions.addAll(ScalaLists.toJava(query.plan.groupingExpressions()));
     for (int i = 0; i < query.measures.size(); i++) {
@@ -133,7 +131,7 @@ public class AggregateStates {
   }
 
   public LogicalPlan plan() throws Exception {
-    int start = HEADER_BYTES + (head.listing.fileCount() + 7) / 8;
+    int start = HEADER_BYTES + (query.scan.snapshot.listing.fileCount() + 7) / 8;
     if (reply.length < start) throw new IllegalStateException("an answer of " + reply.length + " bytes");
     LogicalPlan states = statesRelation(Arrays.copyOfRange(reply, start, reply.length));
     byte[] scanMask = Arrays.copyOfRange(reply, HEADER_BYTES, start);
@@ -154,7 +152,7 @@ public class AggregateStates {
   }
 
   private LogicalPlan scanRemaining(byte[] scanMask) {
-    FuseIndex remaining = query.index.restrictedTo(head, scanMask);
+    FuseScan remaining = query.scan.restrictedTo(scanMask);
     LogicalPlan rows = (LogicalPlan) query.plan.child().transformDown(new RestrictScan(query, remaining));
     List<NamedExpression> columns = new ArrayList<NamedExpression>();
     for (int i = 0; i < rowExpressions.size(); i++) {

@@ -1,14 +1,18 @@
+import java.io.IOException;
+import java.lang.reflect.Field;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.ExperimentalMethods;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.Dataset$;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.CatalogManager;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.execution.QueryExecution;
-import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
-import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.StructType;
-import scala.collection.immutable.HashMap;
+import scala.collection.mutable.HashMap;
 
 /** All that Python calls: py4j finds methods of objects, and this is the one object of ours in a JVM. */
 public class Bridge {
@@ -18,32 +22,36 @@ public class Bridge {
 
   public void answer(String number, Object reply, String failure) { PythonCallback.answer(number, reply, failure); }
 
-  /** Blocks of a snapshot as a relation. `schema` has physical names; `unpushablePaths` is what BlockParquetFormat wants. */
-  public HadoopFsRelation relation(Object session, String callbackKey, String url, String branch, String mode, String snapshot,
-      byte[] listing, String schema, List<List<String>> unpushablePaths) {
-    StructType columns = ((StructType) DataType.fromJson(schema)).asNullable();
-    FuseIndex index = new FuseIndex(
-        (SparkSession) session, callbackKey, url, branch, mode, columns.fieldNames(), snapshot, new FileListing(listing));
-    // Dates and times in blocks are of the proleptic calendar, whatever the session thinks of files that do not say so.
-    HashMap<String, String> options = new HashMap<String, String>();
-    options = (HashMap<String, String>) options.updated("datetimeRebaseMode", "CORRECTED");
-    options = (HashMap<String, String>) options.updated("int96RebaseMode", "CORRECTED");
-    // Rows that are gone or damaged are an error, whatever the session would rather pass over: our snapshot names them.
-    options = (HashMap<String, String>) options.updated("ignoreMissingFiles", "false");
-    options = (HashMap<String, String>) options.updated("ignoreCorruptFiles", "false");
-    options = (HashMap<String, String>) options.updated("parquet.page.verify-checksum.enabled", "true");
-    return new HadoopFsRelation(
-        index, new StructType(), columns, scala.Option.empty(), new BlockParquetFormat(unpushablePaths), options, (SparkSession) session);
+  public Object attachment(String number) { return PythonCallback.attachment(number); }
+
+  /** Puts a catalogue into the session's map of loaded ones: Spark makes one by name only from a class path. */
+  @SuppressWarnings("unchecked")
+  public void catalog(Object session, String name, String callbackKey) throws ReflectiveOperationException {
+    CatalogManager manager = ((SparkSession) session).sessionState().catalogManager();
+    Field catalogs = manager.getClass().getDeclaredField("catalogs");
+    catalogs.setAccessible(true);
+    HashMap<String, CatalogPlugin> loaded = (HashMap<String, CatalogPlugin>) catalogs.get(manager);
+    synchronized (manager) {
+      loaded.put(name, new FuseCatalog((SparkSession) session, name, callbackKey));
+    }
+  }
+
+  /** A DataFrame over one of our tables. `description` and `listing` are what TableSnapshot wants. */
+  public Dataset<Row> dataset(Object session, String description, byte[] listing) throws IOException {
+    TableSnapshot snapshot = TableSnapshot.of(description, listing);
+    FuseTable table = new FuseTable((SparkSession) session, snapshot.url, snapshot);
+    return Dataset$.MODULE$.ofRows((SparkSession) session, table.relation());
   }
 
   /** Appends our rules to those that other libraries have put there: it is a variable, and whoever sets it drops their rules. */
   public synchronized void optimize(Object session) {
     ExperimentalMethods methods = ((SparkSession) session).experimental();
     List<Rule<LogicalPlan>> rules = new ArrayList<Rule<LogicalPlan>>(ScalaLists.toJava(methods.extraOptimizations()));
-    for (Object rule : rules) if (rule instanceof EarlyPruneRule) return;
+    for (Object rule : rules) if (rule instanceof PruneRule) return;
     rules.add(new CatalogTableRule<LogicalPlan>());
+    rules.add(new RefreshRule<LogicalPlan>());
     rules.add(new AggregateRule<LogicalPlan>());
-    rules.add(new EarlyPruneRule<LogicalPlan>());
+    rules.add(new PruneRule<LogicalPlan>());
     methods.extraOptimizations_$eq(ScalaLists.toScala(rules));
   }
 

@@ -37,7 +37,7 @@ public class ImpliedFilter extends NodeRewrite<LogicalPlan> {
   }
 
   private static boolean readsFuseTable(LogicalPlan plan) {
-    for (LogicalPlan leaf : ScalaLists.toJava(plan.collectLeaves())) if (FuseIndex.below(leaf) != null) return true;
+    for (LogicalPlan leaf : ScalaLists.toJava(plan.collectLeaves())) if (FuseScan.below(leaf) != null) return true;
     return false;
   }
 

@@ -25,6 +25,7 @@ public class PythonCallback {
   private static final ConcurrentHashMap<String, LinkedBlockingQueue<Request>> MAILBOX_OF_KEY =
       new ConcurrentHashMap<String, LinkedBlockingQueue<Request>>();
   private static final ConcurrentHashMap<String, Request> UNANSWERED = new ConcurrentHashMap<String, Request>();
+  private static final ConcurrentHashMap<String, Object> ATTACHMENTS = new ConcurrentHashMap<String, Object>();
   private static final char SEPARATOR = 0;
   private static final AtomicLong NUMBERS = new AtomicLong();
 
@@ -79,9 +80,34 @@ public class PythonCallback {
 
   /** What Python answers, within the deadline. Raises whatever went wrong. */
   public static Object ask(String key, String body) throws Exception {
+    return ask(key, body, JavaUtils.timeStringAsMs(SQLConf.get().getConfString(DEADLINE, DEFAULT_DEADLINE)));
+  }
+
+  /**
+   * What Python answers to a statement, which takes as long as it takes. `request` is an object, still open. `rows`, a Dataset, may
+   * come with it: Python asks for it by the number that it finds in the request.
+   */
+  public static Object command(String key, Json request, Object rows) {
+    String number = rows == null ? "" : Long.toString(NUMBERS.incrementAndGet());
+    if (rows != null) ATTACHMENTS.put(number, rows);
+    try {
+      return ask(key, request.key("rows").text(number).close('}').toString(), Long.MAX_VALUE);
+    } catch (InterruptedException cancelled) {
+      Thread.currentThread().interrupt();
+      throw new IllegalStateException("the statement was cancelled", cancelled);
+    } catch (Exception failure) {
+      throw SqlFunctions.analysisError(failure.getMessage());
+    } finally {
+      ATTACHMENTS.remove(number);
+    }
+  }
+
+  /** The rows that came with a statement which is still waiting. */
+  public static Object attachment(String number) { return ATTACHMENTS.get(number); }
+
+  private static Object ask(String key, String body, long deadline) throws Exception {
     LinkedBlockingQueue<Request> mailbox = (LinkedBlockingQueue<Request>) MAILBOX_OF_KEY.get(key);
     if (mailbox == null) throw new IllegalStateException("no Python process answers for " + key + " any more");
-    long deadline = JavaUtils.timeStringAsMs(SQLConf.get().getConfString(DEADLINE, DEFAULT_DEADLINE));
     Request request = new Request(key, body);
     UNANSWERED.put(request.number, request);
     mailbox.add(request);

@@ -15,15 +15,14 @@ import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
-import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.expressions.PythonUDF;
-import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.FilterExec;
 import org.apache.spark.sql.execution.ProjectExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
 import org.apache.spark.sql.execution.adaptive.QueryStageExec;
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
+import org.apache.spark.sql.execution.datasources.v2.BatchScanExec;
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
 import org.apache.spark.sql.execution.joins.BaseJoinExec;
 import org.apache.spark.sql.execution.python.EvalPythonExec;
@@ -31,7 +30,7 @@ import org.apache.spark.sql.execution.python.EvalPythonExec;
 /** The scans of our tables in an executed plan, as adaptive execution left it, and the conditions that never reached them. */
 public class ScanReport {
   private final Set<SparkPlan> visited = Collections.newSetFromMap(new IdentityHashMap<SparkPlan, Boolean>());
-  private final List<FileSourceScanExec> scans = new ArrayList<FileSourceScanExec>();
+  private final List<BatchScanExec> scans = new ArrayList<BatchScanExec>();
   private final List<Expression> conditions = new ArrayList<Expression>();
   /** The columns that a column of a plan is made of. */
   private final Map<ExprId, Set<ExprId>> origins = new HashMap<ExprId, Set<ExprId>>();
@@ -45,13 +44,13 @@ public class ScanReport {
     ScanReport report = new ScanReport();
     report.walk(plan);
     Set<String> lines = new LinkedHashSet<String>();
-    for (FileSourceScanExec scan : report.scans) lines.add(report.jsonLine(scan));
+    for (BatchScanExec scan : report.scans) lines.add(report.jsonLine(scan));
     return Json.list(lines);
   }
 
   private void walk(SparkPlan plan) {
     if (!visited.add(plan)) return;
-    if (plan instanceof FileSourceScanExec && isFuseScan((FileSourceScanExec) plan)) scans.add((FileSourceScanExec) plan);
+    if (plan instanceof BatchScanExec && isFuseScan((BatchScanExec) plan)) scans.add((BatchScanExec) plan);
     else if (plan instanceof AdaptiveSparkPlanExec) walk(((AdaptiveSparkPlanExec) plan).executedPlan());
     else if (plan instanceof QueryStageExec) walk(((QueryStageExec) plan).plan());
     else if (plan instanceof InMemoryTableScanExec) walk(((InMemoryTableScanExec) plan).relation().cachedPlan());
@@ -65,9 +64,8 @@ public class ScanReport {
   }
 
   /** The scan that an answered aggregate left over is no scan of its own: the aggregate accounts for it. */
-  private static boolean isFuseScan(FileSourceScanExec scan) {
-    Object location = scan.relation().location();
-    return location instanceof FuseIndex && !((FuseIndex) location).isRestricted();
+  private static boolean isFuseScan(BatchScanExec scan) {
+    return scan.scan() instanceof FuseScan && !((FuseScan) scan.scan()).isRestricted();
   }
 
   private void walkAll(scala.collection.Seq<SparkPlan> plans) {
@@ -96,32 +94,19 @@ public class ScanReport {
     }
   }
 
-  private String jsonLine(FileSourceScanExec scan) {
-    FuseIndex index = (FuseIndex) scan.relation().location();
-    List<Expression> filters = listingFilters(scan);
+  private String jsonLine(BatchScanExec scan) {
+    FuseScan fuse = (FuseScan) scan.scan();
+    List<Expression> filters = fuse.filters();
     Set<ExprId> output = new HashSet<ExprId>();
     for (Attribute column : ScalaLists.toJava(scan.output())) output.add(column.exprId());
     Set<String> unpushed = new LinkedHashSet<String>();
     for (Expression condition : conditions) {
       if (refersTo(condition, output) && !isPushed(condition, filters) && !isImplied(condition, scan, filters)) unpushed.add(condition.sql());
     }
-    Json line = new Json().open('{').key("voter").text(index.callbackKey());
-    line.key("request").text(index.request(ScalaLists.toScala(filters))).key("unpushed").open('[');
+    Json line = new Json().open('{').key("voter").text(fuse.snapshot.callbackKey);
+    line.key("request").text(fuse.request()).key("unpushed").open('[');
     for (String condition : unpushed) line.text(condition);
     return line.close(']').close('}').toString();
-  }
-
-  /** The filters that Spark lists files with: those that need no subquery's result. */
-  private static List<Expression> listingFilters(FileSourceScanExec scan) {
-    List<Expression> filters = new ArrayList<Expression>();
-    for (Expression filter : ScalaLists.toJava(scan.dataFilters())) if (!needsSubquery(filter)) filters.add(filter);
-    return filters;
-  }
-
-  private static boolean needsSubquery(Expression expression) {
-    if (expression instanceof PlanExpression) return true;
-    for (Expression child : ScalaLists.toJava(expression.children())) if (needsSubquery(child)) return true;
-    return false;
   }
 
   private static boolean isPushed(Expression condition, List<Expression> filters) {
@@ -130,7 +115,7 @@ public class ScanReport {
   }
 
   /** Calls of our functions reach the scan as marks, whatever evaluates them; and so may parts of other conditions. */
-  private boolean isImplied(Expression condition, FileSourceScanExec scan, List<Expression> filters) {
+  private boolean isImplied(Expression condition, BatchScanExec scan, List<Expression> filters) {
     if (condition instanceof Attribute) return pluginColumns.contains(((Attribute) condition).exprId());
     Expression part = ImpliedFilter.impliedBy(condition, scan.outputSet());
     return part != null && isPushed(part, filters);

@@ -1,20 +1,20 @@
-"""A snapshot as Spark's own Parquet relation: votes choose its files, Spark's vectorised reader reads its rows.
+"""A snapshot as Spark's DataSource V2 scans it: votes choose its blocks, Spark's vectorised reader reads their rows.
 
-Files hold physical names, which are never reused, so the relation has those, and a projection puts the logical ones on
-top. Knows Spark and the storage schema; what votes are made of, it does not.
+Files hold physical names, which are never reused; so Spark is told both names of each column, and the scan's rows have
+the logical ones. Knows Spark and the storage schema; what votes are made of, it does not.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.functions import col
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructField, StructType
 
 from fuse_index.spark.native.file_listing import sql_default
 from fuse_index.spark.native.java_compiler import jvm_bridge
@@ -27,7 +27,7 @@ _NULL_STRUCT_SETTING = "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMiss
 
 @dataclass(frozen=True, slots=True)
 class NativeScan:
-    """A snapshot as Spark's file source scans it.
+    """A snapshot as Spark scans it.
 
     ``callback_key``: the session's endpoint is registered under it. ``branch``: empty where a refresh must not move the
     DataFrame. ``file_listing``: what ``pack_file_listing`` gives. ``older_schemas``: what
@@ -43,26 +43,28 @@ class NativeScan:
     schema: Schema
     older_schemas: Sequence[Schema] = ()
 
+    def describe(self) -> str:
+        """All but the files, as the JSON that ``TableSnapshot.java`` reads."""
+        fields = self.schema.fields
+        whole = [field.name for field in fields if any(_gained_fields(field, older) for older in self.older_schemas)]
+        return json.dumps(
+            {
+                "voter": self.callback_key,
+                "url": self.url,
+                "branch": self.branch,
+                "mode": self.mode,
+                "snapshot": self.snapshot_id,
+                "schema": StructType([_logical_field(field) for field in fields]).jsonValue(),
+                "stored": StructType([_stored_field(field) for field in fields]).jsonValue(),
+                "unpushable": unpushable_paths(self.schema),
+                "whole": whole,
+            }
+        )
+
 
 def snapshot_dataframe(spark: SparkSession, scan: NativeScan) -> DataFrame:
     """A DataFrame over one snapshot, in its logical names and types."""
-    fields = scan.schema.fields
-    relation = jvm_bridge(spark).relation(
-        spark._jsparkSession,
-        scan.callback_key,
-        scan.url,
-        scan.branch,
-        scan.mode,
-        scan.snapshot_id,
-        scan.file_listing,
-        StructType([_stored_field(field) for field in fields]).json(),
-        [list(path) for path in unpushable_paths(scan.schema)],
-    )
-    stored = DataFrame(spark._jsparkSession.baseRelationToDataFrame(relation), spark)
-    read_whole = {field.id for field in fields for older in scan.older_schemas if _gained_fields(field, older)}
-    if all(_has_stored_names(field) and field.id not in read_whole for field in fields):
-        return stored
-    return stored.select([_logical_column(field, field.id in read_whole) for field in fields])
+    return DataFrame(jvm_bridge(spark).dataset(spark._jsparkSession, scan.describe(), scan.file_listing), spark)
 
 
 def schemas_with_null_struct_bug(spark: SparkSession, schemas: Iterable[Schema]) -> tuple[Schema, ...]:
@@ -104,16 +106,17 @@ def _unpushable_paths(field: Field, above: tuple[str, ...]) -> Iterator[tuple[st
             yield from _unpushable_paths(child, path)
 
 
+def _logical_field(field: Field) -> StructField:
+    """The column as queries know it."""
+    kind = to_spark_schema(pa.schema([field.arrow]))[0].dataType
+    return StructField(field.name, kind, True, {} if field.comment is None else {"comment": field.comment})
+
+
 def _stored_field(field: Field) -> StructField:
     """The column as Spark's reader needs it: with the value that rows of files older than the column have."""
-    metadata: dict[str, Any] = {}
-    if field.comment is not None:
-        metadata["comment"] = field.comment
-    if field.default is not None:
-        metadata["EXISTS_DEFAULT"] = sql_default(field)
-    return StructField(
-        field.physical_name, to_spark_schema(pa.schema([field.parquet_field]))[0].dataType, True, metadata
-    )
+    metadata: dict[str, Any] = {} if field.default is None else {"EXISTS_DEFAULT": sql_default(field)}
+    kind = to_spark_schema(pa.schema([field.parquet_field]))[0].dataType
+    return StructField(field.physical_name, kind, True, metadata)
 
 
 def _gained_fields(field: Field, older: Schema) -> bool:
@@ -134,37 +137,6 @@ def _any_leaf(field: Field, ids: Container[int]) -> bool:
 
 def _ids(schema: Schema) -> set[int]:
     return {part.id for field in schema.fields for part in field.walk()}
-
-
-def _has_stored_names(field: Field) -> bool:
-    return all(part.name == part.physical_name for part in field.walk())
-
-
-def _logical_column(field: Field, whole: bool) -> Column:
-    """The column by its logical name; ``whole``: Spark must read all of it, whatever the query uses."""
-    column = col(quote_path([field.physical_name]))
-    if whole or not all(_has_stored_names(child) for child in field.children):
-        logical_type = to_spark_schema(pa.schema([field.arrow]))[0].dataType
-        column = column.cast(
-            _marked_type(logical_type) if whole else logical_type
-        )  # by position, so that only names change
-    return column.alias(field.name)
-
-
-def _marked_type(kind: DataType) -> DataType:
-    """An equal type that Spark does not know for one: it keeps a cast to it, and reads all that is cast."""
-    match kind:
-        case StructType():
-            fields = [
-                StructField(field.name, _marked_type(field.dataType), field.nullable, {"fuse": "whole"})
-                for field in kind
-            ]
-            return StructType(fields)
-        case ArrayType():
-            return ArrayType(_marked_type(kind.elementType), kind.containsNull)
-        case MapType():
-            return MapType(_marked_type(kind.keyType), _marked_type(kind.valueType), kind.valueContainsNull)
-    return kind
 
 
 def quote_path(path: Sequence[str]) -> str:

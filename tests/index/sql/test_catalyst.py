@@ -321,19 +321,14 @@ def test_a_special_field_of_a_struct_is_opaque():
     assert isinstance(decode_filter(tree, SCHEMA, UTC_ANSI), Opaque)
 
 
-def test_columns_are_known_by_their_physical_names():
+def test_columns_are_known_by_their_own_names_and_not_by_those_of_files():
     renamed = replace(SCHEMA, fields=(replace(SCHEMA.fields[0], name="number"), *SCHEMA.fields[1:]))
+    tree = node("EqualTo", attribute("number", "long"), literal("5", "long"))
 
-    assert decode_filter(on_id("EqualTo", "5"), renamed, UTC_ANSI) == Compare(
+    assert decode_filter(tree, renamed, UTC_ANSI) == Compare(
         "=", Column(("number",), pa.int64()), Literal(5, pa.int64())
     )
-
-
-def test_columns_may_be_given_names():
-    tree = node("EqualTo", attribute("col-1", "long"), literal("5", "long"))
-
-    assert decode_filter(tree, SCHEMA, UTC_ANSI, {"col-1": "id"}) == Compare("=", ID, Literal(5, pa.int64()))
-    assert isinstance(decode_filter(on_id("EqualTo", "5"), SCHEMA, UTC_ANSI, {"col-1": "id"}), Opaque)
+    assert isinstance(decode_filter(on_id("EqualTo", "5"), renamed, UTC_ANSI), Opaque)
 
 
 def test_casts_of_literals_are_done_at_once_unless_spark_would_raise():

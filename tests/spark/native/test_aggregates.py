@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 import random
-import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -95,7 +94,7 @@ def answered(df: DataFrame) -> str:
     """ "whole" if no row is read, "partly" if some blocks are, "" if the plan is as it was."""
     if "LocalRelation" not in plan(df):
         return ""
-    return "partly" if re.search(r"(?<!Local)Relation \[", plan(df)) else "whole"
+    return "partly" if "RelationV2" in plan(df) else "whole"
 
 
 @pytest.fixture(scope="module")

@@ -204,8 +204,9 @@ def test_our_rule_is_added_once_and_keeps_those_of_others(spark: SparkSession) -
         assert [rules.apply(i).getClass().getSimpleName() for i in range(rules.length())] == [
             "CollapseProject$",
             "CatalogTableRule",
+            "RefreshRule",
             "AggregateRule",
-            "EarlyPruneRule",
+            "PruneRule",
         ]
     finally:
         put(before)

@@ -221,7 +221,7 @@ def test_a_refresh_moves_a_view_to_the_head(
     judge.say = lambda trees: np.ones(FILES + 1, np.bool_)
     assert spark.table(plain_view).count() == FILES * ROWS
 
-    spark.catalog.refreshTable(plain_view)
+    spark.sql(f"REFRESH TABLE {plain_view}")
 
     assert spark.table(plain_view).count() == (FILES + 1) * ROWS
     assert spark.table(plain_view).filter("id = 850").count() == 1
@@ -229,7 +229,7 @@ def test_a_refresh_moves_a_view_to_the_head(
 
 
 def test_a_refresh_at_the_head_changes_nothing(spark: SparkSession, plain_view: str, judge: Judge) -> None:
-    spark.catalog.refreshTable(plain_view)
+    spark.sql(f"REFRESH TABLE {plain_view}")
 
     assert spark.table(plain_view).filter("id = 421").count() == 1
     assert judge.questions[-1]["snapshot"] == "s1"
@@ -239,10 +239,22 @@ def test_a_refresh_that_cannot_be_says_what_to_do(spark: SparkSession, plain_vie
     judge.next = ValueError("the schema has changed: read the table again")
 
     with pytest.raises(Exception, match="read the table again"):
-        spark.catalog.refreshTable(plain_view)
+        spark.sql(f"REFRESH TABLE {plain_view}")
 
     assert spark.table(plain_view).filter("id = 421").count() == 1
 
 
-def test_spark_lists_the_files(plain: DataFrame, plain_files: list[Path]) -> None:
-    assert sorted(plain.inputFiles()) == sorted(f"file:{file}" for file in plain_files)
+def test_a_row_tells_its_file_and_its_place_in_it(plain: DataFrame, plain_files: list[Path]) -> None:
+    hidden = ["file_path", "file_name", "file_size", "file_block_start", "row_index"]
+    found = plain.select("id", *[f"_metadata.{name}" for name in hidden]).collect()
+
+    assert {row.file_path for row in found} == {f"file:{file}" for file in plain_files}
+    by_name = {file.name: file for file in plain_files}
+    for row in found:
+        file = by_name[row.file_name]
+        assert row.file_size == file.stat().st_size
+        assert row.file_block_start == 0
+        assert row.row_index == row.id % ROWS
+    assert plain.filter(f"_metadata.file_name = '{plain_files[3].name}' AND id % 2 = 0").count() == ROWS // 2
+    assert plain.groupBy("_metadata.file_path").count().count() == FILES
+    assert plain.select("_metadata").first()["_metadata"].file_size > 0

@@ -1,0 +1,122 @@
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.Literal$;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.connector.catalog.MetadataColumn;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * The hidden column `_metadata`, which says where a row lies, as for Spark's own files.
+ *
+ * Spark's reader gives flat columns: values that all rows of a range share, and the number of a row. A projection over the
+ * scan makes the struct of them.
+ */
+public class FileMetadata {
+  public static final String COLUMN = "_metadata";
+  /** By this name Spark's reader knows the number of a row in its file. */
+  private static final String ROW_INDEX = "_tmp_metadata_row_index";
+  private static final String FLAT = "__fuse_";
+  private static final StructType ALL = new StructType().add("file_path", DataTypes.StringType, false)
+      .add("file_name", DataTypes.StringType, false).add("file_size", DataTypes.LongType, false)
+      .add("file_block_start", DataTypes.LongType, false).add("file_block_length", DataTypes.LongType, false)
+      .add("file_modification_time", DataTypes.TimestampType, false).add("row_index", DataTypes.LongType, true);
+
+  public static class Column implements MetadataColumn {
+    public String name() { return COLUMN; }
+
+    public DataType dataType() { return ALL; }
+
+    public boolean isNullable() { return false; }
+  }
+
+  /** The fields of a struct that are asked for; none where it is null. */
+  private final StructType fields;
+
+  public FileMetadata(StructType fields) { this.fields = fields == null ? new StructType() : fields; }
+
+  public boolean isEmpty() { return fields.length() == 0; }
+
+  /** The number of a row, if it is asked for: a column of the file to Spark's reader. */
+  public StructType read() {
+    boolean wanted = fields.getFieldIndex("row_index").isDefined();
+    return wanted ? new StructType().add(ROW_INDEX, DataTypes.LongType, true) : new StructType();
+  }
+
+  /** What all rows of a range share, which Spark's reader puts behind the file's own columns. */
+  public StructType constants() {
+    StructType constants = new StructType();
+    for (StructField field : fields.fields()) {
+      if (!field.name().equals("row_index")) constants = constants.add(FLAT + field.name(), field.dataType(), false);
+    }
+    return constants;
+  }
+
+  public InternalRow values(String path, long start, long length, long fileSize) {
+    List<Object> values = new ArrayList<Object>();
+    for (StructField field : fields.fields()) {
+      String name = field.name();
+      if (name.equals("file_path")) values.add(UTF8String.fromString(path));
+      else if (name.equals("file_name")) values.add(UTF8String.fromString(path.substring(path.lastIndexOf('/') + 1)));
+      else if (name.equals("file_size")) values.add(Long.valueOf(fileSize));
+      else if (name.equals("file_block_start")) values.add(Long.valueOf(start));
+      else if (name.equals("file_block_length")) values.add(Long.valueOf(length));
+      else if (name.equals("file_modification_time")) values.add(Long.valueOf(0L)); // our listings do not say
+    }
+    return new GenericInternalRow(values.toArray());
+  }
+
+  /** The plan `relation`, whose scan is to give the struct, over one that gives its parts. */
+  public static LogicalPlan flatten(LogicalPlan relation, FuseScan flat) {
+    List<Attribute> read = new ArrayList<Attribute>();
+    List<NamedExpression> columns = new ArrayList<NamedExpression>();
+    List<Expression> parts = new ArrayList<Expression>();
+    AttributeReference struct = null;
+    for (Attribute column : ScalaLists.toJava(relation.output())) {
+      if (column.name().equals(COLUMN)) struct = (AttributeReference) column;
+      else read.add(column);
+    }
+    for (StructField field : flat.metadata.flatFields()) {
+      Attribute part = new AttributeReference(field.name(), field.dataType(), field.nullable(), Metadata.empty(),
+          NamedExpression$.MODULE$.newExprId(), ScalaLists.toScala(new ArrayList<String>()));
+      read.add(part);
+      parts.add(part);
+    }
+    for (Attribute column : ScalaLists.toJava(relation.output())) columns.add(column == struct ? structOf(struct, parts) : column);
+    return new Project(ScalaLists.toScala(columns), flat.replaceIn(relation, ScalaLists.toScala(read)));
+  }
+
+  private static NamedExpression structOf(AttributeReference struct, List<Expression> parts) {
+    List<Expression> members = new ArrayList<Expression>();
+    for (StructField field : ((StructType) struct.dataType()).fields()) {
+      members.add(Literal$.MODULE$.apply(field.name()));
+      for (Expression part : parts) if (((Attribute) part).name().equals(flatName(field.name()))) members.add(part);
+    }
+    return new Alias(new CreateNamedStruct(ScalaLists.toScala(members)), struct.name(), struct.exprId(), struct.qualifier(),
+        scala.Option.apply(struct.metadata()), ScalaLists.toScala(new ArrayList<String>()));
+  }
+
+  private static String flatName(String field) { return field.equals("row_index") ? ROW_INDEX : FLAT + field; }
+
+  /** What a scan gives for it: the number of a row, then what a range shares. */
+  public List<StructField> flatFields() {
+    List<StructField> flat = new ArrayList<StructField>();
+    for (StructField field : read().fields()) flat.add(field);
+    for (StructField field : constants().fields()) flat.add(field);
+    return flat;
+  }
+}

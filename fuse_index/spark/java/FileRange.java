@@ -1,0 +1,74 @@
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.Comparator;
+import java.util.List;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.paths.SparkPath;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.execution.datasources.FilePartition;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import scala.collection.immutable.Map;
+import scala.collection.immutable.Map$;
+import scala.runtime.AbstractFunction0;
+
+/** Bytes of a file to read. Parquet's reader takes the row groups whose middle lies in them. */
+public class FileRange {
+  /** The largest first, which Spark packs best. */
+  public static class LargestFirst implements Comparator<Object> {
+    public int compare(Object one, Object other) { return Long.compare(((FileRange) other).length, ((FileRange) one).length); }
+  }
+
+  /** Of `maxSplitBytes`, which wants to know how much there is to read. */
+  public static class Total extends AbstractFunction0<Object> {
+    private final long bytes;
+
+    public Total(long bytes) { this.bytes = bytes; }
+
+    public Object apply() { return Long.valueOf(bytes); }
+  }
+
+  private final String path;
+  private final long start;
+  private final long length;
+  private final long fileSize;
+
+  private FileRange(String path, long start, long length, long fileSize) {
+    this.path = path;
+    this.start = start;
+    this.length = length;
+    this.fileSize = fileSize;
+  }
+
+  /** All of a file. */
+  public static FileRange whole(FileListing listing, int file) {
+    long size = listing.fileSize(file);
+    return new FileRange(listing.path(file), 0L, size, size);
+  }
+
+  /** Partitions over these ranges, as Spark makes them of files: long ranges are cut, short ones go together. */
+  public static InputPartition[] partitions(SparkSession session, List<FileRange> ranges, FileMetadata metadata) {
+    long openCost = session.sessionState().conf().filesOpenCostInBytes();
+    long total = 0L;
+    for (FileRange range : ranges) total += range.length + openCost;
+    long most = FilePartition.maxSplitBytes(session, new Total(total));
+    List<FileRange> parts = new ArrayList<FileRange>();
+    for (FileRange range : ranges) {
+      for (long from = 0L; from < range.length; from += most) {
+        parts.add(new FileRange(range.path, range.start + from, Math.min(most, range.length - from), range.fileSize));
+      }
+    }
+    Collections.sort(parts, new LargestFirst());
+    List<PartitionedFile> files = new ArrayList<PartitionedFile>();
+    for (FileRange part : parts) files.add(part.partitionedFile(metadata));
+    List<FilePartition> partitions = ScalaLists.toJava(FilePartition.getFilePartitions(session, ScalaLists.toScala(files), most));
+    return (InputPartition[]) partitions.toArray(new InputPartition[0]);
+  }
+
+  private PartitionedFile partitionedFile(FileMetadata metadata) {
+    Map<String, Object> noMetadata = Map$.MODULE$.empty();
+    SparkPath file = SparkPath.fromPath(new Path(path));
+    return new PartitionedFile(
+        metadata.values(file.urlEncoded(), start, length, fileSize), file, start, length, new String[0], 0L, fileSize, noMetadata);
+  }
+}

@@ -1,0 +1,192 @@
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.List;
+import java.util.Objects;
+import java.util.OptionalLong;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsReportStatistics;
+import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import scala.collection.immutable.Seq;
+
+/** A scan of some columns of one snapshot. Asked for its partitions, it asks Python which blocks may hold an answer. */
+public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filtering, Batch {
+  /** What Spark plans joins by: the size of the blocks that votes left. */
+  public static class Size implements Statistics {
+    private final long bytes;
+
+    public Size(long bytes) { this.bytes = bytes; }
+
+    public OptionalLong sizeInBytes() { return OptionalLong.of(bytes); }
+
+    public OptionalLong numRows() { return OptionalLong.empty(); }
+  }
+
+  public final TableSnapshot snapshot;
+  private final SparkSession session;
+  /** Columns of the table. */
+  private final StructType columns;
+  public final FileMetadata metadata;
+  /** What is read, in Spark's order: by `metadata.flatFields`, or as the struct that they make. */
+  private final StructType readSchema;
+  private final ScanFilters filters;
+  /** A bit for each block that may be read; null: all. */
+  private final byte[] blockMask;
+  /** The filters, and what joins found out since: keys of their other side. */
+  private volatile ScanFilters runtimeFilters;
+  private PartitionReaderFactory readerFactory;
+
+  /** `readSchema`: some of the table's columns, of which nested fields may be left out, and perhaps `_metadata`. */
+  public FuseScan(SparkSession session, TableSnapshot snapshot, StructType readSchema) {
+    this(session, snapshot, snapshot.ownColumns(readSchema), new FileMetadata(snapshot.metadataColumn(readSchema)), readSchema,
+        new ScanFilters(Collections.<Expression>emptyList(), snapshot), null);
+  }
+
+  private FuseScan(SparkSession session, TableSnapshot snapshot, StructType columns, FileMetadata metadata, StructType readSchema,
+      ScanFilters filters, byte[] blockMask) {
+    this.session = session;
+    this.snapshot = snapshot;
+    this.columns = columns;
+    this.metadata = metadata;
+    this.readSchema = readSchema;
+    this.filters = filters;
+    this.runtimeFilters = filters;
+    this.blockMask = blockMask;
+  }
+
+  /** The scan of a plan that scans one of our tables; null of any other. */
+  public static FuseScan below(Object plan) {
+    if (!(plan instanceof DataSourceV2ScanRelation)) return null;
+    Scan scan = ((DataSourceV2ScanRelation) plan).scan();
+    return scan instanceof FuseScan ? (FuseScan) scan : null;
+  }
+
+  /** The plan `relation`, with this in the place of its scan. By position, because it gained parameters between versions of Spark. */
+  public LogicalPlan replaceIn(LogicalPlan relation) { return replaceIn(relation, relation.output()); }
+
+  /** The same, and with these for its columns. */
+  public LogicalPlan replaceIn(LogicalPlan relation, Seq<?> output) {
+    Object[] arguments = new Object[relation.productArity()];
+    for (int i = 0; i < arguments.length; i++) {
+      Object old = relation.productElement(i);
+      arguments[i] = old instanceof FuseScan ? this : old == relation.output() ? output : old;
+    }
+    return (LogicalPlan) relation.makeCopy(arguments);
+  }
+
+  /** The same scan, of rows on which these conditions are true; itself if it knows them. */
+  public FuseScan withFilters(List<Expression> conditions) {
+    ScanFilters others = new ScanFilters(conditions, snapshot);
+    return Objects.equals(others.json, filters.json) ? this : with(readSchema, others, blockMask);
+  }
+
+  /** Of some blocks alone: those of which there is no stored state. */
+  public FuseScan restrictedTo(byte[] mask) { return with(readSchema, filters, mask); }
+
+  private FuseScan with(StructType schema, ScanFilters conditions, byte[] mask) {
+    return new FuseScan(session, snapshot, columns, metadata, schema, conditions, mask);
+  }
+
+  /** The same scan, with the parts of `_metadata` in its place; itself if it has none, or has them already. */
+  public FuseScan flat() {
+    if (metadata.isEmpty() || snapshot.metadataColumn(readSchema) == null) return this;
+    StructType schema = columns;
+    for (StructField part : metadata.flatFields()) schema = schema.add(part);
+    return with(schema, filters, blockMask);
+  }
+
+  public boolean isRestricted() { return blockMask != null; }
+
+  public List<Expression> filters() { return runtimeFilters.expressions; }
+
+  /** The request to prune by what is known by now, as JSON. */
+  public String request() { return request(runtimeFilters); }
+
+  private String request(ScanFilters known) {
+    return snapshot.openRequest(known.json == null ? "[]" : known.json).close('}').toString();
+  }
+
+  /** The numbers of the blocks to read. */
+  private List<Integer> blocks() {
+    ScanFilters known = runtimeFilters;
+    int count = snapshot.listing.fileCount();
+    BlockMask votes = known.json == null ? BlockMask.readAll(null) : PythonCallback.requestMask(snapshot.callbackKey, request(known), count);
+    List<Integer> blocks = new ArrayList<Integer>();
+    for (int i = 0; i < count; i++) {
+      boolean mayRead = blockMask == null || ((blockMask[i >> 3] >> (i & 7)) & 1) == 1;
+      if (mayRead && votes.mustRead(i)) blocks.add(Integer.valueOf(i));
+    }
+    return blocks;
+  }
+
+  public StructType readSchema() { return readSchema; }
+
+  public String description() { return "fuse " + snapshot + ", " + blocks().size() + " of " + snapshot.listing.fileCount() + " blocks"; }
+
+  /** Or Spark would plan partitions to ask them, before joins have said which. */
+  public Scan.ColumnarSupportMode columnarSupportMode() {
+    return createReaderFactory().supportColumnarReads(null) ? Scan.ColumnarSupportMode.SUPPORTED : Scan.ColumnarSupportMode.UNSUPPORTED;
+  }
+
+  public Statistics estimateStatistics() {
+    long bytes = 0L;
+    for (Integer block : blocks()) bytes += snapshot.listing.fileSize(block.intValue());
+    // Of the widths of columns Spark knows a guess, as it does for its own files; a row has 8 bytes besides.
+    double share = (columns.defaultSize() + 8.0) / (snapshot.schema.defaultSize() + 8.0);
+    return new Size((long) (bytes * share));
+  }
+
+  public NamedReference[] filterAttributes() {
+    List<NamedReference> names = new ArrayList<NamedReference>();
+    for (String name : columns.fieldNames()) names.add(Expressions.column("`" + name.replace("`", "``") + "`"));
+    return (NamedReference[]) names.toArray(new NamedReference[0]);
+  }
+
+  public void filter(Predicate[] predicates) { runtimeFilters = filters.and(RuntimeFilters.of(predicates, columns), snapshot); }
+
+  public Batch toBatch() { return this; }
+
+  public InputPartition[] planInputPartitions() {
+    List<Integer> blocks = blocks();
+    BlockSeals.verify(session.sessionState().newHadoopConf(), snapshot.listing, blocks);
+    List<FileRange> ranges = new ArrayList<FileRange>();
+    for (Integer block : blocks) ranges.add(FileRange.whole(snapshot.listing, block.intValue()));
+    return FileRange.partitions(session, ranges, metadata);
+  }
+
+  public synchronized PartitionReaderFactory createReaderFactory() {
+    if (readerFactory == null) {
+      StructType stored = snapshot.stored(columns);
+      StructType read = stored;
+      for (StructField part : metadata.read().fields()) read = read.add(part);
+      readerFactory = BlockReader.factory(
+          session, snapshot.storedSchema, read, metadata.constants(), filters.forParquet(snapshot, columns, stored));
+    }
+    return readerFactory;
+  }
+
+  /** By what is read: two scans of one snapshot by the same conditions are one plan to caching and to exchange reuse. */
+  public boolean equals(Object other) {
+    if (!(other instanceof FuseScan)) return false;
+    FuseScan that = (FuseScan) other;
+    return snapshot.equals(that.snapshot) && readSchema.equals(that.readSchema) && Objects.equals(runtimeFilters.json, that.runtimeFilters.json)
+        && Arrays.equals(blockMask, that.blockMask);
+  }
+
+  public int hashCode() { return Objects.hash(new Object[] {snapshot, columns}); }
+
+  public String toString() { return "FuseScan[" + snapshot + "]"; }
+}

@@ -1,0 +1,157 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Objects;
+import java.util.Set;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+
+/** One version of one of our tables, as Python describes it: which files it has, and what their columns are called. */
+public class TableSnapshot {
+  /** Who answers what is asked about it. */
+  public final String callbackKey;
+  public final String url;
+  /** Empty where a snapshot was asked for, so that a refresh has nowhere to move to. */
+  public final String branch;
+  public final String mode;
+  public final String id;
+  public final FileListing listing;
+  /** The columns by their own names. */
+  public final StructType schema;
+  /** The same columns, position by position, by the names that files have for them, and with what older files lack. */
+  public final StructType storedSchema;
+  /** Columns, as lists of stored names, by which Parquet must not filter, nor by anything within them. */
+  public final Set<List<String>> unpushablePaths;
+  /** Columns of which Spark must read all fields, whatever a query uses. */
+  public final Set<String> wholeColumns;
+
+  private TableSnapshot(String callbackKey, String url, String branch, String mode, String id, FileListing listing, StructType schema,
+      StructType storedSchema, Set<List<String>> unpushablePaths, Set<String> wholeColumns) {
+    this.callbackKey = callbackKey;
+    this.url = url;
+    this.branch = branch;
+    this.mode = mode;
+    this.id = id;
+    this.listing = listing;
+    this.schema = schema;
+    this.storedSchema = storedSchema;
+    this.unpushablePaths = unpushablePaths;
+    this.wholeColumns = wholeColumns;
+  }
+
+  /** `description` is the JSON that `describe_snapshot` of Python writes; `listing` what FileListing reads. */
+  public static TableSnapshot of(String description, byte[] listing) throws IOException {
+    JsonNode json = new ObjectMapper().readTree(description);
+    Set<List<String>> unpushable = new HashSet<List<String>>();
+    for (JsonNode path : json.get("unpushable")) unpushable.add(texts(path));
+    return new TableSnapshot(json.get("voter").asText(), json.get("url").asText(), json.get("branch").asText(), json.get("mode").asText(),
+        json.get("snapshot").asText(), new FileListing(listing), schema(json.get("schema")), schema(json.get("stored")), unpushable,
+        new HashSet<String>(texts(json.get("whole"))));
+  }
+
+  private static StructType schema(JsonNode json) { return ((StructType) DataType.fromJson(json.toString())).asNullable(); }
+
+  private static List<String> texts(JsonNode list) {
+    List<String> texts = new ArrayList<String>();
+    for (JsonNode text : list) texts.add(text.asText());
+    return texts;
+  }
+
+  /** Another version with the same columns. */
+  public TableSnapshot withHead(String newId, FileListing files) {
+    return new TableSnapshot(callbackKey, url, branch, mode, newId, files, schema, storedSchema, unpushablePaths, wholeColumns);
+  }
+
+  /** The columns to read for `wanted`, some of ours of which nested fields may be left out: those that must be whole are. */
+  public StructType readSchema(StructType wanted) {
+    StructField[] fields = (StructField[]) wanted.fields().clone();
+    for (int i = 0; i < fields.length; i++) {
+      if (wholeColumns.contains(fields[i].name())) fields[i] = schema.apply(fields[i].name());
+    }
+    return new StructType(fields);
+  }
+
+  /** Those of these columns that are ours. */
+  public StructType ownColumns(StructType read) {
+    StructType own = new StructType();
+    for (StructField field : read.fields()) if (schema.getFieldIndex(field.name()).isDefined()) own = own.add(field);
+    return own;
+  }
+
+  /** The fields to read of `_metadata`; null if it is not among these columns, or is a column of ours. */
+  public StructType metadataColumn(StructType read) {
+    boolean hidden = read.getFieldIndex(FileMetadata.COLUMN).isDefined() && schema.getFieldIndex(FileMetadata.COLUMN).isEmpty();
+    return hidden ? (StructType) read.apply(FileMetadata.COLUMN).dataType() : null;
+  }
+
+  /** What files call these columns, which `readSchema` gave: the same types, position by position, with stored names. */
+  public StructType stored(StructType read) { return (StructType) stored(read, schema, storedSchema); }
+
+  /** `read`, a part of the type `ours`, by the names of `files`, which is the same as `ours` but for its names. */
+  private static DataType stored(DataType read, DataType ours, DataType files) {
+    if (read instanceof StructType) {
+      StructField[] fields = (StructField[]) ((StructType) read).fields().clone();
+      for (int i = 0; i < fields.length; i++) {
+        int position = ((StructType) ours).fieldIndex(fields[i].name());
+        StructField file = ((StructType) files).fields()[position];
+        DataType type = stored(fields[i].dataType(), ((StructType) ours).fields()[position].dataType(), file.dataType());
+        fields[i] = new StructField(file.name(), type, true, file.metadata());
+      }
+      return new StructType(fields);
+    }
+    if (read instanceof ArrayType) {
+      return new ArrayType(stored(((ArrayType) read).elementType(), ((ArrayType) ours).elementType(), ((ArrayType) files).elementType()), true);
+    }
+    if (read instanceof MapType) {
+      DataType key = stored(((MapType) read).keyType(), ((MapType) ours).keyType(), ((MapType) files).keyType());
+      return new MapType(key, stored(((MapType) read).valueType(), ((MapType) ours).valueType(), ((MapType) files).valueType()), true);
+    }
+    return read;
+  }
+
+  public Set<String> columns() { return new HashSet<String>(Arrays.asList(schema.fieldNames())); }
+
+  /** A request whose object is still open, for more members. The order of keys is fixed: replies are remembered by this text. */
+  public Json openRequest(String filters) {
+    SQLConf session = SQLConf.get();
+    return new Json().open('{').key("url").text(url).key("snapshot").text(id).key("mode").text(mode)
+        .key("context").open('{').key("time_zone").text(session.sessionLocalTimeZone()).key("ansi").bool(session.ansiEnabled())
+        .key("case_sensitive").bool(session.caseSensitiveAnalysis()).close('}').key("filters").json(filters);
+  }
+
+  /** The newest snapshot of the branch; this one if that is it, or if no branch is followed. Raises where it cannot be had. */
+  public TableSnapshot refreshed() {
+    if (branch.length() == 0) return this;
+    try {
+      Json request = new Json().open('{').key("url").text(url).key("refresh").text(id).key("branch").text(branch).close('}');
+      byte[] reply = PythonCallback.send(callbackKey, request.toString());
+      if (reply[0] == 0) throw new IllegalStateException(new String(reply, 1, reply.length - 1, "UTF-8"));
+      if (reply.length == 1) return this;
+      int length = reply[1];
+      return withHead(new String(reply, 2, length, "UTF-8"), new FileListing(Arrays.copyOfRange(reply, 2 + length, reply.length)));
+    } catch (RuntimeException failure) {
+      throw failure;
+    } catch (Exception failure) {
+      throw new IllegalStateException("could not refresh " + url + ": " + failure, failure);
+    }
+  }
+
+  /** Equal where the same rows are read in the same way. */
+  public boolean equals(Object other) {
+    if (!(other instanceof TableSnapshot)) return false;
+    TableSnapshot that = (TableSnapshot) other;
+    return url.equals(that.url) && id.equals(that.id) && mode.equals(that.mode) && schema.equals(that.schema);
+  }
+
+  public int hashCode() { return Objects.hash(new Object[] {url, id, mode}); }
+
+  public String toString() { return url + " at " + id; }
+}
