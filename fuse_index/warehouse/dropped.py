@@ -82,11 +82,10 @@ class DroppedMixin(CatalogHandle):
         name = storage.parse_identifier(identifier)
         target = name if to is None else storage.parse_identifier(to)
 
-        def decide(state: storage.CatalogState) -> list[UndropTable]:
-            return [UndropTable(_choose(state.dropped_as(name), name, table_id).table.id, target)]
-
-        self.warehouse.commit(decide)
-        return self._to_table(storage.StoredTable.open(self._table_store(self.find_table(target))))
+        found = _choose(self.warehouse.state().dropped_as(name), name, table_id).table
+        stored = storage.StoredTable.open(self._table_store(found))
+        self.warehouse.commit(lambda state: [UndropTable(found.id, target)])
+        return self._to_table(stored)
 
     def purge_dropped(self, older_than: timedelta | str = timedelta(days=7), *, dry_run: bool = False) -> pa.Table:
         """Delete the files of tables that were dropped so long ago; they cannot be undropped any more.

@@ -40,7 +40,9 @@ class CatalogHandle:
         return table
 
     def _table_store(self, table: CatalogTable) -> storage.Store:
-        return storage.open_table_store(self.warehouse.store, table.location)
+        store = storage.open_table_store(self.warehouse.store, table.location)
+        read_only = isinstance(self.warehouse.store, storage.ReadOnlyStore)
+        return storage.ReadOnlyStore(store) if read_only else store
 
     def _to_table(self, stored: storage.StoredTable, pinned: bool = False) -> Table:
         return Table(stored, self.host, self.context, pinned=pinned)

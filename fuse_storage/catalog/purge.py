@@ -15,12 +15,13 @@ from fuse_storage.catalog.actions import FOLDER_PATTERN, DropTable, ForgetTables
 from fuse_storage.catalog.log import LOG_FOLDER
 from fuse_storage.catalog.names import Identifier
 from fuse_storage.catalog.new_table import MAX_STAGED_TIME, STAGED_FOLDER, staged_key
-from fuse_storage.catalog.state import CatalogState, CatalogTable
+from fuse_storage.catalog.state import CatalogState, CatalogTable, DroppedTable
 from fuse_storage.catalog.table_places import open_table_store, remove_folder
 from fuse_storage.catalog.warehouse import Warehouse
 from fuse_storage.errors import Conflict, InvalidArgument, NotFound, StorageError
 from fuse_storage.metadata.encoding import encode_checksummed_json, utc_now
 from fuse_storage.metadata.file_ref import new_id
+from fuse_storage.metadata.refs import CLOCK_TOLERANCE
 from fuse_storage.metadata.tags import list_tags
 
 _CLOCK_FOLDER = "_catalog/clock"
@@ -77,7 +78,7 @@ def purge_dropped(warehouse: Warehouse, older_than: timedelta, dry_run: bool = F
     due = [
         each.table
         for each in state.dropped.values()
-        if max(each.timestamp, made.get(warehouse.log.key(each.sequence), now)) <= now - older_than
+        if _dropped_at(each, made.get(warehouse.log.key(each.sequence), now), now) <= now - older_than
     ]
     results = [PurgedTable(table, _shared(warehouse, table.location) if table.managed else None) for table in due]
     if not dry_run:
@@ -87,6 +88,11 @@ def purge_dropped(warehouse: Warehouse, older_than: timedelta, dry_run: bool = F
         _delete_purged(warehouse, warehouse.state().purging)
         _remove_unnamed(warehouse, now)
     return results
+
+
+def _dropped_at(dropped: DroppedTable, made: datetime, now: datetime) -> datetime:
+    """When a table was dropped: by the later of two clocks, and by the store's where the other one was ahead."""
+    return made if dropped.timestamp > now + CLOCK_TOLERANCE else max(dropped.timestamp, made)
 
 
 def _purge(warehouse: Warehouse, ids: Sequence[str]) -> None:
@@ -133,6 +139,8 @@ def _remove_unnamed(warehouse: Warehouse, now: datetime) -> None:
             if folder not in places:
                 remove_folder(warehouse.store, folder)
             warehouse.store.delete([staged_key(folder)])
+    clocks = [found.key for found in warehouse.store.list(_CLOCK_FOLDER) if found.modified <= now - MAX_STAGED_TIME]
+    warehouse.store.delete(clocks)
 
 
 def _store_clock(warehouse: Warehouse) -> datetime:

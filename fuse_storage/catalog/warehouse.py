@@ -143,7 +143,7 @@ class Warehouse:
         write_checkpoint(self.store, after)
 
     def _known(self) -> tuple[CatalogEntry, CatalogState] | None:
-        known: tuple[CatalogEntry, CatalogState] | None = cache_of(self.store).find(("catalog state", self.id))
+        known: tuple[CatalogEntry, CatalogState] | None = cache_of(self.store).find(self._cache_key)
         return known
 
     def _remember(self, entry: CatalogEntry, state: CatalogState) -> None:
@@ -151,7 +151,11 @@ class Warehouse:
         if known is None or known[0].sequence < entry.sequence:
             cache, names = cache_of(self.store), len(state.tables) + len(state.namespaces) + len(state.dropped)
             size = min(1000 + _BYTES_PER_NAME * names, cache.max_bytes // 4)  # else each look would read everything
-            cache.put(("catalog state", self.id), (entry, state), size)
+            cache.put(self._cache_key, (entry, state), size)
+
+    @property
+    def _cache_key(self) -> tuple[str, str, str]:
+        return ("catalog state", self.store.url, self.id)  # a copy has the same id, another one in its place the same URL
 
     def _check_writable(self) -> None:
         if self.writer_features:

@@ -1,6 +1,7 @@
 """Tables by name: made, found, renamed, dropped, brought back, by one session and by many."""
 
 import pickle
+import shutil
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -12,7 +13,7 @@ import pytest
 
 import fuse_index as fuse
 from fuse_index import AlreadyExists, Catalog, Conflict, InvalidArgument, NotFound
-from fuse_storage import MeteredStore, open_store
+from fuse_storage import MeteredStore, ReadOnlyStore, open_store
 
 SCHEMA = "id BIGINT, name STRING"
 
@@ -435,6 +436,17 @@ def test_one_warehouse_in_the_place_of_another_is_not_taken_for_it(tmp_path: Pat
     assert fuse.catalog(tmp_path / "w").list_tables() == [("other",)]
 
 
+def test_a_copy_of_a_warehouse_is_another_one(tmp_path: Path) -> None:
+    first = fuse.catalog(tmp_path / "a", create=True)
+    first.create_table("t", SCHEMA)
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+
+    first.rename_table("t", "u")
+    fuse.catalog(tmp_path / "b").rename_table("t", "v")
+
+    assert (first.list_tables(), fuse.catalog(tmp_path / "b").list_tables()) == ([("u",)], [("v",)])
+
+
 @pytest.mark.parametrize("sessions", [8])
 def test_of_many_who_make_one_table_at_once_one_wins(catalog: Catalog, sessions: int) -> None:
     start = Barrier(sessions)
@@ -471,6 +483,20 @@ def test_nobody_s_change_is_lost_where_many_change_many_names(catalog: Catalog) 
     assert another(catalog).list_tables("sales") == [("sales", f"t{number}") for number in range(6)]
     assert another(catalog).list_tables() == []
     assert catalog.list_dropped().num_rows == 6
+
+
+def test_a_warehouse_that_is_only_read_is_not_changed(catalog: Catalog) -> None:
+    catalog.create_table("t", SCHEMA)
+    reader = fuse.catalog(ReadOnlyStore(catalog.warehouse.store))
+
+    assert ids(reader.load_table("t")) == []
+    for refused in (
+        lambda: fill(reader.load_table("t"), 1),
+        lambda: reader.create_table("u", SCHEMA),
+        lambda: reader.drop_table("t"),
+    ):
+        with pytest.raises(fuse.ReadOnly):
+            refused()
 
 
 def test_a_table_is_loaded_by_few_requests_once_its_warehouse_is_known(place: str) -> None:
