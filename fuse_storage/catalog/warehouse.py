@@ -104,6 +104,7 @@ class Warehouse:
             timestamp = next_timestamp(state.timestamp)
             entry = CatalogEntry(state.sequence + 1, new_id(), state.commit_id, timestamp, actions)
             after = state.after([entry])
+            entry.encode()  # what is too much is refused here, where nothing has been tried yet
             if create_entry(self.log, entry, deadline, "catalog"):
                 self._finish(entry, after)
                 return entry
@@ -155,7 +156,11 @@ class Warehouse:
 
     @property
     def _cache_key(self) -> tuple[str, str, str]:
-        return ("catalog state", self.store.url, self.id)  # a copy has the same id, another one in its place the same URL
+        return (
+            "catalog state",
+            self.store.url,
+            self.id,
+        )  # a copy has the same id, another one in its place the same URL
 
     def _check_writable(self) -> None:
         if self.writer_features:

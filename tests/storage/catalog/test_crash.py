@@ -9,7 +9,15 @@ import pytest
 import fuse_storage as storage
 from fuse_storage import StorageError, Store, Warehouse
 from fuse_storage.testing import Crash, FaultMode, FaultyStore
-from tests.storage.catalog.world import STEPS, Step, copy_of, small_warehouse, tables_in_one_process, unnamed_folders, view
+from tests.storage.catalog.world import (
+    STEPS,
+    Step,
+    copy_of,
+    small_warehouse,
+    tables_in_one_process,
+    unnamed_folders,
+    view,
+)
 from tests.storage.small import Aged
 
 

@@ -8,7 +8,17 @@ from typing import Any
 import pytest
 
 import fuse_storage as storage
-from fuse_storage import CachedStore, CommitUnknown, Conflict, CreateNamespace, NotFound, StorageError, Store, Warehouse, process_cache
+from fuse_storage import (
+    CachedStore,
+    CommitUnknown,
+    Conflict,
+    CreateNamespace,
+    NotFound,
+    StorageError,
+    Store,
+    Warehouse,
+    process_cache,
+)
 from fuse_storage.testing import FaultyStore
 from tests.storage.catalog.world import STEPS, Step, copy_of, drop, make_table, rename, small_warehouse, undrop, view
 
