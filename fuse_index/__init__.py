@@ -25,6 +25,7 @@ from fuse_index.predicate import Context
 from fuse_index.pruning.explanation import Explanation
 from fuse_index.query.scan import Scan
 from fuse_index.table.open import create_table, open_table, recover_table
+from fuse_index.table.read import scan_polars
 from fuse_index.table.table import Table
 from fuse_index.warehouse.catalog import Catalog, catalog
 from fuse_storage import (
@@ -80,4 +81,5 @@ __all__ = [
     "create_table",
     "open_table",
     "recover_table",
+    "scan_polars",
 ]

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fuse_index.errors import InputError
 from fuse_index.expressions.evaluate import evaluate
 from fuse_index.expressions.function import Function
 from fuse_index.expressions.traversal import column_names, predicate_terms
+from fuse_index.predicate import Predicate
 from fuse_index.pruning.explanation import Explanation
 from fuse_index.pruning.planner import ScanPlan
+from fuse_index.query.polars_source import import_polars, lazy_frame
 from fuse_index.query.prefetch import prefetch_items
 from fuse_storage import ScanUnits
 
 if TYPE_CHECKING:
+    import duckdb
     import pandas
+    import polars
+
+    from fuse_index.query.arrow_dataset import ScanDataset
 
 _Mask = npt.NDArray[np.bool_]
 
@@ -33,13 +40,17 @@ class Scan:
     """Rows of one snapshot that match a predicate.
 
     ``columns`` are top-level logical names, in the order of the answer; ``limit`` stops the reading as soon as so many
-    rows are found. Nothing is read before one of the methods is called.
+    rows are found. Nothing is read before one of the methods is called, and each call reads anew. Whatever takes a
+    stream of Arrow's takes a scan: ``polars.DataFrame(scan)``, ``duckdb.sql("SELECT … FROM scan")``.
+
+    ``planner``: makes the plan for a further condition; None where no index is asked for one.
     """
 
     plan: ScanPlan[ScanUnits]
     columns: tuple[str, ...]
     functions: Mapping[str, Function]
     limit: int | None = None
+    planner: Callable[[Predicate], ScanPlan[ScanUnits]] | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -75,6 +86,56 @@ class Scan:
 
     def to_pandas(self) -> pandas.DataFrame:
         return self.to_arrow().to_pandas()
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Stream the rows, block after block, in the memory of a few blocks."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def to_polars(self) -> polars.DataFrame:
+        """Read the rows into Polars; ``scan_polars`` reads lazily. Raises InputError where it is not installed."""
+        rows: polars.DataFrame = import_polars().DataFrame(self.to_arrow())
+        return rows
+
+    def to_dataset(self) -> ScanDataset:
+        """The rows for whoever pushes columns and filters into a ``pyarrow.dataset.Dataset``, as DuckDB does."""
+        from fuse_index.query.arrow_dataset import ScanDataset  # with which pyarrow imports pandas
+
+        return ScanDataset(self.schema, self._narrowed_reader)
+
+    def to_duckdb(self, connection: Any = None) -> duckdb.DuckDBPyRelation:
+        """A relation of DuckDB's, whose columns and filters ask the indexes.
+
+        ``connection``: by default DuckDB's own. Raises InputError where DuckDB is not installed.
+        """
+        try:
+            import duckdb
+        except ImportError as missing:
+            raise InputError("rows for DuckDB need it: pip install duckdb") from missing
+        relation: duckdb.DuckDBPyRelation = (connection or duckdb).from_arrow(self.to_dataset())
+        return relation
+
+    def to_lazy_frame(self) -> polars.LazyFrame:
+        """A lazy frame of Polars, as ``scan_polars`` gives it."""
+        return lazy_frame(self.schema, self._narrowed_reader, "fuse")
+
+    def narrow(self, predicate: Predicate | None, columns: Sequence[str], limit: int | None = None) -> Scan:
+        """Leave out blocks that cannot hold a row on which ``predicate`` is true, too.
+
+        Of the other blocks rows may come on which it is not. If this scan is of so many rows, all of them come.
+        """
+        limits = [each for each in (self.limit, limit) if each is not None]
+        plan = self.plan
+        if predicate is not None and self.planner is not None and self.limit is None:
+            plan = self.planner(predicate)
+        return replace(self, plan=plan, columns=tuple(columns), limit=min(limits, default=None))
+
+    def _narrowed_reader(
+        self, predicate: Predicate | None, columns: Sequence[str], limit: int | None
+    ) -> pa.RecordBatchReader:
+        return self.narrow(predicate, columns, limit).to_reader()
 
     def count(self) -> int:
         """Count matching rows. Zones on which every row matches, and rows that an index knows, are counted unread."""

@@ -126,7 +126,8 @@ _ARGUMENT_TYPES: Mapping[str, ArgumentType] = {
 """By the text of an annotation, or of one of its alternatives."""
 
 _UNCHECKED_ANNOTATIONS = {
-    "Any": "checked by what it is for: rows by arrow_input, a URL by the store, a type or a schema by the DDL",
+    "Any": "checked by what it is for: rows by arrow_input, a URL by the store, a type or a schema by the DDL, "
+    "a scan by who reads it",
     "MergeClauseSpec": "checked by merge_clauses, which says what each clause may do",
     "Host | None": "made by programs, not typed by people",
     "Context | None": "made by programs, not typed by people",

@@ -25,21 +25,21 @@ from fuse_index.operations.dml import DmlMixin
 from fuse_index.operations.recluster import ReclusteringMixin
 from fuse_index.predicate import Column, Predicate
 from fuse_index.pruning.explanation import Explanation
-from fuse_index.pruning.planner import ScanPlan, plan_scan
 from fuse_index.query.aggregate import AggregatePlan, describe_aggregation, plan_aggregate
-from fuse_index.query.scan import Scan
 from fuse_index.query.search import SearchRequest, ranked_search
 from fuse_index.sql.parse import parse_aggregate
 from fuse_index.table.arguments import check_public_methods
 from fuse_index.table.indexes import IndexesMixin
 from fuse_index.table.inspect import InspectionMixin
+from fuse_index.table.read import ReadMixin
 from fuse_index.table.refs import RefsMixin
 from fuse_index.table.schema import SchemaMixin
-from fuse_storage import BlockFrame, Snapshot
+from fuse_storage import Snapshot
 
 
 @check_public_methods
 class Table(
+    ReadMixin,
     RefsMixin,
     SchemaMixin,
     IndexesMixin,
@@ -90,25 +90,6 @@ class Table(
         if step is not None and staged:
             transaction.evolve_schema(step)
         return self._move_to(transaction.append(staged).commit("append", application=application))
-
-    def scan(
-        self,
-        where: str | Predicate | None = None,
-        columns: Sequence[str] | None = None,
-        limit: int | None = None,
-        indexes: bool = True,
-        strict: bool = False,
-    ) -> Scan:
-        """Select matching rows, which are read when asked for.
-
-        ``where``: Spark SQL; ``indexes=False`` reads every block. Raises WhereError showing the place,
-        OpaqueError for what only Spark can evaluate, SchemaError naming near columns; ``strict`` raises IndexFault for
-        an index that does something wrong, which otherwise only costs time.
-        """
-        if limit is not None and limit < 0:
-            raise InputError(f"limit={limit!r}: give a number of rows, 0 or more, or None for all")
-        names = tuple(self.schema.names) if columns is None else self._column_names(columns)
-        return Scan(self._plan(self._predicate(where), indexes, strict), names, self.host.functions, limit)
 
     def search(
         self,
@@ -189,6 +170,3 @@ class Table(
             return plan_aggregate(self.stored, aggregation, predicate, self.engine, indexes=indexes, strict=strict)
         except UnsupportedAggregate as refusal:
             raise InputError(f"{describe_aggregation(aggregation)}: {refusal}") from refusal
-
-    def _plan(self, predicate: Predicate | None, indexes: bool, strict: bool) -> ScanPlan[BlockFrame]:
-        return plan_scan(self.stored, predicate, self.engine, indexes=indexes, strict=strict)

@@ -108,9 +108,9 @@ class MergeSource:
 
     def run(self) -> tuple[Sealed[DmlJob], list[Sealed[RewriteOutcome]], list[Sealed[list[StagedSegment]]]]:
         """Write all that changes; nobody sees it yet."""
-        spec, keys = self.spec, self._key_values()
-        job, block_numbers, clauses = run_where_reachable(self.spark, lambda: _plan_merge(spec, keys, self.task_count))
-        shares = [share.tolist() for share in np.array_split(block_numbers, self.task_count) if len(share)]
+        spec, keys, task_count = self.spec, self._key_values(), self.task_count  # tasks cannot have the session
+        job, block_numbers, clauses = run_where_reachable(self.spark, lambda: _plan_merge(spec, keys, task_count))
+        shares = [share.tolist() for share in np.array_split(block_numbers, task_count) if len(share)]
         blocks = self._block_keys(job, shares)
         try:
             by_key = reduce(lambda left, right: left & right, map(self._same_key, self.keys))

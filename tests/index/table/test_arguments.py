@@ -33,6 +33,7 @@ UNCHECKED = {
     "create_table": {"url", "schema", "host", "context"},
     "open_table": {"url", "host", "context"},
     "recover_table": {"url"},
+    "scan_polars": {"source"},
     **{f"spark.{name}": {"host"} for name in ("build_index", "compact", "delete", "install", "overwrite", "recluster")},
     "spark.merge": {"matched", "not_matched", "not_matched_by_source", "host"},
     "spark.update": {"host"},

@@ -55,6 +55,7 @@ PROMISED = [
     "create_table",
     "open_table",
     "recover_table",
+    "scan_polars",
 ]
 METHODS = [
     "add_column",
