@@ -9,8 +9,15 @@ import typer
 
 from fuse_index import open_table
 from fuse_index.cli import output
-from fuse_index.cli.options import AtOption, BranchOption, JsonOption, SparkOption, TableArgument, split_names
-from fuse_index.cli.spark_session import open_spark_session
+from fuse_index.cli.options import (
+    AtOption,
+    BranchOption,
+    JsonOption,
+    SparkOption,
+    TableArgument,
+    open_spark_session,
+    split_names,
+)
 from fuse_index.operations.recluster import DEFAULT_PASSES, DEFAULT_STEP_BLOCKS, DEFAULT_STEP_BYTES, ReclusterStep
 
 clustering_app = typer.Typer()

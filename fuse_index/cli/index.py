@@ -19,10 +19,10 @@ from fuse_index.cli.options import (
     ProcessesOption,
     SparkOption,
     TableArgument,
+    open_spark_session,
     parse_pairs,
     split_terms,
 )
-from fuse_index.cli.spark_session import open_spark_session
 
 index_app = typer.Typer(no_args_is_help=True)
 

@@ -1,21 +1,62 @@
-"""Arguments and options that several commands share."""
+"""Arguments and options that several commands share, and what they open: a table by its name, a Spark session."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from fuse_index import InvalidArgument, catalog
 from fuse_index.cli.input_files import InputFormat
+from fuse_index.errors import FuseIndexError
+from fuse_storage import parse_identifier
 
 _TERM_TOKEN = re.compile(r"`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^`'\"(),]+|.", re.DOTALL)
 _QUOTED_NAME = re.compile(r"\A`((?:[^`]|``)*)`\Z")
 
+
+class SparkNotInstalled(FuseIndexError):
+    """A command was to run in Spark, which is not installed."""
+
+
+def split_table_name(text: str) -> tuple[str, str] | None:
+    """The warehouse and the name of ``WAREHOUSE#name``; None for a path or URL of a table.
+
+    >>> split_table_name("s3://bucket/w#sales.orders"), split_table_name("/data/c#/t")
+    (('s3://bucket/w', 'sales.orders'), None)
+    """
+    warehouse, sign, name = text.rpartition("#")
+    if not sign or not warehouse or Path(text).exists():
+        return None
+    try:
+        parse_identifier(name)
+    except InvalidArgument:
+        return None
+    return warehouse, name
+
+
+def find_table_url(context: typer.Context, text: str) -> str:
+    """The path or URL of a table that is named by it, or by its name in a warehouse. Raises NotFound."""
+    named = None if context.resilient_parsing else split_table_name(text)
+    return text if named is None else catalog(named[0]).table_url(named[1])
+
+
 TableArgument = Annotated[
-    str, typer.Argument(metavar="TABLE", help="Path or URL of the table (/data/t, s3://bucket/t).")
+    str,
+    typer.Argument(
+        metavar="TABLE",
+        help="Path or URL of the table (/data/t, s3://bucket/t), or its name in a warehouse (/data/w#sales.orders).",
+        callback=find_table_url,
+    ),
+]
+NewTableArgument = Annotated[
+    str, typer.Argument(metavar="TABLE", help="Path or URL for the table, or a name in a warehouse (/data/w#sales.t).")
 ]
 IndexArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the index.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
@@ -84,3 +125,18 @@ def _value(text: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError:
         return text
+
+
+@contextmanager
+def open_spark_session(master: str) -> Iterator[tuple[Any, Any]]:
+    """``fuse_index.spark``, and a session there. Raises FuseIndexErrors for a Spark that cannot be had."""
+    if importlib.util.find_spec("pyspark") is None:
+        raise SparkNotInstalled("--spark needs PySpark: pip install 'pyspark>=4.0.1' 'pandas<3'")
+    from fuse_index import spark
+    from fuse_index.spark.session import start_session
+
+    running = start_session(master)
+    try:
+        yield spark, running
+    finally:
+        running.stop()

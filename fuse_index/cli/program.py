@@ -19,6 +19,7 @@ from rich.text import Text
 
 from fuse_index import __version__
 from fuse_index.cli import output
+from fuse_index.cli.catalog import catalog_app
 from fuse_index.cli.clustering import clustering_app
 from fuse_index.cli.columns import columns_app
 from fuse_index.cli.history import history_app
@@ -39,6 +40,7 @@ app.add_typer(history_app)
 app.add_typer(columns_app)
 app.add_typer(rows_app)
 app.add_typer(clustering_app)
+app.add_typer(catalog_app, name="catalog", help="Make, list, rename, drop and bring back the names of a warehouse.")
 app.add_typer(index_app, name="index", help="Build, look at and check the indexes of a table.")
 
 
@@ -66,6 +68,10 @@ _SHELL_WORDS = [
         (r"\bby=\[\.\.\.\]", "--by"),
         (r"\bon=\['([^']*)'\]", r"--on \1"),
         (r"\bsay force\b", "say --force"),
+        (r"\bsay create=True", "run catalog init"),
+        (r"\bwith cascade\b", "with --cascade"),
+        (r"\bdrop it without purge\b", "drop it without --purge"),
+        (r"\blook at list_dropped\b", "look at catalog dropped"),
     )
 ]
 """What messages advise in Python, and what a shell calls it."""

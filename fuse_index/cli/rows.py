@@ -18,9 +18,9 @@ from fuse_index.cli.options import (
     NullOption,
     SparkOption,
     TableArgument,
+    open_spark_session,
     split_names,
 )
-from fuse_index.cli.spark_session import open_spark_session
 from fuse_index.table.table import Table
 from fuse_storage import Snapshot
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import pyarrow as pa
 import typer
 
-from fuse_index import create_table, open_table
+from fuse_index import catalog, create_table, open_table
 from fuse_index.cli import input_files, output
 from fuse_index.cli.options import (
     AtOption,
@@ -17,11 +17,13 @@ from fuse_index.cli.options import (
     FormatOption,
     JsonOption,
     MergeSchemaOption,
+    NewTableArgument,
     NullOption,
     TableArgument,
     WhereOption,
     parse_pairs,
     split_names,
+    split_table_name,
 )
 
 tables_app = typer.Typer()
@@ -32,7 +34,7 @@ _ColumnsOption = Annotated[
 
 @tables_app.command("create")
 def _create(
-    table: TableArgument,
+    table: NewTableArgument,
     schema: Annotated[
         str | None, typer.Option("--schema", help='Columns as in SQL: "id BIGINT NOT NULL, name STRING".')
     ] = None,
@@ -57,13 +59,11 @@ def _create(
     if like is not None:
         columns = input_files.infer_file_schema(input_files.find_input_files([like], format_, null or ())[0])
     settings = parse_pairs(properties or [], "--property")
-    created = create_table(
-        table,
-        columns,
-        cluster_by=split_names(cluster_by, "--cluster-by"),
-        properties=settings,
-        key=split_names(key, "--key"),
-    )
+    order, identity = split_names(cluster_by, "--cluster-by"), split_names(key, "--key")
+    if (named := split_table_name(table)) is None:
+        created = create_table(table, columns, order, settings, key=identity)
+    else:
+        created = catalog(named[0]).create_table(named[1], columns, order, settings, key=identity)
     output.print_result({"table": table, "snapshot": created.snapshot.id}, f"created {table}", as_json)
 
 
