@@ -2,9 +2,9 @@
 
 A node says its class, its type, and its parameters: ``value`` of a Literal as text (days for a date, microseconds for a
 timestamp, ``{"hex": …}`` for bytes, null for NULL), ``name``, ``metadata`` and ``ours`` of a column, ``ordinal`` of a
-struct's field, ``evalMode`` and ``zone`` of a cast, ``values`` of an InSet, ``escape`` of a LIKE. A class, a type or a
-column that is not known here makes the smallest condition around it Opaque, which never prunes. Knows no Spark, and no
-SQL.
+struct's field, ``evalMode`` and ``zone`` of a cast, ``values`` of an InSet, ``escape`` of a LIKE, ``excess`` of what
+stands for a tree that is too large to be sent. A class, a type or a column that is not known here makes the smallest
+condition around it Opaque, which never prunes. Knows no Spark, and no SQL.
 """
 
 from __future__ import annotations
@@ -157,6 +157,8 @@ class _Reader(CatalystTermReader):
                 return Not(self.predicate(tree["children"][0]))
             case "IsNotNull":
                 return Not(self.predicate({**tree, "node": "IsNull"}))
+            case "Excess":
+                return Opaque(tree["excess"], Reason.TOO_MANY_TERMS)
         try:
             return _CONDITIONS.get(tree["node"], _Reader.truth)(self, tree)
         except UnsupportedExpression as unknown:

@@ -1,7 +1,11 @@
+import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.Collections;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
+import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -11,6 +15,7 @@ import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.JsonToStructs;
 import org.apache.spark.sql.catalyst.expressions.Like;
 import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.catalyst.expressions.TimeZoneAwareExpression;
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
 import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
@@ -26,6 +31,10 @@ import scala.jdk.javaapi.CollectionConverters;
  * `_metadata.file_size` and a column `file_size`.
  */
 public class ExpressionJson {
+  /** Levels of one tree, a chain of ANDs or of ORs being one: Python goes down the trees by calls, of which it has 1,000. */
+  public static final int MAX_DEPTH = 100;
+  /** Nodes of one tree, and values of its lists: so many take Python about a second. */
+  public static final int MAX_PARTS = 250000;
   private static final String SPARK = "org.apache.spark.sql.catalyst.expressions.";
 
   private final Set<String> columns;
@@ -38,7 +47,7 @@ public class ExpressionJson {
     TreeSet<String> trees = new TreeSet<String>();
     for (Expression filter : ScalaLists.toJava(filters)) {
       ExpressionJson writer = new ExpressionJson(columns);
-      writer.writeTree(filter);
+      writer.writeBounded(filter);
       trees.add(writer.out.toString());
     }
     return Json.list(trees);
@@ -50,25 +59,70 @@ public class ExpressionJson {
   /** A list of trees, in their order; `columns` are the names of the table's columns. */
   public static String ofOrdered(Seq<Expression> expressions, Set<String> columns) {
     ExpressionJson writer = new ExpressionJson(columns);
-    writer.writeList(expressions);
+    writer.out.open('[');
+    for (Expression expression : ScalaLists.toJava(expressions)) writer.writeBounded(expression);
+    writer.out.close(']');
     return writer.out.toString();
   }
 
-  private void writeList(Seq<Expression> expressions) {
-    out.open('[');
-    for (Expression expression : ScalaLists.toJava(expressions)) writeTree(expression);
-    out.close(']');
+  /** The tree; or, in the place of one that is too large to be asked about, a leaf that says so. */
+  private void writeBounded(Expression e) {
+    String excess = excess(e);
+    if (excess == null) writeTree(e);
+    else out.open('{').key("node").text("Excess").key("excess").text(excess).key("children").open('[').close(']').close('}');
+  }
+
+  /** What of a tree is beyond a bound, in words; null if nothing is. Found without a call for each level. */
+  private static String excess(Expression root) {
+    ArrayDeque<Expression> nodes = new ArrayDeque<Expression>();
+    ArrayDeque<Integer> depths = new ArrayDeque<Integer>();
+    nodes.push(root);
+    depths.push(Integer.valueOf(1));
+    long parts = 0L;
+    while (!nodes.isEmpty()) {
+      Expression e = (Expression) nodes.pop();
+      int depth = ((Integer) depths.pop()).intValue();
+      parts += e instanceof InSet ? 1L + ((InSet) e).hset().size() : 1L;
+      if (depth > MAX_DEPTH) return String.format("a condition nested more than %d levels deep", new Object[] {Integer.valueOf(MAX_DEPTH)});
+      if (parts > MAX_PARTS) return String.format("a condition of more than %,d terms and values", new Object[] {Integer.valueOf(MAX_PARTS)});
+      for (Expression child : ScalaLists.toJava(e.children())) {
+        nodes.push(child);
+        depths.push(Integer.valueOf(isChain(e) && child.getClass() == e.getClass() ? depth : depth + 1));
+      }
+    }
+    return null;
+  }
+
+  private static boolean isChain(Expression e) { return e instanceof And || e instanceof Or; }
+
+  /** The parts of a chain of ANDs, or of ORs, from left to right, however deep Spark nests them; of another node its children. */
+  private static List<Expression> parts(Expression e) {
+    if (!isChain(e)) return ScalaLists.toJava(e.children());
+    List<Expression> parts = new ArrayList<Expression>();
+    ArrayDeque<Expression> waiting = new ArrayDeque<Expression>();
+    waiting.push(e);
+    while (!waiting.isEmpty()) {
+      Expression next = (Expression) waiting.pop();
+      if (next.getClass() == e.getClass()) {
+        List<Expression> children = ScalaLists.toJava(next.children());
+        waiting.push((Expression) children.get(1));
+        waiting.push((Expression) children.get(0));
+      } else {
+        parts.add(next);
+      }
+    }
+    return parts;
   }
 
   private void writeTree(Expression e) {
     // Our own projection renames fields of a struct by a cast, which changes no value.
     while (e instanceof Cast && DataType.equalsStructurally(((Cast) e).child().dataType(), e.dataType(), true)) e = ((Cast) e).child();
     out.open('{').key("node").text(nodeName(e.getClass()));
-    if (e.resolved()) writeType(e.dataType());
+    if (isChain(e) || e.resolved()) writeType(e.dataType());
     writeParameters(e);
-    out.key("children");
-    writeList(e.children());
-    out.close('}');
+    out.key("children").open('[');
+    for (Expression part : parts(e)) writeTree(part);
+    out.close(']').close('}');
   }
 
   /** Spark's own classes by their short names; a stranger's EqualTo is not ours to understand. */

@@ -71,7 +71,7 @@ public class PythonCallback {
     } catch (Throwable failure) {
       mask = BlockMask.readAll(failure.toString());
     }
-    if (mask.refusal() != null) LOG.warn("every block is read, because indexes could not be asked: " + mask.refusal() + "; asked was " + request);
+    if (mask.refusal() != null) LOG.warn("every block is read, because indexes could not be asked: " + mask.refusal() + "; asked was " + request.substring(0, Math.min(request.length(), 1000)));
     return mask;
   }
 

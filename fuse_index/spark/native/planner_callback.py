@@ -13,6 +13,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from math import inf
 from threading import Lock
 from time import monotonic
@@ -24,6 +25,9 @@ import numpy.typing as npt
 from fuse_index.pruning.explanation import Explanation
 
 _logger = logging.getLogger("fuse_index.spark")
+
+_MAX_TEXT_KEY = 10_000
+"""Characters of a request that is remembered as it is; of a longer one, which may have megabytes, by its hash."""
 
 _Key = TypeVar("_Key", bound=Hashable)
 _Value = TypeVar("_Value")
@@ -149,14 +153,15 @@ class PlannerCallback:
         return self._cached_reply(text, request)[0]
 
     def _cached_reply(self, text: str, request: Mapping[str, Any]) -> tuple[bytes, Explanation]:
+        name = text if len(text) <= _MAX_TEXT_KEY else sha256(text.encode()).hexdigest()
         if "aggregates" in request:
             return self._aggregates.get(
-                text,
+                name,
                 lambda: _encode_aggregate_reply(self._planner.answer_aggregate(request)),
                 self._reply_ttl_seconds,
             )
         return self._prunings.get(
-            text, lambda: _encode_prune_reply(self._planner.prune_blocks(request)), self._reply_ttl_seconds
+            name, lambda: _encode_prune_reply(self._planner.prune_blocks(request)), self._reply_ttl_seconds
         )
 
     def _reply_ttl_seconds(self, reply: tuple[bytes, Explanation]) -> float:

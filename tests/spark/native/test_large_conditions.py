@@ -1,0 +1,111 @@
+"""Conditions that are very long, very deep or of very long lists are asked about up to a bound, and left out beyond."""
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import fuse_index as fuse
+import fuse_index.spark as fuse_spark
+from fuse_index.pruning.explanation import Explanation
+from fuse_index.reasons import Reason
+from fuse_index.spark.session import find_native_session
+
+BLOCKS = 4
+
+
+@pytest.fixture(scope="module")
+def df(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> DataFrame:
+    url = str(tmp_path_factory.mktemp("large") / "t")
+    table = fuse.create_table(url, "n BIGINT, m BIGINT", properties={"block_rows": 25})
+    table.append(pa.table({"n": range(100), "m": range(100)}))
+    return fuse_spark.read(spark, url)
+
+
+class Asked:
+    """The scan of a table, asked about conditions as Spark asks: ``node`` makes one of Catalyst's expressions."""
+
+    def __init__(self, df: DataFrame) -> None:
+        self.df, self.jvm = df, df.sparkSession._jvm
+        plan = df._jdf.queryExecution().analyzed()
+        while plan.children().nonEmpty():
+            plan = plan.children().head()
+        self.index, self.column = plan.relation().location(), plan.output().head()
+
+    def node(self, name: str, *arguments: Any) -> Any:
+        return getattr(self.jvm.org.apache.spark.sql.catalyst.expressions, name)(*arguments)
+
+    def files(self, condition: Any) -> int:
+        """How many files Spark is told to read."""
+        empty = self.index.rootPaths()
+        return int(self.index.listFiles(empty, empty.appended(condition)).head().files().length())
+
+    def explain(self, condition: Any) -> Explanation:
+        session = find_native_session(self.index.callbackKey())
+        assert session is not None
+        return session.callback.explain(self.request(condition))
+
+    def request(self, condition: Any) -> str:
+        return str(self.index.request(self.index.rootPaths().appended(condition)))
+
+
+@pytest.fixture
+def asked(df: DataFrame) -> Asked:
+    return Asked(df)
+
+
+def condition_of(df: DataFrame, text: str) -> Any:
+    return df.filter(text)._jdf.queryExecution().analyzed().condition()
+
+
+def test_ten_thousand_terms_are_asked_about(df: DataFrame, asked: Asked) -> None:
+    condition = condition_of(df, " OR ".join(f"n = {3 * i} OR m > {1000 + i}" for i in range(5_000, 10_000)))
+
+    assert asked.files(condition) == 0
+    [tree] = json.loads(asked.request(condition))["filters"]
+    assert len(tree["children"]) == 10_000  # a chain is one level
+
+
+@pytest.mark.parametrize("count", [5_000, 260_000, 1_000_000])
+def test_long_lists_are_asked_about_up_to_a_bound(asked: Asked, count: int) -> None:
+    streams = asked.jvm.java.util.stream
+    values = streams.LongStream.range(1_000, 1_000 + count).boxed().collect(streams.Collectors.toSet())
+    listed = asked.jvm.scala.jdk.javaapi.CollectionConverters.asScala(values).toSet()
+    condition = asked.node("InSet", asked.column, listed)
+
+    assert asked.files(condition) == (0 if count == 5_000 else BLOCKS)
+    if count > 5_000:
+        [vote] = asked.explain(condition).votes
+        assert (vote.reason, vote.leaf) == (Reason.TOO_MANY_TERMS, "a condition of more than 250,000 terms and values")
+
+
+@pytest.mark.parametrize("names", [("Or", "And"), ("Not",)])
+@pytest.mark.parametrize(("depth", "kept"), [(80, 1), (5_000, BLOCKS)])
+def test_deep_conditions_are_asked_about_up_to_a_bound(
+    df: DataFrame, asked: Asked, names: tuple[str, ...], depth: int, kept: int
+) -> None:
+    condition, always, never = (condition_of(df, text) for text in ("n = 7", "n > -100", "n > 200"))
+    for level in range(depth):
+        name = names[level % len(names)]
+        condition = asked.node(name, condition, *({"Not": [], "Or": [never], "And": [always]}[name]))
+
+    assert asked.files(condition) == kept
+    if depth > 100:
+        [vote] = asked.explain(condition).votes
+        assert (vote.reason, vote.leaf) == (Reason.TOO_MANY_TERMS, "a condition nested more than 100 levels deep")
+
+
+def test_a_chain_of_five_thousand_is_no_depth(df: DataFrame, asked: Asked) -> None:
+    condition, further = condition_of(df, "n = 7"), condition_of(df, "n > 200")
+    for _ in range(5_000):
+        condition = asked.node("Or", condition, further)
+
+    assert asked.files(condition) == 1
+
+
+def test_rows_are_the_same_with_a_condition_that_is_left_out(df: DataFrame, asked: Asked) -> None:
+    values = ", ".join(map(str, range(5_000)))
+
+    assert df.filter(f"n IN ({values}) AND n < 3").count() == 3
