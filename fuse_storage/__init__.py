@@ -2,10 +2,12 @@
 
 from fuse_storage.bounds import prefix_end
 from fuse_storage.catalog.actions import (
+    CatalogAction,
     CreateNamespace,
     CreateTable,
     DropNamespace,
     DropTable,
+    PurgeTables,
     RenameTable,
     UndropTable,
     UpdateNamespace,
@@ -91,6 +93,7 @@ __all__ = [
     "BlockTotals",
     "Cache",
     "CachedStore",
+    "CatalogAction",
     "CatalogState",
     "CatalogTable",
     "ColumnStatistics",
@@ -117,6 +120,7 @@ __all__ = [
     "ObjectMeta",
     "Pack",
     "PackSlice",
+    "PurgeTables",
     "PurgedTable",
     "ReadOnly",
     "ReadOnlyStore",

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 import fuse_storage as storage
+from fuse_index.errors import InputError
 from fuse_index.indexes.registry import Host
 from fuse_index.ingest import arrow_input
 from fuse_index.predicate import Context
@@ -19,6 +20,7 @@ from fuse_index.warehouse.handle import tables_within
 from fuse_index.warehouse.namespaces import NamespacesMixin
 from fuse_storage import (
     CatalogTable,
+    CommitUnknown,
     CreateTable,
     DropTable,
     Identifier,
@@ -104,6 +106,27 @@ class Catalog(NamespacesMixin, DroppedMixin):
             return self._to_table(StoredTable.create(store, arrow_schema, tuple(cluster_by), own, None, tuple(key)))
 
         return storage.stage_table(self.warehouse, storage.parse_identifier(identifier), make, about, replace)
+
+    def clone_table(self, identifier: str | Sequence[str], source: Any) -> Table:
+        """Make a table of the snapshot that ``source``, an open table, reads; both share its files, as ``Table.clone``.
+
+        Raises AlreadyExists, NotFound for its namespace, and as ``Table.clone`` does.
+        """
+        if not isinstance(source, Table):
+            raise InputError(f"source={source!r}: give an open table, such as load_table gives")
+        staged = storage.stage_table(
+            self.warehouse,
+            storage.parse_identifier(identifier),
+            lambda store: source.clone(store.url, getattr(store, "options", None)),
+        )
+        try:
+            staged.commit()
+        except CommitUnknown:
+            raise
+        except storage.StorageError:  # its files are gone again, and need nothing of the source
+            source.untag(staged.table.snapshot.summary["cloned_from"]["tag"])
+            raise
+        return staged.table
 
     def register_table(self, identifier: str | Sequence[str], location: Any) -> Table:
         """Give a table that is there a name; nothing of it moves, and nothing that is done to the name deletes it.

@@ -17,7 +17,7 @@ from fuse_storage.catalog.actions import FOLDER_PATTERN, check_location
 from fuse_storage.catalog.log import CatalogLog
 from fuse_storage.catalog.names import Identifier, check_identifier, fold_identifier
 from fuse_storage.catalog.state import CatalogState, CatalogTable, DroppedTable, Namespace
-from fuse_storage.errors import InvalidArgument, StorageError
+from fuse_storage.errors import Corrupt, InvalidArgument, StorageError
 from fuse_storage.metadata.encoding import decode_checksummed_json, encode_checksummed_json, format_timestamp
 from fuse_storage.store.abilities import list_keys_after, read_at_most
 from fuse_storage.store.store import Store
@@ -29,6 +29,7 @@ _MIN_ENTRIES, _NAMES_PER_ENTRY = 64, 64
 """A checkpoint follows so many entries after the one before; more in a large warehouse, where it has megabytes."""
 _KEPT = 2
 """Checkpoints that stay: one, and the one before, which somebody may be about to read."""
+_RESTORE_HINT = "restore it from a copy of the warehouse"
 
 
 class _TableMembers(msgspec.Struct, omit_defaults=True):
@@ -58,8 +59,13 @@ class _CheckpointMembers(msgspec.Struct):
 
 
 def read_checkpoint(store: Store, log: CatalogLog, newest: int) -> CatalogState:
-    """The newest state up to the entry with this number of which there is a file that can be believed, or else none."""
+    """The newest state up to the entry with this number of which there is a file that can be believed, or else none.
+
+    Raises Corrupt where there is a checkpoint of a later entry, and no such entry: then entries were lost.
+    """
     for number in sorted(_numbers(store), reverse=True):
+        if number > newest and log.find(number) is None:  # else it came since the log was looked at
+            raise Corrupt(f"{store.url}/{log.key(number)} is missing, and there is a checkpoint of it: {_RESTORE_HINT}")
         if number <= newest:
             with suppress(StorageError):
                 state = _decode(read_at_most(store, _key(number), MAX_SNAPSHOT_BYTES), f"{store.url}/{_key(number)}")

@@ -80,7 +80,7 @@ class Warehouse:
         try:
             head = self.log.head(None if known is None else known[0])
         except NotFound:
-            return CatalogState()
+            return read_checkpoint(self.store, self.log, 0)
         if known is not None and known[0] is head:
             return known[1]
         state = read_checkpoint(self.store, self.log, head.sequence) if known is None else known[1]

@@ -26,6 +26,7 @@ UNCHECKED = {
     "Table.change_type": {"type"},
     "Table.merge": {"source", "matched", "not_matched", "not_matched_by_source"},
     "Table.overwrite": {"data"},
+    "Catalog.clone_table": {"source"},
     "Catalog.create_table": {"schema"},
     "Catalog.register_table": {"location"},
     "Catalog.stage_table": {"schema"},

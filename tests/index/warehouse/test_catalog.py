@@ -236,6 +236,33 @@ def test_who_comes_second_leaves_nothing(catalog: Catalog) -> None:
     assert files(staged.table.stored.store.url) == set()
 
 
+def test_a_clone_gets_a_name(catalog: Catalog) -> None:
+    source = fill(catalog.create_table("t", SCHEMA), 1)
+
+    fill(catalog.clone_table("sales.copy", source), 2)
+
+    assert ids(catalog.load_table("sales.copy")) == [1, 2]
+    assert ids(catalog.load_table("t")) == [1]
+    with pytest.raises(AlreadyExists):
+        catalog.clone_table("sales.copy", source)
+    assert source.refs().num_rows == 2  # main, and the tag of the one clone
+    with pytest.raises(fuse.InputError, match="give an open table"):
+        catalog.clone_table("sales.other", "t")
+
+
+def test_a_clone_that_comes_second_holds_nothing(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, taken = fill(catalog.create_table("t", SCHEMA), 1), fuse.Table.clone
+
+    def clone(table: fuse.Table, *arguments: object) -> fuse.Table:
+        another(catalog).create_table("copy", SCHEMA)
+        return taken(table, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(fuse.Table, "clone", clone)
+    with pytest.raises(AlreadyExists):
+        catalog.clone_table("copy", source)
+    assert source.refs().column("kind").to_pylist() == ["branch"]
+
+
 def test_registering_moves_nothing(catalog: Catalog, tmp_path: Path) -> None:
     local = fuse.catalog(tmp_path / "warehouse", create=True)
     fill(fuse.create_table(tmp_path / "mine", SCHEMA), 1)

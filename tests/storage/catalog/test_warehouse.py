@@ -92,6 +92,17 @@ def test_an_entry_that_is_lost_is_no_end(url: str) -> None:
         unknown(warehouse)[1].state()
 
 
+@pytest.mark.parametrize("first_lost", [60, 1])
+def test_a_log_that_lost_its_end_is_told_by_its_checkpoint(url: str, first_lost: int) -> None:
+    warehouse = Warehouse.open(storage.open_store(url), create=True)
+    named(warehouse, 65)
+    lost = [warehouse.log.key(number) for number in range(first_lost, 66)]
+    warehouse.store.delete(["_catalog/log/_hint", *lost])
+
+    with pytest.raises(Corrupt, match=r"00064\.json is missing, and there is a checkpoint of it"):
+        unknown(warehouse)[1].state()
+
+
 def test_a_new_warehouse_has_no_names(url: str) -> None:
     warehouse = Warehouse.open(storage.open_store(url), create=True)
 
