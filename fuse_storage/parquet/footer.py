@@ -14,6 +14,8 @@ import xxhash
 
 from fuse_storage.errors import RESTORE_HINT, Corrupt, NotFound
 from fuse_storage.parquet import page_subset
+from fuse_storage.parquet.column_chunks import read_column_chunks
+from fuse_storage.parquet.page_subset import ColumnForm
 from fuse_storage.parquet.pages import Pages
 from fuse_storage.store.cache import Cache, cache_of
 from fuse_storage.store.ranges import ByteRange
@@ -59,21 +61,11 @@ class Footer:
     pages: Pages
     schema_bytes: bytes
     """The schema as it is written in Parquet's footer."""
+    forms: Sequence[ColumnForm]
+    """Of each column, how it is stored."""
     length: int
     seal: int
     """What ``seal_number`` gives of its checksum."""
-
-    @staticmethod
-    def chunk_ranges(metadata: pq.FileMetaData) -> list[ByteRange]:
-        """(offset, length) in bytes of each column chunk, zone by zone."""
-        ranges = []
-        for zone in range(metadata.num_row_groups):
-            group = metadata.row_group(zone)
-            for number in range(group.num_columns):
-                column = group.column(number)
-                start = column.dictionary_page_offset if column.has_dictionary_page else column.data_page_offset
-                ranges.append((min(start, column.data_page_offset), column.total_compressed_size))
-        return ranges
 
     @staticmethod
     def parse(data: bytes, where: str) -> Footer:
@@ -88,11 +80,12 @@ class Footer:
             raise Corrupt(f"{where}: its footer fails its checksum; {RESTORE_HINT}")
         try:
             limits = {"thrift_string_size_limit": len(data), "thrift_container_size_limit": len(data)}
-            metadata = pq.ParquetFile(pa.BufferReader(data[start + _FOOTER_CHECKSUM_BYTES :]), **limits).metadata
-            chunks = Footer.chunk_ranges(metadata)
-            schema = page_subset.footer_schema_bytes(memoryview(data)[start + _FOOTER_CHECKSUM_BYTES :])
+            tail = data[start + _FOOTER_CHECKSUM_BYTES :]
+            metadata = pq.ParquetFile(pa.BufferReader(tail), **limits).metadata
+            chunks, forms = chunk_ranges_and_forms(tail, metadata)
+            schema = page_subset.footer_schema_bytes(memoryview(tail))
             pages = Pages.from_bytes(data[:start], chunks)
-            return Footer(metadata, chunks, pages, schema, len(data), seal_number(checksum))
+            return Footer(metadata, chunks, pages, schema, forms, len(data), seal_number(checksum))
         except UNREADABLE as problem:
             raise Corrupt(f"{where}: its footer is not one that this library writes: {problem!r}") from problem
 
@@ -106,6 +99,16 @@ class Footer:
     def column_sizes(self, column: int) -> list[int]:
         """Bytes of this column in each zone."""
         return [length for _, length in self.chunks[column :: self.column_count]]
+
+
+def chunk_ranges_and_forms(tail: bytes, metadata: pq.FileMetaData) -> tuple[list[ByteRange], list[ColumnForm]]:
+    """(offset, length) in bytes of each column chunk, zone by zone; and of each column, how it is stored.
+
+    ``tail``: Parquet's footer to the end of the file, of which Arrow has read ``metadata``.
+    """
+    groups = read_column_chunks(memoryview(tail)[:-8], metadata.num_row_groups, metadata.num_columns)
+    ranges = [(chunk.start, chunk.byte_count) for group in groups for chunk in group]
+    return ranges, [ColumnForm.of(chunk) for chunk in (groups[0] if groups else ())]
 
 
 def read_footer(store: Store, block: BlockFile, cache: Cache | None = None) -> Footer:

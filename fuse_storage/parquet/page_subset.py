@@ -15,10 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from fuse_storage.parquet.column_chunks import ColumnChunk
 from fuse_storage.parquet.thrift import (
     BINARY,
     I32,
@@ -30,20 +32,9 @@ from fuse_storage.parquet.thrift import (
     encode_list,
     encode_struct,
     read_struct,
+    skip_value,
 )
 
-_PHYSICAL_TYPE_CODES = {
-    "BOOLEAN": 0,
-    "INT32": 1,
-    "INT64": 2,
-    "INT96": 3,
-    "FLOAT": 4,
-    "DOUBLE": 5,
-    "BYTE_ARRAY": 6,
-    "FIXED_LEN_BYTE_ARRAY": 7,
-}
-_CODEC_CODES = {"UNCOMPRESSED": 0, "SNAPPY": 1, "GZIP": 2, "BROTLI": 4, "ZSTD": 6, "LZ4": 7}
-"""Both are what ``parquet.thrift`` numbers them, by the names that Arrow's metadata gives."""
 _PLAIN, _RLE, _RLE_DICTIONARY = 0, 3, 8
 """Encodings; a reader goes by the pages' own headers, and only wants a list of which there may be."""
 
@@ -68,31 +59,37 @@ class ColumnForm:
     path: bytes
     codec: int
 
+    @classmethod
+    def of(cls, chunk: ColumnChunk) -> Self:
+        return cls(chunk.physical_type, chunk.path, chunk.codec)
+
 
 def footer_schema_bytes(footer: memoryview) -> bytes:
     """The schema in a Parquet footer, as it is written there: the bytes of field 2 of FileMetaData."""
     _, start = read_struct(footer, 0, until=1)  # where the value of field 2 begins, after its head
-    _, end = read_struct(footer, 0, until=2)  # where the value of field 3 begins
-    return bytes(footer[start : end - 1])  # without the head of field 3, which is one byte
+    return bytes(footer[start : skip_value(footer, start, LIST)])
 
 
-def decode_pages(schema: bytes, metadata: pq.FileMetaData, zones: Sequence[Mapping[int, PageSubset]]) -> pa.Table:
+def decode_pages(schema: bytes, forms: Sequence[ColumnForm], zones: Sequence[Mapping[int, PageSubset]]) -> pa.Table:
     """The rows of some pages, zone after zone.
 
-    ``schema`` and ``metadata`` are those of the file that the pages are from. ``zones``: for each zone, at least one,
+    ``schema`` and ``forms`` are those of the file that the pages are from. ``zones``: for each zone, at least one,
     the chosen pages of its columns, by column number; all zones must have the same columns. Returns a table of just
     these columns.
 
     >>> import io
+    >>> from fuse_storage.parquet.column_chunks import read_column_chunks
     >>> file = io.BytesIO()
     >>> rows = pa.table({"n": [1, 2, 3, 4], "other": [5, 6, 7, 8]})
     >>> options = {"max_rows_per_page": 2, "write_batch_size": 1, "data_page_version": "1.0"}
     >>> pq.write_table(rows, file, use_dictionary=False, store_schema=False, **options)
-    >>> data, metadata = memoryview(file.getvalue()), pq.read_metadata(file)
+    >>> data = memoryview(file.getvalue())
 
     Column 0 has two pages of two rows. A page is its header and as many bytes as the header's field 3 says:
 
-    >>> first = metadata.row_group(0).column(0).data_page_offset
+    >>> footer = data[-8 - int.from_bytes(data[-8:-4], "little") : -8]
+    >>> [chunks] = read_column_chunks(footer, row_group_count=1, column_count=2)
+    >>> first = chunks[0].data_offset
     >>> header, start = read_struct(data, first)
     >>> second = start + header[3]
     >>> header, start = read_struct(data, second)
@@ -100,22 +97,14 @@ def decode_pages(schema: bytes, metadata: pq.FileMetaData, zones: Sequence[Mappi
 
     The second page alone, as a file of two rows; the other column has no pages and is not asked for:
 
-    >>> footer_length = int.from_bytes(data[-8:-4], "little")
-    >>> schema = footer_schema_bytes(data[-8 - footer_length :])
-    >>> decode_pages(schema, metadata, [{0: PageSubset([page], row_count=2, dictionary_length=0)}]).to_pydict()
+    >>> forms = [ColumnForm.of(chunk) for chunk in chunks]
+    >>> schema = footer_schema_bytes(footer)
+    >>> decode_pages(schema, forms, [{0: PageSubset([page], row_count=2, dictionary_length=0)}]).to_pydict()
     {'n': [3, 4]}
     """
-    chunks = [metadata.row_group(0).column(number) for number in range(metadata.num_columns)]
-    forms = [
-        ColumnForm(
-            _PHYSICAL_TYPE_CODES[like.physical_type], like.path_in_schema.encode(), _CODEC_CODES[like.compression]
-        )
-        for like in chunks
-    ]
     file = forge_file(schema, forms, zones)
     with pq.ParquetFile(pa.BufferReader(file), pre_buffer=False) as parquet:
-        names = [metadata.schema.column(number).path for number in zones[0]]
-        return parquet.read(columns=names, use_threads=False)
+        return parquet.read(columns=[forms[number].path.decode() for number in zones[0]], use_threads=False)
 
 
 def forge_file(schema: bytes, forms: Sequence[ColumnForm], zones: Sequence[Mapping[int, PageSubset]]) -> bytes:

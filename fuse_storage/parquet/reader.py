@@ -156,7 +156,7 @@ class _ZoneReader:
         all_pages = np.concatenate([pages for zone in chosen for pages in zone.values()])
         file = self._fetch_pages(self.footer.pages.byte_ranges(all_pages), all_pages)
         zones = [{column: self._page_subset(file, pages) for column, pages in zone.items()} for zone in chosen]
-        decoded = page_subset.decode_pages(self.footer.schema_bytes, self.footer.metadata, zones)
+        decoded = page_subset.decode_pages(self.footer.schema_bytes, self.footer.forms, zones)
         return dict(zip(decoded.column_names, decoded.columns, strict=True))
 
     def _page_subset(self, file: SparseFile, pages: Int64Array) -> PageSubset:

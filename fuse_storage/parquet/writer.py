@@ -23,7 +23,7 @@ from fuse_storage import statistics
 from fuse_storage.bounds import is_text_or_binary
 from fuse_storage.errors import SchemaError
 from fuse_storage.parquet import page_subset
-from fuse_storage.parquet.footer import BlockFile, Footer, footer_checksum, seal_number
+from fuse_storage.parquet.footer import BlockFile, Footer, chunk_ranges_and_forms, footer_checksum, seal_number
 from fuse_storage.parquet.pages import Pages
 from fuse_storage.parquet.reader import read_block
 from fuse_storage.schema.conform import child_arrays, conform_rows, rename_table_fields
@@ -201,14 +201,14 @@ def _seal_file(stored: pa.Buffer) -> tuple[bytes, Footer]:
     view = memoryview(stored).cast("B")
     parquet_footer = int.from_bytes(view[-8:-4], "little") + 8
     body, tail = view[:-parquet_footer], bytes(view[-parquet_footer:])
-    chunks = Footer.chunk_ranges(metadata)
+    chunks, forms = chunk_ranges_and_forms(tail, metadata)
     flat = [metadata.schema.column(number).max_repetition_level == 0 for number in range(metadata.num_columns)]
     pages = Pages.from_body(body, chunks, flat * metadata.num_row_groups)
     packed = pages.to_bytes()
     checksum = footer_checksum(packed + tail)
     seal = packed + checksum
     schema = page_subset.footer_schema_bytes(memoryview(tail))
-    footer = Footer(metadata, chunks, pages, schema, len(seal) + len(tail), seal_number(checksum))
+    footer = Footer(metadata, chunks, pages, schema, forms, len(seal) + len(tail), seal_number(checksum))
     return b"".join((body, seal, tail)), footer
 
 

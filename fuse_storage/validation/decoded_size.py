@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 
 import pyarrow.parquet as pq
 
+from fuse_storage.parquet.column_chunks import ColumnChunk, read_column_chunks
 from fuse_storage.parquet.thrift import ThriftStruct, read_struct
 
 _MIN_LIMIT, _MAX_LIMIT = 128 << 20, 1 << 30
@@ -35,23 +36,25 @@ def check_decoded_size(data: memoryview, file: pq.ParquetFile, names: Collection
     """
     limit = max(_MIN_LIMIT, min(_MAX_LIMIT, _MAX_EXPANSION * len(data)))
     metadata, schema = file.metadata, file.metadata.schema
+    footer = data[-8 - int.from_bytes(data[-8:-4], "little") : -8]
     chosen: Sequence[int] = range(metadata.num_columns)
     if names is not None and len(file.schema_arrow) == metadata.num_columns:  # none is nested, so they are in order
         chosen = [place for name in names for place in file.schema_arrow.get_all_field_indices(name)]
     total = 0
-    for group_number in range(metadata.num_row_groups):
-        group = metadata.row_group(group_number)
+    for group in read_column_chunks(footer, metadata.num_row_groups, metadata.num_columns):
         for number in chosen:
             width = max(schema.column(number).length or 0, 0) + _BYTES_PER_VALUE
-            total += _chunk_size(data, group.column(number), width)
+            total += _chunk_size(data, group[number], width)
             if total > limit:
                 raise ValueError(f"{len(data)} bytes become more than {limit} when they are decoded")
 
 
-def _chunk_size(data: memoryview, chunk: pq.ColumnChunkMetaData, width: int) -> int:
-    start, end = chunk.data_page_offset, chunk.data_page_offset + chunk.total_compressed_size
-    if chunk.has_dictionary_page or not 0 <= start <= end <= len(data):
-        raise ValueError(f"column {chunk.path_in_schema!r} has a dictionary, or lies outside of the file")
+def _chunk_size(data: memoryview, chunk: ColumnChunk, width: int) -> int:
+    start, end = chunk.data_offset, chunk.data_offset + chunk.byte_count
+    if chunk.dictionary_offset is not None or not 0 <= start <= end <= len(data):
+        raise ValueError(
+            f"column {chunk.path.decode(errors='replace')!r} has a dictionary, or lies outside of the file"
+        )
     size = values = 0
     while start < end:
         header, body = read_struct(data, start)
@@ -63,9 +66,11 @@ def _chunk_size(data: memoryview, chunk: pq.ColumnChunkMetaData, width: int) -> 
             or start > end
             or described[_ENCODING[field]] not in _PLAIN_ENCODINGS
         ):
-            raise ValueError(f"column {chunk.path_in_schema!r} has a page that no writer of metadata makes")
+            raise ValueError(
+                f"column {chunk.path.decode(errors='replace')!r} has a page that no writer of metadata makes"
+            )
         size += header[_UNCOMPRESSED]
         values += described[_VALUE_COUNT]
-    if values < chunk.num_values:
-        raise ValueError(f"column {chunk.path_in_schema!r} has fewer values than it says")
+    if values < chunk.value_count:
+        raise ValueError(f"column {chunk.path.decode(errors='replace')!r} has fewer values than it says")
     return size + values * width

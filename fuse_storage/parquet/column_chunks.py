@@ -1,0 +1,77 @@
+"""Column chunks as a Parquet footer describes them, read by us: where they lie, and how they are stored.
+
+Arrow raises when it reads rows behind a footer that contradicts itself; but asked for the description of a chunk, of
+which an encryption is told, or a histogram of another length than the schema's, it ends the process. So it is not
+asked. What is not needed of a description is passed over without being understood. Knows no block and no seal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fuse_storage.parquet.thrift import Selection, ThriftStruct, read_selected
+
+_TYPE_FIELD, _PATH_FIELD, _CODEC_FIELD, _VALUES_FIELD, _SIZE_FIELD, _DATA_FIELD, _DICTIONARY_FIELD = (
+    1,
+    3,
+    4,
+    5,
+    7,
+    9,
+    11,
+)
+"""Fields of Parquet's ColumnMetaData."""
+_GROUPS_FIELD, _COLUMNS_FIELD, _META_FIELD = 4, 1, 3
+"""Fields in which it lies: of FileMetaData, of a RowGroup, of a ColumnChunk."""
+_META_FIELDS: Selection = dict.fromkeys(
+    (_TYPE_FIELD, _PATH_FIELD, _CODEC_FIELD, _VALUES_FIELD, _SIZE_FIELD, _DATA_FIELD, _DICTIONARY_FIELD)
+)
+_SELECTION: Selection = {_GROUPS_FIELD: {_COLUMNS_FIELD: {_META_FIELD: _META_FIELDS}}}
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChunk:
+    """One column of one row group. ``physical_type`` and ``codec`` are numbered as in ``parquet.thrift``.
+
+    ``path``: its names from the top, with dots between them. ``dictionary_offset``: None if it has no dictionary.
+    """
+
+    physical_type: int
+    path: bytes
+    codec: int
+    value_count: int
+    byte_count: int
+    data_offset: int
+    dictionary_offset: int | None
+
+    @property
+    def start(self) -> int:
+        """Where its first page is, which is the dictionary if it has one."""
+        return self.data_offset if self.dictionary_offset is None else min(self.dictionary_offset, self.data_offset)
+
+
+def read_column_chunks(footer: memoryview, row_group_count: int, column_count: int) -> list[list[ColumnChunk]]:
+    """The chunks of each row group, in the order of the columns.
+
+    The counts are those that the rest of the footer gives. Raises LookupError, TypeError or ValueError for bytes that
+    are no such footer.
+    """
+    groups = read_selected(bytes(footer), 0, _SELECTION)[0].get(_GROUPS_FIELD, [])
+    if [len(group[_COLUMNS_FIELD]) for group in groups] != [column_count] * row_group_count:
+        raise ValueError(f"not each of {row_group_count} row groups has {column_count} columns")
+    return [[_column_chunk(chunk[_META_FIELD]) for chunk in group[_COLUMNS_FIELD]] for group in groups]
+
+
+def _column_chunk(meta: ThriftStruct) -> ColumnChunk:
+    chunk = ColumnChunk(
+        meta[_TYPE_FIELD],
+        b".".join(meta[_PATH_FIELD]),
+        meta[_CODEC_FIELD],
+        meta[_VALUES_FIELD],
+        meta[_SIZE_FIELD],
+        meta[_DATA_FIELD],
+        meta.get(_DICTIONARY_FIELD),
+    )
+    if min(chunk.start, chunk.byte_count, chunk.value_count) < 0:
+        raise ValueError("a column lies before the beginning of the file, or has less than nothing")
+    return chunk
