@@ -20,6 +20,7 @@ from fuse_index.errors import (
     WhereError,
 )
 from fuse_index.indexes.registry import Host, PluginWarning
+from fuse_index.ingest.read_files import read_files
 from fuse_index.operations.verify_index import Verification
 from fuse_index.predicate import Context
 from fuse_index.pruning.explanation import Explanation
@@ -80,6 +81,7 @@ __all__ = [
     "catalog",
     "create_table",
     "open_table",
+    "read_files",
     "recover_table",
     "scan_polars",
 ]

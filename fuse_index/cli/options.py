@@ -13,8 +13,8 @@ from typing import Annotated, Any
 import typer
 
 from fuse_index import InvalidArgument, catalog
-from fuse_index.cli.input_files import InputFormat
 from fuse_index.errors import FuseIndexError
+from fuse_index.ingest.input_files import InputFormat
 from fuse_storage import parse_identifier
 
 _TERM_TOKEN = re.compile(r"`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^`'\"(),]+|.", re.DOTALL)
@@ -71,7 +71,14 @@ FormatOption = Annotated[
     InputFormat | None, typer.Option("--format", help="What the files are, where their names do not say.")
 ]
 NullOption = Annotated[
-    list[str] | None, typer.Option("--null", help="Text that means NULL in CSV; repeatable. Default: empty.")
+    list[str] | None, typer.Option("--null", help="Text that means NULL in CSV and TSV; repeatable. Default: empty.")
+]
+FilesArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE",
+        help="Parquet, CSV, TSV or JSON files, compressed or not; folders, globs, URLs; - is standard input.",
+    ),
 ]
 MergeSchemaOption = Annotated[
     bool, typer.Option("--merge-schema", help="Add the columns that the table lacks, and widen types that can be.")

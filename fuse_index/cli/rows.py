@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import pyarrow as pa
 import typer
 
 from fuse_index import open_table
-from fuse_index.cli import input_files, output
+from fuse_index.cli import output
 from fuse_index.cli.options import (
     BranchOption,
+    FilesArgument,
     FormatOption,
     JsonOption,
     MergeSchemaOption,
@@ -21,6 +21,8 @@ from fuse_index.cli.options import (
     open_spark_session,
     split_names,
 )
+from fuse_index.ingest.input_files import InputFormat
+from fuse_index.ingest.read_files import read_files
 from fuse_index.table.table import Table
 from fuse_storage import Snapshot
 
@@ -29,11 +31,6 @@ rows_app = typer.Typer()
 _ConditionOption = Annotated[
     str, typer.Option("--where", "-w", help="Spark SQL condition: the rows on which it is true.")
 ]
-_FilesArgument = Annotated[
-    list[Path], typer.Argument(metavar="FILE", help="Parquet, CSV or JSON lines files, or folders of them.")
-]
-
-
 _MATCHED_ACTIONS = ("update", "delete", "keep")
 _MATCHED_HELP = (
     "What happens to rows whose key the files have: update, delete, keep, update=source.n > target.n; "
@@ -89,7 +86,7 @@ def _update(
 @rows_app.command("overwrite")
 def _overwrite(
     table: TableArgument,
-    files: _FilesArgument,
+    files: FilesArgument,
     where: Annotated[
         str | None, typer.Option("--where", "-w", help="Replace the rows on which this is true; without, all.")
     ] = None,
@@ -108,7 +105,7 @@ def _overwrite(
 @rows_app.command("merge")
 def _merge(
     table: TableArgument,
-    files: _FilesArgument,
+    files: FilesArgument,
     on: Annotated[
         str | None, typer.Option("--on", help="Columns to match by, separated by commas; by default the table's key.")
     ] = None,
@@ -187,11 +184,8 @@ def _compact(
     )
 
 
-def _rows(
-    files: list[Path], format_: input_files.InputFormat | None, null: list[str] | None, target: Table
-) -> pa.RecordBatchReader:
-    found = input_files.find_input_files(files, format_, null or ())
-    return input_files.read_input_files(found, target.schema, lambda _: None)
+def _rows(files: list[str], format_: InputFormat | None, null: list[str] | None, target: Table) -> pa.RecordBatchReader:
+    return read_files(files, format_, schema=target.schema, nulls=null or ())
 
 
 def _report(before: Snapshot, after: Snapshot, as_json: bool) -> None:

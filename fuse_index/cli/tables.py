@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Annotated
 
 import pyarrow as pa
 import typer
 
 from fuse_index import catalog, create_table, open_table
-from fuse_index.cli import input_files, output
+from fuse_index.cli import output
 from fuse_index.cli.options import (
     AtOption,
     BranchOption,
+    FilesArgument,
     FormatOption,
     JsonOption,
     MergeSchemaOption,
@@ -25,6 +25,8 @@ from fuse_index.cli.options import (
     split_names,
     split_table_name,
 )
+from fuse_index.ingest.input_files import find_input_files
+from fuse_index.ingest.read_files import InputFiles
 
 tables_app = typer.Typer()
 _ColumnsOption = Annotated[
@@ -39,7 +41,7 @@ def _create(
         str | None, typer.Option("--schema", help='Columns as in SQL: "id BIGINT NOT NULL, name STRING".')
     ] = None,
     like: Annotated[
-        Path | None, typer.Option("--like", help="Take the columns of this Parquet, CSV or JSON lines file.")
+        str | None, typer.Option("--like", help="Take the columns of this file, or of the files of a folder or glob.")
     ] = None,
     format_: FormatOption = None,
     null: NullOption = None,
@@ -57,7 +59,7 @@ def _create(
         raise typer.BadParameter("give either --schema or --like", param_hint="--schema")
     columns = schema
     if like is not None:
-        columns = input_files.infer_file_schema(input_files.find_input_files([like], format_, null or ())[0])
+        columns = InputFiles.open(find_input_files([like], format_, null or ())).schema
     settings = parse_pairs(properties or [], "--property")
     order, identity = split_names(cluster_by, "--cluster-by"), split_names(key, "--key")
     if (named := split_table_name(table)) is None:
@@ -70,9 +72,7 @@ def _create(
 @tables_app.command("ingest")
 def _ingest(
     table: TableArgument,
-    files: Annotated[
-        list[Path], typer.Argument(metavar="FILE", help="Parquet, CSV or JSON lines files, or folders of them.")
-    ],
+    files: FilesArgument,
     format_: FormatOption = None,
     null: NullOption = None,
     merge_schema: MergeSchemaOption = False,
@@ -80,26 +80,26 @@ def _ingest(
     as_json: JsonOption = False,
 ) -> None:
     """Append files to a table, all of them in one commit; indexes are built along."""
-    sources = input_files.find_input_files(files, format_, null or ())
     target = open_table(table, branch=branch)
+    sources = InputFiles.open(find_input_files(files, format_, null or ()), target.schema)
     before = target.snapshot
     started = time.perf_counter()
     with output.progress_bar() as bar:
-        task = bar.add_task("ingest", total=sum(source.size for source in sources))
+        task = bar.add_task("ingest", total=sources.size or None)
         snapshot = target.append(
-            input_files.read_input_files(sources, target.schema, lambda bytes_: bar.advance(task, bytes_)),
+            sources.reader(lambda bytes_: bar.advance(task, bytes_)),
             merge_schema=merge_schema,
         )
     seconds = time.perf_counter() - started
     rows = snapshot.summary.get("added_rows", 0) if snapshot.id != before.id else 0
     record = {
         "table": table,
-        "files": len(sources),
+        "files": len(sources.files),
         "rows": rows,
         "snapshot": snapshot.id,
         "seconds": round(seconds, 3),
     }
-    counted = "1 file" if len(sources) == 1 else f"{len(sources)} files"
+    counted = "1 file" if len(sources.files) == 1 else f"{len(sources.files)} files"
     output.print_result(record, f"{rows:,} rows from {counted} in {seconds:.1f} s, snapshot {snapshot.id}", as_json)
 
 

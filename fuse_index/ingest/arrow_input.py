@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from fuse_index.errors import InputError
 from fuse_index.expressions import types
+from fuse_index.ingest.read_files import read_files
 from fuse_index.sql.ddl import parse_schema
 
 _BATCH_ROWS = 65_536
@@ -21,11 +20,13 @@ _BATCH_ROWS = 65_536
 def to_record_batches(data: Any, schema: pa.Schema | None = None) -> Iterator[pa.RecordBatch]:
     """Yield rows, in whatever form they are given, as record batches. Raises InputError.
 
-    ``data``: a pa.Table, RecordBatch or RecordBatchReader, a pandas DataFrame, Parquet path(s), a list of dicts, or
-    anything with the Arrow C stream interface. ``schema``: what types columns are to have where the data itself leaves
-    that open, as in pandas (where NaN, None and NaT all mean NULL) and dicts. Columns are neither renamed nor left out:
-    whoever writes them checks that they fit.
+    ``data``: a pa.Table, RecordBatch or RecordBatchReader, anything with an Arrow C stream, a pandas DataFrame, a
+    pyarrow dataset, paths of files as for ``read_files``, a dict of columns, a list of dicts, or an iterable of any of
+    these, which is read as it is used. ``schema``: what types columns are to have where the data itself leaves that
+    open, as in pandas (where NaN, None and NaT all mean NULL), dicts and text files. Columns are neither renamed nor
+    left out: whoever writes them checks that they fit.
     """
+    known = schema or pa.schema([])
     match data:
         case pa.Table():
             yield from data.to_batches(max_chunksize=_BATCH_ROWS)
@@ -34,20 +35,67 @@ def to_record_batches(data: Any, schema: pa.Schema | None = None) -> Iterator[pa
         case pa.RecordBatchReader():
             yield from data
         case str() | PathLike():
-            yield from _read_parquet([data])
+            yield from read_files(data, schema=known)
         case list() | tuple() if data and all(isinstance(item, str | PathLike) for item in data):
-            yield from _read_parquet(data)
+            yield from read_files(data, schema=known)
+        case Mapping():
+            yield from _table_from_columns(data, known).to_batches(max_chunksize=_BATCH_ROWS)
         case list() | tuple() if all(isinstance(item, dict) for item in data):
-            yield from _table_from_dicts(data, schema or pa.schema([])).to_batches(max_chunksize=_BATCH_ROWS)
+            yield from _table_from_dicts(data, known).to_batches(max_chunksize=_BATCH_ROWS)
         case _ if type(data).__module__.startswith("pandas.") and hasattr(data, "columns"):
-            yield from _table_from_pandas(data, schema or pa.schema([])).to_batches(max_chunksize=_BATCH_ROWS)
+            yield from _table_from_pandas(data, known).to_batches(max_chunksize=_BATCH_ROWS)
         case _ if hasattr(data, "__arrow_c_stream__"):
             yield from pa.RecordBatchReader.from_stream(data)
+        case _ if hasattr(data, "__arrow_c_array__"):
+            yield pa.record_batch(data)
+        case _ if hasattr(data, "scanner") or hasattr(data, "dataset_schema"):
+            yield from data.to_batches()
+        case Iterable() if not isinstance(data, bytes | bytearray):
+            yield from _batches_of_items(data, known)
         case _:
-            raise InputError(
-                f"rows cannot be read from {type(data).__name__}: give a pa.Table, a RecordBatchReader, a pandas "
-                f"DataFrame, a list of dicts or Parquet paths"
-            )
+            raise _refusal(data)
+
+
+def _refusal(data: Any) -> InputError:
+    return InputError(
+        f"rows cannot be read from {type(data).__name__}: give a pa.Table, a RecordBatchReader, a pandas DataFrame, "
+        f"a dict of columns, a list of dicts, paths of files, or an iterable of such"
+    )
+
+
+def _batches_of_items(data: Iterable[Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Rows of an iterable: of dicts, one for each row, a batch at a time; or of what else holds rows."""
+    rows: list[dict[str, Any]] = []
+    for item in data:
+        if isinstance(item, dict):
+            rows.append(item)
+        elif isinstance(item, str | PathLike) or not _holds_rows(item):
+            raise _refusal(data)
+        if rows and (not isinstance(item, dict) or len(rows) >= _BATCH_ROWS):
+            yield from _table_from_dicts(rows, schema).to_batches()
+            rows = []
+        if not isinstance(item, dict):
+            yield from to_record_batches(item, schema)
+    yield from _table_from_dicts(rows, schema).to_batches()
+
+
+def _holds_rows(item: Any) -> bool:
+    names = ("__arrow_c_stream__", "__arrow_c_array__", "columns", "scanner")
+    return any(hasattr(item, name) for name in names) or (
+        isinstance(item, list | tuple) and all(isinstance(row, dict) for row in item)
+    )
+
+
+def _table_from_columns(data: Mapping[Any, Any], schema: pa.Schema) -> pa.Table:
+    if other_names := [name for name in data if not isinstance(name, str)]:
+        raise InputError(f"the dict has a column {other_names[0]!r}, whose name is no text: rename it")
+    for name, values in data.items():
+        if isinstance(values, str | bytes | Mapping) or not hasattr(values, "__len__"):
+            raise InputError(f"column {name!r} is {values!r}: give a list of its values; one row is a list of one dict")
+    if len(lengths := {name: len(values) for name, values in data.items()}) and len(set(lengths.values())) > 1:
+        raise InputError(f"the columns of the dict have different numbers of rows: {lengths}")
+    make = {name: pa.Array.from_pandas if hasattr(values, "dtype") else pa.array for name, values in data.items()}
+    return pa.table({name: _column_array(values, name, schema, make[name]) for name, values in data.items()})
 
 
 def _table_from_dicts(data: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.Table:
@@ -69,30 +117,13 @@ def _column_array(values: Any, name: str, schema: pa.Schema, make: Callable[...,
     """Make values a column of its type in the schema, or of the type that they suggest where it has none."""
     data_type = schema.field(name).type if name in schema.names else None
     try:
+        if isinstance(values, pa.Array | pa.ChunkedArray):
+            return values
         return make(values, type=data_type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as refusal:
         raise InputError(
             f"column {name!r} holds values that are no {data_type or 'values of one type'}: {refusal}"
         ) from refusal
-
-
-def _read_parquet(paths: Sequence[str | PathLike[str]]) -> Iterator[pa.RecordBatch]:
-    for path in paths:
-        for file in _parquet_files(Path(path)):
-            try:
-                with pq.ParquetFile(file) as parquet:
-                    yield from parquet.iter_batches(batch_size=_BATCH_ROWS)
-            except (OSError, pa.ArrowException) as problem:
-                raise InputError(f"{file} cannot be read as Parquet: {problem}") from problem
-
-
-def _parquet_files(path: Path) -> list[Path]:
-    if not path.exists():
-        raise InputError(f"no file {str(path)!r}")
-    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
-    if not files:
-        raise InputError(f"no Parquet file in folder {str(path)!r}")
-    return files
 
 
 def resolve_arrow_schema(schema: Any) -> pa.Schema:

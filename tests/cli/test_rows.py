@@ -1,5 +1,9 @@
 """Rows are deleted and changed on the command line."""
 
+import gzip
+
+import fuse_index as fuse
+
 
 def test_rows_are_deleted_updated_overwritten_and_merged(run, people, tmp_path):
     assert run("delete", people, "--where", "city = 'Bonn'").out.startswith("6 rows deleted")
@@ -52,3 +56,23 @@ def test_mistakes_are_said_and_nothing_changes(run, people, tmp_path):
     assert run("update", people, "--set", "city").code == 2
     assert run("delete", people, "--where", "id = 999").out.startswith("nothing to change")
     assert run("query", people, "--count").out == "30\n"
+
+
+def test_files_of_all_sorts_bring_columns(run, people, tmp_path):
+    folder = tmp_path / "in" / "country=FR"
+    folder.mkdir(parents=True)
+    (folder / "a.json.gz").write_bytes(gzip.compress(b'[{"id": 70, "name": "a"}, {"id": 71, "name": "b"}]'))
+    (folder / "b.tsv").write_text("id\tcity\n72\tNice\n")
+
+    refused = run("ingest", people, tmp_path / "in")
+    assert (refused.code, "'country' that the table lacks" in refused.err) == (1, True)
+    assert run("ingest", people, f"{tmp_path}/in/**/*.*", "--merge-schema", "--json").json["rows"] == 3
+    found = run("query", people, "--where", "country = 'FR'", "--columns", "id,name,city", "--json").json_lines
+    assert found == [
+        {"id": 70, "name": "a", "city": None},
+        {"id": 71, "name": "b", "city": None},
+        {"id": 72, "name": None, "city": "Nice"},
+    ]
+    assert run("merge", people, folder / "b.tsv", "--on", "id", "--json").json["updated_rows"] == 1
+    assert run("create", tmp_path / "like", "--like", tmp_path / "in").code == 0
+    assert fuse.open_table(tmp_path / "like").schema.names == ["id", "name", "city", "country"]

@@ -33,6 +33,7 @@ UNCHECKED = {
     "catalog": {"url", "host", "context"},
     "create_table": {"url", "schema", "host", "context"},
     "open_table": {"url", "host", "context"},
+    "read_files": {"paths", "schema"},
     "recover_table": {"url"},
     "scan_polars": {"source"},
     **{f"spark.{name}": {"host"} for name in ("build_index", "compact", "delete", "install", "overwrite", "recluster")},

@@ -54,6 +54,7 @@ PROMISED = [
     "catalog",
     "create_table",
     "open_table",
+    "read_files",
     "recover_table",
     "scan_polars",
 ]
@@ -294,7 +295,10 @@ def test_rows_that_do_not_fit_are_refused_by_column(table, data, said):
         (None, "rows cannot be read from NoneType"),
         ("nowhere.parquet", "no file 'nowhere.parquet'"),
         ([1, 2], "rows cannot be read from list"),
-        ({"id": [1]}, "rows cannot be read from dict: .* a list of dicts or Parquet paths"),
+        ({"id": 1}, "column 'id' is 1: give a list of its values; one row is a list of one dict"),
+        ({"id": [1], "name": []}, "have different numbers of rows"),
+        (b"id", "rows cannot be read from bytes: .* a list of dicts, paths of files, or an iterable of such"),
+        ((number for number in [1]), "rows cannot be read from generator"),
     ],
 )
 def test_what_holds_no_rows_is_refused(table, data, said):
@@ -306,9 +310,9 @@ def test_a_file_that_is_no_parquet_is_refused_by_name(table, tmp_path):
     (tmp_path / "rows.parquet").write_bytes(b"id,name\n")
     (tmp_path / "empty").mkdir()
 
-    with pytest.raises(fuse.InputError, match=r"rows\.parquet cannot be read as Parquet"):
+    with pytest.raises(fuse.InputError, match=r"rows\.parquet is not readable as parquet"):
         table.append(tmp_path / "rows.parquet")
-    with pytest.raises(fuse.InputError, match="no Parquet file in folder"):
+    with pytest.raises(fuse.InputError, match="no Parquet, CSV, TSV or JSON file"):
         table.append(tmp_path / "empty")
 
 

@@ -1,0 +1,83 @@
+"""Rows in whatever form they are given are the same rows, and are read as they are used."""
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+import fuse_index as fuse
+from fuse_index.ingest.arrow_input import to_record_batches
+
+ROWS = [{"id": 1, "city": "Bonn"}, {"id": 2, "city": None}, {"id": 3, "city": "Oslo"}]
+TABLE = pa.Table.from_pylist(ROWS, pa.schema([("id", pa.int64()), ("city", pa.string())]))
+
+
+class OnlyStream:
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return TABLE.__arrow_c_stream__(requested_schema)
+
+
+class OnlyArray:
+    def __arrow_c_array__(self, requested_schema: Any = None) -> Any:
+        return TABLE.to_batches()[0].__arrow_c_array__(requested_schema)
+
+
+FORMS = {
+    "table": lambda: TABLE,
+    "reader": lambda: TABLE.to_reader(),
+    "stream": OnlyStream,
+    "array": OnlyArray,
+    "pandas": lambda: TABLE.to_pandas(),
+    "polars": lambda: pl.DataFrame(TABLE),
+    "dataset": lambda: ds.dataset(TABLE),
+    "scanner": lambda: ds.dataset(TABLE).scanner(),
+    "dicts": lambda: ROWS,
+    "generator of dicts": lambda: (row for row in ROWS),
+    "generator of batches": lambda: (batch for batch in TABLE.to_batches(max_chunksize=1)),
+    "list of batches": lambda: TABLE.to_batches(max_chunksize=2),
+    "generator of many things": lambda: iter([TABLE[:1], ROWS[1], TABLE[2:].to_pandas()]),
+    "columns": lambda: {"id": [1, 2, 3], "city": ["Bonn", None, "Oslo"]},
+    "columns of arrays": lambda: {"id": np.array([1, 2, 3]), "city": TABLE["city"]},
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_is_the_same_rows(form):
+    table = fuse.create_table(f"memory://forms-{uuid4().hex}", TABLE.schema)
+    table.append(FORMS[form]())
+
+    assert table.to_arrow().to_pylist() == ROWS
+
+
+def test_a_generator_is_read_as_its_rows_are_used():
+    taken = []
+
+    def rows() -> Iterator[dict[str, int]]:
+        for number in range(200_000):
+            taken.append(number)
+            yield {"id": number}
+
+    batches = to_record_batches(rows())
+    assert next(batches).num_rows == len(taken) == 65_536
+    assert sum(batch.num_rows for batch in batches) == 200_000 - 65_536
+
+
+def test_batches_of_a_generator_may_lack_columns_in_turn():
+    table = fuse.create_table(f"memory://forms-{uuid4().hex}", TABLE.schema)
+    table.append(iter([pa.table({"id": [1]}), pa.table({"city": ["Oslo"]})]))
+
+    assert table.to_arrow().to_pylist() == [{"id": 1, "city": None}, {"id": None, "city": "Oslo"}]
+
+
+def test_a_dataset_of_files_is_read_batch_by_batch(tmp_path):
+    pq.write_table(TABLE, tmp_path / "a.parquet", row_group_size=1)
+    table = fuse.create_table(f"memory://forms-{uuid4().hex}", TABLE.schema)
+    table.append(ds.dataset(tmp_path))
+
+    assert table.to_arrow().to_pylist() == ROWS
