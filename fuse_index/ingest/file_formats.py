@@ -48,7 +48,7 @@ def naming(file: InputFile) -> Iterator[None]:
         raise InputFileError(f"{file.name} is not readable as {file.format}{hint}: {said}") from problem
 
 
-def open_file(file: InputFile, schema: pa.Schema) -> OpenFile:
+def open_input_file(file: InputFile, schema: pa.Schema) -> OpenFile:
     """Open a file. ``schema``: the types of columns of text files, as far as it has them. Raises InputFileError."""
     with naming(file):
         raw = file.open()

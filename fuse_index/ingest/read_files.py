@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from fuse_index.errors import InputError
-from fuse_index.ingest.file_formats import OpenFile, naming, open_file
+from fuse_index.ingest.file_formats import OpenFile, naming, open_input_file
 from fuse_index.ingest.input_files import InputFile, InputFileError, InputFormat, find_input_files
 
 _PARTITION_TYPES: tuple[tuple[pa.DataType, re.Pattern[str]], ...] = (
@@ -72,7 +72,7 @@ class InputFiles:
         columns = _partition_columns(files, known)
         found: pa.Schema = pa.schema([])
         for file in files:
-            stream = open_file(file, _types_for(file, known))
+            stream = open_input_file(file, _types_for(file, known))
             if file.is_stdin:
                 opened[file.name] = stream
             else:
@@ -96,7 +96,7 @@ class InputFiles:
     def _batches(self, advance: ByteProgress) -> Iterator[pa.RecordBatch]:
         for file in self.files:
             done = 0
-            stream = self._opened.pop(file.name, None) or open_file(file, self.schema)
+            stream = self._opened.pop(file.name, None) or open_input_file(file, self.schema)
             with naming(file):
                 for batch in stream.batches:
                     yield from _conform(batch, self.schema, file)
@@ -113,7 +113,7 @@ def _types_for(file: InputFile, known: pa.Schema) -> pa.Schema:
     if "json" not in file.format or file.is_stdin or not required:
         return known
     try:
-        found = open_file(file, pa.schema([]))
+        found = open_input_file(file, pa.schema([]))
     except InputFileError:
         return known
     found.close()
