@@ -96,7 +96,7 @@ class DroppedMixin(CatalogHandle):
         """
         age = parse_duration(older_than, "older_than") if isinstance(older_than, str) else older_than
         rows = [
-            {"name": each.table.name, "table_id": each.table.id, "kept_because": each.reason}
+            {"name": each.name, "table_id": each.table_id, "kept_because": each.reason}
             for each in storage.purge_dropped(self.warehouse, age, dry_run)
         ]
         return pa.Table.from_pylist(rows, PURGED_SCHEMA)

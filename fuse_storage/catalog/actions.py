@@ -176,3 +176,7 @@ def _check_properties(properties: dict[str, str]) -> None:
             raise InvalidArgument(
                 f"property {name[:100]!r} must have a name, and name and value at most {MAX_PROPERTY_LENGTH} characters"
             )
+        try:
+            (name + value).encode()
+        except UnicodeEncodeError as problem:
+            raise InvalidArgument(f"property {name[:100]!r} holds half of a character: {problem}") from problem

@@ -31,9 +31,13 @@ _BATCH = 1000
 
 @dataclass(frozen=True, slots=True)
 class PurgedTable:
-    """A dropped table whose files went, or would go. ``reason``: why they stay; None where they do not."""
+    """A table whose files went, or would go. ``reason``: why they stay; None where they do not.
 
-    table: CatalogTable
+    ``name``: the one under which it was dropped, or the folder of one that an earlier purge left.
+    """
+
+    name: str
+    table_id: str
     reason: str | None = None
 
 
@@ -80,9 +84,12 @@ def purge_dropped(warehouse: Warehouse, older_than: timedelta, dry_run: bool = F
         for each in state.dropped.values()
         if _dropped_at(each, made.get(warehouse.log.key(each.sequence), now), now) <= now - older_than
     ]
-    results = [PurgedTable(table, _shared(warehouse, table.location) if table.managed else None) for table in due]
+    results = [
+        *(PurgedTable(folder, table_id, _shared(warehouse, folder)) for table_id, folder in state.purging.items()),
+        *(PurgedTable(each.name, each.id, _shared(warehouse, each.location) if each.managed else None) for each in due),
+    ]
     if not dry_run:
-        ids = [result.table.id for result in results if result.reason is None]
+        ids = [result.table_id for result in results if result.reason is None and result.table_id in state.dropped]
         for start in range(0, len(ids), _BATCH):
             _purge(warehouse, ids[start : start + _BATCH])
         _delete_purged(warehouse, warehouse.state().purging)

@@ -25,7 +25,7 @@ from fuse_storage import (
     Warehouse,
 )
 
-NAMES = st.lists(st.sampled_from(["a", "A", "b"]), min_size=1, max_size=3).map(tuple)
+NAMES = st.lists(st.sampled_from(["a", "A", "b"]), min_size=1, max_size=2).map(tuple)
 _PLACES = itertools.count()
 
 
@@ -150,4 +150,4 @@ def fold(name: tuple[str, ...]) -> tuple[str, ...]:
 
 
 TestNames = Names.TestCase
-TestNames.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)
+TestNames.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)

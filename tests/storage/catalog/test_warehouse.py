@@ -14,16 +14,22 @@ from fuse_storage import (
     CreateNamespace,
     DropNamespace,
     FormatError,
+    InvalidArgument,
     MeteredStore,
+    PurgeTables,
     StorageError,
+    StoredTable,
     Unsupported,
     Warehouse,
     process_cache,
 )
+from fuse_storage.catalog import checkpoint
+from fuse_storage.catalog.log import CatalogEntry
 from fuse_storage.metadata import encoding
 from fuse_storage.metadata.encoding import encode_checksummed_json, format_timestamp
 from fuse_storage.metadata.refs import CLOCK_TOLERANCE
-from tests.storage.catalog.world import drop, find, make_table, small_warehouse, view
+from tests.storage.catalog.world import STEPS, copy_of, drop, find, make_table, small_warehouse, view
+from tests.storage.small import ids_of
 
 ID = "0" * 31 + "1"
 FOLDER = f"t-{ID}"
@@ -259,6 +265,44 @@ def test_an_entry_of_any_size_is_not_read(url: str) -> None:
         Warehouse.open(store).state()
 
 
+def test_a_clone_that_comes_between_a_purge_and_its_deletion_keeps_its_files(url: str) -> None:
+    warehouse = Warehouse.open(storage.open_store(url), create=True)
+    make_table(warehouse, "t", 1)
+    table = StoredTable.open(storage.open_table_store(warehouse.store, find(warehouse, "t").location))
+    drop(warehouse, "t")
+    ((table_id, dropped),) = warehouse.state().dropped.items()
+    warehouse.commit(lambda _: [PurgeTables((table_id,))])  # and here it dies, and a clone is made
+    clone = storage.clone_table(table, storage.open_store(f"{url}-clone"))
+
+    (kept,) = storage.purge_dropped(warehouse, timedelta(days=9))
+
+    assert (kept.name, kept.table_id) == (dropped.table.location, table_id)
+    assert f"{url}-clone shares its files" in str(kept.reason)
+    assert ids_of(clone) == [1]
+    storage.drop_tag(table.store, clone.snapshot.summary["cloned_from"]["tag"])
+    assert [each.reason for each in storage.purge_dropped(warehouse, timedelta(days=9))] == [None]
+    assert list(table.store.list()) == []
+    assert storage.purge_dropped(warehouse, timedelta(days=9)) == []
+
+
+def test_what_an_entry_says_is_what_was_written(url: str) -> None:
+    """Else a commit would not know its own entry again after an answer was lost."""
+    warehouse = small_warehouse(storage.open_store(url))
+    for step in STEPS:
+        copy = Warehouse.open(copy_of(warehouse.store, f"{url}-{step.name}"))
+        step.do(copy)
+        for entry in copy.entries():
+            assert CatalogEntry.decode(entry.encode(), "it") == entry
+        state = copy.state()
+        assert checkpoint._decode(checkpoint._encode(state), "it") == state
+
+
+@pytest.mark.parametrize("properties", [{"a": "\ud800"}, {"\udfff": "a"}, {"": "a"}])
+def test_a_property_that_no_file_can_hold_is_refused(properties: dict[str, str]) -> None:
+    with pytest.raises(InvalidArgument, match="property"):
+        CreateNamespace(("a",), properties)
+
+
 def test_a_purge_follows_no_link(tmp_path: Path) -> None:
     store = storage.open_store(tmp_path / "w")
     Warehouse.open(store, create=True)
@@ -291,7 +335,7 @@ def test_a_clock_that_was_ahead_keeps_nothing_for_ever(url: str, monkeypatch: py
         ahead.setattr(encoding, "_clock", lambda: datetime.now(UTC) + 2 * CLOCK_TOLERANCE)
         drop(warehouse, "t")
 
-    assert [each.table.name for each in storage.purge_dropped(warehouse, timedelta(0))] == ["t"]
+    assert [each.name for each in storage.purge_dropped(warehouse, timedelta(0))] == ["t"]
 
 
 def test_a_clock_that_is_ahead_purges_nothing_too_soon(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
