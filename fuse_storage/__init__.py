@@ -72,6 +72,7 @@ from fuse_storage.metadata.segment_frame import ScanUnits, SegmentFrame, UnitFra
 from fuse_storage.metadata.sidecar import SidecarRows, StagedSidecars
 from fuse_storage.metadata.snapshot import CLUSTER_METHODS, Snapshot
 from fuse_storage.metadata.tags import Tag, drop_tag, list_tags
+from fuse_storage.parquet.footer import FIRST_ZONE_OFFSET
 from fuse_storage.parquet.untrusted import read_untrusted_parquet
 from fuse_storage.schema.conform import conform_rows
 from fuse_storage.schema.schema import Field, Schema
@@ -84,6 +85,7 @@ from fuse_storage.store.wrappers import CachedStore, MeteredStore, ReadOnlyStore
 from fuse_storage.table import StoredTable
 
 __all__ = [
+    "FIRST_ZONE_OFFSET",
     "CLUSTER_METHODS",
     "KNOWN_PROPERTIES",
     "SPARK_TYPES_BY_NAME",

@@ -246,6 +246,7 @@ def _block_table(layouts: Sequence[tuple[str, BlockLayout]], schema: Schema, lev
         "footer_length": [layout.footer_length for _, layout in layouts],
         "seal": [layout.seal for _, layout in layouts],
         "zone_rows": [list(layout.zone_rows) for _, layout in layouts],
+        "zone_sizes": [list(layout.zone_sizes) for _, layout in layouts],
         "schema_id": [schema.id] * len(layouts),
         "level": [level] * len(layouts),
     }

@@ -22,7 +22,7 @@ from fuse_storage.metadata.segment_frame import UnitFrame
 from fuse_storage.metadata.segment_list import read_segment_list, segment_files, sidecar_files, zone_files
 from fuse_storage.metadata.sidecar import SIDECAR_COLUMN_TYPES
 from fuse_storage.metadata.snapshot import Snapshot
-from fuse_storage.parquet.footer import BlockFile
+from fuse_storage.parquet.footer import FIRST_ZONE_OFFSET, BlockFile
 from fuse_storage.parquet.reader import read_block
 from fuse_storage.statistics import column_values, compute_statistics
 from fuse_storage.store.cache import Cache
@@ -84,7 +84,8 @@ def _check_snapshot(table: StoredTable) -> None:
     ):
         rows = metadata_table.read_all_columns(store, segment_file, Cache(0))
         assert 0 < len(rows) <= MAX_BLOCKS_PER_SEGMENT
-        own_names = [name for name in BLOCK_SCHEMA.names if name in rows.column_names or name != "seal"]
+        missing = {"seal", "zone_sizes"} - set(rows.column_names)  # an older version did not write them
+        own_names = [name for name in BLOCK_SCHEMA.names if name not in missing]
         assert rows.column_names[: len(own_names)] == own_names
         assert metadata_table.column_as_int64(rows, "row_count").sum() == totals["row_count"][number]
         assert metadata_table.column_as_int64(rows, "size").sum() == totals["size"][number]
@@ -115,6 +116,11 @@ def _check_file(table: StoredTable, row: dict[str, object]) -> None:
     assert isinstance(counts, list)
     assert sum(counts) == row["row_count"] == row["live_rows"]
     schema = table.snapshot.schemas[int(str(row["schema_id"]))]
+    sizes = row["zone_sizes"]
+    if sizes is not None:
+        assert isinstance(sizes, list)
+        assert len(sizes) == len(counts)
+        assert FIRST_ZONE_OFFSET + sum(sizes) == row["footer_offset"]
     seal = None if row["seal"] is None else int(str(row["seal"]))
     file = BlockFile(path, int(str(row["footer_offset"])), int(str(row["footer_length"])), seal=seal)
     for zone, count in enumerate(counts):

@@ -40,6 +40,7 @@ from fuse_storage.store.cache import cache_of
 
 _T = TypeVar("_T")
 _LOCATION_COLUMNS: ColumnGroup = ("id", "location", "size", "footer_offset", "footer_length", "seal", "zone_rows")
+_ZONE_SIZE_COLUMNS: ColumnGroup = ("zone_sizes",)
 """Columns of blocks that are of interest for those that are left: read together, since that is one pass over files."""
 _LIVE_ROW_COLUMNS: ColumnGroup = ("live_rows", "stats_exact")
 """Columns that tell whether statistics are exact: few queries need them."""
@@ -149,14 +150,21 @@ class BlockFrame:
     @cached_property
     def zone_counts(self) -> IndexArray:
         """The number of zones of each: int64, shape (n,)."""
-        return np.asarray(
-            pc.list_value_length(column_as_array(self._columns(_LOCATION_COLUMNS), "zone_rows")).to_numpy(), np.int64
-        )
+        return _list_lengths(self._columns(_LOCATION_COLUMNS), "zone_rows")
 
     @cached_property
     def zone_rows(self) -> IndexArray:
         """The rows of each zone, block after block: int64, shape (number of zones,)."""
         return np.asarray(column_as_array(self._columns(_LOCATION_COLUMNS), "zone_rows").flatten().to_numpy(), np.int64)
+
+    @cached_property
+    def zone_sizes(self) -> IndexArray:
+        """The bytes of each zone, block after block: int64, shape (number of zones,); -1 where they are not known."""
+        columns, zones = self._columns(_ZONE_SIZE_COLUMNS), np.full(len(self.zone_rows), -1, np.int64)
+        known = _list_lengths(columns, "zone_sizes") == self.zone_counts
+        sizes = column_as_array(columns, "zone_sizes").filter(pa.array(known))
+        zones[np.repeat(known, self.zone_counts)] = pc.list_flatten(sizes).to_numpy()
+        return zones
 
     @cached_property
     def ids(self) -> list[str]:
@@ -171,9 +179,8 @@ class BlockFrame:
     def file(self, block: int) -> BlockFile:
         """Where block number ``block`` of this frame is."""
         columns = self._columns(_LOCATION_COLUMNS)
-        offset, length, seal = (
-            columns.column(name)[block].as_py() for name in ("footer_offset", "footer_length", "seal")
-        )
+        names = ("footer_offset", "footer_length", "seal")
+        offset, length, seal = (columns.column(name)[block].as_py() for name in names)
         location = columns.column("location")[block].as_py() or block_path(columns.column("id")[block].as_py())
         return BlockFile(location, offset, length, tuple(columns.column("zone_rows")[block].as_py()), seal)
 
@@ -210,7 +217,7 @@ class BlockFrame:
 
     def zones(self) -> ZoneFrame:
         """The zones of these blocks, block after block."""
-        all_counts = self._all_zone_counts()
+        all_counts = _list_lengths(self._read_all_rows(_LOCATION_COLUMNS), "zone_rows")
         starts = counts_to_offsets(all_counts)
         if (stacked_indices := self._rows.stacked_indices) is not None:
             starts = starts[stacked_indices]
@@ -226,13 +233,6 @@ class BlockFrame:
         ]
         rows = MetadataRows(self._rows.store, tuple(parts), counts, files, positions)
         return ZoneFrame(self.segments.snapshot, rows, self.zone_rows, lambda: self.schema_ids[owners])
-
-    def _all_zone_counts(self) -> IndexArray:
-        """Of all blocks of the files in which these blocks are."""
-        return np.asarray(
-            pc.list_value_length(column_as_array(self._read_all_rows(_LOCATION_COLUMNS), "zone_rows")).to_numpy(),
-            np.int64,
-        )
 
     def _columns(self, group: ColumnGroup) -> pa.Table:
         """These columns, one row for each block."""
@@ -270,11 +270,7 @@ class BlockFrame:
         if cached is None and self._parent is not None:
             parent, indices = self._parent
             if (parent_value := parent.find_cached(name)) is not None:
-                taken = (
-                    parent_value.take(pa.array(indices))
-                    if isinstance(parent_value, pa.Table)
-                    else parent_value.take(indices)
-                )
+                taken = parent_value.take(pa.array(indices) if isinstance(parent_value, pa.Table) else indices)
                 return self._cache_value(name, taken, lambda _: 0)
         return cached
 
@@ -288,6 +284,11 @@ class BlockFrame:
     def _cache_key(self, name: Any) -> tuple[Any, ...]:
         snapshot = self.segments.snapshot
         return ("blocks", self._rows.store.url, snapshot.id, name)
+
+
+def _list_lengths(table: pa.Table, name: str) -> IndexArray:
+    """int64, shape (rows,): of each list; -1 of those that are null."""
+    return np.asarray(pc.fill_null(pc.list_value_length(column_as_array(table, name)), -1).to_numpy(), np.int64)
 
 
 @cache

@@ -36,6 +36,7 @@ BLOCK_SCHEMA = pa.schema(
         ("footer_length", pa.int64()),
         ("seal", pa.int64()),  # null: written before seals were remembered
         ("zone_rows", pa.list_(pa.field("element", pa.int64()))),
+        ("zone_sizes", pa.list_(pa.field("element", pa.int64()))),  # null: written before they were remembered
         ("schema_id", pa.int32()),
         ("first_row_id", pa.int64()),  # null: to be counted from the segment's
         ("added_by", pa.int64()),  # null: the segment's
@@ -73,6 +74,9 @@ def check_block_rows(rows: pa.Table) -> None:
     if "zone_rows" in present:
         totals = rows.column("row_count") if "row_count" in present else None
         check_lists(rows.column("zone_rows"), "zone_rows", totals, MAX_COUNT)
+    if "zone_sizes" in present:
+        known = rows.column("zone_sizes").drop_null()
+        check_lists(known, "zone_sizes", None, MAX_COUNT)
 
 
 def block_columns(table: pa.Table) -> pa.Table:

@@ -21,6 +21,9 @@ from fuse_storage.store.cache import Cache, cache_of
 from fuse_storage.store.ranges import ByteRange
 from fuse_storage.store.store import Store
 
+FIRST_ZONE_OFFSET = 4
+"""The first zone lies right behind Parquet's magic."""
+
 _FOOTER_CHECKSUM_BYTES = 8
 _MAX_FOOTER_BYTES = 256 << 20  # 16 for each page, and some hundred for each column of each zone
 UNREADABLE = (pa.ArrowException, OSError, ValueError, LookupError, TypeError, RecursionError, OverflowError)
@@ -66,6 +69,12 @@ class Footer:
     length: int
     seal: int
     """What ``seal_number`` gives of its checksum."""
+
+    def zone_sizes(self) -> list[int]:
+        """The bytes of each zone: of all its column chunks, which lie one after the other."""
+        width = len(self.chunks) // self.metadata.num_row_groups
+        sizes = [length for _, length in self.chunks]
+        return [sum(sizes[first : first + width]) for first in range(0, len(sizes), width)]
 
     @staticmethod
     def parse(data: bytes, where: str) -> Footer:

@@ -67,12 +67,14 @@ DEFAULT_BLOCK_OPTIONS = BlockOptions()
 class BlockLayout:
     """All that a table remembers of a block's file.
 
-    ``zone_rows``: how many rows each zone has. ``size``: bytes of the file, ``hash``: xxh3-128 of them, in hex. The
+    ``zone_rows``: how many rows each zone has, ``zone_sizes``: how many bytes; they lie one after the other, from byte
+    ``FIRST_ZONE_OFFSET`` on. ``size``: bytes of the file, ``hash``: xxh3-128 of them, in hex. The
     footer (with the seal) goes from ``footer_offset`` to the end of the file; ``seal`` is its checksum.
     ``zone_statistics`` and ``block_statistics``: by column id, one unit for each zone, and one for the whole block.
     """
 
     zone_rows: tuple[int, ...]
+    zone_sizes: tuple[int, ...]
     size: int
     hash: str
     footer_offset: int
@@ -104,6 +106,7 @@ def write_block(
     )
     layout = BlockLayout(
         tuple(np.diff(zones).tolist()),
+        tuple(footer.zone_sizes()),
         len(data),
         xxhash.xxh3_128_hexdigest(data),
         len(data) - footer.length,

@@ -97,6 +97,16 @@ def forget_seals(table: StoredTable) -> StoredTable:
     return rewrite_part(table, "segment", forget)
 
 
+def forget_zone_sizes(table: StoredTable) -> StoredTable:
+    """The same table, as one that does not say how many bytes the zones of its first segment have."""
+
+    def forget(rows: pa.Table) -> pa.Table:
+        place = rows.column_names.index("zone_sizes")
+        return rows.set_column(place, "zone_sizes", pa.nulls(len(rows), rows.schema.field(place).type))
+
+    return rewrite_part(table, "segment", forget)
+
+
 def reseal(data: bytes, footer_offset: int) -> bytes:
     """A block whose seal is right again, whatever its pages and its footer are now."""
     footer = int.from_bytes(data[-8:-4], "little") + 8

@@ -40,11 +40,17 @@ public class FileRange {
     this.fileSize = fileSize;
   }
 
-  /** All of a file. */
-  public static FileRange whole(FileListing listing, int file) {
+  /** What is to be read of a file: these bytes, as first and number, or all of it where there are none. */
+  public static List<FileRange> of(FileListing listing, int file, List<long[]> bytes) {
+    String path = listing.path(file);
     long size = listing.fileSize(file);
-    return new FileRange(listing.path(file), 0L, size, size);
+    List<FileRange> ranges = new ArrayList<FileRange>();
+    if (bytes.isEmpty()) ranges.add(new FileRange(path, 0L, size, size));
+    for (long[] range : bytes) ranges.add(new FileRange(path, range[0], range[1], size));
+    return ranges;
   }
+
+  public long length() { return length; }
 
   /** Partitions over these ranges, as Spark makes them of files: long ranges are cut, short ones go together. */
   public static InputPartition[] partitions(SparkSession session, List<FileRange> ranges, FileMetadata metadata) {

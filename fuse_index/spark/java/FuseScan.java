@@ -119,22 +119,35 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     return snapshot.openRequest(known.json == null ? "[]" : known.json).close('}').toString();
   }
 
-  /** The numbers of the blocks to read. */
-  private List<Integer> blocks() {
+  private BlockMask votes() {
     ScanFilters known = runtimeFilters;
-    int count = snapshot.listing.fileCount();
-    BlockMask votes = known.json == null ? BlockMask.readAll(null) : PythonCallback.requestMask(snapshot.callbackKey, request(known), count);
+    if (known.json == null) return BlockMask.readAll(null);
+    return PythonCallback.requestMask(snapshot.callbackKey, request(known), snapshot.listing.fileCount());
+  }
+
+  /** The numbers of the blocks to read. */
+  private List<Integer> blocks(BlockMask votes) {
     List<Integer> blocks = new ArrayList<Integer>();
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < snapshot.listing.fileCount(); i++) {
       boolean mayRead = blockMask == null || ((blockMask[i >> 3] >> (i & 7)) & 1) == 1;
       if (mayRead && votes.mustRead(i)) blocks.add(Integer.valueOf(i));
     }
     return blocks;
   }
 
+  private List<FileRange> ranges(BlockMask votes, List<Integer> blocks) {
+    List<FileRange> ranges = new ArrayList<FileRange>();
+    for (Integer block : blocks) ranges.addAll(FileRange.of(snapshot.listing, block.intValue(), votes.ranges(block.intValue())));
+    return ranges;
+  }
+
   public StructType readSchema() { return readSchema; }
 
-  public String description() { return "fuse " + snapshot + ", " + blocks().size() + " of " + snapshot.listing.fileCount() + " blocks"; }
+  public String description() {
+    BlockMask votes = votes();
+    String zones = votes.zonesTotal == 0 ? "" : ", " + votes.zonesRead + " of " + votes.zonesTotal + " zones";
+    return "fuse " + snapshot + ", " + blocks(votes).size() + " of " + snapshot.listing.fileCount() + " blocks" + zones;
+  }
 
   /** Or Spark would plan partitions to ask them, before joins have said which. */
   public Scan.ColumnarSupportMode columnarSupportMode() {
@@ -143,7 +156,8 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
 
   public Statistics estimateStatistics() {
     long bytes = 0L;
-    for (Integer block : blocks()) bytes += snapshot.listing.fileSize(block.intValue());
+    BlockMask votes = votes();
+    for (FileRange range : ranges(votes, blocks(votes))) bytes += range.length();
     // Of the widths of columns Spark knows a guess, as it does for its own files; a row has 8 bytes besides.
     double share = (columns.defaultSize() + 8.0) / (snapshot.schema.defaultSize() + 8.0);
     return new Size((long) (bytes * share));
@@ -160,11 +174,10 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   public Batch toBatch() { return this; }
 
   public InputPartition[] planInputPartitions() {
-    List<Integer> blocks = blocks();
+    BlockMask votes = votes();
+    List<Integer> blocks = blocks(votes);
     BlockSeals.verify(session.sessionState().newHadoopConf(), snapshot.listing, blocks);
-    List<FileRange> ranges = new ArrayList<FileRange>();
-    for (Integer block : blocks) ranges.add(FileRange.whole(snapshot.listing, block.intValue()));
-    return FileRange.partitions(session, ranges, metadata);
+    return FileRange.partitions(session, ranges(votes, blocks), metadata);
   }
 
   public synchronized PartitionReaderFactory createReaderFactory() {

@@ -12,7 +12,7 @@ import json
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from math import inf
 from threading import Lock
@@ -66,10 +66,15 @@ class LruCache(Generic[_Key, _Value]):
 
 @dataclass(frozen=True, slots=True)
 class PruneReply:
-    """What a scan must read. ``block_mask``: bool, shape (n,), True for each of the snapshot's n blocks to read."""
+    """What a scan must read.
+
+    ``block_mask``: bool, shape (n,), True for each of the snapshot's n blocks to read. ``ranges``: int64, shape (k, 3):
+    a block, and the first byte and the number of bytes of zones of it to read; a block without a range is read whole.
+    """
 
     block_mask: npt.NDArray[np.bool_]
     explanation: Explanation
+    ranges: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 3), np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +125,8 @@ class PlannerCallback:
     """A session's endpoint, with a memo of its replies.
 
     A reply begins with byte 1, the number of blocks and a bit for each; or it is byte 0 and the reason why there is no
-    mask.
+    mask. To a scan follow, as ints, how many zones are read, how many there are, and how many ranges; then each range,
+    as longs: block, first byte, number of bytes. All big-endian.
     """
 
     MAX_REMEMBERED_PRUNINGS: ClassVar[int] = 256
@@ -169,7 +175,10 @@ class PlannerCallback:
 
 
 def _encode_prune_reply(reply: PruneReply) -> tuple[bytes, Explanation]:
-    return _encode_mask(reply.block_mask), reply.explanation
+    totals = reply.explanation.zones
+    counts = np.array([totals.kept, totals.total, len(reply.ranges)])
+    ranges = np.ascontiguousarray(reply.ranges.astype(">i8")).tobytes()
+    return _encode_mask(reply.block_mask) + counts.astype(">i4").tobytes() + ranges, reply.explanation
 
 
 def _encode_aggregate_reply(reply: AggregateReply) -> tuple[bytes, Explanation]:

@@ -27,6 +27,7 @@ from fuse_index.query.aggregate import AggregatePlan, describe_aggregation, plan
 from fuse_index.reasons import Reason
 from fuse_index.spark.native.file_listing import pack_file_listing
 from fuse_index.spark.native.planner_callback import AggregateReply, LruCache, PruneReply, RefreshReply
+from fuse_index.spark.native.zone_ranges import partial_ranges
 from fuse_index.sql.catalyst import decode_aggregation, decode_filter
 from fuse_storage import SchemaError, StoredTable
 
@@ -75,7 +76,7 @@ class SnapshotPlanner:
     def prune_blocks(self, request: Mapping[str, Any]) -> PruneReply:
         table, predicate, engine = self._decode(request)
         plan = plan_scan(table, predicate, engine, indexes=request["mode"] == INDEXED_MODE)
-        return PruneReply(plan.block_mask, plan.explanation)
+        return PruneReply(plan.block_mask, plan.explanation, partial_ranges(plan))
 
     def answer_aggregate(self, request: Mapping[str, Any]) -> AggregateReply:
         """What indexes and statistics know of an aggregate; why not, where that is nothing."""
