@@ -52,6 +52,7 @@ public class Bridge {
     rules.add(new RefreshRule<LogicalPlan>());
     rules.add(new AggregateRule<LogicalPlan>());
     rules.add(new PruneRule<LogicalPlan>());
+    rules.add(new RuntimePruneRule<LogicalPlan>());
     methods.extraOptimizations_$eq(ScalaLists.toScala(rules));
   }
 

@@ -1,5 +1,6 @@
 import java.util.ArrayList;
 import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
@@ -23,6 +24,21 @@ public class PruneRule<P extends TreeNode<?>> extends PlanRule<P> {
     }
   }
 
+  private static LogicalPlan tellScans(LogicalPlan plan) {
+    LogicalPlan implied = (LogicalPlan) plan.transformDown(new ImpliedFilter());
+    return (LogicalPlan) implied.transformDown(new TellScans());
+  }
+
+  /** The plans of dynamic pruning, which are to be the same as the broadcast sides of joins, and which no other rule visits. */
+  public static class TellSubqueries extends NodeRewrite<Expression> {
+    protected Object rewrite(Object node) {
+      if (!(node instanceof DynamicPruningSubquery)) return null;
+      LogicalPlan plan = ((DynamicPruningSubquery) node).buildQuery();
+      LogicalPlan told = tellScans(plan);
+      return told == plan ? null : ((DynamicPruningSubquery) node).withNewPlan(told);
+    }
+  }
+
   /** The last, because conditions are no longer right above a scan then. */
   public static class FlattenMetadata extends NodeRewrite<LogicalPlan> {
     protected Object rewrite(Object node) {
@@ -34,8 +50,7 @@ public class PruneRule<P extends TreeNode<?>> extends PlanRule<P> {
   protected LogicalPlan rewrite(LogicalPlan plan) {
     try {
       if (plan.isStreaming()) return plan;
-      LogicalPlan implied = (LogicalPlan) plan.transformDown(new ImpliedFilter());
-      LogicalPlan told = (LogicalPlan) implied.transformDown(new TellScans());
+      LogicalPlan told = (LogicalPlan) tellScans(plan).transformAllExpressions(new TellSubqueries());
       return (LogicalPlan) told.transformDown(new FlattenMetadata());
     } catch (Exception failure) {
       LOG.warn("every block is read, because the conditions did not reach the scan: " + failure);

@@ -207,6 +207,7 @@ def test_our_rule_is_added_once_and_keeps_those_of_others(spark: SparkSession) -
             "RefreshRule",
             "AggregateRule",
             "PruneRule",
+            "RuntimePruneRule",
         ]
     finally:
         put(before)
@@ -257,7 +258,7 @@ def test_a_failed_vote_is_not_remembered() -> None:
 
     voter = PlannerCallback(Flaky())
     assert voter.apply('{"filters": []}') == b"\0ValueError: once"
-    assert voter.apply('{"filters": []}') == b"\1\0\0\0\1\1"
+    assert voter.apply('{"filters": []}').startswith(b"\1\0\0\0\1\1")
 
 
 def test_a_vote_that_a_fault_has_spoiled_is_soon_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,221 @@
+import java.lang.reflect.Constructor;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
+import org.apache.spark.sql.catalyst.expressions.EqualTo;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.KnownFloatingPointNormalized;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
+import org.apache.spark.sql.catalyst.expressions.ScalarSubquery;
+import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero;
+import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys$;
+import org.apache.spark.sql.catalyst.plans.Inner$;
+import org.apache.spark.sql.catalyst.plans.JoinType;
+import org.apache.spark.sql.catalyst.plans.LeftOuter$;
+import org.apache.spark.sql.catalyst.plans.LeftSemi$;
+import org.apache.spark.sql.catalyst.plans.RightOuter$;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.HintInfo;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.JoinHint;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.internal.SQLConf;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import scala.Tuple8;
+import scala.collection.immutable.Seq;
+
+/**
+ * Lets scans of our tables wait for what the rest of a query finds out: the keys of a join's small side, and the value of a scalar
+ * subquery.
+ *
+ * Spark does so by itself only for partitions, and so only where the small side has a filter. Where an index knows the key, any
+ * side that is small enough to be broadcast will do. What is added takes rows away that the join or the comparison would, so a
+ * plan on which this fails stays as it was.
+ */
+public class RuntimePruneRule<P extends TreeNode<?>> extends PlanRule<P> {
+  private static final Logger LOG = LoggerFactory.getLogger("fuse_index");
+
+  public static class PruneJoins extends NodeRewrite<LogicalPlan> {
+    protected Object rewrite(Object node) { return node instanceof Join ? pruneSides((Join) node) : null; }
+  }
+
+  public static class PruneComparisons extends NodeRewrite<LogicalPlan> {
+    protected Object rewrite(Object node) {
+      boolean overScan = node instanceof Filter && FuseScan.below(((Filter) node).child()) != null;
+      return overScan ? pruneByValues((Filter) node) : null;
+    }
+  }
+
+  protected LogicalPlan rewrite(LogicalPlan plan) {
+    try {
+      if (plan.isStreaming() || !SQLConf.get().dynamicPartitionPruningEnabled()) return plan;
+      LogicalPlan joined = (LogicalPlan) plan.transformUp(new PruneJoins());
+      return (LogicalPlan) joined.transformDown(new PruneComparisons());
+    } catch (Exception failure) {
+      LOG.warn("keys of joins do not reach indexes: " + failure);
+      return plan;
+    }
+  }
+
+  /** The join, with a filter on its sides' scans by each other's keys; null if there is nothing to add. */
+  private static LogicalPlan pruneSides(Join join) {
+    scala.Option<
+        Tuple8<JoinType, Seq<Expression>, Seq<Expression>, scala.Option<Expression>, scala.Option<Expression>, LogicalPlan, LogicalPlan, JoinHint>> found =
+        ExtractEquiJoinKeys$.MODULE$.unapply(join);
+    if (found.isEmpty()) return null;
+    Tuple8<JoinType, Seq<Expression>, Seq<Expression>, scala.Option<Expression>, scala.Option<Expression>, LogicalPlan, LogicalPlan, JoinHint> keys =
+        (Tuple8<JoinType, Seq<Expression>, Seq<Expression>, scala.Option<Expression>, scala.Option<Expression>, LogicalPlan, LogicalPlan, JoinHint>) found.get();
+    Seq<Expression> leftKeys = (Seq<Expression>) keys._2();
+    Seq<Expression> rightKeys = (Seq<Expression>) keys._3();
+    boolean mayPruneLeft = dropsUnmatched(join.joinType(), RightOuter$.MODULE$);
+    boolean mayPruneRight = dropsUnmatched(join.joinType(), LeftOuter$.MODULE$) && join.joinType() != LeftSemi$.MODULE$;
+    // One of them alone, the larger if possible: the other's keys are had from its broadcast, which must be as it is here.
+    boolean leftFirst = !mayPruneRight || join.left().stats().sizeInBytes().compare(join.right().stats().sizeInBytes()) >= 0;
+    for (int attempt = 0; attempt < 2; attempt++) {
+      boolean isLeft = leftFirst == (attempt == 0);
+      if (isLeft ? !mayPruneLeft : !mayPruneRight) continue;
+      LogicalPlan side = isLeft ? join.left() : join.right();
+      LogicalPlan other = isLeft ? join.right() : join.left();
+      scala.Option<HintInfo> hint = isLeft ? join.hint().rightHint() : join.hint().leftHint();
+      if (!isSmall(other, hint)) continue;
+      LogicalPlan pruned = prune(side, isLeft ? leftKeys : rightKeys, other, isLeft ? rightKeys : leftKeys);
+      if (pruned != side) return new Join(isLeft ? pruned : other, isLeft ? other : pruned, join.joinType(), join.condition(), join.hint());
+      if (isPrunedBy(side, other)) return null;
+    }
+    return null;
+  }
+
+  /** Whether a filter waits for this plan already: Spark asks rules again and again. */
+  private static boolean isPrunedBy(LogicalPlan side, LogicalPlan other) {
+    for (Expression expression : ScalaLists.toJava(side.expressions())) {
+      for (Expression conjunct : ImpliedFilter.conjuncts(expression)) {
+        if (conjunct instanceof DynamicPruningSubquery && ((DynamicPruningSubquery) conjunct).buildQuery().sameResult(other)) return true;
+      }
+    }
+    for (LogicalPlan child : ScalaLists.toJava(side.children())) if (isPrunedBy(child, other)) return true;
+    return false;
+  }
+
+  /** Whether rows of a side without a match are left out, where `outer` is the join that keeps the other side's. */
+  private static boolean dropsUnmatched(JoinType type, JoinType outer) {
+    return type == Inner$.MODULE$ || type == LeftSemi$.MODULE$ || type == outer;
+  }
+
+  private static boolean isSmall(LogicalPlan side, scala.Option<HintInfo> hint) {
+    if (hint.isDefined() && ((HintInfo) hint.get()).strategy().isDefined()) {
+      return ((HintInfo) hint.get()).strategy().get().toString().toLowerCase().contains("broadcast");
+    }
+    return side.stats().sizeInBytes().compare(scala.math.BigInt.apply(SQLConf.get().autoBroadcastJoinThreshold())) <= 0;
+  }
+
+  private static LogicalPlan prune(LogicalPlan side, Seq<Expression> keys, LogicalPlan other, Seq<Expression> otherKeys) {
+    LogicalPlan pruned = side;
+    for (int i = 0; i < keys.length(); i++) {
+      Expression key = withoutNormalization((Expression) keys.apply(i));
+      if (!(key instanceof Attribute)) continue;
+      LogicalPlan more = pruneScan(pruned, (Attribute) key, other, otherKeys, i, !isWorthRunningTwice(other, side));
+      if (more != null) pruned = more;
+    }
+    return pruned;
+  }
+
+  /** Joins take all NaN for one and -0.0 for 0.0, and indexes do anyway. */
+  private static Expression withoutNormalization(Expression key) {
+    Expression inner = key;
+    while (inner instanceof KnownFloatingPointNormalized || inner instanceof NormalizeNaNAndZero) inner = (Expression) inner.children().head();
+    return inner;
+  }
+
+  /** The plan, with a filter right over the scan that gives `key`; null if there is none whose rows come through, or it has one as good. */
+  private static LogicalPlan pruneScan(
+      LogicalPlan plan, Attribute key, LogicalPlan values, Seq<Expression> valueKeys, int number, boolean onlyInBroadcast) {
+    if (!plan.outputSet().contains(key)) return null;
+    if (FuseScan.below(plan) != null) return new Filter(membership(key, values, valueKeys, number, onlyInBroadcast), plan);
+    if (plan instanceof Filter && FuseScan.below(((Filter) plan).child()) != null) {
+      List<Expression> others = new ArrayList<Expression>();
+      for (Expression conjunct : ImpliedFilter.conjuncts(((Filter) plan).condition())) {
+        if (!isMembership(conjunct, key)) others.add(conjunct);
+        else if (onlyInBroadcast || !((DynamicPruningSubquery) conjunct).onlyInBroadcast()) return null;
+      }
+      Expression condition = membership(key, values, valueKeys, number, onlyInBroadcast);
+      for (int i = others.size() - 1; i >= 0; i--) condition = new And((Expression) others.get(i), condition);
+      return new Filter(condition, ((Filter) plan).child());
+    }
+    for (LogicalPlan child : ScalaLists.toJava(plan.children())) {
+      if (!passesRows(plan, child)) continue;
+      LogicalPlan pruned = pruneScan(child, key, values, valueKeys, number, onlyInBroadcast);
+      if (pruned != null) return replaceChild(plan, child, pruned);
+    }
+    return null;
+  }
+
+  /** Whether leaving out rows of `child` leaves out rows of `plan`, and changes no other. */
+  private static boolean passesRows(LogicalPlan plan, LogicalPlan child) {
+    if (plan instanceof Project || plan instanceof Filter) return true;
+    if (!(plan instanceof Join)) return false;
+    Join join = (Join) plan;
+    JoinType type = join.joinType();
+    if (type == Inner$.MODULE$) return true;
+    return child == join.left() ? type == LeftSemi$.MODULE$ || type == LeftOuter$.MODULE$ : type == RightOuter$.MODULE$;
+  }
+
+  private static LogicalPlan replaceChild(LogicalPlan plan, LogicalPlan old, LogicalPlan replacement) {
+    List<LogicalPlan> children = new ArrayList<LogicalPlan>();
+    for (LogicalPlan child : ScalaLists.toJava(plan.children())) children.add(child == old ? replacement : child);
+    return (LogicalPlan) plan.withNewChildren(ScalaLists.toScala(children));
+  }
+
+  private static boolean isMembership(Expression conjunct, Attribute key) {
+    return conjunct instanceof DynamicPruningSubquery && ((DynamicPruningSubquery) conjunct).pruningKey().semanticEquals(key);
+  }
+
+  /** The filter, and for each `column = (scalar subquery)` in it that the column is in the subquery's one row; null if nothing is new. */
+  private static LogicalPlan pruneByValues(Filter filter) {
+    LogicalPlan pruned = filter;
+    for (Expression conjunct : ImpliedFilter.conjuncts(filter.condition())) {
+      if (!(conjunct instanceof EqualTo)) continue;
+      Expression left = ((EqualTo) conjunct).left();
+      Expression right = ((EqualTo) conjunct).right();
+      boolean turned = left instanceof ScalarSubquery;
+      LogicalPlan more = pruneByValue((Filter) pruned, turned ? right : left, turned ? left : right);
+      if (more != null) pruned = more;
+    }
+    return pruned == filter ? null : pruned;
+  }
+
+  private static LogicalPlan pruneByValue(Filter filter, Expression column, Expression value) {
+    if (!(column instanceof Attribute) || !(value instanceof ScalarSubquery)) return null;
+    ScalarSubquery subquery = (ScalarSubquery) value;
+    if (subquery.isCorrelated() || !isWorthRunningTwice(subquery.plan(), filter.child())) return null;
+    List<Expression> result = Collections.<Expression>singletonList((Attribute) subquery.plan().output().head());
+    return pruneScan(filter, (Attribute) column, subquery.plan(), ScalaLists.toScala(result), 0, false);
+  }
+
+  /** A plan that runs once more, for a scan alone, must read less than it may spare. */
+  private static boolean isWorthRunningTwice(LogicalPlan subquery, LogicalPlan scan) {
+    scala.math.BigInt read = scala.math.BigInt.apply(0);
+    for (LogicalPlan leaf : ScalaLists.toJava(subquery.collectLeaves())) read = read.$plus(leaf.stats().sizeInBytes());
+    return read.$times(scala.math.BigInt.apply(2)).compare(scan.stats().sizeInBytes()) < 0;
+  }
+
+  /** `key IN (the values of valueKeys[number] in the rows of `values`)`, to be found out before the scan begins. */
+  private static Expression membership(Attribute key, LogicalPlan values, Seq<Expression> valueKeys, int number, boolean onlyInBroadcast) {
+    // By type, because it gained a parameter between versions of Spark.
+    Constructor<?> constructor = DynamicPruningSubquery.class.getConstructors()[0];
+    Object[] arguments = new Object[constructor.getParameterTypes().length];
+    List<Object> numbers = Collections.<Object>singletonList(Integer.valueOf(number));
+    Object[] known = {key, values, valueKeys, ScalaLists.toScala(numbers), Boolean.valueOf(onlyInBroadcast), NamedExpression$.MODULE$.newExprId()};
+    for (int i = 0; i < arguments.length; i++) arguments[i] = i < known.length ? known[i] : scala.Option.empty();
+    try {
+      return (Expression) constructor.newInstance(arguments);
+    } catch (ReflectiveOperationException otherVersion) {
+      throw new IllegalStateException(otherVersion);
+    }
+  }
+}

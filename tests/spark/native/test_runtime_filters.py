@@ -1,0 +1,129 @@
+"""What the rest of a query finds out reaches the indexes of a scan: keys of joins, and values of subqueries."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import fuse_index as fuse
+import fuse_index.spark as fuse_spark
+from tests.spark.executed import files_read
+
+BLOCKS, ROWS = 8, 500
+KEYS = np.random.default_rng(3).permutation(BLOCKS * ROWS)
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Views: ``big``, of which bloom indexes know ``k`` and ``name``, ``big_plain``, and small ones."""
+    folder = str(tmp_path_factory.mktemp("joins") / "big")
+    ids = np.arange(BLOCKS * ROWS)
+    rows = pa.table(
+        {
+            "id": ids,
+            "k": pa.array([None if i % 97 == 0 else int(KEYS[i]) for i in ids], pa.int64()),
+            "name": [f"n{KEYS[i]}" for i in ids],
+            "half": KEYS / 2,
+        }
+    )
+    table = fuse.create_table(folder, rows.schema, properties={"block_rows": ROWS})
+    table.append(rows)
+    for column in ("k", "name", "half"):
+        table.create_index(f"by_{column}", "bloom", [column], fpp=0.0001)
+    fuse_spark.read(spark, folder).createOrReplaceTempView("big")
+    pq.write_table(rows, f"{folder}.parquet")
+    spark.read.parquet(f"{folder}.parquet").createOrReplaceTempView("big_plain")
+    near = [int(KEYS[place]) for place in (3, 4, 490)]
+    values = ", ".join(f"({key}L, 'n{key}', {key / 2}D, '{'a' if key % 2 else 'b'}')" for key in near)
+    spark.sql(f"CREATE TEMPORARY VIEW small AS SELECT * FROM VALUES {values} AS s(k2, name2, h, tag)")
+    spark.sql("CREATE TEMPORARY VIEW nothing AS SELECT * FROM VALUES (CAST(NULL AS BIGINT), 'x') AS n(k3, what)")
+    yield spark
+    for name in ("big", "big_plain", "small", "nothing"):
+        spark.catalog.dropTempView(name)
+
+
+def compare(spark: SparkSession, query: str) -> DataFrame:
+    """The query over indexes, after its rows were compared with those over the plain table."""
+    found = spark.sql(query.format(big="big"))
+    assert sorted(map(repr, found.collect())) == sorted(map(repr, spark.sql(query.format(big="big_plain")).collect()))
+    return found
+
+
+ONE_BLOCK = [
+    "SELECT id, tag FROM {big} JOIN small ON k = k2",
+    "SELECT id, tag FROM small JOIN {big} ON k = k2",
+    "SELECT id, tag FROM small LEFT JOIN {big} ON k = k2",
+    "SELECT id, tag FROM {big} RIGHT JOIN small ON k = k2",
+    "SELECT id FROM {big} WHERE k IN (SELECT k2 FROM small)",
+    "SELECT id FROM {big} WHERE EXISTS (SELECT 1 FROM small WHERE name2 = name)",
+    "SELECT id, tag FROM {big} JOIN small ON half = h",
+    "SELECT id, tag FROM {big} JOIN small ON name = name2 AND k = k2 WHERE id % 2 >= 0",
+    "SELECT id, a.tag FROM {big} JOIN small a ON k = a.k2 JOIN small b ON name = b.name2",
+    "SELECT count(*), max(half) FROM (SELECT id + 1 AS i, k, half FROM {big} WHERE id >= 0) JOIN small ON k = k2",
+    "SELECT id FROM {big} WHERE k = (SELECT min(k2) FROM small)",
+    "SELECT id FROM {big} WHERE (SELECT max(name2) FROM small) = name AND id >= 0",
+]
+NO_BLOCK = [
+    "SELECT id FROM {big} JOIN nothing ON k = k3",
+    "SELECT id FROM {big} WHERE k = (SELECT max(k3) FROM nothing)",
+]
+EVERY_BLOCK = [
+    "SELECT id, tag FROM {big} LEFT JOIN small ON k = k2",
+    "SELECT id FROM {big} LEFT ANTI JOIN small ON k = k2",
+    "SELECT id, tag FROM {big} FULL JOIN small ON k = k2",
+    "SELECT id FROM {big} WHERE k NOT IN (SELECT k2 FROM small)",
+    "SELECT id, tag FROM {big} JOIN small ON k <=> k2",
+    "SELECT id, tag FROM {big} JOIN small ON k % 5000 = k2",
+    "SELECT id, what FROM {big} LEFT JOIN nothing ON k = k3",
+]
+
+
+@pytest.mark.parametrize("query", ONE_BLOCK)
+def test_keys_of_the_small_side_choose_blocks(tables: SparkSession, query: str) -> None:
+    assert files_read(compare(tables, query)) == 1
+
+
+@pytest.mark.parametrize("query", NO_BLOCK)
+def test_no_key_is_no_block(tables: SparkSession, query: str) -> None:
+    assert files_read(compare(tables, query)) == 0
+
+
+@pytest.mark.parametrize("query", EVERY_BLOCK)
+def test_rows_without_a_match_that_the_query_keeps_are_read(tables: SparkSession, query: str) -> None:
+    assert files_read(compare(tables, query)) == BLOCKS
+
+
+@pytest.mark.parametrize("query", [*ONE_BLOCK, *NO_BLOCK, *EVERY_BLOCK])
+@pytest.mark.parametrize("setting", ["spark.sql.adaptive.enabled", "spark.sql.exchange.reuse"])
+def test_rows_are_the_same_under_other_planners(tables: SparkSession, query: str, setting: str) -> None:
+    tables.conf.set(setting, "false")
+    try:
+        compare(tables, query)
+    finally:
+        tables.conf.unset(setting)
+
+
+def test_a_join_of_a_table_with_itself(tables: SparkSession) -> None:
+    found = compare(tables, "SELECT a.id, b.id FROM {big} a JOIN {big} b ON a.k = b.k WHERE b.id = 77")
+
+    assert files_read(found) == 2
+
+
+def test_what_a_join_removed_is_explained(tables: SparkSession) -> None:
+    found = compare(tables, "SELECT id, tag FROM {big} JOIN small ON k = k2")
+    explained = fuse_spark.explain(found)
+
+    assert explained.blocks.kept == 1
+    assert "IN (" in str(explained)
+
+
+def test_so_many_keys_that_every_block_has_one_are_not_asked_about(tables: SparkSession) -> None:
+    tables.range(20_000).createOrReplaceTempView("many")
+    try:
+        found = compare(tables, "SELECT /*+ BROADCAST(many) */ big.id FROM {big} big JOIN many ON k = many.id")
+        assert files_read(found) == BLOCKS
+    finally:
+        tables.catalog.dropTempView("many")
