@@ -29,6 +29,8 @@ from fuse_storage.commit.schema_evolution import (
     drop_column,
     move_column,
     rename_column,
+    set_comment,
+    set_default,
 )
 from fuse_storage.commit.segment_writer import SegmentWriter, WriteOptions
 from fuse_storage.commit.sidecar_writer import SidecarBuilder, SidecarWriter
@@ -49,7 +51,7 @@ from fuse_storage.errors import (
     StorageError,
     Unsupported,
 )
-from fuse_storage.location import KNOWN_PROPERTIES
+from fuse_storage.location import KNOWN_PROPERTIES, update_properties
 from fuse_storage.maintenance.branches import (
     create_branch,
     drop_branch,
@@ -199,8 +201,11 @@ __all__ = [
     "read_untrusted_parquet",
     "recover_branches",
     "rename_column",
+    "set_comment",
+    "set_default",
     "restore_snapshot",
     "same_table",
     "stage_table",
+    "update_properties",
     "vacuum_table",
 ]

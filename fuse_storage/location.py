@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from fuse_storage.metadata.refs import (
     RefEntry,
     list_branch_names,
 )
-from fuse_storage.metadata.snapshot import KEY_PROPERTY, claimed_ref_position, snapshot_path
+from fuse_storage.metadata.snapshot import KEY_PROPERTY, Snapshot, claimed_ref_position, snapshot_path
 from fuse_storage.metadata.tags import Tag, did_you_mean, find_tag, list_tags
 from fuse_storage.store.abilities import list_strays, read_at_most
 from fuse_storage.store.store import Store
@@ -52,6 +53,17 @@ def validate_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
         return dict(json.loads(json.dumps(dict(properties), allow_nan=False)))
     except (TypeError, ValueError) as problem:
         raise InvalidArgument(f"properties must be what JSON can hold: {problem}") from problem
+
+
+def update_properties(snapshot: Snapshot, updates: Mapping[str, Any], removals: Sequence[str] = ()) -> Snapshot:
+    """Set and remove properties of a table. Raises InvalidArgument for one that cannot be, or not in this way."""
+    if "cluster_method" in (*updates, *removals):
+        raise InvalidArgument("cluster_method goes with the columns of the key: choose both by cluster_by")
+    kept = {name: value for name, value in snapshot.properties.items() if name not in removals}
+    if KEY_PROPERTY in removals:
+        raise InvalidArgument(f"the property {KEY_PROPERTY} holds the table's key: choose another by key_by")
+    properties = kept | validate_properties(updates)
+    return snapshot if properties == dict(snapshot.properties) else replace(snapshot, properties=properties)
 
 
 def raise_if_occupied(branch: Branch, cloning: bool = False) -> None:

@@ -140,7 +140,7 @@ def open_spark_session(master: str) -> Iterator[tuple[Any, Any]]:
     if importlib.util.find_spec("pyspark") is None:
         raise SparkNotInstalled("--spark needs PySpark: pip install 'pyspark>=4.0.1' 'pandas<3'")
     from fuse_index import spark
-    from fuse_index.spark.session import start_session
+    from fuse_index.spark.installation import start_session
 
     running = start_session(master)
     try:

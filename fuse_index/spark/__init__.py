@@ -4,11 +4,12 @@ In: sessions, DataFrames, URLs of tables. Out: DataFrames, commits. The only roo
 """
 
 from fuse_index.spark.explain import Explanations, explain
+from fuse_index.spark.installation import install
 from fuse_index.spark.jobs.dml import compact, delete, overwrite, recluster, update
 from fuse_index.spark.jobs.merge import merge
 from fuse_index.spark.jobs.views import introspect
 from fuse_index.spark.jobs.write import build_index, write
-from fuse_index.spark.session import FallbackWarning, install, read, search
+from fuse_index.spark.session import FallbackWarning, read, search
 
 __all__ = [
     "Explanations",

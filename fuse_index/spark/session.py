@@ -1,4 +1,4 @@
-"""Sessions that know us, and DataFrames over tables: ``install``, ``read`` and ``search``.
+"""DataFrames over tables, and the sessions that read them natively: ``read`` and ``search``.
 
 A classic session reads natively; where that is not possible, the Python data source does, with a warning that says why.
 """
@@ -6,9 +6,6 @@ A classic session reads natively; where that is not possible, the Python data so
 from __future__ import annotations
 
 import os
-import re
-import shutil
-import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,13 +15,11 @@ from threading import Lock
 from typing import Any
 
 import pyarrow as pa
-from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark.errors import PySparkException
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
 from fuse_index.errors import InputError
 from fuse_index.indexes.registry import Host
-from fuse_index.spark import functions
 from fuse_index.spark.native import relation
 from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_index.spark.native.planner_callback import PlannerCallback
@@ -38,8 +33,6 @@ from fuse_index.table.arguments import check_arguments
 from fuse_index.table.open import open_table
 from fuse_storage import StoredTable
 
-_MASTER_PATTERN = re.compile(r"local(\[(\*|\d+)(, *\d+)?\]|-cluster\[.*\])?|yarn|(spark|k8s|sc)://.+")
-_MASTER_HINT = "give one such as local[4], spark://host:7077 or sc://host"
 _HADOOP_SCHEMES = {"": ("file",), "file": ("file",), "s3": ("s3", "s3a"), "gs": ("gs",)}
 """By the scheme of a table's URL, what Hadoop may call it, the likeliest first."""
 
@@ -60,48 +53,6 @@ class NativeSession:
 _lock = Lock()
 _sessions: dict[str, NativeSession] = {}
 """By key: the JVM asks for votes long after whoever made a DataFrame has forgotten it."""
-
-
-def start_session(master: str) -> SparkSession:
-    """Start a session of a program's own, with this Python for its workers, and install us in it.
-
-    ``master``: such as ``local[4]`` or ``sc://host``. Raises InputError where Spark cannot be had.
-    """
-    if not _MASTER_PATTERN.fullmatch(master):  # or the JVM says so, in a page
-        raise InputError(f"no Spark at {master!r}: {_MASTER_HINT}")
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or workers take any python3 on the PATH
-    builder = SparkSession.builder.appName("fuse-index")
-    try:
-        spark = (builder.remote(master) if master.startswith("sc://") else builder.master(master)).getOrCreate()
-    except (PySparkException, Py4JError) as refusal:
-        if "JAVA_GATEWAY_EXITED" in str(refusal):
-            raise InputError(f"Spark did not start: {_java_problem()}") from refusal
-        first_line = str(refusal).strip().split("\n")[0]
-        raise InputError(f"no Spark at {master!r}: {first_line}; {_MASTER_HINT}") from refusal
-    install(spark)
-    return spark
-
-
-def _java_problem() -> str:
-    """Why the JVM did not come up, and what to do, as far as the place of its program tells."""
-    home = os.environ.get("JAVA_HOME")
-    if home and not os.access(Path(home) / "bin" / "java", os.X_OK):
-        return f"JAVA_HOME is {home!r}, and there is no program bin/java: set it to a Java 17 or later, or unset it"
-    if not home and shutil.which("java") is None:
-        return "there is no Java: install Java 17 or later, and set JAVA_HOME to it or put it on the PATH"
-    return f"{home or shutil.which('java')} ended at once, and what it said stands above; Spark needs Java 17 or later"
-
-
-def install(spark: SparkSession, host: Host | None = None) -> None:
-    """Make a session know ``format("fuse")`` and, if it is a classic one, let its optimizer ask indexes.
-
-    ``host`` has the index kinds to use; by default all that are installed. Safe to call twice: a host given later
-    replaces the former, also for DataFrames that are there already.
-    """
-    data_source.register_source(spark, host)
-    functions.register_functions(spark, host or Host.discover())
-    if not is_connect(spark):
-        _register_session(spark, host)
 
 
 @check_arguments
@@ -150,7 +101,7 @@ def native_scan(
     older_schemas = relation.schemas_with_null_struct_bug(spark, table.snapshot.schemas.values())
     if reason := relation.unsupported_reason(table.snapshot.schema, older_schemas):
         raise NotNative(reason)
-    session = _register_session(spark)
+    session = register_session(spark)
     return relation.NativeScan(
         session.key,
         table.store.url,
@@ -190,7 +141,7 @@ def find_native_session(key: str) -> NativeSession | None:
     return _sessions.get(key)
 
 
-def _register_session(spark: SparkSession, host: Host | None = None) -> NativeSession:
+def register_session(spark: SparkSession, host: Host | None = None) -> NativeSession:
     """Register an endpoint for a classic session, once or for another host, and our rules with its optimizer."""
     bridge = jvm_bridge(spark)
     key = f"{spark._jsparkSession.sessionUUID()}/{os.getpid()}"

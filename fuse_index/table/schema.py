@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -78,6 +78,32 @@ class SchemaMixin(IndexesMixin):
         """
         step = partial(storage.change_type, path=path, data_type=_parse_type(type))
         return self._evolve(step, "change type", path, indexes)
+
+    def set_comment(self, path: str, comment: str | None) -> Snapshot:
+        """Say what a column or field is for; None takes the comment away. Raises SchemaError."""
+        return self._evolve(partial(storage.set_comment, path=path, comment=comment), "set comment", path)
+
+    def set_default(self, column: str, default: Any) -> Snapshot:
+        """Choose what a column holds in rows that come without it; None for NULL.
+
+        Raises SchemaError for a table that holds rows: they have the default that the column came with.
+        """
+        return self._evolve(partial(storage.set_default, name=column, value=default), "set default", column)
+
+    def set_properties(
+        self, updates: Mapping[str, Any] | None = None, removals: Sequence[str] | None = None
+    ) -> Snapshot:
+        """Set and remove properties, such as ``block_rows``; what is written already stays as it is.
+
+        Raises InvalidArgument for one that cannot be.
+        """
+        self._check_writable()
+        new, old = dict(updates or {}), tuple(removals or ())
+        step = partial(storage.update_properties, updates=new, removals=old)
+        if step(self.snapshot) is self.snapshot:
+            return self.snapshot
+        transaction = self.stored.transaction().evolve_schema(step)
+        return self._move_to(transaction.commit("set properties", summary={"properties": sorted([*new, *old])}))
 
     def key_by(self, columns: Sequence[str] | None) -> Snapshot:
         """Say which columns identify a row, or none for None; nothing sees to it that they do. Only metadata changes.

@@ -156,6 +156,31 @@ def change_type(snapshot: Snapshot, path: str, data_type: pa.DataType) -> Snapsh
     )
 
 
+def set_comment(snapshot: Snapshot, path: str, comment: str | None) -> Snapshot:
+    """Say what a column or field is for; None takes the comment away. Raises SchemaError."""
+    field, above = snapshot.schema.find(path, into_collections=True), _parent_path(snapshot.schema, path)
+
+    def edit(siblings: _Siblings) -> _Siblings:
+        return tuple(replace(each, comment=comment) if each.id == field.id else each for each in siblings)
+
+    return _edit_fields(snapshot, above, edit)
+
+
+def set_default(snapshot: Snapshot, name: str, value: Any) -> Snapshot:
+    """Choose what a column holds in rows that come without it, as long as there are no rows. Raises SchemaError."""
+    field = snapshot.schema.find([name])
+    encoded = None if value is None else _default(value, field)
+    if encoded == field.default:
+        return snapshot
+    if snapshot.row_count:
+        raise SchemaError(
+            f"column {name!r} cannot get another default: the one it came with is what older rows hold; "
+            f"add a column with the default that you want"
+        )
+    fields = tuple(replace(each, default=encoded) if each.id == field.id else each for each in snapshot.schema.fields)
+    return _edit_fields(snapshot, (), lambda _: fields)
+
+
 def _edit_fields(snapshot: Snapshot, above: Sequence[str], edit: Callable[[_Siblings], _Siblings]) -> Snapshot:
     """Give the snapshot a new schema, in which the columns, or the fields of the struct at ``above``, are edited."""
     fields = _edit_fields_at(snapshot.schema.fields, above, edit)

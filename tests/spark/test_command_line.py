@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import fuse_index
-from fuse_index.spark import session
+from fuse_index.spark import installation
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -78,11 +78,11 @@ def test_a_java_that_is_not_there_is_said_and_not_blamed_on_the_master(table, tm
 def test_what_is_wrong_with_java_is_told_by_where_it_is_looked_for(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    assert "there is no Java: install" in session._java_problem()
+    assert "there is no Java: install" in installation._java_problem()
     (tmp_path / "bin").mkdir()
     java = tmp_path / "bin" / "java"
     java.touch()
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert "there is no program" in session._java_problem()
+    assert "there is no program" in installation._java_problem()
     java.chmod(0o755)
-    assert "ended at once" in session._java_problem()
+    assert "ended at once" in installation._java_problem()

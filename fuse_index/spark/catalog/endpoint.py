@@ -3,48 +3,67 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from threading import Lock
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from fuse_index.errors import InputError
+from fuse_index.indexes.registry import Host
+from fuse_index.spark.catalog.namespaces import NamespaceRequests
+from fuse_index.spark.catalog.requests import CatalogRequests
+from fuse_index.spark.catalog.table_names import TableNames
 from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_index.spark.native.request_server import serve_requests
-from fuse_index.spark.native.snapshot_planner import INDEXED_MODE
-from fuse_index.spark.session import native_scan
-from fuse_storage import NotFound, StoredTable
+from fuse_index.warehouse.catalog import Catalog
+
+_lock = Lock()
+_installed: dict[str, TableNames] = {}
+"""By the key under which the JVM asks: a session that is installed again keeps the warehouse that it has."""
 
 
-def install_catalog(spark: SparkSession, name: str) -> None:
-    """Make a classic session know a catalogue ``name``, in which a table's URL, quoted, is its name."""
+def install_catalog(
+    spark: SparkSession,
+    name: str,
+    warehouse: Catalog | None = None,
+    options: Mapping[str, str] | None = None,
+    host: Host | None = None,
+) -> None:
+    """Make a classic session know a catalogue ``name``: the tables of a warehouse, and any by its URL, quoted.
+
+    Safe to call twice: what is not given stays as it was. ``options``: of the object store.
+    """
     key = f"{spark._jsparkSession.sessionUUID()}/{name}"
-    serve_requests(spark, key, CatalogEndpoint(spark, name).answer)
-    jvm_bridge(spark).catalog(spark._jsparkSession, name, key)
+    with _lock:
+        former = _installed.get(key)
+        if former is not None and warehouse is None and options is None and host is None:
+            return
+        names = TableNames(
+            name,
+            warehouse or (former.warehouse if former else None),
+            options if options is not None else former.options if former else {},
+            host or (former.host if former else Host.discover()),
+        )
+        _installed[key] = names
+        serve_requests(spark, key, CatalogEndpoint(spark, names).answer)
+        jvm_bridge(spark).catalog(spark._jsparkSession, name, key)
 
 
 class CatalogEndpoint:
     """What a catalogue answers to its session. Requests come on threads of their own, several at once."""
 
-    def __init__(self, spark: SparkSession, name: str) -> None:
-        self._spark = spark
-        self._name = name
+    def __init__(self, spark: SparkSession, names: TableNames) -> None:
+        self._name = names.catalog
+        self._operations: Mapping[str, Callable[[Mapping[str, Any]], bytes]] = {
+            **CatalogRequests(spark, names).operations,
+            **NamespaceRequests(names).operations,
+        }
 
     def answer(self, body: str) -> bytes:
         """The reply to a request, an object of JSON with its ``operation``; raises what the statement is to raise."""
         request = json.loads(body)
-        match request["operation"]:
-            case "load":
-                return self._load(request)
-            case operation:
-                raise InputError(f"the catalogue {self._name!r} has no {operation}")
-
-    def _load(self, request: Mapping[str, Any]) -> bytes:
-        """A table: int length of its description, the description, its files; nothing where there is no such table."""
-        try:
-            table = StoredTable.open(request["name"], at=request["at"] or None)
-        except NotFound:
-            return b""
-        scan = native_scan(self._spark, table, "", INDEXED_MODE, None)
-        description = scan.describe().encode()
-        return len(description).to_bytes(4, "big") + description + scan.file_listing
+        operation = self._operations.get(request["operation"])
+        if operation is None:
+            raise InputError(f"the catalogue {self._name!r} has no {request['operation']}")
+        return operation(request)

@@ -11,8 +11,8 @@ import scala.Option;
  */
 public class CatalogTableRule<P extends TreeNode<?>> extends PlanRule<P> {
   private static final String REFUSAL = "Spark's catalog keeps no tables of format 'fuse': CREATE TABLE, saveAsTable and toTable would"
-      + " leave an entry that leads nowhere. Write to the table's URL, by save(url), start(url) or fuse_index.create_table, and give"
-      + " it a name by CREATE TEMPORARY VIEW name USING fuse OPTIONS (path 'url')";
+      + " leave an entry that leads nowhere. Name the table in a catalogue that keeps them, as fuse.sales.orders by install(spark, warehouse=…),"
+      + " or by its place, fuse.`/path`; or give it a name in this session by CREATE TEMPORARY VIEW name USING fuse OPTIONS (path 'url')";
 
   protected LogicalPlan rewrite(LogicalPlan plan) {
     if (!(plan instanceof Command) || !makesTable(plan.nodeName())) return plan;

@@ -44,6 +44,7 @@ def load_java_classes(jvm: Any, package: str, sources: Mapping[str, str]) -> dic
     finder = jvm.org.codehaus.commons.compiler.util.resource.MapResourceFinder(source_bytes)
     parent = jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
     loader = jvm.org.codehaus.janino.JavaSourceClassLoader(parent, finder, "UTF-8")
+    loader.setTargetVersion(8)  # so that static methods of interfaces can be called
     # All now, because classes are compiled when they are loaded, and an error should not wait for a query.
     return {name: loader.loadClass(f"{package}.{name}") for name in sources}
 

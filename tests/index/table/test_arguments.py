@@ -24,6 +24,7 @@ UNCHECKED = {
     "Table.add_column": {"type", "default"},
     "Table.append": {"data"},
     "Table.change_type": {"type"},
+    "Table.set_default": {"default"},
     "Table.merge": {"source", "matched", "not_matched", "not_matched_by_source"},
     "Table.overwrite": {"data"},
     "Catalog.clone_table": {"source"},

@@ -583,6 +583,8 @@ ARGUMENTS: dict = {
     "rename_column": ("name", "name"),
     "restore": ("first",),
     "search": ("name", "n1"),
+    "set_comment": ("name", "who"),
+    "set_default": ("name", "nobody"),
     "tag": ("t",),
     "untag": ("t",),
     "update": ("id = -1", {"name": "'x'"}),

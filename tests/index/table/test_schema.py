@@ -131,3 +131,44 @@ def test_nothing_to_change_is_no_commit_and_a_pinned_handle_changes_nothing(tabl
         table.add_column("x", 3)
     with pytest.raises(fuse.InputError, match="two places"):
         table.add_column("x", "int", first=True, after="id")
+
+
+def test_columns_have_comments_and_fields_of_structs_too(table):
+    table.set_comment("name", "who it is")
+    table.set_comment("s.a", "a number")
+
+    reopened = fuse.open_table(table.stored.store)
+    assert reopened.snapshot.schema.find("name").comment == "who it is"
+    assert reopened.snapshot.schema.find("s.a").comment == "a number"
+    assert found(table, "s.a > 2") == [3, 4]
+    table.set_comment("name", None)
+    assert table.snapshot.schema.find("name").comment is None
+
+
+def test_a_default_is_chosen_as_long_as_there_are_no_rows(table):
+    empty = fuse.create_table(f"memory://columns-{uuid4().hex}", SCHEMA)
+    empty.set_default("name", "nobody")
+    empty.append(rows(1).select(["id", "s"]))
+
+    assert empty.scan().to_arrow().column("name").to_pylist() == ["nobody"]
+    with pytest.raises(fuse.SchemaError, match="'name' cannot get another default"):
+        empty.set_default("name", "somebody")
+    with pytest.raises(fuse.SchemaError, match="'x' cannot be the default of column 'id'"):
+        fuse.create_table(f"memory://columns-{uuid4().hex}", SCHEMA).set_default("id", "x")
+
+
+def test_properties_are_set_and_removed(table):
+    before = table.snapshot.id
+    table.set_properties({"block_rows": 1, "team": "a"})
+    table.append(rows(5, 6))
+
+    assert [block["rows"] for block in table.blocks().to_pylist()] == [2, 2, 1, 1]
+    table.set_properties({"team": "b"}, ["block_rows"])
+    assert dict(fuse.open_table(table.stored.store).snapshot.properties) == {"team": "b"}
+    assert dict(fuse.open_table(table.stored.store, at=before).snapshot.properties) == {"block_rows": 2}
+    with pytest.raises(ValueError, match="did you mean 'block_rows'"):
+        table.set_properties({"block_row": 1})
+    with pytest.raises(ValueError, match="cluster_by"):
+        table.set_properties({"cluster_method": "zorder"})
+    head = table.snapshot.id
+    assert table.set_properties({"team": "b"}).id == head

@@ -1,0 +1,172 @@
+"""ALTER TABLE: all that one statement changes is one commit, by the steps that a table's own methods take.
+
+In: a table and changes, as ``CatalogClient.java`` writes them. Out: a commit, and what is left to say of its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import fuse_storage as storage
+from fuse_index.errors import DefinitionError, InputError
+from fuse_index.ingest.schema_merge import indexes_on_columns
+from fuse_index.spark.catalog.definitions import join_path, parse_default, parse_field, parse_properties
+from fuse_index.sql.tokenizer import unescape_string
+from fuse_index.table.schema import parse_typed_value
+from fuse_index.table.table import Table
+from fuse_storage import SchemaChange, SchemaError
+
+_Change = Mapping[str, Any]
+
+NAME_PROPERTIES = ("comment", "owner")
+"""Properties that a warehouse keeps beside the name of a table."""
+
+
+@dataclass(slots=True)
+class Alteration:
+    """What a statement does. ``updates`` and ``removals``: of the properties that a warehouse keeps of the name."""
+
+    table: Table
+    steps: list[SchemaChange] = field(default_factory=list)
+    touches_indexes: bool = False
+    updates: dict[str, str] = field(default_factory=dict)
+    removals: list[str] = field(default_factory=list)
+
+    def add(self, change: _Change) -> None:
+        """Add one change. Raises SchemaError, InputError, DefinitionError for what cannot be."""
+        _STEPS.get(change["change"], _refuse)(self, change)
+
+    def commit(self) -> None:
+        """Commit the steps, if there are any, in one. Raises Conflict and as they do."""
+        snapshot = self.table.snapshot
+        for step in self.steps:  # refused before anything is written
+            snapshot = step(snapshot)
+        if snapshot is self.table.snapshot:
+            return
+        transaction = self.table.stored.transaction()
+        for step in self.steps:
+            transaction.evolve_schema(step, depends_on_indexes=self.touches_indexes)
+        transaction.commit("alter table")
+
+
+def alteration(table: Table, changes: Sequence[_Change]) -> Alteration:
+    """What these changes make of a table. Raises as ``Alteration.add``."""
+    made = Alteration(table)
+    for change in changes:
+        made.add(change)
+    return made
+
+
+def _add_column(to: Alteration, change: _Change) -> None:
+    path, added = join_path(change["path"]), parse_field(change)
+    default = parse_default(change) if "has_default" in change else None
+    step = partial(storage.add_column, path=path, data_type=added.type, default=default, nullable=added.nullable)
+    to.steps.append(partial(step, after=_position(change)))
+    if "comment" in change:
+        to.steps.append(partial(storage.set_comment, path=path, comment=change["comment"]))
+
+
+def _delete_column(to: Alteration, change: _Change) -> None:
+    path = join_path(change["path"])
+    try:
+        _raise_if_indexed(to, path, "drop it first")
+    except SchemaError:
+        if change["if_exists"]:
+            return
+        raise
+    to.steps.append(partial(storage.drop_column, path=path))
+
+
+def _rename_column(to: Alteration, change: _Change) -> None:
+    to.steps.append(partial(storage.rename_column, path=join_path(change["path"]), to=change["to"]))
+
+
+def _change_type(to: Alteration, change: _Change) -> None:
+    path = join_path(change["path"])
+    _raise_if_indexed(to, path, "drop it first, and create it anew after the change")
+    data_type = parse_field({**change, "nullable": True}).type
+    to.steps.append(partial(storage.change_type, path=path, data_type=data_type))
+
+
+def _move_column(to: Alteration, change: _Change) -> None:
+    to.steps.append(partial(storage.move_column, path=join_path(change["path"]), after=_position(change) or ""))
+
+
+def _set_comment(to: Alteration, change: _Change) -> None:
+    path = join_path(change["path"])
+    to.steps.append(partial(storage.set_comment, path=path, comment=change.get("comment")))
+
+
+def _set_default(to: Alteration, change: _Change) -> None:
+    name, sql = join_path(change["path"]), change.get("sql")
+    value = None
+    if sql:
+        column = to.table.snapshot.schema.find([name])
+        value = parse_typed_value(unescape_string(sql) if sql[0] in "'\"" else sql, column.type)
+    to.steps.append(partial(storage.set_default, name=name, value=value))
+
+
+def _set_nullability(to: Alteration, change: _Change) -> None:
+    path = join_path(change["path"])
+    if to.table.snapshot.schema.find(path, into_collections=True).nullable == change["nullable"]:
+        return
+    how = "NULL" if change["nullable"] else "NOT NULL"
+    raise SchemaError(f"column {path!r} cannot be made {how}: that is said when a column is added, and stays")
+
+
+def _set_property(to: Alteration, change: _Change) -> None:
+    name, value = change["name"], change["value"]
+    if name in NAME_PROPERTIES:
+        to.updates[name] = value
+    elif name == "location":
+        raise InputError("a table stays where it is: clone it to another place by CALL system.clone")
+    else:
+        to.steps.append(partial(storage.update_properties, updates=parse_properties({name: value})))
+
+
+def _remove_property(to: Alteration, change: _Change) -> None:
+    if change["name"] in NAME_PROPERTIES:
+        to.removals.append(change["name"])
+    else:
+        to.steps.append(partial(storage.update_properties, updates={}, removals=(change["name"],)))
+
+
+def _cluster_by(to: Alteration, change: _Change) -> None:
+    names = [join_path(path) for path in change["columns"]]
+    to.steps.append(partial(storage.cluster_by, names=names))
+
+
+def _refuse(to: Alteration, change: _Change) -> None:
+    raise InputError(f"a table has no {change['change']} to change")
+
+
+_STEPS: Mapping[str, Callable[[Alteration, _Change], None]] = {
+    "AddColumn": _add_column,
+    "DeleteColumn": _delete_column,
+    "RenameColumn": _rename_column,
+    "UpdateColumnType": _change_type,
+    "UpdateColumnPosition": _move_column,
+    "UpdateColumnComment": _set_comment,
+    "UpdateColumnDefaultValue": _set_default,
+    "UpdateColumnNullability": _set_nullability,
+    "SetProperty": _set_property,
+    "RemoveProperty": _remove_property,
+    "ClusterBy": _cluster_by,
+}
+"""By the names of Spark's own classes of changes."""
+
+
+def _position(change: _Change) -> str | None:
+    return "" if change.get("first") else change.get("after")
+
+
+def _raise_if_indexed(to: Alteration, path: str, advice: str) -> None:
+    """Raise DefinitionError for a column with an index on it, SchemaError where there is no such column."""
+    snapshot = to.table.snapshot
+    column = snapshot.schema.find(path, into_collections=True)
+    to.touches_indexes = True
+    if names := indexes_on_columns(snapshot, {part.id for part in column.walk()}):
+        raise DefinitionError(f"column {path!r} has index {names[0]!r} on it: {advice}")

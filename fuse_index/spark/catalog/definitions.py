@@ -1,0 +1,114 @@
+"""Columns, keys and properties as statements of Spark define them, in the words of a table's own.
+
+In: the JSON that ``CatalogClient.java`` writes. Out: Arrow schemas, values, names.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.types import StructType
+
+from fuse_index.errors import InputError
+from fuse_index.spark.schemas import to_arrow_schema
+from fuse_index.sql.catalyst_terms import decode_catalyst_value
+from fuse_storage import KNOWN_PROPERTIES
+
+_CLUSTER_TRANSFORM = "cluster_by"
+_RESERVED = ("provider", "location", "owner", "comment", "external", "is_managed_location", "table_type", "collation")
+"""Properties by which Spark tells what its grammar has clauses for."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableDefinition:
+    """What CREATE TABLE says. ``defaults``: by the names of columns; ``location``: None unless it says where."""
+
+    schema: pa.Schema
+    defaults: Mapping[str, Any]
+    cluster_by: tuple[str, ...]
+    properties: Mapping[str, Any]
+    about: Mapping[str, str]
+    location: str | None
+
+
+def parse_definition(request: Mapping[str, Any]) -> TableDefinition:
+    """The definition of a request. Raises InputError, SchemaError for what a table cannot have."""
+    columns, given = request["columns"], request["properties"]
+    provider = given.get("provider", "fuse")
+    if provider.lower() != "fuse":
+        raise InputError(f"a table of this catalogue is of format fuse, and not {provider!r}: leave USING out")
+    about = {name: given[name] for name in ("comment", "owner") if name in given}
+    defaults = {column["path"][0]: parse_default(column) for column in columns if "has_default" in column}
+    return TableDefinition(
+        pa.schema([parse_field(column) for column in columns]),
+        defaults,
+        _parse_partitioning(request["partitioning"]),
+        parse_properties({name: value for name, value in given.items() if name not in _RESERVED}),
+        about,
+        _parse_location(given.get("location")),
+    )
+
+
+def parse_field(column: Mapping[str, Any]) -> pa.Field:
+    """A column, or the field at the end of a path, with its comment. Raises SchemaError."""
+    name = column["path"][-1]
+    described = {"name": name, "type": column["type"], "nullable": column["nullable"], "metadata": {}}
+    field = to_arrow_schema(StructType.fromJson({"type": "struct", "fields": [described]})).field(0)
+    comment = column.get("comment")
+    return field if comment is None else field.with_metadata({"comment": comment})
+
+
+def parse_default(column: Mapping[str, Any]) -> Any:
+    """The value of a column's DEFAULT, which must be one value for all rows. Raises InputError."""
+    field = parse_field(column)
+    if "default" not in column:
+        raise InputError(
+            f"column {field.name!r} cannot have this DEFAULT: one constant of a plain type, and not of binary, can be"
+        )
+    return None if column["default"] is None else decode_catalyst_value(column["default"], field.type)
+
+
+def parse_properties(texts: Mapping[str, str]) -> dict[str, Any]:
+    """Properties of a table, of which those that mean something are numbers where they look like ones."""
+    return {name: _parse_value(value) if name in KNOWN_PROPERTIES else value for name, value in texts.items()}
+
+
+def parse_index_options(texts: Mapping[str, str]) -> dict[str, Any]:
+    """Options of an index kind: JSON where they are that, else texts."""
+    return {name: _parse_value(value) for name, value in texts.items()}
+
+
+def join_path(path: Sequence[str]) -> str:
+    """A path as a table's own methods take it."""
+    return ".".join(path)
+
+
+def _parse_value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def _parse_location(location: str | None) -> str | None:
+    """A place as our stores know it: Hadoop writes ``file:/path``, which would be a folder called ``file:``."""
+    if location is not None and location.startswith("file:/") and not location.startswith("file://"):
+        return location.removeprefix("file:")
+    return location
+
+
+def _parse_partitioning(transforms: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    columns: list[str] = []
+    for transform in transforms:
+        if transform["transform"] != _CLUSTER_TRANSFORM:
+            names = ", ".join(join_path(path) for path in transform["columns"])
+            raise InputError(
+                f"PARTITIONED BY ({names}) makes no folders here, since blocks are chosen by their statistics: say "
+                f"CLUSTER BY ({names}), by which rows are kept together"
+            )
+        columns += [join_path(path) for path in transform["columns"]]
+    return tuple(columns)

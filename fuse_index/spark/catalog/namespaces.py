@@ -1,0 +1,71 @@
+"""Namespaces in SQL. In: requests of ``FuseCatalog.java``. Out: bytes; nothing where there is nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fuse_index.spark.catalog.table_names import TableNames
+
+_Request = Mapping[str, Any]
+
+_YES, _NO = b"1", b""
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceRequests:
+    """The namespaces of a catalogue's warehouse; without one there is the outermost alone, which has no name."""
+
+    names: TableNames
+
+    @property
+    def operations(self) -> Mapping[str, Callable[[_Request], bytes]]:
+        """What can be asked, by name."""
+        return {
+            "namespaces": self.children,
+            "namespace exists": self.exists,
+            "namespace": self.properties,
+            "create namespace": self.create,
+            "alter namespace": self.alter,
+            "drop namespace": self.drop,
+        }
+
+    def children(self, request: _Request) -> bytes:
+        if self.names.warehouse is None:
+            return _json([])
+        return _json(self.names.warehouse.list_namespaces(request["namespace"]))
+
+    def exists(self, request: _Request) -> bytes:
+        namespace = request["namespace"]
+        if not namespace:
+            return _YES
+        return _YES if self.names.warehouse and self.names.warehouse.namespace_exists(namespace) else _NO
+
+    def properties(self, request: _Request) -> bytes:
+        namespace = request["namespace"]
+        if not namespace:
+            url = {} if self.names.warehouse is None else {"location": self.names.warehouse.url}
+            return _json(url)
+        return _json(self.names.require_warehouse().load_namespace_properties(namespace))
+
+    def create(self, request: _Request) -> bytes:
+        self.names.require_warehouse().create_namespace(request["namespace"], request["properties"])
+        return _YES
+
+    def alter(self, request: _Request) -> bytes:
+        warehouse = self.names.require_warehouse()
+        warehouse.update_namespace_properties(request["namespace"], request["removals"], request["updates"])
+        return _YES
+
+    def drop(self, request: _Request) -> bytes:
+        warehouse = self.names.require_warehouse()
+        if not warehouse.namespace_exists(request["namespace"]):
+            return _NO
+        warehouse.drop_namespace(request["namespace"], cascade=request["cascade"])
+        return _YES
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value).encode()

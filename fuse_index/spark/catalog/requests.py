@@ -1,0 +1,195 @@
+"""What a catalogue answers to statements about names, columns and what there is to see: by the names of operations.
+
+In: requests of ``CatalogClient.java``. Out: bytes; nothing where there is nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from fuse_index.errors import InputError
+from fuse_index.spark.catalog.alter import alteration
+from fuse_index.spark.catalog.create import StagedCreation, create, new_number, stage
+from fuse_index.spark.catalog.definitions import parse_definition
+from fuse_index.spark.catalog.metadata_tables import metadata_rows, to_arrow_stream
+from fuse_index.spark.catalog.table_names import TableNames, TableReference, is_place
+from fuse_index.spark.native.planner_callback import LruCache
+from fuse_index.spark.native.snapshot_planner import INDEXED_MODE
+from fuse_index.spark.session import native_scan
+from fuse_index.table.table import Table
+from fuse_storage import Identifier, InvalidArgument, NotFound
+
+Request = Mapping[str, Any]
+
+_YES, _NO = b"1", b""
+_REMEMBERED_SCANS = 64
+
+
+@dataclass(frozen=True)
+class CatalogRequests:
+    """The names of one catalogue of one session, and the tables that are being made in it."""
+
+    spark: SparkSession
+    names: TableNames
+    _staged: dict[str, StagedCreation] = field(default_factory=dict)
+    _scans: LruCache[tuple[str, str, str], tuple[str, bytes]] = field(
+        default_factory=lambda: LruCache(_REMEMBERED_SCANS)
+    )
+
+    @cached_property
+    def operations(self) -> Mapping[str, Callable[[Request], bytes]]:
+        """What can be asked, by name."""
+        return {
+            "load": self.load,
+            "rows": self.rows,
+            "exists": self.exists,
+            "list": self.list_tables,
+            "create": self.create_table,
+            "stage": self.stage_table,
+            "commit": self.commit_staged,
+            "abort": self.abort_staged,
+            "alter": self.alter_table,
+            "drop": self.drop_table,
+            "rename": self.rename_table,
+        }
+
+    def load(self, request: Request) -> bytes:
+        """A table, or a view of one; nothing where a statement that writes is to say that there is none."""
+        parts = identifier(request)
+        try:
+            reference = self.names.resolve(parts, request["at"])
+        except NotFound:
+            if request["purpose"] == "write":
+                return _NO
+            raise
+        table = self.names.open(reference)
+        if reference.view is not None:
+            rows = to_arrow_stream(metadata_rows(table, reference.view, {}))
+            return _framed({"view": reference.view, "at": request["at"]}, rows)
+        return self.describe(reference, table)
+
+    def rows(self, request: Request) -> bytes:
+        """The rows of a view, as options ask for them."""
+        reference = self.names.resolve(identifier(request), request["at"])
+        return to_arrow_stream(metadata_rows(self.names.open(reference), reference.view or "", request["options"]))
+
+    def describe(self, reference: TableReference, table: Table, staged: str | None = None) -> bytes:
+        """A table as ``CatalogClient.java`` reads it. Raises NotNative for one that Spark's reader cannot read."""
+        snapshot, branch = table.snapshot, "" if reference.at is not None else reference.branch
+        key = (reference.url, snapshot.id, branch)
+        description, files = self._scans.get(key, lambda: self._scan(table, branch))
+        header = {
+            **json.loads(description),
+            "properties": _shown_properties(reference, table),
+            "cluster_by": list(snapshot.cluster_by),
+            "indexes": list(snapshot.definitions),
+            **({} if staged is None else {"staged": staged}),
+        }
+        return _framed(header, files)
+
+    def _scan(self, table: Table, branch: str) -> tuple[str, bytes]:
+        scan = native_scan(self.spark, table.stored, branch, INDEXED_MODE, self.names.options)
+        return scan.describe(), scan.file_listing
+
+    def exists(self, request: Request) -> bytes:
+        try:
+            self.names.open(self.names.resolve(identifier(request)))
+        except (NotFound, InvalidArgument):
+            return _NO
+        return _YES
+
+    def list_tables(self, request: Request) -> bytes:
+        return _json(self.names.require_warehouse().list_tables(request["namespace"]))
+
+    def create_table(self, request: Request) -> bytes:
+        create(self.names, identifier(request), parse_definition(request))
+        return _YES
+
+    def stage_table(self, request: Request) -> bytes:
+        """A table without a name, which rows are written to before it gets one."""
+        parts, number = identifier(request), new_number()
+        staged = stage(self.names, parts, parse_definition(request), request["mode"])
+        reference = TableReference(".".join(parts), staged.table.stored.store.url)
+        try:
+            described = self.describe(reference, staged.table, number)
+        except Exception:
+            staged.abort()
+            raise
+        self._staged[number] = staged
+        return described
+
+    def commit_staged(self, request: Request) -> bytes:
+        self._staged.pop(request["staged"]).commit()
+        return _YES
+
+    def abort_staged(self, request: Request) -> bytes:
+        if (staged := self._staged.pop(request["staged"], None)) is not None:
+            staged.abort()
+        return _YES
+
+    def alter_table(self, request: Request) -> bytes:
+        """Change a table, and what the warehouse says of its name. Raises as ``Table``'s own methods do."""
+        reference, table = self.names.open_to_change(identifier(request))
+        changes = alteration(table, request["changes"])
+        if (changes.updates or changes.removals) and reference.named is None:
+            raise InputError(f"{reference.shown} has no name that a comment or an owner could go with: register it")
+        changes.commit()
+        if changes.updates or changes.removals:
+            name = self.names.require_warehouse()
+            name.update_table_properties(identifier(request), changes.removals, changes.updates)
+        return _YES
+
+    def drop_table(self, request: Request) -> bytes:
+        parts = identifier(request)
+        if is_place(parts[0]):
+            raise InputError(f"the table at {parts[0]!r} has no name that could be dropped: delete its folder")
+        warehouse = self.names.require_warehouse()
+        if not warehouse.table_exists(parts):
+            return _NO
+        warehouse.drop_table(parts, purge=request["purge"])
+        return _YES
+
+    def rename_table(self, request: Request) -> bytes:
+        """A bare name stays in the table's namespace; the catalogue's own name may stand before a new one."""
+        parts, to = identifier(request), tuple(request["to"])
+        if is_place(parts[0]):
+            raise InputError(
+                f"the table at {parts[0]!r} has no name that could be changed: register it, or move its folder"
+            )
+        warehouse = self.names.require_warehouse()
+        if len(to) > 1 and to[0].lower() == self.names.catalog.lower() and not warehouse.namespace_exists(to[:1]):
+            to = to[1:]
+        warehouse.rename_table(parts, (*parts[:-1], *to) if len(to) == 1 and len(request["to"]) == 1 else to)
+        return _YES
+
+
+def identifier(request: Request) -> Identifier:
+    """The name that a request is about."""
+    return (*request["namespace"], request["name"])
+
+
+def _shown_properties(reference: TableReference, table: Table) -> dict[str, str]:
+    own = {name: _text(value) for name, value in table.snapshot.properties.items() if name != "key_ids"}
+    named = {} if reference.named is None else dict(reference.named.properties)
+    key = {"key": ", ".join(table.snapshot.key)} if table.snapshot.key else {}
+    return {**own, **key, **named, "provider": "fuse", "location": reference.url}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
+def _framed(header: Mapping[str, Any], rest: bytes) -> bytes:
+    """A header as JSON, its length before it, and what follows it."""
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(4, "big") + text + rest

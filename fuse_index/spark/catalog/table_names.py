@@ -1,0 +1,133 @@
+"""What the parts of a name in SQL mean: a table of the warehouse or at a place, a branch or tag of it, a view of it.
+
+In: the parts, as Spark split them. Out: a ``TableReference``, by which the table is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from fuse_index.errors import InputError
+from fuse_index.indexes.registry import Host
+from fuse_index.spark.catalog.metadata_tables import METADATA_TABLES
+from fuse_index.table.open import open_table
+from fuse_index.table.table import Table
+from fuse_index.warehouse.catalog import Catalog
+from fuse_storage import CatalogTable, Identifier, InvalidArgument, NotFound, ReadOnly, join_identifier, list_branches
+
+_BRANCH_PREFIX = "branch_"
+_TAG_PREFIX = "tag_"
+
+
+@dataclass(frozen=True, slots=True)
+class TableReference:
+    """One table, as a statement names it.
+
+    ``named``: what the warehouse knows of it; None for a table that is named by its place. ``at``: a snapshot id, a tag
+    or a time, at which it is only read. ``view``: one of METADATA_TABLES, where that is meant and not its rows.
+    """
+
+    shown: str
+    url: str
+    named: CatalogTable | None = None
+    branch: str = "main"
+    at: str | datetime | None = None
+    view: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableNames:
+    """The names of a catalogue: those of its warehouse, if it has one, and places.
+
+    ``options``: of the object store.
+    """
+
+    catalog: str
+    warehouse: Catalog | None
+    options: Mapping[str, str]
+    host: Host
+
+    def require_warehouse(self) -> Catalog:
+        """The warehouse. Raises InputError where there is none."""
+        if self.warehouse is None:
+            raise InputError(
+                f"the catalogue {self.catalog!r} has no warehouse, and so no names: give one by install(spark, "
+                f"warehouse=…), or name a table by its place, {self.catalog}.`/path`"
+            )
+        return self.warehouse
+
+    def resolve(self, parts: Sequence[str], at: str = "") -> TableReference:
+        """The table that is meant. Raises NotFound naming near names, InvalidArgument for what is no name.
+
+        ``at``: a snapshot id or a tag, or ``@`` and microseconds; empty for the head.
+        """
+        reference, suffixes = self._find_table(tuple(parts))
+        for suffix in suffixes:
+            reference = _with_suffix(reference, suffix, ".".join(parts))
+        if at:
+            if reference.at is not None:
+                raise InvalidArgument(f"{'.'.join(parts)} is a tag, and asked for as of {at.lstrip('@')}: say one")
+            reference = replace(reference, at=_parse_time(at) if at[0] == "@" else at)
+        return reference
+
+    def open(self, reference: TableReference) -> Table:
+        """The table of a reference, as its branch is now or as it was. Raises NotFound, StorageError."""
+        at = reference.at
+        try:
+            return open_table(reference.url, branch=reference.branch, at=at, options=self.options, host=self.host)
+        except NotFound:
+            if not isinstance(at, str) or reference.branch != "main":
+                raise
+            head = open_table(reference.url, options=self.options, host=self.host)
+            if at not in list_branches(head.stored.store):
+                raise
+        return open_table(reference.url, at=list_branches(head.stored.store)[at].snapshot_id, options=self.options)
+
+    def open_to_change(self, parts: Sequence[str]) -> tuple[TableReference, Table]:
+        """The table that a statement changes. Raises ReadOnly for an old version, and for a view of its metadata."""
+        reference = self.resolve(parts)
+        if reference.view is not None:
+            raise ReadOnly(f"{reference.shown} shows what there is to see of a table: change the table itself")
+        if reference.at is not None:
+            raise ReadOnly(f"{reference.shown} is the table as it was at {reference.at!r}: change a branch of it")
+        return reference, self.open(reference)
+
+    def _find_table(self, parts: Identifier) -> tuple[TableReference, Identifier]:
+        """The table that a name begins with, and what follows it."""
+        if is_place(parts[0]):
+            return TableReference(f"{self.catalog}.`{parts[0]}`", parts[0]), parts[1:]
+        state = self.require_warehouse().warehouse.state()
+        for end in range(len(parts), max(len(parts) - 3, 0), -1):
+            try:
+                named = state.find_table(parts[:end])
+            except NotFound:
+                continue
+            shown = f"{self.catalog}.{named.name}"
+            return TableReference(shown, self.require_warehouse().table_url(named.identifier), named), parts[end:]
+        state.find_table(parts)
+        raise NotFound(f"there is no table {join_identifier(parts)!r}")
+
+
+def is_place(name: str) -> bool:
+    """Whether a name is a path or a URL: no name in a warehouse has a slash."""
+    return "/" in name
+
+
+def _with_suffix(reference: TableReference, suffix: str, shown: str) -> TableReference:
+    folded = suffix.lower()
+    if reference.view is None and folded in METADATA_TABLES:
+        return replace(reference, shown=f"{reference.shown}.{folded}", view=folded)
+    if reference.view is None and folded.startswith(_BRANCH_PREFIX):
+        return replace(reference, shown=f"{reference.shown}.{suffix}", branch=suffix[len(_BRANCH_PREFIX) :])
+    if reference.view is None and folded.startswith(_TAG_PREFIX):
+        return replace(reference, shown=f"{reference.shown}.{suffix}", at=suffix[len(_TAG_PREFIX) :])
+    raise NotFound(
+        f"there is no table {shown!r}: of a table there are {', '.join(METADATA_TABLES)}, {_BRANCH_PREFIX}… and "
+        f"{_TAG_PREFIX}…"
+    )
+
+
+def _parse_time(text: str) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=int(text[1:]))

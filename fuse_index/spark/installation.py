@@ -1,0 +1,88 @@
+"""Sessions that know us: ``install``, and sessions of a program's own.
+
+In: a session, and where its tables are. Out: the same session, which reads and writes them, by name and by place.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from fuse_index.errors import InputError
+from fuse_index.indexes.registry import Host
+from fuse_index.spark import functions
+from fuse_index.spark.catalog.endpoint import install_catalog
+from fuse_index.spark.placement import is_connect
+from fuse_index.spark.session import register_session
+from fuse_index.spark.source import data_source
+from fuse_index.warehouse.catalog import catalog as open_catalog
+
+_MASTER_PATTERN = re.compile(r"local(\[(\*|\d+)(, *\d+)?\]|-cluster\[.*\])?|yarn|(spark|k8s|sc)://.+")
+_MASTER_HINT = "give one such as local[4], spark://host:7077 or sc://host"
+
+
+def start_session(master: str) -> SparkSession:
+    """Start a session of a program's own, with this Python for its workers, and install us in it.
+
+    ``master``: such as ``local[4]`` or ``sc://host``. Raises InputError where Spark cannot be had.
+    """
+    if not _MASTER_PATTERN.fullmatch(master):  # or the JVM says so, in a page
+        raise InputError(f"no Spark at {master!r}: {_MASTER_HINT}")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or workers take any python3 on the PATH
+    builder = SparkSession.builder.appName("fuse-index")
+    try:
+        spark = (builder.remote(master) if master.startswith("sc://") else builder.master(master)).getOrCreate()
+    except (PySparkException, Py4JError) as refusal:
+        if "JAVA_GATEWAY_EXITED" in str(refusal):
+            raise InputError(f"Spark did not start: {_java_problem()}") from refusal
+        first_line = str(refusal).strip().split("\n")[0]
+        raise InputError(f"no Spark at {master!r}: {first_line}; {_MASTER_HINT}") from refusal
+    install(spark)
+    return spark
+
+
+def _java_problem() -> str:
+    """Why the JVM did not come up, and what to do, as far as the place of its program tells."""
+    home = os.environ.get("JAVA_HOME")
+    if home and not os.access(Path(home) / "bin" / "java", os.X_OK):
+        return f"JAVA_HOME is {home!r}, and there is no program bin/java: set it to a Java 17 or later, or unset it"
+    if not home and shutil.which("java") is None:
+        return "there is no Java: install Java 17 or later, and set JAVA_HOME to it or put it on the PATH"
+    return f"{home or shutil.which('java')} ended at once, and what it said stands above; Spark needs Java 17 or later"
+
+
+def install(
+    spark: SparkSession,
+    host: Host | None = None,
+    catalog: str = "fuse",
+    warehouse: str | Path | None = None,
+    *,
+    options: Mapping[str, str] | None = None,
+) -> None:
+    """Make a session know ``format("fuse")`` and, if it is a classic one, let SQL name tables and ask indexes.
+
+    ``host`` has the index kinds to use; by default all that are installed. ``catalog``: the name under which SQL has
+    the tables of ``warehouse``, a path or URL that is made if there is nothing; without one, tables are named by their
+    places, ``fuse.`/path` ``. ``options``: of the object store. Safe to call twice: a host or warehouse given later
+    replaces the former, a host also for DataFrames that are there already. Raises InputError for a warehouse on Spark
+    Connect, StorageError.
+    """
+    data_source.register_source(spark, host)
+    functions.register_functions(spark, host or Host.discover())
+    if not is_connect(spark):
+        register_session(spark, host)
+        names = None if warehouse is None else open_catalog(warehouse, options, create=True, host=host)
+        install_catalog(spark, catalog, names, options, host)
+    elif warehouse is not None:
+        raise InputError(
+            "Spark Connect has no JVM here that could have a catalogue: find a table by fuse_index.catalog(warehouse)"
+            ".table_url(name), and read it by spark.read.format('fuse').load(url)"
+        )

@@ -1,0 +1,69 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.analysis.NoSuchIndexException;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.index.SupportsIndex;
+import org.apache.spark.sql.connector.catalog.index.TableIndex;
+import org.apache.spark.sql.connector.expressions.ClusterByTransform;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.unsafe.Platform;
+
+/** A table as a catalogue has it: with properties, a clustering key, and statements about its indexes. */
+public class CatalogFuseTable extends FuseTable implements SupportsIndex {
+  protected final CatalogClient client;
+  protected final Identifier identifier;
+  private final JsonNode about;
+
+  public CatalogFuseTable(CatalogClient client, Identifier identifier, String shown, TableSnapshot snapshot, JsonNode about) {
+    super(client.session, shown, snapshot);
+    this.client = client;
+    this.identifier = identifier;
+    this.about = about;
+  }
+
+  public Map<String, String> properties() { return CatalogClient.properties(about.get("properties")); }
+
+  public Transform[] partitioning() {
+    List<NamedReference> columns = new ArrayList<NamedReference>();
+    for (JsonNode column : about.get("cluster_by")) columns.add(Expressions.column(column.asText()));
+    if (columns.isEmpty()) return new Transform[0];
+    return new Transform[] {new ClusterByTransform(ScalaLists.toScala(columns))};
+  }
+
+  public void createIndex(
+      String name, NamedReference[] columns, Map<NamedReference, Map<String, String>> columnOptions, Map<String, String> options) {
+    Json request = client.request("create index", identifier).key("index").text(name).key("columns").open('[');
+    for (NamedReference column : columns) {
+      Map<String, String> own = (Map<String, String>) columnOptions.get(column);
+      CatalogClient.texts(request.open('{').key("path"), column.fieldNames());
+      if (own != null) CatalogClient.object(request.key("options"), own);
+      request.close('}');
+    }
+    client.ask(CatalogClient.object(request.close(']').key("options"), options));
+  }
+
+  public void dropIndex(String name) {
+    if (!indexExists(name)) Platform.throwException(noSuchIndex(name));
+    client.ask(client.request("drop index", identifier).key("index").text(name));
+  }
+
+  /** With Python's words, which name near names. */
+  private Exception noSuchIndex(String name) {
+    String words = client.json(client.request("no such index", identifier).key("index").text(name)).asText();
+    scala.Option<Throwable> noCause = scala.Option.empty();
+    scala.collection.immutable.HashMap<String, String> parameters = new scala.collection.immutable.HashMap<String, String>();
+    parameters = (scala.collection.immutable.HashMap<String, String>) parameters.updated("errorMessage", words);
+    return new NoSuchIndexException("USER_RAISED_EXCEPTION", parameters, noCause);
+  }
+
+  public boolean indexExists(String name) {
+    for (JsonNode index : about.get("indexes")) if (index.asText().equals(name)) return true;
+    return false;
+  }
+
+  public TableIndex[] listIndexes() { return new TableIndex[0]; }
+}

@@ -1,0 +1,25 @@
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.read.LocalScan;
+import org.apache.spark.sql.execution.arrow.ArrowConverters$;
+import org.apache.spark.sql.types.StructType;
+
+/** Rows that Python sent as an Arrow stream, for a scan that reads no file. */
+public class LocalRows implements LocalScan {
+  private final StructType schema;
+  private final List<InternalRow> rows = new ArrayList<InternalRow>();
+
+  public LocalRows(byte[] stream) {
+    scala.Tuple2<scala.collection.Iterator<InternalRow>, StructType> batches = ArrowConverters$.MODULE$.fromBatchWithSchemaIterator(
+        ScalaLists.toScala(Collections.singletonList(stream)).iterator(), null);
+    scala.collection.Iterator<InternalRow> each = (scala.collection.Iterator<InternalRow>) batches._1();
+    while (each.hasNext()) rows.add(((InternalRow) each.next()).copy());
+    schema = (StructType) batches._2();
+  }
+
+  public StructType readSchema() { return schema; }
+
+  public InternalRow[] rows() { return (InternalRow[]) rows.toArray(new InternalRow[0]); }
+}
