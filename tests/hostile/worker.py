@@ -23,6 +23,7 @@ SUITES = {
     "strays": "tests.hostile.strays",
     "clocks": "tests.hostile.clocks",
     "load": "tests.hostile.load",
+    "names": "tests.hostile.names",
 }
 """The module of each suite, in which it is a function of its name. Importing one may load Spark."""
 
