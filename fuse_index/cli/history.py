@@ -17,6 +17,7 @@ from fuse_index.cli.options import (
     JsonOption,
     TableArgument,
     WhereOption,
+    join_repeated,
     parse_pairs,
     split_names,
 )
@@ -135,7 +136,7 @@ def _changes(
     since: _SinceArgument,
     until: _UntilArgument = None,
     columns: Annotated[
-        str | None, typer.Option("--columns", "-c", help="Columns to print, separated by commas.")
+        list[str] | None, typer.Option("--columns", "-c", help="Columns to print, separated by commas; repeatable.")
     ] = None,
     where: WhereOption = None,
     key: Annotated[
@@ -155,7 +156,7 @@ def _changes(
     """
     target = open_table(table, branch=branch)
     pairs_by = split_names(key, "--key") if key else None if key is None else []
-    changes = target.changes(since, until, split_names(columns) or None, where, pairs_by)
+    changes = target.changes(since, until, split_names(join_repeated(columns)) or None, where, pairs_by)
     batches = _first_rows(changes.to_batches(), limit)
     if as_json:
         for batch in batches:

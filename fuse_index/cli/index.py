@@ -19,6 +19,7 @@ from fuse_index.cli.options import (
     ProcessesOption,
     SparkOption,
     TableArgument,
+    join_repeated,
     open_spark_session,
     parse_pairs,
     split_terms,
@@ -46,7 +47,8 @@ def _create(
     name: IndexArgument,
     kind: Annotated[str, typer.Option("--kind", "-k", help="One of `fuse-index plugins`, such as bloom.")],
     columns: Annotated[
-        str, typer.Option("--columns", "-c", help="Columns or terms such as lower(email), separated by commas.")
+        list[str],
+        typer.Option("--columns", "-c", help="Columns or terms such as lower(email), separated by commas; repeatable."),
     ],
     options: Annotated[
         list[str] | None, typer.Option("--option", "-o", help="The kind's own, key=value; repeatable.")
@@ -60,7 +62,7 @@ def _create(
     """Define an index; new blocks are indexed as they are written."""
     started = time.perf_counter()
     open_table(table, branch=branch).create_index(
-        name, kind, split_terms(columns), build=False, **parse_pairs(options or [], "--option")
+        name, kind, split_terms(join_repeated(columns) or ""), build=False, **parse_pairs(options or [], "--option")
     )
     if build:
         _build(table, branch, name, False, processes, spark)

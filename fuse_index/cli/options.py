@@ -104,6 +104,15 @@ def split_terms(text: str) -> list[str]:
     return [term.strip() for term in terms if term.strip()]
 
 
+def join_repeated(texts: Sequence[str] | None) -> str | None:
+    """What an option that was given several times says at once, separated by commas; None if it was not given.
+
+    >>> join_repeated(["id,name", "city"])
+    'id,name,city'
+    """
+    return ",".join(texts) if texts else None
+
+
 def split_names(text: str | None, option: str = "--columns") -> list[str]:
     """``a, `b, c``` as a list of column names, without their back-quotes; empty for None.
 

@@ -21,6 +21,7 @@ from fuse_index.cli.options import (
     NullOption,
     TableArgument,
     WhereOption,
+    join_repeated,
     parse_pairs,
     split_names,
     split_table_name,
@@ -30,7 +31,10 @@ from fuse_index.ingest.read_files import InputFiles
 
 tables_app = typer.Typer()
 _ColumnsOption = Annotated[
-    str | None, typer.Option("--columns", "-c", help="Columns to print, separated by commas; odd names in back-quotes.")
+    list[str] | None,
+    typer.Option(
+        "--columns", "-c", help="Columns to print, by commas, or given several times; odd names in back-quotes."
+    ),
 ]
 
 
@@ -134,9 +138,8 @@ def _query(
         else:
             _print_rows(answer, limit)
         return
-    scan = source.scan(
-        where, columns=split_names(columns) or None, limit=None if count else limit or None, indexes=indexes
-    )
+    names = split_names(join_repeated(columns)) or None
+    scan = source.scan(where, columns=names, limit=None if count else limit or None, indexes=indexes)
     if count:
         number = scan.count()
         output.print_json({"count": number}) if as_json else output.print_text(f"{number}")
@@ -162,7 +165,8 @@ def _search(
 ) -> None:
     """Print the best rows for a query, best first, with their scores; with --json one JSON object a line."""
     source = open_table(table, branch=branch, at=at)
-    best_rows = source.search(split_names(column, "COLUMN"), query, limit, where, split_names(columns) or None, options)
+    printed = split_names(join_repeated(columns)) or None
+    best_rows = source.search(split_names(column, "COLUMN"), query, limit, where, printed, options)
     output.print_json_lines(best_rows) if as_json else _print_rows(best_rows, limit)
 
 

@@ -105,16 +105,17 @@ def unindexed_blocks(table: StoredTable, builder: IndexBuilder) -> _BlockNumbers
     if sidecars is None:
         return np.arange(table.segments().total_blocks)
     indexed = readable_blocks(sidecars, builder.kind)
-    indexed[_blocks_without_pack(table, sidecars)] = False
+    indexed[_blocks_without_pack(sidecars)] = False
     indexed[blocks_to_roll_up(table.segments(), sidecars, builder.key, builder.kind)] = False
     return np.flatnonzero(~indexed)
 
 
-def _blocks_without_pack(table: StoredTable, sidecars: SidecarRows) -> _BlockNumbers:
+def _blocks_without_pack(sidecars: SidecarRows) -> _BlockNumbers:
+    """Blocks whose packs are gone, or of another size: looked for where they are, which for a clone is its source."""
     packs = sidecars.packs()
-    folders = {pack.key.rpartition("/")[0] for pack, _ in packs}
-    sizes = {file.key: file.size for folder in folders for file in table.store.list(folder)}
-    damaged = [block_numbers for pack, block_numbers in packs if sizes.get(pack.key) != pack.length]
+    folders = {(pack.store.url, pack.key.rpartition("/")[0]): pack.store for pack, _ in packs}
+    sizes = {(url, file.key): file.size for (url, folder), store in folders.items() for file in store.list(folder)}
+    damaged = [numbers for pack, numbers in packs if sizes.get((pack.store.url, pack.key)) != pack.length]
     return np.concatenate([np.zeros(0, np.int64), *damaged])
 
 

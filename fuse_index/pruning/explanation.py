@@ -137,8 +137,8 @@ class Explanation:
 
 def _effect(vote: Vote) -> str:
     removed = [
-        f"{count:,} {what} removed"
-        for count, what in ((vote.blocks_removed, "blocks"), (vote.zones_removed, "zones"))
+        f"{count:,} {what if count == 1 else f'{what}s'} removed"
+        for count, what in ((vote.blocks_removed, "block"), (vote.zones_removed, "zone"))
         if count
     ]
     return "; ".join([*removed, *([vote.detail] if vote.detail else [])])

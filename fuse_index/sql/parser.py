@@ -110,7 +110,7 @@ class SqlReader(SqlTermReader):
     def tree(self, what: str) -> SqlNode:
         if not self.tokens.safe.strip():
             empty = (
-                "an empty predicate: leave it out to have every row"
+                "an empty predicate: write a condition, such as id = 1, or TRUE for every row"
                 if what == "a predicate"
                 else f"an empty text is not {what}"
             )

@@ -22,8 +22,8 @@ from fuse_storage.store.store import Store
 _DEFAULT_CHUNK_BYTES = 16 << 10
 """Default bytes between two checksums: small enough for needles, large enough that checksums cost 0.03 %."""
 
-_MAX_CHUNKS_READ = 1 << 20
-"""Chunks of one read: 16 GiB of the default size. Each takes some memory before the store is asked."""
+_MAX_CHUNKS_READ = 1 << 18
+"""Chunks of one read: 4 GiB of the default size. Each takes some 200 bytes of memory before the store is asked."""
 
 _CHECKSUM_FORMAT = struct.Struct("<I")
 _ByteSpan = tuple[int, int]

@@ -273,12 +273,14 @@ def _lookup_problem(path: str, name: str, above: Sequence[str], fields: Sequence
 
 
 def check_names(fields: Sequence[Field], where: str = "the table") -> None:
-    """Raise SchemaError if, at any level, two names differ only in case: Spark takes them for one.
+    """Raise SchemaError if, at any level, a name is empty, or two differ only in case: Spark takes them for one.
 
     Tables of earlier versions may have such columns, which are read by their exact names.
     """
     names_seen: dict[str, str] = {}
     for field in fields:
+        if not field.name:
+            raise SchemaError(f"{where} would have a column without a name, for which nobody could ask: give it one")
         if (other := names_seen.setdefault(field.name.lower(), field.name)) != field.name:
             raise SchemaError(
                 f"{where} would have columns {other!r} and {field.name!r}, which differ only in case, so that Spark "

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Callable
 
 _CREDENTIALS = {
     "s3": (
@@ -41,3 +43,20 @@ def describe_refusal(url: str, key: str, refusal: BaseException) -> str:
         if _REFUSED.search(said)
         else f"{name}: {said}"
     )
+
+
+_CUT_ANSWER = "request or response body error"
+"""What obstore says of an answer that ended in the middle."""
+_SECONDS_BEFORE_READING_AGAIN = (0.1, 0.3, 1.0)
+
+
+def retry_cut_answers(read: Callable[[], bytes]) -> bytes:
+    """Read, and again if an answer ended in the middle: obstore does so itself only where a store gives ETags."""
+    for wait in _SECONDS_BEFORE_READING_AGAIN:
+        try:
+            return read()
+        except Exception as refusal:
+            if _CUT_ANSWER not in str(refusal):
+                raise
+        time.sleep(wait)
+    return read()

@@ -21,7 +21,7 @@ from fuse_storage.errors import RESTORE_HINT, AlreadyExists, Corrupt, NotFound, 
 from fuse_storage.store.local import LocalStore
 from fuse_storage.store.memory import MemoryStore
 from fuse_storage.store.ranges import MAX_FILE_BYTES, ByteRange, ObjectMeta, coalesce_ranges, slice_ranges, validate_key
-from fuse_storage.store.refusals import describe_refusal
+from fuse_storage.store.refusals import describe_refusal, retry_cut_answers
 
 _T = TypeVar("_T")
 
@@ -183,7 +183,7 @@ class RemoteStore:
                 raise Corrupt(f"{self.url}/{key} has {size} bytes instead of at most {limit}: {RESTORE_HINT}")
             return bytes(answer.bytes())
 
-        return self._translate_errors(key, read)
+        return self._translate_errors(key, partial(retry_cut_answers, read))
 
     def read_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[bytes]:
         spans = coalesce_ranges(ranges, self.coalesce_gap)
@@ -196,9 +196,10 @@ class RemoteStore:
     def _read_range(self, key: str, span: ByteRange) -> bytes:
         import obstore  # one by one: its get_ranges panics past the end
 
-        return self._translate_errors(
-            key, lambda: bytes(obstore.get_range(self._store, validate_key(key), start=span[0], length=span[1]))
-        )
+        def read() -> bytes:
+            return bytes(obstore.get_range(self._store, validate_key(key), start=span[0], length=span[1]))
+
+        return self._translate_errors(key, partial(retry_cut_answers, read))
 
     @cached_property
     def _threads(self) -> ThreadPoolExecutor:

@@ -45,6 +45,9 @@ def test_rows_that_changed_are_printed(run, people):
     assert run("changes", people, "before", "before", "--json").out == ""
     assert run("key-by", people, "id").out == "the key is id\n"
     assert run("changes", people, "before", "--columns", "id,city", "--json").json_lines == rows
+    assert run("changes", people, "before", "-c", "id", "-c", "city", "--json").json_lines == rows
+    queried = run("query", people, "-c", "id", "-c", "city", "--where", "id = 1", "--json").json_lines
+    assert queried == [{"id": 1, "city": "Bonn"}]
     kinds = [row["_change_type"] for row in run("changes", people, "before", "--key", "", "--json").json_lines]
     assert kinds == ["delete", "delete", "insert"]
     assert "choose another key" in run("drop-column", people, "id").err

@@ -229,7 +229,7 @@ def test_the_rest_of_a_predicate_is_understood_around_what_is_not():
         ("name = 'abc", "the text after ' never ends", "'"),
         ("id = 5; DROP TABLE t", "no ';'", ";"),
         ("SELECT * FROM t", "a predicate is one expression", None),
-        ("", "an empty predicate", None),
+        ("", "an empty predicate: write a condition, such as id = 1, or TRUE for every row", None),
         ("name LIKE 'a\\\\x'", "the escape character", None),
         ("name LIKE 'a' ESCAPE 'ab'", "ESCAPE takes one character", None),
         ("id = ?", "parameters are not supported", "?"),

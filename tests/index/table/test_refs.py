@@ -55,6 +55,18 @@ def test_a_clone_skips_blocks_as_its_source_does_and_changes_alone(table):
     assert held["holder"] == copy.stored.store.url
 
 
+def test_an_index_of_a_clone_is_complete_as_long_as_its_sources_packs_are(table, tmp_path):
+    source = fuse.create_table(str(tmp_path / "source"), table.schema)
+    source.create_index("by_name", "bloom", ["name"])
+    source.append(pa.table({"id": range(3000), "name": [f"n{number}" for number in range(3000)]}))
+    copy = source.clone(str(tmp_path / "copy"))
+
+    assert copy.index_tasks("by_name") == []
+    (pack,) = [path for path in (tmp_path / "source" / "_i").rglob("*") if path.is_file()]
+    pack.unlink()
+    assert len(copy.index_tasks("by_name")) == 1
+
+
 def test_a_table_attached_to_be_read_is_not_changed_by_mistake(table):
     table.branch("side")
     attached = fuse.open_table(table.stored.store.url, read_only=True)

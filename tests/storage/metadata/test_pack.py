@@ -1,5 +1,6 @@
 """Packs give back what was put in, or say that they are damaged; never other bytes."""
 
+import tracemalloc
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 
@@ -101,6 +102,18 @@ def test_a_pack_of_another_length_than_recorded_is_corrupt(store: Store, change:
 def test_a_span_beyond_its_pack_is_corrupt(store: Store) -> None:
     with pytest.raises(Corrupt, match="do not lie in"):
         PackSlice(store, "pack", 100, checksummed_size(400, 100), (390, 11))
+
+
+def test_a_read_of_more_chunks_than_a_payload_has_is_refused_before_memory_is_taken(store: Store) -> None:
+    most = 1 << 18
+    pack = PackSlice(store, "_i/p", 1, checksummed_size(most + 1, 1))
+    tracemalloc.start()
+    with pytest.raises(Corrupt, match="chunks are no payload"):
+        pack.read([(0, most + 1)])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert peak < 1 << 20
 
 
 def test_chunks_in_each_others_place_are_corrupt(store: Store) -> None:

@@ -281,6 +281,8 @@ def test_comments_are_kept() -> None:
 @pytest.mark.parametrize(
     ("columns", "says"),
     [
+        ({"": pa.int64()}, "the table would have a column without a name"),
+        ({"s": pa.struct({"": pa.int64()})}, "'s' would have a column without a name"),
         ({"id": pa.int64(), "ID": pa.int64()}, "table would have columns 'id' and 'ID', which differ only in case"),
         (
             {"s": pa.struct([("a", pa.int8()), ("b", pa.int8()), ("A", pa.int8())])},
@@ -289,7 +291,7 @@ def test_comments_are_kept() -> None:
         ({"l": pa.list_(pa.struct([("é", pa.int8()), ("É", pa.int8())]))}, "'element' would have columns 'é' and 'É'"),
     ],
 )
-def test_no_table_is_made_of_names_that_differ_only_in_case(
+def test_no_table_is_made_of_names_that_are_empty_or_differ_only_in_case(
     monkeypatch: pytest.MonkeyPatch, url: str, columns: dict[str, pa.DataType], says: str
 ) -> None:
     schema = pa.schema(list(columns.items()))
