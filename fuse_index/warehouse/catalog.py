@@ -85,6 +85,21 @@ class Catalog(NamespacesMixin, DroppedMixin):
         staged.commit()
         return staged.table
 
+    def create_table_if_not_exists(
+        self,
+        identifier: str | Sequence[str],
+        schema: Any,
+        cluster_by: Sequence[str] = (),
+        properties: Mapping[str, Any] | None = None,
+        *,
+        key: Sequence[str] = (),
+    ) -> Table:
+        """Load the table of this name as it is, or create it if there is none. Raises as these do otherwise."""
+        if not self.table_exists(identifier):
+            with suppress(storage.AlreadyExists):  # somebody else was just first
+                return self.create_table(identifier, schema, cluster_by, properties, key=key)
+        return self.load_table(identifier)
+
     def stage_table(
         self,
         identifier: str | Sequence[str],
@@ -128,9 +143,12 @@ class Catalog(NamespacesMixin, DroppedMixin):
             raise
         return staged.table
 
-    def register_table(self, identifier: str | Sequence[str], location: Any) -> Table:
+    def register_table(
+        self, identifier: str | Sequence[str], location: Any, properties: Mapping[str, str] | None = None
+    ) -> Table:
         """Give a table that is there a name; nothing of it moves, and nothing that is done to the name deletes it.
 
+        ``properties``: what the warehouse is to say of it, such as ``comment`` and ``owner``.
         ``location``: its path or URL; on another store than the warehouse's, the user has to name the place by the
         option ``shared_places``, now and whenever the table is loaded. Raises NotFound where there is no table,
         AlreadyExists if the name is taken, or the table has one.
@@ -138,7 +156,7 @@ class Catalog(NamespacesMixin, DroppedMixin):
         name, store = storage.parse_identifier(identifier), self.warehouse.store
         place = storage.location_of(store, _table_url(location, store))
         stored = StoredTable.open(storage.open_table_store(store, place))
-        action = CreateTable(storage.new_id(), name, place, False)
+        action = CreateTable(storage.new_id(), name, place, False, _texts_about(properties or {}))
         self.warehouse.commit(lambda state: [action])
         return self._to_table(stored)
 
@@ -209,12 +227,17 @@ class Catalog(NamespacesMixin, DroppedMixin):
         updates: Mapping[str, str] | None = None,
     ) -> dict[str, str]:
         """Remove and set what the warehouse says of a table, and return what it is then. Raises NotFound, Conflict."""
-        setting = [name for name in [*(updates or {}), *(removals or ())] if name in storage.KNOWN_PROPERTIES]
-        if setting:
-            raise InvalidArgument(f"{setting[0]!r} is a property of the table itself, and not of its name")
-        new, old = dict(updates or {}), tuple(removals or ())
+        new, old = _texts_about(updates or {}), tuple(_texts_about(dict.fromkeys(removals or (), "")))
         self._change(identifier, lambda table: UpdateTable(table.id, table.identifier, new, old))
         return self.load_table_properties(identifier)
+
+
+def _texts_about(properties: Mapping[str, str]) -> dict[str, str]:
+    """What a warehouse says of a table. Raises InvalidArgument for what only the table itself can say."""
+    for name in properties:
+        if name in storage.KNOWN_PROPERTIES:
+            raise InvalidArgument(f"{name!r} is a property of the table itself, and not of its name")
+    return dict(properties)
 
 
 def _split_properties(properties: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, Any]]:

@@ -29,6 +29,7 @@ UNCHECKED = {
     "Table.overwrite": {"data"},
     "Catalog.clone_table": {"source"},
     "Catalog.create_table": {"schema"},
+    "Catalog.create_table_if_not_exists": {"schema"},
     "Catalog.register_table": {"location"},
     "Catalog.stage_table": {"schema"},
     "catalog": {"url", "host", "context"},

@@ -203,6 +203,14 @@ def test_a_table_is_replaced_at_once(catalog: Catalog) -> None:
     assert ids(catalog.undrop_table("t", to="before")) == [1]
 
 
+def test_a_table_that_is_there_is_not_made_again(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(catalog.create_table_if_not_exists("t", SCHEMA), 1)
+
+    assert ids(catalog.create_table_if_not_exists("T", "other STRING")) == [1]
+    monkeypatch.setattr(Catalog, "table_exists", lambda *_: False)  # as it was a moment before
+    assert ids(catalog.create_table_if_not_exists("t", SCHEMA)) == [1]
+
+
 def test_rows_are_written_before_a_table_has_its_name(catalog: Catalog) -> None:
     staged = catalog.stage_table("t", SCHEMA)
     fill(staged.table, 1)
@@ -268,11 +276,12 @@ def test_registering_moves_nothing(catalog: Catalog, tmp_path: Path) -> None:
     fill(fuse.create_table(tmp_path / "mine", SCHEMA), 1)
     before = files(str(tmp_path / "mine"))
 
-    assert ids(local.register_table("t", tmp_path / "mine")) == [1]
+    assert ids(local.register_table("t", tmp_path / "mine", {"comment": "My own"})) == [1]
 
     assert files(str(tmp_path / "mine")) == before
     assert ids(fuse.catalog(str(tmp_path / "warehouse")).load_table("t")) == [1]
     assert not local.find_table("t").managed
+    assert local.load_table_properties("t") == {"comment": "My own"}
     with pytest.raises(NotFound, match="is no table"):
         local.register_table("u", tmp_path / "none")
     with pytest.raises(AlreadyExists, match="is the place of table 't' already"):

@@ -26,6 +26,12 @@ class TestMemory(StoreTests):
         return open_store(f"memory://{uuid.uuid4().hex}")
 
 
+class TestMemoryFolder(StoreTests):
+    @pytest.fixture
+    def store(self) -> Store:
+        return open_store(f"memory://{uuid.uuid4().hex}/a/folder")
+
+
 class TestLocal(StoreTests):
     @pytest.fixture
     def store(self, tmp_path: Path) -> Store:
@@ -50,6 +56,19 @@ def test_urls_name_stores(tmp_path: Path, s3: dict[str, str]) -> None:
     assert open_store(os.path.relpath(tmp_path)).url == str(tmp_path)
     assert open_store("memory://x/").url == "memory://x"
     assert open_store("s3a://tables/a/b/", s3).url == "s3://tables/a/b"
+
+
+def test_a_folder_in_memory_is_a_part_of_what_is_around_it() -> None:
+    name = uuid.uuid4().hex
+    around, folder, beside = (open_store(f"memory://{name}{path}") for path in ("", "/a", "/ab"))
+    folder.create("b/c", b"x")
+    beside.create("d", b"y")
+
+    assert sorted(found.key for found in around.list()) == ["a/b/c", "ab/d"]
+    assert [found.key for found in folder.list()] == ["b/c"]
+    assert around.read("a/b/c") == pickle.loads(pickle.dumps(folder)).read("b/c")
+    around.delete(["a/b/c"])
+    assert list(folder.list()) == []
 
 
 @pytest.mark.parametrize("url", ["", "ftp://host/x", "hdfs://name/x"])
