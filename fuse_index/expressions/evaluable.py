@@ -36,10 +36,10 @@ def check_evaluable(predicate: Predicate | None, context: Context, functions: Ma
             raise OpaqueError(f"only Spark can evaluate {predicate_sql(leaf)}: its pattern is no constant")
         if isinstance(leaf, Like):
             evaluate(replace(leaf, term=_NULL_TEXT), _ROW)
-    stubs = {name: replace(function, evaluate=_nothing) for name, function in functions.items()}
     terms = (term for leaf in leaves for term in ([leaf] if isinstance(leaf, Call) else leaf_terms(leaf)))
-    for term in dict.fromkeys(terms):
-        if not isinstance(term, Column):
+    if computed := dict.fromkeys(term for term in terms if not isinstance(term, Column)):
+        stubs = {name: replace(function, evaluate=_nothing) for name, function in functions.items()}
+        for term in computed:
             _check_term(term, context, stubs)
 
 
