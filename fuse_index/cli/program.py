@@ -22,6 +22,7 @@ from fuse_index.cli import output
 from fuse_index.cli.catalog import catalog_app
 from fuse_index.cli.clustering import clustering_app
 from fuse_index.cli.columns import columns_app
+from fuse_index.cli.export import export_app
 from fuse_index.cli.history import history_app
 from fuse_index.cli.index import index_app
 from fuse_index.cli.inspect import inspect_app
@@ -39,6 +40,7 @@ app.add_typer(inspect_app)
 app.add_typer(history_app)
 app.add_typer(columns_app)
 app.add_typer(rows_app)
+app.add_typer(export_app)
 app.add_typer(clustering_app)
 app.add_typer(catalog_app, name="catalog", help="Make, list, rename, drop and bring back the names of a warehouse.")
 app.add_typer(index_app, name="index", help="Build, look at and check the indexes of a table.")

@@ -13,6 +13,7 @@ from fuse_index.clustering.key import ClusterKey
 from fuse_index.clustering.report import ClusteringMixin
 from fuse_index.clustering.sorted_writer import write_sorted_runs
 from fuse_index.errors import InputError
+from fuse_index.export.mixin import ExportMixin
 from fuse_index.expressions.errors import UnsupportedAggregate
 from fuse_index.handle import resolve_predicate
 from fuse_index.indexes.builder import index_builders
@@ -50,6 +51,7 @@ class Table(
     ReclusteringMixin,
     InspectionMixin,
     AdviceMixin,
+    ExportMixin,
 ):
     """One snapshot of a table, and the way to its next one.
 

@@ -1,0 +1,32 @@
+"""The exports that a table has."""
+
+from __future__ import annotations
+
+from fuse_index.export.delta import export_delta
+from fuse_index.export.iceberg import export_iceberg
+from fuse_index.handle import TableHandle
+
+
+class ExportMixin(TableHandle):
+    """The part of ``fuse_index.Table`` that writes metadata of other formats."""
+
+    def export_delta(self) -> int:
+        """Let readers of Delta read the snapshot of this handle, without us: write a Delta log beside our metadata.
+
+        Returns the log's version. The first export begins the log, and another snapshot's is its next version. No file
+        of rows is copied, and only vacuum deletes them: tag a snapshot for as long as it is read so. Nobody may write
+        to the table through Delta. Raises SchemaError for what Delta cannot say: renamed columns, and blocks that are
+        older than a column's default or its present type; Conflict for a log that somebody else wrote; StorageError.
+        """
+        return export_delta(self.stored)
+
+    def export_iceberg(self) -> str:
+        """Let readers of Iceberg read the snapshot of this handle, without us: write its metadata beside ours.
+
+        Returns the URL of the metadata, such as PyIceberg's ``StaticTable.from_metadata`` takes. Each export of another
+        snapshot is the metadata's next version, and holds that snapshot alone. No file of rows is copied, and only
+        vacuum deletes them: tag a snapshot for as long as it is read so. Raises InputError where PyIceberg is not
+        installed; SchemaError for what Iceberg cannot say: blocks that are older than a column's default or than a type
+        to which Iceberg cannot widen; Conflict for metadata that somebody else wrote; StorageError.
+        """
+        return export_iceberg(self.stored)

@@ -1,0 +1,165 @@
+"""What is exported as a Delta table is read by Delta's own reader as we read it."""
+
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import duckdb
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+import fuse_index as fuse
+from fuse_index.cli.program import main
+
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.int64(), nullable=False),
+        ("small", pa.int8()),
+        ("f", pa.float32()),
+        ("name", pa.string()),
+        ("data", pa.binary()),
+        ("on", pa.date32()),
+        ("at", pa.timestamp("us", "UTC")),
+        ("price", pa.decimal128(10, 2)),
+        ("flag", pa.bool_()),
+        ("s", pa.struct([("a", pa.int32()), ("l", pa.list_(pa.string()))])),
+        ("m", pa.map_(pa.string(), pa.int64())),
+    ]
+)
+
+
+def row(n: int) -> dict[str, Any]:
+    if n % 5 == 4:
+        return {"id": n}
+    return {
+        "id": n,
+        "small": n % 100,
+        "f": n / 4,
+        "name": "ü" * (n + 20),
+        "data": bytes([n]) * 40,
+        "on": date(2026, 1, 1 + n % 20),
+        "at": datetime(2026, 1, 1, n % 24, tzinfo=UTC),
+        "price": Decimal(n) / 4,
+        "flag": n % 2 == 0,
+        "s": {"a": n, "l": ["x", None]},
+        "m": [("k", n)],
+    }
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> fuse.Table:
+    made = fuse.create_table(tmp_path / "a table", SCHEMA, properties={"block_rows": 10})
+    made.append(pa.Table.from_pylist([row(n) for n in range(40)], SCHEMA))
+    return made
+
+
+def delta(table: fuse.Table, **named: Any) -> list[dict[str, Any]]:
+    found = pa.table(DeltaTable(table.stored.store.url, **named).to_pyarrow_table())
+    return sorted(found.to_pylist(), key=lambda each: each["id"])
+
+
+def ours(table: fuse.Table) -> list[dict[str, Any]]:
+    return sorted(table.to_arrow().to_pylist(), key=lambda each: each["id"])
+
+
+def test_delta_reads_what_we_read(table):
+    assert table.export_delta() == 0
+
+    assert delta(table) == ours(table)
+    reader = DeltaTable(table.stored.store.url)
+    assert pa.schema(reader.schema().to_arrow()).names == SCHEMA.names
+    adds = pa.table(reader.get_add_actions(flatten=True))
+    assert adds.column("num_records").to_pylist() == [10] * 4
+    assert sorted(zip(adds["min.id"].to_pylist(), adds["max.id"].to_pylist(), strict=True)) == [
+        (0, 9),
+        (10, 19),
+        (20, 29),
+        (30, 39),
+    ]
+    files = table.files()
+    assert duckdb.sql(f"SELECT sum(id) FROM read_parquet({files!r})").fetchall() == [(780,)]
+
+
+def test_each_export_is_a_version(table):
+    table.export_delta()
+    first = ours(table)
+    table.delete("id < 15")
+    table.append([row(50)])
+
+    assert table.export_delta() == 1
+    assert delta(table) == ours(table)
+    assert delta(table, version=0) == first
+    assert table.export_delta() == 1
+    table.add_column("more", "int")
+    assert table.export_delta() == 2
+    table.append([{"id": 60, "more": 1}])
+    assert table.export_delta() == 3
+    assert delta(table) == ours(table)
+    table.vacuum()
+    assert delta(table) == ours(table)
+
+
+def test_an_empty_table_and_an_older_snapshot_are_exported(table, tmp_path):
+    empty = fuse.create_table(tmp_path / "empty", SCHEMA)
+    empty.export_delta()
+    assert delta(empty) == []
+    then, rows = table.snapshot.id, ours(table)
+    table.delete("id >= 0")
+    old = fuse.open_table(table.stored.store, at=then)
+    old.export_delta()
+    assert delta(table) == rows
+
+
+def test_a_clone_names_files_of_its_source(table, tmp_path):
+    table.clone(str(tmp_path / "clone")).export_delta()
+
+    log = (tmp_path / "clone" / "_delta_log" / "00000000000000000000.json").read_text().splitlines()
+    paths = [json.loads(line)["add"]["path"] for line in log if '"add"' in line]
+    assert [Path(unquote(urlsplit(path).path)) for path in paths] == [Path(name) for name in table.files()]
+
+
+def test_what_delta_cannot_say_is_refused(table):
+    table.add_column("country", "string", default="DE")
+    with pytest.raises(
+        fuse.SchemaError, match=r"column 'country' is 'DE' in rows that were there before it.*table.update"
+    ):
+        table.export_delta()
+    table.update(None, {"country": "country"})
+    table.export_delta()
+    assert delta(table) == ours(table)
+    table.change_type("s.a", "bigint")
+    with pytest.raises(fuse.SchemaError, match="column 'a' was int32 in some blocks and is int64"):
+        table.export_delta()
+    table.rename_column("name", "called")
+    with pytest.raises(fuse.SchemaError, match="column 'called' is 'name' in the files"):
+        table.export_delta()
+    assert not Path(table.stored.store.url, "_delta_log", "00000000000000000001.json").exists()
+
+
+def test_a_log_of_somebody_else_is_left_alone(table):
+    table.export_delta()
+    log = Path(table.stored.store.url, "_delta_log", "00000000000000000001.json")
+    log.write_text('{"commitInfo": {"engineInfo": "other"}}\n')
+
+    with pytest.raises(fuse.Conflict, match="was written by other"):
+        table.export_delta()
+    log.rename(log.with_name("00000000000000000007.json"))
+    with pytest.raises(fuse.Conflict, match="not of exports only"):
+        table.export_delta()
+
+
+def test_a_command_exports_too(table, capsys):
+    url = table.stored.store.url
+    for arguments in (["--format", "delta"], ["--format", "iceberg", "--json"]):
+        with pytest.raises(SystemExit) as ended:
+            main(["export", url, *arguments])
+        assert ended.value.code in (None, 0)
+
+    first, second = capsys.readouterr().out.split("\n", 1)
+    assert first == "version 0"
+    assert json.loads(second)["written"].endswith("/metadata/v1.metadata.json")
+    assert delta(table) == ours(table)
