@@ -97,6 +97,11 @@ def decode_filter(
     )
 
 
+def decode_catalyst_term(tree: CatalystTree, schema: Schema, context: Context) -> Term:
+    """The value that a tree stands for. Raises UnsupportedExpression for what is not understood."""
+    return _Reader(schema, context).term(tree)
+
+
 def decode_aggregation(
     request: Mapping[str, Any], schema: Schema, context: Context
 ) -> tuple[Aggregation, tuple[bool, ...]]:

@@ -53,6 +53,7 @@ public class Bridge {
     rules.add(new AggregateRule<LogicalPlan>());
     rules.add(new PruneRule<LogicalPlan>());
     rules.add(new RuntimePruneRule<LogicalPlan>());
+    rules.add(new TopRule<LogicalPlan>());
     methods.extraOptimizations_$eq(ScalaLists.toScala(rules));
   }
 

@@ -43,6 +43,8 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   /** What is read, in Spark's order: by `metadata.flatFields`, or as the struct that they make. */
   private final StructType readSchema;
   private final ScanFilters filters;
+  /** How many rows are wanted, and by what order they are the first, as TopRule writes it; null: all. */
+  private final String top;
   /** A bit for each block that may be read; null: all. */
   private final byte[] blockMask;
   /** The filters, and what joins found out since: keys of their other side. */
@@ -52,11 +54,11 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   /** `readSchema`: some of the table's columns, of which nested fields may be left out, and perhaps `_metadata`. */
   public FuseScan(SparkSession session, TableSnapshot snapshot, StructType readSchema) {
     this(session, snapshot, snapshot.ownColumns(readSchema), new FileMetadata(snapshot.metadataColumn(readSchema)), readSchema,
-        new ScanFilters(Collections.<Expression>emptyList(), snapshot), null);
+        new ScanFilters(Collections.<Expression>emptyList(), snapshot), null, null);
   }
 
   private FuseScan(SparkSession session, TableSnapshot snapshot, StructType columns, FileMetadata metadata, StructType readSchema,
-      ScanFilters filters, byte[] blockMask) {
+      ScanFilters filters, String top, byte[] blockMask) {
     this.session = session;
     this.snapshot = snapshot;
     this.columns = columns;
@@ -64,6 +66,7 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     this.readSchema = readSchema;
     this.filters = filters;
     this.runtimeFilters = filters;
+    this.top = top;
     this.blockMask = blockMask;
   }
 
@@ -90,14 +93,17 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   /** The same scan, of rows on which these conditions are true; itself if it knows them. */
   public FuseScan withFilters(List<Expression> conditions) {
     ScanFilters others = new ScanFilters(conditions, snapshot);
-    return Objects.equals(others.json, filters.json) ? this : with(readSchema, others, blockMask);
+    return Objects.equals(others.json, filters.json) ? this : with(readSchema, others, null, blockMask);
   }
 
   /** Of some blocks alone: those of which there is no stored state. */
-  public FuseScan restrictedTo(byte[] mask) { return with(readSchema, filters, mask); }
+  public FuseScan restrictedTo(byte[] mask) { return with(readSchema, filters, null, mask); }
 
-  private FuseScan with(StructType schema, ScanFilters conditions, byte[] mask) {
-    return new FuseScan(session, snapshot, columns, metadata, schema, conditions, mask);
+  /** The same scan, of which no more than these first rows are wanted; itself if it knows. */
+  public FuseScan withTop(String first) { return first.equals(top) ? this : with(readSchema, filters, first, blockMask); }
+
+  private FuseScan with(StructType schema, ScanFilters conditions, String first, byte[] mask) {
+    return new FuseScan(session, snapshot, columns, metadata, schema, conditions, first, mask);
   }
 
   /** The same scan, with the parts of `_metadata` in its place; itself if it has none, or has them already. */
@@ -105,7 +111,7 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     if (metadata.isEmpty() || snapshot.metadataColumn(readSchema) == null) return this;
     StructType schema = columns;
     for (StructField part : metadata.flatFields()) schema = schema.add(part);
-    return with(schema, filters, blockMask);
+    return with(schema, filters, top, blockMask);
   }
 
   public boolean isRestricted() { return blockMask != null; }
@@ -116,12 +122,14 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   public String request() { return request(runtimeFilters); }
 
   private String request(ScanFilters known) {
-    return snapshot.openRequest(known.json == null ? "[]" : known.json).close('}').toString();
+    Json request = snapshot.openRequest(known.json == null ? "[]" : known.json);
+    if (top != null) request.key("top").json(top);
+    return request.close('}').toString();
   }
 
   private BlockMask votes() {
     ScanFilters known = runtimeFilters;
-    if (known.json == null) return BlockMask.readAll(null);
+    if (known.json == null && top == null) return BlockMask.readAll(null);
     return PythonCallback.requestMask(snapshot.callbackKey, request(known), snapshot.listing.fileCount());
   }
 
@@ -196,7 +204,7 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     if (!(other instanceof FuseScan)) return false;
     FuseScan that = (FuseScan) other;
     return snapshot.equals(that.snapshot) && readSchema.equals(that.readSchema) && Objects.equals(runtimeFilters.json, that.runtimeFilters.json)
-        && Arrays.equals(blockMask, that.blockMask);
+        && Objects.equals(top, that.top) && Arrays.equals(blockMask, that.blockMask);
   }
 
   public int hashCode() { return Objects.hash(new Object[] {snapshot, columns}); }

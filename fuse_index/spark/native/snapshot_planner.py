@@ -27,6 +27,7 @@ from fuse_index.query.aggregate import AggregatePlan, describe_aggregation, plan
 from fuse_index.reasons import Reason
 from fuse_index.spark.native.file_listing import pack_file_listing
 from fuse_index.spark.native.planner_callback import AggregateReply, LruCache, PruneReply, RefreshReply
+from fuse_index.spark.native.top_rows import decode_top_rows, keep_top_rows
 from fuse_index.spark.native.zone_ranges import partial_ranges
 from fuse_index.sql.catalyst import decode_aggregation, decode_filter
 from fuse_storage import SchemaError, StoredTable
@@ -75,7 +76,11 @@ class SnapshotPlanner:
 
     def prune_blocks(self, request: Mapping[str, Any]) -> PruneReply:
         table, predicate, engine = self._decode(request)
-        plan = plan_scan(table, predicate, engine, indexes=request["mode"] == INDEXED_MODE)
+        indexes = request["mode"] == INDEXED_MODE
+        plan = plan_scan(table, predicate, engine, indexes=indexes)
+        top = decode_top_rows(request["top"], table.snapshot.schema, engine.context) if request.get("top") else None
+        if top is not None and indexes:
+            plan = keep_top_rows(plan, top)
         return PruneReply(plan.block_mask, plan.explanation, partial_ranges(plan))
 
     def answer_aggregate(self, request: Mapping[str, Any]) -> AggregateReply:

@@ -208,6 +208,7 @@ def test_our_rule_is_added_once_and_keeps_those_of_others(spark: SparkSession) -
             "AggregateRule",
             "PruneRule",
             "RuntimePruneRule",
+            "TopRule",
         ]
     finally:
         put(before)
