@@ -150,7 +150,7 @@ class _ExpressionReader:
                 return self.make.is_null(first)
             case "is_valid":
                 return self.make.none_of(lambda _: self.make.is_null(first))
-            case "is_in":
+            case "is_in" if not exact:  # there NULL is in no set, which is FALSE, not NULL
                 return self.make.is_in(first, list(node.options["value_set"].values), exact)
             case "starts_with" if not _is_set(node.options, "ignore_case"):
                 return self.make.starts_with(first, node.options["pattern"].as_py())

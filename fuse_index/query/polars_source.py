@@ -112,7 +112,9 @@ class _ExpressionReader:
                 compare = partial(self.make.compare, left=term)
                 pairs = zip(_BOUNDS[closed], bounds, strict=True)
                 return self.make.all_of([partial(_compare, compare, op, bound) for op, bound in pairs], exact)
-            case {"IsIn": _}, [column, {"Literal": {"Scalar": {"List": data}}}]:
+            case {"IsIn": {"nulls_equal": nulls_equal}}, [column, {"Literal": {"Scalar": {"List": data}}}]:
+                if exact and nulls_equal:  # then NULL is in no set, which is FALSE, not NULL
+                    return None
                 with pa.ipc.open_stream(bytes(data)) as stream:
                     values = list(stream.read_all().column(0).combine_chunks())
                 return self.make.is_in(self._term(column), values, exact)

@@ -273,6 +273,9 @@ LEAVES = st.one_of(
     ),
     st.tuples(st.just("null"), st.sampled_from(["odd name", "f", "flag"]), st.none()),
     st.tuples(st.just("in"), st.just("id"), st.lists(st.integers(0, 70), min_size=1, max_size=3)),
+    st.tuples(
+        st.sampled_from(["in", "in or null"]), st.just("odd name"), st.lists(st.sampled_from(["k1", "k9"]), min_size=1)
+    ),
     st.tuples(st.just("=="), st.just("odd name"), st.sampled_from(["k1", "k9"])),
 )
 CONDITIONS = st.recursive(
@@ -298,6 +301,10 @@ def built(node: Any, column: Any) -> Any:
             return column(left).is_null()
         case "in":
             return column(left).isin(right) if column is pc.field else column(left).is_in(right)
+        case "in or null":
+            return (
+                column(left).isin([*right, None]) if column is pc.field else column(left).is_in(right, nulls_equal=True)
+            )
     return getattr(
         column(left),
         {"==": "__eq__", "!=": "__ne__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__"}[word],
