@@ -97,7 +97,7 @@ class DmlMixin(TableHandle):
 
     # --- the same as jobs, whose tasks Spark's executors run -----------------------------------------------------
 
-    def deleting(self, where: str | Predicate, pieces: int = 1) -> DmlJob:
+    def deleting(self, where: str | Predicate | None, pieces: int = 1) -> DmlJob:
         """Start ``delete`` as a job of about so many tasks, which Spark's executors run; see ``RewriteJob``.
 
         Used by Spark's jobs. Raises as ``delete`` does.
@@ -115,6 +115,15 @@ class DmlMixin(TableHandle):
         setters = {name: self._setter(name, value) for name, value in set.items()}
         job.edit = UpdateRows(job.condition, setters, self.snapshot.schema)
         return job
+
+    def changing(self, operation: str, condition: Predicate | None) -> DmlJob:
+        """Start a job without an edit, for rows that Spark has chosen: those of its condition, which may be opaque.
+
+        Used by Spark's jobs. Raises ReadOnly.
+        """
+        self._check_writable()
+        builders = index_builders(self.snapshot, self.host)
+        return DmlJob(operation, self.stored, builders, RowCondition(condition, self.engine))
 
     def overwriting(self, where: str | Predicate | None, merged: pa.Schema | None = None) -> DmlJob:
         """Start ``overwrite`` as a job, whose tasks Spark's executors run; see ``RewriteJob``.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -13,6 +14,7 @@ from fuse_index.errors import InputError
 from fuse_index.indexes.registry import Host
 from fuse_index.spark.catalog.namespaces import NamespaceRequests
 from fuse_index.spark.catalog.requests import CatalogRequests
+from fuse_index.spark.catalog.statements import run_statement
 from fuse_index.spark.catalog.table_names import TableNames
 from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_index.spark.native.request_server import serve_requests
@@ -58,6 +60,7 @@ class CatalogEndpoint:
         self._operations: Mapping[str, Callable[[Mapping[str, Any]], bytes]] = {
             **CatalogRequests(spark, names).operations,
             **NamespaceRequests(names).operations,
+            "change": partial(run_statement, spark),
         }
 
     def answer(self, body: str) -> bytes:

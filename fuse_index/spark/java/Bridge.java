@@ -50,6 +50,7 @@ public class Bridge {
     for (Object rule : rules) if (rule instanceof PruneRule) return;
     rules.add(new CatalogTableRule<LogicalPlan>());
     rules.add(new RefreshRule<LogicalPlan>());
+    rules.add(new RowStatementRule<LogicalPlan>());
     rules.add(new AggregateRule<LogicalPlan>());
     rules.add(new PruneRule<LogicalPlan>());
     rules.add(new RuntimePruneRule<LogicalPlan>());

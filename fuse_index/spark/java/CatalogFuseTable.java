@@ -19,7 +19,7 @@ public class CatalogFuseTable extends FuseTable implements SupportsIndex {
   private final JsonNode about;
 
   public CatalogFuseTable(CatalogClient client, Identifier identifier, String shown, TableSnapshot snapshot, JsonNode about) {
-    super(client.session, shown, snapshot);
+    super(client.session, shown, snapshot, client.callbackKey);
     this.client = client;
     this.identifier = identifier;
     this.about = about;

@@ -7,22 +7,40 @@ import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.SupportsRowLevelOperations;
+import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.catalog.TruncatableTable;
+import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
+import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
+import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation$;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** One of our tables as Spark's DataSource V2 knows it. A query reads the snapshot that it had when the query was planned. */
-public class FuseTable implements SupportsRead, SupportsMetadataColumns {
+/**
+ * One of our tables as Spark's DataSource V2 knows it. A query reads the snapshot that it had when the query was planned, and a
+ * statement that changes rows begins there.
+ */
+public class FuseTable implements SupportsRead, SupportsMetadataColumns, SupportsWrite, SupportsRowLevelOperations, TruncatableTable {
   public final SparkSession session;
   private final String name;
   private volatile TableSnapshot snapshot;
+  /** Who does what statements ask for; null in no catalogue. */
+  private final String commandKey;
 
-  public FuseTable(SparkSession session, String name, TableSnapshot snapshot) {
+  /** In no catalogue: nothing can be changed through it. */
+  public FuseTable(SparkSession session, String name, TableSnapshot snapshot) { this(session, name, snapshot, null); }
+
+  public FuseTable(SparkSession session, String name, TableSnapshot snapshot, String commandKey) {
     this.session = session;
     this.name = name;
     this.snapshot = snapshot;
+    this.commandKey = commandKey;
   }
 
   public TableSnapshot snapshot() { return snapshot; }
@@ -45,12 +63,49 @@ public class FuseTable implements SupportsRead, SupportsMetadataColumns {
   public Set<TableCapability> capabilities() {
     Set<TableCapability> capabilities = new HashSet<TableCapability>();
     capabilities.add(TableCapability.BATCH_READ);
+    // BATCH_WRITE too, without which Spark refuses to overwrite partitions before it asks us.
+    capabilities.add(TableCapability.BATCH_WRITE);
+    capabilities.add(TableCapability.V1_BATCH_WRITE);
+    capabilities.add(TableCapability.TRUNCATE);
+    capabilities.add(TableCapability.OVERWRITE_BY_FILTER);
+    capabilities.add(TableCapability.OVERWRITE_DYNAMIC);
     return capabilities;
   }
 
   public MetadataColumn[] metadataColumns() { return new MetadataColumn[] {new FileMetadata.Column()}; }
 
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) { return new FuseScanBuilder(session, snapshot); }
+
+  public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+    return new FuseWriteBuilder(new RowStatement(this, RowStatement.APPEND, info.options()));
+  }
+
+  public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
+    return new FuseRowOperation(new RowStatement(this, info.command().toString().toLowerCase(), info.options()), info.command());
+  }
+
+  public boolean truncateTable() {
+    new RowStatement(this, RowStatement.TRUNCATE, CaseInsensitiveStringMap.empty()).run(null, null);
+    return true;
+  }
+
+  /** None; said here because since 4.1 two interfaces of ours have each an answer. */
+  public CustomTaskMetric[] reportDriverMetrics() { return new CustomTaskMetric[0]; }
+
+  public CustomMetric[] supportedCustomMetrics() { return new CustomMetric[0]; }
+
+  /** Under which key Python is asked to change it. Raises where that cannot be, and says what to name instead. */
+  public String commandKey() {
+    if (commandKey == null) {
+      throw SqlFunctions.analysisError(name + " is read, and in no catalogue: change it by its name in a catalogue, such as fuse.`"
+          + snapshot.url + "`, or by fuse_index.spark");
+    }
+    if (snapshot.branch.length() == 0) {
+      throw SqlFunctions.analysisError(
+          name + " is read as it was at " + snapshot.id + ": leave out the version, for rows are changed at the head of a branch");
+    }
+    return commandKey;
+  }
 
   public boolean equals(Object other) { return other instanceof FuseTable && snapshot.equals(((FuseTable) other).snapshot); }
 

@@ -67,7 +67,7 @@ def delete(
 ) -> None:
     """Delete the rows that the condition is true on; see ``Table.delete``."""
     to = DmlTarget.for_session(spark, url, branch, host, store)
-    _run_job(spark, lambda: to.open().deleting(where), to.task_count)
+    run_dml_job(spark, lambda: to.open().deleting(where), to.task_count)
 
 
 @check_arguments
@@ -83,7 +83,7 @@ def update(
 ) -> None:
     """Give columns other values in the rows that the condition is true on; see ``Table.update``."""
     to = DmlTarget.for_session(spark, url, branch, host, store)
-    _run_job(spark, lambda: to.open().updating(where, set), to.task_count)
+    run_dml_job(spark, lambda: to.open().updating(where, set), to.task_count)
 
 
 @check_arguments
@@ -102,18 +102,28 @@ def overwrite(
     to, merged = DmlTarget.for_session(spark, url, branch, host, store), None
     if merge_schema:
         merged = all_nullable(to_arrow_schema(rows.schema))
-    plan = run_where_reachable(spark, lambda: _plan(to.open().overwriting(where, merged), to.task_count))
+    overwrite_rows(spark, lambda: to.open().overwriting(where, merged), rows, to.task_count)
+
+
+def overwrite_rows(spark: SparkSession, start: Callable[[], DmlJob], rows: DataFrame, max_tasks: int) -> None:
+    """Run a job, and add ``rows`` in its commit, on which its condition must be true."""
+    plan = run_where_reachable(spark, lambda: _plan(start(), max_tasks))
+    staged = stage_in_tasks(plan[0], rows)
+    _run_tasks(spark, run_where_reachable(spark, lambda: _add_staged(*plan, staged)), max_tasks)
+
+
+def stage_in_tasks(job: Sealed[DmlJob], rows: DataFrame) -> list[Sealed[list[StagedSegment]]]:
+    """Write rows in executors for a job to add them; nobody sees them yet."""
     # mapInArrow reads names as paths: dots and back-quotes mislead it.
     numbered = rows.toDF(*map(str, range(len(rows.columns))))
-    staged = collect_answers(numbered.mapInArrow(_stage_rows(plan[0], rows.columns), ANSWER_SCHEMA))
-    _run_tasks(spark, run_where_reachable(spark, lambda: _add_staged(*plan, staged)), to.task_count)
+    return collect_answers(numbered.mapInArrow(_stage_rows(job, rows.columns), ANSWER_SCHEMA))
 
 
 @check_arguments
 def compact(spark: SparkSession, url: str, *, branch: str = "main", host: Host | None = None, **store: str) -> None:
     """Join small blocks and segments; see ``Table.compact``."""
     to = DmlTarget.for_session(spark, url, branch, host, store)
-    _run_job(spark, lambda: to.open().compacting(), to.task_count)
+    run_dml_job(spark, lambda: to.open().compacting(), to.task_count)
 
 
 @check_arguments
@@ -144,7 +154,9 @@ def recluster(
             if progress is not None:
                 progress(replace(step, number=step_count))
 
-    _run_job(spark, lambda: to.open().reclustering(depth, step_blocks, step_bytes, passes), task_slots(spark), report)
+    run_dml_job(
+        spark, lambda: to.open().reclustering(depth, step_blocks, step_bytes, passes), task_slots(spark), report
+    )
 
 
 _Plan = tuple[Sealed[_Job], list[Sealed[RewriteTask]] | None]
@@ -152,7 +164,7 @@ _Plan = tuple[Sealed[_Job], list[Sealed[RewriteTask]] | None]
 _StepsCallback = Callable[[Sequence[Sequence[int]]], None]
 
 
-def _run_job(
+def run_dml_job(
     spark: SparkSession,
     start: Callable[[], RewriteJob],
     max_tasks: int,

@@ -107,9 +107,12 @@ def _unpushable_paths(field: Field, above: tuple[str, ...]) -> Iterator[tuple[st
 
 
 def _logical_field(field: Field) -> StructField:
-    """The column as queries know it."""
+    """The column as queries know it, and statements, which ask for the value of a column that they leave out."""
     kind = to_spark_schema(pa.schema([field.arrow]))[0].dataType
-    return StructField(field.name, kind, True, {} if field.comment is None else {"comment": field.comment})
+    metadata: dict[str, Any] = {} if field.comment is None else {"comment": field.comment}
+    if field.default is not None:  # Spark wants both, or takes the column to have none
+        metadata |= dict.fromkeys(("CURRENT_DEFAULT", "EXISTS_DEFAULT"), sql_default(field))
+    return StructField(field.name, kind, True, metadata)
 
 
 def _stored_field(field: Field) -> StructField:

@@ -30,6 +30,7 @@ from fuse_index.spark.native.planner_callback import AggregateReply, LruCache, P
 from fuse_index.spark.native.top_rows import decode_top_rows, keep_top_rows
 from fuse_index.spark.native.zone_ranges import partial_ranges
 from fuse_index.sql.catalyst import decode_aggregation, decode_filter
+from fuse_index.table.table import Table
 from fuse_storage import SchemaError, StoredTable
 
 INDEXED_MODE = "indexes"
@@ -107,6 +108,20 @@ class SnapshotPlanner:
             vote = Vote(describe_aggregation(aggregation), "", "", Reason.USED_NO_GAIN, detail)
             return _unanswered(plan.scan_plan.block_mask, plan.explanation, vote)
         return AggregateReply(plan.scan_plan.block_mask, states, plan.explanation)
+
+    def table_to_change(self, request: Mapping[str, Any]) -> tuple[Table, Predicate | None]:
+        """The table of a statement on its branch, at the snapshot that the statement was analysed on; its condition.
+
+        Raises NotFound where the branch has that snapshot no longer.
+        """
+        context, snapshot_id = Context(**request["context"]), request["snapshot"]
+        options = self._location(request["url"]).options
+        stored = StoredTable.open(request["url"], branch=request["branch"], options=options)
+        if stored.snapshot.id != snapshot_id:
+            stored = stored.at_sequence(stored.at(snapshot_id).snapshot.sequence)
+        filters = request["filters"]
+        predicate = None if filters is None else decode_filter(filters, stored.snapshot.schema, context)
+        return Table(stored, self._host, context), predicate
 
     def refresh_snapshot(self, url: str, branch: str, snapshot: str) -> RefreshReply | None:
         head = StoredTable.open(url, branch=branch, options=self._location(url).options)

@@ -1,0 +1,122 @@
+"""Statements that change rows, as Spark jobs: each begins at the snapshot it was analysed on, and is one commit.
+
+In: requests of ``RowStatement.java``, which come with a DataFrame: the rows to add or, of DELETE, UPDATE and MERGE, the
+rows that change, as Spark has resolved them. Out: commits. What a condition or an assignment means is Spark's own
+doing; which blocks it reads for that, indexes have told its scan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from fuse_index.errors import InputError, OpaqueError
+from fuse_index.expressions.evaluable import check_evaluable
+from fuse_index.indexes.builder import warn_of_unindexed
+from fuse_index.predicate import Predicate
+from fuse_index.spark.answers import Sealed
+from fuse_index.spark.jobs.changed_rows import stage_changed_rows
+from fuse_index.spark.jobs.dml import overwrite_rows, run_dml_job, stage_in_tasks
+from fuse_index.spark.jobs.write import task_slots
+from fuse_index.spark.native.java_compiler import jvm_bridge
+from fuse_index.spark.session import find_native_session
+from fuse_index.table.table import Table
+
+_TASKS_PER_SLOT = 4
+
+
+def run_statement(spark: SparkSession, request: Mapping[str, Any]) -> bytes:
+    """Do what a statement says. Raises what the same method of ``Table`` raises, and what Spark says of its rows."""
+    if request["options"]:
+        raise InputError(f"the option {request['options'][0]!r} means nothing to {request['name']}: leave it out")
+    session = find_native_session(request["session"])
+    assert session is not None, "whoever loaded the table registered it"
+    table, condition = session.planner.table_to_change(request)
+    statement = _Statement(spark, request["rows"], table, condition)
+    try:
+        match request["change"]:
+            case "append":
+                statement.append()
+            case "overwrite":
+                statement.overwrite()
+            case "truncate":
+                statement.delete()
+            case "delete" if statement.is_evaluable():
+                statement.delete()
+            case change:
+                statement.change_rows(change)
+    except PySparkException as failure:
+        raise InputError(_refusal(failure, request["name"])) from failure
+    return b""
+
+
+class _Statement:
+    """A statement on a table, by a condition, None for all rows, and with rows under a number, empty if there are none.
+
+    What it writes becomes visible in its last step, and not at all if nobody waits for it any more.
+    """
+
+    def __init__(self, spark: SparkSession, rows: str, table: Table, condition: Predicate | None) -> None:
+        self._spark, self._rows, self._table, self._condition = spark, rows, table, condition
+        self._task_count = _TASKS_PER_SLOT * task_slots(spark)
+
+    def is_evaluable(self) -> bool:
+        """Whether the rows of the condition are known here as Spark knows them, without Spark's evaluation."""
+        if self._condition is None:
+            return False
+        try:
+            check_evaluable(self._condition, self._table.context, self._table.engine.functions)
+        except OpaqueError:
+            return False
+        return True
+
+    def append(self) -> None:
+        job = self._table.changing("append", None)
+        staged = stage_in_tasks(Sealed(job), self._rows_to_add())
+        self._check_awaited()
+        transaction = self._table.stored.transaction(job.builders, job.commit_id)
+        transaction.append([segment for segments in staged for segment in segments.open()])
+        warn_of_unindexed(transaction.commit("append").snapshot)
+
+    def overwrite(self) -> None:
+        table, condition = self._table, self._condition
+        overwrite_rows(self._spark, lambda: table.overwriting(condition), self._rows_to_add(), self._task_count)
+
+    def delete(self) -> None:
+        table, condition = self._table, self._condition
+        run_dml_job(self._spark, lambda: table.deleting(condition), self._task_count)
+
+    def change_rows(self, operation: str) -> None:
+        job = self._table.changing(operation, self._condition)
+        outcomes, inserted = stage_changed_rows(Sealed(job), self._dataframe(), self._task_count)
+        self._check_awaited()
+        for segments in inserted:
+            job.add_staged(segments)
+        job.commit(outcomes)
+        warn_of_unindexed(job.table.snapshot)
+
+    def _dataframe(self) -> DataFrame:
+        return DataFrame(jvm_bridge(self._spark).attachment(self._rows), self._spark)
+
+    def _rows_to_add(self) -> DataFrame:
+        """The rows, in one task where Spark knows that they fit into one block."""
+        rows = self._dataframe()
+        most = rows._jdf.queryExecution().optimizedPlan().maxRows()
+        if most.isDefined() and most.get() <= self._table.snapshot.properties.get("block_rows", 1_000_000):
+            return rows.coalesce(1)
+        return rows
+
+    def _check_awaited(self) -> None:
+        """Raise InputError if the statement was cancelled while its rows were written."""
+        if self._rows and jvm_bridge(self._spark).attachment(self._rows) is None:
+            raise InputError("the statement was cancelled: nothing was changed")
+
+
+def _refusal(failure: PySparkException, name: str) -> str:
+    """What Spark found wrong with the rows, in one line."""
+    if "MERGE_CARDINALITY_VIOLATION" in str(failure):
+        return f"several rows of the source match one row of {name}: leave one for each"
+    return str(failure).split("\n")[0]

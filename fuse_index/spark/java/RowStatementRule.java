@@ -1,0 +1,136 @@
+import java.lang.reflect.Constructor;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GetStructField;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
+import org.apache.spark.sql.catalyst.ProjectingInternalRow;
+import org.apache.spark.sql.catalyst.plans.logical.AppendData;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.OverwriteByExpression;
+import org.apache.spark.sql.catalyst.plans.logical.OverwritePartitionsDynamic;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.write.Write;
+import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.StructType;
+import scala.Option;
+import scala.collection.immutable.Map$;
+
+/**
+ * Puts writes that hand their rows to Python in the place of those that Spark would have executors do, with classes that they do
+ * not know: the rows which DELETE, UPDATE and MERGE change, and those of overwrites. Where rows go by a condition, it is
+ * Catalyst's own.
+ */
+public class RowStatementRule<P extends TreeNode<?>> extends PlanRule<P> {
+  /** Takes rows of any columns: those that change come with where they lie. */
+  public static class ChangedRows extends FuseTable {
+    public ChangedRows(FuseTable table) { super(table.session, table.name(), table.snapshot(), table.commandKey()); }
+
+    public Set<TableCapability> capabilities() {
+      Set<TableCapability> capabilities = new HashSet<TableCapability>(super.capabilities());
+      capabilities.add(TableCapability.ACCEPT_ANY_SCHEMA);
+      return capabilities;
+    }
+  }
+
+  public static class FilterScans extends NodeRewrite<LogicalPlan> {
+    protected Object rewrite(Object node) {
+      FuseScan scan = FuseScan.below(node);
+      boolean unfiltered = scan instanceof FuseRowOperation.UnfilteredScan;
+      return unfiltered ? ((FuseRowOperation.UnfilteredScan) scan).filtered().replaceIn((LogicalPlan) node) : null;
+    }
+  }
+
+  protected LogicalPlan rewrite(LogicalPlan plan) {
+    if (plan instanceof WriteDelta) {
+      WriteDelta delta = (WriteDelta) plan;
+      boolean ours = delta.write().isDefined() && delta.write().get() instanceof FuseRowOperation.Delta;
+      return ours ? changedRows(delta, ((FuseRowOperation.Delta) delta.write().get()).statement) : plan;
+    }
+    if (plan instanceof OverwriteByExpression) {
+      OverwriteByExpression overwrite = (OverwriteByExpression) plan;
+      FuseWrite write = ours(overwrite.write());
+      if (write == null || write.condition == overwrite.deleteExpr()) return plan;
+      return replaced(plan, write, new FuseWrite(write.statement, overwrite.deleteExpr()));
+    }
+    if (plan instanceof OverwritePartitionsDynamic) {
+      OverwritePartitionsDynamic overwrite = (OverwritePartitionsDynamic) plan;
+      FuseWrite write = ours(overwrite.write());
+      return write == null ? plan : handOver(write, overwrite.query());
+    }
+    return plan;
+  }
+
+  private static FuseWrite ours(Option<Write> write) {
+    return write.isDefined() && write.get() instanceof FuseWrite ? (FuseWrite) write.get() : null;
+  }
+
+  /** By position, because it gained parameters between versions of Spark. */
+  private static LogicalPlan replaced(LogicalPlan plan, FuseWrite write, FuseWrite other) {
+    Object[] arguments = new Object[plan.productArity()];
+    for (int i = 0; i < arguments.length; i++) {
+      Object old = plan.productElement(i);
+      arguments[i] = old instanceof Option && ((Option<?>) old).isDefined() && ((Option<?>) old).get() == write ? Option.apply(other) : old;
+    }
+    return (LogicalPlan) plan.makeCopy(arguments);
+  }
+
+  /** Hands over a column for what happens to a row, where it lies (NULL for new ones), and its columns as they will be, if it stays. */
+  private static LogicalPlan changedRows(WriteDelta delta, RowStatement statement) {
+    List<Attribute> output = ScalaLists.toJava(delta.query().output());
+    List<NamedExpression> columns = new ArrayList<NamedExpression>();
+    columns.add(named((Expression) output.get(0), "operation"));
+    Integer place = (Integer) delta.projections().rowIdProjection().colOrdinals().apply(0);
+    Expression metadata = (Expression) output.get(place.intValue());
+    columns.add(named(member(metadata, "file_name"), "block"));
+    columns.add(named(member(metadata, "row_index"), "row"));
+    if (delta.projections().rowProjection().isDefined()) {
+      ProjectingInternalRow row = (ProjectingInternalRow) delta.projections().rowProjection().get();
+      for (int i = 0; i < row.colOrdinals().length(); i++) {
+        columns.add(named((Expression) output.get(((Integer) row.colOrdinals().apply(i)).intValue()), "c" + i));
+      }
+    }
+    return handOver(new FuseWrite(statement, delta.condition()), new Project(ScalaLists.toScala(columns), (LogicalPlan) delta.query().transformDown(new FilterScans())));
+  }
+
+  private static NamedExpression named(Expression value, String name) {
+    return new Alias(value, name, NamedExpression$.MODULE$.newExprId(), ScalaLists.toScala(new ArrayList<String>()),
+        Option.apply(Metadata.empty()), ScalaLists.toScala(new ArrayList<String>()));
+  }
+
+  private static Expression member(Expression struct, String name) {
+    return new GetStructField(struct, ((StructType) struct.dataType()).fieldIndex(name), Option.apply(name));
+  }
+
+  /** An append of a query's rows to a table that takes any. */
+  private static LogicalPlan handOver(FuseWrite write, LogicalPlan query) {
+    query.setAnalyzed(); // it is, and optimised; what the optimizer made of it, the analyzer need not understand
+    Constructor<?> append = AppendData.class.getConstructors()[0];
+    Class<?>[] types = append.getParameterTypes();
+    Object[] arguments = new Object[types.length];
+    boolean writeGiven = false;
+    for (int i = 0; i < arguments.length; i++) {
+      if (i == 0) arguments[i] = new ChangedRows(write.statement.table).relation();
+      else if (types[i] == LogicalPlan.class) arguments[i] = query;
+      else if (types[i] == boolean.class) arguments[i] = Boolean.FALSE;
+      else if (types[i] == scala.collection.immutable.Map.class) arguments[i] = Map$.MODULE$.empty();
+      else {
+        arguments[i] = writeGiven ? Option.apply(query) : Option.apply(write);
+        writeGiven = true;
+      }
+    }
+    try {
+      return (LogicalPlan) append.newInstance(arguments);
+    } catch (ReflectiveOperationException refused) {
+      throw new IllegalStateException(refused);
+    }
+  }
+}

@@ -1,0 +1,133 @@
+"""Rows that Spark says have changed, brought to the tasks that write their blocks anew.
+
+In: a DataFrame of ``operation`` (what happens to a row), ``block`` and ``row`` (where it lies; NULL for new rows) and,
+one by one, the columns of the table as they will be. Out: what tasks wrote, to be committed together. The DataFrame is
+evaluated once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, groupby
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import coalesce, col, concat, lit, spark_partition_id
+
+from fuse_index.operations.rewrite_job import RewriteOutcome, RowNumbers
+from fuse_index.operations.row_edits import DmlJob, EditedBlock, replace_rows, stage_rows
+from fuse_index.spark.answers import ANSWER_SCHEMA, Sealed, capture_answer
+from fuse_index.spark.placement import collect_answers
+from fuse_storage import BlockFrame, Schema, StagedSegment, conform_rows
+
+_OPERATION, _BLOCK, _ROW = "operation", "block", "row"
+_DELETE = 1
+"""Spark's number of it; what has a place and another number gets other values."""
+_NEW_ROWS = "+"
+"""The block of rows that have none, with the partition they come from: so they stay spread as they are."""
+
+_Batches = Iterator[pa.RecordBatch]
+_Slices = Iterator[tuple[str, pa.Table]]
+_Written = tuple[RewriteOutcome, list[StagedSegment]]
+
+
+@dataclass(frozen=True)
+class ReplaceRows:
+    """The edit of one block by the numbers of its rows: some go, others are replaced.
+
+    ``deleted``: int64, shape (n,), a row may be named twice. ``updated``: int64, ascending, each once, none of them
+    deleted; ``replacements``: what comes in their place, as many rows in their order, with the columns of the schema.
+    """
+
+    deleted: RowNumbers
+    updated: RowNumbers
+    replacements: pa.Table
+    schema: Schema
+
+    def apply(self, block: pa.Table) -> EditedBlock:
+        is_updated, stays = np.zeros(block.num_rows, np.bool_), np.ones(block.num_rows, np.bool_)
+        is_updated[self.updated] = True
+        stays[self.deleted] = False
+        rows, counts = block, {}
+        if len(self.updated):
+            rows = replace_rows(block, is_updated, conform_rows(self.replacements, self.schema))
+            counts["updated_rows"] = len(self.updated)
+        if len(self.deleted):
+            rows = rows.filter(pa.array(stays))
+            counts["deleted_rows"] = int((~stays).sum())
+        return EditedBlock(rows if counts else None, counts)
+
+
+def stage_changed_rows(
+    job: Sealed[DmlJob], changes: DataFrame, task_count: int
+) -> tuple[list[RewriteOutcome], list[list[StagedSegment]]]:
+    """Write the blocks in which rows change, and the rows that are new; nobody sees them yet.
+
+    Raises SchemaError for values that do not fit, and what Spark raises of the rows.
+    """
+    new_rows = concat(lit(_NEW_ROWS), spark_partition_id())
+    placed = changes.withColumn(_BLOCK, coalesce(col(_BLOCK), new_rows))
+    grouped = placed.repartition(task_count, _BLOCK).sortWithinPartitions(_BLOCK, _ROW)
+    written = [each.open() for each in collect_answers(grouped.mapInArrow(_write(job), ANSWER_SCHEMA))]
+    return [outcome for outcome, _ in written], [staged for _, staged in written]
+
+
+def _write(job: Sealed[DmlJob]) -> Callable[[_Batches], _Batches]:
+    def run(batches: _Batches) -> _Batches:
+        groups = groupby(_slices_by_block(batches), lambda each: each[0])
+        if (first := next(groups, None)) is not None:
+            yield capture_answer(lambda: Sealed(_write_groups(job.open(), chain([first], groups))))
+
+    return run
+
+
+def _write_groups(job: DmlJob, groups: Iterable[tuple[str, _Slices]]) -> _Written:
+    """Write what became of the rows of each block; the new ones go apart, and are not held in memory."""
+    blocks = job.table.blocks()
+    positions = {_file_name(path): number for number, path in enumerate(job.table.block_files()[0])}
+    names, added = job.table.snapshot.schema.names, []
+
+    def edits() -> Iterator[tuple[BlockFrame, int, ReplaceRows]]:
+        for name, slices in groups:
+            if name == _NEW_ROWS:
+                added.extend(stage_rows(job.table, job.builders, (_columns(rows, names) for _, rows in slices)))
+            else:
+                rows = pa.concat_tables([rows for _, rows in slices])
+                yield blocks.take(np.array([positions[name]], np.int64)), 0, _edit(rows, job)
+
+    return job.run_edits(edits()), added
+
+
+def _edit(rows: pa.Table, job: DmlJob) -> ReplaceRows:
+    schema = job.table.snapshot.schema
+    is_deleted = np.asarray(rows.column(_OPERATION)) == _DELETE
+    numbers = np.asarray(rows.column(_ROW)).astype(np.int64)
+    replacements = schema.arrow.empty_table()
+    if not is_deleted.all():
+        replacements = _columns(rows.filter(pa.array(~is_deleted)), schema.names)
+    return ReplaceRows(numbers[is_deleted], numbers[~is_deleted], replacements, schema)
+
+
+def _columns(rows: pa.Table, names: list[str]) -> pa.Table:
+    """The columns of the table, which follow those that say where a row lies."""
+    return rows.drop_columns([_OPERATION, _BLOCK, _ROW]).rename_columns(names)
+
+
+def _file_name(path: str) -> str:
+    """The last part of a block's path, which it has in common with no other."""
+    return path.rpartition("/")[2]
+
+
+def _slices_by_block(batches: _Batches) -> _Slices:
+    """Cut batches that are sorted by block, so that each slice is of one block, whose name comes with it."""
+    for batch in batches:
+        names = batch.column(_BLOCK)
+        codes = np.asarray(names.dictionary_encode().indices)
+        starts = [0, *(np.flatnonzero(codes[1:] != codes[:-1]) + 1).tolist()]
+        for start, end in zip(starts, [*starts[1:], len(codes)], strict=True):
+            if start < end:
+                name = names[start].as_py()
+                rows = pa.Table.from_batches([batch.slice(start, end - start)])
+                yield (_NEW_ROWS if name.startswith(_NEW_ROWS) else name), rows

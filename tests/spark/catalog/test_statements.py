@@ -1,0 +1,158 @@
+"""SQL statements change rows as the same statements change a plain Parquet table, or as a list of dicts is changed."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import expr
+
+import fuse_index as fuse
+from fuse_storage.testing import check_invariants
+
+COLUMNS = "id BIGINT, name STRING, age INT, s STRUCT<a: INT, b: STRING>"
+START = "(1, 'a', 10, named_struct('a', 1, 'b', 'x')), (2, 'b', 20, NULL), (3, NULL, NULL, NULL), (4, 'd', 40, NULL)"
+
+
+class Pair:
+    """A table of ours and a plain one with the same rows; ``$T`` in a statement is either."""
+
+    def __init__(self, spark: SparkSession, path: Path) -> None:
+        self.spark, self.path = spark, str(path / "t")
+        fuse.create_table(self.path, COLUMNS, properties={"block_rows": 3})
+        self.name, self.plain = f"fuse.`{self.path}`", "plain_twin"
+        spark.sql(f"DROP TABLE IF EXISTS {self.plain}")
+        spark.sql(f"CREATE TABLE {self.plain} ({COLUMNS}) USING parquet")
+        self.both(f"INSERT INTO $T VALUES {START}")
+
+    def ours(self, statement: str) -> None:
+        self.spark.sql(statement.replace("$T", self.name)).collect()
+
+    def both(self, statement: str) -> None:
+        self.ours(statement)
+        self.spark.sql(statement.replace("$T", self.plain)).collect()
+
+    def rows(self, name: str) -> list[Any]:
+        return sorted(map(repr, self.spark.table(name).collect()))
+
+    def ids(self) -> list[int]:
+        return sorted(row.id for row in self.spark.table(self.name).collect())
+
+    def operations(self) -> list[str]:
+        return [entry.operation for entry in reversed(fuse.open_table(self.path).stored.history())]
+
+    def check(self) -> None:
+        assert self.rows(self.name) == self.rows(self.plain)
+        check_invariants(fuse.open_table(self.path).stored)
+
+
+@pytest.fixture
+def pair(sql_spark: SparkSession, tmp_path: Path) -> Pair:
+    return Pair(sql_spark, tmp_path)
+
+
+INSERTS = {
+    "by position": "INSERT INTO $T VALUES (5, 'e', 50, NULL)",
+    "of a query": "INSERT INTO $T SELECT id, concat('n', id), id, named_struct('a', 1, 'b', NULL) FROM range(10, 40)",
+    "with casts of assignment": "INSERT INTO $T SELECT CAST(7 AS INT), 'x', 8L, NULL",
+    "with a list of columns": "INSERT INTO $T (name, id) VALUES ('e', 5)",
+    "by name": "INSERT INTO $T BY NAME SELECT NULL AS s, 50 AS age, 'e' AS name, 5L AS id",
+    "of no rows": "INSERT INTO $T SELECT * FROM $T WHERE id > 100",
+    "of its own rows": "INSERT INTO $T SELECT id + 10, name, age, s FROM $T",
+    "in the place of all": "INSERT OVERWRITE $T VALUES (5, 'e', 50, NULL)",
+    "of no rows in the place of all": "INSERT OVERWRITE $T SELECT * FROM range(0) AS r, VALUES ('a', 1, NULL) AS v",
+    "truncate": "TRUNCATE TABLE $T",
+}
+
+
+def before_4_1(spark: SparkSession) -> bool:
+    """Whether Spark wants a value for each column, whatever its default, of all tables but its own."""
+    return spark.version < "4.1"
+
+
+@pytest.mark.parametrize("statement", INSERTS)
+def test_rows_come_as_into_a_plain_table(pair: Pair, statement: str) -> None:
+    if statement == "with a list of columns" and before_4_1(pair.spark):
+        with pytest.raises(AnalysisException, match="Cannot find data for the output column"):
+            pair.ours(INSERTS[statement])
+        return
+    if INSERTS[statement].startswith("INSERT OVERWRITE $T SELECT *"):
+        pair.ours(INSERTS[statement].replace("SELECT *", "SELECT id, col1, col2, NULL"))
+        pair.spark.sql(f"TRUNCATE TABLE {pair.plain}")
+    else:
+        pair.both(INSERTS[statement])
+    pair.check()
+    assert len(pair.operations()) <= 3, "a statement is one commit"
+
+
+FRAMES: dict[str, tuple[Callable[[DataFrame, str], None], list[int]]] = {
+    "append": (lambda rows, name: rows.writeTo(name).append(), [1, 2, 3, 4, 7, 8]),
+    "overwrite": (lambda rows, name: rows.writeTo(name).overwrite(expr("id > 2")), [1, 2, 7, 8]),
+    "overwrite partitions": (lambda rows, name: rows.writeTo(name).overwritePartitions(), [7, 8]),
+    "insert into": (lambda rows, name: rows.write.insertInto(name), [1, 2, 3, 4, 7, 8]),
+    "insert into, overwriting": (lambda rows, name: rows.write.insertInto(name, overwrite=True), [7, 8]),
+    "save": (lambda rows, name: rows.write.mode("append").saveAsTable(name), [1, 2, 3, 4, 7, 8]),
+}
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_data_frames_are_written_by_name(pair: Pair, frame: str) -> None:
+    rows = pair.spark.sql(
+        "SELECT id, 'n' AS name, 1 AS age, CAST(NULL AS STRUCT<a: INT, b: STRING>) AS s FROM range(7, 9)"
+    )
+    write, expected = FRAMES[frame]
+    write(rows, pair.name)
+    assert pair.ids() == expected
+
+
+def test_a_column_that_rows_lack_has_its_default(pair: Pair) -> None:
+    fuse.open_table(pair.path).add_column("kind", "STRING", default="plain")
+    pair.ours("INSERT INTO $T VALUES (6, NULL, NULL, NULL, DEFAULT), (7, NULL, NULL, NULL, NULL)")
+    pair.ours("UPDATE $T SET kind = 'x' WHERE id = 1")
+    pair.ours("UPDATE $T SET kind = DEFAULT WHERE id = 2")
+    expected = {1: "x", 2: "plain", 3: "plain", 4: "plain", 6: "plain", 7: None}
+    if not before_4_1(pair.spark):
+        pair.ours("INSERT INTO $T (id) VALUES (5)")
+        pair.ours("INSERT INTO $T BY NAME SELECT 8L AS id")
+        expected |= {5: "plain", 8: "plain"}
+    assert {row.id: row.kind for row in pair.spark.table(pair.name).collect()} == expected
+
+
+REFUSED = {
+    "too few": ("INSERT INTO $T VALUES (1, 'a')", "NOT_ENOUGH_DATA_COLUMNS"),
+    "unknown column": ("INSERT INTO $T (id, nam) VALUES (1, 'a')", "nam"),
+    "no cast": ("INSERT INTO $T VALUES ('x', 'a', TIMESTAMP'2020-01-01', NULL)", "CANNOT_SAFELY_CAST"),
+    "replaced rows": ("INSERT INTO $T REPLACE WHERE id = 1 VALUES (9, 'a', 1, NULL)", "is not true on 1 of the rows"),
+    "unknown in update": ("UPDATE $T SET nam = 1", "nam"),
+    "several matches": (
+        "MERGE INTO $T t USING (SELECT 1 AS k FROM range(2)) s ON t.id = s.k WHEN MATCHED THEN UPDATE SET age = 1",
+        "several rows of the source match",
+    ),
+    "option": ("INSERT INTO $T WITH (colour = 'red') VALUES (1, 'a', 1, NULL)", "option 'colour' means nothing"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_refused_statement_changes_nothing(pair: Pair, case: str) -> None:
+    statement, words = REFUSED[case]
+    with pytest.raises(AnalysisException, match=words):
+        pair.ours(statement)
+    pair.check()
+    assert len(pair.operations()) == 2
+
+
+def test_rows_that_fail_halfway_leave_nothing(pair: Pair) -> None:
+    with pytest.raises(Exception, match=r"OVERFLOW|DIVIDE_BY_ZERO"):
+        pair.ours("INSERT INTO $T SELECT id, 'x', 100 / (id - 39), NULL FROM range(0, 40, 1, 4)")
+    with pytest.raises(Exception, match=r"OVERFLOW|DIVIDE_BY_ZERO"):
+        pair.ours("UPDATE $T SET age = CAST(1 / (id - 4) AS INT)")
+    pair.check()
+    assert len(pair.operations()) == 2
+
+
+def test_a_small_insert_is_one_block(pair: Pair) -> None:
+    assert len(fuse.open_table(pair.path).stored.blocks()) == 2, "4 rows, 3 to a block"
+    pair.ours("INSERT INTO $T VALUES (5, 'e', 1, NULL), (6, 'e', 1, NULL)")
+    assert len(fuse.open_table(pair.path).stored.blocks()) == 3
