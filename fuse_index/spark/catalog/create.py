@@ -95,10 +95,7 @@ def _create_at(names: TableNames, url: str, definition: TableDefinition) -> Tabl
 
 
 def _register(names: TableNames, parts: Identifier, definition: TableDefinition) -> None:
-    warehouse = names.require_warehouse()
-    warehouse.register_table(parts, definition.location)
-    if definition.about:
-        warehouse.update_table_properties(parts, updates=definition.about)
+    names.require_warehouse().register_table(parts, definition.location, definition.about)
 
 
 def _set_defaults(table: Table, definition: TableDefinition) -> None:

@@ -12,9 +12,12 @@ from pyspark.sql import SparkSession
 
 from fuse_index.errors import InputError
 from fuse_index.indexes.registry import Host
+from fuse_index.spark.catalog.indexes import IndexRequests
 from fuse_index.spark.catalog.namespaces import NamespaceRequests
+from fuse_index.spark.catalog.procedures import ProcedureRequests
 from fuse_index.spark.catalog.requests import CatalogRequests
 from fuse_index.spark.catalog.statements import run_statement
+from fuse_index.spark.catalog.system_procedures import SYSTEM_PROCEDURES
 from fuse_index.spark.catalog.table_names import TableNames
 from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_index.spark.native.request_server import serve_requests
@@ -61,6 +64,8 @@ class CatalogEndpoint:
             **CatalogRequests(spark, names).operations,
             **NamespaceRequests(names).operations,
             "change": partial(run_statement, spark),
+            **IndexRequests(spark, names).operations,
+            **ProcedureRequests(spark, names, SYSTEM_PROCEDURES).operations,
         }
 
     def answer(self, body: str) -> bytes:

@@ -18,12 +18,12 @@ from fuse_index.spark.catalog.alter import alteration
 from fuse_index.spark.catalog.create import StagedCreation, create, new_number, stage
 from fuse_index.spark.catalog.definitions import parse_definition
 from fuse_index.spark.catalog.metadata_tables import metadata_rows, to_arrow_stream
-from fuse_index.spark.catalog.table_names import TableNames, TableReference, is_place
+from fuse_index.spark.catalog.table_names import TableNames, TableReference, is_place, request_identifier
 from fuse_index.spark.native.planner_callback import LruCache
 from fuse_index.spark.native.snapshot_planner import INDEXED_MODE
 from fuse_index.spark.session import native_scan
 from fuse_index.table.table import Table
-from fuse_storage import Identifier, InvalidArgument, NotFound
+from fuse_storage import InvalidArgument, NotFound
 
 Request = Mapping[str, Any]
 
@@ -61,7 +61,7 @@ class CatalogRequests:
 
     def load(self, request: Request) -> bytes:
         """A table, or a view of one; nothing where a statement that writes is to say that there is none."""
-        parts = identifier(request)
+        parts = request_identifier(request)
         try:
             reference = self.names.resolve(parts, request["at"])
         except NotFound:
@@ -76,7 +76,7 @@ class CatalogRequests:
 
     def rows(self, request: Request) -> bytes:
         """The rows of a view, as options ask for them."""
-        reference = self.names.resolve(identifier(request), request["at"])
+        reference = self.names.resolve(request_identifier(request), request["at"])
         return to_arrow_stream(metadata_rows(self.names.open(reference), reference.view or "", request["options"]))
 
     def describe(self, reference: TableReference, table: Table, staged: str | None = None) -> bytes:
@@ -99,7 +99,7 @@ class CatalogRequests:
 
     def exists(self, request: Request) -> bytes:
         try:
-            self.names.open(self.names.resolve(identifier(request)))
+            self.names.open(self.names.resolve(request_identifier(request)))
         except (NotFound, InvalidArgument):
             return _NO
         return _YES
@@ -108,12 +108,12 @@ class CatalogRequests:
         return _json(self.names.require_warehouse().list_tables(request["namespace"]))
 
     def create_table(self, request: Request) -> bytes:
-        create(self.names, identifier(request), parse_definition(request))
+        create(self.names, request_identifier(request), parse_definition(request))
         return _YES
 
     def stage_table(self, request: Request) -> bytes:
         """A table without a name, which rows are written to before it gets one."""
-        parts, number = identifier(request), new_number()
+        parts, number = request_identifier(request), new_number()
         staged = stage(self.names, parts, parse_definition(request), request["mode"])
         reference = TableReference(".".join(parts), staged.table.stored.store.url)
         try:
@@ -135,18 +135,18 @@ class CatalogRequests:
 
     def alter_table(self, request: Request) -> bytes:
         """Change a table, and what the warehouse says of its name. Raises as ``Table``'s own methods do."""
-        reference, table = self.names.open_to_change(identifier(request))
+        reference, table = self.names.open_to_change(request_identifier(request))
         changes = alteration(table, request["changes"])
         if (changes.updates or changes.removals) and reference.named is None:
             raise InputError(f"{reference.shown} has no name that a comment or an owner could go with: register it")
         changes.commit()
         if changes.updates or changes.removals:
             name = self.names.require_warehouse()
-            name.update_table_properties(identifier(request), changes.removals, changes.updates)
+            name.update_table_properties(request_identifier(request), changes.removals, changes.updates)
         return _YES
 
     def drop_table(self, request: Request) -> bytes:
-        parts = identifier(request)
+        parts = request_identifier(request)
         if is_place(parts[0]):
             raise InputError(f"the table at {parts[0]!r} has no name that could be dropped: delete its folder")
         warehouse = self.names.require_warehouse()
@@ -157,7 +157,7 @@ class CatalogRequests:
 
     def rename_table(self, request: Request) -> bytes:
         """A bare name stays in the table's namespace; the catalogue's own name may stand before a new one."""
-        parts, to = identifier(request), tuple(request["to"])
+        parts, to = request_identifier(request), tuple(request["to"])
         if is_place(parts[0]):
             raise InputError(
                 f"the table at {parts[0]!r} has no name that could be changed: register it, or move its folder"
@@ -167,11 +167,6 @@ class CatalogRequests:
             to = to[1:]
         warehouse.rename_table(parts, (*parts[:-1], *to) if len(to) == 1 and len(request["to"]) == 1 else to)
         return _YES
-
-
-def identifier(request: Request) -> Identifier:
-    """The name that a request is about."""
-    return (*request["namespace"], request["name"])
 
 
 def _shown_properties(reference: TableReference, table: Table) -> dict[str, str]:

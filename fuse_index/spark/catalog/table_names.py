@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from fuse_index.errors import InputError
 from fuse_index.indexes.registry import Host
@@ -85,6 +86,10 @@ class TableNames:
                 raise
         return open_table(reference.url, at=list_branches(head.stored.store)[at].snapshot_id, options=self.options)
 
+    def open_at(self, reference: TableReference, at: str | None) -> Table:
+        """The table of a reference, or what it was ``at`` a snapshot id, a tag or a time. Raises NotFound."""
+        return self.open(reference if at is None else replace(reference, at=at))
+
     def open_to_change(self, parts: Sequence[str]) -> tuple[TableReference, Table]:
         """The table that a statement changes. Raises ReadOnly for an old version, and for a view of its metadata."""
         reference = self.resolve(parts)
@@ -131,3 +136,8 @@ def _with_suffix(reference: TableReference, suffix: str, shown: str) -> TableRef
 
 def _parse_time(text: str) -> datetime:
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=int(text[1:]))
+
+
+def request_identifier(request: Mapping[str, Any]) -> Identifier:
+    """The name that a request is about."""
+    return (*request["namespace"], request["name"])

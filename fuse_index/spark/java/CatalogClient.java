@@ -12,8 +12,10 @@ import java.util.Map;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.catalyst.analysis.IndexAlreadyExistsException;
 import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.CatalogManager;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.ColumnDefaultValue;
 import org.apache.spark.sql.connector.catalog.Identifier;
@@ -36,20 +38,35 @@ public class CatalogClient {
     this.callbackKey = callbackKey;
   }
 
-  /** The reply to a request whose object is still open. That a name is taken is raised as Spark expects it, for IF NOT EXISTS. */
+  /** The reply to a request whose object is still open. That a name is taken, or there is none, is raised as Spark expects it. */
   public byte[] ask(Json request) {
     try {
       return (byte[]) PythonCallback.command(callbackKey, request, null);
     } catch (Exception failure) {
-      Platform.throwException(asTaken(request.toString(), failure));
+      Platform.throwException(asExpected(request.toString(), failure));
       return null; // never
     }
   }
 
-  private static Exception asTaken(String request, Exception failure) {
+  /** That there is no such table, in our words and under Spark's own condition, by which its `tableExists` knows it. */
+  public static class MissingTable extends AnalysisException {
+    private static final long serialVersionUID = 1L;
+
+    public MissingTable(String error, scala.collection.immutable.Map<String, String> words) { super(error, words); }
+
+    public String getCondition() { return "TABLE_OR_VIEW_NOT_FOUND"; }
+  }
+
+  /** A failure as Spark expects it, with the words that it has. */
+  private static Exception asExpected(String request, Exception failure) {
+    if (!(failure instanceof AnalysisException)) return failure;
     String message = failure.getMessage();
-    if (!(failure instanceof AnalysisException) || message.indexOf("AlreadyExists: ") < 0) return failure;
     scala.collection.immutable.Map<String, String> words = ((AnalysisException) failure).messageParameters();
+    boolean missing = message.indexOf("NotFound: ") >= 0 && request.startsWith("{\"operation\":\"load\"");
+    if (missing) return new MissingTable(((AnalysisException) failure).getCondition(), words);
+    boolean homeless = message.indexOf("NotFound: ") >= 0 && request.startsWith("{\"operation\":\"namespace\"");
+    if (homeless) return new NoSuchNamespaceException(((AnalysisException) failure).getCondition(), words);
+    if (message.indexOf("AlreadyExists: ") < 0) return failure;
     scala.Option<Throwable> noCause = scala.Option.empty();
     String error = ((AnalysisException) failure).getCondition();
     if (request.startsWith("{\"operation\":\"create namespace\"")) return new NamespaceAlreadyExistsException(error, words);
@@ -82,6 +99,12 @@ public class CatalogClient {
     } catch (IOException malformed) {
       throw new IllegalStateException(malformed);
     }
+  }
+
+  /** The namespace that names are in without being told, where this is the session's current catalogue. */
+  public String[] currentNamespace() {
+    CatalogManager manager = session.sessionState().catalogManager();
+    return manager.currentCatalog().name().equals(catalog) ? manager.currentNamespace() : new String[0];
   }
 
   public Json request(String operation, String[] namespace) {

@@ -10,6 +10,7 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.NamespaceChange;
+import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
 import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
@@ -17,13 +18,14 @@ import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.TableWritePrivilege;
+import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.unsafe.Platform;
 
 /** A catalogue of a session in which every statement is a question to Python: `endpoint.py` answers. */
 @SuppressWarnings("deprecation")
-public class FuseCatalog implements StagingTableCatalog, SupportsNamespaces {
+public class FuseCatalog implements StagingTableCatalog, SupportsNamespaces, ProcedureCatalog {
   protected final CatalogClient client;
 
   public FuseCatalog(SparkSession session, String name, String callbackKey) { this.client = new CatalogClient(session, name, callbackKey); }
@@ -124,4 +126,10 @@ public class FuseCatalog implements StagingTableCatalog, SupportsNamespaces {
     return client.ask(client.request("drop namespace", namespace).key("cascade").bool(cascade)).length > 0;
   }
 
+
+  public UnboundProcedure loadProcedure(Identifier procedure) {
+    return new FuseProcedure(client, procedure.name(), client.json(client.request("procedure", procedure)));
+  }
+
+  public Identifier[] listProcedures(String[] namespace) { return client.identifiers(client.request("procedures", namespace)); }
 }

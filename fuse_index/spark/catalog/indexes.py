@@ -1,0 +1,97 @@
+"""CREATE INDEX and DROP INDEX: built by all executors before the statement ends, unless it is told to wait.
+
+In: requests of ``CatalogFuseTable.java``. Out: commits.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from fuse_index.errors import DefinitionError, InputError
+from fuse_index.spark.catalog.definitions import parse_index_options
+from fuse_index.spark.catalog.table_names import TableNames, TableReference, request_identifier
+from fuse_index.spark.jobs.write import build_index
+from fuse_index.spark.native.relation import quote_path
+from fuse_storage import AlreadyExists
+
+_Request = Mapping[str, Any]
+
+_KIND = "type"
+"""The option in which Spark hands over what stands behind USING."""
+_DEFERRED = "deferred"
+_EXPRESSION = "expression"
+_TRUTHS = {"true": True, "false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRequests:
+    """Statements on the indexes of the tables of a catalogue."""
+
+    spark: SparkSession
+    names: TableNames
+
+    @property
+    def operations(self) -> Mapping[str, Callable[[_Request], bytes]]:
+        """What can be asked, by name."""
+        return {"create index": self.create, "drop index": self.drop, "no such index": self.explain_missing}
+
+    def create(self, request: _Request) -> bytes:
+        """Define an index and build it; what cannot be built is not defined. Raises as ``Table.create_index``."""
+        reference, table = self.names.open_to_change(request_identifier(request))
+        name, options = request["index"], dict(request["options"])
+        kind, deferred = options.pop(_KIND, ""), _is_true(options.pop(_DEFERRED, "false"))
+        if not kind:
+            kinds = ", ".join(sorted(self.names.host.kinds))
+            raise InputError(f"index {name!r} is of no kind: say USING and one of {kinds}")
+        if name in table.snapshot.definitions:
+            raise AlreadyExists(f"there is an index {name!r} already: drop it first, or choose another name")
+        terms = [_term(column) for column in request["columns"]]
+        table.create_index(name, kind, terms, build=False, **parse_index_options(options))
+        if deferred:
+            return b"1"
+        try:
+            build_index(self.spark, reference.url, name, **self._job(reference))
+        except BaseException:
+            table.refresh().drop_index(name)
+            raise
+        return b"1"
+
+    def _job(self, reference: TableReference) -> dict[str, Any]:
+        return {"branch": reference.branch, "host": self.names.host, **self.names.options}
+
+    def drop(self, request: _Request) -> bytes:
+        _, table = self.names.open_to_change(request_identifier(request))
+        table.drop_index(request["index"])
+        return b"1"
+
+    def explain_missing(self, request: _Request) -> bytes:
+        """The words for an index that there is not, which name near ones."""
+        _, table = self.names.open_to_change(request_identifier(request))
+        try:
+            table.inspect_index(request["index"])
+        except DefinitionError as missing:
+            return json.dumps(f"DefinitionError: {missing}").encode()
+        return json.dumps(f"index {request['index']!r} was just created").encode()
+
+
+def _term(column: Mapping[str, Any]) -> str:
+    """A column, or the expression that its option gives in its place: Spark's grammar has columns alone there."""
+    options = dict(column.get("options", {}))
+    expression = options.pop(_EXPRESSION, None)
+    if options:
+        raise InputError(
+            f"column {'.'.join(column['path'])!r} has no option {next(iter(options))!r}: there is {_EXPRESSION}, "
+            f"and what a kind takes stands in OPTIONS behind the columns"
+        )
+    return expression if expression is not None else quote_path(column["path"])
+
+
+def _is_true(text: str) -> bool:
+    if text.lower() not in _TRUTHS:
+        raise InputError(f"{_DEFERRED} = {text!r}: say true or false")
+    return _TRUTHS[text.lower()]

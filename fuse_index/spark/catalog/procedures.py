@@ -1,0 +1,132 @@
+"""Procedures, ``CALL fuse.system.compact('db.t')``: what is asked of them, and how texts become arguments.
+
+In: requests of ``FuseProcedure.java``. Out: descriptions as JSON, rows as Arrow streams.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from fuse_index.spark.catalog.metadata_tables import to_arrow_stream
+from fuse_index.spark.catalog.table_names import TableNames, TableReference, is_place
+from fuse_index.table.table import Table
+from fuse_storage import Identifier, NotFound
+
+SYSTEM = "system"
+"""The namespace of all procedures."""
+
+_Request = Mapping[str, Any]
+_TYPES: Mapping[type, str] = {str: "STRING", int: "BIGINT", bool: "BOOLEAN"}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """What a procedure is told. ``default``: SQL; None for what must be given."""
+
+    name: str
+    comment: str
+    kind: type = str
+    default: str | None = None
+
+    def parse(self, text: str | None) -> Any:
+        """The value of an argument, which Spark has cast to its type."""
+        if text is None:
+            return None
+        return text == "true" if self.kind is bool else self.kind(text)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcedureCall:
+    """A call, with its arguments by name. ``namespace``: the current one, in which tables are looked for, too."""
+
+    spark: SparkSession
+    names: TableNames
+    namespace: Identifier
+    arguments: Mapping[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.arguments[name]
+
+    def identifier(self, name: str = "table") -> Identifier:
+        """The parts of a name, without the catalogue's own."""
+        text = self[name] or ""
+        if is_place(text):
+            return (text.strip("`"),)
+        parts = tuple(part.strip("`") for part in text.split("."))
+        return parts[1:] if len(parts) > 1 and parts[0].lower() == self.names.catalog.lower() else parts
+
+    def reference(self) -> TableReference:
+        """The table that the call is about. Raises NotFound naming near names."""
+        parts = self.identifier()
+        if self.namespace and not is_place(parts[0]):
+            try:
+                return self.names.resolve((*self.namespace, *parts))
+            except NotFound:
+                return self.names.resolve(parts)
+        return self.names.resolve(parts)
+
+    def table(self, at: str | None = None) -> Table:
+        """The table, as it is now or was. Raises NotFound, StorageError."""
+        return self.names.open_at(self.reference(), at)
+
+    def job(self) -> dict[str, Any]:
+        """What jobs of Spark take beside the session and the URL."""
+        reference = self.reference()
+        return {"branch": reference.branch, "host": self.names.host, **self.names.options}
+
+
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    """A procedure: ``run`` does it and gives its rows."""
+
+    description: str
+    parameters: Sequence[Parameter]
+    run: Callable[[ProcedureCall], pa.Table]
+
+
+@dataclass(frozen=True, slots=True)
+class ProcedureRequests:
+    """The procedures of a catalogue, by their names."""
+
+    spark: SparkSession
+    names: TableNames
+    procedures: Mapping[str, Procedure]
+
+    @property
+    def operations(self) -> Mapping[str, Callable[[_Request], bytes]]:
+        """What can be asked, by name."""
+        return {"procedure": self.describe, "procedures": self.list, "call": self.call}
+
+    def describe(self, request: _Request) -> bytes:
+        """What a procedure takes. Raises NotFound naming near names."""
+        asked = (*request["namespace"], request["name"])
+        if len(asked) != 2 or asked[0].lower() != SYSTEM or asked[1].lower() not in self.procedures:
+            near = difflib.get_close_matches(asked[-1].lower(), self.procedures, 1)
+            there = (
+                f"did you mean {SYSTEM}.{near[0]}?" if near else f"there are {', '.join(self.procedures)} in {SYSTEM}"
+            )
+            raise NotFound(f"no procedure {'.'.join(asked)!r}: {there}")
+        procedure = self.procedures[asked[1].lower()]
+        parameters = [
+            {"name": each.name, "type": _TYPES[each.kind], "comment": each.comment}
+            | ({} if each.default is None else {"default": each.default})
+            for each in procedure.parameters
+        ]
+        return json.dumps({"description": procedure.description, "parameters": parameters}).encode()
+
+    def list(self, request: _Request) -> bytes:
+        asked = [part.lower() for part in request["namespace"]]
+        return json.dumps([[SYSTEM, name] for name in self.procedures] if asked in ([], [SYSTEM]) else []).encode()
+
+    def call(self, request: _Request) -> bytes:
+        procedure = self.procedures[request["procedure"].lower()]
+        given = {each.name: each.parse(request["arguments"].get(each.name)) for each in procedure.parameters}
+        rows = procedure.run(ProcedureCall(self.spark, self.names, tuple(request["namespace"]), given))
+        return to_arrow_stream(rows)

@@ -1,0 +1,225 @@
+"""The procedures that every catalogue has: upkeep, versions and advice, with the semantics of ``Table``'s methods.
+
+In: calls. Out: their rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from fuse_index.errors import InputError
+from fuse_index.operations.recluster import DEFAULT_PASSES
+from fuse_index.spark.catalog.procedures import Parameter, Procedure, ProcedureCall
+from fuse_index.spark.catalog.table_names import is_place
+from fuse_index.spark.explain import explain
+from fuse_index.spark.jobs import dml
+from fuse_index.spark.jobs.write import build_index
+from fuse_index.table.arguments import parse_time_or_duration
+from fuse_index.table.table import Table
+
+_TABLE = Parameter("table", "its name, or its path or URL")
+_INDEX = Parameter("index", "its name")
+_AT = Parameter("at", "a snapshot id, a tag or a time; the head if it is left out", default="NULL")
+
+_SNAPSHOT_SCHEMA = pa.schema([("snapshot", pa.string()), ("blocks", pa.int64()), ("rows", pa.int64())])
+_VACUUM_SCHEMA = pa.schema(
+    [("kind", pa.string()), ("files", pa.int64()), ("bytes", pa.int64()), ("deleted", pa.bool_())]
+)
+_VERIFICATION_SCHEMA = pa.schema(
+    [
+        ("index", pa.string()),
+        ("sound", pa.bool_()),
+        ("blocks", pa.int64()),
+        ("payloads", pa.int64()),
+        ("leaves", pa.int64()),
+        ("problems", pa.list_(pa.string())),
+    ]
+)
+_PLACE_SCHEMA = pa.schema([("table", pa.string()), ("location", pa.string())])
+
+
+def _snapshot(table: Table) -> pa.Table:
+    snapshot = table.snapshot
+    row = {"snapshot": snapshot.id, "blocks": snapshot.block_count, "rows": snapshot.row_count}
+    return pa.Table.from_pylist([row], _SNAPSHOT_SCHEMA)
+
+
+def _build(call: ProcedureCall, rebuild: bool) -> pa.Table:
+    table, index = call.table(), call["index"]
+    chosen = [index] if index is not None else [row["name"] for row in table.indexes().to_pylist()]
+    for name in chosen:
+        build_index(call.spark, call.reference().url, name, rebuild, **call.job())
+    rows = call.table().indexes()
+    return rows.filter(pa.array([name in chosen for name in rows.column("name").to_pylist()], pa.bool_()))
+
+
+def _verify_index(call: ProcedureCall) -> pa.Table:
+    found = call.table().verify_index(call["index"], call["blocks"])
+    return pa.Table.from_pylist([found.to_dict()], _VERIFICATION_SCHEMA)
+
+
+def _compact(call: ProcedureCall) -> pa.Table:
+    dml.compact(call.spark, call.reference().url, **call.job())
+    return _snapshot(call.table())
+
+
+def _recluster(call: ProcedureCall) -> pa.Table:
+    dml.recluster(call.spark, call.reference().url, passes=call["passes"], **call.job())
+    return _snapshot(call.table())
+
+
+def _vacuum(call: ProcedureCall) -> pa.Table:
+    found = call.table().vacuum(call["retention"], call["keep"], dry_run=call["dry_run"], force=call["force"])
+    rows = [
+        {"kind": kind, "files": count, "bytes": found.bytes[kind], "deleted": found.deleted}
+        for kind, count in found.files.items()
+    ]
+    return pa.Table.from_pylist(rows, _VACUUM_SCHEMA)
+
+
+def _restore(call: ProcedureCall) -> pa.Table:
+    table = call.table()
+    table.restore(call["at"])
+    return _snapshot(table)
+
+
+def _tag(call: ProcedureCall) -> pa.Table:
+    table, expires = call.table(call["at"]), call["expires"]
+    table.tag(call["name"], None if expires is None else parse_time_or_duration(expires, "expires"))
+    return table.refs()
+
+
+def _untag(call: ProcedureCall) -> pa.Table:
+    table = call.table()
+    table.untag(call["name"])
+    return table.refs()
+
+
+def _branch(call: ProcedureCall) -> pa.Table:
+    return call.table(call["at"]).branch(call["name"]).refs()
+
+
+def _drop_branch(call: ProcedureCall) -> pa.Table:
+    table = call.table()
+    table.drop_branch(call["name"])
+    return table.refs()
+
+
+def _fast_forward(call: ProcedureCall) -> pa.Table:
+    table = call.table()
+    table.fast_forward(call["source"])
+    return _snapshot(table)
+
+
+def _clone(call: ProcedureCall) -> pa.Table:
+    source, to = call.table(call["at"]), call.identifier("to")
+    if is_place(to[0]):
+        made = source.clone(to[0], call.names.options)
+    else:
+        made = call.names.require_warehouse().clone_table(to, source)
+    return _place(".".join(to), made)
+
+
+def _undrop(call: ProcedureCall) -> pa.Table:
+    warehouse, name = call.names.require_warehouse(), call.identifier()
+    to = None if call["to"] is None else call.identifier("to")
+    return _place(".".join(to or name), warehouse.undrop_table(name, call["table_id"], to))
+
+
+def _place(name: str, table: Table) -> pa.Table:
+    return pa.Table.from_pylist([{"table": name, "location": table.stored.store.url}], _PLACE_SCHEMA)
+
+
+def _explain(call: ProcedureCall) -> pa.Table:
+    query = call["query"]
+    if not query or not query.strip():
+        raise InputError("query is empty: give the text of a SELECT")
+    return pa.table({"explanation": pa.array(str(explain(call.spark.sql(query))).splitlines(), pa.string())})
+
+
+def _name_history(call: ProcedureCall) -> pa.Table:
+    return call.names.require_warehouse().history(call.identifier())
+
+
+def _purge_dropped(call: ProcedureCall) -> pa.Table:
+    warehouse = call.names.require_warehouse()
+    return warehouse.purge_dropped(call["older_than"], dry_run=call["dry_run"])
+
+
+def _optional(name: str, comment: str, default: Any = None, kind: type = str) -> Parameter:
+    sql = "NULL" if default is None else f"'{default}'" if kind is str else str(default).lower()
+    return Parameter(name, comment, kind, sql)
+
+
+_DRY_RUN = _optional("dry_run", "only count what would be deleted", True, bool)
+
+SYSTEM_PROCEDURES: Mapping[str, Procedure] = {
+    "refresh_index": Procedure(
+        "Index the blocks that an index lacks, or any of a table's indexes",
+        [_TABLE, _optional("index", "its name; all if it is left out")],
+        lambda call: _build(call, rebuild=False),
+    ),
+    "rebuild_index": Procedure("Index every block anew", [_TABLE, _INDEX], lambda call: _build(call, rebuild=True)),
+    "verify_index": Procedure(
+        "Check an index against rows",
+        [_TABLE, _INDEX, _optional("blocks", "how many blocks to read again", 16, int)],
+        _verify_index,
+    ),
+    "compact": Procedure("Join small blocks", [_TABLE], _compact),
+    "recluster": Procedure(
+        "Sort blocks that overlap apart, by the clustering key",
+        [_TABLE, _optional("passes", "how often at most", DEFAULT_PASSES, int)],
+        _recluster,
+    ),
+    "vacuum": Procedure(
+        "Delete files that nothing needs; a dry run unless told otherwise",
+        [
+            _TABLE,
+            _optional("retention", "how long versions stay, such as 12h or 7d", "7d"),
+            _optional("keep", "how many snapshots of each branch stay", 1, int),
+            _DRY_RUN,
+            _optional("force", "also below an hour's retention", False, bool),
+        ],
+        _vacuum,
+    ),
+    "restore": Procedure(
+        "Make a table what it was", [_TABLE, Parameter("at", "a snapshot id, a tag or a time")], _restore
+    ),
+    "tag": Procedure(
+        "Name a snapshot",
+        [_TABLE, Parameter("name", "of the tag"), _AT, _optional("expires", "a time, or how long from now: 30d")],
+        _tag,
+    ),
+    "untag": Procedure("Forget a tag", [_TABLE, Parameter("name", "of the tag")], _untag),
+    "branch": Procedure("Begin a branch", [_TABLE, Parameter("name", "of the branch"), _AT], _branch),
+    "drop_branch": Procedure("End a branch", [_TABLE, Parameter("name", "of the branch")], _drop_branch),
+    "fast_forward": Procedure(
+        "Bring a table, or t.branch_x, to the head of a branch that has all its history",
+        [_TABLE, Parameter("source", "the branch")],
+        _fast_forward,
+    ),
+    "clone": Procedure(
+        "Make a table of a snapshot that shares its files", [_TABLE, Parameter("to", "a name or a place"), _AT], _clone
+    ),
+    "undrop": Procedure(
+        "Bring a dropped table back",
+        [_TABLE, _optional("table_id", "which, if several had the name"), _optional("to", "another name")],
+        _undrop,
+    ),
+    "dropped": Procedure(
+        "The tables that can be undropped", [], lambda call: call.names.require_warehouse().list_dropped()
+    ),
+    "purge_dropped": Procedure(
+        "Delete the files of dropped tables; a dry run unless told otherwise",
+        [_optional("older_than", "for how long they were dropped, such as 7d", "7d"), _DRY_RUN],
+        _purge_dropped,
+    ),
+    "explain": Procedure("What indexes remove from a query", [Parameter("query", "its text")], _explain),
+    "suggest": Procedure("Which columns want an index or clustering", [_TABLE], lambda call: call.table().suggest()),
+    "history": Procedure("The commits of a table", [_TABLE], lambda call: call.table().history()),
+    "name_history": Procedure("What was done to a name", [_TABLE], _name_history),
+}
+"""By name."""

@@ -1,0 +1,189 @@
+"""Sessions, threads, views and DataFrames over tables that others change meanwhile."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import SparkSession
+
+import fuse_index as fuse
+from fuse_index import spark as fuse_spark
+from fuse_index.spark.catalog.table_names import TableNames, TableReference
+
+
+@pytest.fixture
+def catalog(spark: SparkSession, tmp_path: Path) -> Iterator[fuse.Catalog]:
+    fuse_spark.install(spark, warehouse=str(tmp_path / "warehouse"))
+    made = fuse.catalog(tmp_path / "warehouse")
+    made.create_namespace("db")
+    made.create_table("db.t", "id BIGINT, name STRING").append([{"id": 1, "name": "a"}, {"id": 2, "name": "b"}])
+    yield made
+    spark.catalog.setCurrentCatalog("spark_catalog")
+
+
+def ids(spark: SparkSession, sql: str) -> list[int]:
+    return sorted(row[0] for row in spark.sql(sql).collect())
+
+
+def test_another_session_is_told_by_another_install(spark, catalog):
+    other = spark.newSession()
+    with pytest.raises(PySparkException, match=r"fuse"):
+        other.sql("SELECT * FROM fuse.db.t").collect()
+    fuse_spark.install(other, warehouse=catalog.url)
+
+    assert ids(other, "SELECT id FROM fuse.db.t") == ids(spark, "SELECT id FROM fuse.db.t") == [1, 2]
+
+
+def test_a_session_has_several_catalogues(spark, catalog, tmp_path):
+    fuse_spark.install(spark, catalog="lake", warehouse=tmp_path / "lake")
+    spark.sql("CREATE NAMESPACE lake.db")
+    spark.sql("CREATE TABLE lake.db.t (id BIGINT)")
+    fuse.catalog(tmp_path / "lake").load_table("db.t").append([{"id": 2}, {"id": 3}])
+
+    assert ids(spark, "SELECT a.id FROM fuse.db.t a JOIN lake.db.t b ON a.id = b.id") == [2]
+    fuse_spark.install(spark)  # again, as each program does that gets a session: nothing is forgotten
+    assert ids(spark, "SELECT id FROM lake.db.t") == [2, 3]
+    assert ids(spark, "SELECT id FROM fuse.db.t") == [1, 2]
+
+
+def test_without_a_warehouse_there_are_places_and_no_names(spark, catalog):
+    fuse_spark.install(spark, catalog="places")
+
+    assert ids(spark, f"SELECT id FROM places.`{catalog.table_url('db.t')}`") == [1, 2]
+    with pytest.raises(AnalysisException, match="has no warehouse, and so no names"):
+        spark.sql("SELECT * FROM places.db.t")
+    with pytest.raises(AnalysisException, match="has no warehouse, and so no names"):
+        spark.sql("CREATE TABLE places.t (id INT)")
+
+
+def test_threads_work_side_by_side(spark, catalog):
+    def work(number: int) -> list[int]:
+        spark.sql(f"CREATE TABLE fuse.db.n{number} (id BIGINT)")
+        catalog.load_table(f"db.n{number}").append([{"id": number}])
+        spark.sql(f"ALTER TABLE fuse.db.n{number} ADD COLUMN more STRING")
+        return ids(spark, f"SELECT id FROM fuse.db.n{number}")
+
+    with ThreadPoolExecutor(6) as threads:
+        assert list(threads.map(work, range(12))) == [[number] for number in range(12)]
+    assert len(catalog.list_tables("db")) == 13
+
+
+def test_of_two_threads_that_make_one_table_one_wins(spark, catalog):
+    def work(number: int) -> str:
+        try:
+            spark.sql(f"CREATE TABLE fuse.db.one (id{number} BIGINT)")
+        except AnalysisException as refusal:
+            return "lost" if "already" in str(refusal) else str(refusal)
+        return f"id{number}"
+
+    with ThreadPoolExecutor(4) as threads:
+        outcomes = list(threads.map(work, range(4)))
+    assert outcomes.count("lost") == 3
+    assert catalog.load_table("db.one").schema.names == [next(name for name in outcomes if name != "lost")]
+
+
+def test_if_not_exists_never_fails_when_many_say_it(spark, catalog):
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda _: spark.sql("CREATE TABLE IF NOT EXISTS fuse.db.same (id BIGINT)"), range(8)))
+        list(threads.map(lambda _: spark.sql("CREATE NAMESPACE IF NOT EXISTS fuse.same"), range(8)))
+
+    assert catalog.table_exists("db.same")
+    assert catalog.namespace_exists("same")
+
+
+def test_a_query_reads_one_snapshot_of_a_table_throughout(spark, catalog, monkeypatch):
+    real_open = TableNames.open
+
+    def open_and_append(names: TableNames, reference: TableReference) -> fuse.Table:
+        table = real_open(names, reference)
+        catalog.load_table("db.t").append([{"id": 3, "name": "c"}])
+        return table
+
+    monkeypatch.setattr(TableNames, "open", open_and_append)
+    query = """
+        WITH names AS (SELECT name FROM fuse.db.t)
+        SELECT a.id FROM fuse.db.t a LEFT ANTI JOIN fuse.db.t b ON a.id = b.id AND a.name = b.name
+        UNION ALL SELECT id FROM fuse.db.t WHERE id NOT IN (SELECT id FROM fuse.db.t)
+        UNION ALL SELECT id FROM fuse.db.t WHERE name NOT IN (SELECT name FROM names)
+        UNION ALL SELECT count(*) FROM fuse.db.t HAVING count(*) <> (SELECT count(*) FROM fuse.db.t)
+    """
+    assert ids(spark, query) == []
+
+
+def test_a_dataframe_keeps_its_snapshot_while_its_table_is_changed_replaced_and_dropped(spark, catalog):
+    before = spark.table("fuse.db.t")
+    catalog.load_table("db.t").append([{"id": 3, "name": "c"}])
+    assert ids(spark, "SELECT id FROM fuse.db.t") == [1, 2, 3]
+    spark.sql("CREATE OR REPLACE TABLE fuse.db.t (other STRING)")
+
+    assert spark.table("fuse.db.t").columns == ["other"]
+    assert sorted(row.id for row in before.collect()) == [1, 2]
+    spark.sql("DROP TABLE fuse.db.t")
+    assert before.where("name = 'b'").count() == 1
+
+
+def test_views_follow_their_tables(spark, catalog):
+    spark.sql("CREATE VIEW default.kept AS SELECT id FROM fuse.db.t WHERE name > 'a'")
+    spark.sql("CREATE TEMPORARY VIEW passing AS SELECT id FROM fuse.db.t WHERE name > 'a'")
+    try:
+        catalog.load_table("db.t").append([{"id": 3, "name": "c"}])
+        assert ids(spark, "SELECT id FROM default.kept") == [2, 3]
+        assert ids(spark, "SELECT id FROM passing") == [2, 3]
+        assert ids(spark, "SELECT v.id FROM default.kept v JOIN fuse.db.t t ON v.id = t.id") == [2, 3]
+    finally:
+        spark.sql("DROP VIEW default.kept")
+        spark.sql("DROP VIEW passing")
+
+
+def test_what_is_cached_is_of_its_snapshot_and_no_answer_for_a_newer_one(spark, catalog):
+    spark.sql("CACHE TABLE kept AS SELECT * FROM fuse.db.t")
+    try:
+        catalog.load_table("db.t").append([{"id": 3, "name": "c"}])
+        assert ids(spark, "SELECT id FROM kept") == [1, 2, 3]
+    finally:
+        spark.sql("UNCACHE TABLE kept")
+        spark.sql("DROP VIEW kept")
+    spark.sql("REFRESH TABLE fuse.db.t")
+    spark.catalog.refreshTable("fuse.db.t")
+    assert ids(spark, "SELECT id FROM fuse.db.t") == [1, 2, 3]
+
+
+def test_the_catalog_of_a_session_in_python(spark, catalog):
+    spark.catalog.setCurrentCatalog("fuse")
+    spark.catalog.setCurrentDatabase("db")
+
+    assert spark.catalog.currentCatalog() == "fuse"
+    assert spark.catalog.currentDatabase() == "db"
+    assert "fuse" in [each.name for each in spark.catalog.listCatalogs()]
+    assert [each.name for each in spark.catalog.listDatabases()] == ["db"]
+    assert [each.name for each in spark.catalog.listTables()] == ["t"]
+    assert [each.name for each in spark.catalog.listColumns("t")] == ["id", "name"]
+    assert spark.catalog.tableExists("t")
+    assert spark.catalog.tableExists("fuse.db.t")
+    assert not spark.catalog.tableExists("fuse.db.nothing")
+    assert spark.catalog.databaseExists("db")
+    assert not spark.catalog.databaseExists("nothing")
+    assert spark.catalog.getTable("t").name == "t"
+    assert spark.read.table("t").count() == spark.table("fuse.db.t").count() == 2
+    assert fuse_spark.explain(spark.table("t").where("id = 1")).to_dict()
+
+
+def test_procedures_are_listed_where_spark_has_the_statement(spark, catalog):
+    if spark.version < "4.1":
+        pytest.skip("Spark 4.0 has no SHOW PROCEDURES")
+    names = {row[-1] for row in spark.sql("SHOW PROCEDURES IN fuse.system").collect()}
+
+    assert {"compact", "vacuum", "undrop", "explain"} <= names
+
+
+def test_explain_as_a_procedure_tells_what_an_index_removed(spark, catalog):
+    catalog.load_table("db.t").append([{"id": 3, "name": "c"}])
+    spark.sql("CREATE INDEX by_name ON fuse.db.t USING bloom (name)")
+    lines = [
+        row[0] for row in spark.sql("CALL fuse.system.explain('SELECT * FROM fuse.db.t WHERE name = \"b\"')").collect()
+    ]
+
+    assert any("by_name" in line for line in lines), lines
+    assert "blocks   1 of 2 to read" in lines
