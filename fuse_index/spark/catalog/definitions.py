@@ -18,6 +18,8 @@ from fuse_index.spark.schemas import to_arrow_schema
 from fuse_index.sql.catalyst_terms import decode_catalyst_value
 from fuse_storage import KNOWN_PROPERTIES
 
+_PROVIDERS = ("fuse", "parquet")
+"""What may stand behind USING: the files are Parquet, and ``saveAsTable`` says so without being asked."""
 _CLUSTER_TRANSFORM = "cluster_by"
 _RESERVED = ("provider", "location", "owner", "comment", "external", "is_managed_location", "table_type", "collation")
 """Properties by which Spark tells what its grammar has clauses for."""
@@ -39,7 +41,7 @@ def parse_definition(request: Mapping[str, Any]) -> TableDefinition:
     """The definition of a request. Raises InputError, SchemaError for what a table cannot have."""
     columns, given = request["columns"], request["properties"]
     provider = given.get("provider", "fuse")
-    if provider.lower() != "fuse":
+    if provider.lower() not in _PROVIDERS:
         raise InputError(f"a table of this catalogue is of format fuse, and not {provider!r}: leave USING out")
     about = {name: given[name] for name in ("comment", "owner") if name in given}
     defaults = {column["path"][0]: parse_default(column) for column in columns if "has_default" in column}

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from fuse_index.errors import DefinitionError, InputError
 from fuse_index.spark.catalog.definitions import parse_index_options
-from fuse_index.spark.catalog.table_names import TableNames, TableReference, request_identifier
+from fuse_index.spark.catalog.table_names import TableNames, TableReference
 from fuse_index.spark.jobs.write import build_index
 from fuse_index.spark.native.relation import quote_path
 from fuse_storage import AlreadyExists
@@ -42,7 +42,7 @@ class IndexRequests:
 
     def create(self, request: _Request) -> bytes:
         """Define an index and build it; what cannot be built is not defined. Raises as ``Table.create_index``."""
-        reference, table = self.names.open_to_change(request_identifier(request))
+        reference, table = self.names.open_to_change(request)
         name, options = request["index"], dict(request["options"])
         kind, deferred = options.pop(_KIND, ""), _is_true(options.pop(_DEFERRED, "false"))
         if not kind:
@@ -65,13 +65,13 @@ class IndexRequests:
         return {"branch": reference.branch, "host": self.names.host, **self.names.options}
 
     def drop(self, request: _Request) -> bytes:
-        _, table = self.names.open_to_change(request_identifier(request))
+        _, table = self.names.open_to_change(request)
         table.drop_index(request["index"])
         return b"1"
 
     def explain_missing(self, request: _Request) -> bytes:
         """The words for an index that there is not, which name near ones."""
-        _, table = self.names.open_to_change(request_identifier(request))
+        _, table = self.names.open_to_change(request)
         try:
             table.inspect_index(request["index"])
         except DefinitionError as missing:

@@ -61,9 +61,8 @@ class CatalogRequests:
 
     def load(self, request: Request) -> bytes:
         """A table, or a view of one; nothing where a statement that writes is to say that there is none."""
-        parts = request_identifier(request)
         try:
-            reference = self.names.resolve(parts, request["at"])
+            reference = self.names.resolve_request(request, request["at"])
         except NotFound:
             if request["purpose"] == "write":
                 return _NO
@@ -76,7 +75,7 @@ class CatalogRequests:
 
     def rows(self, request: Request) -> bytes:
         """The rows of a view, as options ask for them."""
-        reference = self.names.resolve(request_identifier(request), request["at"])
+        reference = self.names.resolve_request(request, request["at"])
         return to_arrow_stream(metadata_rows(self.names.open(reference), reference.view or "", request["options"]))
 
     def describe(self, reference: TableReference, table: Table, staged: str | None = None) -> bytes:
@@ -99,7 +98,7 @@ class CatalogRequests:
 
     def exists(self, request: Request) -> bytes:
         try:
-            self.names.open(self.names.resolve(request_identifier(request)))
+            self.names.open(self.names.resolve_request(request))
         except (NotFound, InvalidArgument):
             return _NO
         return _YES
@@ -135,14 +134,14 @@ class CatalogRequests:
 
     def alter_table(self, request: Request) -> bytes:
         """Change a table, and what the warehouse says of its name. Raises as ``Table``'s own methods do."""
-        reference, table = self.names.open_to_change(request_identifier(request))
+        reference, table = self.names.open_to_change(request)
         changes = alteration(table, request["changes"])
         if (changes.updates or changes.removals) and reference.named is None:
             raise InputError(f"{reference.shown} has no name that a comment or an owner could go with: register it")
         changes.commit()
-        if changes.updates or changes.removals:
-            name = self.names.require_warehouse()
-            name.update_table_properties(request_identifier(request), changes.removals, changes.updates)
+        if reference.named is not None and (changes.updates or changes.removals):
+            warehouse = self.names.require_warehouse()
+            warehouse.update_table_properties(reference.named.identifier, changes.removals, changes.updates)
         return _YES
 
     def drop_table(self, request: Request) -> bytes:

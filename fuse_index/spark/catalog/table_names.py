@@ -6,6 +6,7 @@ In: the parts, as Spark split them. Out: a ``TableReference``, by which the tabl
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -73,6 +74,18 @@ class TableNames:
             reference = replace(reference, at=_parse_time(at) if at[0] == "@" else at)
         return reference
 
+    def resolve_request(self, request: Mapping[str, Any], at: str = "") -> TableReference:
+        """The table of a request; ``t.blocks`` is also sought in the current namespace, where Spark does not."""
+        parts, within = request_identifier(request), tuple(request["within"])
+        try:
+            return self.resolve(parts, at)
+        except NotFound:
+            if not within or len(parts) == 1 or is_place(parts[0]):
+                raise
+            with suppress(NotFound):
+                return self.resolve((*within, *parts), at)
+            raise
+
     def open(self, reference: TableReference) -> Table:
         """The table of a reference, as its branch is now or as it was. Raises NotFound, StorageError."""
         at = reference.at
@@ -90,9 +103,9 @@ class TableNames:
         """The table of a reference, or what it was ``at`` a snapshot id, a tag or a time. Raises NotFound."""
         return self.open(reference if at is None else replace(reference, at=at))
 
-    def open_to_change(self, parts: Sequence[str]) -> tuple[TableReference, Table]:
+    def open_to_change(self, request: Mapping[str, Any]) -> tuple[TableReference, Table]:
         """The table that a statement changes. Raises ReadOnly for an old version, and for a view of its metadata."""
-        reference = self.resolve(parts)
+        reference = self.resolve_request(request)
         if reference.view is not None:
             raise ReadOnly(f"{reference.shown} shows what there is to see of a table: change the table itself")
         if reference.at is not None:

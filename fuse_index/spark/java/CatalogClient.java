@@ -111,7 +111,9 @@ public class CatalogClient {
     return texts(new Json().open('{').key("operation").text(operation).key("namespace"), namespace);
   }
 
-  public Json request(String operation, Identifier table) { return request(operation, table.namespace()).key("name").text(table.name()); }
+  public Json request(String operation, Identifier table) {
+    return texts(request(operation, table.namespace()).key("name").text(table.name()).key("within"), currentNamespace());
+  }
 
   public Identifier[] identifiers(Json request) {
     List<Identifier> found = new ArrayList<Identifier>();
