@@ -87,13 +87,7 @@ class DmlMixin(TableHandle):
         batches = list(arrow_input.to_record_batches(source, self.snapshot.schema.arrow))
         rows = _concat_batches(batches) if batches else self.snapshot.schema.arrow.empty_table()
         spec = self.merge_spec(rows.schema, on, (matched, not_matched, not_matched_by_source), merge_schema)
-        merge_rows = spec.match(rows)
-        job = self.merging(spec, merge_rows.key_values())
-        if job.edit is not None:
-            job.edit = merge_rows
-        if spec.clauses.not_matched:
-            job.unmatched_rows = merge_rows.unmatched_rows
-        return self._move_to(run_job(job))
+        return self._move_to(run_job(merge_job(self, spec, rows)))
 
     # --- the same as jobs, whose tasks Spark's executors run -----------------------------------------------------
 
@@ -205,6 +199,17 @@ class DmlMixin(TableHandle):
         except (pa.ArrowException, ValueError, TypeError, OverflowError) as problem:
             raise InputError(f"{value!r} is no value of column {name!r}, which is {kind}: {problem}") from problem
         return lambda rows: pa.repeat(scalar, rows.num_rows)
+
+
+def merge_job(table: DmlMixin, spec: MergeSpec, source: pa.Table) -> DmlJob:
+    """Start a merge whose source fits into memory, here and wherever its tasks run. Raises as ``DmlMixin.merge``."""
+    merge_rows = spec.match(source)
+    job = table.merging(spec, merge_rows.key_values())
+    if job.edit is not None:
+        job.edit = merge_rows
+    if spec.clauses.not_matched:
+        job.unmatched_rows = merge_rows.unmatched_rows
+    return job
 
 
 def _concat_batches(batches: Sequence[pa.RecordBatch]) -> pa.Table:

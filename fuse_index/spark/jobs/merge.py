@@ -1,8 +1,8 @@
 """Rows of a DataFrame brought into a table by their keys, by all executors, however many rows there are.
 
-No process holds the source: Spark joins it with the keys of the blocks that may have a matching row, and brings each
-block's rows of the source to the task that rewrites the block. What indexes are asked is which blocks hold its keys or,
-where those are too many, values between the least and the greatest.
+No process holds a source of more than a few rows: Spark joins it with the keys of the blocks that may have a matching
+row, and brings each block's rows of the source to the task that rewrites the block. What indexes are asked is which
+blocks hold its keys or, where those are too many, values between the least and the greatest.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from pyspark.sql.functions import col, lit
 
 from fuse_index.indexes.builder import recorded_warnings, warn_of_unindexed
 from fuse_index.indexes.registry import Host
+from fuse_index.operations.dml import merge_job
 from fuse_index.operations.merge_clauses import MergeClauseSpec
 from fuse_index.operations.merge_match import MAX_KEYS_IN_PREDICATE, KeyValues, MergeRows, MergeSpec
 from fuse_index.operations.rewrite_job import RewriteOutcome
 from fuse_index.operations.row_edits import DmlJob, stage_rows
 from fuse_index.spark.answers import ANSWER_SCHEMA, Sealed, capture_answer
-from fuse_index.spark.jobs.dml import DmlTarget, warn_of_problems
+from fuse_index.spark.jobs.dml import DmlTarget, run_dml_job, warn_of_problems
 from fuse_index.spark.placement import collect_answers, run_where_reachable
 from fuse_index.spark.schemas import all_nullable, to_arrow_schema, to_spark_schema
 from fuse_index.table.arguments import check_arguments
@@ -36,6 +37,8 @@ from fuse_storage import BlockFrame, SchemaError, StagedSegment
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+MAX_ROWS_IN_TASKS = 1000
+"""Rows of a source that each task is handed: of so few, joining them takes longer than merging them."""
 _BLOCK = "block"
 _SCHEMA_REFUSAL = re.compile(r"fuse_storage\.errors\.SchemaError: (.+)")
 _Batches = Iterator[pa.RecordBatch]
@@ -64,6 +67,9 @@ def merge(
     )
     rows = MergeSource(spark, sealed, columns.schema, key_columns, to.task_count)
     rows.load(source)
+    if (few := rows.collect_few()) is not None:
+        run_dml_job(spark, lambda: _start_merge(sealed, few), to.task_count)
+        return
     written = rows.run()
     warn_of_problems(run_where_reachable(spark, lambda: _commit(*written)))
 
@@ -105,6 +111,13 @@ class MergeSource:
             if refusal := _SCHEMA_REFUSAL.search(str(failure)):
                 raise SchemaError(refusal[1]) from failure
             raise
+
+    def collect_few(self) -> pa.Table | None:
+        """All rows, if each task may have them in memory; None if they are too many."""
+        if not MAX_ROWS_IN_TASKS:
+            return None
+        found = self.rows.limit(MAX_ROWS_IN_TASKS + 1).toArrow()
+        return found.rename_columns(self.schema.names) if len(found) <= MAX_ROWS_IN_TASKS else None
 
     def run(self) -> tuple[Sealed[DmlJob], list[Sealed[RewriteOutcome]], list[Sealed[list[StagedSegment]]]]:
         """Write all that changes; nobody sees it yet."""
@@ -175,6 +188,11 @@ class _Reader:
     def keys(self, number: int, columns: Sequence[str]) -> pa.Table:
         rows = self.job.evolved.read_block(self.frame(number), 0, columns).drop_null()
         return rows.group_by(list(columns)).aggregate([])
+
+
+def _start_merge(spec: Sealed[tuple[Table, MergeSpec]], source: pa.Table) -> DmlJob:
+    table, merge_ = spec.open()
+    return merge_job(table, merge_, source)
 
 
 def _plan_merge(

@@ -97,8 +97,9 @@ CHANGES: dict[str, tuple[Callable[[SparkSession, str], None], Callable[[SparkSes
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_executors_change_what_one_process_would(
-    spark: SparkSession, table: fuse.Table, tmp_path: Path, change: str
+    spark: SparkSession, table: fuse.Table, tmp_path: Path, change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("fuse_index.spark.jobs.merge.MAX_ROWS_IN_TASKS", 0)
     copy = table.clone(str(tmp_path / "copy"))
     by_all, by_one = CHANGES[change]
 
@@ -114,6 +115,19 @@ def test_executors_change_what_one_process_would(
     assert table.snapshot.sequence == 4
     assert table.verify_index("by_kind").sound
     check_invariants(table.stored)
+
+
+@pytest.mark.parametrize("change", ["merge", "merge on conditions"])
+def test_a_small_source_is_handed_to_the_tasks(
+    spark: SparkSession, table: fuse.Table, tmp_path: Path, change: str
+) -> None:
+    copy = table.clone(str(tmp_path / "copy"))
+    by_all, by_one = CHANGES[change]
+
+    by_all(spark, table.stored.store.url)
+    by_one(spark, copy)
+
+    assert rows(table) == rows(copy)
 
 
 def test_a_source_that_is_larger_than_its_keys_can_be_listed_stays_where_it_is(
