@@ -8,10 +8,8 @@ blocks hold its keys or, where those are too many, values between the least and 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import reduce
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,23 +21,30 @@ from fuse_index.indexes.builder import recorded_warnings, warn_of_unindexed
 from fuse_index.indexes.registry import Host
 from fuse_index.operations.dml import merge_job
 from fuse_index.operations.merge_clauses import MergeClauseSpec
-from fuse_index.operations.merge_match import MAX_KEYS_IN_PREDICATE, KeyValues, MergeRows, MergeSpec
+from fuse_index.operations.merge_match import MAX_KEYS_IN_PREDICATE, KeyValues, MergeSpec
 from fuse_index.operations.rewrite_job import RewriteOutcome
-from fuse_index.operations.row_edits import DmlJob, stage_rows
-from fuse_index.spark.answers import ANSWER_SCHEMA, Sealed, capture_answer
+from fuse_index.operations.row_edits import DmlJob
+from fuse_index.spark.answers import ANSWER_SCHEMA, Sealed
 from fuse_index.spark.jobs.dml import DmlTarget, run_dml_job, warn_of_problems
+from fuse_index.spark.jobs.merge_tasks import (
+    BLOCK_COLUMN,
+    conform_source,
+    edit_blocks,
+    number_blocks,
+    read_block_keys,
+    stage_inserts,
+)
 from fuse_index.spark.placement import collect_answers, run_where_reachable
 from fuse_index.spark.schemas import all_nullable, to_arrow_schema, to_spark_schema
 from fuse_index.table.arguments import check_arguments
 from fuse_index.table.table import Table
-from fuse_storage import BlockFrame, SchemaError, StagedSegment
+from fuse_storage import SchemaError, StagedSegment
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 MAX_ROWS_IN_TASKS = 1000
 """Rows of a source that each task is handed: of so few, joining them takes longer than merging them."""
-_BLOCK = "block"
 _SCHEMA_REFUSAL = re.compile(r"fuse_storage\.errors\.SchemaError: (.+)")
 _Batches = Iterator[pa.RecordBatch]
 
@@ -104,7 +109,9 @@ class MergeSource:
 
         Raises SchemaError for values that do not fit.
         """
-        conformed = source.toDF(*self.names).mapInArrow(_conform(self.spec, self.schema.names, self.names), self.types)
+        conformed = source.toDF(*self.names).mapInArrow(
+            conform_source(self.spec, self.schema.names, self.names), self.types
+        )
         try:
             self.rows = conformed.localCheckpoint()
         except PythonException as failure:  # of ours, if a value does not fit
@@ -129,15 +136,17 @@ class MergeSource:
             by_key = reduce(lambda left, right: left & right, map(self._same_key, self.keys))
             outcomes: list[Sealed[RewriteOutcome]] = []
             if shares and (clauses["matched"] or clauses["not_matched_by_source"]):
-                grouped = blocks.join(self.rows, by_key).select(_BLOCK, *self.names)
+                grouped = blocks.join(self.rows, by_key).select(BLOCK_COLUMN, *self.names)
                 if clauses["not_matched_by_source"]:
                     grouped = grouped.union(self._markers(shares))
-                grouped = grouped.repartition(self.task_count, _BLOCK).sortWithinPartitions(_BLOCK)
-                outcomes = collect_answers(grouped.mapInArrow(_edit(job, spec, self.schema.names), ANSWER_SCHEMA))
+                grouped = grouped.repartition(self.task_count, BLOCK_COLUMN).sortWithinPartitions(BLOCK_COLUMN)
+                outcomes = collect_answers(grouped.mapInArrow(edit_blocks(job, spec, self.schema.names), ANSWER_SCHEMA))
             inserted: list[Sealed[list[StagedSegment]]] = []
             if clauses["not_matched"]:
                 others = self.rows.join(blocks, by_key, "left_anti").coalesce(self.task_count)
-                inserted = collect_answers(others.mapInArrow(_insert(job, spec, self.schema.names), ANSWER_SCHEMA))
+                inserted = collect_answers(
+                    others.mapInArrow(stage_inserts(job, spec, self.schema.names), ANSWER_SCHEMA)
+                )
         finally:
             blocks.unpersist()
         return job, outcomes, inserted
@@ -160,34 +169,20 @@ class MergeSource:
         """The keys of each block that may have matching rows, each once for a block. They are read once."""
         types = to_spark_schema(
             pa.schema(
-                [(_BLOCK, pa.int64())]
+                [(BLOCK_COLUMN, pa.int64())]
                 + [(f"t{name}", self.schema.field(self.names.index(name)).type) for name in self.keys]
             )
         )
         count = len(shares)
         shared = self.spark.range(0, count, 1, max(count, 1))
-        return shared.mapInArrow(_read_keys(job, self.spec, shares, types.names), types).persist()
+        return shared.mapInArrow(read_block_keys(job, self.spec, shares, types.names), types).persist()
 
     def _markers(self, shares: Sequence[Sequence[int]]) -> DataFrame:
         """A row without a source for each block, so that a task sees all blocks, also those that nothing matches."""
         count = len(shares)
-        numbers = self.spark.range(0, count, 1, count).mapInArrow(_number_blocks(shares), f"{_BLOCK} bigint")
+        numbers = self.spark.range(0, count, 1, count).mapInArrow(number_blocks(shares), f"{BLOCK_COLUMN} bigint")
         empty = [lit(None).cast(field.dataType).alias(field.name) for field in self.types]
-        return numbers.select(_BLOCK, *empty)
-
-
-@dataclass(frozen=True)
-class _Reader:
-    """Reads blocks of the job's table, in the columns that it will have."""
-
-    job: DmlJob
-
-    def frame(self, number: int) -> BlockFrame:
-        return self.job.table.blocks().take(np.array([number], np.int64))
-
-    def keys(self, number: int, columns: Sequence[str]) -> pa.Table:
-        rows = self.job.evolved.read_block(self.frame(number), 0, columns).drop_null()
-        return rows.group_by(list(columns)).aggregate([])
+        return numbers.select(BLOCK_COLUMN, *empty)
 
 
 def _start_merge(spec: Sealed[tuple[Table, MergeSpec]], source: pa.Table) -> DmlJob:
@@ -209,92 +204,6 @@ def _plan_merge(
     numbers = [number for task in job.plan_tasks(task_count) for number in task.block_numbers]
     names = ("matched", "not_matched", "not_matched_by_source")
     return Sealed(job), numbers, {name: bool(getattr(merge_.clauses, name)) for name in names}
-
-
-def _conform(
-    spec: Sealed[tuple[Table, MergeSpec]], names: Sequence[str], numbered: Sequence[str]
-) -> Callable[[_Batches], _Batches]:
-    def run(batches: _Batches) -> _Batches:
-        merge_ = spec.open()[1]
-        for batch in batches:
-            rows = merge_.match(pa.Table.from_batches([batch]).rename_columns(list(names))).source
-            yield from rows.rename_columns(list(numbered)).to_batches()
-
-    return run
-
-
-def _read_keys(
-    job: Sealed[DmlJob], spec: Sealed[tuple[Table, MergeSpec]], shares: Sequence[Sequence[int]], names: Sequence[str]
-) -> Callable[[_Batches], _Batches]:
-    def run(batches: _Batches) -> _Batches:
-        reader, columns = _Reader(job.open()), spec.open()[1].key_columns
-        for number in (block for batch in batches for share in batch.column(0).to_pylist() for block in shares[share]):
-            keys = reader.keys(number, columns)
-            block = pa.repeat(pa.scalar(number, pa.int64()), len(keys))
-            yield from pa.table([block, *keys.select(list(columns)).columns], list(names)).to_batches()
-
-    return run
-
-
-def _number_blocks(shares: Sequence[Sequence[int]]) -> Callable[[_Batches], _Batches]:
-    def run(batches: _Batches) -> _Batches:
-        for batch in batches:
-            numbers = [block for share in batch.column(0).to_pylist() for block in shares[share]]
-            yield pa.record_batch({_BLOCK: pa.array(numbers, pa.int64())})
-
-    return run
-
-
-def _edit(
-    job: Sealed[DmlJob], spec: Sealed[tuple[Table, MergeSpec]], names: Sequence[str]
-) -> Callable[[_Batches], _Batches]:
-    def run(batches: _Batches) -> _Batches:
-        rewriting, merge_ = job.open(), spec.open()[1]
-        reader = _Reader(rewriting)
-        edits = ((reader.frame(n), 0, _match(merge_, rows, names)) for n, rows in _rows_by_block(batches))
-        yield capture_answer(lambda: Sealed(rewriting.run_edits(edits)))
-
-    return run
-
-
-def _match(spec: MergeSpec, rows: pa.Table, names: Sequence[str]) -> MergeRows:
-    """The edit of a block by these rows; markers, which have no key, are none of the source's."""
-    source = rows.drop_columns([_BLOCK]).rename_columns(list(names))
-    for name in spec.key_columns:
-        source = source.filter(source.column(name).is_valid())
-    return spec.match(source)
-
-
-def _rows_by_block(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
-    """Cut rows that are sorted by block into one table for each block."""
-
-    def slices() -> Iterator[tuple[int, pa.RecordBatch]]:
-        for batch in batches:
-            numbers = np.asarray(batch.column(0))
-            for start, end in zip(*_run_bounds(numbers), strict=True):
-                yield int(numbers[start]), batch.slice(start, end - start)
-
-    for number, group in groupby(slices(), lambda each: each[0]):
-        yield number, pa.Table.from_batches([rows for _, rows in group])
-
-
-def _run_bounds(numbers: Any) -> tuple[list[int], list[int]]:
-    """Where runs of equal numbers begin and end. ``numbers``: int64, shape (n,)."""
-    changes = (np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist()
-    return ([0, *changes], [*changes, len(numbers)]) if len(numbers) else ([], [])
-
-
-def _insert(
-    job: Sealed[DmlJob], spec: Sealed[tuple[Table, MergeSpec]], names: Sequence[str]
-) -> Callable[[_Batches], _Batches]:
-    def run(batches: _Batches) -> _Batches:
-        writing, merge_ = job.open(), spec.open()[1]
-        nothing = np.zeros(0, np.int64)
-        sources = (merge_.match(pa.Table.from_batches([b]).rename_columns(list(names))) for b in batches)
-        rows = (each for source in sources for each in source.unmatched_rows(nothing))
-        yield capture_answer(lambda: Sealed(stage_rows(writing.evolved, writing.builders, rows)))
-
-    return run
 
 
 def _commit(
