@@ -40,6 +40,8 @@ def run_statement(spark: SparkSession, request: Mapping[str, Any]) -> bytes:
         match request["change"]:
             case "append":
                 statement.append()
+            case "insert unmatched":
+                statement.insert_unmatched()
             case "overwrite":
                 statement.overwrite()
             case "truncate":
@@ -80,6 +82,11 @@ class _Statement:
         transaction = self._table.stored.transaction(job.builders, job.commit_id)
         transaction.append([segment for segments in staged for segment in segments.open()])
         warn_of_unindexed(transaction.commit("append").snapshot)
+
+    def insert_unmatched(self) -> None:
+        """Add rows that the table lacks: unlike an append, this has read the table."""
+        table = self._table
+        overwrite_rows(self._spark, lambda: table.changing("merge", None), self._rows_to_add(), self._task_count)
 
     def overwrite(self) -> None:
         table, condition = self._table, self._condition

@@ -1,3 +1,4 @@
+import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -18,6 +19,7 @@ public class CatalogTableRule<P extends TreeNode<?>> extends PlanRule<P> {
     if (!(plan instanceof Command) || !makesTable(plan.nodeName())) return plan;
     for (int i = 0; i < plan.productArity(); i++) {
       Object part = plan.productElement(i);
+      if (part instanceof ResolvedIdentifier && ((ResolvedIdentifier) part).catalog() instanceof FuseCatalog) return plan;
       if (part instanceof TableSpecBase) check(((TableSpecBase) part).provider());
       if (part instanceof CatalogTable) check(((CatalogTable) part).provider());
     }

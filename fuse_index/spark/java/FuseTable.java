@@ -81,6 +81,12 @@ public class FuseTable implements SupportsRead, SupportsMetadataColumns, Support
   }
 
   public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
+    for (String column : schema().fieldNames()) {
+      if (column.equalsIgnoreCase(FileMetadata.COLUMN)) {
+        throw SqlFunctions.analysisError(name + " has a column " + column + ", by which name " + info.command() + " finds where rows lie:"
+            + " rename it, or change rows by fuse_index.spark");
+      }
+    }
     return new FuseRowOperation(new RowStatement(this, info.command().toString().toLowerCase(), info.options()), info.command());
   }
 

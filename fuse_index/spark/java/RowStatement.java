@@ -9,6 +9,8 @@ public class RowStatement {
   public static final String APPEND = "append";
   public static final String OVERWRITE = "overwrite";
   public static final String TRUNCATE = "truncate";
+  /** Of a MERGE that does nothing else. */
+  public static final String INSERT_UNMATCHED = "insert unmatched";
 
   public final FuseTable table;
   /** What is done, in the words of `statements.py`. */

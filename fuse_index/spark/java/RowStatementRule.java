@@ -10,7 +10,9 @@ import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
 import org.apache.spark.sql.catalyst.ProjectingInternalRow;
+import org.apache.spark.sql.catalyst.plans.LeftAnti$;
 import org.apache.spark.sql.catalyst.plans.logical.AppendData;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.OverwriteByExpression;
 import org.apache.spark.sql.catalyst.plans.logical.OverwritePartitionsDynamic;
@@ -19,6 +21,7 @@ import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.write.Write;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
@@ -41,6 +44,10 @@ public class RowStatementRule<P extends TreeNode<?>> extends PlanRule<P> {
     }
   }
 
+  public static class AntiJoins<N> extends NodeRewrite<N> {
+    protected Object rewrite(Object node) { return node instanceof Join && ((Join) node).joinType() == LeftAnti$.MODULE$ ? node : null; }
+  }
+
   public static class FilterScans extends NodeRewrite<LogicalPlan> {
     protected Object rewrite(Object node) {
       FuseScan scan = FuseScan.below(node);
@@ -55,6 +62,12 @@ public class RowStatementRule<P extends TreeNode<?>> extends PlanRule<P> {
       boolean ours = delta.write().isDefined() && delta.write().get() instanceof FuseRowOperation.Delta;
       return ours ? changedRows(delta, ((FuseRowOperation.Delta) delta.write().get()).statement) : plan;
     }
+    if (plan instanceof AppendData) {
+      FuseWrite write = ours(((AppendData) plan).write());
+      boolean insertsUnmatched = write != null && write.statement.operation.equals(RowStatement.APPEND)
+          && isMergeInto(write.statement.table, ((AppendData) plan).query());
+      return insertsUnmatched ? replaced(plan, write, new FuseWrite(write.statement.as(RowStatement.INSERT_UNMATCHED), null)) : plan;
+    }
     if (plan instanceof OverwriteByExpression) {
       OverwriteByExpression overwrite = (OverwriteByExpression) plan;
       FuseWrite write = ours(overwrite.write());
@@ -67,6 +80,16 @@ public class RowStatementRule<P extends TreeNode<?>> extends PlanRule<P> {
       return write == null ? plan : handOver(write, overwrite.query());
     }
     return plan;
+  }
+
+  /** Whether these are the rows that this table lacks: Spark makes an append of a MERGE that only inserts, by the same relation. */
+  private static boolean isMergeInto(FuseTable table, LogicalPlan query) {
+    for (LogicalPlan join : ScalaLists.toJava(query.collect(new AntiJoins<LogicalPlan>()))) {
+      for (LogicalPlan leaf : ScalaLists.toJava(((Join) join).right().collectLeaves())) {
+        if (leaf instanceof DataSourceV2ScanRelation && ((DataSourceV2ScanRelation) leaf).relation().table() == table) return true;
+      }
+    }
+    return false;
   }
 
   private static FuseWrite ours(Option<Write> write) {

@@ -156,3 +156,25 @@ def test_a_small_insert_is_one_block(pair: Pair) -> None:
     assert len(fuse.open_table(pair.path).stored.blocks()) == 2, "4 rows, 3 to a block"
     pair.ours("INSERT INTO $T VALUES (5, 'e', 1, NULL), (6, 'e', 1, NULL)")
     assert len(fuse.open_table(pair.path).stored.blocks()) == 3
+
+
+def test_a_column_that_hides_where_rows_lie_is_named(sql_spark: SparkSession, tmp_path: Path) -> None:
+    fuse.create_table(tmp_path / "t", "id BIGINT, _metadata STRING").append([{"id": 1, "_metadata": "x"}])
+    with pytest.raises(AnalysisException, match="has a column _metadata, by which name DELETE finds"):
+        sql_spark.sql(f"DELETE FROM fuse.`{tmp_path}/t` WHERE id = 1")
+    sql_spark.sql(f"INSERT INTO fuse.`{tmp_path}/t` VALUES (2, 'y')")
+    assert fuse.open_table(tmp_path / "t").scan().count() == 2
+
+
+def test_null_in_a_column_that_takes_none_is_refused(sql_spark: SparkSession, tmp_path: Path) -> None:
+    name = f"fuse.`{tmp_path}/t`"
+    sql_spark.sql(f"CREATE TABLE {name} (id BIGINT NOT NULL, kind STRING)")
+    sql_spark.sql(f"INSERT INTO {name} VALUES (1, 'a')")
+    for statement in (
+        "INSERT INTO $T VALUES (NULL, 'b')",
+        "UPDATE $T SET id = NULL",
+        "DELETE FROM $T WHERE 1 / (id - 1) > 0",
+    ):
+        with pytest.raises(AnalysisException):
+            sql_spark.sql(statement.replace("$T", name))
+    assert fuse.open_table(tmp_path / "t").scan().to_arrow().to_pylist() == [{"id": 1, "kind": "a"}]
