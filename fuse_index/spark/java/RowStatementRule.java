@@ -33,6 +33,9 @@ import scala.collection.immutable.Map$;
  * Catalyst's own.
  */
 public class RowStatementRule<P extends TreeNode<?>> extends PlanRule<P> {
+  /** What newer versions of Spark call a MERGE that does nothing else; older ones have no such class. */
+  private static final String INSERT_ONLY_MERGE = "InsertOnlyMerge";
+
   /** Takes rows of any columns: those that change come with where they lie. */
   public static class ChangedRows extends FuseTable {
     public ChangedRows(FuseTable table) { super(table.session, table.name(), table.snapshot(), table.commandKey()); }
@@ -62,10 +65,10 @@ public class RowStatementRule<P extends TreeNode<?>> extends PlanRule<P> {
       boolean ours = delta.write().isDefined() && delta.write().get() instanceof FuseRowOperation.Delta;
       return ours ? changedRows(delta, ((FuseRowOperation.Delta) delta.write().get()).statement) : plan;
     }
-    if (plan instanceof AppendData) {
-      FuseWrite write = ours(((AppendData) plan).write());
+    if (plan instanceof AppendData || plan.nodeName().equals(INSERT_ONLY_MERGE)) {
+      FuseWrite write = writeOf(plan);
       boolean insertsUnmatched = write != null && write.statement.operation.equals(RowStatement.APPEND)
-          && isMergeInto(write.statement.table, ((AppendData) plan).query());
+          && (!(plan instanceof AppendData) || isMergeInto(write.statement.table, ((AppendData) plan).query()));
       return insertsUnmatched ? replaced(plan, write, new FuseWrite(write.statement.as(RowStatement.INSERT_UNMATCHED), null)) : plan;
     }
     if (plan instanceof OverwriteByExpression) {
@@ -82,7 +85,16 @@ public class RowStatementRule<P extends TreeNode<?>> extends PlanRule<P> {
     return plan;
   }
 
-  /** Whether these are the rows that this table lacks: Spark makes an append of a MERGE that only inserts, by the same relation. */
+  private static FuseWrite writeOf(LogicalPlan plan) {
+    for (int i = 0; i < plan.productArity(); i++) {
+      Object part = plan.productElement(i);
+      boolean ours = part instanceof Option && ((Option<?>) part).isDefined() && ((Option<?>) part).get() instanceof FuseWrite;
+      if (ours) return (FuseWrite) ((Option<?>) part).get();
+    }
+    return null;
+  }
+
+  /** Whether these are the rows that this table lacks: before 4.1 Spark makes an append of a MERGE that only inserts, by the same relation. */
   private static boolean isMergeInto(FuseTable table, LogicalPlan query) {
     for (LogicalPlan join : ScalaLists.toJava(query.collect(new AntiJoins<LogicalPlan>()))) {
       for (LogicalPlan leaf : ScalaLists.toJava(((Join) join).right().collectLeaves())) {
