@@ -96,6 +96,7 @@ def test_rows_without_a_match_that_the_query_keeps_are_read(tables: SparkSession
     assert files_read(compare(tables, query)) == BLOCKS
 
 
+@pytest.mark.any_spark
 @pytest.mark.parametrize("query", [*ONE_BLOCK, *NO_BLOCK, *EVERY_BLOCK])
 @pytest.mark.parametrize("setting", ["spark.sql.adaptive.enabled", "spark.sql.exchange.reuse"])
 def test_rows_are_the_same_under_other_planners(tables: SparkSession, query: str, setting: str) -> None:

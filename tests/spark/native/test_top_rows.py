@@ -60,10 +60,17 @@ COLUMNS = ["id", "x", "sparse", "f", "name", "price", "day", "flag", "few", "s.a
 ORDERS = ["ASC NULLS FIRST", "ASC NULLS LAST", "DESC NULLS FIRST", "DESC NULLS LAST"]
 
 
+@pytest.mark.any_spark
 @pytest.mark.parametrize(("column", "order"), list(itertools.product(COLUMNS, ORDERS)))
 def test_every_order_of_every_type_has_spark_s_rows(tables: SparkSession, column: str, order: str) -> None:
-    for limit in (1, 7, 400):
-        compare(tables, f"SELECT id, {column} FROM {{t}} ORDER BY {column} {order}, id LIMIT {limit}")
+    compare(tables, f"SELECT id, {column} FROM {{t}} ORDER BY {column} {order}, id LIMIT 7")
+
+
+@pytest.mark.any_spark
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("limit", [1, 400, COUNT + 1])
+def test_so_many_rows_as_are_asked_for(tables: SparkSession, limit: int, order: str) -> None:
+    compare(tables, f"SELECT id, sparse FROM {{t}} ORDER BY sparse {order}, id LIMIT {limit}")
 
 
 @pytest.mark.parametrize(
