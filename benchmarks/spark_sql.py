@@ -37,7 +37,11 @@ def main() -> None:
 
 def start(folder: Path) -> SparkSession:
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", False)
-    builder = builder.config("spark.driver.memory", "4g").config("spark.ui.showConsoleProgress", False).config("spark.sql.shuffle.partitions", 2)
+    builder = (
+        builder.config("spark.driver.memory", "4g")
+        .config("spark.ui.showConsoleProgress", False)
+        .config("spark.sql.shuffle.partitions", 2)
+    )
     spark = builder.config("spark.sql.parquet.compression.codec", "zstd").getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     fuse_spark.install(spark, warehouse=folder / "warehouse")
@@ -47,8 +51,10 @@ def start(folder: Path) -> SparkSession:
 def make_tables(spark: SparkSession, folder: Path, rows: int) -> None:
     """The table ``fuse.t``, and views ``plain`` and ``dimension``, of 10 keys."""
     step = 2 * (rows // 3) + 1  # odd, and with luck prime to the number of rows: k takes all values in no order
-    numbers = spark.range(rows).selectExpr("id", f"(id * {step}L + 17) % {rows} AS k", "id % 977 AS v").selectExpr(
-        *PAYLOAD.split(", ", 3)
+    numbers = (
+        spark.range(rows)
+        .selectExpr("id", f"(id * {step}L + 17) % {rows} AS k", "id % 977 AS v")
+        .selectExpr(*PAYLOAD.split(", ", 3))
     )
     numbers.write.parquet(str(folder / "plain"))
     spark.read.parquet(str(folder / "plain")).createOrReplaceTempView("plain")
