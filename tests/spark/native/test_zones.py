@@ -34,9 +34,10 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_a_lookup_reads_its_zones(spark: SparkSession, url: str, zones: list[int]) -> None:
     places = [zone * ZONE + 17 for zone in zones]
     keys = ", ".join(str(KEYS[place]) for place in places)
-    found = fuse_spark.read(spark, url).filter(f"k IN ({keys})").select("id", "noise")
+    found = fuse_spark.read(spark, url).filter(f"k IN ({keys})").select("id", "noise", "_metadata.row_index")
 
-    assert sorted(map(tuple, found.collect())) == [(place, NOISE[place]) for place in places]
+    expected = [(place, NOISE[place], place % (ZONE * ZONES)) for place in places]
+    assert sorted(map(tuple, found.collect())) == expected
     explained = fuse_spark.explain(found)
     assert rows_scanned(found) == explained.zones.kept * ZONE
     assert explained.zones.kept <= len(zones) + 1  # a bloom filter may err
