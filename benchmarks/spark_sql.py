@@ -1,7 +1,7 @@
 """What SQL over a table of ours costs, against the same rows as plain Parquet of the same codec, in one session.
 
-``python -m benchmarks.spark_sql --rows 10000000``: the table is clustered by ``id``, ``k`` is in no order and has a bloom
-index. Runs of the two alternate; a line has both medians and how many times faster ours is. The answers are compared.
+``python -m benchmarks.spark_sql --rows 10000000``: the table is clustered by ``id``; ``k`` is in no order, and a bloom
+index knows it. Runs of the two alternate; lines have both medians and their ratio. The rows are compared.
 """
 
 from __future__ import annotations
