@@ -172,7 +172,8 @@ def _shown_properties(reference: TableReference, table: Table) -> dict[str, str]
     own = {name: _text(value) for name, value in table.snapshot.properties.items() if name != "key_ids"}
     named = {} if reference.named is None else dict(reference.named.properties)
     key = {"key": ", ".join(table.snapshot.key)} if table.snapshot.key else {}
-    return {**own, **key, **named, "provider": "fuse", "location": reference.url}
+    managed = {"is_managed_location": "true"} if reference.named is not None and reference.named.managed else {}
+    return {**own, **key, **named, **managed, "provider": "fuse", "location": reference.url}
 
 
 def _text(value: Any) -> str:
