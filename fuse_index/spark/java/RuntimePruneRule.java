@@ -39,6 +39,9 @@ import scala.collection.immutable.Seq;
  * plan on which this fails stays as it was.
  */
 public class RuntimePruneRule<P extends TreeNode<?>> extends PlanRule<P> {
+  /** A plan is run once more, for a scan alone, only if the scan reads at least so many bytes: a job costs some tenths of a second. */
+  private static final String LEAST_BYTES = "spark.fuse.index.subquery.minScanBytes";
+  private static final String DEFAULT_LEAST_BYTES = "67108864";
   private static final Logger LOG = LoggerFactory.getLogger("fuse_index");
 
   public static class PruneJoins extends NodeRewrite<LogicalPlan> {
@@ -199,6 +202,8 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends PlanRule<P> {
 
   /** A plan that runs once more, for a scan alone, must read less than it may spare. */
   private static boolean isWorthRunningTwice(LogicalPlan subquery, LogicalPlan scan) {
+    scala.math.BigInt least = scala.math.BigInt.apply(SQLConf.get().getConfString(LEAST_BYTES, DEFAULT_LEAST_BYTES));
+    if (scan.stats().sizeInBytes().compare(least) < 0) return false;
     scala.math.BigInt read = scala.math.BigInt.apply(0);
     for (LogicalPlan leaf : ScalaLists.toJava(subquery.collectLeaves())) read = read.$plus(leaf.stats().sizeInBytes());
     return read.$times(scala.math.BigInt.apply(2)).compare(scan.stats().sizeInBytes()) < 0;

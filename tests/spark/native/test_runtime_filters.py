@@ -13,6 +13,7 @@ import fuse_index.spark as fuse_spark
 from tests.spark.executed import files_read
 
 BLOCKS, ROWS = 8, 500
+LEAST_BYTES = "spark.fuse.index.subquery.minScanBytes"
 KEYS = np.random.default_rng(3).permutation(BLOCKS * ROWS)
 
 
@@ -40,7 +41,9 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
     values = ", ".join(f"({key}L, 'n{key}', {key / 2}D, '{'a' if key % 2 else 'b'}')" for key in near)
     spark.sql(f"CREATE TEMPORARY VIEW small AS SELECT * FROM VALUES {values} AS s(k2, name2, h, tag)")
     spark.sql("CREATE TEMPORARY VIEW nothing AS SELECT * FROM VALUES (CAST(NULL AS BIGINT), 'x') AS n(k3, what)")
+    spark.conf.set(LEAST_BYTES, "0")
     yield spark
+    spark.conf.unset(LEAST_BYTES)
     for name in ("big", "big_plain", "small", "nothing"):
         spark.catalog.dropTempView(name)
 
@@ -119,6 +122,15 @@ def test_what_a_join_removed_is_explained(tables: SparkSession) -> None:
 
     assert explained.blocks.kept == 1
     assert "IN (" in str(explained)
+
+
+def test_for_a_small_scan_no_subquery_is_run_twice(tables: SparkSession) -> None:
+    tables.conf.unset(LEAST_BYTES)
+    try:
+        found = compare(tables, "SELECT id FROM {big} WHERE k = (SELECT min(k2) FROM small)")
+        assert files_read(found) == BLOCKS
+    finally:
+        tables.conf.set(LEAST_BYTES, "0")
 
 
 def test_so_many_keys_that_every_block_has_one_are_not_asked_about(tables: SparkSession) -> None:
