@@ -268,3 +268,20 @@ def test_a_walk_of_statements_ends_where_a_list_of_dicts_does(walk: Walk) -> Non
         if number % 4 == 3:
             run_merge(walk, random_.sample(SOURCE, 6), MATCHED, MISSING, LONELY[1:])
         walk.check()
+
+
+def test_rows_behind_zones_that_are_passed_over_are_the_ones_that_change(
+    sql_spark: SparkSession, tmp_path: Path
+) -> None:
+    table = fuse.create_table(tmp_path / "t", "id BIGINT, n INT", properties={"block_rows": 4000, "zone_rows": 1000})
+    table.append([{"id": i, "n": 0} for i in range(4000)])
+    name = f"fuse.`{tmp_path}/t`"
+    sql_spark.sql(f"UPDATE {name} SET n = hash(id) WHERE id IN (3500, 1500) AND length(repeat('x', n)) = 0")
+    sql_spark.sql(
+        f"MERGE INTO {name} t USING (SELECT 2500L AS id) s ON t.id = s.id AND t.id > 2400 WHEN MATCHED THEN DELETE"
+    )
+
+    assert len(table.refresh().stored.blocks()) == 1
+    rows = {row.id: row.n for row in sql_spark.table(name).collect()}
+    assert [i for i in range(4000) if i not in rows] == [2500]
+    assert sorted(i for i, n in rows.items() if n != 0) == [1500, 3500]
