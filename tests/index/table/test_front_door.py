@@ -603,6 +603,7 @@ ARGUMENTS: dict = {
     "merging": (None, {}),
     "merge_spec": (ROWS.schema, ["id"], (None, "insert", None)),
     "overwriting": ("id = -1",),
+    "changing": ("update", None),
 }
 
 
