@@ -54,6 +54,13 @@ QUERIES = {
     ),
     "very late, NOT": "SELECT carrier, flight, dep_delay FROM flights WHERE NOT (dep_delay <= 900)",
     "join": "SELECT f.flight, c.name FROM flights f JOIN carriers c USING (carrier) WHERE f.dest = 'ANC'",
+    "join that asks for its keys": (
+        "SELECT f.time_hour, f.dest, p.model FROM flights f JOIN planes p USING (tailnum) "
+        "WHERE p.manufacturer = 'SIKORSKY'"
+    ),
+    "the ten latest": (
+        "SELECT carrier, flight, dep_delay FROM flights ORDER BY dep_delay DESC NULLS LAST, time_hour LIMIT 10"
+    ),
 }
 PLANE, ROUTE = "struct(tailnum, carrier, flight) AS plane", "array(origin, dest) AS route"
 DOCUMENT = f"to_json(struct(time_hour AS at, {PLANE}, {ROUTE}, dep_delay AS late)) AS body"
@@ -96,8 +103,9 @@ def main() -> None:
             write(spark, url, unpacked("flights.csv", Path(folder)))
         with told(console, "build bloom indexes on tailnum and dest, without rewriting a row"):
             index(spark, url)
-        unpacked("airlines.csv", Path(folder))
-        spark.read.csv(str(Path(folder) / "airlines.csv"), header=True).createOrReplaceTempView("carriers")
+        for file, view in (("airlines.csv", "carriers"), ("planes.csv", "planes")):
+            unpacked(file, Path(folder))
+            spark.read.csv(str(Path(folder) / file), header=True).createOrReplaceTempView(view)
         with told(console, "run each query with and without indexes, a few times"):
             outcomes = [compare(spark, url, "flights", name, sql) for name, sql in QUERIES.items()]
         documents = str(Path(folder) / "documents")
