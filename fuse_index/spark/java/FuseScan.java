@@ -49,6 +49,9 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   private final byte[] blockMask;
   /** The filters, and what joins found out since: keys of their other side. */
   private volatile ScanFilters runtimeFilters;
+  private BlockMask votes;
+  /** The conditions that they are votes on; null where the next who asks may be luckier. */
+  private ScanFilters votedOn;
   private PartitionReaderFactory readerFactory;
 
   /** `readSchema`: some of the table's columns, of which nested fields may be left out, and perhaps `_metadata`. */
@@ -127,10 +130,14 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     return request.close('}').toString();
   }
 
-  private BlockMask votes() {
+  /** Asked for once, unless there was no answer: Spark wants to know for each description, estimate and plan. */
+  private synchronized BlockMask votes() {
     ScanFilters known = runtimeFilters;
     if (known.json == null && top == null) return BlockMask.readAll(null);
-    return PythonCallback.requestMask(snapshot.callbackKey, request(known), snapshot.listing.fileCount());
+    if (votes != null && votedOn == known) return votes;
+    votes = PythonCallback.requestMask(snapshot.callbackKey, request(known), snapshot.listing.fileCount());
+    votedOn = votes.refusal() == null ? known : null;
+    return votes;
   }
 
   /** The numbers of the blocks to read. */
