@@ -205,6 +205,7 @@ def test_our_rule_is_added_once_and_keeps_those_of_others(spark: SparkSession) -
             "CollapseProject$",
             "CatalogTableRule",
             "RefreshRule",
+            "RowStatementRule",
             "AggregateRule",
             "PruneRule",
             "RuntimePruneRule",

@@ -5,6 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from py4j.java_gateway import get_field
 from pyspark.sql import DataFrame, SparkSession
 
 import fuse_index as fuse
@@ -29,26 +30,33 @@ class Asked:
 
     def __init__(self, df: DataFrame) -> None:
         self.df, self.jvm = df, df.sparkSession._jvm
-        plan = df._jdf.queryExecution().analyzed()
-        while plan.children().nonEmpty():
-            plan = plan.children().head()
-        self.index, self.column = plan.relation().location(), plan.output().head()
+        relation = df._jdf.queryExecution().analyzed()
+        while relation.children().nonEmpty():
+            relation = relation.children().head()
+        options = self.jvm.org.apache.spark.sql.util.CaseInsensitiveStringMap.empty()
+        self.scan, self.column = relation.table().newScanBuilder(options).build(), relation.output().head()
 
     def node(self, name: str, *arguments: Any) -> Any:
         return getattr(self.jvm.org.apache.spark.sql.catalyst.expressions, name)(*arguments)
 
     def files(self, condition: Any) -> int:
         """How many files Spark is told to read."""
-        empty = self.index.rootPaths()
-        return int(self.index.listFiles(empty, empty.appended(condition)).head().files().length())
+        parts = self.told(condition).planInputPartitions()
+        return len({file.filePath().toString() for part in parts for file in part.files()})
 
     def explain(self, condition: Any) -> Explanation:
-        session = find_native_session(self.index.callbackKey())
+        session = find_native_session(get_field(get_field(self.scan, "snapshot"), "callbackKey"))
         assert session is not None
         return session.callback.explain(self.request(condition))
 
     def request(self, condition: Any) -> str:
-        return str(self.index.request(self.index.rootPaths().appended(condition)))
+        return str(self.told(condition).request())
+
+    def told(self, condition: Any) -> Any:
+        """The scan of the rows on which a condition is true."""
+        conditions = self.jvm.java.util.ArrayList()
+        conditions.add(condition)
+        return self.scan.withFilters(conditions)
 
 
 @pytest.fixture
