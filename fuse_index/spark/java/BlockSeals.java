@@ -2,6 +2,9 @@ import java.io.EOFException;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.Paths;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
@@ -11,6 +14,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FutureDataInputStreamBuilder;
@@ -25,7 +29,8 @@ import scala.collection.immutable.HashMap;
  * Whether the files of a listing are the blocks that were committed under their names: Spark's reader would take any Parquet
  * file with the right columns. A block is told by the checksum in its seal, 8 bytes right before the Parquet footer.
  *
- * Looked at by the driver, since executors do not know our classes; once for each file and JVM, since blocks never change.
+ * Looked at by the driver, since executors do not know our classes; once for each file and JVM, since blocks never change, and
+ * again where a local file was written since.
  */
 public class BlockSeals {
   /** Bytes that are read at the end of a file: most footers are shorter, and to a store it is one request. */
@@ -65,7 +70,19 @@ public class BlockSeals {
       return null;
     }
 
-    private Long memory() { return Long.valueOf(seal ^ (path.hashCode() * 0x9E3779B97F4A7C15L)); }
+    /** What a file that was looked at is remembered by. When an object of a store was written is a request, and is not asked. */
+    private Long memory() {
+      long written = 0L;
+      if (path.startsWith("file:")) {
+        try {
+          String local = new Path(path).toUri().getPath();
+          written = Files.getLastModifiedTime(Paths.get(local, new String[0]), new LinkOption[0]).to(TimeUnit.NANOSECONDS);
+        } catch (IOException missing) {
+          written = -1L; // of which Spark's reader tells
+        }
+      }
+      return Long.valueOf(seal ^ ((path.hashCode() + 31L * written) * 0x9E3779B97F4A7C15L));
+    }
 
     private long readSeal() throws IOException {
       Path file = new Path(path);

@@ -117,6 +117,19 @@ def test_another_block_under_the_name_of_a_block_is_an_error(lenient: SparkSessi
         assert native.where("id >= 1500").count() == 500
 
 
+def test_blocks_that_change_places_after_they_were_read_are_an_error(lenient: SparkSession, table: Table) -> None:
+    url = table.stored.store.url
+    assert fuse_spark.read(lenient, url).count() == 4000
+    paths = block_paths(table)
+    swap(*paths)
+
+    with pytest.raises(FAILED, match=paths[0].name):
+        fuse_spark.read(lenient, url).where("value > 0 OR id >= 0").collect()
+    swap(*paths)
+
+    assert len(fuse_spark.read(lenient, url).collect()) == 4000
+
+
 def test_blocks_of_a_table_that_remembers_no_seals_are_read(lenient: SparkSession, table: Table) -> None:
     url = table.stored.store.url
     listing = pack_file_listing(
