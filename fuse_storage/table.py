@@ -239,7 +239,7 @@ class StoredTable:
         return [store.path(key) or f"{store.url}/{key}" for store, key in store_keys], blocks.sizes
 
     def writer(
-        self, sidecars: Sequence[SidecarBuilder] = (), schema: Schema | None = None, level: int = 0, **options: int
+        self, sidecars: Sequence[SidecarBuilder] = (), schema: Schema | None = None, level: int = 0, **options: Any
     ) -> SegmentWriter:
         """Takes rows, stages segments with what these indexes know of them. ``options``: see ``WriteOptions``.
 

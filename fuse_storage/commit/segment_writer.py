@@ -31,6 +31,7 @@ from fuse_storage.metadata.segment import (
     zones_path,
 )
 from fuse_storage.metadata.segment_list import segment_row, with_columns
+from fuse_storage.parquet.column_encoding import COMPRESSIONS
 from fuse_storage.parquet.writer import BlockLayout, BlockOptions, write_block
 from fuse_storage.schema.conform import conform_rows
 from fuse_storage.schema.schema import Schema
@@ -55,14 +56,17 @@ class WriteOptions(BlockOptions):
     sort_bytes: int = _DEFAULT_SORT_BYTES
 
     @staticmethod
-    def from_properties(properties: Mapping[str, Any], **options: int) -> WriteOptions:
+    def from_properties(properties: Mapping[str, Any], **options: Any) -> WriteOptions:
         """A table's options, some of them replaced. Raises InvalidArgument for one that is unknown or cannot be."""
         names = WriteOptions.__dataclass_fields__
         if unknown := sorted(set(options) - set(names)):
             raise InvalidArgument(f"{unknown[0]!r} is no limit of a writer: there are {', '.join(names)}")
         chosen = {name: value for name, value in properties.items() if name in names} | options
         for name, value in chosen.items():
-            if name == "compression_level":
+            if name == "compression":
+                if value not in COMPRESSIONS:
+                    raise InvalidArgument(f"compression = {value!r}: it must be one of {', '.join(COMPRESSIONS)}")
+            elif name == "compression_level":
                 if not isinstance(value, int) or not 1 <= value <= 22:
                     raise InvalidArgument(f"compression_level = {value!r}: it must be a whole number from 1 to 22")
             elif not isinstance(value, int) or isinstance(value, bool) or value < 1:

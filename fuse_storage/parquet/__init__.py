@@ -25,7 +25,7 @@ A block is one Parquet file that any engine reads. Ours has something more, betw
   Pages are copied as they are, compressed; only the footer is ours (``thrift`` writes it). All columns of a subset
   must have pages for the same rows; ``reader`` sees to that, and filters the rows that were not asked for.
 
-Who calls whom: ``writer`` -> ``footer`` -> ``pages`` -> ``thrift``; ``reader`` -> ``footer``, ``sparse_file``
-(what was fetched, as a file with holes), ``page_subset`` -> ``thrift``, and ``projection`` (columns as
-the present schema has them).
+Who calls whom: ``writer`` -> ``column_encoding`` (how a column is best stored), ``footer`` -> ``pages`` -> ``thrift``;
+``reader`` -> ``footer``, ``sparse_file`` (what was fetched, as a file with holes), ``page_subset`` -> ``thrift``, and
+``projection`` (columns as the present schema has them).
 """

@@ -23,6 +23,13 @@ from fuse_storage import statistics
 from fuse_storage.bounds import is_text_or_binary
 from fuse_storage.errors import SchemaError
 from fuse_storage.parquet import page_subset
+from fuse_storage.parquet.column_encoding import (
+    ARROW_CODECS,
+    AUTO_COMPRESSION,
+    ZSTD,
+    ColumnEncoding,
+    choose_encoding,
+)
 from fuse_storage.parquet.footer import BlockFile, Footer, chunk_ranges_and_forms, footer_checksum, seal_number
 from fuse_storage.parquet.pages import Pages
 from fuse_storage.parquet.reader import read_block
@@ -53,10 +60,14 @@ _SPARK_CALENDAR_METADATA = {"org.apache.spark.version": "4.0.0"}
 
 @dataclass(frozen=True, slots=True)
 class BlockOptions:
-    """Options of how a block's file is written. ``compression_level``: of zstd, from 1 to 22."""
+    """Options of how a block's file is written.
+
+    ``compression``: one of ``COMPRESSIONS``; ``compression_level``: of zstd, from 1 to 22.
+    """
 
     zone_rows: int = DEFAULT_ZONE_ROWS
     page_rows: int = DEFAULT_PAGE_ROWS
+    compression: str = AUTO_COMPRESSION
     compression_level: int = 1
 
 
@@ -99,7 +110,7 @@ def write_block(
         raise SchemaError("a block holds at least one row")
     table = conform_rows(rows, schema).combine_chunks()
     zones = np.append(np.arange(0, table.num_rows, options.zone_rows), table.num_rows)
-    columns = list(_parquet_columns(table, schema))
+    columns = list(_parquet_columns(table, schema, options))
     data, footer = _seal_file(_encode_parquet(table, schema, zones, columns, options))
     statistics_by_id = _zone_and_block_statistics(
         table, schema, zones, {column.id: column for column in columns}, footer
@@ -126,21 +137,27 @@ class _ParquetColumn:
     path: str
     uses_dictionary: bool
     writes_statistics: bool
+    encoding: ColumnEncoding
 
 
-def _parquet_columns(table: pa.Table, schema: Schema) -> Iterator[_ParquetColumn]:
+def _parquet_columns(table: pa.Table, schema: Schema, options: BlockOptions) -> Iterator[_ParquetColumn]:
     for field, column in zip(schema.fields, table.columns, strict=True):
-        yield from _parquet_columns_of(field, column.chunk(0) if column.num_chunks else pa.array([], field.type), "")
+        values = column.chunk(0) if column.num_chunks else pa.array([], field.type)
+        for path, leaf, leaf_values in _leaf_values(field, values, ""):
+            uses_dictionary = _suits_dictionary(leaf_values)
+            encoding = choose_encoding(leaf_values, uses_dictionary, options.compression, options.compression_level)
+            yield _ParquetColumn(leaf.id, path, uses_dictionary, _suits_statistics(leaf_values), encoding)
 
 
-def _parquet_columns_of(field: Field, values: pa.Array, above: str) -> Iterator[_ParquetColumn]:
+def _leaf_values(field: Field, values: pa.Array, above: str) -> Iterator[tuple[str, Field, pa.Array]]:
+    """Each plain part of a field, with its path in Parquet and its values."""
     path = above + field.physical_name
     if field.is_leaf:
-        yield _ParquetColumn(field.id, path, _suits_dictionary(values), _suits_statistics(values))
+        yield path, field, values
         return
     inner = {"array": ".list.", "map": ".key_value."}.get(_nested_kind(field), ".")
     for child, part in zip(field.children, child_arrays(values), strict=True):
-        yield from _parquet_columns_of(child, part, path + inner)
+        yield from _leaf_values(child, part, path + inner)
 
 
 def _nested_kind(field: Field) -> str:
@@ -175,17 +192,22 @@ def _encode_parquet(
     options: BlockOptions,
 ) -> pa.Buffer:
     sink = pa.BufferOutputStream()
-    stored = rename_table_fields(table, schema.parquet_schema)
+    file_schema = _file_schema(table, schema)
+    stored = rename_table_fields(table, file_schema)
+    encodings = {column.path: column.encoding for column in columns}
     writer = pq.ParquetWriter(
         sink,
-        schema.parquet_schema,
+        file_schema,
         version="2.6",
         data_page_version="1.0",  # what every reader of Spark 4 reads fastest
         max_rows_per_page=options.page_rows,
         write_batch_size=min(options.page_rows, _ROWS_PER_PAGE_CHECK),
-        compression="zstd",
-        compression_level=options.compression_level,
+        compression={path: ARROW_CODECS[chosen.codec] for path, chosen in encodings.items()},
+        compression_level={
+            path: options.compression_level for path, chosen in encodings.items() if chosen.codec == ZSTD
+        },
         use_dictionary=[column.path for column in columns if column.uses_dictionary] or False,
+        column_encoding={path: chosen.encoding for path, chosen in encodings.items() if chosen.encoding} or None,
         write_statistics=[column.path for column in columns if column.writes_statistics] or False,
         write_page_checksum=True,
         store_schema=False,  # our own schema is in the snapshot
@@ -196,6 +218,18 @@ def _encode_parquet(
         for start, end in pairwise(zones.tolist()):
             writer.write_table(stored.slice(start, end - start), row_group_size=end - start)
     return sink.getvalue()
+
+
+def _file_schema(table: pa.Table, schema: Schema) -> pa.Schema:
+    """The schema of this file: a plain column without a NULL is required, as it then needs no definition levels.
+
+    So it is decoded in half the time, and Spark passes over such a block where it looks for NULLs.
+    """
+    fields = [
+        field.with_nullable(False) if not is_.is_nested(field.type) and not column.null_count else field
+        for field, column in zip(schema.parquet_schema, table.columns, strict=True)
+    ]
+    return pa.schema(fields)
 
 
 def _seal_file(stored: pa.Buffer) -> tuple[bytes, Footer]:

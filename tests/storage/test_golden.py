@@ -14,6 +14,7 @@ import xxhash
 
 from fuse_storage import StoredTable
 from fuse_storage.testing import check_invariants
+from tests.golden import make_encodings_v1
 from tests.storage.small import Totals, append, ids_of, known_by, truth
 
 VERSIONS = sorted(path for path in (Path(__file__).parents[1] / "golden").glob("v*") if path.is_dir())
@@ -221,6 +222,26 @@ def test_the_document_is_enough_to_read_what_indexes_know() -> None:
                 assert (row["summary"], document.payload(row), row["version"]) == (sum(ids), repr(ids).encode(), 1)
                 seen += 1
     assert seen > 5
+
+
+def test_blocks_of_every_codec_and_encoding_are_read(tmp_path: Path) -> None:
+    folder = make_encodings_v1.FOLDER / "table"
+    table, document = StoredTable.open(folder), Document(folder)
+    blocks = table.blocks()
+    rows = [make_encodings_v1.row(number) for number in range(len(blocks) * make_encodings_v1.BLOCK_ROWS)]
+    expected = told(pa.Table.from_pylist(rows, make_encodings_v1.COLUMNS))
+    some = np.arange(make_encodings_v1.BLOCK_ROWS) % 311 == 7
+
+    names, every = table.snapshot.schema.names, range(len(blocks))
+    found = pa.concat_tables([table.read_block(blocks, block, names) for block in every])
+    lookups = pa.concat_tables([table.read_block(blocks, block, names, row_mask=some) for block in every])
+    by_document = [document.rows(block) for segment in document.segments() for block in document.blocks(segment)]
+
+    assert len(blocks) == 8
+    assert told(found) == expected
+    assert told(lookups) == [text for text, keep in zip(expected, np.tile(some, 8), strict=True) if keep]
+    assert [text for each in by_document for text in told(each)] == expected
+    check_invariants(table)
 
 
 def test_appending_does_not_change_what_a_golden_table_is_made_of(tmp_path: Path) -> None:
