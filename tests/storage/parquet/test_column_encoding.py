@@ -85,7 +85,9 @@ def test_a_codec_may_be_asked_for(compression: str) -> None:
 
 
 def test_another_codec_is_refused() -> None:
-    with pytest.raises(InvalidArgument, match="compression = 'snappy': it must be one of auto, uncompressed, lz4, zstd"):
+    with pytest.raises(
+        InvalidArgument, match="compression = 'snappy': it must be one of auto, uncompressed, lz4, zstd"
+    ):
         WriteOptions.from_properties({"compression": "snappy"})
 
 
