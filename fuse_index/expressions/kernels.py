@@ -18,6 +18,7 @@ from fuse_index.errors import OpaqueError
 from fuse_index.expressions import datetimes
 from fuse_index.expressions.coercion import INTEGER_TYPES
 from fuse_index.expressions.like import LikePattern
+from fuse_index.expressions.membership import MAX_INTEGER_SET, IntegerSet, has_integer_values
 from fuse_index.predicate import Literal, LongTuple
 
 _Values = Any
@@ -41,9 +42,18 @@ def array_wall_clocks(values: pa.Array, time_zone: tzinfo) -> pa.Array:
     return pc.if_else(pc.is_valid(values), shown, pa.scalar(None, shown.type))
 
 
+def _needs_order_of_nan(left: _Values, right: _Values) -> bool:
+    """Whether both sides may be NaN on a row; against a number, Arrow's kernels can say what Spark does."""
+    return is_.is_floating(left.type) and not _is_number(left) and not _is_number(right)
+
+
+def _is_number(value: _Values) -> bool:
+    return isinstance(value, pa.Scalar) and value.is_valid and not math.isnan(value.as_py())
+
+
 def _equal(left: _Values, right: _Values) -> _Values:
     same = pc.equal(left, right)
-    return pc.or_(same, pc.and_(pc.is_nan(left), pc.is_nan(right))) if is_.is_floating(left.type) else same
+    return pc.or_(same, pc.and_(pc.is_nan(left), pc.is_nan(right))) if _needs_order_of_nan(left, right) else same
 
 
 def _not_equal(left: _Values, right: _Values) -> _Values:
@@ -51,8 +61,18 @@ def _not_equal(left: _Values, right: _Values) -> _Values:
 
 
 def _less(left: _Values, right: _Values) -> _Values:
+    if is_.is_floating(left.type) and _is_number(left):
+        return pc.invert(pc.less_equal(right, left))  # TRUE where the right side is NaN
     less = pc.less(left, right)
-    return pc.or_(less, pc.and_(pc.invert(pc.is_nan(left)), pc.is_nan(right))) if is_.is_floating(left.type) else less
+    if not _needs_order_of_nan(left, right):
+        return less
+    return pc.or_(less, pc.and_(pc.invert(pc.is_nan(left)), pc.is_nan(right)))
+
+
+def _less_equal(left: _Values, right: _Values) -> _Values:
+    if is_.is_floating(left.type) and not _is_number(right):
+        return pc.invert(_less(right, left))
+    return pc.less_equal(left, right)  # FALSE where the left side is NaN
 
 
 def _null_safe_equal(left: _Values, right: _Values) -> _Values:
@@ -65,31 +85,40 @@ COMPARISON_KERNELS: Mapping[str, Callable[[_Values, _Values], _Values]] = {
     "<=>": _null_safe_equal,
     "<>": _not_equal,
     "<": _less,
-    "<=": lambda left, right: pc.invert(_less(right, left)),
+    "<=": _less_equal,
     ">": lambda left, right: _less(right, left),
-    ">=": lambda left, right: pc.invert(_less(left, right)),
+    ">=": lambda left, right: _less_equal(right, left),
 }
-"""Arrow's order but for NaN, which it compares with nothing."""
+"""Arrow's order but for NaN, which it compares with nothing: BETWEEN of a column takes a third of the time where the
+bounds cannot be NaN and it is left alone."""
 
 
 def in_list(values: pa.Array, literals: tuple[Literal, ...]) -> _Values:
     """``values IN (literals)`` as a bool array: NULL, not FALSE, for what is not found beside a NULL."""
     known = _known_values(literals, values.type)
-    if is_.is_floating(values.type):
-        values = _canonical_floats(values)
-    is_listed = pc.is_in(values, value_set=known)
+    if isinstance(known, IntegerSet):
+        is_listed, known_count = known.contains(values), known.literal_count
+    else:
+        if is_.is_floating(values.type):
+            values = _canonical_floats(values)
+        is_listed, known_count = pc.is_in(values, value_set=known), len(known)
+    if known_count == len(literals) and not values.null_count:
+        return is_listed
     decided = pc.is_valid(values)
-    if len(known) < len(literals):
+    if known_count < len(literals):
         decided = pc.and_(decided, is_listed)
     return pc.if_else(decided, is_listed, pa.scalar(None, pa.bool_()))
 
 
-def _known_values(literals: tuple[Literal, ...], data_type: pa.DataType) -> pa.Array:
-    """The values but for NULL as an array: of long lists made once, and not for each block."""
+def _known_values(literals: tuple[Literal, ...], data_type: pa.DataType) -> pa.Array | IntegerSet:
+    """The values but for NULL: of long lists made once, and not for each block."""
     memo = literals.memo if isinstance(literals, LongTuple) else {}
     if data_type not in memo:
         known = pa.array([literal.value for literal in literals if literal.value is not None], data_type)
-        memo[data_type] = _canonical_floats(known) if is_.is_floating(data_type) else known
+        if is_.is_floating(data_type):
+            known = _canonical_floats(known)
+        is_short = 0 < len(known) <= MAX_INTEGER_SET
+        memo[data_type] = IntegerSet.of(known) if is_short and has_integer_values(data_type) else known
     return memo[data_type]
 
 
