@@ -25,6 +25,19 @@ def is_connect(spark: SparkSession) -> bool:
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
+_DRIVER_BYTES = 16 << 20
+"""Rows of up to so many bytes are written by the driver that has them: a Python worker takes a second to start."""
+
+
+def is_on_driver(rows: DataFrame) -> bool:
+    """Whether few rows are already in the driver's memory, as those of VALUES are, also after expressions on them."""
+    if is_connect(rows.sparkSession):
+        return False
+    plan: Any = rows._jdf.queryExecution().optimizedPlan()
+    is_local = plan.getClass().getSimpleName() == "LocalRelation"
+    return is_local and int(str(plan.stats().sizeInBytes())) <= _DRIVER_BYTES
+
+
 @contextmanager
 def active_session(spark: SparkSession) -> Iterator[None]:
     """Make this the session in which Spark looks for data sources: not always that of the DataFrame at hand."""

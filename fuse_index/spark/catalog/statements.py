@@ -22,6 +22,7 @@ from fuse_index.spark.jobs.changed_rows import stage_changed_rows
 from fuse_index.spark.jobs.dml import overwrite_rows, run_dml_job, stage_in_tasks
 from fuse_index.spark.jobs.write import task_slots
 from fuse_index.spark.native.java_compiler import jvm_bridge
+from fuse_index.spark.placement import is_on_driver
 from fuse_index.spark.session import find_native_session
 from fuse_index.table.table import Table
 
@@ -109,8 +110,10 @@ class _Statement:
         return DataFrame(jvm_bridge(self._spark).attachment(self._rows), self._spark)
 
     def _rows_to_add(self) -> DataFrame:
-        """The rows, in one task where Spark knows that they fit into one block."""
+        """The rows, in one task where Spark knows that they fit into one block and they are not here already."""
         rows = self._dataframe()
+        if is_on_driver(rows):
+            return rows
         most = rows._jdf.queryExecution().optimizedPlan().maxRows()
         if most.isDefined() and most.get() <= self._table.snapshot.properties.get("block_rows", 1_000_000):
             return rows.coalesce(1)

@@ -7,7 +7,7 @@ sessions and on Connect. Conditions mean what they mean in the session: its time
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -29,7 +29,7 @@ from fuse_index.operations.row_edits import DmlJob, stage_rows
 from fuse_index.predicate import Context
 from fuse_index.spark.answers import ANSWER_SCHEMA, Sealed, capture_answer
 from fuse_index.spark.jobs.write import target_location, task_slots
-from fuse_index.spark.placement import collect_answers, run_as_tasks, run_where_reachable
+from fuse_index.spark.placement import collect_answers, is_on_driver, run_as_tasks, run_where_reachable
 from fuse_index.spark.schemas import all_nullable, to_arrow_schema
 from fuse_index.spark.source.data_source import session_context
 from fuse_index.spark.source.options import TableLocation
@@ -113,9 +113,12 @@ def overwrite_rows(spark: SparkSession, start: Callable[[], DmlJob], rows: DataF
 
 
 def stage_in_tasks(job: Sealed[DmlJob], rows: DataFrame) -> list[Sealed[list[StagedSegment]]]:
-    """Write rows in executors for a job to add them; nobody sees them yet."""
+    """Write rows in executors, or here if they are here, for a job to add them; nobody sees them yet."""
     # mapInArrow reads names as paths: dots and back-quotes mislead it.
     numbered = rows.toDF(*map(str, range(len(rows.columns))))
+    if is_on_driver(numbered):
+        batches = numbered.toArrow().rename_columns(rows.columns).to_batches()
+        return [Sealed(_stage_batches(job.open(), batches))]
     return collect_answers(numbered.mapInArrow(_stage_rows(job, rows.columns), ANSWER_SCHEMA))
 
 
@@ -231,7 +234,11 @@ def _stage_rows(
     sealed_job: Sealed[DmlJob], names: list[str]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        job, named = sealed_job.open(), (batch.rename_columns(names) for batch in batches)
-        yield capture_answer(lambda: Sealed(stage_rows(job.evolved, job.builders, named, job.condition)))
+        named = (batch.rename_columns(names) for batch in batches)
+        yield capture_answer(lambda: Sealed(_stage_batches(sealed_job.open(), named)))
 
     return run
+
+
+def _stage_batches(job: DmlJob, batches: Iterable[pa.RecordBatch]) -> list[StagedSegment]:
+    return stage_rows(job.evolved, job.builders, batches, job.condition)

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr
 
 import fuse_index as fuse
+from fuse_index.spark.jobs import dml
 from fuse_storage.testing import check_invariants
 
 COLUMNS = "id BIGINT, name STRING, age INT, s STRUCT<a: INT, b: STRING>"
@@ -156,6 +157,49 @@ def test_a_small_insert_is_one_block(pair: Pair) -> None:
     assert len(fuse.open_table(pair.path).stored.blocks()) == 2, "4 rows, 3 to a block"
     pair.ours("INSERT INTO $T VALUES (5, 'e', 1, NULL), (6, 'e', 1, NULL)")
     assert len(fuse.open_table(pair.path).stored.blocks()) == 3
+
+
+TYPED = {
+    "BOOLEAN": "true",
+    "TINYINT": "-128Y",
+    "SMALLINT": "32767S",
+    "INT": "-2147483648",
+    "BIGINT": "9223372036854775807L",
+    "FLOAT": "float('NaN')",
+    "DOUBLE": "-0.0D",
+    "DECIMAL(38, 18)": "99999999999999999999.999999999999999999BD",
+    "STRING": "'ä\\u0000€'",
+    "BINARY": "X'00FF'",
+    "DATE": "DATE '0001-01-01'",
+    "TIMESTAMP": "TIMESTAMP '1900-01-01 00:00:00.123456 Asia/Kolkata'",
+    "TIMESTAMP_NTZ": "TIMESTAMP_NTZ '9999-12-31 23:59:59.999999'",
+    "ARRAY<STRUCT<a: INT, b: STRING>>": "array(named_struct('a', 1, 'b', NULL), NULL)",
+    "MAP<STRING, DATE>": "map('k', DATE '2024-02-29')",
+}
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/St_Johns"])
+def test_rows_that_the_driver_has_are_written_there_and_are_those_that_tasks_write(
+    sql_spark: SparkSession, tmp_path: Path, zone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"`c.{number}`" for number in range(len(TYPED))]
+    columns = ", ".join(f"{name} {kind}" for name, kind in zip(names, TYPED, strict=True))
+    values = f"({', '.join(TYPED.values())}), ({', '.join(['NULL'] * len(TYPED))})"
+    here, tasks = (f"fuse.`{tmp_path}/{name}`" for name in ("here", "tasks"))
+    for name in (here, tasks):
+        sql_spark.sql(f"CREATE TABLE {name} ({columns})")
+    sql_spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        sql_spark.sql(f"INSERT INTO {tasks} SELECT /*+ REPARTITION(1) */ * FROM VALUES {values}")
+        with monkeypatch.context() as patch:
+            patch.setattr(dml, "collect_answers", lambda df: pytest.fail("a task was started"))
+            sql_spark.sql(f"INSERT INTO {here} VALUES {values}")
+    finally:
+        sql_spark.conf.unset("spark.sql.session.timeZone")
+    written, expected = (fuse.open_table(tmp_path / name).scan().to_arrow() for name in ("here", "tasks"))
+    assert written.num_rows == 2
+    assert written.schema == expected.schema
+    assert sorted(map(repr, written.to_pylist())) == sorted(map(repr, expected.to_pylist()))
 
 
 def test_a_column_that_hides_where_rows_lie_is_named(sql_spark: SparkSession, tmp_path: Path) -> None:
