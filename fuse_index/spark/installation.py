@@ -23,6 +23,7 @@ from fuse_index.spark.catalog.endpoint import install_catalog
 from fuse_index.spark.placement import is_connect
 from fuse_index.spark.session import register_session
 from fuse_index.spark.source import data_source
+from fuse_index.table.arguments import check_arguments
 from fuse_index.warehouse.catalog import catalog as open_catalog
 
 _MASTER_PATTERN = re.compile(r"local(\[(\*|\d+)(, *\d+)?\]|-cluster\[.*\])?|yarn|(spark|k8s|sc)://.+")
@@ -59,6 +60,7 @@ def _java_problem() -> str:
     return f"{home or shutil.which('java')} ended at once, and what it said stands above; Spark needs Java 17 or later"
 
 
+@check_arguments
 def install(
     spark: SparkSession,
     host: Host | None = None,

@@ -21,8 +21,9 @@ import numpy as np
 import pyarrow as pa
 
 from fuse_index.errors import InputError
+from fuse_index.indexes.registry import Host
 from fuse_index.operations.merge_match import KeyValues, MergeSpec
-from fuse_index.predicate import Predicate
+from fuse_index.predicate import Context, Predicate
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _C = TypeVar("_C", bound=type)
@@ -101,6 +102,8 @@ _ARGUMENT_TYPES: Mapping[str, ArgumentType] = {
     ),
     "datetime": ArgumentType(lambda value: isinstance(value, datetime), "a datetime"),
     "timedelta": ArgumentType(lambda value: isinstance(value, timedelta), "a timedelta"),
+    "Host": ArgumentType(lambda value: isinstance(value, Host), "a Host such as Host.discover()"),
+    "Context": ArgumentType(lambda value: isinstance(value, Context), "a Context"),
     "Predicate": ArgumentType(lambda value: isinstance(value, Predicate), "a predicate"),
     "pa.Schema": ArgumentType(lambda value: isinstance(value, pa.Schema), "a pa.Schema"),
     "MergeSpec": ArgumentType(lambda value: isinstance(value, MergeSpec), "what merge_spec gives"),
@@ -129,8 +132,6 @@ _UNCHECKED_ANNOTATIONS = {
     "Any": "checked by what it is for: rows by arrow_input, a URL by the store, a type or a schema by the DDL, "
     "a scan by who reads it",
     "MergeClauseSpec": "checked by merge_clauses, which says what each clause may do",
-    "Host | None": "made by programs, not typed by people",
-    "Context | None": "made by programs, not typed by people",
 }
 """Annotations that are unchecked on purpose, and why."""
 

@@ -32,15 +32,13 @@ UNCHECKED = {
     "Catalog.create_table_if_not_exists": {"schema"},
     "Catalog.register_table": {"location"},
     "Catalog.stage_table": {"schema"},
-    "catalog": {"url", "host", "context"},
-    "create_table": {"url", "schema", "host", "context"},
-    "open_table": {"url", "host", "context"},
+    "catalog": {"url"},
+    "create_table": {"url", "schema"},
+    "open_table": {"url"},
     "read_files": {"paths", "schema"},
     "recover_table": {"url"},
     "scan_polars": {"source"},
-    **{f"spark.{name}": {"host"} for name in ("build_index", "compact", "delete", "install", "overwrite", "recluster")},
-    "spark.merge": {"matched", "not_matched", "not_matched_by_source", "host"},
-    "spark.update": {"host"},
+    "spark.merge": {"matched", "not_matched", "not_matched_by_source"},
 }
 
 
