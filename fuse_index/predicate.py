@@ -80,7 +80,22 @@ class Call:
     type: pa.DataType = pa.bool_()
 
 
-Term = Column | Literal | Cast | JsonPath | Call
+@dataclass(frozen=True, slots=True)
+class Case:
+    """``CASE WHEN … THEN … ELSE … END``: the term beside the first condition that is TRUE, else ``otherwise``.
+
+    All terms are of one type. No condition and no term is evaluated on a row that an earlier condition decides.
+    """
+
+    branches: tuple[tuple[Predicate, Term], ...]
+    otherwise: Term
+
+    @property
+    def type(self) -> pa.DataType:
+        return self.otherwise.type
+
+
+Term = Column | Literal | Cast | JsonPath | Call | Case
 
 
 class LongTuple(tuple[_Part, ...]):

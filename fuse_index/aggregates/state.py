@@ -169,11 +169,6 @@ def largest_sum(part: Part) -> int | None:
     return (1 << 63) - 1 if part.type == pa.int64() else int(10**part.type.precision - 1)
 
 
-def largest_value(data_type: pa.DataType) -> int:
-    """The largest absolute value of an integer or decimal type, in units of its last digit."""
-    return int(10**data_type.precision - 1 if is_.is_decimal(data_type) else 1 << data_type.bit_width - 1)
-
-
 # --- states -----------------------------------------------------------------------------------------------------
 
 

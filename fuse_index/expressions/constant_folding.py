@@ -20,14 +20,15 @@ from fuse_index.expressions.traversal import columns_of
 from fuse_index.predicate import (
     And,
     Call,
+    Case,
     Cast,
+    Column,
     Compare,
     Contains,
     Context,
     EndsWith,
     In,
     IsNull,
-    JsonPath,
     Like,
     Literal,
     Not,
@@ -80,7 +81,7 @@ def fold_constants(
 
 def fold_term(term: Term, context: Context, functions: Mapping[str, Function] | None = None) -> Term:
     """The term, or the literal that it is; parts of it likewise."""
-    if not isinstance(term, Cast | JsonPath | Call):
+    if isinstance(term, Column | Literal):
         return term
     if not any(columns_of(term)):
         try:
@@ -91,6 +92,14 @@ def fold_term(term: Term, context: Context, functions: Mapping[str, Function] | 
             return term
     if isinstance(term, Call):
         return replace(term, arguments=tuple(fold_term(argument, context, functions) for argument in term.arguments))
+    if isinstance(term, Case):
+        return Case(
+            tuple(
+                (fold_constants(condition, context, functions), fold_term(value, context, functions))
+                for condition, value in term.branches
+            ),
+            fold_term(term.otherwise, context, functions),
+        )
     return replace(term, term=fold_term(term.term, context, functions))
 
 

@@ -7,19 +7,20 @@ only Spark can evaluate raises OpaqueError.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as is_
 
 from fuse_index.errors import OpaqueError
-from fuse_index.expressions import arithmetic, casts, coercion, datetimes
+from fuse_index.expressions import arithmetic, casts, datetimes
+from fuse_index.expressions.case import evaluate_case
 from fuse_index.expressions.errors import NotReproducible, SparkWouldRaise
 from fuse_index.expressions.json import path as json_paths
-from fuse_index.expressions.kernels import COMPARISON_KERNELS, LOSSLESS_CASTS, array_wall_clocks, in_list, like
+from fuse_index.expressions.kernels import COMPARISON_KERNELS, array_wall_clocks, casts_alike, in_list, like
 from fuse_index.expressions.scalar_functions import DATE_TRUNC, SCALAR_FUNCTIONS, date_trunc
 from fuse_index.expressions.to_sql import predicate_sql, term_sql
 from fuse_index.expressions.traversal import compares_columns_only
@@ -27,6 +28,7 @@ from fuse_index.expressions.types import spark_type_name
 from fuse_index.predicate import (
     And,
     Call,
+    Case,
     Cast,
     Column,
     Compare,
@@ -199,11 +201,15 @@ class _Rows:
             case JsonPath(inner, path, _):
                 return self._json(term, self.term_array(inner), path)
             case Call(name, (argument,), _) if name in SCALAR_FUNCTIONS and name not in self.functions:
-                return self._scalar(term, self.term_array(argument))
+                values = self.term_array(argument)
+                return self._known(term, lambda: SCALAR_FUNCTIONS[name].evaluate(values))
             case Call(name, (Literal(unit), argument), _) if name == DATE_TRUNC and name not in self.functions:
-                return self._date_trunc(term, unit, self.term_array(argument))
-            case Call(name, (left, right), _) if name in arithmetic.ARITHMETIC_OPERATORS:
-                return self._computed(term, self.term(left), self.term(right))
+                values, zone = self.term_array(argument), datetimes.parse_time_zone(self.context.time_zone)
+                return self._known(term, lambda: date_trunc(unit, values, zone))
+            case Call(name, operands, _) if name in arithmetic.ARITHMETIC_OPERATORS:
+                return self._computed(term, [self.term(operand) for operand in operands])
+            case Case():
+                return evaluate_case(term, self, len(self.rows))
             case Call(name, arguments, _):
                 return self._call(term, name, [self.term(argument) for argument in arguments])
 
@@ -239,28 +245,23 @@ class _Rows:
         result = function.evaluate(*arguments)
         return result.combine_chunks() if isinstance(result, pa.ChunkedArray) else result
 
-    def _computed(self, term: Call, left: _Values, right: _Values) -> _Values:
+    def at(self, places: npt.NDArray[np.int64]) -> _Rows:
+        return replace(self, rows=self.rows.take(pa.array(places)))
+
+    def _computed(self, term: Call, operands: Sequence[_Values]) -> _Values:
         try:
-            return arithmetic.evaluate_arithmetic(term.name, left, right, self.context.ansi)
+            return arithmetic.evaluate_arithmetic(term, operands, self.context.ansi)
         except SparkWouldRaise as reason:
             raise OpaqueError(f"Spark raises on {term_sql(term)}: {reason}") from None
 
-    def _scalar(self, term: Call, values: pa.Array) -> pa.Array:
+    def _known(self, term: Call, evaluate: Callable[[], pa.Array]) -> pa.Array:
         try:
-            return SCALAR_FUNCTIONS[term.name].evaluate(values)
-        except NotReproducible as doubt:
-            raise OpaqueError(f"only Spark can evaluate {term_sql(term)}: {doubt}") from None
-
-    def _date_trunc(self, term: Call, unit: str, values: pa.Array) -> pa.Array:
-        try:
-            return date_trunc(unit, values, datetimes.parse_time_zone(self.context.time_zone))
+            return evaluate()
         except NotReproducible as doubt:
             raise OpaqueError(f"only Spark can evaluate {term_sql(term)}: {doubt}") from None
 
     def _cast(self, term: Cast, values: _Values, source: pa.DataType, target: pa.DataType) -> _Values:
-        if (source, target) in LOSSLESS_CASTS or (
-            is_.is_decimal(target) and source in coercion.INTEGER_TYPES and target.precision - target.scale >= 19
-        ):
+        if casts_alike(source, target):
             return pc.cast(values, target)
         try:
             if source == _TIMESTAMP and target in (_NTZ, _DATE) and isinstance(values, pa.Array):

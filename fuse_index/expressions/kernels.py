@@ -16,7 +16,7 @@ import pyarrow.types as is_
 
 from fuse_index.errors import OpaqueError
 from fuse_index.expressions import datetimes
-from fuse_index.expressions.coercion import INTEGER_TYPES
+from fuse_index.expressions.coercion import INTEGER_TYPES, as_decimal
 from fuse_index.expressions.like import LikePattern
 from fuse_index.expressions.membership import MAX_INTEGER_SET, IntegerSet, has_integer_values
 from fuse_index.predicate import Literal, LongTuple
@@ -24,7 +24,7 @@ from fuse_index.predicate import Literal, LongTuple
 _Values = Any
 """A pa.Array, or a pa.Scalar that stands for the same value on every row."""
 
-LOSSLESS_CASTS = {
+_LOSSLESS_CASTS = {
     *((narrow, wide) for i, narrow in enumerate(INTEGER_TYPES) for wide in INTEGER_TYPES[i + 1 :]),
     *((narrow, pa.float64()) for narrow in INTEGER_TYPES[:3]),
     *((narrow, pa.float32()) for narrow in INTEGER_TYPES[:2]),
@@ -32,7 +32,17 @@ LOSSLESS_CASTS = {
     (pa.date32(), pa.timestamp("us")),
     (pa.string(), pa.binary()),
 }
-"""Casts that lose nothing, so that Arrow's are Spark's."""
+"""Casts that lose nothing, so that Arrow's are Spark's; besides those to decimals that are wide enough."""
+
+
+def casts_alike(source: pa.DataType, target: pa.DataType) -> bool:
+    """Whether this cast loses nothing, so that Arrow's is Spark's."""
+    if not is_.is_decimal(target):
+        return (source, target) in _LOSSLESS_CASTS
+    if source in INTEGER_TYPES:
+        return bool(target.precision - target.scale >= min(as_decimal(source).precision, 19))  # as many digits as longs
+    wide_enough = is_.is_decimal(source) and source.precision - source.scale <= target.precision - target.scale
+    return bool(wide_enough and source.scale <= target.scale)
 
 
 def array_wall_clocks(values: pa.Array, time_zone: tzinfo) -> pa.Array:

@@ -10,10 +10,13 @@ import pyarrow as pa
 
 from fuse_index.errors import TermError
 from fuse_index.expressions import types
+from fuse_index.expressions.arithmetic import ARITHMETIC_OPERATORS, arithmetic_type
+from fuse_index.expressions.traversal import predicate_leaves
 from fuse_index.expressions.types import spark_type_name
 from fuse_index.predicate import (
     And,
     Call,
+    Case,
     Cast,
     Column,
     Compare,
@@ -22,6 +25,7 @@ from fuse_index.predicate import (
     In,
     IsNull,
     JsonPath,
+    Leaf,
     Like,
     Literal,
     Not,
@@ -57,6 +61,14 @@ def encode_term(term: Term, schema: Schema) -> dict[str, Any]:
                 "arguments": [encode_term(argument, schema) for argument in arguments],
                 "type": spark_type_name(data_type),
             }
+        case Case(branches, otherwise):
+            return {
+                "case": [
+                    {"when": encode_predicate(condition, schema), "then": encode_term(value, schema)}
+                    for condition, value in branches
+                ],
+                "else": encode_term(otherwise, schema),
+            }
 
 
 def decode_term(encoded: Mapping[str, Any], schema: Schema) -> Term:
@@ -71,7 +83,16 @@ def decode_term(encoded: Mapping[str, Any], schema: Schema) -> Term:
         case {"json": inner, "path": str(path), "type": str(name)}:
             return JsonPath(decode_term(inner, schema), path, _type(name))
         case {"call": str(called), "arguments": list(arguments), "type": str(name)}:
-            return Call(called, tuple(decode_term(argument, schema) for argument in arguments), _type(name))
+            return _checked(Call(called, tuple(decode_term(each, schema) for each in arguments), _type(name)))
+        case {"case": list(branches), "else": otherwise}:
+            decoded = Case(
+                tuple(
+                    (decode_predicate(branch["when"], schema), decode_term(branch["then"], schema))
+                    for branch in branches
+                ),
+                decode_term(otherwise, schema),
+            )
+            return _checked(decoded)
         case _:
             raise TermError(
                 f"a term {dict(encoded)!r} is not known to this version: upgrade fuse-index, or drop "
@@ -118,6 +139,33 @@ def decode_predicate(encoded: Any, schema: Schema) -> Any:
                 f"a condition {encoded!r} is not known to this version: upgrade fuse-index, or drop "
                 f"and create the index again"
             )
+
+
+def _checked(term: Call | Case) -> Call | Case:
+    """The term, if its parts are still of the types that it was made for. Raises TermError: a column may be wider."""
+    match term:
+        case Call(name, (left, right), data_type) if name in ARITHMETIC_OPERATORS:
+            is_sound = arithmetic_type(name, left.type, right.type) == data_type
+        case Call("-", (operand,), data_type):
+            is_sound = operand.type == data_type
+        case Case(branches, otherwise):
+            leaves = [leaf for condition, _ in branches for leaf in predicate_leaves(condition)]
+            is_sound = all(value.type == otherwise.type for _, value in branches) and all(map(_compares_alike, leaves))
+        case _:
+            is_sound = True
+    if not is_sound:
+        raise TermError("its columns have other types by now: drop the index, and create it again")
+    return term
+
+
+def _compares_alike(leaf: Leaf) -> bool:
+    match leaf:
+        case Compare(_, left, right):
+            return bool(left.type == right.type)
+        case In(term):
+            return leaf.types == [term.type]
+        case _:
+            return True
 
 
 def _column(column_id: int, schema: Schema) -> Column:

@@ -16,6 +16,7 @@ from fuse_index.expressions.types import spark_type_name
 from fuse_index.predicate import (
     And,
     Call,
+    Case,
     Cast,
     Column,
     Compare,
@@ -96,6 +97,11 @@ def term_sql(shown: Term) -> str:
             return f"get_json_object({term_sql(inner)}, {_text(path)})"
         case Call(name, (left, right), _) if not name.isidentifier():
             return f"({term_sql(left)} {name} {term_sql(right)})"
+        case Call("-", (operand,), _):
+            return f"(- {term_sql(operand)})"
+        case Case(branches, otherwise):
+            whens = (f"WHEN {predicate_sql(condition)} THEN {term_sql(value)}" for condition, value in branches)
+            return f"CASE {' '.join(whens)} ELSE {term_sql(otherwise)} END"
         case Call(name, arguments, _):
             return f"{name}({', '.join(term_sql(argument) for argument in arguments)})"
 

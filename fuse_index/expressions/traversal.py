@@ -15,6 +15,7 @@ from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.predicate import (
     And,
     Call,
+    Case,
     Cast,
     Column,
     Compare,
@@ -68,8 +69,19 @@ def columns_of(term: Term) -> Iterator[Column]:
         case Call(_, arguments):
             for argument in arguments:
                 yield from columns_of(argument)
+        case Case(branches, otherwise):
+            for part in terms_of_case(branches, otherwise):
+                yield from columns_of(part)
         case Literal():
             return
+
+
+def terms_of_case(branches: Iterable[tuple[Predicate, Term]], otherwise: Term) -> Iterator[Term]:
+    """Every term of a CASE: those that its conditions are on, and its values."""
+    for condition, value in branches:
+        yield from predicate_terms(condition)
+        yield value
+    yield otherwise
 
 
 def column_names(terms: Iterable[Term]) -> list[str]:

@@ -14,7 +14,7 @@ from fuse_index.indexes.definition import (
     IndexDefinition,
     UnavailableIndex,
     column_texts,
-    depends_on_session,
+    session_dependence,
     stored_condition,
     stored_context,
     with_key,
@@ -99,7 +99,7 @@ def _with_consent(definition: IndexDefinition, kind: IndexKind, schema: Schema, 
             f"index kind {kind.name!r} cannot be on {columns}: {refusal.detail or refusal.reason.value}"
         )
     terms = [*(given.term for given in inputs), *predicate_terms(definition.where)]
-    context = engine.context if any(map(depends_on_session, terms)) else None
+    context = engine.context if any(map(session_dependence, terms)) else None
     return with_key(replace(definition, context=context), kind, schema, engine.host)
 
 

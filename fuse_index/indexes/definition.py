@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -19,11 +19,12 @@ import pyarrow.types as is_
 import xxhash
 
 from fuse_index.errors import DefinitionError, FuseIndexError
+from fuse_index.expressions.arithmetic import depends_on_ansi
 from fuse_index.expressions.normalize import normalize
 from fuse_index.expressions.scalar_functions import DATE_TRUNC
 from fuse_index.expressions.serialize import decode_predicate, decode_term, encode_predicate, encode_term
 from fuse_index.expressions.to_sql import term_sql
-from fuse_index.expressions.traversal import called_functions
+from fuse_index.expressions.traversal import called_functions, predicate_terms, terms_of_case
 from fuse_index.expressions.types import spark_type_name
 from fuse_index.indexes.inputs import DEFINITION_TIMEOUT_SECONDS
 from fuse_index.indexes.interface import IndexKind, Input, Refusal
@@ -31,10 +32,11 @@ from fuse_index.indexes.options import parse_options
 from fuse_index.indexes.plugins import OWN_DISTRIBUTION
 from fuse_index.indexes.registry import Host
 from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call
-from fuse_index.predicate import Call, Cast, Context, JsonPath, Predicate, Term
+from fuse_index.predicate import Call, Case, Cast, Context, JsonPath, Predicate, Term
 from fuse_index.reasons import Reason
 from fuse_storage import Schema, SchemaError, Snapshot
 
+_SESSION = frozenset(["time_zone", "ansi"])
 _MAX_CACHED_SNAPSHOTS = 64
 """Snapshots of which a host remembers what their definitions mean: every query asks."""
 _DEFINITIONS: WeakKeyDictionary[
@@ -112,18 +114,26 @@ def load_definitions(
     return list(cached[key])
 
 
-def depends_on_session(term: Term) -> bool:
-    """Whether its values depend on the session: casts between instants and what calendars show, decimals as text."""
+def session_dependence(term: Term) -> frozenset[str]:
+    """What of the session its values depend on, fields of ``Context``.
+
+    Casts between instants and what calendars show do, decimals as text, and arithmetic that may overflow.
+    """
+    inner: Iterable[Term] = ()
+    own: frozenset[str] = frozenset()
     match term:
-        case Cast(inner, kind):
-            zoned = _is_instant(inner.type) != _is_instant(kind) and any(_is_wall_clock(t) for t in (inner.type, kind))
-            return zoned or (is_.is_decimal(inner.type) and is_.is_string(kind)) or depends_on_session(inner)
-        case JsonPath(inner):
-            return depends_on_session(inner)
+        case Cast(value, kind):
+            inner = (value,)
+            zoned = _is_instant(value.type) != _is_instant(kind) and any(_is_wall_clock(t) for t in (value.type, kind))
+            own = _SESSION if zoned or (is_.is_decimal(value.type) and is_.is_string(kind)) else own
+        case JsonPath(value):
+            inner = (value,)
         case Call(name, arguments):
-            return name == DATE_TRUNC or any(depends_on_session(argument) for argument in arguments)
-        case _:
-            return False
+            inner = arguments
+            own = _SESSION if name == DATE_TRUNC else frozenset({"ansi"} if depends_on_ansi(term) else ())
+        case Case(branches, otherwise):
+            inner = terms_of_case(branches, otherwise)
+    return own.union(*map(session_dependence, inner))
 
 
 def _is_instant(kind: pa.DataType) -> bool:
@@ -155,6 +165,7 @@ def _load_definition(
         return unavailable(Refusal(Reason.PLUGIN_MISSING, host.missing_kind_message(kind, content.get("by"))), inputs)
     try:
         stated = stored_context(content)
+        dependence = frozenset[str]().union(*map(session_dependence, [*terms, *predicate_terms(where)]))
         options = parse_options(index_kind, content.get("options", {}))
         present = with_key(
             IndexDefinition(name, kind, inputs, options, index_kind.writes, key, stated, where),
@@ -164,7 +175,9 @@ def _load_definition(
         ).content
     except (FuseIndexError, TypeError, ValueError) as problem:
         return unavailable(Refusal(Reason.OPTION_MISMATCH, str(problem)), inputs)
-    if (refusal := _mismatch(content, present, index_kind.writes) or _session_mismatch(stated, context)) is not None:
+    if (
+        refusal := _mismatch(content, present, index_kind.writes) or _session_mismatch(stated, context, dependence)
+    ) is not None:
         return unavailable(refusal, inputs)
     return IndexDefinition(name, kind, inputs, options, int(content.get("version", 1)), key, stated, where, content)
 
@@ -194,9 +207,9 @@ def _mismatch(content: Mapping[str, Any], present: Mapping[str, Any], writes: in
     return None
 
 
-def _session_mismatch(stated: Context | None, asking: Context | None) -> Refusal | None:
-    """Why the session that asks would have computed other values."""
-    if stated is None or asking is None or (stated.time_zone, stated.ansi) == (asking.time_zone, asking.ansi):
+def _session_mismatch(stated: Context | None, asking: Context | None, dependence: Iterable[str]) -> Refusal | None:
+    """Why the session that asks would have computed other values; ``dependence``: of what they depend on."""
+    if stated is None or asking is None or all(getattr(stated, name) == getattr(asking, name) for name in dependence):
         return None
     built = f"its values were computed in time zone {stated.time_zone}, ansi={stated.ansi}"
     return Refusal(Reason.SESSION_SEMANTICS, f"{built}; this session has {asking.time_zone}, ansi={asking.ansi}")

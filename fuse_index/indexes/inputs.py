@@ -5,18 +5,21 @@ Each is checked to be computable here.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from fuse_index.aggregates.state import COUNT_STAR_ARGUMENT
 from fuse_index.errors import DefinitionError
+from fuse_index.expressions.canonical import canonical_term
 from fuse_index.expressions.evaluate import evaluate, evaluate_term
 from fuse_index.expressions.to_sql import term_sql
+from fuse_index.expressions.traversal import columns_of
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.interface import IndexKind, Input, Ranks, Votes
 from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call
-from fuse_index.predicate import Call, Cast, Column, JsonPath, Literal, Predicate, Term
+from fuse_index.predicate import Column, Context, Predicate, Term
 from fuse_index.sql.parse import parse_aggregate, parse_predicate, parse_term, parse_value
 from fuse_storage import Schema
 
@@ -33,7 +36,7 @@ def resolve_input(column_or_term: str | Term, schema: Schema, engine: Engine) ->
     )
     if isinstance(values, PluginFailure):
         raise DefinitionError(f"{term_sql(term)} cannot be indexed: {values.detail}") from values.error
-    if not _names_column(term):
+    if not any(columns_of(term)):
         raise DefinitionError(f"{term_sql(term)} cannot be indexed: it names no column")
     return Input(term, term.type)
 
@@ -52,6 +55,13 @@ def resolve_aggregates(name: str, kind: IndexKind, options: Any, schema: Schema,
         if each.argument != COUNT_STAR_ARGUMENT:
             resolve_input(each.argument, schema, engine)
     return tuple(Input(each.argument, each.argument.type, each.function, each.lg_k) for each in found)
+
+
+def canonical_input(index_input: Input, context: Context) -> Input:
+    """An aggregate's argument in the form that requests have theirs in; groups are as they were defined."""
+    if not index_input.function:
+        return index_input
+    return replace(index_input, term=canonical_term(index_input.term, context))
 
 
 def resolve_condition(name: str, kind: IndexKind, options: Any, schema: Schema, engine: Engine) -> Predicate | None:
@@ -92,15 +102,3 @@ def _text(given: object) -> str:
     if not isinstance(given, str):
         raise TypeError(f"it gave {given!r}, not text")
     return given
-
-
-def _names_column(term: Term) -> bool:
-    match term:
-        case Column():
-            return True
-        case Literal():
-            return False
-        case Cast(inner) | JsonPath(inner):
-            return _names_column(inner)
-        case Call(_, arguments):
-            return any(_names_column(argument) for argument in arguments)

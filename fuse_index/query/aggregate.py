@@ -12,11 +12,12 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as is_
 
 from fuse_index.aggregates.finalize import finalize_state
+from fuse_index.aggregates.magnitude import largest_value, largest_values, units_per_one
 from fuse_index.aggregates.sketches import DEFAULT_LG_K
 from fuse_index.aggregates.state import (
     COUNT_STAR_ARGUMENT,
@@ -24,7 +25,6 @@ from fuse_index.aggregates.state import (
     Aggregation,
     Part,
     largest_sum,
-    largest_value,
     merge_states,
     state_of,
 )
@@ -128,19 +128,21 @@ def overflow_reason(part: Part, blocks: BlockFrame) -> str | None:
     data_type = part.argument.type
     if limit is None or int(blocks.row_counts.sum()) * largest_value(data_type) <= limit:
         return None
-    if not isinstance(part.argument, Column):
-        return f"a sum of {term_sql(part.argument)} may overflow"
-    statistics = blocks.statistics(blocks.segments.snapshot.schema.find(part.argument.path).id)
-    if statistics is None:
-        return f"a sum of {term_sql(part.argument)} may overflow, and nothing is known of its values"
-    nulls = np.asarray(pc.fill_null(statistics.null_count, -1))
-    units_per_one = 10.0**data_type.scale if is_.is_decimal(data_type) else 1.0
-    low, high = (np.asarray(pc.cast(bound, pa.float64(), safe=False)) for bound in (statistics.min, statistics.max))
-    largest = np.where(nulls == blocks.row_counts, 0.0, np.maximum(np.abs(low), np.abs(high)))
-    total = float((largest * units_per_one * blocks.row_counts).sum())
-    if total <= limit * _OVERFLOW_MARGIN:  # not where a bound is unknown, which is NaN here
+    largest = largest_values(part.argument, partial(_largest_of_column, blocks))
+    total = float((largest * units_per_one(data_type) * blocks.row_counts).sum())
+    if total <= limit * _OVERFLOW_MARGIN:
         return None
-    return f"a sum of {term_sql(part.argument)} may overflow: its values are too large"
+    return f"a sum of {term_sql(part.argument)} may overflow: its values are too large, or nothing is known of them"
+
+
+def _largest_of_column(blocks: BlockFrame, column: Column) -> npt.NDArray[np.float64]:
+    """The largest absolute value in each of n blocks: float64, shape (n,), NaN where no bound is known."""
+    statistics = blocks.statistics(blocks.segments.snapshot.schema.find(column.path).id)
+    if statistics is None:
+        return np.full(len(blocks), np.nan)
+    nulls = np.asarray(pc.fill_null(statistics.null_count, -1))
+    low, high = (np.asarray(pc.cast(bound, pa.float64(), safe=False)) for bound in (statistics.min, statistics.max))
+    return np.where(nulls == blocks.row_counts, 0.0, np.maximum(np.abs(low), np.abs(high)))
 
 
 @dataclass

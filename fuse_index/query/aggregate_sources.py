@@ -25,6 +25,7 @@ from fuse_index.expressions.to_sql import predicate_sql
 from fuse_index.expressions.traversal import conjoin, conjuncts, references, substitute
 from fuse_index.indexes.block_batch import FrameBatch, UnitIndices, ZoneMap
 from fuse_index.indexes.definition import IndexDefinition
+from fuse_index.indexes.inputs import canonical_input
 from fuse_index.indexes.interface import Answers, IndexKind, Probe, Refusal
 from fuse_index.indexes.sandbox import PluginFailure, check_probe, describe_error, sandboxed_call
 from fuse_index.predicate import Column, Context, Literal, Predicate, Term
@@ -188,8 +189,9 @@ class IndexSource:
         )
         extra_keys = [key for key in keys.terms if key not in groups and references(derived, key)]
         wider_request = Aggregation((*groups, *extra_keys), request.aggregates)
+        inputs = tuple(canonical_input(each, context) for each in definition.inputs)
         probe = sandboxed_call(
-            lambda: check_probe(kind.match(wider_request, definition.inputs, definition.options, context), "match"),
+            lambda: check_probe(kind.match(wider_request, inputs, definition.options, context), "match"),
             seconds,
         )
         match probe:

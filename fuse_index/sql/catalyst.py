@@ -24,6 +24,7 @@ from fuse_index.aggregates.state import (
     Aggregation,
 )
 from fuse_index.expressions import types
+from fuse_index.expressions.canonical import canonical_term
 from fuse_index.expressions.constant_folding import fold_constants, fold_term
 from fuse_index.expressions.errors import UnsupportedAggregate, UnsupportedExpression
 from fuse_index.expressions.like import LikePattern
@@ -48,7 +49,8 @@ from fuse_index.predicate import (
 )
 from fuse_index.reasons import Reason
 from fuse_index.sql.call_markers import parse_call_mark
-from fuse_index.sql.catalyst_terms import CatalystTermReader, CatalystTree, decode_catalyst_value
+from fuse_index.sql.catalyst_terms import CatalystTree, decode_catalyst_value
+from fuse_index.sql.catalyst_values import CatalystValueReader
 from fuse_storage import Schema
 
 _TRUE = Literal(True, pa.bool_())
@@ -109,16 +111,20 @@ def decode_aggregation(
 
     Those Spark computes of decimals' digits, as integers. Raises UnsupportedAggregate, which says why.
     """
-    reader = _Reader(schema, context)
+    group_reader, reader = _Reader(schema, context), _Reader(schema, context, arithmetic=True)
 
-    def term(tree: CatalystTree) -> Term:
+    def read_term(reader: _Reader, tree: CatalystTree) -> Term:
         try:
-            return fold_term(reader.term(tree), context)
+            return reader.term(tree)
         except UnsupportedExpression:
             raise UnsupportedAggregate(f"only Spark understands {_plan_text(tree)}") from None
 
-    read = [_aggregate(found, term) for found in request["aggregates"]]
-    asked = Aggregation(tuple(term(tree) for tree in request["groups"]), tuple(aggregate for aggregate, _ in read))
+    def argument(tree: CatalystTree) -> Term:
+        return canonical_term(read_term(reader, tree), context)
+
+    groups = tuple(fold_term(read_term(group_reader, tree), context) for tree in request["groups"])
+    read = [_aggregate(found, argument) for found in request["aggregates"]]
+    asked = Aggregation(groups, tuple(aggregate for aggregate, _ in read))
     asked.check()
     return asked, tuple(unscaled for _, unscaled in read)
 
@@ -151,7 +157,7 @@ def _lg_k(function: AggregateFunction, given: Term) -> int:
     return given.value
 
 
-class _Reader(CatalystTermReader):
+class _Reader(CatalystValueReader):
     def predicate(self, tree: CatalystTree) -> Predicate:
         match tree["node"]:
             case "And":

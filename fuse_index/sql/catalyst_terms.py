@@ -40,6 +40,7 @@ _CAST_MODES: Mapping[str, CastMode] = {"LEGACY": "legacy", "ANSI": "ansi", "TRY"
 class CatalystTermReader:
     schema: Schema
     context: Context
+    arithmetic: bool = False
 
     def term(self, tree: CatalystTree) -> Term:
         if tree["node"] not in _TERMS:

@@ -49,15 +49,18 @@ def parse_term(text: str, schema: Schema, context: Context = _DEFAULT_CONTEXT, f
 
 
 def parse_value(text: str, schema: Schema, context: Context = _DEFAULT_CONTEXT, functions: Functions = ()) -> Term:
-    """What a column is set to: a term, or sums, differences, products and quotients of numbers. Raises WhereError."""
+    """What a column is set to: a term, or what is computed of some, as arithmetic or by CASE. Raises WhereError."""
     return _reader(text, schema, context, functions, arithmetic=True).read_term()
 
 
 def parse_aggregate(
     text: str, schema: Schema, context: Context = _DEFAULT_CONTEXT, functions: Functions = ()
 ) -> Aggregate:
-    """``count(*)``, or the count, sum, min, max, avg, hll_sketch_agg or hll_union_agg of a term. Raises WhereError."""
-    return _reader(text, schema, context, functions).read_aggregate()
+    """``count(*)``, or the count, sum, min, max, avg, hll_sketch_agg or hll_union_agg of what ``parse_value`` reads.
+
+    The term is in its canonical form. Raises WhereError.
+    """
+    return _reader(text, schema, context, functions, arithmetic=True).read_aggregate()
 
 
 def _reader(text: str, schema: Schema, context: Context, functions: Functions, arithmetic: bool = False) -> SqlReader:

@@ -45,7 +45,8 @@ from fuse_index.predicate import (
 )
 from fuse_index.reasons import Reason
 from fuse_index.sql.dialect import SPARK_CONDITIONS
-from fuse_index.sql.parser_terms import COMPARISON_OPERATORS, SqlNode, SqlTermReader, has_unknown_parts
+from fuse_index.sql.parser_terms import COMPARISON_OPERATORS, SqlNode, has_unknown_parts
+from fuse_index.sql.parser_values import SqlValueReader
 from fuse_index.sql.tokenizer import TokenizedSql
 from fuse_storage import Schema
 
@@ -58,24 +59,28 @@ _SPARK_ONLY_CLAUSE = re.compile(rf"\b({'|'.join(_SPARK_ONLY_CLAUSES)})\b", re.IG
 
 
 _NESTING = re.compile(r"'[^']*'|`[^`]*`|\bNOT\b|\w+|[!~(\[)\]-]", re.IGNORECASE)
+_OPENING = ("(", "[", "CASE")
+_OPENING_OF: Mapping[str, Sequence[str]] = {")": "([", "]": "([", "END": ("CASE",)}
 
 
 def _text_depth(text: str) -> int:
-    """How deep a text is nested, counted without going down: parentheses, and NOT and signs right after each other."""
-    levels, run, deepest = [0], 0, 0
+    """How deep a text is nested, counted without going down: parentheses, CASE, and NOT and signs after each other."""
+    levels, opened, run, deepest = [0], [""], 0, 0
     for match in _NESTING.finditer(text):
         token = match[0].upper()
-        run = run + 1 if token in ("NOT", "!", "~", "-") else run if token in "([" else 0
-        if token in "([":
+        run = run + 1 if token in ("NOT", "!", "~", "-") else run if token in _OPENING else 0
+        if token in _OPENING:
             levels.append(levels[-1] + run + 1)
+            opened.append(token)
             run = 0
-        elif token in ")]" and len(levels) > 1:
+        elif opened[-1] in _OPENING_OF.get(token, ()):
             levels.pop()
+            opened.pop()
         deepest = max(deepest, levels[-1] + run)
     return deepest
 
 
-class SqlReader(SqlTermReader):
+class SqlReader(SqlValueReader):
     """Reads one text: a predicate, a term or an aggregate."""
 
     @classmethod
@@ -92,14 +97,18 @@ class SqlReader(SqlTermReader):
     def read_term(self) -> Term:
         """The term that the text is. Raises WhereError."""
         try:
-            return self.term(self.tree("a term"))
+            tree = self.tree("a term")
+            self.check_levels(tree)
+            return self.term(tree)
         except (UnsupportedExpression, NotReproducible, AnalysisError) as refusal:
             raise self.tokens.error(f"not understood: {refusal}", *self.tokens.full_span) from None
 
     def read_aggregate(self) -> Aggregate:
         """The aggregate that the text is. Raises WhereError."""
         try:
-            aggregate = self.aggregate(self.tree("an aggregate"))
+            tree = self.tree("an aggregate")
+            self.check_levels(tree)
+            aggregate = self.aggregate(tree)
             Aggregation((), (aggregate,)).check()
             return aggregate
         except (UnsupportedExpression, NotReproducible, UnsupportedAggregate, AnalysisError) as refusal:

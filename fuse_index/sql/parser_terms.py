@@ -17,7 +17,7 @@ from fuse_index.aggregates.sketches import DEFAULT_LG_K
 from fuse_index.aggregates.state import AGGREGATE_FUNCTIONS, COUNT_STAR, Aggregate
 from fuse_index.errors import WhereError
 from fuse_index.expressions import coercion, types
-from fuse_index.expressions.arithmetic import arithmetic_call
+from fuse_index.expressions.canonical import canonical_term
 from fuse_index.expressions.constant_folding import fold_term
 from fuse_index.expressions.errors import AnalysisError, UnsupportedExpression
 from fuse_index.expressions.function import build_call
@@ -49,7 +49,7 @@ COMPARISON_OPERATORS: Mapping[type[Any], Operator] = {
     exp.GT: ">",
     exp.GTE: ">=",
 }
-_ARITHMETIC: Mapping[type[Any], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.DPipe: "||"}
+ARITHMETIC_NODES: Mapping[type[Any], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.DPipe: "||"}
 _UNDERSTOOD_PARTS: Mapping[type[Any], frozenset[str]] = {
     **dict.fromkeys(
         (exp.And, exp.Or, exp.Is, exp.Escape, exp.Dot, exp.NullSafeNEQ, *COMPARISON_OPERATORS),
@@ -59,7 +59,7 @@ _UNDERSTOOD_PARTS: Mapping[type[Any], frozenset[str]] = {
     **dict.fromkeys((exp.In, exp.Anonymous), frozenset(["this", "expressions"])),
     **dict.fromkeys((exp.Cast, exp.TryCast), frozenset(["this", "to", "safe"])),
     **dict.fromkeys(
-        _ARITHMETIC, frozenset(["this", "expression", "typed", "safe"])
+        ARITHMETIC_NODES, frozenset(["this", "expression", "typed", "safe"])
     ),  # the latter say how Spark divides and joins
     exp.Like: frozenset(["this", "expression", "negate"]),
     exp.Between: frozenset(["this", "low", "high"]),
@@ -67,6 +67,8 @@ _UNDERSTOOD_PARTS: Mapping[type[Any], frozenset[str]] = {
     exp.DataType: frozenset(["this", "expressions", "nested"]),
     exp.Literal: frozenset(["this", "is_string"]),
     exp.Null: frozenset(),
+    exp.Case: frozenset(["this", "ifs", "default"]),
+    exp.If: frozenset(["this", "true"]),
 }
 """The nodes that are understood, with all that is understood of them: a node that says more is not."""
 _TYPED_LITERALS = {
@@ -113,10 +115,6 @@ class SqlTermReader:
                 return self._cast(node)
             case exp.Anonymous():
                 return self._function(node)
-            case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.DPipe() if self.arithmetic:
-                return arithmetic_call(
-                    _ARITHMETIC[type(node)], self.term(node.this), self.term(node.expression), self.context
-                )
             case _:
                 raise UnsupportedExpression(self.original_text(node))
 
@@ -133,7 +131,7 @@ class SqlTermReader:
             raise UnsupportedExpression(f"{self.original_text(node)}; {_KNOWN_AGGREGATES}")
         if name == "count" and isinstance(arguments[0], exp.Star):
             return COUNT_STAR
-        term = self.folded(arguments[0])
+        term = canonical_term(self.term(arguments[0]), self.context)
         if name == "count" and isinstance(term, Literal) and term.value is not None:
             return COUNT_STAR
         return Aggregate(name, term, lg_k)

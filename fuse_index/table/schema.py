@@ -9,11 +9,12 @@ from typing import Any, Literal
 import pyarrow as pa
 
 import fuse_storage as storage
-from fuse_index.errors import DefinitionError, InputError
+from fuse_index.errors import DefinitionError, InputError, TermError
+from fuse_index.expressions.serialize import decode_term
 from fuse_index.ingest import arrow_input
 from fuse_index.ingest.schema_merge import indexes_on_columns
 from fuse_index.table.indexes import IndexesMixin
-from fuse_storage import SchemaChange, Snapshot
+from fuse_storage import Schema, SchemaChange, Snapshot
 
 _FIRST = ""
 
@@ -126,6 +127,8 @@ class SchemaMixin(IndexesMixin):
         if affected and indexes not in ("drop", "rebuild"):
             advice = "drop it first, or say indexes='drop'" + (" or 'rebuild'" if operation == "change type" else "")
             raise DefinitionError(f"column {path!r} has index {affected[0]!r} on it: {advice}")
+        for name in affected if indexes == "rebuild" else ():
+            _check_definable(name, self.snapshot.definitions[name], step(self.snapshot).schema)
         for name in affected if indexes == "drop" else ():
             transaction.drop_index(name)
         transaction.evolve_schema(step, depends_on_indexes=indexes is not None)
@@ -162,3 +165,12 @@ def _column_position(first: bool, after: str | None) -> str | None:
     if first and after is not None:
         raise InputError(f"first=True and after={after!r} are two places: say one")
     return _FIRST if first else after
+
+
+def _check_definable(name: str, content: Mapping[str, Any], schema: Schema) -> None:
+    """Raise DefinitionError if what an index is on makes no sense with the columns of this schema."""
+    try:
+        for encoded in content.get("inputs", ()):
+            decode_term(encoded, schema)
+    except TermError as mismatch:
+        raise DefinitionError(f"index {name!r} cannot be rebuilt after that: {mismatch}") from mismatch

@@ -7,6 +7,7 @@ import java.util.Set;
 import java.util.TreeSet;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.BinaryArithmetic;
 import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GetStructField;
@@ -17,6 +18,7 @@ import org.apache.spark.sql.catalyst.expressions.Like;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.catalyst.expressions.TimeZoneAwareExpression;
+import org.apache.spark.sql.catalyst.expressions.UnaryMinus;
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
 import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
 import org.apache.spark.sql.catalyst.expressions.variant.VariantGet;
@@ -144,6 +146,10 @@ public class ExpressionJson {
       out.key("ordinal").json(String.valueOf(((GetStructField) e).ordinal()));
     } else if (e instanceof Cast) {
       out.key("evalMode").text(((Cast) e).evalMode().toString());
+    } else if (e instanceof BinaryArithmetic) {
+      out.key("evalMode").text(((BinaryArithmetic) e).evalMode().toString());
+    } else if (e instanceof UnaryMinus) {
+      out.key("failOnError").bool(((UnaryMinus) e).failOnError());
     } else if (e instanceof InSet) {
       out.key("values").open('[');
       for (Object value : CollectionConverters.asJava(((InSet) e).hset())) writeValue(value);

@@ -12,7 +12,7 @@ import pytest
 from fuse_index.errors import DefinitionError, WhereError
 from fuse_index.indexes.builder import IndexBuilder
 from fuse_index.indexes.define import define_index, redefine_index
-from fuse_index.indexes.definition import IndexDefinition, UnavailableIndex, depends_on_session, load_definitions
+from fuse_index.indexes.definition import IndexDefinition, UnavailableIndex, load_definitions, session_dependence
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.options import parse_options
 from fuse_index.indexes.plugins import Plugin
@@ -344,7 +344,7 @@ def test_a_session_with_other_semantics_is_refused_only_where_it_matters():
     ],
 )
 def test_values_depend_on_the_session_where_calendars_are_read(term, expected):
-    assert depends_on_session(parse_term(term, SCHEMA)) == expected
+    assert bool(session_dependence(parse_term(term, SCHEMA))) == expected
 
 
 def test_a_rebuild_defines_an_index_as_it_would_be_today():
