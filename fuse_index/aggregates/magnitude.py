@@ -37,10 +37,10 @@ def units_per_one(data_type: pa.DataType) -> float:
 
 
 def largest_values(term: Term, of_column: Callable[[Column], _Numbers]) -> _Numbers:
-    """The largest absolute value of an integer or decimal term in each of n blocks: shape (n,), or () for all alike.
+    """The largest absolute value of an integer or decimal term in each of n blocks.
 
-    ``of_column`` gives those of a column. What overflows on the way is NULL, raises or wraps: no value is larger than
-    the largest of its type.
+    As float64, shape (n,), or () if it is alike in all. ``of_column`` gives those of a column. What overflows on the
+    way is NULL, raises or wraps: no value is larger than the largest of its type.
     """
     limit = _largest_of_type(term.type)
     found = np.asarray(_unbounded(term, of_column), np.float64)

@@ -21,7 +21,7 @@ class Evaluator(Protocol):
     def term_array(self, term: Term) -> pa.Array: ...
 
     def at(self, places: npt.NDArray[np.int64]) -> Evaluator:
-        """The rows at these places: int64, 1-D."""
+        """The rows at these places: int64, shape (n,)."""
         ...
 
 
