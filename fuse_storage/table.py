@@ -35,6 +35,8 @@ from fuse_storage.metadata.segment_frame import ScanUnits, SegmentFrame, ZoneFra
 from fuse_storage.metadata.segment_list import read_segment_list
 from fuse_storage.metadata.snapshot import CLUSTER_METHODS, Snapshot, read_snapshot
 from fuse_storage.metadata.tags import Tag
+from fuse_storage.parquet.footer import BlockFile
+from fuse_storage.parquet.found_rows import RowRequest, read_found_rows
 from fuse_storage.parquet.pages import RowMask
 from fuse_storage.parquet.reader import read_block
 from fuse_storage.schema.schema import Schema, check_names
@@ -228,9 +230,23 @@ class StoredTable:
         ``row_mask``: bool, shape (rows of these zones,), the rows that are wanted; pages without any are not read.
         Raises SchemaError for an unknown column, NotFound or Corrupt for a damaged file.
         """
-        file = frame.file(block)
+        store, file = self._locate(frame.file(block))
+        return read_block(store, file, self.snapshot.schema, columns, zones, row_mask=row_mask)
+
+    def read_rows(
+        self, frame: ScanUnits, columns: Sequence[str], found: Sequence[tuple[int, Sequence[int], RowMask]]
+    ) -> pa.Table:
+        """These columns of a few rows of each of many blocks of the frame, decoded together.
+
+        ``found``: blocks, their zones, and a bool mask of shape (rows of these zones,), True where the row is wanted.
+        Returns the rows in this order. Raises as ``read_block``.
+        """
+        requests = [RowRequest(*self._locate(frame.file(block)), zones, row_mask) for block, zones, row_mask in found]
+        return read_found_rows(requests, self.snapshot.schema, columns)
+
+    def _locate(self, file: BlockFile) -> tuple[Store, BlockFile]:
         store, key = resolve_store(self.store, file.key, self.snapshot.shares_files)
-        return read_block(store, replace(file, key=key), self.snapshot.schema, columns, zones, row_mask=row_mask)
+        return store, replace(file, key=key)
 
     def block_files(self) -> tuple[list[str], IndexArray]:
         """List the paths or URLs of all blocks' files, in their order, and their sizes in bytes: int64, shape (n,)."""

@@ -18,6 +18,7 @@ from fuse_index.expressions.traversal import column_names, predicate_terms
 from fuse_index.predicate import Predicate
 from fuse_index.pruning.explanation import Explanation
 from fuse_index.pruning.planner import ScanPlan
+from fuse_index.query.late_columns import MatchingRows, read_late_columns, with_columns_of
 from fuse_index.query.polars_source import import_polars, lazy_frame
 from fuse_index.query.prefetch import prefetch_items
 from fuse_storage import ScanUnits
@@ -33,6 +34,8 @@ _Mask = npt.NDArray[np.bool_]
 
 _MAX_PREFETCHED_SCAN_BLOCKS = 2
 """Blocks that are read while one is being used."""
+_MAX_LATE_ROWS = 2_000
+"""Matching rows of a block up to which its other columns are read together with those of other blocks."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,10 @@ class Scan:
                 return
 
     def tables(self) -> Iterator[pa.Table]:
-        """Yield matching rows, a table per block; those of the last may be more than ``limit``."""
+        """Yield matching rows, a table for each block, or for several in which few rows match.
+
+        Those of the last may be more than ``limit``.
+        """
         return self._tables(self.columns)
 
     def to_arrow(self) -> pa.Table:
@@ -158,7 +164,10 @@ class Scan:
         if self.limit is not None and row_count >= self.limit:
             return
         depth = _MAX_PREFETCHED_SCAN_BLOCKS if self.limit is None else 1
-        for rows in prefetch_items(lambda block: self._matching_rows(block, columns, zone_mask), blocks, depth):
+        found = prefetch_items(lambda block: self._matching_rows(block, columns, zone_mask), blocks, depth)
+        others = [] if self.plan.predicate is None else [name for name in columns if name not in self._filter_columns]
+        for rows in read_late_columns(self.plan.table, self.plan.blocks, others, found):
+            rows = rows.select(list(columns))
             row_count += len(rows)
             yield rows
             if self.limit is not None and row_count >= self.limit:
@@ -167,39 +176,38 @@ class Scan:
     def _zones_of(self, block: int) -> slice:
         return slice(int(self.plan.blocks.zone_offsets[block]), int(self.plan.blocks.zone_offsets[block + 1]))
 
-    def _matching_rows(self, block: int, columns: Sequence[str], zone_mask: _Mask) -> pa.Table:
-        """Read the matching rows of one block; ``zone_mask``: bool, one value per zone of all blocks."""
+    def _matching_rows(self, block: int, columns: Sequence[str], zone_mask: _Mask) -> MatchingRows | pa.Table:
+        """Read the matching rows of one block, or, if other columns are read of few of them, what is filtered by.
+
+        ``zone_mask``: bool, one value per zone of all blocks.
+        """
         span = self._zones_of(block)
         zones = np.flatnonzero(zone_mask[span])
         row_mask = self._row_mask(span.start + zones)
         if self.plan.always_matching_zones[span][zones].all():
             return self._read(block, columns, zones, row_mask)
-        return self._filtered_rows(block, columns, zones, row_mask)
+        found = self._filtered_rows(block, zones, row_mask)
+        others = [name for name in columns if name not in self._filter_columns]
+        if not others:
+            return found.rows
+        if self.limit is None and len(found.rows) <= _MAX_LATE_ROWS:
+            return found
+        return with_columns_of(found.rows, self._read(block, others, zones, found.row_mask))
 
-    def _filtered_rows(
-        self, block: int, columns: Sequence[str], zones: npt.NDArray[np.int64], row_mask: _Mask | None
-    ) -> pa.Table:
-        """Read the rows on which the predicate is TRUE.
+    def _filtered_rows(self, block: int, zones: npt.NDArray[np.int64], row_mask: _Mask | None) -> MatchingRows:
+        """Read the columns that the predicate looks at, of rows on which it is TRUE.
 
-        The columns that it looks at are read first, the others only for rows that match. ``zones``: int64 indices of
-        the block's zones; ``row_mask``: bool, one value per row of these zones.
+        ``zones``: int64 indices of the block's zones; ``row_mask``: bool, one value per row of these zones.
         """
         assert self.plan.predicate is not None
-        filter_columns = self._filter_columns
-        rows = self._read(block, filter_columns, zones, row_mask)
+        rows = self._read(block, self._filter_columns, zones, row_mask)
         truth = evaluate(self.plan.predicate, rows, self.plan.context, self.functions).fill_null(False)
-        rows = rows.filter(truth)
-        other_columns = [name for name in columns if name not in filter_columns]
-        if other_columns:
-            matches = truth.to_numpy(zero_copy_only=False)
-            if row_mask is not None:  # matches are of the rows that were read: back to all rows of the zones
-                matching_rows = np.zeros(len(row_mask), np.bool_)
-                matching_rows[row_mask] = matches
-                matches = matching_rows
-            others = self._read(block, other_columns, zones, matches)
-            for name in other_columns:
-                rows = rows.append_column(others.schema.field(name), others.column(name))
-        return rows.select(list(columns))
+        matches = truth.to_numpy(zero_copy_only=False)
+        if row_mask is not None:  # matches are of the rows that were read: back to all rows of the zones
+            matching_rows = np.zeros(len(row_mask), np.bool_)
+            matching_rows[row_mask] = matches
+            matches = matching_rows
+        return MatchingRows(block, zones.tolist(), matches, rows.filter(truth))
 
     def _read(self, block: int, columns: Sequence[str], zones: npt.NDArray[np.int64], rows: _Mask | None) -> pa.Table:
         return self.plan.table.read_block(self.plan.blocks, block, list(columns), [int(zone) for zone in zones], rows)

@@ -26,6 +26,6 @@ A block is one Parquet file that any engine reads. Ours has something more, betw
   must have pages for the same rows; ``reader`` sees to that, and filters the rows that were not asked for.
 
 Who calls whom: ``writer`` -> ``column_encoding`` (how a column is best stored), ``footer`` -> ``pages`` -> ``thrift``;
-``reader`` -> ``footer``, ``sparse_file`` (what was fetched, as a file with holes), ``page_subset`` -> ``thrift``, and
-``projection`` (columns as the present schema has them).
+``found_rows`` (rows of many blocks in one subset) -> ``reader`` -> ``footer``, ``sparse_file`` (what was fetched, as a
+file with holes), ``page_subset`` -> ``thrift``, and ``projection`` (columns as the present schema has them).
 """

@@ -13,8 +13,9 @@ Source of the structures: Parquet's ``parquet.thrift``. Knows no store and no sc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Self
 
 import pyarrow as pa
@@ -31,12 +32,17 @@ from fuse_storage.parquet.thrift import (
     encode_integer,
     encode_list,
     encode_struct,
+    read_list_size,
     read_struct,
     skip_value,
 )
 
-_PLAIN, _RLE, _RLE_DICTIONARY = 0, 3, 8
+_PLAIN, _RLE, _DELTA_BINARY_PACKED, _RLE_DICTIONARY = 0, 3, 5, 8
 """Encodings; a reader goes by the pages' own headers, and only wants a list of which there may be."""
+
+_REPETITION_FIELD, _NAME_FIELD, _CHILDREN_FIELD = 3, 4, 5
+"""Fields of Parquet's SchemaElement."""
+_REPEATED = 2
 
 _PageData = Sequence[bytes | memoryview]
 
@@ -68,6 +74,32 @@ def footer_schema_bytes(footer: memoryview) -> bytes:
     """The schema in a Parquet footer, as it is written there: the bytes of field 2 of FileMetaData."""
     _, start = read_struct(footer, 0, until=1)  # where the value of field 2 begins, after its head
     return bytes(footer[start : skip_value(footer, start, LIST)])
+
+
+def flat_schema_elements(schema: bytes) -> Iterator[tuple[int, str, bytes]]:
+    """Number, name and bytes of each plain column at the top of a Parquet schema, as it is in a footer."""
+    data = memoryview(schema)
+    count, at = read_list_size(data, 0)
+    _, at = read_struct(data, at)
+    number, inner = 0, 0  # of leaves so far; elements that are still to come of the column at the top
+    for _ in range(count - 1):
+        start, is_top = at, inner == 0
+        element, at = read_struct(data, at)
+        children = element.get(_CHILDREN_FIELD) or 0
+        inner += children - (not is_top)
+        if children:
+            continue
+        if is_top and element.get(_REPETITION_FIELD) != _REPEATED:
+            yield number, element[_NAME_FIELD].decode(), bytes(data[start:at])
+        number += 1
+
+
+def encode_flat_schema(elements: Sequence[bytes]) -> bytes:
+    """A Parquet schema of these plain columns, each as ``flat_schema_elements`` gives it."""
+    root = encode_struct(
+        (_NAME_FIELD, BINARY, encode_binary(b"schema")), (_CHILDREN_FIELD, I32, encode_integer(len(elements)))
+    )
+    return encode_list(STRUCT, (root, *elements))
 
 
 def decode_pages(schema: bytes, forms: Sequence[ColumnForm], zones: Sequence[Mapping[int, PageSubset]]) -> pa.Table:
@@ -109,33 +141,38 @@ def decode_pages(schema: bytes, forms: Sequence[ColumnForm], zones: Sequence[Map
 
 def forge_file(schema: bytes, forms: Sequence[ColumnForm], zones: Sequence[Mapping[int, PageSubset]]) -> bytes:
     """The bytes of a Parquet file of these pages, zone after zone; each column of the schema has a form."""
+    row_groups = []
+    for subsets in zones:  # the schema is whole, so each column needs a chunk, if an empty one
+        row_count = next(iter(subsets.values())).row_count
+        empty = PageSubset((), row_count, 0)
+        row_groups.append([(form, subsets.get(number, empty)) for number, form in enumerate(forms)])
+    return forge_row_groups(schema, row_groups)
+
+
+def forge_row_groups(schema: bytes, row_groups: Sequence[Sequence[tuple[ColumnForm, PageSubset]]]) -> bytes:
+    """The bytes of a Parquet file of these row groups: for each column of the schema, its form there, and its pages.
+
+    Pages of all columns in a row group hold the same number of rows, which a column without pages only repeats.
+    """
     magic = b"PAR1"
     body: list[bytes | memoryview] = [magic]
     position = len(magic)
-    row_groups = []
-    for subsets in zones:
-        chunks = []
-        for number, form in enumerate(forms):  # the schema is whole, so each column needs a chunk, if an empty one
-            subset = subsets.get(number, _NO_PAGES)
+    encoded_groups = []
+    for chunks in row_groups:
+        encoded = []
+        for form, subset in chunks:
             length = sum(map(len, subset.pages))
-            chunks.append(_encode_column_chunk(form, subset, position, length))
+            encoded.append(_encode_column_chunk(form, subset, position, length))
             body += subset.pages
             position += length
-        row_groups.append(_encode_row_group(chunks, position, _row_count(subsets)))
+        encoded_groups.append(_encode_row_group(encoded, position, chunks[0][1].row_count))
     footer = encode_struct(  # FileMetaData: version, schema, num_rows, row_groups
         (1, I32, encode_integer(2)),
         (2, LIST, schema),
-        (3, I64, encode_integer(sum(map(_row_count, zones)))),
-        (4, LIST, encode_list(STRUCT, row_groups)),
+        (3, I64, encode_integer(sum(chunks[0][1].row_count for chunks in row_groups))),
+        (4, LIST, encode_list(STRUCT, encoded_groups)),
     )
     return b"".join((*body, footer, len(footer).to_bytes(4, "little"), magic))
-
-
-_NO_PAGES = PageSubset((), 0, 0)
-
-
-def _row_count(subsets: Mapping[int, PageSubset]) -> int:
-    return next(iter(subsets.values())).row_count
 
 
 def _encode_row_group(chunks: Sequence[bytes], byte_count: int, row_count: int) -> bytes:
@@ -151,19 +188,35 @@ def _encode_column_chunk(form: ColumnForm, subset: PageSubset, position: int, le
     """A ColumnChunk with its ColumnMetaData: type, path and codec as in the block, places as in the subset.
 
     Fields of ColumnMetaData: 1 type, 2 encodings, 3 path_in_schema, 4 codec, 5 num_values, 6 and 7 the sizes (both as
-    stored: a reader goes by the pages' headers), 9 data_page_offset, 11 dictionary_page_offset.
+    stored: a reader goes by the pages' headers), 9 data_page_offset, 11 dictionary_page_offset. Only the numbers
+    from 5 on differ between chunks of a column; a head is how far the id is above the last one, and the type.
     """
-    size = encode_integer(length)
-    fields = [
-        (1, I32, encode_integer(form.physical_type)),
-        (2, LIST, encode_list(I32, map(encode_integer, (_PLAIN, _RLE, _RLE_DICTIONARY)))),
-        (3, LIST, encode_list(BINARY, [encode_binary(form.path)])),
-        (4, I32, encode_integer(form.codec)),
-        (5, I64, encode_integer(subset.row_count)),
-        (6, I64, size),
-        (7, I64, size),
-        (9, I64, encode_integer(position + subset.dictionary_length)),
+    size, start = encode_integer(length), encode_integer(position)
+    parts = [
+        b"\x26",  # 2 of ColumnChunk, file_offset
+        start,
+        b"\x1c",  # 3 of ColumnChunk, meta_data
+        _encode_form(form),
+        b"\x16",
+        encode_integer(subset.row_count if subset.pages else 0),
+        b"\x16",
+        size,
+        b"\x16",
+        size,
+        b"\x26",
+        encode_integer(position + subset.dictionary_length),
     ]
     if subset.dictionary_length:
-        fields.append((11, I64, encode_integer(position)))
-    return encode_struct((2, I64, encode_integer(position)), (3, STRUCT, encode_struct(*fields)))
+        parts += [b"\x26", start]
+    return b"".join((*parts, b"\0\0"))
+
+
+@lru_cache(maxsize=4096)
+def _encode_form(form: ColumnForm) -> bytes:
+    """The first four fields of a ColumnMetaData, without the byte that ends it."""
+    return encode_struct(
+        (1, I32, encode_integer(form.physical_type)),
+        (2, LIST, encode_list(I32, map(encode_integer, (_PLAIN, _RLE, _DELTA_BINARY_PACKED, _RLE_DICTIONARY)))),
+        (3, LIST, encode_list(BINARY, [encode_binary(form.path)])),
+        (4, I32, encode_integer(form.codec)),
+    )[:-1]

@@ -177,18 +177,22 @@ class _ZoneReader:
         return zone * self.footer.column_count + column
 
     def _fetch_pages(self, ranges: Sequence[ByteRange], pages: Int64Array) -> SparseFile:
-        """The bytes of the file in these ranges, near ones read together, each of the pages in them checked."""
-        spans = coalesce_ranges(ranges, self.store.coalesce_gap)
-        file = SparseFile(spans, read_block_ranges(self.store, self.block, spans))
-        for page, page_range in zip(pages.tolist(), self.footer.pages.byte_ranges(pages), strict=True):
-            if self.footer.pages.is_damaged(page, file.view(*page_range)):
-                zone, column = divmod(
-                    int(np.searchsorted(self.footer.pages.chunk_starts, page, side="right")) - 1,
-                    self.footer.column_count,
-                )
-                name = self.footer.metadata.schema.column(column).path
-                raise Corrupt(
-                    f"{self.store.url}/{self.block.key}: column {name!r} of zone {zone} fails its "
-                    f"checksum; {RESTORE_HINT}"
-                )
-        return file
+        return fetch_pages(self.store, self.block, self.footer, ranges, pages)
+
+
+def fetch_pages(
+    store: Store, block: BlockFile, footer: Footer, ranges: Sequence[ByteRange], pages: Int64Array
+) -> SparseFile:
+    """The bytes of a block in these ranges, near ones read together, each of the pages in them checked.
+
+    ``pages``: int64 numbers of pages, shape (n,). Raises NotFound or Corrupt.
+    """
+    spans = coalesce_ranges(ranges, store.coalesce_gap)
+    file = SparseFile(spans, read_block_ranges(store, block, spans))
+    for page, page_range in zip(pages.tolist(), footer.pages.byte_ranges(pages), strict=True):
+        if footer.pages.is_damaged(page, file.view(*page_range)):
+            chunk = int(np.searchsorted(footer.pages.chunk_starts, page, side="right")) - 1
+            zone, column = divmod(chunk, footer.column_count)
+            name = footer.metadata.schema.column(column).path
+            raise Corrupt(f"{store.url}/{block.key}: column {name!r} of zone {zone} fails its checksum; {RESTORE_HINT}")
+    return file

@@ -51,7 +51,8 @@ def _read_binary(data: _BytesLike, at: int) -> tuple[bytes, int]:
     return bytes(data[at : at + length]), at + length
 
 
-def _read_list_size(data: _BytesLike, at: int) -> tuple[int, int]:
+def read_list_size(data: _BytesLike, at: int) -> tuple[int, int]:
+    """The number of elements of the list that begins at byte ``at``, and where the first is. Raises IndexError."""
     size = data[at] >> 4
     at += 1
     if size == 15:  # all four bits set: the size did not fit, and follows
@@ -63,7 +64,7 @@ def _read_list_size(data: _BytesLike, at: int) -> tuple[int, int]:
 
 def _read_list(data: _BytesLike, at: int) -> tuple[list[Any], int]:
     kind = data[at] & 0x0F
-    size, at = _read_list_size(data, at)
+    size, at = read_list_size(data, at)
     values = []
     for _ in range(size):
         value, at = _READERS[kind](data, at)
@@ -160,7 +161,7 @@ def _read_selected_within(data: bytes, at: int, kind: int, selection: Selection)
         return read_selected(data, at, selection)
     if kind != LIST or data[at] & 0x0F != STRUCT:
         raise ValueError(f"a value of type {kind} stands where structs do")
-    size, at = _read_list_size(data, at)
+    size, at = read_list_size(data, at)
     members = []
     for _ in range(size):
         member, at = read_selected(data, at, selection)
@@ -179,7 +180,7 @@ def skip_value(data: _BytesLike, at: int, kind: int) -> int:
         return at + length
     if kind in (LIST, SET):
         kind = data[at] & 0x0F
-        size, at = _read_list_size(data, at)
+        size, at = read_list_size(data, at)
         for _ in range(size):
             at = at + 1 if kind < I16 else skip_value(data, at, kind)
         return at
