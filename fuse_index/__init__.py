@@ -25,7 +25,8 @@ from fuse_index.operations.verify_index import Verification
 from fuse_index.predicate import Context
 from fuse_index.pruning.explanation import Explanation
 from fuse_index.query.scan import Scan
-from fuse_index.table.open import create_table, open_table, recover_table
+from fuse_index.sources.sync import SyncResult
+from fuse_index.table.open import attach, create_table, open_table, recover_table
 from fuse_index.table.read import scan_polars
 from fuse_index.table.table import Table
 from fuse_index.warehouse.catalog import Catalog, catalog
@@ -74,10 +75,12 @@ __all__ = [
     "SchemaError",
     "Snapshot",
     "StorageError",
+    "SyncResult",
     "Table",
     "Unsupported",
     "Verification",
     "WhereError",
+    "attach",
     "catalog",
     "create_table",
     "open_table",

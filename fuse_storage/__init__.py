@@ -1,5 +1,8 @@
 """A table on plain Parquet files, kept the way Git keeps files. Knows no index, no Spark and no SQL."""
 
+from fuse_storage.attach.set_source import SetSource, SourceVersion, adopt_files, create_attached_table, set_source
+from fuse_storage.attach.source_columns import ColumnMatch, SourceColumn, mark_narrower, plain_source_columns
+from fuse_storage.attach.stage_files import SourceFile, StagedFiles, open_source_files, stage_source_files
 from fuse_storage.bounds import prefix_end
 from fuse_storage.catalog.actions import (
     CatalogAction,
@@ -20,7 +23,8 @@ from fuse_storage.catalog.purge import PurgedTable, purge_dropped, purge_table, 
 from fuse_storage.catalog.state import CatalogState, CatalogTable, DroppedTable, Namespace
 from fuse_storage.catalog.table_places import location_of, open_table_store
 from fuse_storage.catalog.warehouse import Warehouse
-from fuse_storage.commit.replace_blocks import BlockReplacement
+from fuse_storage.commit.actions import AppendSegments
+from fuse_storage.commit.replace_blocks import BlockReplacement, ReplaceBlocks
 from fuse_storage.commit.schema_evolution import (
     SchemaChange,
     add_column,
@@ -75,14 +79,17 @@ from fuse_storage.metadata.sidecar import SidecarRows, StagedSidecars
 from fuse_storage.metadata.snapshot import CLUSTER_METHODS, Snapshot
 from fuse_storage.metadata.tags import Tag, drop_tag, list_tags
 from fuse_storage.parquet.footer import FIRST_ZONE_OFFSET
+from fuse_storage.parquet.foreign.file_schema import merge_file_schemas, read_file_schema, storable_schema
+from fuse_storage.parquet.foreign.footer import OpenedFile
 from fuse_storage.parquet.untrusted import read_untrusted_parquet
 from fuse_storage.schema.conform import conform_rows
 from fuse_storage.schema.schema import Field, Schema
-from fuse_storage.schema.types import SPARK_TYPES_BY_NAME
+from fuse_storage.schema.types import SPARK_TYPES_BY_NAME, decode_constant, encode_default
 from fuse_storage.statistics import ColumnStatistics, chunked_to_array, column_values, compute_statistics
+from fuse_storage.store.abilities import list_strays
 from fuse_storage.store.cache import Cache, cache_of, process_cache
 from fuse_storage.store.ranges import ObjectMeta
-from fuse_storage.store.store import Store, open_store
+from fuse_storage.store.store import SHARED_PLACES_OPTION, Store, open_store
 from fuse_storage.store.wrappers import CachedStore, MeteredStore, ReadOnlyStore, meter_requests
 from fuse_storage.table import StoredTable
 
@@ -90,9 +97,29 @@ __all__ = [
     "FIRST_ZONE_OFFSET",
     "CLUSTER_METHODS",
     "KNOWN_PROPERTIES",
+    "SHARED_PLACES_OPTION",
     "SPARK_TYPES_BY_NAME",
     "AlreadyExists",
+    "AppendSegments",
     "BlockFrame",
+    "ColumnMatch",
+    "OpenedFile",
+    "ReplaceBlocks",
+    "SetSource",
+    "SourceColumn",
+    "SourceFile",
+    "SourceVersion",
+    "StagedFiles",
+    "adopt_files",
+    "plain_source_columns",
+    "create_attached_table",
+    "mark_narrower",
+    "merge_file_schemas",
+    "open_source_files",
+    "read_file_schema",
+    "set_source",
+    "stage_source_files",
+    "storable_schema",
     "BlockReplacement",
     "BlockTotals",
     "Cache",
@@ -176,7 +203,10 @@ __all__ = [
     "diff_snapshots",
     "drop_branch",
     "drop_column",
+    "decode_constant",
     "drop_tag",
+    "encode_default",
+    "list_strays",
     "fast_forward_branch",
     "is_ancestor",
     "is_exact_type",

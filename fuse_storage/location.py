@@ -22,7 +22,7 @@ from fuse_storage.metadata.refs import (
     RefEntry,
     list_branch_names,
 )
-from fuse_storage.metadata.snapshot import KEY_PROPERTY, Snapshot, claimed_ref_position, snapshot_path
+from fuse_storage.metadata.snapshot import KEY_PROPERTY, SOURCE_PROPERTY, Snapshot, claimed_ref_position, snapshot_path
 from fuse_storage.metadata.tags import Tag, did_you_mean, find_tag, list_tags
 from fuse_storage.store.abilities import list_strays, read_at_most
 from fuse_storage.store.store import Store
@@ -45,6 +45,8 @@ def validate_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
             f"the property {KEY_PROPERTY} holds ids that the table gives: name the columns of "
             f"its key instead, key=[...]"
         )
+    if SOURCE_PROPERTY in properties:
+        raise InvalidArgument(f"the property {SOURCE_PROPERTY} is that of attached tables: attach one to a source")
     WriteOptions.from_properties(properties)
     limit = properties.get("max_write_seconds", 1)
     if not isinstance(limit, int | float) or not limit > 0:
@@ -62,6 +64,8 @@ def update_properties(snapshot: Snapshot, updates: Mapping[str, Any], removals: 
     kept = {name: value for name, value in snapshot.properties.items() if name not in removals}
     if KEY_PROPERTY in removals:
         raise InvalidArgument(f"the property {KEY_PROPERTY} holds the table's key: choose another by key_by")
+    if SOURCE_PROPERTY in removals and snapshot.source is not None:
+        raise InvalidArgument(f"the property {SOURCE_PROPERTY} says whose files these are: convert the table instead")
     properties = kept | validate_properties(updates)
     return snapshot if properties == dict(snapshot.properties) else replace(snapshot, properties=properties)
 

@@ -53,6 +53,11 @@ class ColumnStatistics:
         return len(self.min)
 
     @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(int(getattr(self, part).nbytes) for part in STATISTICS_PARTS)
+
+    @property
     def type(self) -> pa.DataType:
         return self.min.type
 

@@ -24,7 +24,7 @@ from fuse_storage.commit.sidecar_writer import SidecarBuilder, SidecarWriter
 from fuse_storage.commit.snapshot_hold import tag_snapshot
 from fuse_storage.commit.table_keys import cluster_column_ids, key_by
 from fuse_storage.commit.transaction import Transaction
-from fuse_storage.errors import AlreadyExists, NotFound, SchemaError
+from fuse_storage.errors import AlreadyExists, Corrupt, NotFound, SchemaError
 from fuse_storage.location import find_snapshot_entry, raise_if_occupied, resolve_entry, validate_properties
 from fuse_storage.metadata.block_frame import BlockFrame
 from fuse_storage.metadata.encoding import require_time_zone, utc_now
@@ -33,14 +33,14 @@ from fuse_storage.metadata.metadata_table import IndexArray, ranges_to_indices
 from fuse_storage.metadata.refs import MAIN_BRANCH, Branch, RefEntry, next_timestamp
 from fuse_storage.metadata.segment_frame import ScanUnits, SegmentFrame, ZoneFrame
 from fuse_storage.metadata.segment_list import read_segment_list
-from fuse_storage.metadata.snapshot import CLUSTER_METHODS, Snapshot, read_snapshot
+from fuse_storage.metadata.snapshot import CLUSTER_METHODS, FOREIGN_FILES_FEATURE, Snapshot, read_snapshot
 from fuse_storage.metadata.tags import Tag
 from fuse_storage.parquet.footer import BlockFile
 from fuse_storage.parquet.found_rows import RowRequest, read_found_rows
 from fuse_storage.parquet.pages import RowMask
 from fuse_storage.parquet.reader import read_block
 from fuse_storage.schema.schema import Schema, check_names
-from fuse_storage.store.shared_files import resolve_store
+from fuse_storage.store.shared_files import resolve_foreign_store, resolve_store
 from fuse_storage.store.store import Store, open_store
 
 _SNAPSHOT_READER_THREADS = 8
@@ -245,13 +245,20 @@ class StoredTable:
         return read_found_rows(requests, self.snapshot.schema, columns)
 
     def _locate(self, file: BlockFile) -> tuple[Store, BlockFile]:
-        store, key = resolve_store(self.store, file.key, self.snapshot.shares_files)
+        store, key = self._place(file.key, file.foreign is not None)
         return store, replace(file, key=key)
+
+    def _place(self, location: str, foreign: bool) -> tuple[Store, str]:
+        if not foreign:
+            return resolve_store(self.store, location, self.snapshot.shares_files)
+        if self.snapshot.source is None:
+            raise Corrupt(f"{self.store.url} refers to {location!r} without the feature {FOREIGN_FILES_FEATURE!r}")
+        return resolve_foreign_store(self.store, location, self.snapshot.source["url"])
 
     def block_files(self) -> tuple[list[str], IndexArray]:
         """List the paths or URLs of all blocks' files, in their order, and their sizes in bytes: int64, shape (n,)."""
-        blocks, shares_files = self.blocks(), self.snapshot.shares_files
-        store_keys = [resolve_store(self.store, location, shares_files) for location in blocks.locations]
+        blocks = self.blocks()
+        store_keys = map(self._place, blocks.locations, blocks.foreign.mask.tolist())
         return [store.path(key) or f"{store.url}/{key}" for store, key in store_keys], blocks.sizes
 
     def writer(
@@ -263,6 +270,7 @@ class StoredTable:
         rows have been rewritten to be clustered.
         """
         self.snapshot.check_writable()
+        self.snapshot.check_own_rows()
         chosen = WriteOptions.from_properties(self.snapshot.properties, **options)
         return SegmentWriter(self.store, schema or self.snapshot.schema, tuple(sidecars), chosen, level)
 

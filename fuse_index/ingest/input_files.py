@@ -124,7 +124,7 @@ def find_input_files(
             if known is None:
                 what = "standard input has no name" if path == STDIN else f"{path!r} ends in none of {_suffixes()}"
                 raise InputFileError(f"{what}: say its format (--format, or format= in Python)")
-            partition = tuple(_partition(each.below)) if partitions else ()
+            partition = tuple(path_partition(each.below)) if partitions else ()
             files.append(InputFile(each.name, known, each.open, each.size, partition, tuple(nulls) or ("",)))
     if not files:
         raise InputFileError(f"no Parquet, CSV, TSV or JSON file in {', '.join(map(repr, map(str, paths)))}")
@@ -156,14 +156,14 @@ def _find_locally(path: str) -> Iterator[_Found]:
     literal = Path(path)
     if literal.is_dir():
         names = sorted(str(each) for each in literal.rglob("*") if each.is_file())
-        yield from (_local(name, str(literal)) for name in names if not _is_hidden(name[len(str(literal)) :]))
+        yield from (_local(name, str(literal)) for name in names if not is_hidden(name[len(str(literal)) :]))
     elif literal.exists():
         yield _local(path, str(literal.parent))
     elif _WILDCARD.search(path):
         base, found = _fixed_part(path), {}
         for name in glob.glob(path, recursive=True):
             inside = [_local(name, base)] if Path(name).is_file() else _rebased(_find_locally(name), base)
-            found.update({each.name: each for each in inside if not _is_hidden(each.below)})
+            found.update({each.name: each for each in inside if not is_hidden(each.below)})
         yield from (found[name] for name in sorted(found))
 
 
@@ -193,7 +193,7 @@ def _listed(base: str, url: str, options: Mapping[str, str] | None) -> Iterator[
     store = open_store(base, options)
     pattern = _translated(url[len(base) :].lstrip("/")) if base != url.rstrip("/") else re.compile("")
     for meta in sorted(store.list(), key=lambda each: each.key):
-        if pattern.match(meta.key) and not _is_hidden(meta.key):
+        if pattern.match(meta.key) and not is_hidden(meta.key):
             yield _Found(f"{base}/{meta.key}", meta.key, partial(_open_object, store, meta.key, meta.size), meta.size)
 
 
@@ -219,11 +219,13 @@ def _is_folder(path: str) -> bool:
     return "://" not in path and Path(path).is_dir()
 
 
-def _is_hidden(below: str) -> bool:
+def is_hidden(below: str) -> bool:
+    """Tell whether a part of a path is passed over in folders: it begins with ``_`` or a dot, and is no partition."""
     return any(part[:1] in ("_", ".") and "=" not in part for part in below.strip("/").split("/"))
 
 
-def _partition(below: str) -> Iterator[tuple[str, str | None]]:
+def path_partition(below: str) -> Iterator[tuple[str, str | None]]:
+    """The columns that the folders of a path give, and their values; None is NULL."""
     for part in below.split("/")[:-1]:
         if match := _PARTITION.fullmatch(part):
             value = unquote(match[2])

@@ -69,7 +69,7 @@ class InputFiles:
         """Look into the files. ``schema``: the types of columns that it has. Raises InputFileError."""
         known = schema or pa.schema([])
         opened: dict[str, OpenFile] = {}
-        columns = _partition_columns(files, known)
+        columns = partition_columns(files, known)
         found: pa.Schema = pa.schema([])
         for file in files:
             stream = open_input_file(file, _types_for(file, known))
@@ -144,7 +144,7 @@ def _conform(batch: pa.RecordBatch, schema: pa.Schema, file: InputFile) -> Itera
     columns = []
     for column in schema:
         if column.name in partition:
-            columns.append(pa.repeat(_partition_value(partition[column.name], column, file), len(rows)))
+            columns.append(pa.repeat(partition_value(partition[column.name], column, file), len(rows)))
         elif column.name in rows.column_names:
             columns.append(_cast(rows.column(column.name), column.type))
         else:
@@ -156,7 +156,7 @@ def _cast(values: pa.ChunkedArray, data_type: pa.DataType) -> pa.ChunkedArray:
     return values if values.type == data_type else values.cast(data_type)
 
 
-def _partition_columns(files: Sequence[InputFile], schema: pa.Schema) -> pa.Schema:
+def partition_columns(files: Sequence[InputFile], schema: pa.Schema) -> pa.Schema:
     """The columns that paths give, in the types of the schema or those that all values suggest."""
     values: dict[str, set[str]] = {}
     for file in files:
@@ -170,7 +170,8 @@ def _partition_columns(files: Sequence[InputFile], schema: pa.Schema) -> pa.Sche
     return pa.schema(fields)
 
 
-def _partition_value(text: str | None, column: pa.Field, file: InputFile) -> pa.Scalar:
+def partition_value(text: str | None, column: pa.Field, file: InputFile) -> pa.Scalar:
+    """The value that a path gives a column. Raises InputFileError for one that it cannot hold."""
     try:
         if text is not None and pa.types.is_date(column.type):
             return pa.scalar(date.fromisoformat(text), column.type)

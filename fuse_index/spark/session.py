@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from fuse_index.errors import InputError
 from fuse_index.indexes.registry import Host
 from fuse_index.spark.native import relation
+from fuse_index.spark.native.file_listing import partly_constant_column
 from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_index.spark.native.planner_callback import PlannerCallback
 from fuse_index.spark.native.request_server import serve_requests
@@ -101,6 +102,8 @@ def native_scan(
     older_schemas = relation.schemas_with_null_struct_bug(spark, table.snapshot.schemas.values())
     if reason := relation.unsupported_reason(table.snapshot.schema, older_schemas):
         raise NotNative(reason)
+    if (name := partly_constant_column(table)) is not None:
+        raise NotNative(f"column {name!r} was a partition's, and is in rows that were written since")
     session = register_session(spark)
     return relation.NativeScan(
         session.key,
@@ -111,6 +114,9 @@ def native_scan(
         session.planner.register_table(table, scheme, dict(options or {})),
         table.snapshot.schema,
         older_schemas,
+        frozenset(column_id for each in table.blocks().foreign.constants for column_id in each),
+        bool(table.snapshot.source and table.snapshot.source["format"] == "iceberg"),
+        bool(table.blocks().foreign.mask.any()),
     )
 
 

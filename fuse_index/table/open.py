@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import fuse_storage as storage
@@ -12,6 +13,8 @@ from fuse_index.errors import InputError
 from fuse_index.indexes.registry import Host
 from fuse_index.ingest import arrow_input
 from fuse_index.predicate import Context
+from fuse_index.sources.formats import open_source
+from fuse_index.sources.sync import attach_source
 from fuse_index.table.arguments import check_arguments
 from fuse_index.table.table import Table
 from fuse_storage import Recovery
@@ -45,6 +48,29 @@ def create_table(
         tuple(key),
     )
     return Table(stored, host or Host.discover(), context or Context())
+
+
+@check_arguments
+def attach(
+    source: str | Path,
+    url: Any,
+    format: str = "parquet",  # noqa: A002  # promised
+    properties: Mapping[str, Any] | None = None,
+    *,
+    options: Mapping[str, str] | None = None,
+    host: Host | None = None,
+) -> Table:
+    """Make a table at ``url`` over the files of another: a Parquet folder, a Delta or an Iceberg table.
+
+    No row is read or copied, and nothing is written at the source. ``Table.sync`` follows it, ``Table.convert`` makes
+    the table one of its own. ``format``: ``"parquet"``, ``"delta"`` or ``"iceberg"``. ``options``: of the object store,
+    for both places; where they are on two stores, ``shared_places`` names the source's. Raises AlreadyExists for a
+    place that is taken; InputError, SchemaError and Unsupported, naming the file, for what cannot be read exactly;
+    StorageError.
+    """
+    store = storage.open_store(check_url(url), options)
+    place = open_source(format, str(source), options or {})
+    return Table(attach_source(store, place, properties or {}), host or Host.discover())
 
 
 @check_arguments

@@ -30,11 +30,11 @@ from fuse_index.query.aggregate import AggregatePlan, describe_aggregation, plan
 from fuse_index.query.search import SearchRequest, ranked_search
 from fuse_index.sql.parse import parse_aggregate
 from fuse_index.table.arguments import check_public_methods
-from fuse_index.table.indexes import IndexesMixin
 from fuse_index.table.inspect import InspectionMixin
 from fuse_index.table.read import ReadMixin
 from fuse_index.table.refs import RefsMixin
 from fuse_index.table.schema import SchemaMixin
+from fuse_index.table.sources import SourcesMixin
 from fuse_storage import Snapshot
 
 
@@ -43,7 +43,7 @@ class Table(
     ReadMixin,
     RefsMixin,
     SchemaMixin,
-    IndexesMixin,
+    SourcesMixin,
     DmlMixin,
     CompactionMixin,
     ChangesMixin,

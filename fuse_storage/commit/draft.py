@@ -31,10 +31,10 @@ CommitLoader = Callable[[], Sequence[tuple[RefEntry, Snapshot]]]
 class Draft:
     """The next snapshot in the making: that of ``head``, and what the actions make of it.
 
-    ``base``: the snapshot that the actions were decided on. ``schema_state``: the head, but for what actions made of
-    its columns, keys and properties. ``segment_rows``: rows of the list of segments, in order. ``changed``: an action
-    did something. ``same_rows``: the actions leave the table's rows what they were. ``merge_cache``: see
-    ``merge_spans``.
+    ``base``: the snapshot that the actions were decided on. ``schema_state``: the head, but for what actions made
+    of its columns, keys and properties. ``segment_rows``: rows of the list of segments, in order. ``changed``: an
+    action did something. ``syncs``: they bring the table to a state of its source. ``same_rows``: the actions leave
+    the table's rows what they were. ``merge_cache``: see ``merge_spans``.
     """
 
     store: Store
@@ -50,6 +50,7 @@ class Draft:
     summary: dict[str, Any] = field(default_factory=dict)
     changed: bool = False
     same_rows: bool = True
+    syncs: bool = False
 
     def __post_init__(self) -> None:
         self.schema_state = self.head
@@ -102,7 +103,12 @@ class Draft:
         self.changed = True
 
     def assign_row_ids(self, staged: Sequence[StagedSegment]) -> list[pa.Table]:
-        """Give the rows of the list for new segments, with ids for the rows in them."""
+        """Give the rows of the list for new segments, with ids for the rows in them.
+
+        Raises ReadOnly where rows change through the table's source alone.
+        """
+        if not self.syncs:
+            self.schema_state.check_own_rows()
         self._check_not_present(staged)
         rows = []
         for segment in staged:
@@ -166,7 +172,9 @@ class Draft:
         return self.merge_cache[cache_key]
 
     def finalize(self) -> None:
-        """Leave in the list only what the final definitions need."""
+        """Leave in the list only what the final definitions need. Raises ReadOnly for columns that a source has."""
+        if self.schema_state.schema_id != self.head.schema_id and self.schema_state.source == self.head.source:
+            self.head.check_own_rows()
         self.segment_rows = assemble_segment_list([self.segment_rows], self.schema, self.index_keys)
 
 

@@ -78,12 +78,12 @@ class Transaction(Generic[HeadT]):
     def append(self, staged: Sequence[StagedSegment]) -> Transaction[HeadT]:
         """Add what a writer staged."""
         if staged:
-            self._stage(AppendSegments(tuple(staged)), staged)
+            self.stage(AppendSegments(tuple(staged)), staged)
         return self
 
     def overwrite(self, staged: Sequence[StagedSegment], force: bool = False) -> Transaction[HeadT]:
         """Replace all rows. Conflict if rows were added since the table was read, unless ``force``."""
-        return self._stage(OverwriteSegments(tuple(staged), force), staged)
+        return self.stage(OverwriteSegments(tuple(staged), force), staged)
 
     def replace_blocks(
         self,
@@ -95,7 +95,7 @@ class Transaction(Generic[HeadT]):
         same_rows: bool = False,
     ) -> Transaction[HeadT]:
         """Replace blocks by what a writer staged for them; see ``ReplaceBlocks``."""
-        return self._stage(
+        return self.stage(
             ReplaceBlocks(
                 tuple(replacements), tuple(staged), frozenset(source_segment_ids), find_unseen_blocks, name, same_rows
             ),
@@ -104,7 +104,7 @@ class Transaction(Generic[HeadT]):
 
     def attach_sidecars(self, key: str, staged: Mapping[str, StagedSidecars]) -> Transaction[HeadT]:
         """Add what an index, by its key, knows of segments, by their ids."""
-        return self._stage(AttachSidecars(key, dict(staged))) if staged else self
+        return self.stage(AttachSidecars(key, dict(staged))) if staged else self
 
     def add_index(self, name: str, definition: Mapping[str, Any]) -> Transaction[HeadT]:
         """Add a definition: JSON-able, with a "key". Conflict if somebody else just made one of this name."""
@@ -112,38 +112,38 @@ class Transaction(Generic[HeadT]):
             raise ValueError(
                 f"the definition of {name!r} needs a 'key' of letters and digits, under which its sidecars are kept"
             )
-        return self._stage(AddIndex(name, json.loads(json.dumps(dict(definition)))))
+        return self.stage(AddIndex(name, json.loads(json.dumps(dict(definition)))))
 
     def drop_index(self, name: str) -> Transaction[HeadT]:
         """Drop a definition, and with it all its sidecars."""
-        return self._stage(DropIndex(name))
+        return self.stage(DropIndex(name))
 
     def compact_segments(self) -> Transaction[HeadT]:
         """Join segments that fit into one; nothing is committed if there are none."""
-        return self._stage(CompactSegments())
+        return self.stage(CompactSegments())
 
     def evolve_schema(self, schema_change: SchemaChange, depends_on_indexes: bool = False) -> Transaction[HeadT]:
         """Change columns by a step of ``schema_evolution``.
 
         ``depends_on_indexes``: it also matters which indexes there are, so that a change of those is a Conflict.
         """
-        return self._stage(EvolveSchema(schema_change, depends_on_indexes))
+        return self.stage(EvolveSchema(schema_change, depends_on_indexes))
 
     def cluster_by(self, columns: Sequence[str], method: str) -> Transaction[HeadT]:
         """Choose by what rows are to be kept together from now on; by nothing, without columns."""
         step = partial(table_keys.cluster_by, names=tuple(columns), method=method)
-        return self._stage(SetTableKey(step, "clustering key", ("cluster_ids", "cluster_method"), "cluster by"))
+        return self.stage(SetTableKey(step, "clustering key", ("cluster_ids", "cluster_method"), "cluster by"))
 
     def key_by(self, columns: Sequence[str]) -> Transaction[HeadT]:
         """Say which columns identify a row; none do, without columns."""
-        return self._stage(SetTableKey(partial(table_keys.key_by, names=tuple(columns)), "key", ("key_ids",), "key by"))
+        return self.stage(SetTableKey(partial(table_keys.key_by, names=tuple(columns)), "key", ("key_ids",), "key by"))
 
     def restore(self, old: Snapshot) -> Transaction[HeadT]:
         """Make the table what it was at ``old``: rows, columns, indexes.
 
         Conflict if somebody changed it since it was read.
         """
-        return self._stage(RestoreSnapshot(old))
+        return self.stage(RestoreSnapshot(old))
 
     def commit(
         self,
@@ -198,9 +198,9 @@ class Transaction(Generic[HeadT]):
                 )
             backoff.pause()
 
-    def _stage(self, action: Action, staged: Sequence[StagedSegment] = ()) -> Transaction[HeadT]:
-        self._actions.append(action)
-        self._started += [segment.started for segment in staged]
+    def stage(self, action: Action, staged: Sequence[StagedSegment] = ()) -> Transaction[HeadT]:
+        """Add an action, and what a writer staged for it."""
+        self._actions, self._started = [*self._actions, action], self._started + [each.started for each in staged]
         return self
 
     def _check_write_time(self, head: Snapshot) -> None:

@@ -84,7 +84,9 @@ def _check_snapshot(table: StoredTable) -> None:
     ):
         rows = metadata_table.read_all_columns(store, segment_file, Cache(0))
         assert 0 < len(rows) <= MAX_BLOCKS_PER_SEGMENT
-        missing = {"seal", "zone_sizes"} - set(rows.column_names)  # an older version did not write them
+        missing = {"seal", "zone_sizes", "modified", "etag"} - set(
+            rows.column_names
+        )  # an older version did not write them
         own_names = [name for name in BLOCK_SCHEMA.names if name not in missing]
         assert rows.column_names[: len(own_names)] == own_names
         assert metadata_table.column_as_int64(rows, "row_count").sum() == totals["row_count"][number]

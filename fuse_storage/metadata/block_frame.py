@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,7 +12,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fuse_storage import statistics
 from fuse_storage.errors import StorageError
 from fuse_storage.metadata.metadata_table import (
     ColumnGroup,
@@ -21,8 +20,17 @@ from fuse_storage.metadata.metadata_table import (
     column_as_array,
     column_as_int64,
     counts_to_offsets,
+    list_lengths,
 )
-from fuse_storage.metadata.segment import BLOCK_SCHEMA, PLANNING_COLUMNS, block_path
+from fuse_storage.metadata.segment import (
+    LOCATION_COLUMNS,
+    PLANNING_COLUMNS,
+    ForeignColumns,
+    block_file,
+    block_path,
+    empty_block_rows,
+    foreign_columns,
+)
 from fuse_storage.metadata.segment_frame import (
     SegmentFrame,
     ZoneFrame,
@@ -39,9 +47,8 @@ from fuse_storage.statistics import ColumnStatistics
 from fuse_storage.store.cache import cache_of
 
 _T = TypeVar("_T")
-_LOCATION_COLUMNS: ColumnGroup = ("id", "location", "size", "footer_offset", "footer_length", "seal", "zone_rows")
 _ZONE_SIZE_COLUMNS: ColumnGroup = ("zone_sizes",)
-"""Columns of blocks that are of interest for those that are left: read together, since that is one pass over files."""
+"""Where zones lie, of interest for those blocks that are left."""
 _LIVE_ROW_COLUMNS: ColumnGroup = ("live_rows", "stats_exact")
 """Columns that tell whether statistics are exact: few queries need them."""
 _ORIGIN_COLUMNS: ColumnGroup = ("level", "added_by")
@@ -135,12 +142,12 @@ class BlockFrame:
     @cached_property
     def sizes(self) -> IndexArray:
         """Bytes of the blocks' files: int64, shape (n,)."""
-        return column_as_int64(self._columns(_LOCATION_COLUMNS), "size")
+        return column_as_int64(self._columns(LOCATION_COLUMNS), "size")
 
     @cached_property
     def seals(self) -> IndexArray:
         """The checksum in the seal of each, by which it is known: int64, shape (n,); 0 where it is not known."""
-        return column_as_int64(self._columns(_LOCATION_COLUMNS), "seal", 0)
+        return column_as_int64(self._columns(LOCATION_COLUMNS), "seal", 0)
 
     @cached_property
     def zone_offsets(self) -> IndexArray:
@@ -150,39 +157,40 @@ class BlockFrame:
     @cached_property
     def zone_counts(self) -> IndexArray:
         """The number of zones of each: int64, shape (n,)."""
-        return _list_lengths(self._columns(_LOCATION_COLUMNS), "zone_rows")
+        return list_lengths(self._columns(LOCATION_COLUMNS), "zone_rows")
 
     @cached_property
     def zone_rows(self) -> IndexArray:
         """The rows of each zone, block after block: int64, shape (number of zones,)."""
-        return np.asarray(column_as_array(self._columns(_LOCATION_COLUMNS), "zone_rows").flatten().to_numpy(), np.int64)
+        return np.asarray(column_as_array(self._columns(LOCATION_COLUMNS), "zone_rows").flatten().to_numpy(), np.int64)
 
     @cached_property
     def zone_sizes(self) -> IndexArray:
         """The bytes of each zone, block after block: int64, shape (number of zones,); -1 where they are not known."""
         columns, zones = self._columns(_ZONE_SIZE_COLUMNS), np.full(len(self.zone_rows), -1, np.int64)
-        known = _list_lengths(columns, "zone_sizes") == self.zone_counts
+        known = list_lengths(columns, "zone_sizes") == self.zone_counts
         sizes = column_as_array(columns, "zone_sizes").filter(pa.array(known))
         zones[np.repeat(known, self.zone_counts)] = pc.list_flatten(sizes).to_numpy()
         return zones
 
     @cached_property
     def ids(self) -> list[str]:
-        return list(self._columns(_LOCATION_COLUMNS).column("id").to_pylist())
+        return list(self._columns(LOCATION_COLUMNS).column("id").to_pylist())
 
     @cached_property
     def locations(self) -> list[str]:
         """The keys of the blocks' files in the table's store."""
-        located = self._columns(_LOCATION_COLUMNS).column("location").to_pylist()
+        located = self._columns(LOCATION_COLUMNS).column("location").to_pylist()
         return [location or block_path(block_id) for block_id, location in zip(self.ids, located, strict=True)]
 
     def file(self, block: int) -> BlockFile:
         """Where block number ``block`` of this frame is."""
-        columns = self._columns(_LOCATION_COLUMNS)
-        names = ("footer_offset", "footer_length", "seal")
-        offset, length, seal = (columns.column(name)[block].as_py() for name in names)
-        location = columns.column("location")[block].as_py() or block_path(columns.column("id")[block].as_py())
-        return BlockFile(location, offset, length, tuple(columns.column("zone_rows")[block].as_py()), seal)
+        return block_file(self._columns(LOCATION_COLUMNS), block)
+
+    @cached_property
+    def foreign(self) -> ForeignColumns:
+        """What is known of blocks that are files somebody else wrote."""
+        return foreign_columns(self._columns(LOCATION_COLUMNS))
 
     def statistics(self, column_id: int) -> ColumnStatistics | None:
         field = self.segments.snapshot.schema.by_id(column_id)
@@ -197,7 +205,7 @@ class BlockFrame:
         if lacking := schema_ids_without(field, self.segments.snapshot):
             absent = np.isin(self.schema_ids, list(lacking))
             column_stats = fill_default_statistics(column_stats, absent, field, self.row_counts)
-        return self._cache_value(group, column_stats, _statistics_size)
+        return self._cache_value(group, column_stats, lambda found: found.nbytes)
 
     def sidecars(self, key: str) -> SidecarRows | None:
         """What the definition with this key knows of each block; None if of none. Never raises for damaged files."""
@@ -217,7 +225,7 @@ class BlockFrame:
 
     def zones(self) -> ZoneFrame:
         """The zones of these blocks, block after block."""
-        all_counts = _list_lengths(self._read_all_rows(_LOCATION_COLUMNS), "zone_rows")
+        all_counts = list_lengths(self._read_all_rows(LOCATION_COLUMNS), "zone_rows")
         starts = counts_to_offsets(all_counts)
         if (stacked_indices := self._rows.stacked_indices) is not None:
             starts = starts[stacked_indices]
@@ -247,13 +255,13 @@ class BlockFrame:
 
     def _read_all_rows(self, group: ColumnGroup) -> pa.Table:
         """These columns of all blocks of the files in which these blocks are."""
-        tables = [_empty_table(group), *(tables[0] for tables in self._read([group]))]
+        tables = [empty_block_rows(group), *(tables[0] for tables in self._read([group]))]
         return pa.concat_tables(tables, promote_options="default")  # a column that a file lacks is null
 
     def _read(self, groups: Sequence[ColumnGroup]) -> list[list[pa.Table]]:
         """The tables of these groups of each file. Raises StorageError: no damaged segment can be left out."""
         if len(self._rows.metadata_files) <= _MAX_FILES_READ_EAGERLY:
-            groups = list(dict.fromkeys([*groups, PLANNING_COLUMNS, _LOCATION_COLUMNS]))
+            groups = list(dict.fromkeys([*groups, PLANNING_COLUMNS, LOCATION_COLUMNS]))
         tables = []
         for file_tables in self._rows.read(groups):
             if isinstance(file_tables, StorageError):
@@ -284,17 +292,3 @@ class BlockFrame:
     def _cache_key(self, name: Any) -> tuple[Any, ...]:
         snapshot = self.segments.snapshot
         return ("blocks", self._rows.store.url, snapshot.id, name)
-
-
-def _list_lengths(table: pa.Table, name: str) -> IndexArray:
-    """int64, shape (rows,): of each list; -1 of those that are null."""
-    return np.asarray(pc.fill_null(pc.list_value_length(column_as_array(table, name)), -1).to_numpy(), np.int64)
-
-
-@cache
-def _empty_table(group: ColumnGroup) -> pa.Table:
-    return pa.schema([BLOCK_SCHEMA.field(name) for name in group]).empty_table()
-
-
-def _statistics_size(column_stats: ColumnStatistics) -> int:
-    return sum(int(getattr(column_stats, name).nbytes) for name in statistics.STATISTICS_PARTS)

@@ -202,6 +202,11 @@ def column_as_int64(table: pa.Table, name: str, null: int = 0) -> IndexArray:
     return np.asarray(pc.fill_null(table.column(name), null).to_numpy(), np.int64)
 
 
+def list_lengths(table: pa.Table, name: str) -> IndexArray:
+    """The length of each list in a column: int64, shape (rows,); -1 of those that are null."""
+    return np.asarray(pc.fill_null(pc.list_value_length(column_as_array(table, name)), -1).to_numpy(), np.int64)
+
+
 def counts_to_offsets(counts: IndexArray) -> IndexArray:
     """Add counts, int64, shape (n,), up to offsets, int64, shape (n + 1,): where each begins, and where all end.
 

@@ -7,17 +7,28 @@ under its key, ``x.<key>.path`` and so on. Rows of a segment that is not committ
 from __future__ import annotations
 
 import base64
+import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache, lru_cache
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from fuse_storage.errors import Corrupt
 from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.encoding import format_timestamp
+from fuse_storage.parquet.footer import BlockFile
+from fuse_storage.parquet.foreign.file import FORMAT_BY_ID, FORMAT_BY_NAME, ForeignFile
 from fuse_storage.validation.metadata_columns import MAX_COUNT, check_columns, check_ids, check_lists
+
+OWN_FORMAT = "parquet"
+"""What the row of a block of ours says of its file."""
 
 MAX_BLOCKS_PER_SEGMENT = 1000
 """Blocks of a segment: enough that a million of them are a thousand files, few enough that one file is read quickly."""
@@ -25,7 +36,7 @@ MAX_BLOCKS_PER_SEGMENT = 1000
 BLOCK_SCHEMA = pa.schema(
     [
         ("id", pa.string()),
-        ("location", pa.string()),  # null: where blocks of this table are; else the URL of a clone's block
+        ("location", pa.string()),  # null: where blocks of this table are; else the URL of a clone's, or foreign, file
         ("format", pa.string()),
         ("row_count", pa.int64()),
         ("live_rows", pa.int64()),  # fewer than row_count once rows can be deleted without rewriting
@@ -41,12 +52,13 @@ BLOCK_SCHEMA = pa.schema(
         ("first_row_id", pa.int64()),  # null: to be counted from the segment's
         ("added_by", pa.int64()),  # null: the segment's
         ("level", pa.int32()),
-        # reserved: null in this version
-        ("bucket", pa.int32()),
-        ("partition", pa.string()),
-        ("deletion_vector", pa.string()),
+        ("bucket", pa.int32()),  # reserved: null in this version
+        ("partition", pa.string()),  # of foreign files
+        ("deletion_vector", pa.string()),  # reserved, and the next two
         ("key_metadata", pa.binary()),
         ("log_offsets", pa.string()),
+        ("modified", pa.int64()),  # of foreign files
+        ("etag", pa.string()),
     ]
 )
 """A block's row, besides statistics."""
@@ -54,6 +66,20 @@ BLOCK_SCHEMA = pa.schema(
 PLANNING_COLUMNS: metadata_table.ColumnGroup = ("row_count", "schema_id")
 """Columns of blocks that every plan needs: read whenever a segment is opened at all."""
 
+LOCATION_COLUMNS: metadata_table.ColumnGroup = (
+    "id",
+    "location",
+    "format",
+    "size",
+    "footer_offset",
+    "footer_length",
+    "seal",
+    "zone_rows",
+    "partition",
+    "modified",
+    "etag",
+)
+"""Columns that tell where a block is, and how it is read: read together, since that is one pass over files."""
 
 _BLOCK_BOUNDS = {
     "row_count": (1, MAX_COUNT),
@@ -90,8 +116,62 @@ def block_columns(table: pa.Table) -> pa.Table:
     )
 
 
+@cache
+def empty_block_rows(group: metadata_table.ColumnGroup) -> pa.Table:
+    """These columns of blocks, and no rows."""
+    return pa.schema([BLOCK_SCHEMA.field(name) for name in group]).empty_table()
+
+
 def block_path(block_id: str) -> str:
     return f"_b/{block_id}.parquet"
+
+
+def block_file(columns: pa.Table, row: int) -> BlockFile:
+    """Where the block of this row is. ``columns``: LOCATION_COLUMNS, one row for each block.
+
+    Raises Corrupt for a format that this version does not know.
+    """
+    values = {name: columns.column(name)[row].as_py() for name in LOCATION_COLUMNS}
+    foreign = None
+    if values["format"] in (FORMAT_BY_NAME, FORMAT_BY_ID):
+        constants = _decode_constants(values["partition"] or "{}")
+        by_id = values["format"] == FORMAT_BY_ID
+        foreign = ForeignFile(values["size"], values["modified"], values["etag"], by_id, constants)
+    elif values["format"] != OWN_FORMAT:
+        raise Corrupt(f"block {values['id']} is of format {values['format']!r}, which no table has: it is damaged")
+    return BlockFile(
+        values["location"] or block_path(values["id"]),
+        values["footer_offset"],
+        values["footer_length"],
+        tuple(values["zone_rows"]),
+        values["seal"],
+        foreign,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignColumns:
+    """What rows of n blocks say of files that somebody else wrote.
+
+    ``mask``: bool, shape (n,), True where a block is one. ``modified``: int64, shape (n,), when it was written, in
+    microseconds since 1970, 0 where unknown. ``constants``: of each block, by column id, what all its rows hold.
+    """
+
+    mask: npt.NDArray[np.bool_]
+    modified: npt.NDArray[np.int64]
+    constants: Sequence[Mapping[int, Any]]
+
+
+def foreign_columns(columns: pa.Table) -> ForeignColumns:
+    """What these rows of blocks say of foreign files. ``columns``: LOCATION_COLUMNS."""
+    foreign = np.asarray(pc.not_equal(columns.column("format"), OWN_FORMAT).to_numpy(), np.bool_)
+    constants = [_decode_constants(text) if text else {} for text in columns.column("partition").to_pylist()]
+    return ForeignColumns(foreign, metadata_table.column_as_int64(columns, "modified", 0), constants)
+
+
+@lru_cache(maxsize=4096)
+def _decode_constants(text: str) -> Mapping[int, Any]:
+    return {int(column_id): value for column_id, value in json.loads(text).items()}
 
 
 def segment_path(segment_id: str) -> str:

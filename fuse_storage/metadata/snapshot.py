@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fuse_storage.errors import FormatError, NotFound, SchemaError, Unsupported
+from fuse_storage.errors import FormatError, NotFound, ReadOnly, SchemaError, Unsupported
 from fuse_storage.metadata.encoding import format_timestamp
 from fuse_storage.metadata.file_ref import FileRef, read_verified
 from fuse_storage.metadata.refs import Branch, RefEntry
@@ -27,8 +27,8 @@ from fuse_storage.validation.json_members import (
     MAX_SNAPSHOT_BYTES,
     FormatMembers,
     SnapshotMembers,
+    check_properties,
     check_schemas,
-    check_seconds,
     convert_members,
     load_json,
     parse_stored_time,
@@ -36,7 +36,9 @@ from fuse_storage.validation.json_members import (
 
 FORMAT_NAME = "fuse-index table"
 FORMAT_VERSION = 1
-READER_FEATURES: frozenset[str] = frozenset([SHARED_FILES_FEATURE])
+FOREIGN_FILES_FEATURE = "foreign-files"
+"""The reader feature of tables whose blocks are files that somebody else wrote."""
+READER_FEATURES: frozenset[str] = frozenset([SHARED_FILES_FEATURE, FOREIGN_FILES_FEATURE])
 """Features of later format versions that this version reads."""
 WRITER_FEATURES: frozenset[str] = frozenset()
 """Features that this version keeps intact when it writes."""
@@ -45,6 +47,9 @@ CLUSTER_METHODS = ("linear", "zorder", "hilbert")
 
 KEY_PROPERTY = "key_ids"
 """The property that holds the ids of the columns that identify a row. A property, since every writer keeps those."""
+
+SOURCE_PROPERTY = "foreign_source"
+"""The property that says where the files of an attached table are from, and which state of the source they are."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +127,16 @@ class Snapshot:
     def keys(self) -> frozenset[str]:
         """The keys of all definitions: sidecars of others are not kept."""
         return frozenset(str(definition["key"]) for definition in self.definitions.values())
+
+    @property
+    def source(self) -> Mapping[str, Any] | None:
+        """What the table was attached to, as the property has it; None of a table of its own."""
+        return self.properties.get(SOURCE_PROPERTY) if FOREIGN_FILES_FEATURE in self.reader_features else None
+
+    def check_own_rows(self) -> None:
+        """Raise ReadOnly where rows and columns change through the source alone."""
+        if self.source is not None and not self.source.get("adopted"):
+            raise ReadOnly(f"the rows are those of {self.source['url']}: change them there, and sync; or convert it")
 
     @property
     def path(self) -> str:
@@ -219,8 +234,7 @@ def _decode(members: SnapshotMembers, whole: Mapping[str, Any]) -> Snapshot:
     present = schemas[members.schema]
     if not {field.id for _, field in present.leaves()}.issuperset(members.cluster_by):
         raise ValueError(f"cluster_by = {members.cluster_by} names what is no column")
-    if "max_write_seconds" in members.properties:
-        check_seconds(members.properties["max_write_seconds"], "max_write_seconds")
+    check_properties(members.properties, FOREIGN_FILES_FEATURE in whole["reader_features"] and SOURCE_PROPERTY)
     for definition in members.definitions.values():
         if not str(definition["key"]).isalnum():
             raise ValueError(f"the key {definition['key']!r} of an index is not of letters and digits")

@@ -15,6 +15,7 @@ import xxhash
 from fuse_storage.errors import RESTORE_HINT, Corrupt, NotFound
 from fuse_storage.parquet import page_subset
 from fuse_storage.parquet.column_chunks import read_column_chunks
+from fuse_storage.parquet.foreign.file import ForeignFile
 from fuse_storage.parquet.page_subset import ColumnForm
 from fuse_storage.parquet.pages import Pages
 from fuse_storage.store.cache import Cache, cache_of
@@ -45,7 +46,8 @@ class BlockFile:
     """The place of a block: its key in the store, and the bytes of its footer there.
 
     ``zone_rows``: how many rows each zone has; empty where nobody says. ``seal``: what ``seal_number`` gives of the
-    block that was committed; None where that is not known.
+    block that was committed; None where that is not known. ``foreign``: of a file that somebody else wrote, what is
+    known of it besides.
     """
 
     key: str
@@ -53,6 +55,21 @@ class BlockFile:
     footer_length: int
     zone_rows: tuple[int, ...] = ()
     seal: int | None = None
+    foreign: ForeignFile | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignLayout:
+    """What a foreign file's column chunks are, which for our own follows from the pages.
+
+    ``value_counts`` and ``dictionary_lengths``: of each chunk; the latter in bytes, 0 if there is none. ``old_dates``,
+    ``old_int96``: days and times before 1900 are of the calendar that Spark had once.
+    """
+
+    value_counts: Sequence[int]
+    dictionary_lengths: Sequence[int]
+    old_dates: bool
+    old_int96: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +86,7 @@ class Footer:
     length: int
     seal: int
     """What ``seal_number`` gives of its checksum."""
+    foreign: ForeignLayout | None = None
 
     def zone_sizes(self) -> list[int]:
         """The bytes of each zone: of all its column chunks, which lie one after the other."""

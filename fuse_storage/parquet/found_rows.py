@@ -145,9 +145,9 @@ class _ChunkPages:
 
 
 def _layout(request: RowRequest, cache: Cache | None) -> _FlatLayout | None:
-    """The block's columns; None of a block whose writer did not leave its seal with the table."""
+    """The block's columns; None of a block whose writer left no seal with the table, and of a foreign file."""
     store, block = request.store, request.block
-    if block.seal is None:
+    if block.seal is None or block.foreign is not None:
         return None
     footer = read_footer(store, block, cache)
     where = f"{store.url}/{block.key}"

@@ -55,6 +55,8 @@ class PageSubset:
     row_count: int
     dictionary_length: int
     """Bytes of the dictionary page; 0 if there is none."""
+    value_count: int | None = None
+    """Values, those of lists and NULLs among them; None: as many as rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,9 @@ def encode_flat_schema(elements: Sequence[bytes]) -> bytes:
     return encode_list(STRUCT, (root, *elements))
 
 
-def decode_pages(schema: bytes, forms: Sequence[ColumnForm], zones: Sequence[Mapping[int, PageSubset]]) -> pa.Table:
+def decode_pages(
+    schema: bytes, forms: Sequence[ColumnForm], zones: Sequence[Mapping[int, PageSubset]], use_threads: bool = False
+) -> pa.Table:
     """The rows of some pages, zone after zone.
 
     ``schema`` and ``forms`` are those of the file that the pages are from. ``zones``: for each zone, at least one,
@@ -135,8 +139,8 @@ def decode_pages(schema: bytes, forms: Sequence[ColumnForm], zones: Sequence[Map
     {'n': [3, 4]}
     """
     file = forge_file(schema, forms, zones)
-    with pq.ParquetFile(pa.BufferReader(file), pre_buffer=False) as parquet:
-        return parquet.read(columns=[forms[number].path.decode() for number in zones[0]], use_threads=False)
+    with pq.ParquetFile(pa.BufferReader(file), pre_buffer=False, coerce_int96_timestamp_unit="us") as parquet:
+        return parquet.read(columns=[forms[number].path.decode() for number in zones[0]], use_threads=use_threads)
 
 
 def forge_file(schema: bytes, forms: Sequence[ColumnForm], zones: Sequence[Mapping[int, PageSubset]]) -> bytes:
@@ -198,7 +202,7 @@ def _encode_column_chunk(form: ColumnForm, subset: PageSubset, position: int, le
         b"\x1c",  # 3 of ColumnChunk, meta_data
         _encode_form(form),
         b"\x16",
-        encode_integer(subset.row_count if subset.pages else 0),
+        encode_integer(_value_count(subset)),
         b"\x16",
         size,
         b"\x16",
@@ -209,6 +213,12 @@ def _encode_column_chunk(form: ColumnForm, subset: PageSubset, position: int, le
     if subset.dictionary_length:
         parts += [b"\x26", start]
     return b"".join((*parts, b"\0\0"))
+
+
+def _value_count(subset: PageSubset) -> int:
+    if subset.value_count is not None:
+        return subset.value_count
+    return subset.row_count if subset.pages else 0
 
 
 @lru_cache(maxsize=4096)

@@ -41,7 +41,8 @@ class Pages:
 
     ``chunk_starts``: int64, one more than there are chunks. All others: int64, one element a page. ``offsets`` in the
     file and ``lengths`` are in bytes, header included. ``row_counts`` are 0 for a dictionary, and where the values of
-    a page are not one a row (within arrays and maps). ``checksums``: see ``page_checksum``.
+    a page are not one a row (within arrays and maps). ``checksums``: see ``page_checksum``; foreign files
+    have none.
     """
 
     chunk_starts: Int64Array
@@ -122,8 +123,8 @@ class Pages:
         return list(zip(self.offsets[pages].tolist(), self.lengths[pages].tolist(), strict=True))
 
     def is_damaged(self, page: int, data: _BytesLike) -> bool:
-        """Tell whether ``data`` is not what was written as this page."""
-        return bool(page_checksum(data, page) != self.checksums[page])
+        """Tell whether ``data`` is not what was written as this page, as far as there are checksums."""
+        return len(self.checksums) > 0 and bool(page_checksum(data, page) != self.checksums[page])
 
 
 def _walk_pages(body: memoryview, chunk: ByteRange, one_a_row: bool) -> Iterator[tuple[int, int]]:

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as is_
 
+from fuse_storage.schema import types
 from fuse_storage.schema.conform import rename_array_fields
 from fuse_storage.schema.schema import Field
 
@@ -17,6 +18,11 @@ def project_column(stored_values: pa.ChunkedArray | None, field: Field, row_coun
     if stored_values is None:
         return pa.chunked_array([pa.repeat(field.default_scalar, row_count)], field.type)
     return pa.chunked_array([_fit_array(chunk, field) for chunk in stored_values.chunks], field.type)
+
+
+def repeat_constant(value: Any, field: Field, row_count: int) -> pa.ChunkedArray:
+    """A column every row of which holds ``value``, in the form in which JSON has defaults."""
+    return pa.chunked_array([pa.repeat(types.decode_constant(value, field.type), row_count)], field.type)
 
 
 def _fit_array(values: pa.Array, field: Field) -> pa.Array:

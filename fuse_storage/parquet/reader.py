@@ -17,7 +17,15 @@ import pyarrow.types as is_
 
 from fuse_storage.errors import RESTORE_HINT, Corrupt, StorageError
 from fuse_storage.parquet import page_subset, projection
-from fuse_storage.parquet.footer import UNREADABLE, BlockFile, Footer, read_block_ranges, read_footer
+from fuse_storage.parquet.footer import (
+    UNREADABLE,
+    BlockFile,
+    Footer,
+    ForeignLayout,
+    read_block_ranges,
+    read_footer,
+)
+from fuse_storage.parquet.foreign.footer import raise_if_old_calendar, read_foreign_footer
 from fuse_storage.parquet.page_subset import PageSubset
 from fuse_storage.parquet.pages import Int64Array, RowMask
 from fuse_storage.parquet.sparse_file import SparseFile
@@ -47,10 +55,15 @@ def read_block(
     file, Corrupt for a damaged one.
     """
     fields = [schema.find([name]) for name in columns]
-    footer = read_footer(store, block, cache)
+    constants = {} if block.foreign is None else block.foreign.constants
+    footer = (
+        read_footer(store, block, cache) if block.foreign is None else read_foreign_footer(store, block, schema, cache)
+    )
     zone_numbers = list(range(footer.metadata.num_row_groups) if zones is None else map(int, zones))
     paths = [footer.metadata.schema.column(number).path for number in range(footer.column_count)]
-    leaf_columns = [numbers for field in fields if (numbers := _leaf_columns(field, paths))]
+    leaf_columns = [
+        numbers for field in fields if field.id not in constants and (numbers := _leaf_columns(field, paths))
+    ]
     reader = _ZoneReader(store, block, footer, zone_numbers)
     row_count = sum(reader.row_counts) if row_mask is None else int(np.count_nonzero(row_mask))
     stored: dict[str, pa.ChunkedArray] = {}
@@ -59,12 +72,23 @@ def read_block(
             stored = reader.read_rows(leaf_columns, row_mask)
         elif row_count:
             stored = reader.read_all_rows(leaf_columns)
-        arrays = [projection.project_column(stored.get(field.physical_name), field, row_count) for field in fields]
+        if footer.foreign is not None:
+            raise_if_old_calendar(stored, footer.foreign, f"{store.url}/{block.key}")
+        arrays = [
+            projection.repeat_constant(constants[field.id], field, row_count)
+            if field.id in constants
+            else projection.project_column(stored.get(field.physical_name), field, row_count)
+            for field in fields
+        ]
         result = pa.Table.from_arrays(arrays, schema=pa.schema([field.arrow for field in fields]))
-    except StorageError:
-        raise
-    except UNREADABLE as problem:
+    except (StorageError, *UNREADABLE) as problem:
+        if block.foreign is not None:
+            block.foreign.raise_if_changed(store, block.key)
+        if isinstance(problem, StorageError):
+            raise
         raise Corrupt(f"{store.url}/{block.key} does not hold the columns of its table: {problem!r}") from problem
+    if block.foreign is not None:
+        block.foreign.raise_if_changed(store, block.key)  # after it was read: so what was read is what was attached
     return result if fields else pa.table({"": pa.nulls(row_count)}).select([])
 
 
@@ -109,6 +133,8 @@ class _ZoneReader:
         columns = sorted({number for numbers in fields for number in numbers})
         if not columns:
             return {}
+        if self.footer.foreign is not None:
+            return self._read_whole_chunks(columns, self.footer.foreign)
         chunks = [self._chunk(zone, column) for zone in self.zones for column in columns]
         pages = np.concatenate([self.footer.pages.chunk_pages(chunk) for chunk in chunks])
         file = self._fetch_pages([self.footer.chunks[chunk] for chunk in chunks], pages)
@@ -118,6 +144,24 @@ class _ZoneReader:
                 self.zones, columns=names, use_threads=sum(self.row_counts) * len(columns) > _MIN_VALUES_FOR_THREADS
             )
         return dict(zip(decoded.column_names, decoded.columns, strict=True))
+
+    def _read_whole_chunks(self, columns: Sequence[int], layout: ForeignLayout) -> dict[str, pa.ChunkedArray]:
+        """All rows of these zones of a foreign file, whose own footer Arrow is not shown: other engines leave hints."""
+        ranges = [self.footer.chunks[self._chunk(zone, column)] for zone in self.zones for column in columns]
+        file = self._fetch_pages(ranges, np.zeros(0, np.int64))
+        zones = [{column: self._whole_chunk(file, zone, column, layout) for column in columns} for zone in self.zones]
+        use_threads = sum(self.row_counts) * len(columns) > _MIN_VALUES_FOR_THREADS
+        decoded = page_subset.decode_pages(self.footer.schema_bytes, self.footer.forms, zones, use_threads)
+        return dict(zip(decoded.column_names, decoded.columns, strict=True))
+
+    def _whole_chunk(self, file: SparseFile, zone: int, column: int, layout: ForeignLayout) -> PageSubset:
+        chunk = self._chunk(zone, column)
+        return PageSubset(
+            [file.view(*self.footer.chunks[chunk])],
+            self.footer.zone_row_count(zone),
+            layout.dictionary_lengths[chunk],
+            layout.value_counts[chunk],
+        )
 
     def read_rows(self, fields: Sequence[Sequence[int]], row_mask: RowMask) -> dict[str, pa.ChunkedArray]:
         """The rows of these zones that the mask has; fields whose pages hold the same rows are decoded together."""

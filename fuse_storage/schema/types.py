@@ -123,6 +123,11 @@ def encode_default(value: Any) -> Any:
     raise SchemaError(f"{value!r} cannot be a default: only values of plain types can")
 
 
+def decode_constant(value: Any, data_type: pa.DataType) -> pa.Scalar:
+    """The value that ``encode_default`` wrote, as one of a type; NULL where it is null."""
+    return pa.scalar(decode_default(value, data_type), data_type)
+
+
 def decode_default(value: Any, data_type: pa.DataType) -> Any:
     """The value that ``encode_default`` wrote."""
     if value is None:

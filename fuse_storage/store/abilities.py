@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from fuse_storage.errors import RESTORE_HINT, Corrupt
+from fuse_storage.errors import RESTORE_HINT, Corrupt, NotFound
+from fuse_storage.store.ranges import ObjectMeta
 from fuse_storage.store.store import Store
 
 
@@ -35,6 +36,20 @@ def list_keys_after(store: Store, key: str) -> list[str]:
     lister: Callable[[str], Sequence[str]] | None = getattr(store, "list_keys_after", None)
     keys = [listed.key for listed in store.list(folder) if listed.key > key] if lister is None else lister(key)
     return [found for found in keys if found.rpartition("/")[0] == folder]
+
+
+def object_meta(store: Store, key: str) -> ObjectMeta:
+    """What a listing says of one key. Raises NotFound.
+
+    One request where the store has an ``object_meta`` of its own; else its folder is listed.
+    """
+    ask: Callable[[str], ObjectMeta] | None = getattr(store, "object_meta", None)
+    if ask is not None:
+        return ask(key)
+    listed = store.list(key.rpartition("/")[0])
+    if (found := next((meta for meta in listed if meta.key == key), None)) is None:
+        raise NotFound(f"{store.url}/{key}: there is no such object")
+    return found
 
 
 def remove_empty_folders(store: Store, prefix: str) -> None:

@@ -90,6 +90,15 @@ class LocalStore:
             if stat.S_ISREG(state.st_mode):
                 yield ObjectMeta(key, state.st_size, datetime.fromtimestamp(state.st_mtime, UTC))
 
+    def object_meta(self, key: str) -> ObjectMeta:
+        with self._translate_errors(key):
+            file, _ = open_file(self.url, validate_key(key))
+            try:
+                state = os.fstat(file)
+            finally:
+                os.close(file)
+        return ObjectMeta(key, state.st_size, datetime.fromtimestamp(state.st_mtime, UTC))
+
     def strays(self, prefix: str = "") -> Iterator[str]:
         """The keys of what a listing passes over: links, which are not followed, pipes, sockets and devices."""
         return (key for key, state in self._walk(prefix) if not stat.S_ISREG(state.st_mode))

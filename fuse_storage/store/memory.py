@@ -50,6 +50,13 @@ class MemoryStore:
             ranges, spans, [data[offset : offset + length] for offset, length in spans], f"{self.url}/{key}"
         )
 
+    def object_meta(self, key: str) -> ObjectMeta:
+        try:
+            data, modified = self._objects[self._name(key)]
+        except KeyError:
+            raise NotFound(f"{self.url}/{key}: there is no such object") from None
+        return ObjectMeta(key, len(data), modified)
+
     def list(self, prefix: str = "") -> Iterator[ObjectMeta]:
         prefix = prefix.strip("/")
         within = self._within + (f"{prefix}/" if prefix else "")

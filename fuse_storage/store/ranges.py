@@ -21,11 +21,12 @@ MAX_FILE_BYTES = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class ObjectMeta:
-    """One entry of a listing. ``modified`` is by the store's own clock, in UTC."""
+    """One entry of a listing. ``modified`` is by the store's own clock, in UTC. ``etag``: where the store has one."""
 
     key: str
     size: int
     modified: datetime
+    etag: str | None = None
 
 
 def validate_key(key: str) -> str:

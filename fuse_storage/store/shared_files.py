@@ -59,6 +59,19 @@ def resolve_store(store: Store, key: str, shares_files: bool) -> tuple[Store, st
     return other if cache is process_cache else CachedStore(other, cache), validate_key(match["key"])
 
 
+def resolve_foreign_store(store: Store, location: str, source: str | None) -> tuple[Store, str]:
+    """The store in which a file lies that somebody else wrote, and its key there, below ``source`` if it is there.
+
+    It is asked with the options of ``store``. Raises StorageError for a place that is not to be asked.
+    """
+    root = source.rstrip("/") if source is not None and location.startswith(source.rstrip("/") + "/") else None
+    root = root or location.rpartition("/")[0] or "/"
+    raise_if_elsewhere(store, root, "has files of")
+    other, cache = _open_cached(root, tuple(sorted(_options(store).items()))), cache_of(store)
+    key = validate_key(location[len(root) :].lstrip("/"))
+    return other if cache is process_cache else CachedStore(other, cache), key
+
+
 def raise_if_elsewhere(store: Store, url: str, verb: str = "shares files of") -> None:
     """Raise StorageError if files of the table at ``url`` are not to be read for the one at ``store``.
 

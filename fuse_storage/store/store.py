@@ -7,7 +7,6 @@ Knows no file format, no table and no snapshot. The only module that imports obs
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -18,6 +17,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from urllib.parse import unquote, urlsplit
 
 from fuse_storage.errors import RESTORE_HINT, AlreadyExists, Corrupt, NotFound, StorageError
+from fuse_storage.store.client_options import client_options, is_client_option
 from fuse_storage.store.local import LocalStore
 from fuse_storage.store.memory import MemoryStore
 from fuse_storage.store.ranges import MAX_FILE_BYTES, ByteRange, ObjectMeta, coalesce_ranges, slice_ranges, validate_key
@@ -132,15 +132,6 @@ def parse_url(url: str) -> tuple[str, str]:
 
 SHARED_PLACES_OPTION = "shared_places"
 """The option of a store that names others, with white space or commas between, in which its table may have files."""
-_HTTP_CLIENT_OPTIONS = (
-    "allow_http",
-    "allow_invalid_certificates",
-    "connect_timeout",
-    "proxy_url",
-    "timeout",
-    "user_agent",
-)
-"""Options that are of the HTTP client, not of the store."""
 
 
 class RemoteStore:
@@ -155,9 +146,9 @@ class RemoteStore:
         config: Any = {
             key: value
             for key, value in self.options.items()
-            if _client_key(key) not in (*_HTTP_CLIENT_OPTIONS, SHARED_PLACES_OPTION)
+            if not is_client_option(key) and key.lower() != SHARED_PLACES_OPTION
         }
-        client: Any = {"timeout": "120s", **_client_options(self.options)}
+        client: Any = {"timeout": "120s", **client_options(self.options)}
         # left to itself, obstore tries for three minutes: longer than a commit may take
         retries: Any = {"max_retries": 6, "retry_timeout": timedelta(seconds=45)}
         try:
@@ -211,7 +202,13 @@ class RemoteStore:
         pages = obstore.list(self._store, prefix.strip("/") or None)
         while page := self._translate_errors(prefix, lambda: next(iter(pages), None)):
             for entry in page:
-                yield ObjectMeta(entry["path"], entry["size"], entry["last_modified"])
+                yield ObjectMeta(entry["path"], entry["size"], entry["last_modified"], entry.get("e_tag"))
+
+    def object_meta(self, key: str) -> ObjectMeta:
+        import obstore
+
+        entry = self._translate_errors(key, lambda: obstore.head(self._store, validate_key(key)))
+        return ObjectMeta(key, entry["size"], entry["last_modified"], entry.get("e_tag"))
 
     def list_keys_after(self, key: str) -> Sequence[str]:
         import obstore
@@ -274,24 +271,3 @@ class RemoteStore:
                     f"{self.url}/{key} ends before the bytes that were asked for: it was truncated; {RESTORE_HINT}"
                 ) from refusal
             raise StorageError(describe_refusal(self.url, key, refusal)) from refusal
-
-
-def _client_key(key: str) -> str:
-    return key.lower().removeprefix("aws_")
-
-
-def _client_options(options: Mapping[str, str]) -> dict[str, Any]:
-    """The options of the HTTP client; plain HTTP is allowed where an endpoint is named by it, or an option says so."""
-    client: dict[str, Any] = {
-        _client_key(key): value for key, value in options.items() if _client_key(key) in _HTTP_CLIENT_OPTIONS
-    }
-    by_key = {_client_key(key): value for key, value in options.items()}
-    endpoints = (
-        by_key.get("endpoint"),
-        by_key.get("endpoint_url"),
-        os.environ.get("AWS_ENDPOINT_URL"),
-        os.environ.get("AWS_ENDPOINT"),
-    )
-    endpoint = next(filter(None, endpoints), "")
-    allowed = str(client.get("allow_http", os.environ.get("AWS_ALLOW_HTTP", endpoint.startswith("http://"))))
-    return {**client, "allow_http": allowed.lower() == "true"}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fuse_storage.errors import NotFound, ReadOnly
-from fuse_storage.store.abilities import list_keys_after, list_strays, read_at_most
+from fuse_storage.store.abilities import list_keys_after, list_strays, object_meta, read_at_most
 from fuse_storage.store.cache import Cache, cache_of
 from fuse_storage.store.ranges import ByteRange, ObjectMeta, coalesce_ranges, slice_ranges
 from fuse_storage.store.store import Store
@@ -99,6 +99,10 @@ class MeteredStore:
         self._record(self.reads, *(("read_ranges", key, len(data)) for data in fetched))
         return slice_ranges(ranges, spans, fetched, f"{self.url}/{key}")
 
+    def object_meta(self, key: str) -> ObjectMeta:
+        self._record(self.reads, ("meta", key, 0))
+        return object_meta(self.store, key)
+
     def list(self, prefix: str = "") -> Iterator[ObjectMeta]:
         self._record(self.reads, ("list", prefix, 0))
         yield from self.store.list(prefix)
@@ -155,6 +159,9 @@ class _StoreWrapper:
 
     def read_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[bytes]:
         return self.store.read_ranges(key, ranges)
+
+    def object_meta(self, key: str) -> ObjectMeta:
+        return object_meta(self.store, key)
 
     def list(self, prefix: str = "") -> Iterator[ObjectMeta]:
         return self.store.list(prefix)

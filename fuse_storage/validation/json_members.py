@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
 
@@ -88,6 +88,16 @@ class SchemaMembers(msgspec.Struct):
 
     id: Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
     fields: list[FieldMembers]
+
+
+class SourceMembers(msgspec.Struct):
+    """What a table was attached to."""
+
+    format: str
+    url: str
+    version: str | int | None
+    unread: list[str]
+    adopted: bool = False
 
 
 class SegmentsMembers(msgspec.Struct):
@@ -194,3 +204,11 @@ def check_seconds(value: Any, name: str) -> None:
     """Raise ValueError for what is no length of time in seconds, up to a hundred years."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _MAX_SECONDS:
         raise ValueError(f"{name} = {value!r}: it must be a number above 0, and of seconds up to a hundred years")
+
+
+def check_properties(properties: Mapping[str, Any], source: str | bool) -> None:
+    """Raise FormatError or ValueError for properties that no writer wrote. ``source``: the name of one that must be."""
+    if "max_write_seconds" in properties:
+        check_seconds(properties["max_write_seconds"], "max_write_seconds")
+    if source:
+        convert_members(properties.get(str(source)), SourceMembers)

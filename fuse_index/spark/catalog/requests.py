@@ -168,8 +168,12 @@ class CatalogRequests:
         return _YES
 
 
+_OF_TABLES = ("key_ids", "foreign_source")
+"""Properties that tables keep for themselves; SHOW CREATE TABLE says them otherwise."""
+
+
 def _shown_properties(reference: TableReference, table: Table) -> dict[str, str]:
-    own = {name: _text(value) for name, value in table.snapshot.properties.items() if name != "key_ids"}
+    own = {name: _text(value) for name, value in table.snapshot.properties.items() if name not in _OF_TABLES}
     named = {} if reference.named is None else dict(reference.named.properties)
     key = {"key": ", ".join(table.snapshot.key)} if table.snapshot.key else {}
     managed = {"is_managed_location": "true"} if reference.named is not None and reference.named.managed else {}

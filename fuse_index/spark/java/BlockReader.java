@@ -14,16 +14,17 @@ import scala.reflect.ClassTag$;
 /** Spark's own Parquet reader, set to read our blocks alike whatever the session says. Executors know it, and none of our classes. */
 public class BlockReader {
   private static final String SQL = "spark.sql.";
-  private static final String[] OFF = {"parquet.binaryAsString", "legacy.parquet.nanosAsLong", "parquet.fieldId.read.enabled",
+  private static final String[] OFF = {"parquet.binaryAsString", "legacy.parquet.nanosAsLong",
     "parquet.fieldId.read.ignoreMissing"};
   private static final String[] ON = {"caseSensitive", "parquet.int96AsTimestamp", "parquet.inferTimestampNTZ.enabled",
     "optimizer.nestedSchemaPruning.enabled"};
 
   /**
-   * `all` are the columns of the table and `read` those to read, both by the names that files have for them; `constants` are columns
-   * of which each range has one value.
+   * `read` are the columns of the snapshot that are to be read, by the names that files have for them; `constants` are columns of which
+   * each range has one value.
    */
-  public static PartitionReaderFactory factory(SparkSession session, StructType all, StructType read, StructType constants, Filter[] filters) {
+  public static PartitionReaderFactory factory(
+      SparkSession session, TableSnapshot snapshot, StructType read, StructType constants, Filter[] filters) {
     SQLConf conf = session.sessionState().conf();
     Configuration hadoop = session.sessionState().newHadoopConf();
     hadoop.set("parquet.read.support.class", "org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport");
@@ -32,6 +33,7 @@ public class BlockReader {
     hadoop.set("spark.sql.session.timeZone", conf.sessionLocalTimeZone());
     hadoop.set("parquet.page.verify-checksum.enabled", "true");
     for (String setting : OFF) hadoop.setBoolean(SQL + setting, false);
+    hadoop.setBoolean(SQL + "parquet.fieldId.read.enabled", snapshot.byFieldId);
     for (String setting : ON) hadoop.setBoolean(SQL + setting, true);
     HashMap<String, String> options = new HashMap<String, String>();
     // Dates and times in blocks are of the proleptic calendar, whatever the session thinks of files that do not say so.
@@ -43,6 +45,6 @@ public class BlockReader {
     Broadcast<SerializableConfiguration> shared = session.sparkContext().broadcast(
         new SerializableConfiguration(hadoop), ClassTag$.MODULE$.apply(SerializableConfiguration.class));
     return new ParquetPartitionReaderFactory(
-        conf, shared, all, read, constants, filters, scala.Option.empty(), new ParquetOptions(options, conf));
+        conf, shared, snapshot.storedSchema, read, constants, filters, scala.Option.empty(), new ParquetOptions(options, conf));
   }
 }

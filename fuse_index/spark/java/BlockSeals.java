@@ -16,6 +16,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FutureDataInputStreamBuilder;
 import org.apache.hadoop.fs.Path;
@@ -114,17 +115,51 @@ public class BlockSeals {
     }
   }
 
+  /** Whether a file that somebody else wrote is the one that was attached, by its size and by when it was written. */
+  public static class ForeignCheck implements Callable<Object> {
+    /** Object stores tell seconds by one request, and milliseconds by another. */
+    private static final long STORE_MILLIS = 1000L;
+    private final Configuration hadoop;
+    private final String path;
+    private final long size;
+    private final long modified;
+
+    public ForeignCheck(Configuration hadoop, String path, long size, long modified) {
+      this.hadoop = hadoop;
+      this.path = path;
+      this.size = size;
+      this.modified = modified;
+    }
+
+    public Object call() {
+      try {
+        Path file = new Path(path);
+        FileStatus status = file.getFileSystem(hadoop).getFileStatus(file);
+        long apart = Math.abs(status.getModificationTime() - modified / 1000L);
+        return status.getLen() != size || apart > (path.startsWith("file:") ? 1L : STORE_MILLIS) ? path : null;
+      } catch (IOException unreadable) {
+        return null; // of which Spark's reader tells
+      }
+    }
+  }
+
   /** Raises if one of these files is another than the block of its name. Those of which no seal is known are let through. */
   public static void verify(Configuration hadoop, FileListing listing, List<Integer> files) {
     List<Callable<Object>> checks = new ArrayList<Callable<Object>>();
     for (Integer file : files) {
       Check check = new Check(hadoop, listing.path(file.intValue()), listing.fileSize(file.intValue()), listing.seal(file.intValue()));
       if (check.seal != 0L && !VERIFIED.contains(check.memory())) checks.add(check);
+      long modified = listing.modified(file.intValue());
+      if (modified != 0L) checks.add(new ForeignCheck(hadoop, check.path, check.size, modified));
     }
     if (checks.isEmpty()) return;
     ExecutorService threads = Executors.newFixedThreadPool(Math.min(MAX_THREADS, checks.size()));
     try {
-      for (Future<Object> check : threads.invokeAll(checks)) if (check.get() != null) throw otherBlock((String) check.get());
+      List<Future<Object>> answers = threads.invokeAll(checks);
+      for (int i = 0; i < answers.size(); i++) {
+        String path = (String) ((Future<Object>) answers.get(i)).get();
+        if (path != null) throw otherFile(path, checks.get(i) instanceof ForeignCheck);
+      }
     } catch (InterruptedException cancelled) {
       Thread.currentThread().interrupt();
       throw new IllegalStateException("the query was cancelled", cancelled);
@@ -135,10 +170,11 @@ public class BlockSeals {
     }
   }
 
-  private static RuntimeException otherBlock(String path) {
+  private static RuntimeException otherFile(String path, boolean foreign) {
     HashMap<String, String> parameters = new HashMap<String, String>();
-    parameters = (HashMap<String, String>) parameters.updated(
-        "errorMessage", path + ": this is another block than the one of that name; restore the file from a copy");
+    parameters = (HashMap<String, String>) parameters.updated("errorMessage", path + (foreign
+        ? " has changed since it was attached, so that the rows of this snapshot are gone: sync the table with its source"
+        : ": this is another block than the one of that name; restore the file from a copy"));
     return new SparkRuntimeException("USER_RAISED_EXCEPTION", parameters, null, new QueryContext[0], "");
   }
 }

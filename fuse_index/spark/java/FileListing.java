@@ -1,5 +1,11 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
 
 /** The files of one snapshot, in the order of a block mask: one array of bytes, read where needed. */
 public class FileListing {
@@ -7,23 +13,37 @@ public class FileListing {
   private final int fileCount;
   private final String prefix;
   private final int sealsOffset;
+  private final int modifiedOffset;
   private final int endsOffset;
   private final int namesOffset;
   private final long totalBytes;
+  /** Columns, by their stored names, of which each file has one value that it does not hold itself. */
+  private final List<String> constantColumns = new ArrayList<String>();
+  /** Of each file the texts of these values, or nulls; null where there are no such columns. */
+  private final JsonNode constants;
 
-  /** int count, int length of the prefix, prefix, count long sizes, count long seals, count int ends of names, names; big-endian, UTF-8. */
-  public FileListing(byte[] packed) {
+  /**
+   * int count, int length of the prefix, prefix, count long sizes, count long seals, count long times, count int ends of names, names;
+   * big-endian, UTF-8. Then, where there are any, constants as JSON: {"columns": [names], "values": [[texts], ...]}.
+   */
+  public FileListing(byte[] packed) throws IOException {
     bytes = ByteBuffer.wrap(packed);
     fileCount = bytes.getInt(0);
     int prefixLength = bytes.getInt(4);
     prefix = new String(packed, 8, prefixLength, StandardCharsets.UTF_8);
     int sizesOffset = 8 + prefixLength;
     sealsOffset = sizesOffset + 8 * fileCount;
-    endsOffset = sealsOffset + 8 * fileCount;
+    modifiedOffset = sealsOffset + 8 * fileCount;
+    endsOffset = modifiedOffset + 8 * fileCount;
     namesOffset = endsOffset + 4 * fileCount;
     long sum = 0L;
     for (int i = 0; i < fileCount; i++) sum += bytes.getLong(sizesOffset + 8 * i);
     totalBytes = sum;
+    int end = fileCount == 0 ? packed.length : namesOffset + bytes.getInt(namesOffset - 4);
+    JsonNode rest = null;
+    if (end < packed.length) rest = (JsonNode) new ObjectMapper().readTree(Arrays.copyOfRange(packed, end, packed.length));
+    if (rest != null) for (JsonNode column : rest.get("columns")) constantColumns.add(column.asText());
+    constants = rest == null ? null : rest.get("values");
   }
 
   public int fileCount() { return fileCount; }
@@ -34,6 +54,17 @@ public class FileListing {
 
   /** The checksum in the seal of the block; 0 if it is not known. */
   public long seal(int file) { return bytes.getLong(sealsOffset + 8 * file); }
+
+  /** When a file that somebody else wrote was written, in microseconds since 1970; 0 if it is ours, or that is not known. */
+  public long modified(int file) { return bytes.getLong(modifiedOffset + 8 * file); }
+
+  public boolean isConstant(String storedName) { return constantColumns.contains(storedName); }
+
+  /** The value of a constant column in a file, as text; null is NULL. */
+  public String constant(int file, String storedName) {
+    JsonNode value = (JsonNode) constants.get(file).get(constantColumns.indexOf(storedName));
+    return value.isNull() ? null : value.asText();
+  }
 
   public String path(int file) {
     int start = file == 0 ? 0 : bytes.getInt(endsOffset + 4 * (file - 1));

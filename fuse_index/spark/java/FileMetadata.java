@@ -66,8 +66,10 @@ public class FileMetadata {
     return constants;
   }
 
-  public InternalRow values(String path, long start, long length, long fileSize) {
+  /** Values of the columns that a range has one value of: those of the table's first, given, then ours. */
+  public InternalRow values(String path, long start, long length, long fileSize, Object[] first) {
     List<Object> values = new ArrayList<Object>();
+    for (Object value : first) values.add(value);
     for (StructField field : fields.fields()) {
       String name = field.name();
       if (name.equals("file_path")) values.add(UTF8String.fromString(path));
@@ -93,11 +95,15 @@ public class FileMetadata {
     for (StructField field : flat.metadata.flatFields()) {
       Attribute part = new AttributeReference(field.name(), field.dataType(), field.nullable(), Metadata.empty(),
           NamedExpression$.MODULE$.newExprId(), ScalaLists.toScala(new ArrayList<String>()));
-      read.add(part);
       parts.add(part);
     }
+    for (Expression part : parts) read.add((Attribute) part);
+    List<Attribute> ordered = new ArrayList<Attribute>();
+    for (StructField field : flat.readSchema().fields()) {
+      for (Attribute column : read) if (column.name().equals(field.name())) ordered.add(column);
+    }
     for (Attribute column : ScalaLists.toJava(relation.output())) columns.add(column == struct ? structOf(struct, parts) : column);
-    return new Project(ScalaLists.toScala(columns), flat.replaceIn(relation, ScalaLists.toScala(read)));
+    return new Project(ScalaLists.toScala(columns), flat.replaceIn(relation, ScalaLists.toScala(ordered)));
   }
 
   private static NamedExpression structOf(AttributeReference struct, List<Expression> parts) {

@@ -32,21 +32,24 @@ public class FileRange {
   private final long start;
   private final long length;
   private final long fileSize;
+  /** Values of columns that the file does not hold itself. */
+  private final Object[] constants;
 
-  private FileRange(String path, long start, long length, long fileSize) {
+  private FileRange(String path, long start, long length, long fileSize, Object[] constants) {
     this.path = path;
     this.start = start;
     this.length = length;
     this.fileSize = fileSize;
+    this.constants = constants;
   }
 
-  /** What is to be read of a file: these bytes, as first and number, or all of it where there are none. */
-  public static List<FileRange> of(FileListing listing, int file, List<long[]> bytes) {
+  /** What is to be read of a file: these bytes, as first and number, or all of it where there are none; and its `constants`. */
+  public static List<FileRange> of(FileListing listing, int file, List<long[]> bytes, Object[] constants) {
     String path = listing.path(file);
     long size = listing.fileSize(file);
     List<FileRange> ranges = new ArrayList<FileRange>();
-    if (bytes.isEmpty()) ranges.add(new FileRange(path, 0L, size, size));
-    for (long[] range : bytes) ranges.add(new FileRange(path, range[0], range[1], size));
+    if (bytes.isEmpty()) ranges.add(new FileRange(path, 0L, size, size, constants));
+    for (long[] range : bytes) ranges.add(new FileRange(path, range[0], range[1], size, constants));
     return ranges;
   }
 
@@ -61,7 +64,7 @@ public class FileRange {
     List<FileRange> parts = new ArrayList<FileRange>();
     for (FileRange range : ranges) {
       for (long from = 0L; from < range.length; from += most) {
-        parts.add(new FileRange(range.path, range.start + from, Math.min(most, range.length - from), range.fileSize));
+        parts.add(new FileRange(range.path, range.start + from, Math.min(most, range.length - from), range.fileSize, range.constants));
       }
     }
     Collections.sort(parts, new LargestFirst());
@@ -75,6 +78,6 @@ public class FileRange {
     Map<String, Object> noMetadata = Map$.MODULE$.empty();
     SparkPath file = SparkPath.fromPath(new Path(path));
     return new PartitionedFile(
-        metadata.values(file.urlEncoded(), start, length, fileSize), file, start, length, new String[0], 0L, fileSize, noMetadata);
+        metadata.values(file.urlEncoded(), start, length, fileSize, constants), file, start, length, new String[0], 0L, fileSize, noMetadata);
   }
 }

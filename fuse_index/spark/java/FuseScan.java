@@ -56,8 +56,8 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
 
   /** `readSchema`: some of the table's columns, of which nested fields may be left out, and perhaps `_metadata`. */
   public FuseScan(SparkSession session, TableSnapshot snapshot, StructType readSchema) {
-    this(session, snapshot, snapshot.ownColumns(readSchema), new FileMetadata(snapshot.metadataColumn(readSchema)), readSchema,
-        new ScanFilters(Collections.<Expression>emptyList(), snapshot), null, null);
+    this(session, snapshot, snapshot.readOrder(snapshot.ownColumns(readSchema)), new FileMetadata(snapshot.metadataColumn(readSchema)),
+        snapshot.readOrder(readSchema), new ScanFilters(Collections.<Expression>emptyList(), snapshot), null, null);
   }
 
   private FuseScan(SparkSession session, TableSnapshot snapshot, StructType columns, FileMetadata metadata, StructType readSchema,
@@ -112,8 +112,12 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   /** The same scan, with the parts of `_metadata` in its place; itself if it has none, or has them already. */
   public FuseScan flat() {
     if (metadata.isEmpty() || snapshot.metadataColumn(readSchema) == null) return this;
-    StructType schema = columns;
-    for (StructField part : metadata.flatFields()) schema = schema.add(part);
+    StructType schema = new StructType();
+    int inFiles = snapshot.storedIn(snapshot.stored(columns), true).length();
+    for (int i = 0; i < inFiles; i++) schema = schema.add(columns.fields()[i]);
+    for (StructField part : metadata.read().fields()) schema = schema.add(part);
+    for (int i = inFiles; i < columns.length(); i++) schema = schema.add(columns.fields()[i]);
+    for (StructField part : metadata.constants().fields()) schema = schema.add(part);
     return with(schema, filters, top, blockMask);
   }
 
@@ -152,7 +156,11 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
 
   private List<FileRange> ranges(BlockMask votes, List<Integer> blocks) {
     List<FileRange> ranges = new ArrayList<FileRange>();
-    for (Integer block : blocks) ranges.addAll(FileRange.of(snapshot.listing, block.intValue(), votes.ranges(block.intValue())));
+    StructType constants = snapshot.storedIn(snapshot.stored(columns), false);
+    for (Integer block : blocks) {
+      int file = block.intValue();
+      ranges.addAll(FileRange.of(snapshot.listing, file, votes.ranges(file), Constants.of(snapshot.listing, file, constants)));
+    }
     return ranges;
   }
 
@@ -198,10 +206,11 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   public synchronized PartitionReaderFactory createReaderFactory() {
     if (readerFactory == null) {
       StructType stored = snapshot.stored(columns);
-      StructType read = stored;
+      StructType read = snapshot.storedIn(stored, true);
       for (StructField part : metadata.read().fields()) read = read.add(part);
-      readerFactory = BlockReader.factory(
-          session, snapshot.storedSchema, read, metadata.constants(), filters.forParquet(snapshot, columns, stored));
+      StructType constants = snapshot.storedIn(stored, false);
+      for (StructField part : metadata.constants().fields()) constants = constants.add(part);
+      readerFactory = BlockReader.factory(session, snapshot, read, constants, filters.forParquet(snapshot, columns, stored));
     }
     return readerFactory;
   }

@@ -32,9 +32,11 @@ public class TableSnapshot {
   public final Set<List<String>> unpushablePaths;
   /** Columns of which Spark must read all fields, whatever a query uses. */
   public final Set<String> wholeColumns;
+  /** Files name columns as they like, and their field ids say which they are. */
+  public final boolean byFieldId;
 
   private TableSnapshot(String callbackKey, String url, String branch, String mode, String id, FileListing listing, StructType schema,
-      StructType storedSchema, Set<List<String>> unpushablePaths, Set<String> wholeColumns) {
+      StructType storedSchema, Set<List<String>> unpushablePaths, Set<String> wholeColumns, boolean byFieldId) {
     this.callbackKey = callbackKey;
     this.url = url;
     this.branch = branch;
@@ -45,6 +47,7 @@ public class TableSnapshot {
     this.storedSchema = storedSchema;
     this.unpushablePaths = unpushablePaths;
     this.wholeColumns = wholeColumns;
+    this.byFieldId = byFieldId;
   }
 
   /** `description` is the JSON that `describe_snapshot` of Python writes; `listing` what FileListing reads. */
@@ -54,7 +57,7 @@ public class TableSnapshot {
     for (JsonNode path : json.get("unpushable")) unpushable.add(texts(path));
     return new TableSnapshot(json.get("voter").asText(), json.get("url").asText(), json.get("branch").asText(), json.get("mode").asText(),
         json.get("snapshot").asText(), new FileListing(listing), schema(json.get("schema")), schema(json.get("stored")), unpushable,
-        new HashSet<String>(texts(json.get("whole"))));
+        new HashSet<String>(texts(json.get("whole"))), json.get("by_id").asBoolean());
   }
 
   private static StructType schema(JsonNode json) { return ((StructType) DataType.fromJson(json.toString())).asNullable(); }
@@ -67,7 +70,7 @@ public class TableSnapshot {
 
   /** Another version with the same columns. */
   public TableSnapshot withHead(String newId, FileListing files) {
-    return new TableSnapshot(callbackKey, url, branch, mode, newId, files, schema, storedSchema, unpushablePaths, wholeColumns);
+    return new TableSnapshot(callbackKey, url, branch, mode, newId, files, schema, storedSchema, unpushablePaths, wholeColumns, byFieldId);
   }
 
   /** The columns to read for `wanted`, some of ours of which nested fields may be left out: those that must be whole are. */
@@ -94,6 +97,27 @@ public class TableSnapshot {
 
   /** What files call these columns, which `readSchema` gave: the same types, position by position, with stored names. */
   public StructType stored(StructType read) { return (StructType) stored(read, schema, storedSchema); }
+
+  /** Those of these stored columns that files hold; or else those of which each file has one value. */
+  public StructType storedIn(StructType stored, boolean inFiles) {
+    StructType some = new StructType();
+    for (StructField field : stored.fields()) if (listing.isConstant(field.name()) != inFiles) some = some.add(field);
+    return some;
+  }
+
+  /** These columns, some of ours, those first that files hold: in this order Spark's reader gives them. */
+  public StructType readOrder(StructType columns) {
+    StructType first = new StructType();
+    StructType last = new StructType();
+    for (StructField field : columns.fields()) {
+      boolean ours = schema.getFieldIndex(field.name()).isDefined();
+      boolean constant = ours && listing.isConstant(storedSchema.fields()[schema.fieldIndex(field.name())].name());
+      if (constant) last = last.add(field);
+      else first = first.add(field);
+    }
+    for (StructField field : last.fields()) first = first.add(field);
+    return first;
+  }
 
   /** `read`, a part of the type `ours`, by the names of `files`, which is the same as `ours` but for its names. */
   private static DataType stored(DataType read, DataType ours, DataType files) {

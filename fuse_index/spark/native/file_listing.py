@@ -2,23 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
+import fuse_storage as storage
 from fuse_index.expressions.types import spark_type_name
-from fuse_storage import Field
+from fuse_storage import Field, SchemaError, StoredTable
 
 
-def pack_file_listing(paths: Sequence[str], sizes: npt.NDArray[np.int64], seals: npt.NDArray[np.int64]) -> bytes:
+@dataclass(frozen=True, slots=True)
+class ForeignFiles:
+    """What a listing says of files that somebody else wrote, besides.
+
+    ``modified``: when each was written, in microseconds since 1970, int64, shape (n,); 0 of our own. ``constants``: by
+    the stored name of a column, its value in each file as ``FileListing.java`` reads it.
+    """
+
+    modified: npt.NDArray[np.int64]
+    constants: Mapping[str, Sequence[str | None]]
+
+
+def pack_file_listing(
+    paths: Sequence[str],
+    sizes: npt.NDArray[np.int64],
+    seals: npt.NDArray[np.int64],
+    foreign: ForeignFiles | None = None,
+) -> bytes:
     """Pack the files of a snapshot as ``FileListing.java`` reads them, in the order of its blocks.
 
-    ``paths``: n names that Hadoop opens. ``sizes``: their bytes, int64, shape (n,). ``seals``: the checksums in their
-    seals, by which they are known, int64, shape (n,); 0 where that is not known.
+    ``foreign``: where some are not our own. ``paths``: n names that Hadoop opens. ``sizes``: their bytes, int64,
+    shape (n,). ``seals``: the checksums in their seals, by which they are known, int64, shape (n,); 0 where that is
+    not known.
     """
     if not paths:
         return bytes(8)
@@ -30,16 +53,66 @@ def pack_file_listing(paths: Sequence[str], sizes: npt.NDArray[np.int64], seals:
     names = [path[prefix_length:].encode() for path in paths]
     ends = np.cumsum([len(name) for name in names])
     counts = np.array([len(paths), len(prefix)])
+    modified = np.zeros(len(paths), np.int64) if foreign is None else foreign.modified
+    constants = b"" if foreign is None or not foreign.constants else _pack_constants(foreign.constants)
     return b"".join(
         [
             counts.astype(">i4").tobytes(),
             prefix,
             sizes.astype(">i8").tobytes(),
             seals.astype(">i8").tobytes(),
+            modified.astype(">i8").tobytes(),
             ends.astype(">i4").tobytes(),
             *names,
+            constants,
         ]
     )
+
+
+def _pack_constants(constants: Mapping[str, Sequence[str | None]]) -> bytes:
+    values = list(zip(*constants.values(), strict=True))
+    return json.dumps({"columns": list(constants), "values": values}).encode()
+
+
+def partly_constant_column(table: StoredTable) -> str | None:
+    """The name of a column that some files hold and others have one value of, which Spark's reader cannot mix."""
+    constants = table.blocks().foreign.constants
+    ids = {column_id for each in constants for column_id in each}
+    for field in table.snapshot.schema.fields:
+        if field.id in ids and not all(field.id in each for each in constants):
+            return field.name
+    return None
+
+
+def list_foreign_files(table: StoredTable) -> ForeignFiles:
+    """What a listing of a table's files says of those that are not its own. Raises SchemaError for columns in part."""
+    if (name := partly_constant_column(table)) is not None:
+        raise SchemaError(f"column {name!r} is in some files of {table.store.url}, and not in others: read it again")
+    found = table.blocks().foreign
+    ids = {column_id for each in found.constants for column_id in each}
+    columns = {
+        field.physical_name: [constant_text(each[field.id], field.type) for each in found.constants]
+        for field in table.snapshot.schema.fields
+        if field.id in ids
+    }
+    return ForeignFiles(found.modified, columns)
+
+
+def constant_text(value: Any, data_type: pa.DataType) -> str | None:
+    """A value that a block's row holds for a column, as ``Constants.java`` reads it: days and times as numbers."""
+    scalar = storage.decode_constant(value, data_type)
+    if not scalar.is_valid:
+        return None
+    if pa.types.is_date(data_type):
+        return str(scalar.cast(pa.int32()).as_py())
+    if pa.types.is_timestamp(data_type):
+        return str(scalar.cast(pa.int64()).as_py())
+    found = scalar.as_py()
+    if isinstance(found, bytes):
+        return found.hex()
+    if isinstance(found, float) and not math.isfinite(found):
+        return {"inf": "Infinity", "-inf": "-Infinity"}.get(str(found), "NaN")
+    return str(found).lower() if isinstance(found, bool) else str(found)
 
 
 def sql_default(field: Field) -> str:

@@ -14,13 +14,15 @@ from typing import Any
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from fuse_index.spark.native.file_listing import sql_default
 from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_index.spark.schemas import to_spark_schema
 from fuse_storage import Field, Schema
 
+_FIELD_ID = "parquet.field.id"
+"""Under this name Spark's reader finds a field id in a column's metadata."""
 _NULL_STRUCT_SETTING = "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing"
 """Before 4.1 Spark has no such setting, and takes a struct for NULL where a file has none of the fields asked for."""
 
@@ -31,7 +33,9 @@ class NativeScan:
 
     ``callback_key``: the session's endpoint is registered under it. ``branch``: empty where a refresh must not move the
     DataFrame. ``file_listing``: what ``pack_file_listing`` gives. ``older_schemas``: what
-    ``schemas_with_null_struct_bug`` gives.
+    ``schemas_with_null_struct_bug`` gives. ``constant_ids``: of columns of which each file has one value.
+    ``by_field_id``: files may call columns otherwise than the table does.
+    ``has_foreign_files``: of which no schema tells what they lack.
     """
 
     callback_key: str
@@ -42,11 +46,18 @@ class NativeScan:
     file_listing: bytes
     schema: Schema
     older_schemas: Sequence[Schema] = ()
+    constant_ids: Container[int] = ()
+    by_field_id: bool = False
+    has_foreign_files: bool = False
 
     def describe(self) -> str:
         """All but the files, as the JSON that ``TableSnapshot.java`` reads."""
         fields = self.schema.fields
-        whole = [field.name for field in fields if any(_gained_fields(field, older) for older in self.older_schemas)]
+        whole = [
+            field.name
+            for field in fields
+            if any(self.has_foreign_files or _gained_fields(field, older) for older in self.older_schemas)
+        ]
         return json.dumps(
             {
                 "voter": self.callback_key,
@@ -55,11 +66,17 @@ class NativeScan:
                 "mode": self.mode,
                 "snapshot": self.snapshot_id,
                 "schema": StructType([_logical_field(field) for field in fields]).jsonValue(),
-                "stored": StructType([_stored_field(field) for field in fields]).jsonValue(),
-                "unpushable": unpushable_paths(self.schema),
+                "stored": StructType([_stored_field(field, self.by_field_id) for field in fields]).jsonValue(),
+                "unpushable": [*unpushable_paths(self.schema), *self._foreign_unpushable_paths()],
                 "whole": whole,
+                "by_id": self.by_field_id,
             }
         )
+
+    def _foreign_unpushable_paths(self) -> list[tuple[str, ...]]:
+        """Columns that files do not hold, or not under the name by which a filter would go."""
+        fields = self.schema.fields
+        return [(each.physical_name,) for each in fields if self.by_field_id or each.id in self.constant_ids]
 
 
 def snapshot_dataframe(spark: SparkSession, scan: NativeScan) -> DataFrame:
@@ -115,11 +132,35 @@ def _logical_field(field: Field) -> StructField:
     return StructField(field.name, kind, True, metadata)
 
 
-def _stored_field(field: Field) -> StructField:
-    """The column as Spark's reader needs it: with the value that rows of files older than the column have."""
+def _stored_field(field: Field, by_id: bool) -> StructField:
+    """The column as Spark's reader needs it: with the value that rows of files older than the column have.
+
+    ``by_id``: with the field ids by which it is found.
+    """
     metadata: dict[str, Any] = {} if field.default is None else {"EXISTS_DEFAULT": sql_default(field)}
     kind = to_spark_schema(pa.schema([field.parquet_field]))[0].dataType
+    if by_id:
+        metadata[_FIELD_ID] = field.id
+        kind = _with_field_ids(kind, field)
     return StructField(field.physical_name, kind, True, metadata)
+
+
+def _with_field_ids(kind: DataType, field: Field) -> DataType:
+    """The type of a column, with the field ids within it; elements, keys and values are known by their places."""
+    if isinstance(kind, StructType):
+        parts = zip(kind.fields, field.children, strict=True)
+        return StructType(
+            [
+                StructField(part.name, _with_field_ids(part.dataType, child), True, {_FIELD_ID: child.id})
+                for part, child in parts
+            ]
+        )
+    if isinstance(kind, ArrayType):
+        return ArrayType(_with_field_ids(kind.elementType, field.children[0]), True)
+    if isinstance(kind, MapType):
+        key, value = field.children
+        return MapType(_with_field_ids(kind.keyType, key), _with_field_ids(kind.valueType, value), True)
+    return kind
 
 
 def _gained_fields(field: Field, older: Schema) -> bool:

@@ -25,7 +25,7 @@ from fuse_index.pruning.explanation import Explanation, Vote
 from fuse_index.pruning.planner import plan_scan
 from fuse_index.query.aggregate import AggregatePlan, describe_aggregation, plan_aggregate
 from fuse_index.reasons import Reason
-from fuse_index.spark.native.file_listing import pack_file_listing
+from fuse_index.spark.native.file_listing import list_foreign_files, pack_file_listing
 from fuse_index.spark.native.planner_callback import AggregateReply, LruCache, PruneReply, RefreshReply
 from fuse_index.spark.native.top_rows import decode_top_rows, keep_top_rows
 from fuse_index.spark.native.zone_ranges import partial_ranges
@@ -153,7 +153,10 @@ class SnapshotPlanner:
     def _listing(self, table: StoredTable) -> bytes:
         paths, sizes = table.block_files()
         scheme = self._location(table.store.url).scheme
-        return pack_file_listing([_hadoop_path(path, scheme) for path in paths], sizes, table.blocks().seals)
+        blocks = table.blocks()
+        foreign = list_foreign_files(table) if blocks.foreign.mask.any() else None
+        seals = np.where(blocks.foreign.mask, 0, blocks.seals)  # theirs is of the footer, which Spark's reader reads
+        return pack_file_listing([_hadoop_path(path, scheme) for path in paths], sizes, seals, foreign)
 
 
 def _unanswered(block_mask: npt.NDArray[np.bool_], explanation: Explanation, vote: Vote) -> AggregateReply:

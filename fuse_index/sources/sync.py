@@ -1,0 +1,214 @@
+"""A table taken to a state of its source: files that came are looked into, and one commit names what is live.
+
+Only footers of files that came are read, unless columns change so that what was made of older footers may not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fuse_index.ingest.schema_merge import evolved_table
+from fuse_index.sources.source import Source, SourceState, SourceVersionId
+from fuse_storage import (
+    AppendSegments,
+    BlockFrame,
+    BlockReplacement,
+    ColumnMatch,
+    NotFound,
+    OpenedFile,
+    ReplaceBlocks,
+    SetSource,
+    Snapshot,
+    SourceColumn,
+    SourceFile,
+    SourceVersion,
+    StagedFiles,
+    Store,
+    StoredTable,
+    can_widen,
+    create_attached_table,
+    mark_narrower,
+    merge_file_schemas,
+    open_source_files,
+    plain_source_columns,
+    read_file_schema,
+    set_source,
+    stage_source_files,
+    storable_schema,
+)
+
+FileProgress = Callable[[int, int], None]
+"""Told how many files were looked into, and of how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncResult:
+    """What a sync did. ``version``: of the source, as it calls it. ``rows``: in the table now.
+
+    ``reread``: all files were looked into, since columns changed. ``snapshot``: the table's, the former one if nothing
+    had changed.
+    """
+
+    version: SourceVersionId
+    added_files: int
+    removed_files: int
+    kept_files: int
+    rows: int
+    reread: bool
+    snapshot: str
+
+    def to_dict(self) -> Mapping[str, Any]:
+        """JSON-able."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class SyncPlan:
+    """What is to change. ``removed``: blocks by id; ``segment_ids``: those that they are in."""
+
+    state: SourceState
+    added: tuple[SourceFile, ...]
+    opened: tuple[OpenedFile, ...]
+    removed: tuple[str, ...]
+    segment_ids: frozenset[str]
+    match: ColumnMatch
+
+
+def sync_table(
+    head: StoredTable, source: Source, to: SourceVersionId | None = None, progress: FileProgress | None = None
+) -> tuple[StoredTable, SyncResult]:
+    """Take a table to the newest state of its source, or to another one, in one commit; none if it is there.
+
+    Raises Conflict where somebody else synced it just now, NotFound where a file vanished meanwhile, InputError,
+    SchemaError and Unsupported for what cannot be followed, StorageError.
+    """
+    plan = plan_sync(head, source, source.state(to), progress)
+    done = commit_sync(head, plan)
+    kept = done.snapshot.block_count - sum(1 for each in plan.opened if each.parsed.row_count)
+    result = SyncResult(
+        plan.state.version,
+        len(plan.added),
+        len(plan.removed),
+        max(kept, 0),
+        done.snapshot.row_count,
+        plan.match.reread,
+        done.snapshot.id,
+    )
+    return done, result
+
+
+def plan_sync(head: StoredTable, source: Source, state: SourceState, progress: FileProgress | None = None) -> SyncPlan:
+    """Compare a table with a state of its source, and look into the files that came. Raises as ``sync_table``."""
+    blocks = head.blocks()
+    gone, kept = _compare(blocks, state.files)
+    added = tuple(file for file in state.files if file.location not in kept)
+    opened = _open(head, source, added, progress)
+    match = ColumnMatch.of(head.snapshot, _columns(head.snapshot, state, added, opened))
+    if match.reread and kept:
+        opened = _open(head, source, state.files, progress)
+        added, gone = tuple(state.files), list(range(len(blocks)))
+        match = ColumnMatch.of(head.snapshot, _columns(None, state, added, opened))
+        match.reread = True
+    removed = blocks.take(np.array(gone, np.int64))
+    segment_ids = head.segments().segments_containing(removed.ordinals)
+    return SyncPlan(state, added, tuple(opened), tuple(removed.ids), segment_ids, match)
+
+
+def commit_sync(head: StoredTable, plan: SyncPlan) -> StoredTable:
+    """Stage the files that came, and commit what changed."""
+    before = SourceVersion.of(head.snapshot)
+    fields = plan.match.fields
+    staged = _stage(head, plan, fields)
+    narrower = staged.narrower - {part.id for top in fields for part in top.walk() if part.type_changed}
+    if narrower:
+        fields = mark_narrower(fields, narrower)
+        staged = _stage(head, plan, fields)
+    unread = staged.unread if plan.match.reread else staged.unread | set(before.unread)
+    version = SourceVersion(before.format, before.url, plan.state.version, tuple(sorted(unread)))
+    transaction = head.transaction().stage(SetSource(version, fields))
+    if plan.removed:
+        removals = tuple(BlockReplacement((block_id,)) for block_id in plan.removed)
+        transaction.stage(ReplaceBlocks(removals, (), plan.segment_ids, name="sync"))
+    if staged.segments:
+        transaction.stage(AppendSegments(staged.segments), staged.segments)
+    return transaction.commit("sync", summary={"source_version": plan.state.version})
+
+
+def _stage(head: StoredTable, plan: SyncPlan, fields: Any) -> StagedFiles:
+    def step(snapshot: Snapshot) -> Snapshot:
+        return set_source(snapshot, SourceVersion.of(snapshot), fields)
+
+    schema = evolved_table(head, step).snapshot.schema
+    return stage_source_files(head.store, schema, plan.state.by_id, plan.added, plan.opened)
+
+
+def _compare(blocks: BlockFrame, files: Sequence[SourceFile]) -> tuple[list[int], set[str]]:
+    """The blocks whose files are gone or changed, by their numbers in the frame, and the locations of all others."""
+    live = {file.location: file for file in files}
+    gone, kept = [], set[str]()
+    versions = zip(blocks.locations, blocks.sizes.tolist(), blocks.foreign.modified.tolist(), strict=True)
+    for number, (location, size, modified) in enumerate(versions):
+        file = live.get(location)
+        if file is None or location in kept or size != file.size or file.modified not in (None, modified):
+            gone.append(number)
+        else:
+            kept.add(location)
+    return gone, kept
+
+
+def _open(
+    head: StoredTable, source: Source, files: Sequence[SourceFile], progress: FileProgress | None
+) -> list[OpenedFile]:
+    try:
+        return open_source_files(head.store, source.url, files, progress)
+    except NotFound as missing:
+        raise NotFound(f"{missing}: it vanished from {source.url} while this looked into it; sync again") from missing
+
+
+def _columns(
+    before: Snapshot | None, state: SourceState, files: Sequence[SourceFile], opened: Sequence[OpenedFile]
+) -> tuple[SourceColumn, ...]:
+    """The columns of a state; where only files say it, those of the table's kept files and of these."""
+    if state.columns is not None:
+        return state.columns
+    constants = set(state.partitions.names)
+    found: dict[str, pa.Schema] = {}
+    if before is not None:
+        kept = [field for field in before.schema.parquet_schema if field.name not in constants]
+        found["the table"] = pa.schema([_plain(field) for field in kept])
+    for file, each in zip(files, opened, strict=True):
+        footer = each.footer()
+        schema = storable_schema(read_file_schema(footer), footer, each.where)
+        found[file.location] = pa.schema([field for field in schema if field.name not in constants])
+    merged = merge_file_schemas(found, can_widen)
+    return plain_source_columns([*merged, *state.partitions])
+
+
+def _plain(field: pa.Field) -> pa.Field:
+    """A column as ``storable_schema`` gives it: all of it nullable, and without ids."""
+    kind = field.type
+    if pa.types.is_struct(kind):
+        kind = pa.struct([_plain(part) for part in kind])
+    elif pa.types.is_map(kind):
+        kind = pa.map_(_plain(kind.key_field).type, _plain(kind.item_field).type)
+    elif pa.types.is_list(kind):
+        kind = pa.list_(_plain(kind.value_field.with_name("element")))
+    return pa.field(field.name, kind)
+
+
+def attach_source(
+    store: Store, source: Source, properties: Mapping[str, Any], progress: FileProgress | None = None
+) -> StoredTable:
+    """Create a table over a source, and bring it to its newest state. Raises AlreadyExists, and as ``sync_table``."""
+    state = source.state()
+    opened = open_source_files(store, source.url, state.files, progress)
+    columns = _columns(None, state, state.files, opened)
+    version = SourceVersion(source.format, source.url, None)
+    head = create_attached_table(store, columns, version, properties)
+    match = ColumnMatch.of(head.snapshot, columns)
+    return commit_sync(head, SyncPlan(state, tuple(state.files), tuple(opened), (), frozenset(), match))

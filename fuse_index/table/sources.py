@@ -1,0 +1,46 @@
+"""Tables over the files of others: attached, synced with their source, and made tables of their own."""
+
+from __future__ import annotations
+
+from fuse_index.operations.build_index import ProgressCallback
+from fuse_index.sources.formats import open_source
+from fuse_index.sources.sync import SyncResult, sync_table
+from fuse_index.table.indexes import IndexesMixin
+from fuse_storage import InvalidArgument, Snapshot, SourceVersion, adopt_files
+
+
+class SourcesMixin(IndexesMixin):
+    """The part of ``fuse_index.Table`` that follows a source."""
+
+    def sync(
+        self, to: str | int | None = None, *, indexes: bool = True, progress: ProgressCallback | None = None
+    ) -> SyncResult:
+        """Bring an attached table to the present state of its source, in one commit; tell what came and went.
+
+        ``to``: a version of the source, as Delta and Iceberg have them. ``indexes``: those of the table are built on
+        the files that came, in further commits; else ``refresh_index`` does it later. ``progress`` is told how many new
+        files were looked into, and of how many. Nothing is committed if nothing changed. Raises InvalidArgument for a
+        table that follows no source, Conflict where somebody else synced it just now; InputError, SchemaError and
+        Unsupported for what cannot be followed, naming it; NotFound where a file vanished meanwhile; StorageError.
+        """
+        head = self._writable_head()
+        version = SourceVersion.of(head.snapshot)
+        if version.adopted:
+            raise InvalidArgument(f"{head.store.url} was converted: it no longer follows {version.url}")
+        options = dict(getattr(head.store, "options", None) or {})
+        source = open_source(version.format, version.url, options)
+        done, result = sync_table(head, source, to, progress)
+        self._move_on(head, done)
+        if indexes and result.added_files:
+            self.refresh_index()
+        return result
+
+    def convert(self) -> Snapshot:
+        """Make an attached table one of its own, where it is: no file is rewritten, and from now on rows change here.
+
+        Its files stay where they are, those of the source among them, which must stay, too: nothing here deletes them,
+        and the source is not told. It cannot be undone. Raises InvalidArgument for a table that was not attached.
+        """
+        head = self._writable_head()
+        SourceVersion.of(head.snapshot)
+        return self._move_on(head, head.transaction().evolve_schema(adopt_files).commit("convert"))

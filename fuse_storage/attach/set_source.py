@@ -1,0 +1,129 @@
+"""Tables over files of others: created, taken to another state of their source, and made a table of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import Any
+
+from fuse_storage.attach.source_columns import ColumnMatch, SourceColumn, evolve_to
+from fuse_storage.commit.draft import Draft
+from fuse_storage.commit.head import COMMIT_TIMEOUT_SECONDS, create_ref, write_snapshot
+from fuse_storage.errors import AlreadyExists, Conflict, InvalidArgument, SchemaError
+from fuse_storage.location import raise_if_occupied, validate_properties
+from fuse_storage.metadata.file_ref import new_id
+from fuse_storage.metadata.refs import MAIN_BRANCH, Branch, next_timestamp
+from fuse_storage.metadata.snapshot import FOREIGN_FILES_FEATURE, SOURCE_PROPERTY, Snapshot
+from fuse_storage.schema.schema import Field, Schema
+from fuse_storage.store.store import Store
+from fuse_storage.table import StoredTable
+
+
+@dataclass(frozen=True, slots=True)
+class SourceVersion:
+    """A state of a source. ``version``: what the source calls it; ``unread``: names in files that no column has."""
+
+    format: str
+    url: str
+    version: str | int | None
+    unread: tuple[str, ...] = ()
+    adopted: bool = False
+
+    def to_property(self) -> dict[str, Any]:
+        """As a snapshot's property has it."""
+        members = {"format": self.format, "url": self.url, "version": self.version, "unread": list(self.unread)}
+        return members | ({"adopted": True} if self.adopted else {})
+
+    @staticmethod
+    def of(snapshot: Snapshot) -> SourceVersion:
+        """Which state of its source a snapshot has. Raises InvalidArgument for a table that was attached to none."""
+        found = snapshot.source
+        if found is None:
+            raise InvalidArgument("this table was not attached to a source: it has rows of its own")
+        adopted = bool(found.get("adopted"))
+        return SourceVersion(found["format"], found["url"], found["version"], tuple(found["unread"]), adopted)
+
+
+def create_attached_table(
+    store: Store, columns: Sequence[SourceColumn], source: SourceVersion, properties: Mapping[str, Any]
+) -> StoredTable:
+    """A table over a source, without any of its files yet. Raises AlreadyExists, SchemaError, InvalidArgument."""
+    if not columns:
+        raise SchemaError(f"{source.url} has no columns: a table needs at least one")
+    branch = Branch(store, MAIN_BRANCH)
+    raise_if_occupied(branch)
+    empty = Snapshot(
+        id=new_id(),
+        sequence=1,
+        branch=MAIN_BRANCH,
+        commit_id=new_id(),
+        parent=None,
+        timestamp=next_timestamp(None),
+        operation="attach",
+        schema_id=0,
+        schemas={0: Schema(0, ())},
+        last_column_id=0,
+        names={},
+        properties={**validate_properties(properties), SOURCE_PROPERTY: source.to_property()},
+        reader_features=(FOREIGN_FILES_FEATURE,),
+    )
+    evolved = evolve_to(empty, ColumnMatch.of(empty, columns).fields)
+    snapshot = replace(evolved, schemas={evolved.schema_id: evolved.schema})
+    entry = write_snapshot(store, snapshot, None)
+    if not create_ref(branch, entry, monotonic() + COMMIT_TIMEOUT_SECONDS):
+        raise AlreadyExists(f"{store.url} already is a table: somebody else just created it; open it")
+    branch.write_head_hint(1)
+    return StoredTable(store, MAIN_BRANCH, entry, snapshot)
+
+
+@dataclass(frozen=True, slots=True)
+class SetSource:
+    """Say which state of its source a table has from now on, and the columns of that state.
+
+    A Conflict with any other change of the source's state, or of columns: files would be there twice.
+    """
+
+    source: SourceVersion
+    fields: tuple[Field, ...]
+    name: str = "sync"
+
+    def apply(self, draft: Draft) -> None:
+        winner = draft.first_conflicting_commit(
+            lambda before, after: (before.source, before.schemas) != (after.source, after.schemas)
+        )
+        if winner is not None:
+            raise Conflict(f"the table was synced, or its columns changed, by {winner}: sync again", str(winner))
+        state = set_source(draft.schema_state, self.source, self.fields)
+        draft.changed = draft.changed or state != draft.schema_state
+        draft.schema_state, draft.syncs = state, True
+
+
+def set_source(snapshot: Snapshot, source: SourceVersion, fields: tuple[Field, ...]) -> Snapshot:
+    """The snapshot with these columns and this state of its source."""
+    evolved = evolve_to(snapshot, fields)
+    if evolved.source == source.to_property():
+        return evolved
+    return replace(evolved, properties={**evolved.properties, SOURCE_PROPERTY: source.to_property()})
+
+
+def adopt_files(snapshot: Snapshot) -> Snapshot:
+    """The snapshot as one whose rows are changed here from now on; nothing of it follows the source any more.
+
+    Names that files have and no column does are taken from now on, so that no new column is mistaken for them.
+    """
+    source = SourceVersion.of(snapshot)
+    if source.adopted:
+        return snapshot
+    taken = {snapshot.last_column_id + number: (name,) for number, name in enumerate(_parts_of(source.unread), 1)}
+    adopted = replace(source, adopted=True)
+    return replace(
+        snapshot,
+        names={**snapshot.names, **taken},
+        last_column_id=snapshot.last_column_id + len(taken),
+        properties={**snapshot.properties, SOURCE_PROPERTY: adopted.to_property()},
+    )
+
+
+def _parts_of(paths: Iterable[str]) -> list[str]:
+    return sorted({path.rpartition(".")[2] for path in paths})

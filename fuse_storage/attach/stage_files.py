@@ -1,0 +1,241 @@
+"""Foreign files as blocks: their footers are read, their columns checked, and segments staged that name them.
+
+No row is read, and nothing is written where the files are. Knows no source.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fuse_storage import statistics
+from fuse_storage.commit.schema_evolution import can_widen
+from fuse_storage.metadata import metadata_table
+from fuse_storage.metadata.encoding import utc_now
+from fuse_storage.metadata.file_ref import create_file, new_id
+from fuse_storage.metadata.segment import (
+    BLOCK_SCHEMA,
+    MAX_BLOCKS_PER_SEGMENT,
+    StagedSegment,
+    encode_list_row,
+    segment_path,
+    zones_path,
+)
+from fuse_storage.metadata.segment_list import segment_row
+from fuse_storage.parquet.footer import FIRST_ZONE_OFFSET, Footer
+from fuse_storage.parquet.foreign.file import FORMAT_BY_ID, FORMAT_BY_NAME, modified_microseconds
+from fuse_storage.parquet.foreign.file_schema import (
+    narrower_columns,
+    read_file_schema,
+    storable_schema,
+    unread_names,
+)
+from fuse_storage.parquet.foreign.file_statistics import foreign_statistics
+from fuse_storage.parquet.foreign.footer import OpenedFile, open_foreign_file, physical_names
+from fuse_storage.schema import types
+from fuse_storage.schema.schema import Schema
+from fuse_storage.statistics import ColumnStatistics
+from fuse_storage.store.shared_files import resolve_foreign_store
+from fuse_storage.store.store import Store
+
+_FOOTER_READERS = 16
+"""Files whose footers are read at a time."""
+
+ColumnConstants = Mapping[str, Any]
+"""By the physical name of a column, what all rows of a file hold, as JSON has defaults."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A live file of a source. ``location``: its absolute path or URL. ``modified``: microseconds since 1970.
+
+    ``constants``: values of partition columns.
+    """
+
+    location: str
+    size: int
+    modified: int | None = None
+    etag: str | None = None
+    constants: ColumnConstants = field(default_factory=dict)
+
+
+def open_source_files(
+    store: Store, source: str, files: Sequence[SourceFile], progress: Callable[[int, int], None] | None = None
+) -> list[OpenedFile]:
+    """Read the footers of files at a source, in their order. ``store``: the table's, whose options are used.
+
+    Raises StorageError, naming the file.
+    """
+
+    def open_one(file: SourceFile) -> OpenedFile:
+        other, key = resolve_foreign_store(store, file.location, source)
+        return open_foreign_file(other, key, file.size, ask_meta=file.modified is None)
+
+    opened = []
+    with ThreadPoolExecutor(_FOOTER_READERS, "fuse-attach") as pool:
+        for result in pool.map(open_one, files):
+            opened.append(result)
+            if progress is not None:
+                progress(len(opened), len(files))
+    return opened
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFiles:
+    """Segments over files, the names in these that no column has, and the ids of columns that some have narrower."""
+
+    segments: tuple[StagedSegment, ...]
+    unread: frozenset[str]
+    narrower: frozenset[int]
+
+
+def stage_source_files(
+    store: Store, schema: Schema, by_id: bool, files: Sequence[SourceFile], opened: Sequence[OpenedFile]
+) -> StagedFiles:
+    """Stage segments whose blocks are these files; those without rows are left out.
+
+    ``by_id``: columns are found by field ids. Raises SchemaError or Unsupported, naming the file.
+    """
+    started, staged, unread, narrower = utc_now(), [], set[str](), set[int]()
+    pairs = [(file, each) for file, each in zip(files, opened, strict=True) if each.parsed.row_count]
+    for first in range(0, len(pairs), MAX_BLOCKS_PER_SEGMENT):
+        units = [_BlockUnit.of(schema, by_id, *pair) for pair in pairs[first : first + MAX_BLOCKS_PER_SEGMENT]]
+        unread |= {name for unit in units for name in unit.unread}
+        narrower |= {column_id for unit in units for column_id in unit.narrower}
+        segment_id = new_id()
+        blocks, zones = _block_rows(units, schema), _zone_rows(units, schema)
+        references = [
+            create_file(store, path, metadata_table.encode_metadata(rows))
+            for path, rows in ((segment_path(segment_id), blocks), (zones_path(segment_id), zones))
+        ]
+        row = segment_row(segment_id, references[0], references[1], blocks, schema)
+        row_count = sum(unit.row_count for unit in units)
+        staged.append(StagedSegment(segment_id, schema.id, row_count, len(units), started, encode_list_row(row)))
+    return StagedFiles(tuple(staged), frozenset(unread), frozenset(narrower))
+
+
+@dataclass(frozen=True, slots=True)
+class _BlockUnit:
+    """One file as a block. ``row``: of ``BLOCK_SCHEMA``. ``zones``: statistics of row groups by column id."""
+
+    row: Mapping[str, Any]
+    zones: Mapping[int, ColumnStatistics]
+    unread: frozenset[str]
+    narrower: frozenset[int]
+
+    @property
+    def row_count(self) -> int:
+        return int(self.row["row_count"])
+
+    @staticmethod
+    def of(schema: Schema, by_id: bool, file: SourceFile, opened: OpenedFile) -> _BlockUnit:
+        footer = opened.footer(physical_names(schema) if by_id else None)
+        found = read_file_schema(footer)
+        storable = storable_schema(found, footer, opened.where)
+        read = pa.schema([each for each in storable if by_id or each.name not in file.constants])
+        narrower = narrower_columns(read, schema, can_widen, opened.where)
+        ids = {each.physical_name: each.id for each in schema.fields}
+        constants = {ids[name]: value for name, value in file.constants.items() if name in ids}
+        counts = [group.row_count for group in opened.parsed.groups]
+        row = {
+            "id": new_id(),
+            "location": file.location,
+            "format": FORMAT_BY_ID if by_id else FORMAT_BY_NAME,
+            "row_count": sum(counts),
+            "live_rows": sum(counts),
+            "stats_exact": False,
+            "size": file.size,
+            "footer_offset": opened.offset,
+            "footer_length": len(opened.data),
+            "seal": opened.seal,
+            "zone_rows": counts,
+            "zone_sizes": _zone_sizes(opened),
+            "schema_id": schema.id,
+            "level": 0,
+            "partition": json.dumps(constants) if constants else None,
+            "modified": file.modified if opened.meta is None else modified_microseconds(opened.meta),
+            "etag": file.etag if opened.meta is None else opened.meta.etag,
+        }
+        zones = dict(_zone_statistics(schema, footer, found, opened, constants))
+        return _BlockUnit(row, zones, frozenset(unread_names(storable, schema)), frozenset(narrower))
+
+
+def _zone_sizes(opened: OpenedFile) -> list[int] | None:
+    """The bytes of each row group; None unless they lie one after the other, right behind the magic."""
+    sizes, position = [], FIRST_ZONE_OFFSET
+    for group in opened.parsed.groups:
+        start = min(chunk.start for chunk in group.chunks)
+        end = max(chunk.start + chunk.byte_count for chunk in group.chunks)
+        if start != position or sum(chunk.byte_count for chunk in group.chunks) != end - start:
+            return None
+        sizes.append(end - start)
+        position = end
+    return sizes
+
+
+def _zone_statistics(
+    schema: Schema, footer: Footer, found: pa.Schema, opened: OpenedFile, constants: Mapping[int, Any]
+) -> Iterator[tuple[int, ColumnStatistics]]:
+    """Statistics of each column that has any, one unit a row group."""
+    groups = opened.parsed.groups
+    counts = np.array([group.row_count for group in groups], np.int64)
+    numbers = {form.path.decode(): number for number, form in enumerate(footer.forms)}
+    physical = {each.id: each.physical_name for top in schema.fields for each in top.walk()}
+    old_dates = opened.parsed.old_dates
+    for path, leaf in schema.leaves():
+        if leaf.id in constants:
+            yield leaf.id, ColumnStatistics.constant(types.decode_constant(constants[leaf.id], leaf.type), counts)
+            continue
+        names = [physical[schema.find(path[: depth + 1]).id] for depth in range(len(path))]
+        number, kind = numbers.get(".".join(names)), _type_at(found, names)
+        if number is None or kind is None:
+            missing = len(names) == 1 and names[0] not in found.names
+            null = pa.scalar(None, leaf.type)
+            unknown = ColumnStatistics.unknown(leaf.type, len(groups))
+            yield leaf.id, ColumnStatistics.constant(null, counts) if missing else unknown
+            continue
+        if old_dates and (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
+            yield leaf.id, ColumnStatistics.unknown(leaf.type, len(groups))
+            continue
+        yield leaf.id, foreign_statistics([group.chunks[number] for group in groups], kind, leaf.type, counts)
+
+
+def _type_at(found: pa.Schema, names: Sequence[str]) -> pa.DataType | None:
+    """The type of a leaf of a file, in the form in which statistics are read; None if there is none."""
+    fields = {each.name: each.type for each in found}
+    for name in names[:-1]:
+        kind = fields.get(name)
+        if kind is None or not pa.types.is_struct(kind):
+            return None
+        fields = {each.name: each.type for each in kind}
+    return fields.get(names[-1])
+
+
+def _block_rows(units: Sequence[_BlockUnit], schema: Schema) -> pa.Table:
+    columns = {each.name: pa.array([unit.row.get(each.name) for unit in units], each.type) for each in BLOCK_SCHEMA}
+    whole = [
+        {
+            column_id: statistics.roll_up_statistics(found, np.array([0, len(found)]), np.array(unit.row["zone_rows"]))
+            for column_id, found in unit.zones.items()
+        }
+        for unit in units
+    ]
+    return pa.table(columns | _statistics_columns(whole, schema))
+
+
+def _zone_rows(units: Sequence[_BlockUnit], schema: Schema) -> pa.Table:
+    rows = pa.array([rows for unit in units for rows in unit.row["zone_rows"]], pa.int64())
+    return pa.table({"row_count": rows} | _statistics_columns([unit.zones for unit in units], schema))
+
+
+def _statistics_columns(units: Sequence[Mapping[int, ColumnStatistics]], schema: Schema) -> dict[str, pa.Array]:
+    columns: dict[str, pa.Array] = {}
+    for _, leaf in schema.leaves():
+        columns |= statistics.encode_statistics(leaf.id, ColumnStatistics.concat([unit[leaf.id] for unit in units]))
+    return columns

@@ -1,0 +1,190 @@
+"""The columns of a foreign file, and whether Spark's reader and ours can read them as a table's."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.types as is_
+
+from fuse_storage.errors import SchemaError, Unsupported
+from fuse_storage.parquet.footer import Footer
+from fuse_storage.parquet.foreign.thrift_footer import INT96_TYPE
+from fuse_storage.parquet.page_subset import PageSubset, forge_file
+from fuse_storage.schema import types
+from fuse_storage.schema.schema import Field, Schema, nested_type_like
+
+TypeWidening = Callable[[pa.DataType, pa.DataType], bool]
+"""Whether readers widen values of the one type to the other."""
+
+
+def read_file_schema(footer: Footer) -> pa.Schema:
+    """The columns of a file as Arrow reads them; names are those of ``footer``."""
+    zone = {0: PageSubset((), 0, 0)}
+    with pq.ParquetFile(
+        pa.BufferReader(forge_file(footer.schema_bytes, footer.forms, [zone])), coerce_int96_timestamp_unit="us"
+    ) as parquet:
+        found: pa.Schema = parquet.schema_arrow
+    return found
+
+
+def storable_schema(found: pa.Schema, footer: Footer, where: str) -> pa.Schema:
+    """The columns of a file, in the types in which a table holds them. ``found``: as Arrow reads them.
+
+    Raises SchemaError or Unsupported, naming the file and the column, for one that no reader here reads exactly.
+    """
+    int96 = {form.path.decode() for form in footer.forms if form.physical_type == INT96_TYPE}
+    return pa.schema([_stored_field(field, (), int96, where) for field in found])
+
+
+def _stored_field(field: pa.Field, above: tuple[str, ...], int96: set[str], where: str) -> pa.Field:
+    path = ".".join((*above, field.name))
+    if "." in field.name:
+        raise SchemaError(f"{where} has a column {path!r} with a dot in its name, which could be a path: rename it")
+    kind = field.type
+    if is_.is_struct(kind):
+        if twice := [name for name, count in Counter(part.name for part in kind).items() if count > 1]:
+            raise SchemaError(f"{where} has two fields {path}.{twice[0]}: rename one")
+        parts = [_stored_field(part, (*above, field.name), int96, where) for part in kind]
+        return pa.field(field.name, pa.struct(parts))
+    if is_.is_map(kind):
+        parts = [_stored_field(part, (*above, field.name), int96, where) for part in (kind.key_field, kind.item_field)]
+        return pa.field(field.name, pa.map_(parts[0].type, parts[1].type))
+    if types.is_list_type(kind):
+        part = _stored_field(kind.value_field, (*above, field.name), int96, where)
+        return pa.field(field.name, pa.list_(part.with_name("element")))
+    if any(leaf == path or leaf.startswith(f"{path}.") for leaf in int96):
+        kind = types.SPARK_TYPES_BY_NAME["timestamp"]
+    _check_leaf(kind, path, where)
+    return pa.field(field.name, types.to_storage_type(kind, path))
+
+
+def _check_leaf(kind: pa.DataType, path: str, where: str) -> None:
+    if is_.is_timestamp(kind) and kind.unit == "ns":
+        raise Unsupported(
+            f"{where}: column {path!r} has times in nanoseconds, which Spark does not read: write it in microseconds "
+            f"(in pyarrow, coerce_timestamps='us')"
+        )
+    if is_.is_float16(kind) or is_.is_decimal256(kind) or is_.is_time(kind) or is_.is_null(kind):
+        raise Unsupported(f"{where}: column {path!r} is of type {kind}, which Spark does not read: rewrite the file")
+
+
+def narrower_columns(found: pa.Schema, schema: Schema, widens: TypeWidening, where: str) -> set[int]:
+    """The ids of columns that the file, whose columns are ``found``, has in a narrower type than the table.
+
+    Raises SchemaError if a column of it cannot be read as the table's of that physical name.
+    """
+    narrower: set[int] = set()
+    fields = {field.physical_name: field for field in schema.fields}
+    lower = {name.lower(): name for name in fields}
+    for each in found:
+        if (field := fields.get(each.name)) is not None:
+            narrower |= set(_narrower_parts(each.type, field, widens, where))
+        elif (other := lower.get(each.name.lower())) is not None:
+            raise SchemaError(
+                f"{where} has a column {each.name!r}, and the table {other!r}: they differ only in case, so that Spark "
+                f"could ask for neither; rename one"
+            )
+    return narrower
+
+
+def _narrower_parts(found: pa.DataType, field: Field, widens: TypeWidening, where: str) -> Iterator[int]:
+    if field.is_leaf:
+        if is_.is_nested(found) or not (found == field.type or widens(found, field.type)):
+            raise SchemaError(f"{where} has column {field.name!r} as {found}, and the table as {field.type}")
+        if found != field.type:
+            yield field.id
+        return
+    if types.storage_type_name(found) != types.storage_type_name(field.type):
+        raise SchemaError(f"{where} has column {field.name!r} as {found}, and the table as {field.type}")
+    if is_.is_struct(found):
+        for child in field.children:
+            if (index := found.get_field_index(child.physical_name)) >= 0:
+                yield from _narrower_parts(found.field(index).type, child, widens, where)
+    elif is_.is_map(found):
+        for part, child in zip((found.key_type, found.item_type), field.children, strict=True):
+            yield from _narrower_parts(part, child, widens, where)
+    else:
+        yield from _narrower_parts(found.value_type, field.children[0], widens, where)
+
+
+def unread_names(found: pa.Schema, schema: Schema) -> set[str]:
+    """The dotted paths of what the file has and the table does not ask for."""
+    known = {path for field in schema.fields for path in _physical_paths(field, "")}
+    return {path for field in found for path in _file_paths(field, "")} - known
+
+
+def _physical_paths(field: Field, above: str) -> Iterator[str]:
+    yield above + field.physical_name
+    for child in field.children:
+        yield from _physical_paths(child, f"{above}{field.physical_name}.")
+
+
+def _file_paths(field: pa.Field, above: str) -> Iterator[str]:
+    yield above + field.name
+    kind, below = field.type, f"{above}{field.name}."
+    if is_.is_struct(kind):
+        parts = list(kind)
+    elif is_.is_map(kind):
+        parts = [kind.key_field.with_name("key"), kind.item_field.with_name("value")]
+    else:
+        parts = [kind.value_field] if types.is_list_type(kind) else []
+    for part in parts:
+        yield from _file_paths(part, below)
+
+
+def merge_file_schemas(found: Mapping[str, pa.Schema], widens: TypeWidening) -> pa.Schema:
+    """The columns of all files, by the names of these: the union, each in the widest type.
+
+    Raises SchemaError, naming two files, for a column that they have in types none of which holds the other's values.
+    """
+    merged: dict[str, pa.Field] = {}
+    origin: dict[str, str] = {}
+    seen: set[pa.Schema] = set()
+    for where, schema in found.items():
+        if schema in seen:
+            continue
+        seen.add(schema)
+        for field in schema:
+            if (other := merged.get(field.name)) is None:
+                merged[field.name], origin[field.name] = field, where
+                continue
+            kind = _merged_type(other.type, field.type, widens)
+            if kind is None:
+                raise SchemaError(
+                    f"column {field.name!r} is {other.type} in {origin[field.name]} and {field.type} in {where}: a "
+                    f"folder with two schemas is no table; attach the files of one, or say schema="
+                )
+            merged[field.name] = field.with_type(kind)
+    return pa.schema(list(merged.values()))
+
+
+def _merged_type(one: pa.DataType, other: pa.DataType, widens: TypeWidening) -> pa.DataType | None:
+    if one == other or widens(other, one):
+        return one
+    if widens(one, other):
+        return other
+    if not (is_.is_nested(one) and is_.is_nested(other)):
+        return None
+    if types.storage_type_name(one) != types.storage_type_name(other):
+        return None
+    if is_.is_struct(one):
+        parts = {part.name: part for part in one}
+        for part in other:
+            known = parts.get(part.name, part)
+            if (kind := _merged_type(known.type, part.type, widens)) is None:
+                return None
+            parts[part.name] = known.with_type(kind)
+        return pa.struct(list(parts.values()))
+    pairs = (
+        [(one.key_type, other.key_type), (one.item_type, other.item_type)]
+        if is_.is_map(one)
+        else [(one.value_type, other.value_type)]
+    )
+    kinds = [_merged_type(left, right, widens) for left, right in pairs]
+    if any(kind is None for kind in kinds):
+        return None
+    names = ["key", "value"] if is_.is_map(one) else ["element"]
+    return nested_type_like(one, [pa.field(name, kind) for name, kind in zip(names, kinds, strict=True)])

@@ -1,0 +1,140 @@
+"""Attached tables in Spark: the rows that Spark's own reader gives of the same files, with votes and without."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+import fuse_index as fuse
+from fuse_index import spark as fuse_spark
+
+ALL_TYPES = """
+    SELECT id, CAST(id AS INT) i, CAST(id % 100 AS TINYINT) ti, CAST(id AS SMALLINT) sm, CAST(id AS FLOAT) f,
+      IF(id % 9 = 0, DOUBLE('NaN'), CAST(id AS DOUBLE)) d, CAST(id AS DECIMAL(9, 2)) d1, CAST(id AS DECIMAL(18, 3)) d2,
+      CAST(id AS DECIMAL(30, 4)) d3, CAST(id AS STRING) s, CAST(CAST(id AS STRING) AS BINARY) b, id % 2 = 0 bo,
+      DATE_ADD(DATE'1500-01-01', CAST(id AS INT)) da, TIMESTAMP_SECONDS(id * 1000) ts,
+      CAST(TIMESTAMP_SECONDS(id * 1000) AS TIMESTAMP_NTZ) tn, ARRAY(id, NULL) ar, MAP('k', id) m,
+      NAMED_STRUCT('x', id, 'y', ARRAY(NAMED_STRUCT('z', id))) st
+    FROM RANGE(3000)"""
+CONDITIONS = [
+    "id = 77",
+    "i > 2990 AND ti = 95",
+    "d3 = 44",
+    "d1 = 2001.00 OR d2 = 17",
+    "s = '88'",
+    "b = X'3838'",
+    "bo AND id < 9",
+    "da = DATE'1501-02-03'",
+    "ts >= TIMESTAMP'1970-02-03 00:00:00Z' AND tn < TIMESTAMP_NTZ'1970-02-03 12:00:00'",
+    "st.x = 9",
+    "f = 12",
+    "d > 2995",
+]
+
+
+@pytest.fixture
+def utc(spark: SparkSession) -> Iterator[SparkSession]:
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    yield spark
+    spark.conf.unset("spark.sql.session.timeZone")
+
+
+def collected(rows: DataFrame) -> list[str]:
+    return sorted(map(str, rows.collect()))
+
+
+def test_files_that_spark_wrote_are_read_as_spark_reads_them(utc: SparkSession, tmp_path: Path) -> None:
+    place, url = str(tmp_path / "lake"), str(tmp_path / "table")
+    utc.sql(ALL_TYPES).repartition(3).write.parquet(place)
+    table = fuse.attach(place, url)
+    theirs, ours = utc.read.parquet(place), fuse_spark.read(utc, url)
+
+    assert theirs.schema == ours.schema
+    assert collected(theirs) == collected(ours)
+    table.create_index("by_s", "bloom", ["s"])
+    ours = fuse_spark.read(utc, url)
+    for condition in CONDITIONS:
+        expected = [row.id for row in theirs.where(condition).orderBy("id").collect()]
+        assert expected == [row.id for row in ours.where(condition).orderBy("id").collect()], condition
+        assert expected == sorted(table.to_arrow(condition, ["id"]).column("id").to_pylist()), condition
+
+
+def test_partition_columns_are_values_of_files(utc: SparkSession, tmp_path: Path) -> None:
+    rows = pa.table(
+        {
+            "id": range(400),
+            "city": ["Bonn", "Oslo", None, "a/b c"] * 100,
+            "s": [{"a": n, "b": None} for n in range(400)],
+            "year": [2020 + n // 200 for n in range(400)],
+        },
+        schema=pa.schema(
+            [
+                ("id", pa.int64()),
+                ("city", pa.string()),
+                ("s", pa.struct([("a", pa.int64()), ("b", pa.string())])),
+                ("year", pa.int32()),
+            ]
+        ),
+    )
+    partitioning = ds.partitioning(pa.schema([("city", pa.string()), ("year", pa.int32())]), flavor="hive")
+    ds.write_dataset(rows, tmp_path / "lake", format="parquet", partitioning=partitioning)
+    table = fuse.attach(tmp_path / "lake", tmp_path / "table")
+    theirs, ours = utc.read.parquet(str(tmp_path / "lake")), fuse_spark.read(utc, str(tmp_path / "table"))
+
+    assert collected(theirs.select(*ours.columns)) == collected(ours)
+    wanted = ["year", "_metadata.file_name", "city", "_metadata.row_index", "s.a", "id"]
+    assert collected(theirs.where("id < 9").select(*wanted)) == collected(ours.where("id < 9").select(*wanted))
+    for condition in ["city = 'Bonn' AND s.a < 40", "city IS NULL", "year > 2020", "year = 2020 AND id % 7 = 1"]:
+        for columns in (["id"], ["year", "id"], ["city"]):
+            assert collected(theirs.where(condition).select(*columns)) == collected(
+                ours.where(condition).select(*columns)
+            )
+    assert collected(theirs.groupBy("city").count()) == collected(ours.groupBy("city").count())
+    assert "1 of 8 to read" in str(fuse_spark.explain(ours.where("city = 'Oslo' AND year = 2021")))
+
+    ours.createOrReplaceTempView("attached")
+    extra = rows.select(["id", "s"]).slice(0, 5)
+    pq.write_table(extra, tmp_path / "lake" / "city=Bonn" / "year=2020" / "more.parquet")
+    table.sync()
+    utc.sql("REFRESH TABLE attached")
+    assert utc.sql("SELECT count(*) FROM attached WHERE city = 'Bonn'").head() == (105,)
+
+    table.convert()
+    table.append(pa.table({"id": [1000], "city": ["Rome"], "year": pa.array([2024])}))
+    with pytest.warns(fuse_spark.FallbackWarning, match="'city' was a partition's"):
+        converted = fuse_spark.read(utc, str(tmp_path / "table"))
+    assert converted.count() == 406
+    assert [tuple(row) for row in converted.where("id = 1000").select("city", "year").collect()] == [("Rome", 2024)]
+
+
+def test_a_file_that_changed_is_an_error_before_it_is_read(utc: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "lake").mkdir()
+    for number in range(2):
+        pq.write_table(pa.table({"n": range(number * 10, number * 10 + 10)}), tmp_path / "lake" / f"{number}.parquet")
+    table = fuse.attach(tmp_path / "lake", tmp_path / "table")
+    ours = fuse_spark.read(utc, str(tmp_path / "table"))
+    assert ours.where("n >= 0").count() == 20
+    pq.write_table(pa.table({"n": range(50, 62)}), tmp_path / "lake" / "0.parquet")
+
+    with pytest.raises((PySparkException, Py4JJavaError), match=r"0\.parquet has changed.*sync"):
+        ours.where("n >= 0").collect()
+    assert len(ours.where("n >= 10 AND n < 50").collect()) == 10
+    table.sync()
+    assert fuse_spark.read(utc, str(tmp_path / "table")).where("n >= 0").count() == 22
+
+
+def test_jobs_index_an_attached_table_on_executors(utc: SparkSession, tmp_path: Path) -> None:
+    utc.range(2000).selectExpr("id", "concat('n', id % 500) name").repartition(4).write.parquet(str(tmp_path / "lake"))
+    fuse.attach(tmp_path / "lake", tmp_path / "table").create_index("by_name", "bloom", ["name"], build=False)
+    fuse_spark.build_index(utc, str(tmp_path / "table"), "by_name")
+
+    table = fuse.open_table(tmp_path / "table")
+    assert [table.indexes().to_pylist()[0][name] for name in ("blocks_indexed", "blocks")] == [4, 4]
+    assert table.verify_index("by_name").sound
+    assert fuse_spark.read(utc, str(tmp_path / "table")).where("name = 'n7'").count() == 4
