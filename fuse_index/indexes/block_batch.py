@@ -155,6 +155,8 @@ class FrameBatch:
         ``units``, ``zones`` and ``sidecars`` are of all blocks; ``selected``: int64, shape (k,), which of them the
         batch is of.
         """
+        if len(selected) == len(units):  # ascending, and so all of them: nothing is copied, and what is kept serves
+            return cls(units, tuple(column_ids), units.row_counts, zones, sidecars.summaries, sidecars)
         own = sidecars.take(selected)
         return cls(
             units,

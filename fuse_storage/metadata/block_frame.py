@@ -44,7 +44,7 @@ from fuse_storage.metadata.segment_list import segment_files, sidecar_files, zon
 from fuse_storage.metadata.sidecar import SidecarRows
 from fuse_storage.parquet.footer import BlockFile
 from fuse_storage.statistics import ColumnStatistics
-from fuse_storage.store.cache import cache_of
+from fuse_storage.store.cache import cache_of, keep_if_whole
 
 _T = TypeVar("_T")
 _ZONE_SIZE_COLUMNS: ColumnGroup = ("zone_sizes",)
@@ -67,20 +67,19 @@ class BlockFrame:
         ordinals: IndexArray,
         segment_indices: IndexArray,
         parent: tuple[BlockFrame, IndexArray] | None = None,
-        is_all_blocks: bool = False,
+        is_whole: bool = False,
     ) -> None:
         self.segments, self.ordinals = segments, ordinals
         self._rows, self._segment_indices = rows, segment_indices
-        self._parent, self._is_all_blocks = parent, is_all_blocks
+        self._parent, self.is_whole = parent, is_whole
+        self.kept: dict[Any, Any] = {}
         self._cache: dict[Any, Any] = {}
 
     @staticmethod
     def from_segments(segments: SegmentFrame) -> BlockFrame:
         """All blocks of all segments."""
         rows = MetadataRows.all_rows(segments.store, segment_files(segments.table), segments.block_counts)
-        return BlockFrame(
-            segments, rows, np.arange(segments.total_blocks), np.arange(len(segments)), is_all_blocks=True
-        )
+        return BlockFrame(segments, rows, np.arange(segments.total_blocks), np.arange(len(segments)), is_whole=True)
 
     def __len__(self) -> int:
         return len(self.ordinals)
@@ -207,6 +206,7 @@ class BlockFrame:
             column_stats = fill_default_statistics(column_stats, absent, field, self.row_counts)
         return self._cache_value(group, column_stats, lambda found: found.nbytes)
 
+    @keep_if_whole
     def sidecars(self, key: str) -> SidecarRows | None:
         """What the definition with this key knows of each block; None if of none. Never raises for damaged files."""
         segment_rows = (
@@ -223,6 +223,7 @@ class BlockFrame:
             self.segments.snapshot.shares_files,
         )
 
+    @keep_if_whole
     def zones(self) -> ZoneFrame:
         """The zones of these blocks, block after block."""
         all_counts = list_lengths(self._read_all_rows(LOCATION_COLUMNS), "zone_rows")
@@ -240,7 +241,9 @@ class BlockFrame:
             for part, count in zip(zone_files(segment_rows), counts.tolist(), strict=True)
         ]
         rows = MetadataRows(self._rows.store, tuple(parts), counts, files, positions)
-        return ZoneFrame(self.segments.snapshot, rows, self.zone_rows, lambda: self.schema_ids[owners])
+        zone_frame = ZoneFrame(self.segments.snapshot, rows, self.zone_rows, lambda: self.schema_ids[owners])
+        zone_frame.is_whole = self.is_whole
+        return zone_frame
 
     def _columns(self, group: ColumnGroup) -> pa.Table:
         """These columns, one row for each block."""
@@ -272,9 +275,7 @@ class BlockFrame:
 
     def find_cached(self, name: Any) -> Any | None:
         """The value that is cached under this name here, or by the frame that this one was taken from."""
-        cached = (
-            cache_of(self._rows.store).find(self._cache_key(name)) if self._is_all_blocks else self._cache.get(name)
-        )
+        cached = cache_of(self._rows.store).find(self._cache_key(name)) if self.is_whole else self._cache.get(name)
         if cached is None and self._parent is not None:
             parent, indices = self._parent
             if (parent_value := parent.find_cached(name)) is not None:
@@ -283,7 +284,7 @@ class BlockFrame:
         return cached
 
     def _cache_value(self, name: Any, value: _T, size: Callable[[_T], int]) -> _T:
-        if self._is_all_blocks:  # of a million blocks it is much: let the cache decide how long
+        if self.is_whole:  # of a million blocks it is much: let the cache decide how long
             cache_of(self._rows.store).put(self._cache_key(name), value, size(value))
         else:
             self._cache[name] = value

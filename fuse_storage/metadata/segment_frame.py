@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.parquet.footer import BlockFile
 from fuse_storage.schema.schema import Field, Schema
 from fuse_storage.statistics import ColumnStatistics
+from fuse_storage.store.cache import keep_if_whole
 from fuse_storage.store.store import Store
 
 
@@ -182,16 +183,19 @@ class ZoneFrame:
         self, snapshot: Snapshot, rows: MetadataRows, row_counts: IndexArray, schema_ids: Callable[[], IndexArray]
     ) -> None:
         self.row_counts, self._snapshot, self._rows, self._schema_ids = row_counts, snapshot, rows, schema_ids
+        self.is_whole, self.kept = False, dict[Any, Any]()
 
     def __len__(self) -> int:
         return len(self._rows)
 
+    @keep_if_whole
     def statistics(self, column_id: int) -> ColumnStatistics | None:
         field = self._snapshot.schema.by_id(column_id)
         if not has_statistics(field):
             return None
         results = self._rows.read([statistics_group(field)])
         tables = [result[0] if isinstance(result, list) else None for result in results]
+        self.is_whole = self.is_whole and not any(table is None for table in tables)  # what failed is tried again
         if all(table is None for table in tables) and tables:
             return None
         column_stats = concat_statistics([[table] for table in tables], field, self._rows.file_row_counts)

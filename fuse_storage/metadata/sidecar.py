@@ -129,6 +129,10 @@ class SidecarRows:
         The blocks are int64, shape (k,), positions in this frame; ``spans`` says where in the pack each payload lies.
         A pack that cannot be located is one that raises when it is read.
         """
+        return self._packs
+
+    @cached_property
+    def _packs(self) -> list[tuple[PackSlice, IndexArray]]:
         codes = column_as_array(self._spans, "pack").dictionary_encode()
         numbers = pc.fill_null(codes.indices, -1).to_numpy()
         chunks, lengths = (self._spans.column(name) for name in ("chunk", "pack_length"))

@@ -10,7 +10,8 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Any, TypeVar, cast
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 _T = TypeVar("_T")
 
@@ -77,3 +78,44 @@ def cache_of(store: object) -> Cache:
     """The cache in which readers keep what they read of a store: its own ``cache``, or else the process's."""
     cache: Cache = getattr(store, "cache", process_cache)
     return cache
+
+
+_MAX_KEPT_UNITS, _MAX_KEPT_VALUES = 100_000, 16
+"""Units of a frame, and values of each, up to which they are kept: some 100 MB at the most."""
+
+_Frame = TypeVar("_Frame", bound="_KeepingFrame")
+_Kept = TypeVar("_Kept")
+_Arguments = ParamSpec("_Arguments")
+
+
+class _KeepingFrame(Protocol):
+    """A frame that never changes. ``is_whole``: it is of all units of a snapshot, so that many queries ask it."""
+
+    is_whole: bool
+    kept: dict[Any, Any]
+
+    def __len__(self) -> int: ...
+
+
+def keep_if_whole(
+    method: Callable[Concatenate[_Frame, _Arguments], _Kept],
+) -> Callable[Concatenate[_Frame, _Arguments], _Kept]:
+    """Keep what a method of a frame gives as long as the frame lives, if that is of a whole snapshot, and not huge.
+
+    What says that it has an ``error`` is not kept, as a later read may do better.
+    """
+
+    @wraps(method)
+    def kept(frame: _Frame, /, *arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Kept:
+        key = (method.__name__, arguments)
+        found: _Kept | None = frame.kept.get(key)
+        if found is not None and getattr(found, "error", None) is None:
+            return found
+        made = method(frame, *arguments, **named)
+        if frame.is_whole and len(frame) <= _MAX_KEPT_UNITS:
+            for oldest in list(frame.kept)[: max(len(frame.kept) + 1 - _MAX_KEPT_VALUES, 0)]:
+                frame.kept.pop(oldest, None)
+            frame.kept[key] = made
+        return made
+
+    return kept

@@ -6,6 +6,7 @@ byte the matrix begins, how many columns it has, and which of them is the zone's
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -107,7 +108,22 @@ class ZoneSummaries:
 
     @classmethod
     def from_batch(cls, batch: BlockBatch, family: str) -> ZoneSummaries:
-        """Flatten the summaries of a batch, of which there must be some."""
+        """Flatten the summaries of a batch, of which there must be some.
+
+        Done once of an array that the next query shows again.
+        """
+        assert batch.summaries is not None
+        key, known = id(batch.summaries), _FLATTENED.get(id(batch.summaries))
+        if known is None or known.array() is not batch.summaries:
+            known = _Flattened(weakref.ref(batch.summaries, lambda _: _FLATTENED.pop(key, None)), {})
+            _FLATTENED[key] = known
+        flattened = known.by_family.get(family)
+        if flattened is None or not np.array_equal(flattened[0], batch.zone_offsets):
+            flattened = known.by_family[family] = (batch.zone_offsets, cls._flatten(batch, family))
+        return flattened[1]
+
+    @classmethod
+    def _flatten(cls, batch: BlockBatch, family: str) -> ZoneSummaries:
         summaries = batch.summaries
         zone_lists = pc.struct_field(summaries, "zones")
         lengths = pc.list_value_length(zone_lists).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -181,3 +197,15 @@ class ZoneSummaries:
         full = self.capacity[zones] >= MIN_STEPPED_CAPACITY
         firsts, lasts = ranges_by_zone
         return full & ((lasts - firsts)[zones] * probe_values.fpp > _MAX_EXPECTED_FALSE_POSITIVES)
+
+
+@dataclass(frozen=True)
+class _Flattened:
+    """What was made of an array of summaries, as long as that lives: by family, with the zones it was made for."""
+
+    array: weakref.ref[pa.Array]
+    by_family: dict[str, tuple[_Numbers, ZoneSummaries]]
+
+
+_FLATTENED: dict[int, _Flattened] = {}
+"""By the identity of the array, which cannot be hashed."""
