@@ -445,3 +445,16 @@ def test_many_packs_are_asked_at_once_and_their_answers_kept_apart():
 
     assert found[0][0] == found[1][39] == SOME
     assert all(sum(vote == SOME for vote in some) < 8 for some in found)
+
+
+@pytest.mark.parametrize("columns", [*range(1, 20), 63, 64, 65, 150])
+@pytest.mark.parametrize("length", [1, 3, 1_024, 1_030])
+def test_bits_are_transposed_whatever_their_number(columns: int, length: int) -> None:
+    random = np.random.default_rng(columns)
+    filters = [random.integers(0, 256, length).astype(np.uint8) for _ in range(columns)]
+    bits = np.stack([np.unpackbits(each, bitorder="little") for each in filters])
+
+    data = transpose_filters(filters)
+
+    tiles = [bits[:, start : start + 8 * 1_024].T.ravel() for start in range(0, 8 * length, 8 * 1_024)]
+    assert data == b"".join(np.packbits(tile, bitorder="little").tobytes() for tile in tiles) + bytes(2)
