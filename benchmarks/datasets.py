@@ -58,25 +58,51 @@ def _parts(folder: Path, rows: int) -> Iterator[tuple[Path, pa.Table]]:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One thing to ask: the rows where ``where`` holds, or with None the aggregate over all columns of all rows."""
+    """One thing to ask: the rows where ``where`` holds, or with None the aggregate over all columns of all rows.
+
+    ``template``: the same question with ``{}`` in place of what it asks for, and ``needles``, one for each run: an
+    engine that remembers answers, or conditions, has no advantage that a user would not have.
+    """
 
     name: str
-    where: str | None
+    template: str | None
+    needles: tuple[object, ...] = ()
+
+    @property
+    def where(self) -> str | None:
+        return self.of_run(0)
+
+    def of_run(self, run: int) -> str | None:
+        """The condition of one run; runs beyond the needles begin with the first again."""
+        if self.template is None:
+            return None
+        return self.template.format(self.needles[run % len(self.needles)])
+
+    def at_run(self, run: int) -> Query:
+        """The same question with the needle of this run alone."""
+        return self if self.template is None else Query(self.name, self.of_run(run), ("",))
 
 
 AGGREGATE = "count(*) AS n, sum(id) AS id, max(code) AS code, max(ts) AS ts, max(amount) AS amount, max(name) AS name"
 """Touches every value of every column, and is exact in every engine."""
 
 
+RUNS_WITH_OWN_NEEDLES = 32
+
+
 def queries(rows: int) -> list[Query]:
-    some = codes(np.linspace(0, rows - 1, 50).astype(np.int64))
-    absent = int(codes(np.array([rows + 12345]))[0])
+    """The questions, whose needles lie all over the table and differ from run to run."""
+    runs = range(RUNS_WITH_OWN_NEEDLES)
+    places = np.random.default_rng(11).integers(0, rows, (RUNS_WITH_OWN_NEEDLES, 50))
+    found = [codes(each) for each in places]
+    absent = codes(np.arange(rows + 12_345, rows + 12_345 + RUNS_WITH_OWN_NEEDLES))
+    starts = [rows // 3 + run * rows // 1000 for run in runs]
     return [
         Query("full scan", None),
-        Query("lookup, hit", f"code = {some[33]}"),
-        Query("lookup, miss", f"code = {absent}"),
-        Query("lookup by text", f"name = 'name-{some[33]:012x}'"),
-        Query("IN of 50", f"code IN ({', '.join(map(str, some))})"),
-        Query("range, sorted", f"id BETWEEN {rows // 3} AND {rows // 3 + rows // 1000}"),
-        Query("range, unsorted", "amount BETWEEN 500 AND 500.01"),
+        Query("lookup, hit", "code = {}", tuple(each[0] for each in found)),
+        Query("lookup, miss", "code = {}", tuple(absent)),
+        Query("lookup by text", "name = 'name-{}'", tuple(f"{each[1]:012x}" for each in found)),
+        Query("IN of 50", "code IN ({})", tuple(", ".join(map(str, each)) for each in found)),
+        Query("range, sorted", "id BETWEEN {}", tuple(f"{start} AND {start + rows // 1000}" for start in starts)),
+        Query("range, unsorted", "amount BETWEEN {}", tuple(f"{500 + run} AND {500 + run}.01" for run in runs)),
     ]

@@ -67,6 +67,15 @@ class FuseLocal:
     def close(self) -> None: ...
 
 
+class FuseUnindexed(FuseLocal):
+    """The same table without an index on any column, as those of engines that build none when rows come in."""
+
+    def __init__(self, folder: Path, block_rows: int) -> None:
+        import fuse_index
+
+        self.table = fuse_index.create_table(str(folder / "table"), SCHEMA, properties={"block_rows": block_rows})
+
+
 class _Spark:
     def __init__(self, folder: Path, block_rows: int) -> None:
         from pyspark.sql import SparkSession
@@ -251,6 +260,7 @@ def _touched(explanation: Mapping[str, Any]) -> dict[str, Any]:
 
 ENGINES: dict[str, Callable[[Path, int], Engine]] = {
     "fuse, local": FuseLocal,
+    "fuse, local, no index": FuseUnindexed,
     "fuse, Spark": FuseSpark,
     "Parquet, Spark": SparkParquet,
     "Parquet zstd, Spark": SparkZstd,

@@ -2,7 +2,7 @@
 
 Prints one JSON object a line per measurement. Bytes are what the process and its children (Spark's JVM) asked the
 operating system for (``rchar`` of /proc, page cache included), so they are counted alike for every engine; peak memory
-is the sum of their high-water marks.
+is the sum of their high-water marks. Seconds of CPU are those of the process alone, so they leave out Spark's JVM.
 """
 
 from __future__ import annotations
@@ -38,12 +38,16 @@ def main(name: str, folder: Path, rows: int, block_rows: int, runs: int, files: 
     )
     for query in queries(rows):
         times = []
-        answer = None
+        cpu_times = []
+        answer = (0, 0)
         bytes_read = []
-        for _ in range(runs + 1):
-            before, started = bytes_asked(), time.perf_counter()
-            answer = engine.answer(query)
+        for run in range(runs + 1):
+            asked = query.at_run(run)
+            before, cpu_started, started = bytes_asked(), time.process_time(), time.perf_counter()
+            found = engine.answer(asked)
             times.append(time.perf_counter() - started)
+            cpu_times.append(time.process_time() - cpu_started)
+            answer = (answer[0] + found[0], answer[1] + found[1])
             bytes_read.append(bytes_asked() - before)
         tell(
             engine=name,
@@ -52,6 +56,7 @@ def main(name: str, folder: Path, rows: int, block_rows: int, runs: int, files: 
             seconds=statistics.median(times[1:]),
             first=times[0],
             best=min(times[1:]),
+            cpu=statistics.median(cpu_times[1:]),
             bytes_read=statistics.median(bytes_read[1:]),
             bytes_read_first=bytes_read[0],
             answer=answer,
