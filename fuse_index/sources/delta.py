@@ -1,0 +1,159 @@
+"""A Delta table as a source: its log says which files are live at a version. Knows the log through ``deltalake``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from fuse_index.errors import InputError
+from fuse_index.sources.source import SourceState, SourceVersionId, StoreOptions
+from fuse_storage import (
+    SHARED_PLACES_OPTION,
+    SourceColumn,
+    SourceFile,
+    StorageError,
+    Unsupported,
+    encode_default,
+    open_store,
+)
+
+_DELETION_VECTORS = "deletionVectors"
+_KNOWN_FEATURES = {
+    "columnMapping",
+    _DELETION_VECTORS,  # a table may have the feature and no file with one
+    "timestampNtz",
+    "typeWidening",
+    "typeWidening-preview",
+    "v2Checkpoint",
+    "vacuumProtocolCheck",
+}
+"""Reader features under which a file's rows are what is in it, under the names that the schema gives."""
+_TYPES = {
+    "byte": pa.int8(),
+    "short": pa.int16(),
+    "integer": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+
+
+@dataclass(frozen=True)
+class DeltaSource:
+    """A Delta table. Nothing is written to its log."""
+
+    url: str
+    options: StoreOptions = field(default_factory=dict)
+    format: str = "delta"
+
+    @staticmethod
+    def open(url: str, options: StoreOptions) -> DeltaSource:
+        return DeltaSource(open_store(url, options).url, options)
+
+    def state(self, version: SourceVersionId | None = None) -> SourceState:
+        if isinstance(version, str):
+            if not version.isdigit():
+                raise InputError(f"to={version!r}: versions of a Delta table are whole numbers")
+            version = int(version)
+        table = self._load(version)
+        metadata, protocol = table.metadata(), table.protocol()
+        mode = metadata.configuration.get("delta.columnMapping.mode", "none")
+        features = set(protocol.reader_features or ())
+        if unknown := sorted(features - _KNOWN_FEATURES):
+            raise Unsupported(f"{self.url} has the Delta reader feature {unknown[0]!r}, which is not known here")
+        if mode == "id":
+            raise Unsupported(f"{self.url} maps columns by ids (delta.columnMapping.mode): set the mode to 'name'")
+        if _DELETION_VECTORS in features:
+            self._refuse_deletion_vectors(table)
+        columns = tuple(_columns(json.loads(table.schema().to_json())["fields"], mode != "none", self.url))
+        partitions = {each.name: each for each in columns if each.name in metadata.partition_columns}
+        return SourceState(table.version(), list(self._files(table, partitions)), columns)
+
+    def _load(self, version: int | None) -> Any:
+        try:
+            from deltalake import DeltaTable
+            from deltalake.exceptions import DeltaError, TableNotFoundError
+        except ImportError as missing:
+            raise InputError(f"a Delta table is read through the package deltalake: {missing}") from missing
+        options = {name: value for name, value in self.options.items() if name != SHARED_PLACES_OPTION}
+        try:
+            return DeltaTable(self.url, version=version, storage_options=options or None)
+        except TableNotFoundError as missing:
+            raise InputError(f"{self.url} is no Delta table: {missing}") from missing
+        except (DeltaError, OSError, ValueError) as problem:
+            where = self.url if version is None else f"{self.url} at version {version}"
+            raise StorageError(f"{where} cannot be read as a Delta table: {problem}") from problem
+
+    def _refuse_deletion_vectors(self, table: Any) -> None:
+        """Raise Unsupported for the first file of which some rows are deleted, and which has them still."""
+        advice = "run REORG TABLE … APPLY (PURGE) at the source, or turn delta.enableDeletionVectors off and rewrite it"
+        try:
+            found = pa.table(table.deletion_vectors())
+        except Exception as problem:  # of a vector that cannot be read, all that is known is that rows are deleted
+            raise Unsupported(f"{self.url} has deletion vectors ({problem}): {advice}") from problem
+        if found.num_rows:
+            name = found.column(0)[0].as_py()
+            raise Unsupported(f"{name} has a deletion vector: rows of it are deleted that it still holds; {advice}")
+
+    def _files(self, table: Any, partitions: Mapping[str, SourceColumn]) -> Iterator[SourceFile]:
+        actions = pa.table(table.get_add_actions(flatten=False))
+        wanted = [name for name in ("path", "size_bytes", "partition") if name in actions.column_names]
+        for row in actions.select(wanted).to_pylist():
+            values: Mapping[str, Any] = row.get("partition") or {}
+            constants = {
+                column.physical_name: encode_default(values.get(name, values.get(column.physical_name)))
+                for name, column in partitions.items()
+            }
+            yield SourceFile(self._location(row["path"]), row["size_bytes"], constants=constants)
+
+    def _location(self, path: str) -> str:
+        if path.startswith("file:"):
+            return unquote("/" + path.removeprefix("file:").lstrip("/"))
+        return path if "://" in path or path.startswith("/") else f"{self.url}/{unquote(path)}"
+
+
+def _columns(fields: list[Mapping[str, Any]], mapped: bool, where: str) -> Iterator[SourceColumn]:
+    for each in fields:
+        name, metadata = each["name"], each.get("metadata", {})
+        physical = metadata["delta.columnMapping.physicalName"] if mapped else name
+        yield _column(name, physical, each["type"], mapped, where, metadata.get("comment"))
+
+
+def _column(
+    name: str, physical: str, described: Any, mapped: bool, where: str, comment: str | None = None
+) -> SourceColumn:
+    match described:
+        case {"type": "struct", "fields": fields}:
+            children = tuple(_columns(fields, mapped, where))
+            kind = pa.struct([pa.field(child.name, child.type) for child in children])
+        case {"type": "array", "elementType": element}:
+            children = (_column("element", "element", element, mapped, where),)
+            kind = pa.list_(pa.field("element", children[0].type))
+        case {"type": "map", "keyType": key, "valueType": value}:
+            children = (_column("key", "key", key, mapped, where), _column("value", "value", value, mapped, where))
+            kind = pa.map_(children[0].type, children[1].type)
+        case str() as text:
+            children, kind = (), _plain_type(text, name, where)
+        case _:
+            raise Unsupported(f"{where}: column {name!r} is of a type that is not known here: {described}")
+    return SourceColumn(name, physical, kind, comment=comment, children=children)
+
+
+def _plain_type(text: str, name: str, where: str) -> pa.DataType:
+    if text.startswith("decimal("):
+        precision, scale = text.removeprefix("decimal(").rstrip(")").split(",")
+        return pa.decimal128(int(precision), int(scale))
+    if text not in _TYPES:
+        raise Unsupported(f"{where}: column {name!r} is of Delta's type {text!r}, which is not known here")
+    return _TYPES[text]
