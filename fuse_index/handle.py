@@ -65,7 +65,8 @@ class TableHandle:
         """Raise ReadOnly for a handle of an older state, and for one of a store that is only read."""
         if self.pinned:
             raise ReadOnly(
-                f"this handle reads snapshot {self.snapshot.id} as it was: open the table without at= to change it"
+                f"this handle reads snapshot {self.snapshot.id} as it was: open the table without at= to change it, "
+                f"and without version= and tail="
             )
         if isinstance(self.stored.store, storage.ReadOnlyStore):
             raise ReadOnly(

@@ -53,9 +53,12 @@ from fuse_storage.errors import (
     ReadOnly,
     SchemaError,
     StorageError,
+    TailFull,
     Unsupported,
 )
-from fuse_storage.location import KNOWN_PROPERTIES, update_properties
+from fuse_storage.hot.tail import tail_times
+from fuse_storage.hot_commit.append import append_hot
+from fuse_storage.location import HOT_PROPERTIES, KNOWN_PROPERTIES, update_properties
 from fuse_storage.maintenance.branches import (
     create_branch,
     drop_branch,
@@ -73,7 +76,7 @@ from fuse_storage.metadata.file_ref import FileRef, new_id
 from fuse_storage.metadata.metadata_table import ranges_to_indices
 from fuse_storage.metadata.pack import Pack, PackSlice, Sidecar, add_checksums
 from fuse_storage.metadata.refs import RefEntry
-from fuse_storage.metadata.segment import StagedSegment
+from fuse_storage.metadata.segment import StagedSegment, TailTotals
 from fuse_storage.metadata.segment_frame import ScanUnits, SegmentFrame, UnitFrame, ZoneFrame
 from fuse_storage.metadata.sidecar import SidecarRows, StagedSidecars
 from fuse_storage.metadata.snapshot import CLUSTER_METHODS, Snapshot
@@ -96,6 +99,7 @@ from fuse_storage.table import StoredTable
 __all__ = [
     "FIRST_ZONE_OFFSET",
     "CLUSTER_METHODS",
+    "HOT_PROPERTIES",
     "KNOWN_PROPERTIES",
     "SHARED_PLACES_OPTION",
     "SPARK_TYPES_BY_NAME",
@@ -176,6 +180,8 @@ __all__ = [
     "Store",
     "StoredTable",
     "Tag",
+    "TailFull",
+    "TailTotals",
     "Transaction",
     "UndropTable",
     "UnitFrame",
@@ -188,6 +194,7 @@ __all__ = [
     "ZoneFrame",
     "add_checksums",
     "add_column",
+    "append_hot",
     "cache_of",
     "can_widen",
     "change_type",
@@ -236,6 +243,7 @@ __all__ = [
     "restore_snapshot",
     "same_table",
     "stage_table",
+    "tail_times",
     "update_properties",
     "vacuum_table",
 ]

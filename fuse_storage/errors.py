@@ -7,6 +7,7 @@ StorageError          something about the store itself: permission, network, dis
 ├── Conflict          someone else's change came first and matters to ours: reload and decide again
 ├── CommitUnknown     no answer came: ask ``table.was_committed(commit_id)`` before trying again
 ├── Expired           this writer took longer than it may: begin again
+├── TailFull          too many hot rows wait to be tiered: tier, and try again
 ├── SchemaError       also a ValueError: the rows or the change do not fit the columns
 ├── InvalidArgument   also a ValueError: a name, a time or a property that cannot be: give another
 ├── ReadOnly          a handle that only reads was asked to change the table: open it otherwise
@@ -66,6 +67,10 @@ class CommitUnknown(StorageError):
 
 class Expired(StorageError):
     """More time passed than a writer may take, so what it staged may already have been collected."""
+
+
+class TailFull(StorageError):
+    """More hot rows or commits wait to be tiered than a table may have; the message says how many, and how to tier."""
 
 
 class SchemaError(StorageError, ValueError):

@@ -1,4 +1,4 @@
-"""Finding a table: which entry of which branch is meant, why there is none, and where a new one may be made."""
+"""Where a table is, why there is none, where a new one may be made, and which properties it can have."""
 
 from __future__ import annotations
 
@@ -6,32 +6,36 @@ import difflib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from fuse_storage.commit.segment_writer import WriteOptions
-from fuse_storage.errors import AlreadyExists, InvalidArgument, NotFound, StorageError
-from fuse_storage.metadata.encoding import format_timestamp, require_time_zone, utc_now
-from fuse_storage.metadata.file_ref import is_snapshot_id
-from fuse_storage.metadata.refs import (
-    CLOCK_TOLERANCE,
-    RECOVER_HINT,
-    REF_NAME_PATTERN,
-    Branch,
-    RefEntry,
-    list_branch_names,
-)
-from fuse_storage.metadata.snapshot import KEY_PROPERTY, SOURCE_PROPERTY, Snapshot, claimed_ref_position, snapshot_path
-from fuse_storage.metadata.tags import Tag, did_you_mean, find_tag, list_tags
+from fuse_storage.commit.table_keys import cluster_column_ids
+from fuse_storage.errors import AlreadyExists, InvalidArgument, NotFound, SchemaError, StorageError
+from fuse_storage.metadata.file_ref import new_id
+from fuse_storage.metadata.refs import MAIN_BRANCH, Branch, list_branch_names, next_timestamp
+from fuse_storage.metadata.snapshot import CLUSTER_METHODS, KEY_PROPERTY, SOURCE_PROPERTY, Snapshot
+from fuse_storage.metadata.tags import did_you_mean
+from fuse_storage.schema.schema import Schema, check_names
 from fuse_storage.store.abilities import list_strays, read_at_most
 from fuse_storage.store.store import Store
 from fuse_storage.validation.json_members import MAX_SNAPSHOT_BYTES
 
-TABLE_PREFIXES = ("_refs/", "_ss/", "_sg/", "_x/", "_b/", "_i/")
+TABLE_PREFIXES = ("_refs/", "_ss/", "_sg/", "_x/", "_b/", "_h/", "_i/")
 """Where the files of a table are; what else is in a folder is not a table's."""
 
-KNOWN_PROPERTIES = (*WriteOptions.__dataclass_fields__, "max_write_seconds", "cluster_method")
+HOT_PROPERTIES = {"hot_rows": 0, "tail_rows": 1_000_000, "tail_commits": 256}
+"""Whole numbers that bound hot commits, and their defaults: rows of a commit, and rows and commits of a tail."""
+KNOWN_PROPERTIES = (
+    *WriteOptions.__dataclass_fields__,
+    "max_write_seconds",
+    "cluster_method",
+    *HOT_PROPERTIES,
+    "tiering",
+    "max_hot_seconds",
+)
 """Properties that mean something here; any other is kept for whoever set it."""
 
 
@@ -48,13 +52,45 @@ def validate_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
     if SOURCE_PROPERTY in properties:
         raise InvalidArgument(f"the property {SOURCE_PROPERTY} is that of attached tables: attach one to a source")
     WriteOptions.from_properties(properties)
-    limit = properties.get("max_write_seconds", 1)
-    if not isinstance(limit, int | float) or not limit > 0:
-        raise InvalidArgument(f"max_write_seconds = {limit!r}: it must be a number above 0")
+    for name in ("max_write_seconds", "max_hot_seconds"):
+        limit = properties.get(name, 1)
+        if not isinstance(limit, int | float) or not limit > 0:
+            raise InvalidArgument(f"{name} = {limit!r}: it must be a number above 0")
+    for name, least in HOT_PROPERTIES.items():
+        limit = properties.get(name, 1)
+        if not isinstance(limit, int) or isinstance(limit, bool) or limit < min(least, 1):
+            raise InvalidArgument(f"{name} = {limit!r}: it must be a whole number from {min(least, 1)} on")
+    if properties.get("tiering", "writer") not in ("writer", "job"):
+        raise InvalidArgument(f"tiering = {properties['tiering']!r}: who tiers is a 'writer' or a 'job'")
     try:
         return dict(json.loads(json.dumps(dict(properties), allow_nan=False)))
     except (TypeError, ValueError) as problem:
         raise InvalidArgument(f"properties must be what JSON can hold: {problem}") from problem
+
+
+def first_snapshot(schema: pa.Schema, cluster_by: Sequence[str], properties: Mapping[str, Any]) -> Snapshot:
+    """The snapshot that a new table begins with. Raises SchemaError, InvalidArgument."""
+    new_schema, valid_properties = Schema.create(schema), validate_properties(properties)
+    if not new_schema.fields:
+        raise SchemaError("a table needs at least one column")
+    check_names(new_schema.fields)
+    method = valid_properties.get("cluster_method", CLUSTER_METHODS[0])
+    all_fields = [part for field in new_schema.fields for part in field.walk()]
+    return Snapshot(
+        id=new_id(),
+        sequence=1,
+        branch=MAIN_BRANCH,
+        commit_id=new_id(),
+        parent=None,
+        timestamp=next_timestamp(None),
+        operation="create",
+        schema_id=new_schema.id,
+        schemas={new_schema.id: new_schema},
+        last_column_id=max((part.id for part in all_fields), default=0),
+        names={part.id: (part.name,) for part in all_fields},
+        cluster_ids=cluster_column_ids(new_schema, cluster_by, method),
+        properties=valid_properties,
+    )
 
 
 def update_properties(snapshot: Snapshot, updates: Mapping[str, Any], removals: Sequence[str] = ()) -> Snapshot:
@@ -81,7 +117,7 @@ def raise_if_occupied(branch: Branch, cloning: bool = False) -> None:
         raise AlreadyExists(f"{store.url} already is a table: open it, or choose another place")
     if list_branch_names(store):
         raise AlreadyExists(f"{store.url} is a table some of whose refs are lost: recover it (fuse-index recover)")
-    lost_rows = ["_b/", *(["_sg/"] if _holds_lost_snapshot(store, cloning) else [])]
+    lost_rows = ["_b/", "_h/", *(["_sg/"] if _holds_lost_snapshot(store, cloning) else [])]
     for listed in store.list():
         if not listed.key.startswith(TABLE_PREFIXES) and not _is_clutter(listed.key):
             raise AlreadyExists(
@@ -122,7 +158,7 @@ def _raise_if_file(store: Store) -> None:
         raise StorageError(f"{store.url} is a file, and a table is a folder")
 
 
-def _missing_table_error(chain: Branch, missing: NotFound) -> StorageError:
+def missing_table_error(chain: Branch, missing: NotFound) -> StorageError:
     """The error that says why no table can be opened there, and what to do."""
     store = chain.store
     _raise_if_file(store)
@@ -138,84 +174,3 @@ def _missing_table_error(chain: Branch, missing: NotFound) -> StorageError:
             f"{store.url} is a table whose refs are lost: recover it from its snapshots (fuse-index recover)"
         )
     return NotFound(f"{store.url} is no table: there is nothing; create it first")
-
-
-def resolve_entry(branch: Branch, at: str | datetime | None) -> tuple[Branch, RefEntry]:
-    """Find the head of a branch, or the entry that was it ``at`` a snapshot id, a tag or a time with a zone.
-
-    A snapshot id or a tag may lead to another branch, which is why one is returned. Raises NotFound, saying what there
-    is instead; InvalidArgument for a time without a zone.
-    """
-    store = branch.store
-    try:
-        head = branch.head()
-    except NotFound as missing:
-        raise _missing_table_error(branch, missing) from missing
-    if at is None:
-        return branch, head
-    if isinstance(at, datetime):
-        return branch, find_entry_at_time(branch, require_time_zone(at, str(at)))
-    if is_snapshot_id(at):
-        return find_snapshot_entry(store, at)
-    if (tag := find_tag(store, at)) is not None:
-        return _find_tagged_entry(store, tag)
-    try:
-        time = datetime.fromisoformat(at)
-    except ValueError:
-        hint = did_you_mean(at, [tag.name for tag in list_tags(store)])
-        raise NotFound(
-            f"{store.url} has no tag {at!r}, and it is neither a snapshot id nor a time in ISO form{hint}"
-        ) from None
-    return branch, find_entry_at_time(branch, require_time_zone(time, at))
-
-
-def find_entry_at_time(branch: Branch, when: datetime) -> RefEntry:
-    """Find the newest entry that is not later than ``when``. Raises NotFound if the branch began after it.
-
-    Where an entry says a time that is yet to come, the store's own times are believed instead.
-    """
-    low, missing = 0, branch.head().sequence + 1
-    newest = following = None
-    while missing - low > 1:
-        middle = (low + missing) // 2
-        entry = branch.entry(middle)
-        if entry.timestamp <= when:
-            low, newest = middle, entry
-        else:
-            missing, following = middle, entry
-    if following is not None and following.timestamp > utc_now() + CLOCK_TOLERANCE:
-        times = branch.commit_times(utc_now())
-        low = max((number for number, time in times.items() if time <= when), default=0)
-        newest = branch.entry(low) if low else None
-    if newest is None:
-        first = format_timestamp(branch.entry(1).timestamp)
-        raise NotFound(f"{branch.store.url}: branch {branch.name!r} began at {first}, after {format_timestamp(when)}")
-    return newest
-
-
-def _find_tagged_entry(store: Store, tag: Tag) -> tuple[Branch, RefEntry]:
-    if tag.expires is not None and tag.expired():
-        raise NotFound(
-            f"{store.url}: tag {tag.name!r} expired at {format_timestamp(tag.expires)}; it named "
-            f"snapshot {tag.snapshot_id}"
-        )
-    return find_snapshot_entry(store, tag.snapshot_id)
-
-
-def find_snapshot_entry(store: Store, snapshot_id: str) -> tuple[Branch, RefEntry]:
-    """Find the entry that made a snapshot visible, and its branch. Raises NotFound if none did.
-
-    The snapshot's file says which entry that is; only if the entry says the same, it is believed.
-    """
-    try:
-        data = read_at_most(store, snapshot_path(snapshot_id), MAX_SNAPSHOT_BYTES)
-    except NotFound as missing:
-        raise NotFound(f"{store.url} has no snapshot {snapshot_id}: it never had, or it was collected") from missing
-    name, sequence = claimed_ref_position(data, f"{store.url}/{snapshot_path(snapshot_id)}")
-    entry = Branch(store, name).find(sequence) if REF_NAME_PATTERN.fullmatch(name) else None
-    if entry is None or entry.snapshot_id != snapshot_id:
-        raise NotFound(
-            f"{store.url}: no commit made snapshot {snapshot_id}: a writer prepared it and gave "
-            f"up, or its file is damaged, or its entry is missing: {RECOVER_HINT}"
-        )
-    return Branch(store, name), entry

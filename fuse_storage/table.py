@@ -6,10 +6,11 @@ head. Nothing here writes rows or decides who wins; that is done in ``commit``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -22,38 +23,47 @@ from fuse_storage.commit.head import COMMIT_TIMEOUT_SECONDS, create_ref, write_s
 from fuse_storage.commit.segment_writer import SegmentWriter, WriteOptions
 from fuse_storage.commit.sidecar_writer import SidecarBuilder, SidecarWriter
 from fuse_storage.commit.snapshot_hold import tag_snapshot
-from fuse_storage.commit.table_keys import cluster_column_ids, key_by
+from fuse_storage.commit.table_keys import key_by
 from fuse_storage.commit.transaction import Transaction
-from fuse_storage.errors import AlreadyExists, Corrupt, NotFound, SchemaError
-from fuse_storage.location import find_snapshot_entry, raise_if_occupied, resolve_entry, validate_properties
+from fuse_storage.errors import AlreadyExists, Corrupt
+from fuse_storage.hot.chain import follow
+from fuse_storage.hot.tail import read_tail, without_tail
+from fuse_storage.hot_commit.snapshot_of import snapshot_of
+from fuse_storage.location import first_snapshot, raise_if_occupied
 from fuse_storage.metadata.block_frame import BlockFrame
 from fuse_storage.metadata.encoding import require_time_zone, utc_now
 from fuse_storage.metadata.file_ref import new_id
 from fuse_storage.metadata.metadata_table import IndexArray, ranges_to_indices
-from fuse_storage.metadata.refs import MAIN_BRANCH, Branch, RefEntry, next_timestamp
+from fuse_storage.metadata.refs import MAIN_BRANCH, Branch, RefEntry, check_ref_name
 from fuse_storage.metadata.segment_frame import ScanUnits, SegmentFrame, ZoneFrame
 from fuse_storage.metadata.segment_list import read_segment_list
-from fuse_storage.metadata.snapshot import CLUSTER_METHODS, FOREIGN_FILES_FEATURE, Snapshot, read_snapshot
+from fuse_storage.metadata.snapshot import Snapshot, read_snapshot
 from fuse_storage.metadata.tags import Tag
 from fuse_storage.parquet.footer import BlockFile
 from fuse_storage.parquet.found_rows import RowRequest, read_found_rows
 from fuse_storage.parquet.pages import RowMask
 from fuse_storage.parquet.reader import read_block
-from fuse_storage.schema.schema import Schema, check_names
+from fuse_storage.schema.schema import Schema
+from fuse_storage.states import CommitReader, find_state, find_version, iterate_commits, resolve_state
 from fuse_storage.store.shared_files import resolve_foreign_store, resolve_store
 from fuse_storage.store.store import Store, open_store
+from fuse_storage.validation.features import FOREIGN_FILES_FEATURE
 
 _SNAPSHOT_READER_THREADS = 8
 """Snapshots that are read at a time."""
 
 
 class StoredTable:
-    """One snapshot of one branch. Picklable: what arrives elsewhere reads the same snapshot."""
+    """One snapshot of one branch, or the state after hot commits. Picklable: what arrives elsewhere reads the same.
+
+    ``entry``: the snapshot's, in its branch. ``seen_at``: when this was known to be a state of it (``monotonic``).
+    """
 
     def __init__(self, store: Store, branch: str, entry: RefEntry, snapshot: Snapshot) -> None:
         self.store, self.branch, self.entry, self.snapshot = store, branch, entry, snapshot
         self._segments: SegmentFrame | None = None
         self._blocks: BlockFrame | None = None
+        self.seen_at = monotonic()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return StoredTable, (self.store, self.branch, self.entry, self.snapshot)
@@ -76,30 +86,9 @@ class StoredTable:
         InvalidArgument for a property that cannot be.
         """
         store = _to_store(store, options)
-        new_schema, properties = Schema.create(schema), validate_properties(properties or {})
-        if not new_schema.fields:
-            raise SchemaError("a table needs at least one column")
-        check_names(new_schema.fields)
-        cluster_ids = cluster_column_ids(new_schema, cluster_by, properties.get("cluster_method", CLUSTER_METHODS[0]))
+        snapshot = key_by(first_snapshot(schema, cluster_by, properties or {}), key)
         branch = Branch(store, MAIN_BRANCH)
         raise_if_occupied(branch)
-        all_fields = [field_part for field in new_schema.fields for field_part in field.walk()]
-        snapshot = Snapshot(
-            id=new_id(),
-            sequence=1,
-            branch=MAIN_BRANCH,
-            commit_id=new_id(),
-            parent=None,
-            timestamp=next_timestamp(None),
-            operation="create",
-            schema_id=new_schema.id,
-            schemas={new_schema.id: new_schema},
-            last_column_id=max((field_part.id for field_part in all_fields), default=0),
-            names={field_part.id: (field_part.name,) for field_part in all_fields},
-            cluster_ids=cluster_ids,
-            properties=properties,
-        )
-        snapshot = key_by(snapshot, key)
         entry = write_snapshot(store, snapshot, None)
         if not create_ref(branch, entry, monotonic() + COMMIT_TIMEOUT_SECONDS):
             raise AlreadyExists(f"{store.url} already is a table: somebody else just created it; open it")
@@ -112,57 +101,59 @@ class StoredTable:
         branch: str = MAIN_BRANCH,
         at: str | datetime | None = None,
         options: Mapping[str, str] | None = None,
+        version: int | None = None,
     ) -> StoredTable:
-        """The head of a branch, or what it was ``at`` a snapshot id, a tag or a time.
+        """The head of a branch, or what it was ``at`` a snapshot id, a tag or a time, or at a version.
 
         A time is a datetime, or text in ISO form, with a zone. Raises NotFound where there is no such table, branch,
         tag, snapshot or time; Unsupported for what is newer than this version; Corrupt for what is damaged.
         """
-        return _at_entry(*resolve_entry(Branch(_to_store(store, options), branch), at))
+        return _at_state(*resolve_state(Branch(_to_store(store, options), branch), at, version))
 
     def at(self, snapshot_id: str) -> StoredTable:
         """Another snapshot of the same table. Raises NotFound."""
-        return _at_entry(*find_snapshot_entry(self.store, snapshot_id))
+        return _at_state(*find_state(self.store, snapshot_id))
 
-    def at_sequence(self, sequence: int) -> StoredTable:
-        """The branch as the commit with this number made it. Raises NotFound if that is no snapshot, or collected."""
-        chain = Branch(self.store, self.branch)
-        entry = chain.entry(sequence) if sequence <= self.entry.sequence else chain.find(sequence)
-        if entry is None:
-            raise NotFound(f"{self.store.url}: branch {self.branch!r} has no commit number {sequence}")
-        return _at_entry(chain, entry)
+    def at_version(self, version: int) -> StoredTable:
+        """The branch as its commit number ``version`` made it. Raises NotFound if that is no state, or collected."""
+        if version == self.snapshot.version:
+            return self
+        return _at_state(*find_version(Branch(self.store, self.branch), version))
 
     def refresh(self) -> StoredTable:
         """The head of the branch; the same handle if it is there already. Raises NotFound if the branch was dropped."""
         chain = Branch(self.store, self.branch)
         head = chain.head(known=self.entry)
-        return self if head is self.entry else _at_entry(chain, head)
+        state = self.snapshot if head is self.entry else read_snapshot(chain, head)
+        entry, newest = follow(chain, head, state, probe=head is self.entry)
+        if newest is self.snapshot:
+            self.seen_at = monotonic()
+            return self
+        return _at_state(chain, entry, newest)
 
     def at_entry(self, entry: RefEntry, snapshot: Snapshot) -> StoredTable:
         """A handle at a snapshot that was just committed."""
         return StoredTable(self.store, self.branch, entry, snapshot)
 
     def history(self, limit: int | None = None) -> list[RefEntry]:
-        """The entries of the branch up to this snapshot, newest first."""
-        newest = self.entry.sequence
-        oldest = 1 if limit is None else max(newest - limit + 1, 1)
-        return list(Branch(self.store, self.branch).walk(newest, oldest))
+        """The commits of the branch up to this state, newest first; of hot ones those that were not collected."""
+        return [entry for entry, _ in islice(self._commits(limit), limit)]
 
     def snapshots(self, limit: int | None = None) -> list[tuple[RefEntry, Snapshot | None]]:
-        """The entries of the history, newest first, each with its snapshot.
+        """The commits of the history, newest first, each with the state that it made.
 
         None stands for a snapshot that was collected, and for an entry by which the branch was dropped.
         """
-
-        def read_if_kept(entry: RefEntry) -> Snapshot | None:
-            try:
-                return read_snapshot(chain, entry)
-            except NotFound:
-                return None
-
-        chain, entries = Branch(self.store, self.branch), self.history(limit)
         with ThreadPoolExecutor(_SNAPSHOT_READER_THREADS, "fuse-snapshots") as pool:
-            return list(zip(entries, pool.map(read_if_kept, entries), strict=True))
+            return list(pool.map(lambda each: (each[0], each[1]()), islice(self._commits(limit), limit)))
+
+    def entries(self, oldest: int = 1) -> list[RefEntry]:
+        """The entries of the branch up to this state, newest first, without hot commits."""
+        return list(Branch(self.store, self.branch).walk(self.entry.sequence, oldest))
+
+    def without_tail(self) -> StoredTable:
+        """What is in segments; only to be read."""
+        return StoredTable(self.store, self.branch, self.entry, without_tail(self.snapshot))
 
     def commits_since(self, base: Snapshot) -> CommitLoader:
         """The commits after ``base`` up to this one, oldest first, read when they are asked for.
@@ -172,31 +163,40 @@ class StoredTable:
         commits: list[tuple[RefEntry, Snapshot]] = []
 
         def load_commits() -> list[tuple[RefEntry, Snapshot]]:
-            if not commits and self.snapshot.sequence > base.sequence:
-                kept = self.snapshots(self.snapshot.sequence - base.sequence)
-                commits.extend((entry, snapshot) for entry, snapshot in reversed(kept) if snapshot is not None)
+            if not commits and self.snapshot.version > base.version:
+                kept = self.snapshots(self.snapshot.version - base.version)
+                commits.extend(
+                    (entry, snapshot)
+                    for entry, snapshot in reversed(kept)
+                    if snapshot is not None and entry.version > base.version
+                )
             return commits
 
         return load_commits
 
     def was_committed(self, commit_id: str) -> bool:
         """Say whether this commit is on the branch by now. Reads the whole history if it is not."""
-        chain = Branch(self.store, self.branch)
-        return any(entry.commit_id == commit_id for entry in chain.walk(chain.head(known=self.entry).sequence))
+        return commit_id in (entry.commit_id for entry in self.refresh().history())
+
+    def _commits(self, limit: int | None) -> Iterator[CommitReader]:
+        return iterate_commits(Branch(self.store, self.branch), self.entry, self.snapshot, limit)
 
     def tag(self, name: str, expires: datetime | None = None) -> Tag:
         """Name this snapshot, for ever or until a time. Raises AlreadyExists, and InvalidArgument for a bad name."""
-        assert self.entry.reference is not None
-        self.snapshot.check_writable()
+        check_ref_name(name, "tag")
+        table = snapshot_of(self)
+        assert table.entry.reference is not None
+        table.snapshot.check_writable()
         until = None if expires is None else require_time_zone(expires, str(expires))
-        tag = Tag(name, utc_now(), self.snapshot.id, self.entry.reference, until)
-        tag_snapshot(self.store, self.branch, self.entry, tag)
+        tag = Tag(name, utc_now(), table.snapshot.id, table.entry.reference, until)
+        tag_snapshot(table.store, table.branch, table.entry, tag)
         return tag
 
     def segments(self) -> SegmentFrame:
         """All segments. Raises StorageError if the list cannot be read."""
         if self._segments is None:
-            self._segments = SegmentFrame(self.store, self.snapshot, read_segment_list(self.store, self.snapshot))
+            rows, tail = read_segment_list(self.store, self.snapshot), read_tail(self.store, self.snapshot)
+            self._segments = SegmentFrame(self.store, self.snapshot, rows, tail)
         return self._segments
 
     def blocks(self, segments: IndexArray | Sequence[int] | None = None, statistics: Iterable[int] = ()) -> BlockFrame:
@@ -294,5 +294,5 @@ def _to_store(store: Store | str | Path, options: Mapping[str, str] | None) -> S
     return open_store(store, options) if isinstance(store, str | Path) else store
 
 
-def _at_entry(branch: Branch, entry: RefEntry) -> StoredTable:
-    return StoredTable(branch.store, branch.name, entry, read_snapshot(branch, entry))
+def _at_state(branch: Branch, entry: RefEntry, state: Snapshot) -> StoredTable:
+    return StoredTable(branch.store, branch.name, entry, state)

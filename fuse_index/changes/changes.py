@@ -169,6 +169,14 @@ class Changes:
         return plan_scan(owner, self.predicate, self.engine).blocks.ids
 
 
+def _state_before(table: storage.StoredTable) -> storage.StoredTable:
+    """The state before this one, which for the first of a branch is another branch's. Raises NotFound."""
+    snapshot = table.snapshot
+    if snapshot.version > 1 and snapshot.has_chain:
+        return table.at_version(snapshot.version - 1)
+    return table.at(str(snapshot.parent))
+
+
 def _appended_blocks(
     before: storage.StoredTable, after: storage.StoredTable, max_commits: int
 ) -> list[BlockFrame] | None:
@@ -185,7 +193,7 @@ def _appended_blocks(
         if current.snapshot.parent is None:
             return None
         try:
-            parent = after.at(current.snapshot.parent)
+            parent = _state_before(current)
         except storage.NotFound:
             return None
         if not current.snapshot.same_rows:

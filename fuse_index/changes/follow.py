@@ -40,7 +40,8 @@ class OnChange(StrEnum):
 class StreamOffset:
     """A position after commit number ``sequence``, which made ``snapshot``, or after ``blocks_read`` blocks of it.
 
-    Those are of the blocks that it added; in a backfill (``is_backfill``), of all the snapshot's.
+    The number is the version of the state. Blocks are those that it added; in a backfill (``is_backfill``), all that
+    the state has.
     """
 
     snapshot: str
@@ -107,7 +108,7 @@ class CommitStep:
     def _changed_blocks(self) -> tuple[BlockFrame, BlockFrame]:
         if self.before is None:
             return self.after.blocks([]), self.after.blocks()
-        if self.after.snapshot.same_rows and self.after.snapshot.parent == self.before.snapshot.id:
+        if self.after.snapshot.same_rows and self.after.snapshot.version == self.before.snapshot.version + 1:
             return self.after.blocks([]), self.after.blocks([])
         return storage.changed_blocks(self.before, self.after)
 
@@ -132,8 +133,8 @@ class CommitStep:
         """Give the offset after the whole step, or after ``blocks_read`` of its blocks."""
         snapshot = self.after.snapshot
         if blocks_read is None:
-            return StreamOffset(snapshot.id, snapshot.sequence)
-        return StreamOffset(snapshot.id, snapshot.sequence, self.first_block + blocks_read, self.before is None)
+            return StreamOffset(snapshot.id, snapshot.version)
+        return StreamOffset(snapshot.id, snapshot.version, self.first_block + blocks_read, self.before is None)
 
 
 @dataclass
@@ -153,7 +154,7 @@ class TableFollower:
             self._head = self._head.refresh()
         except storage.NotFound as gone:
             raise StreamError(f"{gone}: {_RESTART_ADVICE}") from gone
-        return self._head.snapshot.sequence
+        return self._head.snapshot.version
 
     def initial_offset(self, since: storage.StoredTable | None = None) -> StreamOffset:
         """Begin before all rows of the head, or right after ``since``. Raises StreamError if that is on another one."""
@@ -207,7 +208,7 @@ class TableFollower:
         for step in self._steps(start, end.sequence):
             if problem := self._problem(step):
                 raise StreamError(problem)
-            if step.after.snapshot.sequence == end.sequence and end.blocks_read is not None:
+            if step.after.snapshot.version == end.sequence and end.blocks_read is not None:
                 step = replace(step, end_block=end.blocks_read)
             if step.may_remove_rows and self.on_change is OnChange.SKIP:
                 continue
@@ -231,7 +232,7 @@ class TableFollower:
 
     def _commit(self, sequence: int, start: StreamOffset) -> storage.StoredTable:
         try:
-            return self.schema_table.at_sequence(sequence)
+            return self.schema_table.at_version(sequence)
         except storage.NotFound as gone:
             raise StreamError(
                 f"rows were read up to commit number {start.sequence} (snapshot {start.snapshot}), and number "
@@ -243,7 +244,7 @@ class TableFollower:
         """Say why a reader cannot go past a commit; None if it can."""
         snapshot, entry = step.after.snapshot, step.after.entry
         if (
-            snapshot.sequence > self.schema_table.snapshot.sequence
+            snapshot.version > self.schema_table.snapshot.version
             and snapshot.schema != self.schema_table.snapshot.schema
         ):
             return (

@@ -89,13 +89,13 @@ def plan_rebuild(
     return split_into_tasks(
         table,
         IndexBuilder.for_definition(definition, host, strict),
-        np.arange(table.segments().total_blocks),
+        np.arange(table.segments().base_block_count),
         processes,
     )
 
 
 def unindexed_blocks(table: StoredTable, builder: IndexBuilder) -> _BlockNumbers:
-    """Find blocks that are not indexed, in a version that cannot be read, or whose pack is gone or cut short.
+    """Find blocks, not of the tail, that are unindexed, in a version that cannot be read, or whose pack is gone or cut.
 
     And one of each segment whose roll-up may not be used as it is, though all its blocks could be rolled up.
 
@@ -103,11 +103,11 @@ def unindexed_blocks(table: StoredTable, builder: IndexBuilder) -> _BlockNumbers
     """
     sidecars = table.blocks().sidecars(builder.key)
     if sidecars is None:
-        return np.arange(table.segments().total_blocks)
+        return np.arange(table.segments().base_block_count)
     indexed = readable_blocks(sidecars, builder.kind)
     indexed[_blocks_without_pack(sidecars)] = False
     indexed[blocks_to_roll_up(table.segments(), sidecars, builder.key, builder.kind)] = False
-    return np.flatnonzero(~indexed)
+    return np.flatnonzero(~indexed[: table.segments().base_block_count])
 
 
 def _blocks_without_pack(sidecars: SidecarRows) -> _BlockNumbers:

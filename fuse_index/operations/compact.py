@@ -91,12 +91,12 @@ class CompactJob:
         return [RewriteTask(tuple(groups[start:end])) for start, end in pairwise(cuts)]
 
     def remaining_spans(self) -> list[_BlockSpan]:
-        """Groups to be joined; not those that byte limits cut into as many blocks again."""
-        blocks = self.table.blocks()
+        """Groups to be joined; not those that byte limits cut into as many blocks again, and none of the tail."""
+        blocks, base = self.table.blocks(), self.table.segments().base_block_count
         max_rows = storage.WriteOptions.from_properties(self.table.snapshot.properties).block_rows
         return [
             (start, end)
-            for start, end in spans_to_compact(blocks.row_counts.tolist(), max_rows)
+            for start, end in spans_to_compact(blocks.row_counts[:base].tolist(), max_rows)
             if blocks.ids[start] not in self.unjoinable_ids
         ]
 

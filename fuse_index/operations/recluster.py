@@ -135,7 +135,8 @@ class ReclusterJob:
     commit_id: str = ""
 
     def __post_init__(self) -> None:
-        self.sort_counts = dict.fromkeys(self.table.blocks().ids, 0)
+        in_segments = self.table.segments().base_block_count  # the tail is for tiering
+        self.sort_counts = dict.fromkeys(self.table.blocks().ids[:in_segments], 0)
 
     def plan_tasks(self, max_tasks: int = 1) -> list[RewriteTask]:
         """Choose up to so many groups apart from each other, one for each task, the blocks that need it most first."""

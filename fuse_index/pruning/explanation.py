@@ -5,7 +5,7 @@ One value for every reader: text, a dict for programs, a rich table for terminal
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -52,11 +52,22 @@ class Vote:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class TailUse:
+    """The hot commits that are in no segment, their blocks and rows, and how many blocks have to be read."""
+
+    commits: int
+    blocks: int
+    rows: int
+    kept: int
+
+
 @dataclass(frozen=True)
 class Explanation:
     """What a plan reads of a snapshot, and which index removed how much.
 
-    ``rows`` counts the rows of kept zones (or fewer, where an index knew rows); ``bytes`` those of the block files.
+    ``tail``: of these blocks those that no index knows yet, where there are any. ``rows`` counts the rows of kept zones
+    (or fewer, where an index knew rows); ``bytes`` those of the block files.
     """
 
     snapshot: str
@@ -68,6 +79,7 @@ class Explanation:
     bytes: Totals
     votes: tuple[Vote, ...] = ()
     seconds: float = 0.0
+    tail: TailUse | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able, with the keys that design promises."""
@@ -75,6 +87,7 @@ class Explanation:
             "snapshot": self.snapshot,
             "where": None if self.predicate is None else predicate_sql(self.predicate),
             **{level: totals.to_dict() for level, totals in self._levels()},
+            **({} if self.tail is None else {"tail": asdict(self.tail)}),
             "predicates": [vote.to_dict() for vote in self.votes],
             "seconds": self.seconds,
         }
@@ -99,6 +112,9 @@ class Explanation:
             f"where    {predicate_sql(self.predicate) if self.predicate is not None else '(everything)'}",
         ]
         lines += [f"{level:8} {totals.kept:,} of {totals.total:,} to read" for level, totals in self._levels()]
+        if self.tail is not None:
+            tail = self.tail
+            lines.append(f"tail     {tail.kept:,} of {tail.blocks:,} blocks of {tail.commits:,} hot commits to read")
         rows = self._rows()
         widths = [max((len(row[i]) for row in rows), default=0) for i in range(3)]
         for row in rows:

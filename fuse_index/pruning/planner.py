@@ -26,7 +26,7 @@ from fuse_index.indexes.interface import Refusal
 from fuse_index.predicate import Context, Predicate
 from fuse_index.pruning.budget import CallBudget
 from fuse_index.pruning.compile import IndexSet, PredicateProbes
-from fuse_index.pruning.explanation import Explanation, Totals
+from fuse_index.pruning.explanation import Explanation, TailUse, Totals
 from fuse_index.pruning.probe import LevelProbe, ProbeContext
 from fuse_index.pruning.tally import Contradiction, Tally
 from fuse_index.pruning.trace import PruningTrace
@@ -270,4 +270,13 @@ def _explain(
         bytes=Totals(table.snapshot.bytes, int(blocks.sizes.sum())),
         votes=tuple(trace.to_votes()),
         seconds=0.0,
+        tail=tail_use(table, blocks),
     )
+
+
+def tail_use(table: StoredTable, blocks: BlockFrame) -> TailUse | None:
+    """How much of the tail is among the blocks to read; None where the table has no tail."""
+    if (tail := table.snapshot.tail) is None:
+        return None
+    kept = int((blocks.ordinals >= table.segments().base_block_count).sum())
+    return TailUse(tail.commits, tail.blocks, tail.rows, kept)

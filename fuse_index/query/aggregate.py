@@ -41,7 +41,7 @@ from fuse_index.indexes.sandbox import PluginFailure
 from fuse_index.predicate import Column, Predicate, Term
 from fuse_index.pruning.budget import CallBudget, failure_reason
 from fuse_index.pruning.explanation import Explanation, Totals, Vote
-from fuse_index.pruning.planner import PlanMask, ScanPlan, plan_scan
+from fuse_index.pruning.planner import PlanMask, ScanPlan, plan_scan, tail_use
 from fuse_index.query.aggregate_sources import AggregateSource, IndexSource, SourceResult, StatisticsSource
 from fuse_index.query.scan import Scan
 from fuse_index.reasons import FAULTS, Reason
@@ -276,6 +276,7 @@ class _AggregatePlanner:
             rows=Totals(explanation.rows.total, rows),
             bytes=Totals(explanation.bytes.total, int(scan_plan.blocks.sizes.sum())),
             votes=(*explanation.votes, *(self.votes or [no_index])),
+            tail=tail_use(self.table, scan_plan.blocks),
         )
 
 

@@ -188,7 +188,7 @@ class InspectionMixin(TableHandle):
 
 
 def _snapshot_row(entry: storage.RefEntry, snapshot: Snapshot | None) -> dict[str, Any]:
-    row: dict[str, Any] = {"snapshot": entry.snapshot_id, "sequence": entry.sequence}
+    row: dict[str, Any] = {"snapshot": entry.snapshot_id, "sequence": entry.version}
     row |= {"timestamp": entry.timestamp, "operation": entry.operation}
     if snapshot is None:
         return row
@@ -260,7 +260,7 @@ def _history_table(table: storage.StoredTable) -> pa.Table:
     """List the commits of the table's branch, newest first."""
     rows = [
         {
-            "sequence": entry.sequence,
+            "sequence": entry.version,
             "timestamp": entry.timestamp,
             "operation": entry.operation,
             "snapshot": entry.snapshot_id,

@@ -92,6 +92,8 @@ def open_table(
     branch: str = "main",
     at: str | datetime | None = None,
     *,
+    version: int | None = None,
+    tail: bool = True,
     read_only: bool = False,
     options: Mapping[str, str] | None = None,
     host: Host | None = None,
@@ -99,11 +101,16 @@ def open_table(
 ) -> Table:
     """Open the table at a path or URL, as it is now or as it was ``at`` a snapshot id, tag or time. Raises NotFound.
 
-    ``read_only``: whatever would write or delete anything through this handle, a tag too, raises ReadOnly.
+    ``version``: the state of the branch by its number. ``tail=False`` leaves out rows that are not tiered yet; such a
+    handle only reads. ``read_only``: whatever would write or delete anything through this handle, a tag too, raises
+    ReadOnly.
     """
     source = storage.ReadOnlyStore(storage.open_store(check_url(url), options)) if read_only else check_url(url)
-    stored = storage.StoredTable.open(source, branch=branch, at=at, options=options)
-    return Table(stored, host or Host.discover(), context or Context(), pinned=at is not None)
+    stored = storage.StoredTable.open(source, branch=branch, at=at, options=options, version=version)
+    pinned = at is not None or version is not None or not tail
+    return Table(
+        stored if tail else stored.without_tail(), host or Host.discover(), context or Context(), pinned=pinned
+    )
 
 
 def check_url(url: Any) -> Any:

@@ -16,6 +16,7 @@ from fuse_index.errors import InputError
 from fuse_index.export.mixin import ExportMixin
 from fuse_index.expressions.errors import UnsupportedAggregate
 from fuse_index.handle import resolve_predicate
+from fuse_index.hot.append import commit_hot, hot_row_limit, take_rows
 from fuse_index.indexes.builder import index_builders
 from fuse_index.indexes.inputs import resolve_term
 from fuse_index.ingest import arrow_input
@@ -35,6 +36,7 @@ from fuse_index.table.read import ReadMixin
 from fuse_index.table.refs import RefsMixin
 from fuse_index.table.schema import SchemaMixin
 from fuse_index.table.sources import SourcesMixin
+from fuse_index.table.tier import TierMixin
 from fuse_storage import Snapshot
 
 
@@ -49,6 +51,7 @@ class Table(
     ChangesMixin,
     ClusteringMixin,
     ReclusteringMixin,
+    TierMixin,
     InspectionMixin,
     AdviceMixin,
     ExportMixin,
@@ -67,7 +70,13 @@ class Table(
     # --- rows -------------------------------------------------------------------------------------------------
 
     def append(
-        self, data: Any, application: tuple[str, int] | None = None, *, strict: bool = False, merge_schema: bool = False
+        self,
+        data: Any,
+        application: tuple[str, int] | None = None,
+        hot: bool | None = None,
+        *,
+        strict: bool = False,
+        merge_schema: bool = False,
     ) -> Snapshot:
         """Add rows, indexed as they are written, in one commit; nothing happens if there are none.
 
@@ -78,13 +87,24 @@ class Table(
         ``application``: (id, version) of a writer that wants each version written once. ``strict``: an index that fails
         on a block raises IndexFault, instead of leaving it out with a PluginWarning. ``merge_schema``: columns, and
         fields of structs, that the table lacks are added, NULL in all older rows, and types are widened as far as
-        ``change_type`` can, in the same commit. Raises InputError, SchemaError naming the column that does not fit,
+        ``change_type`` can, in the same commit. ``hot``: by a hot commit (see docs/hot.md), which costs two writes and
+        leaves indexes for later; by default where there are at most as many rows as the property ``hot_rows`` says, and
+        no column changes. Raises InputError, TailFull, SchemaError naming the column that does not fit,
         Conflict, CommitUnknown and other StorageErrors.
         """
         self._check_writable()
         builders = index_builders(self.snapshot, self.host, strict)
         rows_schema, batches = peek_schema(arrow_input.to_record_batches(data, self.schema))
         step = schema_merge(rows_schema, self.snapshot) if merge_schema and rows_schema is not None else None
+        if step is None and (limit := hot_row_limit(self.snapshot, hot)):
+            rows, batches = take_rows(batches, limit, self.snapshot)
+            if rows is not None:
+                return self._move_to(commit_hot(self.stored, self.host, rows, application))
+        if hot:
+            raise InputError(
+                f"hot=True takes at most {hot_row_limit(self.snapshot, hot):,} rows (the property tail_rows), and no "
+                f"new columns: leave it out for an ordinary append"
+            )
         with evolved_table(self.stored, step).writer(builders) as writer:
             write_sorted_runs(writer, batches, ClusterKey.from_snapshot(self.snapshot))
             staged = writer.finish()

@@ -14,10 +14,11 @@ from fuse_storage.errors import AlreadyExists, Conflict, InvalidArgument, Schema
 from fuse_storage.location import raise_if_occupied, validate_properties
 from fuse_storage.metadata.file_ref import new_id
 from fuse_storage.metadata.refs import MAIN_BRANCH, Branch, next_timestamp
-from fuse_storage.metadata.snapshot import FOREIGN_FILES_FEATURE, SOURCE_PROPERTY, Snapshot
+from fuse_storage.metadata.snapshot import SOURCE_PROPERTY, Snapshot
 from fuse_storage.schema.schema import Field, Schema
 from fuse_storage.store.store import Store
 from fuse_storage.table import StoredTable
+from fuse_storage.validation.features import FOREIGN_FILES_FEATURE
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,12 +33,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-import pyarrow.compute as pc
-
 from fuse_storage.commit.draft import Draft
 from fuse_storage.commit.merge_segments import plan_segment_compaction
 from fuse_storage.commit.schema_evolution import SchemaChange
 from fuse_storage.errors import AlreadyExists, Conflict, NotFound, SchemaError
+from fuse_storage.hot.tail import read_tail
 from fuse_storage.metadata.segment import StagedSegment
 from fuse_storage.metadata.segment_list import read_segment_list
 from fuse_storage.metadata.snapshot import Snapshot
@@ -90,11 +89,11 @@ class OverwriteSegments:
                 f"rows that this overwrite has not seen were added by {winner}: read again, and decide again",
                 str(winner),
             )
-        removed = int(pc.sum(draft.segment_rows.column("row_count")).as_py() or 0)
+        removed = draft.head.row_count
         if not removed and not self.staged:
             return
         draft.same_rows = False
-        draft.segment_rows = draft.segment_rows.slice(0, 0)
+        draft.segment_rows, draft.tail_rows = draft.segment_rows.slice(0, 0), None
         draft.append_segments(self.staged)
         draft.summary["removed_rows"] = removed
         draft.merge_small_segments()
@@ -181,6 +180,7 @@ class RestoreSnapshot:
             properties=old.properties,
         )
         draft.segment_rows, draft.definitions = read_segment_list(draft.store, old), dict(old.definitions)
+        draft.tail_rows = read_tail(draft.store, old)
         draft.next_row_id = max(head.next_row_id, old.next_row_id)
         draft.summary["restored"] = old.id
         draft.same_rows = False

@@ -1,27 +1,38 @@
 """The next snapshot in the making: what actions are applied to, again on each newer head.
 
-Knows what rows of the list of segments are, and how to merge small ones. Knows no action, and not how it is committed.
+Knows what rows of the list of segments and of the tail are, and how to merge small segments. What no action takes out
+of the tail is carried along. Knows no action, and not how it is committed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fuse_storage.commit.merge_segments import SegmentMerger, SegmentSpan, plan_segment_merges
 from fuse_storage.commit.sidecar_writer import SidecarBuilder
 from fuse_storage.errors import AlreadyExists
+from fuse_storage.hot.tail import align_tail, read_tail, tail_totals
+from fuse_storage.metadata import metadata_table
+from fuse_storage.metadata.file_ref import FileRef, new_id
 from fuse_storage.metadata.metadata_table import has_column
-from fuse_storage.metadata.refs import RefEntry
-from fuse_storage.metadata.segment import MAX_BLOCKS_PER_SEGMENT, StagedSegment, decode_list_row
-from fuse_storage.metadata.segment_list import assemble_segment_list, read_segment_list, sidecar_columns
+from fuse_storage.metadata.refs import RefEntry, next_timestamp
+from fuse_storage.metadata.segment import MAX_BLOCKS_PER_SEGMENT, StagedSegment, decode_list_row, tail_path
+from fuse_storage.metadata.segment_list import (
+    assemble_segment_list,
+    read_segment_list,
+    segment_list_path,
+    sidecar_columns,
+)
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.schema.schema import Schema
 from fuse_storage.store.store import Store
+from fuse_storage.validation.features import HOT_FEATURE
 
 CommitLoader = Callable[[], Sequence[tuple[RefEntry, Snapshot]]]
 """The commits after the base up to the head, oldest first, with their snapshots."""
@@ -31,8 +42,9 @@ CommitLoader = Callable[[], Sequence[tuple[RefEntry, Snapshot]]]
 class Draft:
     """The next snapshot in the making: that of ``head``, and what the actions make of it.
 
-    ``base``: the snapshot that the actions were decided on. ``schema_state``: the head, but for what actions made
-    of its columns, keys and properties. ``segment_rows``: rows of the list of segments, in order. ``changed``: an
+    ``base``: the snapshot that the actions were decided on. ``schema_state``: the head, but for what actions made of
+    its columns, keys and properties. ``segment_rows``: rows of the list of segments, in order. ``tail_rows``: of the
+    hot blocks that the snapshot carries along, if any. ``has_chain``: it is followed through a chain. ``changed``: an
     action did something. ``syncs``: they bring the table to a state of its source. ``same_rows``: the actions leave
     the table's rows what they were. ``merge_cache``: see ``merge_spans``.
     """
@@ -45,16 +57,19 @@ class Draft:
     merge_cache: dict[tuple[Any, ...], pa.Table | None]
     schema_state: Snapshot = field(init=False)
     segment_rows: pa.Table = field(init=False)
+    tail_rows: pa.Table | None = field(init=False)
     definitions: dict[str, Mapping[str, Any]] = field(init=False)
     next_row_id: int = field(init=False)
     summary: dict[str, Any] = field(default_factory=dict)
     changed: bool = False
     same_rows: bool = True
     syncs: bool = False
+    has_chain: bool = False
 
     def __post_init__(self) -> None:
         self.schema_state = self.head
         self.segment_rows = read_segment_list(self.store, self.head)
+        self.tail_rows, self.has_chain = read_tail(self.store, self.head), self.head.has_chain
         self.definitions = dict(self.head.definitions)
         self.next_row_id = self.head.next_row_id
 
@@ -113,7 +128,7 @@ class Draft:
         rows = []
         for segment in staged:
             row = _with_constant(decode_list_row(segment.row), "first_row_id", self.next_row_id)
-            rows.append(_with_constant(row, "added_by", self.head.sequence + 1))
+            rows.append(_with_constant(row, "added_by", self.head.version + 1))
             self.next_row_id += segment.row_count
         for name, counts in (
             ("added_rows", [segment.row_count for segment in staged]),
@@ -176,6 +191,64 @@ class Draft:
         if self.schema_state.schema_id != self.head.schema_id and self.schema_state.source == self.head.source:
             self.head.check_own_rows()
         self.segment_rows = assemble_segment_list([self.segment_rows], self.schema, self.index_keys)
+
+    def next_snapshot(
+        self,
+        branch: str,
+        commit_id: str,
+        operation: str,
+        application: tuple[str, int] | None,
+        summary: Mapping[str, Any],
+    ) -> tuple[Snapshot, dict[str, bytes]]:
+        """The snapshot after the head, and the files that it leads to itself, by key."""
+        before, schema_state, snapshot_id = self.head, self.schema_state, new_id()
+        files = dict[str, bytes]()
+        rows, path = self.segment_rows, segment_list_path(snapshot_id)
+        if len(rows):
+            rolled_up = any(name.endswith(".roll_up") for name in rows.column_names)
+            files[path] = metadata_table.encode_metadata(rows, keep_arrow_types=rolled_up)
+        tail = tail_totals(self.tail_rows, None)
+        if tail is not None and self.tail_rows is not None:
+            data = metadata_table.encode_metadata(align_tail(self.tail_rows, self.schema))
+            files[tail_path(snapshot_id)] = data
+            tail = replace(tail, reference=FileRef.for_data(tail_path(snapshot_id), data))
+        has_chain = self.has_chain or tail is not None
+        features = {*before.reader_features, HOT_FEATURE} if has_chain else before.reader_features
+        snapshot = Snapshot(
+            id=snapshot_id,
+            sequence=before.sequence + 1,
+            branch=branch,
+            commit_id=commit_id,
+            parent=before.stored.id,
+            timestamp=next_timestamp(before.timestamp),
+            operation=operation,
+            schema_id=schema_state.schema_id,
+            schemas=schema_state.schemas,
+            last_column_id=schema_state.last_column_id,
+            names=schema_state.names,
+            cluster_ids=schema_state.cluster_ids,
+            properties=schema_state.properties,
+            definitions=self.definitions,
+            applications=dict(before.applications) | (dict([application]) if application else {}),
+            summary=summary,
+            row_count=_total(rows, "row_count") + (tail.rows if tail else 0),
+            block_count=_total(rows, "block_count") + (tail.blocks if tail else 0),
+            segment_count=len(rows),
+            bytes=_total(rows, "size") + (tail.bytes if tail else 0),
+            next_row_id=self.next_row_id,
+            same_rows=self.same_rows,
+            segments=FileRef.for_data(path, files[path]) if path in files else None,
+            reader_features=tuple(sorted(features)) if has_chain else before.reader_features,
+            writer_features=before.writer_features,
+            stated_version=before.version + 1 if has_chain else 0,
+            hot_commits=before.chain_length,
+            tail=tail,
+        )
+        return snapshot, files
+
+
+def _total(rows: pa.Table, name: str) -> int:
+    return int(pc.sum(rows.column(name)).as_py() or 0)
 
 
 def _with_constant(row: pa.Table, name: str, value: int) -> pa.Table:

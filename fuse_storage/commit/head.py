@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Protocol, Self
 
 from fuse_storage.commit.draft import CommitLoader
 from fuse_storage.errors import AlreadyExists, CommitUnknown, NotFound, ReadOnly, StorageError
+from fuse_storage.hot.chain import HotChain
 from fuse_storage.metadata.encoding import format_timestamp, utc_now
 from fuse_storage.metadata.file_ref import create_file
 from fuse_storage.metadata.refs import CLOCK_TOLERANCE, Branch, RefEntry
@@ -45,6 +48,11 @@ class Head(Protocol):
 
     @property
     def snapshot(self) -> Snapshot: ...
+
+    @property
+    def seen_at(self) -> float:
+        """When (``time.monotonic``) this was known to be a state of the branch."""
+        ...
 
     def refresh(self) -> Self:
         """The newest snapshot of the branch; the same object if this is it. Raises NotFound if it was dropped."""
@@ -87,6 +95,7 @@ def write_snapshot(store: Store, snapshot: Snapshot, parent: RefEntry | None) ->
         snapshot.operation,
         snapshot.id,
         reference,
+        snapshot.stated_version,
     )
 
 
@@ -101,9 +110,27 @@ def _check_clock(store: Store, snapshot: Snapshot) -> None:
         )
 
 
-def create_ref(branch: Branch, entry: RefEntry, deadline: float) -> bool:
-    """Create the entry of a branch, as ``create_entry`` does."""
-    return create_entry(branch, entry, deadline, "table")
+def create_ref(
+    branch: Branch, entry: RefEntry, deadline: float, after: tuple[RefEntry, Snapshot] | None = None
+) -> bool:
+    """Create the entry of a branch, as ``create_entry`` does.
+
+    ``after``: the entry before it, and the state that it follows; where that has a chain, the entry is created there
+    first, which is what commits.
+    """
+    if after is None or not after[1].has_chain:
+        return create_entry(branch, entry, deadline, "table")
+    if branch.end_after(entry.sequence - 1) >= entry.sequence:
+        return False
+    chain, number = HotChain(branch, after[0], after[1].stored), after[1].chain_length + 1
+    data = entry.encode()
+    in_chain = partial(chain.create, number, data), lambda: _same(chain.find(number), data)
+    in_branch = partial(branch.create, entry), lambda: _same(branch.find(entry.sequence), entry)
+    return all(create_once(*place, entry.commit_id, deadline, "table") for place in (in_chain, in_branch))
+
+
+def _same(existing: object, own: object) -> bool | None:
+    return None if existing is None else existing == own
 
 
 def create_entry(chain: Chain[EntryT], entry: EntryT, deadline: float, witness: str) -> bool:
@@ -116,30 +143,37 @@ def create_entry(chain: Chain[EntryT], entry: EntryT, deadline: float, witness: 
     """
     if chain.end_after(entry.sequence - 1) >= entry.sequence:
         return False
+    find = partial(chain.find, entry.sequence)
+    return create_once(partial(chain.create, entry), lambda: _same(find(), entry), entry.commit_id, deadline, witness)
+
+
+def create_once(
+    create: Callable[[], None], is_there: Callable[[], bool | None], commit_id: str, deadline: float, witness: str
+) -> bool:
+    """Create what commits, and tell whether it is there now; False if something else is.
+
+    ``is_there``: reads it back; None if nothing is there. Raises CommitUnknown and ReadOnly as ``create_entry``.
+    """
     backoff = Backoff()
     while True:
         try:
-            chain.create(entry)
+            create()
             return True
         except AlreadyExists:
             return False
         except ReadOnly:
             raise  # an answer, which waiting does not change
         except StorageError as silence:
-            existing = _read_existing_entry(chain, entry.sequence)
+            try:
+                existing = is_there()
+            except (StorageError, NotFound):
+                existing = None
             if existing is not None:
-                return existing == entry
+                return existing
             if time.monotonic() > deadline:
                 text = (
-                    f"no answer came to commit {entry.commit_id}: ask "
-                    f"{witness}.was_committed({entry.commit_id!r}) before trying again"
+                    f"no answer came to commit {commit_id}: ask {witness}.was_committed({commit_id!r}) before trying "
+                    f"again"
                 )
-                raise CommitUnknown(text, entry.commit_id) from silence
+                raise CommitUnknown(text, commit_id) from silence
         backoff.pause()
-
-
-def _read_existing_entry(chain: Chain[EntryT], sequence: int) -> EntryT | None:
-    try:
-        return chain.find(sequence)
-    except (StorageError, NotFound):
-        return None

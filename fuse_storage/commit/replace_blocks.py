@@ -16,6 +16,7 @@ from fuse_storage.commit.actions import check_columns_unchanged
 from fuse_storage.commit.draft import Draft
 from fuse_storage.commit.merge_segments import SegmentMerger
 from fuse_storage.errors import Conflict, StorageError
+from fuse_storage.hot.tail import read_tail
 from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.metadata_table import IndexArray
 from fuse_storage.metadata.segment import StagedSegment
@@ -61,16 +62,14 @@ class ReplaceBlocks:
         if not self.replacements:
             return
         positions = self._locate_removed_blocks(draft)
-        rows_before = sum(metadata_table.column_as_int64(draft.segment_rows, "row_count"))
+        rows_before = _row_count(draft)
         edits = _SegmentEdits(draft, self.staged)
         for replacement in self.replacements:
             edits.replace([positions[block_id] for block_id in replacement.removed], replacement.new_block_count)
         draft.segment_rows = edits.rows()
         new_rows = sum(segment.row_count for segment in self.staged)
         draft.summary["removed_blocks"] = sum(len(replacement.removed) for replacement in self.replacements)
-        removed_rows = draft.summary["removed_rows"] = int(
-            rows_before + new_rows - sum(metadata_table.column_as_int64(draft.segment_rows, "row_count"))
-        )
+        removed_rows = draft.summary["removed_rows"] = rows_before + new_rows - _row_count(draft)
         if self.same_rows and new_rows != removed_rows:
             raise StorageError(
                 f"this {self.name} would put {new_rows} rows in the place of {removed_rows}: it was to keep them all"
@@ -83,12 +82,14 @@ class ReplaceBlocks:
         """Find each block that goes: number of its segment, and of it in that. Raises Conflict if one is gone."""
         known = set(draft.base_segment_rows.column("id").to_pylist()) - self.source_segment_ids
         removed = {block_id for replacement in self.replacements for block_id in replacement.removed}
-        all_positions = _block_positions(draft, draft.segment_rows, known)
+        all_positions = _block_positions(draft, draft.segment_rows, known) | {
+            block_id: (len(draft.segment_rows), number) for number, block_id in enumerate(_tail_ids(draft.tail_rows))
+        }
         positions = {block_id: position for block_id, position in all_positions.items() if block_id in removed}
         if gone := removed - set(positions):
 
             def lacks_some(_: Snapshot, after: Snapshot) -> bool:
-                return not gone <= _block_positions(draft, read_segment_list(draft.store, after), known).keys()
+                return not gone <= _present_ids(draft, after, known)
 
             winner = draft.first_conflicting_commit(lacks_some)
             raise Conflict(
@@ -102,14 +103,10 @@ class ReplaceBlocks:
         if self.find_unseen_blocks is None or draft.head.id == draft.base.id:
             return
         known = set(draft.base_segment_rows.column("id").to_pylist())
-        new = set(_block_positions(draft, draft.segment_rows, known))
-        new -= set(_block_positions(draft, draft.base_segment_rows, ())) if new else set()
+        new = set(_block_positions(draft, draft.segment_rows, known)) | set(_tail_ids(draft.tail_rows))
+        new -= _present_ids(draft, draft.base, ()) if new else set()
         if new and (unseen := new & set(self.find_unseen_blocks(draft.head.id))):
-            winner = draft.first_conflicting_commit(
-                lambda _, after: bool(
-                    unseen & _block_positions(draft, read_segment_list(draft.store, after), known).keys()
-                )
-            )
+            winner = draft.first_conflicting_commit(lambda _, after: bool(unseen & _present_ids(draft, after, known)))
             raise Conflict(
                 f"rows that this {self.name} has not seen were added by {winner}: read again, and decide again",
                 str(winner),
@@ -119,6 +116,21 @@ class ReplaceBlocks:
 def _columns(snapshot: Snapshot) -> tuple[int, Mapping[int, Schema]]:
     """Give what a condition is resolved by; schemas only grow in number, so that no commit between can be missed."""
     return snapshot.schema_id, snapshot.schemas
+
+
+def _row_count(draft: Draft) -> int:
+    in_tail = 0 if draft.tail_rows is None else int(metadata_table.column_as_int64(draft.tail_rows, "row_count").sum())
+    return int(metadata_table.column_as_int64(draft.segment_rows, "row_count").sum()) + in_tail
+
+
+def _tail_ids(rows: pa.Table | None) -> list[str]:
+    return [] if rows is None else list(rows.column("id").to_pylist())
+
+
+def _present_ids(draft: Draft, snapshot: Snapshot, known: Collection[str]) -> set[str]:
+    """Find the blocks of a snapshot: those of its segments that are not ``known``, and of its tail."""
+    in_segments = _block_positions(draft, read_segment_list(draft.store, snapshot), known)
+    return in_segments.keys() | set(_tail_ids(read_tail(draft.store, snapshot)))
 
 
 def _block_positions(draft: Draft, rows: pa.Table, known: Collection[str]) -> dict[str, tuple[int, int]]:
@@ -135,6 +147,8 @@ def _block_positions(draft: Draft, rows: pa.Table, known: Collection[str]) -> di
 @dataclass
 class _SegmentEdits:
     """What happens to each segment of a list. Blocks that come are numbered through all that were staged.
+
+    The tail counts as one more segment, behind the list: what comes in the place of its blocks is a segment there.
 
     ``removed``: by segment, the blocks in it that go. ``inserted``: by (segment, block), the staged blocks that come
     right before that place.
@@ -159,13 +173,30 @@ class _SegmentEdits:
         draft, pieces, position = self.draft, [], 0
         new_rows = draft.assign_row_ids(self.staged)
         offsets = metadata_table.counts_to_offsets(np.array([segment.block_count for segment in self.staged], np.int64))
-        for segment in sorted(self.removed):
+        tail = len(draft.segment_rows)
+        for segment in sorted(self.removed.keys() - {tail}):
             pieces += [
                 draft.segment_rows.slice(position, segment - position),
                 *self._rewrite_segment(segment, new_rows, offsets),
             ]
             position = segment + 1
-        return assemble_segment_list([*pieces, draft.segment_rows.slice(position)], draft.schema, draft.index_keys)
+        pieces += [draft.segment_rows.slice(position), *self._take_out_of_tail(tail, new_rows, offsets)]
+        return assemble_segment_list(pieces, draft.schema, draft.index_keys)
+
+    def _take_out_of_tail(self, tail: int, new_rows: Sequence[pa.Table], offsets: IndexArray) -> list[pa.Table]:
+        """Leave blocks out of the tail, and give rows of the list for what comes in their place.
+
+        ``offsets``: int64, shape (staged segments + 1,), as of ``_rewrite_segment``.
+        """
+        draft, removed = self.draft, self.removed.get(tail)
+        if not removed or draft.tail_rows is None:
+            return []
+        kept = np.setdiff1d(np.arange(len(draft.tail_rows)), sorted(removed))
+        draft.tail_rows = draft.tail_rows.take(pa.array(kept)) if len(kept) else None
+        inserted = [
+            number for place, numbers in sorted(self.inserted.items()) if place[0] == tail for number in numbers
+        ]
+        return self._write_segments(None, [(True, number) for number in inserted], new_rows, offsets)
 
     def _rewrite_segment(self, segment: int, new_rows: Sequence[pa.Table], offsets: IndexArray) -> list[pa.Table]:
         """Write what comes in place of a segment, and give its rows of the list; none if no block is left.
@@ -181,6 +212,21 @@ class _SegmentEdits:
         for block in range(count):
             blocks += [(True, staged) for staged in self.inserted.get((segment, block), ())]
             blocks += [] if block in self.removed[segment] else [(False, block)]
+        return self._write_segments(row, blocks, new_rows, offsets)
+
+    def _write_segments(
+        self,
+        row: pa.Table | None,
+        blocks: Sequence[tuple[bool, int]],
+        new_rows: Sequence[pa.Table],
+        offsets: IndexArray,
+    ) -> list[pa.Table]:
+        """Write segments of these blocks, and give their rows of the list.
+
+        ``row``: that of the segment in which some of them are. ``blocks``: whether each is a staged block, and its
+        number. ``offsets``: int64, shape (staged segments + 1,), as of ``_rewrite_segment``.
+        """
+        count = 0 if row is None else row.column("block_count")[0].as_py()
         owners = np.searchsorted(offsets, [number for is_staged, number in blocks if is_staged], side="right") - 1
         used = np.unique(owners).tolist()
         # The merger numbers blocks through all the segments that it is given: this one, then the staged ones in use.
@@ -194,7 +240,8 @@ class _SegmentEdits:
             for is_staged, number in blocks
         ]
         draft, limit = self.draft, self.draft.segment_blocks
-        rows = assemble_segment_list([row, *(new_rows[owner] for owner in used)], draft.schema, draft.index_keys)
+        sources = [*([] if row is None else [row]), *(new_rows[owner] for owner in used)]
+        rows = assemble_segment_list(sources, draft.schema, draft.index_keys)
         merger = SegmentMerger(draft.store, draft.schema, draft.index_keys, draft.builders)
         return [
             merger.rearrange_blocks(rows, np.array(block_indices[start : start + limit]))

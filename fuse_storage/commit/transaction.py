@@ -18,7 +18,6 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fuse_storage.commit import table_keys
 from fuse_storage.commit.actions import (
@@ -39,12 +38,10 @@ from fuse_storage.commit.replace_blocks import BlockReplacement, ReplaceBlocks, 
 from fuse_storage.commit.schema_evolution import SchemaChange
 from fuse_storage.commit.sidecar_writer import SidecarBuilder
 from fuse_storage.errors import CommitUnknown, Conflict, Expired, StorageError
-from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.encoding import utc_now
-from fuse_storage.metadata.file_ref import FileRef, new_id
-from fuse_storage.metadata.refs import Branch, RefEntry, next_timestamp
+from fuse_storage.metadata.file_ref import new_id
+from fuse_storage.metadata.refs import Branch, RefEntry
 from fuse_storage.metadata.segment import StagedSegment
-from fuse_storage.metadata.segment_list import segment_list_path
 from fuse_storage.metadata.sidecar import StagedSidecars
 from fuse_storage.metadata.snapshot import Snapshot
 
@@ -152,11 +149,14 @@ class Transaction(Generic[HeadT]):
         timeout: float = COMMIT_TIMEOUT_SECONDS,
         summary: Mapping[str, Any] | None = None,
         enter: bool = False,
+        *,
+        once: bool = False,
     ) -> HeadT:
         """Make the changes visible, and give the table as they left it. If they change nothing, nothing is committed.
 
         ``application`` (id, version): commits only if this application has not committed this version or a later one.
         ``enter``: its first version is committed even if it changes nothing, so that the table knows the application.
+        ``once``: the first race that is lost is a Conflict.
         Raises Conflict, naming the commit that does not go together with this one, or the last of those that won the
         race until ``timeout`` seconds were over; CommitUnknown if the store gives no answer at all to the write that
         commits; Expired if writing took too long; other StorageErrors if nothing was committed.
@@ -178,7 +178,7 @@ class Transaction(Generic[HeadT]):
             enter,
         )
         deadline = time.monotonic() + timeout
-        head, backoff = self.table.refresh(), Backoff()
+        head, backoff = self.table if once else self.table.refresh(), Backoff()
         commits_since = head.commits_since(self.table.snapshot)
         if self.may_be_committed and self.commit_id in (entry.commit_id for entry, _ in commits_since()):
             return head
@@ -187,12 +187,12 @@ class Transaction(Generic[HeadT]):
             if (prepared := attempt.prepare(head)) is None:
                 return head
             entry, snapshot = prepared
-            if self._create_ref(Branch(head.store, head.branch), entry, deadline):
+            if self._create_ref(head, entry, deadline):
                 self._ended = True
                 Branch(head.store, head.branch).write_head_hint(entry.sequence)
                 return head.at_entry(entry, snapshot)
             head = head.refresh()
-            if time.monotonic() > deadline:
+            if once or time.monotonic() > deadline:
                 raise Conflict(
                     f"others were faster for {timeout:g} s, the last of them {head.entry}: try again", str(head.entry)
                 )
@@ -210,10 +210,10 @@ class Transaction(Generic[HeadT]):
                 f"writing took {took}, and the property max_write_seconds allows {limit}: write the rows again"
             )
 
-    def _create_ref(self, branch: Branch, entry: RefEntry, deadline: float) -> bool:
+    def _create_ref(self, head: HeadT, entry: RefEntry, deadline: float) -> bool:
         """Create the entry, as ``create_ref`` does. Once nobody can tell whether it was, this transaction is over."""
         try:
-            return create_ref(branch, entry, deadline)
+            return create_ref(Branch(head.store, head.branch), entry, deadline, (head.entry, head.snapshot))
         except CommitUnknown:
             self._ended = True
             raise
@@ -257,44 +257,13 @@ class _CommitAttempt:
         return head.applications.get(application_id, version - 1) >= version
 
     def _write(self, head: Head, draft: Draft) -> tuple[RefEntry, Snapshot]:
-        store, before, schema_state, snapshot_id = head.store, draft.head, draft.schema_state, new_id()
-        rows, path = draft.segment_rows, segment_list_path(snapshot_id)
-        rolled_up = any(name.endswith(".roll_up") for name in rows.column_names)
-        data = metadata_table.encode_metadata(rows, keep_arrow_types=rolled_up) if len(rows) else b""
-        snapshot = Snapshot(
-            id=snapshot_id,
-            sequence=before.sequence + 1,
-            branch=head.branch,
-            commit_id=self.commit_id,
-            parent=before.id,
-            timestamp=next_timestamp(head.entry.timestamp),
-            operation=self.operation,
-            schema_id=schema_state.schema_id,
-            schemas=schema_state.schemas,
-            last_column_id=schema_state.last_column_id,
-            names=schema_state.names,
-            cluster_ids=schema_state.cluster_ids,
-            properties=schema_state.properties,
-            definitions=draft.definitions,
-            applications=dict(before.applications) | (dict([self.application]) if self.application else {}),
-            summary={**draft.summary, **self.summary},
-            row_count=_total(rows, "row_count"),
-            block_count=_total(rows, "block_count"),
-            segment_count=len(rows),
-            bytes=_total(rows, "size"),
-            next_row_id=draft.next_row_id,
-            same_rows=draft.same_rows,
-            segments=FileRef.for_data(path, data) if data else None,
-            reader_features=before.reader_features,
-            writer_features=before.writer_features,
+        store = head.store
+        snapshot, files = draft.next_snapshot(
+            head.branch, self.commit_id, self.operation, self.application, {**draft.summary, **self.summary}
         )
-        with ThreadPoolExecutor(1, "fuse-commit") as thread:  # neither waits for the other: nobody sees them yet
-            list_write = thread.submit(store.create, path, data) if data else None
+        with ThreadPoolExecutor(2, "fuse-commit") as threads:  # none waits for another: nobody sees them yet
+            writes = [threads.submit(store.create, path, data) for path, data in files.items()]
             entry = write_snapshot(store, snapshot, head.entry)
-            if list_write is not None:
-                list_write.result()
+            for write in writes:
+                write.result()
         return entry, snapshot
-
-
-def _total(rows: pa.Table, name: str) -> int:
-    return int(pc.sum(rows.column(name)).as_py() or 0)

@@ -13,6 +13,8 @@ from time import monotonic
 from fuse_storage.commit.head import COMMIT_TIMEOUT_SECONDS, create_ref, write_snapshot
 from fuse_storage.commit.snapshot_hold import hold_snapshot
 from fuse_storage.errors import AlreadyExists, Conflict, InvalidArgument, NotFound, StorageError
+from fuse_storage.hot.chain import follow
+from fuse_storage.hot_commit.snapshot_of import snapshot_of
 from fuse_storage.metadata.file_ref import new_id
 from fuse_storage.metadata.refs import MAIN_BRANCH, Branch, RefEntry, list_branch_names, next_timestamp
 from fuse_storage.metadata.snapshot import Snapshot, read_snapshot
@@ -27,6 +29,7 @@ _FAST_FORWARD_OPERATION = "fast-forward"
 
 def create_branch(table: StoredTable, name: str) -> StoredTable:
     """Begin a branch at the table's snapshot, whichever branch that is on. Raises AlreadyExists, InvalidArgument."""
+    table = snapshot_of(table)
     table.snapshot.check_writable()
     chain = Branch(table.store, name)
     before = chain.newest_entry()
@@ -43,6 +46,8 @@ def create_branch(table: StoredTable, name: str) -> StoredTable:
         timestamp=next_timestamp(latest.timestamp),
         operation="branch",
         summary={_COPY_OF: table.snapshot.id, "from": table.branch},
+        stated_version=(0 if before is None else before.version) + 1 if table.snapshot.has_chain else 0,
+        hot_commits=0,
     )
     with hold_snapshot(table.store, table.branch, table.entry):
         entry = write_snapshot(table.store, snapshot, before)
@@ -64,13 +69,12 @@ def drop_branch(store: Store, name: str) -> RefEntry:
         head = chain.newest_entry()
         if head is None or head.kind == "tombstone":
             raise NotFound(f"{store.url} has no branch {name!r}{did_you_mean(name, list(list_branches(store)))}")
-        read_snapshot(chain, head).check_writable()
-        time = next_timestamp(head.timestamp)
-        if create_ref(
-            chain,
-            RefEntry("tombstone", head.sequence + 1, new_id(), head.commit_id, time, "drop branch"),
-            monotonic() + COMMIT_TIMEOUT_SECONDS,
-        ):
+        head, state = follow(chain, head, read_snapshot(chain, head))
+        state.check_writable()
+        time, version = next_timestamp(state.timestamp), state.version + 1 if state.has_chain else 0
+        tombstone = RefEntry("tombstone", head.sequence + 1, new_id(), head.commit_id, time, "drop branch")
+        tombstone = replace(tombstone, stated_version=version)
+        if create_ref(chain, tombstone, monotonic() + COMMIT_TIMEOUT_SECONDS, (head, state)):
             chain.write_head_hint(head.sequence + 1)
             return head
 
@@ -89,6 +93,7 @@ def fast_forward_branch(table: StoredTable, source: StoredTable) -> StoredTable:
     """
     if source.store.url != table.store.url:
         raise StorageError(f"{source.store.url} is another table than {table.store.url}")
+    source = snapshot_of(source)
     newest = source.snapshot
     newest.check_writable()
     own_ids = {table.snapshot.id, table.snapshot.summary.get(_COPY_OF, table.snapshot.id)}
@@ -116,13 +121,9 @@ def restore_snapshot(table: StoredTable, old: StoredTable) -> StoredTable:
 
 def is_ancestor(old: StoredTable, new: StoredTable) -> bool:
     """Say whether ``new`` came of ``old``: along its branch, or over the branches that it came by."""
-    if old.branch == new.branch and old.snapshot.sequence <= new.snapshot.sequence:
-        entry_kinds = (
-            [entry.kind for entry in new.history(new.snapshot.sequence - old.snapshot.sequence)]
-            if new.branch != MAIN_BRANCH
-            else []
-        )
-        return "tombstone" not in entry_kinds
+    if old.branch == new.branch and old.snapshot.version <= new.snapshot.version:
+        kinds = [entry.kind for entry in new.entries(old.entry.sequence + 1)] if new.branch != MAIN_BRANCH else []
+        return "tombstone" not in kinds
     return old.snapshot.id in _lineage(new)
 
 

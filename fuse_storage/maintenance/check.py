@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fuse_storage.errors import NotFound
+from fuse_storage.hot.tail import read_tail, tail_totals
 from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.file_ref import FileRef, read_verified
 from fuse_storage.metadata.metadata_table import MetadataFile
@@ -33,7 +34,7 @@ from fuse_storage.table import StoredTable
 
 def check_invariants(table: StoredTable) -> None:
     """Raise AssertionError, or the StorageError of a file that cannot be read, if this table is not sound."""
-    history = table.history()
+    history = table.entries()
     _check_chain(history)
     later: Snapshot | None = None
     for entry in history:
@@ -45,7 +46,7 @@ def check_invariants(table: StoredTable) -> None:
                 continue
             snapshot = Snapshot.decode(data, entry.reference.path)
             _check_claims(snapshot, entry)
-            if later is not None and later.same_rows and later.parent == snapshot.id:
+            if later is not None and later.same_rows and later.version == snapshot.version + 1:
                 assert later.row_count == snapshot.row_count
             later = snapshot
     assert history[0] == table.entry
@@ -73,9 +74,12 @@ def _check_snapshot(table: StoredTable) -> None:
         name: metadata_table.column_as_int64(segment_rows, name)
         for name in ("row_count", "block_count", "zone_count", "size")
     }
-    assert snapshot.row_count == totals["row_count"].sum()
-    assert snapshot.block_count == totals["block_count"].sum()
-    assert snapshot.bytes == totals["size"].sum()
+    tail = read_tail(store, snapshot, Cache(0))
+    counts = (0, 0, 0) if snapshot.tail is None else (snapshot.tail.rows, snapshot.tail.blocks, snapshot.tail.bytes)
+    assert snapshot.tail == tail_totals(tail, None if snapshot.tail is None else snapshot.tail.reference)
+    assert snapshot.row_count == totals["row_count"].sum() + counts[0]
+    assert snapshot.block_count == totals["block_count"].sum() + counts[1]
+    assert snapshot.bytes == totals["size"].sum() + counts[2]
     assert snapshot.segment_count == len(segment_rows)
     assert len(set(segment_rows.column("id").to_pylist())) == len(segment_rows)
     row_id_ranges: list[tuple[int, int]] = []
@@ -100,6 +104,9 @@ def _check_snapshot(table: StoredTable) -> None:
             first_of_block = row["first_row_id"] if row["first_row_id"] is not None else next_row_id
             next_row_id = None if next_row_id is None else next_row_id + row["row_count"]
             row_id_ranges.append((first_of_block, row["row_count"]))
+    for row in [] if tail is None else tail.to_pylist():
+        _check_file(table, row)
+        row_id_ranges.append((row["first_row_id"], row["row_count"]))
     for (start, count), (following, _) in pairwise(sorted(row_id_ranges)):
         assert start + count <= following, "two rows have one row id"
     assert not row_id_ranges or sum(max(row_id_ranges)) <= snapshot.next_row_id

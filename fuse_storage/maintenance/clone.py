@@ -18,12 +18,14 @@ import pyarrow as pa
 from fuse_storage.commit.head import COMMIT_TIMEOUT_SECONDS, create_ref, write_snapshot
 from fuse_storage.commit.snapshot_hold import VACUUM_TIME_LIMIT, tag_snapshot
 from fuse_storage.errors import AlreadyExists, Expired, FormatError, NotFound
+from fuse_storage.hot.tail import read_tail, tail_totals
+from fuse_storage.hot_commit.snapshot_of import snapshot_of
 from fuse_storage.location import raise_if_occupied
 from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.encoding import utc_now
 from fuse_storage.metadata.file_ref import FileRef, create_file, new_id, read_verified
 from fuse_storage.metadata.refs import MAIN_BRANCH, Branch, next_timestamp
-from fuse_storage.metadata.segment import block_path, segment_path, zones_path
+from fuse_storage.metadata.segment import TailTotals, block_path, segment_path, tail_path, zones_path
 from fuse_storage.metadata.segment_list import (
     read_segment_list,
     segment_files,
@@ -55,6 +57,7 @@ def clone_table(table: StoredTable, store: Store) -> StoredTable:
     for more than a day; one that was interrupted while it was committed can be recovered, and the tag stays.
     """
     table.snapshot.check_writable()
+    table = snapshot_of(table)
     branch = Branch(store, MAIN_BRANCH)
     raise_if_occupied(branch, cloning=True)
     raise_if_elsewhere(store, table.store.url)
@@ -105,8 +108,9 @@ def _copy_snapshot(table: StoredTable, store: Store, snapshot_id: str) -> Snapsh
     source = {"url": table.store.url, "snapshot": old.id, "tag": _tag_name(snapshot_id)}
     segment_rows = read_segment_list(table.store, old)
     reference = None
+    copier = _SegmentCopier(table.store, store, sorted(old.keys))
+    tail = copier.copy_tail(read_tail(table.store, old), snapshot_id, old)
     if len(segment_rows):
-        copier = _SegmentCopier(table.store, store, sorted(old.keys))
         with ThreadPoolExecutor(metadata_table.METADATA_READ_THREADS, "fuse-clone") as pool:
             copied_rows = pa.concat_tables(
                 pool.map(copier.copy_segment, [segment_rows.slice(number, 1) for number in range(len(segment_rows))])
@@ -128,6 +132,9 @@ def _copy_snapshot(table: StoredTable, store: Store, snapshot_id: str) -> Snapsh
         same_rows=False,
         segments=reference,
         reader_features=features,
+        stated_version=1 if old.has_chain else 0,
+        hot_commits=0,
+        tail=tail,
     )
 
 
@@ -162,6 +169,14 @@ class _SegmentCopier:
         for name, value in new_values.items():
             row = _replace_column(row, name, pa.array([value], row.schema.field(name).type))
         return row
+
+    def copy_tail(self, tail: pa.Table | None, snapshot_id: str, old: Snapshot) -> TailTotals | None:
+        """Write the list of a tail whose hot blocks stay where they are, and give its sums."""
+        if tail is None or old.tail is None:
+            return None
+        keys = [absolute_key(self.source, location) for location in tail.column("location").to_pylist()]
+        rows = _replace_column(tail, "location", pa.array(keys, pa.string()))
+        return tail_totals(rows, self._write_metadata(tail_path(snapshot_id), rows))
 
     def _copy_sidecars(self, key: str, row: pa.Table, segment_id: str) -> dict[str, object]:
         """Copy an index's ``_x`` file; new values of its columns in the list, null where it cannot be read."""

@@ -11,20 +11,24 @@ import pyarrow.compute as pc
 
 from fuse_storage.commit.transaction import MAX_WRITE_SECONDS
 from fuse_storage.errors import FormatError, NotFound
+from fuse_storage.hot.chain import list_chain_files
+from fuse_storage.hot.entry import HotEntry, decode_chain_file
+from fuse_storage.hot.tail import read_tail
 from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.file_ref import FileRef, read_verified
-from fuse_storage.metadata.segment import block_path
+from fuse_storage.metadata.segment import block_path, hot_block_path
 from fuse_storage.metadata.segment_list import read_segment_list, segment_files, sidecar_files, zone_files
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.store.abilities import read_at_most
 from fuse_storage.store.cache import Cache
 from fuse_storage.store.ranges import ObjectMeta
 from fuse_storage.store.store import Store
-from fuse_storage.validation.json_members import MAX_SNAPSHOT_BYTES
+from fuse_storage.validation.json_members import MAX_REF_BYTES, MAX_SNAPSHOT_BYTES
 
 _OWN_KEY = re.compile(
     r"_ss/[0-9a-f]{32}\.(?:json|parquet)|_sg/[0-9a-f]{32}(?:\.zones)?\.parquet"
-    r"|_x/[0-9a-f]{32}/\w+-[0-9a-f]{32}\.parquet|_b/[0-9a-f]{32}\.parquet|_i/\w+/[0-9a-f]{32}"
+    r"|_ss/[0-9a-f]{32}\.tail\.parquet|_x/[0-9a-f]{32}/\w+-[0-9a-f]{32}\.parquet|_[bh]/[0-9a-f]{32}\.parquet"
+    r"|_i/\w+/[0-9a-f]{32}"
 )
 """Keys that a table gives. Whatever else is in its folders is a stranger's."""
 
@@ -35,6 +39,7 @@ class ReachableFiles:
     def __init__(self, store: Store) -> None:
         self.store, self.keys, self.kept_prefixes = store, set[str](), set[str]()
         self.longest_write = timedelta(0)
+        self.chains = dict[str, Snapshot]()
         self.strays: list[str] = []
         self.file_count = 0
 
@@ -65,6 +70,12 @@ class ReachableFiles:
 
     def _add(self, snapshot: Snapshot) -> None:
         self.keys.add(snapshot.path)
+        if snapshot.has_chain:
+            self.chains[snapshot.id] = snapshot
+        if (tail := read_tail(self.store, snapshot, Cache(0))) is not None:
+            assert snapshot.tail is not None
+            assert snapshot.tail.reference is not None
+            self.keys |= {snapshot.tail.reference.path, *tail.column("location").to_pylist()}
         limit = timedelta(seconds=float(snapshot.properties.get("max_write_seconds", MAX_WRITE_SECONDS)))
         self.longest_write = max(self.longest_write, limit)
         if snapshot.segments is None:
@@ -83,6 +94,24 @@ class ReachableFiles:
                 if sidecars is not None and sidecars.reference.path not in self.keys:
                     self.keys.add(sidecars.reference.path)
                     self._add_packs(key, sidecars)
+
+    def add_chains(self) -> dict[str, list[ObjectMeta]]:
+        """Add the chains of the snapshots that were added, and the blocks that they lead to; give all others.
+
+        Those of heads are read by then, so a file that is missing or damaged there has been met.
+        """
+        others = dict[str, list[ObjectMeta]]()
+        if not self.chains:
+            return others
+        for snapshot_id, files in list_chain_files(self.store).items():
+            if snapshot_id not in self.chains:
+                others[snapshot_id] = files
+                continue
+            for file in files:
+                found = decode_chain_file(read_at_most(self.store, file.key, MAX_REF_BYTES), file.key)
+                if isinstance(found, HotEntry):
+                    self.keys |= {hot_block_path(block.id) for block in found.blocks}
+        return others
 
     def _add_packs(self, key: str, sidecars: metadata_table.MetadataFile) -> None:
         try:

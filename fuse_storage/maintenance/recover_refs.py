@@ -80,6 +80,7 @@ class _FoundSnapshot:
             snapshot.operation,
             snapshot.id,
             self.reference,
+            snapshot.stated_version,
         )
 
 
@@ -207,6 +208,6 @@ def _recovered_entry(candidate: RefEntry | _FoundSnapshot | None, sequence: int,
     if candidate is not None:
         return candidate.entry
     assert later is not None
-    return RefEntry(
-        "tombstone", sequence, later.parent or new_id(), None, later.timestamp - TIMESTAMP_RESOLUTION, _LOST_OPERATION
-    )
+    time = later.timestamp - TIMESTAMP_RESOLUTION
+    lost = RefEntry("tombstone", sequence, later.parent or new_id(), None, time, _LOST_OPERATION)
+    return replace(lost, stated_version=max(later.stated_version - 1, 0))

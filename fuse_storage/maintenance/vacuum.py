@@ -17,17 +17,26 @@ from typing import Any
 
 from fuse_storage.commit.snapshot_hold import VACUUM_TIME_LIMIT, list_vacuum_notices, post_vacuum_notice
 from fuse_storage.errors import Expired, InvalidArgument, StorageError
+from fuse_storage.hot.chain import follow
 from fuse_storage.maintenance.reachable_files import ReachableFiles
 from fuse_storage.metadata.encoding import utc_now
 from fuse_storage.metadata.file_ref import FileRef
-from fuse_storage.metadata.refs import Branch, list_branch_names
+from fuse_storage.metadata.refs import Branch, RefEntry, list_branch_names
 from fuse_storage.metadata.tags import TagFile, list_tag_files, may_hold_ref
 from fuse_storage.store.abilities import list_strays, read_at_most
 from fuse_storage.store.ranges import ObjectMeta
 from fuse_storage.store.store import Store
 from fuse_storage.validation.json_members import MAX_SNAPSHOT_BYTES
 
-_FOLDER_KINDS = {"_ss": "snapshots", "_sg": "segments", "_x": "sidecars", "_b": "blocks", "_i": "packs"}
+HOT_BLOCK_FOLDER = "_h"
+_FOLDER_KINDS = {
+    "_ss": "snapshots",
+    "_sg": "segments",
+    "_x": "sidecars",
+    "_b": "blocks",
+    HOT_BLOCK_FOLDER: "hot blocks",
+    "_i": "packs",
+}
 """Folders in the order in which they are emptied: what leads to others goes first."""
 _COMMIT_ALLOWANCE = timedelta(hours=1)
 """On top of the longest allowed write: a commit takes a while too."""
@@ -43,8 +52,9 @@ class VacuumResult:
 
     ``kept``: the number of files that stay, because they are reachable or too young. ``passed_over``: the keys of
     links, pipes and devices, which are left as they are, as is whatever they lead to, and of files in the table's
-    folders whose names are none that a table gives. ``refs``: the keys of tags that have expired or were dropped, and
-    of notices of vacuums that died. ``disk_full``: nobody could be warned, since nothing could be written.
+    folders whose names are none that a table gives. ``refs``: the keys of hot commits, of tags that have expired or
+    were dropped, and of notices of vacuums that died. ``disk_full``: nobody could be warned, since nothing could be
+    written.
     """
 
     files: dict[str, int]
@@ -91,7 +101,7 @@ def vacuum_table(
     files = {_FOLDER_KINDS[folder]: len(objects) for folder, objects in plan.litter.items()}
     sizes = {_FOLDER_KINDS[folder]: sum(file.size for file in objects) for folder, objects in plan.litter.items()}
     kept, unwarned = plan.file_count - sum(files.values()), notice is None and not dry_run
-    return VacuumResult(files, sizes, kept, not dry_run, plan.passed_over, (*plan.old_refs, *plan.ended_refs), unwarned)
+    return VacuumResult(files, sizes, kept, not dry_run, plan.passed_over, plan.refs, unwarned)
 
 
 def _find_strays(store: Store) -> tuple[str, ...]:
@@ -110,12 +120,13 @@ def _find_strays(store: Store) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What a vacuum is to delete. ``litter``: files by folder.
+    """What a vacuum is to delete. ``litter``: files by folder. ``chains``: keys of hot commits.
 
     ``old_refs``: keys of notices, and of tags of whose name there is a newer one; ``ended_refs``: of these newer ones.
     """
 
     litter: Mapping[str, Sequence[ObjectMeta]]
+    chains: Sequence[str]
     old_refs: Sequence[str]
     ended_refs: Sequence[str]
     passed_over: tuple[str, ...]
@@ -125,9 +136,14 @@ class _Plan:
     def snapshots(self) -> list[str]:
         return [file.key for file in self.litter["_ss"] if file.key.endswith(".json")]
 
+    @property
+    def refs(self) -> tuple[str, ...]:
+        return (*self.chains, *self.old_refs, *self.ended_refs)
+
     def stages(self) -> Iterator[Sequence[str]]:
         """Keys to delete, stage after stage. Snapshots go first: where one is, all that it leads to still is."""
         yield self.snapshots
+        yield self.chains
         for folder, objects in self.litter.items():
             yield [file.key for file in objects if folder != "_ss" or file.key.endswith(".parquet")]
         yield self.old_refs
@@ -138,11 +154,24 @@ def _make_plan(store: Store, now: datetime, cutoff: datetime, keep: int) -> _Pla
     passed_over = _find_strays(store)
     reachable = ReachableFiles(store)
     tag_files = list_tag_files(store)
-    for snapshot, needed in _live_snapshots(store, tag_files, now, cutoff, keep):
+    heads: list[tuple[Branch, RefEntry]] = []
+    for snapshot, needed in _live_snapshots(store, tag_files, now, cutoff, keep, heads):
         reachable.add(snapshot, needed)
+    for branch, head in heads:
+        if (snapshot_of_head := reachable.chains.get(str(head.snapshot_id))) is not None:
+            newest, _ = follow(branch, head, snapshot_of_head)  # a dead writer's commit, which nobody has met yet
+            if newest.reference is not None:
+                reachable.add(newest.reference, True)
     young_since = now - reachable.longest_write - _COMMIT_ALLOWANCE
     reachable.add_young(young_since)
-    litter = {folder: list(reachable.unreachable(folder, young_since)) for folder in _FOLDER_KINDS}
+    chains = [
+        file.key
+        for files in reachable.add_chains().values()
+        if all(file.modified < young_since for file in files)
+        for file in files
+    ]
+    folders = [folder for folder in _FOLDER_KINDS if folder != HOT_BLOCK_FOLDER or reachable.chains]
+    litter = {folder: list(reachable.unreachable(folder, young_since)) for folder in folders}
     notices = [notice.key for notice in list_vacuum_notices(store) if notice.modified < young_since]
     names_in_use = {found.tag.name for found in tag_files if found.file.modified >= young_since}
     old = [found.file.key for found in tag_files if not found.newest and found.tag.name not in names_in_use]
@@ -152,7 +181,7 @@ def _make_plan(store: Store, now: datetime, cutoff: datetime, keep: int) -> _Pla
         if found.newest and found.tag.name not in names_in_use and _has_expired(found, now)
     ]
     passed_over = (*passed_over, *reachable.strays)
-    return _Plan(litter, [*notices, *old], ended, passed_over, reachable.file_count)
+    return _Plan(litter, chains, [*notices, *old], ended, passed_over, reachable.file_count)
 
 
 def _delete_snapshots_unwarned(
@@ -176,15 +205,21 @@ def _delete_snapshots_unwarned(
 
 
 def _live_snapshots(
-    store: Store, tag_files: Iterable[TagFile], now: datetime, cutoff: datetime, keep: int
+    store: Store,
+    tag_files: Iterable[TagFile],
+    now: datetime,
+    cutoff: datetime,
+    keep: int,
+    heads: list[tuple[Branch, RefEntry]],
 ) -> Iterator[tuple[FileRef, bool]]:
     """List every snapshot that must stay, some of them more than once, and whether it is certain to be there.
 
-    An earlier vacuum, told to keep less, may have collected it.
+    An earlier vacuum, told to keep less, may have collected it. Heads of branches are added to ``heads``.
     """
     for name in list_branch_names(store):
         branch = Branch(store, name)
         head, times = branch.complete_head(), branch.commit_times(now)
+        heads.append((branch, head))
         count, replaced = 0, datetime.max.replace(tzinfo=UTC)
         for entry in branch.walk(head.sequence):
             if count >= keep and replaced < cutoff:

@@ -40,7 +40,7 @@ from fuse_storage.metadata.segment_frame import (
     schema_ids_without,
     statistics_group,
 )
-from fuse_storage.metadata.segment_list import segment_files, sidecar_files, zone_files
+from fuse_storage.metadata.segment_list import sidecar_files, zone_files
 from fuse_storage.metadata.sidecar import SidecarRows
 from fuse_storage.parquet.footer import BlockFile
 from fuse_storage.statistics import ColumnStatistics
@@ -78,7 +78,7 @@ class BlockFrame:
     @staticmethod
     def from_segments(segments: SegmentFrame) -> BlockFrame:
         """All blocks of all segments."""
-        rows = MetadataRows.all_rows(segments.store, segment_files(segments.table), segments.block_counts)
+        rows = MetadataRows.all_rows(segments.store, segments.block_files(), segments.block_counts)
         return BlockFrame(segments, rows, np.arange(segments.total_blocks), np.arange(len(segments)), is_whole=True)
 
     def __len__(self) -> int:
@@ -292,4 +292,4 @@ class BlockFrame:
 
     def _cache_key(self, name: Any) -> tuple[Any, ...]:
         snapshot = self.segments.snapshot
-        return ("blocks", self._rows.store.url, snapshot.id, name)
+        return ("blocks", self._rows.store.url, snapshot.id, snapshot.block_count, name)

@@ -35,11 +35,15 @@ ColumnGroup = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class MetadataFile:
-    """A metadata file, and how many rows it must have. ``check``: raises ValueError for rows that cannot be."""
+    """A metadata file, and how many rows it must have. ``check``: raises ValueError for rows that cannot be.
+
+    ``rows``: where they are known already, and no file is read; the path is then a name that no other rows have.
+    """
 
     reference: FileRef
     row_count: int
     check: Callable[[pa.Table], None] = lambda rows: None
+    rows: pa.Table | None = None
 
 
 def encode_metadata(table: pa.Table, keep_arrow_types: bool = False) -> bytes:
@@ -105,6 +109,8 @@ def read_all_columns(store: Store, part: MetadataFile, cache: Cache | None = Non
 
 
 def _load_columns(store: Store, part: MetadataFile, names: list[str] | None) -> pa.Table:
+    if part.rows is not None:
+        return part.rows.select([name for name in part.rows.column_names if names is None or name in names])
     data = read_verified(store, part.reference)
     where = f"{store.url}/{part.reference.path}"
     limits = {"thrift_string_size_limit": len(data) + 1, "thrift_container_size_limit": len(data) + 1}

@@ -45,8 +45,9 @@ _BRANCH_FILE = re.compile(
 class RefEntry:
     """One commit to a branch.
 
-    ``kind``: "snapshot", or "tombstone" where the branch was dropped (then there is no snapshot). ``parent``: the
-    commit before. ``timestamp`` (UTC) is later than the parent's, whatever the clocks of the writers say.
+    ``kind``: "snapshot", or "tombstone" where the branch was dropped (then there is no snapshot), or "hot" where a hot
+    commit is listed among others. ``parent``: the commit before. ``timestamp`` (UTC) is later than the parent's,
+    whatever the clocks of the writers say. ``stated_version``: 0 where the entry does not say its version.
     """
 
     kind: str
@@ -57,6 +58,12 @@ class RefEntry:
     operation: str
     snapshot_id: str | None = None
     reference: FileRef | None = None
+    stated_version: int = 0
+
+    @property
+    def version(self) -> int:
+        """How many states the branch had by then, hot ones too: the sequence, where nothing else is said."""
+        return self.stated_version or self.sequence
 
     def __str__(self) -> str:
         return f"{self.operation} (commit {self.commit_id}, number {self.sequence}, {format_timestamp(self.timestamp)})"
@@ -73,6 +80,8 @@ class RefEntry:
         }
         if self.reference is not None:
             members["snapshot"] = {"id": self.snapshot_id, **self.reference.to_json()}
+        if self.stated_version:
+            members["version"] = self.stated_version
         return encode_checksummed_json(members)
 
     @staticmethod
@@ -87,6 +96,7 @@ class RefEntry:
             found = convert_members(members, EntryMembers)
             timestamp = parse_stored_time(found.timestamp)
             entry = RefEntry(kind, found.sequence, found.commit, found.parent, timestamp, found.operation)
+            entry = replace(entry, stated_version=found.version)
             if kind == "tombstone":
                 return entry
             if found.snapshot is None:

@@ -23,8 +23,10 @@ import pyarrow.compute as pc
 from fuse_storage.errors import Corrupt
 from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.encoding import format_timestamp
+from fuse_storage.metadata.file_ref import FileRef
 from fuse_storage.parquet.footer import BlockFile
 from fuse_storage.parquet.foreign.file import FORMAT_BY_ID, FORMAT_BY_NAME, ForeignFile
+from fuse_storage.validation.json_members import TailMembers, parse_stored_time
 from fuse_storage.validation.metadata_columns import MAX_COUNT, check_columns, check_ids, check_lists
 
 OWN_FORMAT = "parquet"
@@ -174,12 +176,46 @@ def _decode_constants(text: str) -> Mapping[int, Any]:
     return {int(column_id): value for column_id, value in json.loads(text).items()}
 
 
+def hot_block_path(block_id: str) -> str:
+    return f"_h/{block_id}.parquet"
+
+
+def tail_path(snapshot_id: str) -> str:
+    return f"_ss/{snapshot_id}.tail.parquet"
+
+
 def segment_path(segment_id: str) -> str:
     return f"_sg/{segment_id}.parquet"
 
 
 def zones_path(segment_id: str) -> str:
     return f"_sg/{segment_id}.zones.parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class TailTotals:
+    """The hot blocks of a snapshot: sums over them, and when the oldest was committed (UTC).
+
+    ``reference``: of the list of those that a stored snapshot carries; None where there are only later ones.
+    """
+
+    commits: int
+    blocks: int
+    rows: int
+    bytes: int
+    oldest: datetime
+    reference: FileRef | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        listed = None if self.reference is None else self.reference.to_json()
+        counts = {"commits": self.commits, "blocks": self.blocks, "rows": self.rows, "bytes": self.bytes}
+        return {**counts, "oldest": format_timestamp(self.oldest), "list": listed}
+
+    @staticmethod
+    def from_members(found: TailMembers) -> TailTotals:
+        reference = None if found.list is None else FileRef.from_members(found.list)
+        oldest = parse_stored_time(found.oldest)
+        return TailTotals(found.commits, found.blocks, found.rows, found.bytes, oldest, reference)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,16 +15,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fuse_storage import statistics
+from fuse_storage.metadata.file_ref import FileRef
 from fuse_storage.metadata.metadata_table import (
     ColumnGroup,
     IndexArray,
+    MetadataFile,
     MetadataRows,
     column_as_array,
     column_as_int64,
     counts_to_offsets,
     has_column,
 )
-from fuse_storage.metadata.segment_list import sidecar_columns
+from fuse_storage.metadata.segment import tail_path
+from fuse_storage.metadata.segment_list import assemble_segment_list, segment_files, segment_row, sidecar_columns
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.parquet.footer import BlockFile
 from fuse_storage.schema.schema import Field, Schema
@@ -69,10 +72,31 @@ class ScanUnits(Protocol):
 
 
 class SegmentFrame:
-    """All segments of a snapshot, in order."""
+    """All segments of a snapshot, in order; last, as if it were one, its tail.
 
-    def __init__(self, store: Store, snapshot: Snapshot, table: pa.Table) -> None:
-        self.store, self.snapshot, self.table = store, snapshot, table
+    ``table``: the list of segments. ``tail``: rows of the hot blocks, as of a segment's, if there are any.
+    """
+
+    def __init__(self, store: Store, snapshot: Snapshot, table: pa.Table, tail: pa.Table | None = None) -> None:
+        self.store, self.snapshot, self.table, self._tail = store, snapshot, table, tail
+        if tail is not None:
+            row = segment_row(
+                snapshot.id, FileRef(tail_path(snapshot.id), 0, ""), None, tail, snapshot.schema, snapshot.version
+            )
+            self.table = assemble_segment_list([table, row], snapshot.schema, snapshot.keys)
+
+    @property
+    def base_block_count(self) -> int:
+        """The blocks that are in segments: the first ones, before those of the tail."""
+        return self.total_blocks - (0 if self._tail is None else len(self._tail))
+
+    def block_files(self) -> list[MetadataFile]:
+        """The files that hold the rows of the blocks, segment by segment."""
+        if self._tail is None:
+            return segment_files(self.table)
+        name = FileRef(f"{tail_path(self.snapshot.id)}#{self.snapshot.block_count}", 0, "")
+        known = MetadataFile(name, len(self._tail), rows=self._tail)
+        return [*segment_files(self.table.slice(0, len(self) - 1)), known]
 
     def __len__(self) -> int:
         return int(self.table.num_rows)

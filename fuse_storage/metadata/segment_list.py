@@ -138,14 +138,15 @@ def _cast_statistics(rows: pa.Table, schema: Schema) -> pa.Table:
 
 
 def read_segment_list(store: Store, snapshot: Snapshot, cache: Cache | None = None) -> pa.Table:
-    """The list of a snapshot's segments. Raises NotFound, Corrupt or StorageError."""
+    """The list of a snapshot's segments, without its tail. Raises NotFound, Corrupt or StorageError."""
     if snapshot.segments is None:
         return SEGMENT_SCHEMA.empty_table()
     part = metadata_table.MetadataFile(snapshot.segments, snapshot.segment_count, _check_segment_rows)
     found = metadata_table.read_all_columns(store, part, cache)
+    tail = snapshot.tail
     try:
-        check_sum(found.column("row_count"), "row_count", snapshot.row_count)
-        check_sum(found.column("block_count"), "block_count", snapshot.block_count)
+        check_sum(found.column("row_count"), "row_count", snapshot.row_count - (tail.rows if tail else 0))
+        check_sum(found.column("block_count"), "block_count", snapshot.block_count - (tail.blocks if tail else 0))
     except ValueError as problem:
         raise Corrupt(f"{store.url}/{snapshot.segments.path} is not of snapshot {snapshot.id}: {problem}") from problem
     return found

@@ -8,21 +8,30 @@ from __future__ import annotations
 
 import builtins
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 
-from fuse_storage.errors import FormatError, NotFound, ReadOnly, SchemaError, Unsupported
+from fuse_storage.errors import FormatError, NotFound, ReadOnly
 from fuse_storage.metadata.encoding import format_timestamp
 from fuse_storage.metadata.file_ref import FileRef, read_verified
 from fuse_storage.metadata.refs import Branch, RefEntry
+from fuse_storage.metadata.segment import TailTotals
 from fuse_storage.schema.schema import Schema
 from fuse_storage.store.cache import cache_of
 from fuse_storage.store.shared_files import SHARED_FILES_FEATURE
+from fuse_storage.validation.features import (
+    FOREIGN_FILES_FEATURE,
+    FORMAT_NAME,
+    FORMAT_VERSION,
+    HOT_FEATURE,
+    check_readable,
+    check_writer_features,
+)
 from fuse_storage.validation.json_members import (
     MAX_SNAPSHOT_BYTES,
     FormatMembers,
@@ -34,14 +43,6 @@ from fuse_storage.validation.json_members import (
     parse_stored_time,
 )
 
-FORMAT_NAME = "fuse-index table"
-FORMAT_VERSION = 1
-FOREIGN_FILES_FEATURE = "foreign-files"
-"""The reader feature of tables whose blocks are files that somebody else wrote."""
-READER_FEATURES: frozenset[str] = frozenset([SHARED_FILES_FEATURE, FOREIGN_FILES_FEATURE])
-"""Features of later format versions that this version reads."""
-WRITER_FEATURES: frozenset[str] = frozenset()
-"""Features that this version keeps intact when it writes."""
 CLUSTER_METHODS = ("linear", "zorder", "hilbert")
 """How rows are ordered by several columns; the property ``cluster_method`` says which, and the first is the default."""
 
@@ -61,6 +62,9 @@ class Snapshot:
     ``definitions``: by name, JSON-able, with a "key" each; what they mean is for others to know. ``applications``: the
     last version that each application wrote. ``bytes``: of all blocks' files. ``next_row_id``: what the next row gets.
     ``same_rows``: its commit left all rows as they were, and at most moved them to other blocks; False: who knows.
+    ``stated_version``: 0 where it does not say its version. ``hot_commits``: between its parent and it. The state after
+    hot commits is a snapshot too: ``base`` is the stored one that they follow, ``chain_length`` how many there are,
+    ``hot_rows`` the rows of metadata of their blocks; these come after what ``base`` carries along.
     """
 
     id: str
@@ -88,9 +92,30 @@ class Snapshot:
     segments: FileRef | None = None
     reader_features: tuple[str, ...] = ()
     writer_features: tuple[str, ...] = ()
+    stated_version: int = 0
+    hot_commits: int = 0
+    tail: TailTotals | None = None
+    base: Snapshot | None = field(default=None, compare=False, repr=False)
+    chain_length: int = 0
+    hot_rows: pa.Table | None = field(default=None, compare=False, repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Snapshot.decode, (self.encode(), self.path)
+        return _revive, (self.encode(), self.path, self.base, self.chain_length, self.hot_rows)
+
+    @property
+    def version(self) -> int:
+        """How many states the branch had by then, hot ones too: the sequence, where nothing else is said."""
+        return self.stated_version or self.sequence
+
+    @property
+    def stored(self) -> Snapshot:
+        """The snapshot that is in a file: this one, or the one that hot commits follow."""
+        return self.base or self
+
+    @property
+    def has_chain(self) -> bool:
+        """Whether what comes next is found in a chain of its own."""
+        return HOT_FEATURE in self.reader_features
 
     @property
     def schema(self) -> Schema:
@@ -110,10 +135,7 @@ class Snapshot:
 
     @property
     def key_ids(self) -> tuple[int, ...]:
-        """The ids of the columns that identify a row.
-
-        None if the table says nothing of it, or names a column that is no longer there.
-        """
+        """The ids of the columns that identify a row; none if it says nothing of it, or names a column that is gone."""
         stored, column_ids = self.properties.get(KEY_PROPERTY, ()), {field.id for field in self.schema.fields}
         is_key = isinstance(stored, list) and all(type(each) is int and each in column_ids for each in stored)
         return tuple(stored) if is_key else ()
@@ -149,11 +171,7 @@ class Snapshot:
 
     def check_writable(self) -> None:
         """Raise Unsupported if a write by this version could break what a newer one relies on."""
-        if unknown := sorted(set(self.writer_features) - WRITER_FEATURES):
-            raise Unsupported(
-                f"writing to this table needs {_feature_list(unknown)}, unknown to this version: it is "
-                f"read-only until you upgrade"
-            )
+        check_writer_features(self.writer_features)
 
     def encode(self) -> builtins.bytes:
         """Write the snapshot as JSON, the most asked-for things first."""
@@ -189,6 +207,8 @@ class Snapshot:
             "last_column_id": self.last_column_id,
             "names": names,
         }
+        if self.has_chain:
+            members |= {"version": self.version, "hot": self.hot_commits, "tail": self.tail and self.tail.to_json()}
         return json.dumps(members, indent=2, ensure_ascii=False).encode() + b"\n"
 
     @staticmethod
@@ -196,14 +216,19 @@ class Snapshot:
         """Raises Unsupported for what is newer than this version, FormatError for what is no snapshot."""
         try:
             members = load_json(data, MAX_SNAPSHOT_BYTES)
-            _check_format(convert_members(members, FormatMembers))
+            check_readable(convert_members(members, FormatMembers))
             return _decode(convert_members(members, SnapshotMembers), members)
         except FormatError as problem:
             raise type(problem)(f"{where}: {problem}") from problem
-        except (LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as problem:
+        except (LookupError, TypeError, ValueError, ArithmeticError, RecursionError, pa.ArrowException) as problem:
             raise FormatError(f"{where} is no snapshot: {problem!r}") from problem
-        except (SchemaError, pa.ArrowException) as problem:
-            raise FormatError(f"{where} is no snapshot: {problem!r}") from problem
+
+
+def _revive(
+    data: builtins.bytes, where: str, base: Snapshot | None, chain_length: int, hot_rows: pa.Table | None
+) -> Snapshot:
+    """A snapshot, or a state after hot commits, as it was pickled."""
+    return replace(Snapshot.decode(data, where), base=base, chain_length=chain_length, hot_rows=hot_rows)
 
 
 def snapshot_path(snapshot_id: str) -> str:
@@ -265,35 +290,11 @@ def _decode(members: SnapshotMembers, whole: Mapping[str, Any]) -> Snapshot:
         applications=_frozen(members.applications),
         reader_features=tuple(whole["reader_features"]),
         writer_features=tuple(members.writer_features),
+        stated_version=members.version,
+        hot_commits=members.hot,
+        tail=None if members.tail is None else TailTotals.from_members(members.tail),
     )
 
 
 def _frozen(mapping: Mapping[Any, Any]) -> Mapping[Any, Any]:
     return MappingProxyType(dict(mapping))
-
-
-def claimed_ref_position(data: builtins.bytes, where: str) -> tuple[str, int]:
-    """Read which branch, and which entry of it, a snapshot says it belongs to; nothing else of it is believed yet."""
-    try:
-        members = load_json(data, MAX_SNAPSHOT_BYTES)
-        return str(members["branch"]), int(members["sequence"])
-    except (LookupError, TypeError, ValueError) as problem:
-        raise FormatError(f"{where} is no snapshot: {problem!r}") from problem
-
-
-def _check_format(members: FormatMembers) -> None:
-    if members.format != FORMAT_NAME:
-        raise FormatError(f"it is of format {members.format!r}, not {FORMAT_NAME!r}")
-    if members.format_version > FORMAT_VERSION:
-        version = members.format_version
-        raise Unsupported(
-            f"it is of format version {version}, and this version knows {FORMAT_VERSION}: upgrade fuse-index to read it"
-        )
-    if unknown := sorted(set(members.reader_features) - READER_FEATURES):
-        raise Unsupported(
-            f"reading this table needs {_feature_list(unknown)}, unknown to this version: upgrade fuse-index"
-        )
-
-
-def _feature_list(features: Iterable[str]) -> str:
-    return ", ".join(f"feature {name!r}" for name in features)

@@ -23,6 +23,8 @@ _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 """A number of things or bytes."""
+PositiveCount = Annotated[int, msgspec.Meta(ge=1, lt=1 << 62)]
+"""A number of things of which there is one at least."""
 _Members = TypeVar("_Members")
 
 
@@ -49,6 +51,7 @@ class EntryMembers(msgspec.Struct):
     timestamp: str
     operation: str
     snapshot: SnapshotRefMembers | None = None
+    version: Count = 0
 
 
 class TagMembers(msgspec.Struct):
@@ -107,6 +110,47 @@ class SegmentsMembers(msgspec.Struct):
     list: FileRefMembers | None
 
 
+class HotBlockMembers(msgspec.Struct):
+    """A block of a hot entry."""
+
+    id: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
+    change: str
+    rows: PositiveCount
+    size: Count
+    hash: str
+    footer: tuple[Count, Count]
+    seal: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
+    zones: list[PositiveCount]
+    schema: Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
+    first_row_id: Count
+    columns: dict[str, dict[str, Any]]
+
+
+class HotEntryMembers(msgspec.Struct):
+    """A hot entry."""
+
+    number: PositiveCount
+    version: PositiveCount
+    commit: str
+    parent: str
+    timestamp: str
+    operation: str
+    application: tuple[str, int] | None
+    next_row_id: Count
+    blocks: Annotated[list[HotBlockMembers], msgspec.Meta(min_length=1)]
+
+
+class TailMembers(msgspec.Struct):
+    """What a snapshot says of the hot blocks that it carries along."""
+
+    commits: PositiveCount
+    blocks: PositiveCount
+    rows: PositiveCount
+    bytes: Count
+    oldest: str
+    list: FileRefMembers | None
+
+
 class SnapshotMembers(msgspec.Struct):
     """A snapshot."""
 
@@ -132,6 +176,9 @@ class SnapshotMembers(msgspec.Struct):
     definitions: dict[str, dict[str, Any]]
     applications: dict[str, int]
     writer_features: list[str]
+    version: Count = 0
+    hot: Count = 0
+    tail: TailMembers | None = None
 
 
 def load_json(data: bytes, limit: int) -> dict[str, Any]:

@@ -108,6 +108,8 @@ def build_missing(table: StoredTable, builder: SidecarBuilder) -> dict[str, Stag
     known = blocks.sidecars(builder.key)
     writer = table.sidecar_writer(builder)
     for number, row_id in enumerate(segments.ids):
+        if segments.block_offsets[number] >= segments.base_block_count:
+            break  # the tail is in no segment
         for block in range(segments.block_offsets[number], segments.block_offsets[number + 1]):
             if known is not None and known.indexed[block]:
                 writer.add(None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import hypothesis.strategies as st
@@ -22,10 +23,13 @@ from fuse_storage import (
     StorageError,
     StoredTable,
     Transaction,
+    append_hot,
     clone_table,
     open_store,
     recover_branches,
 )
+from fuse_storage.commit.actions import _only_sidecars_changed
+from fuse_storage.hot_commit.snapshot_of import KeepState
 from fuse_storage.testing import Crash, FaultyStore, check_invariants
 from tests.storage.small import COLUMNS, Totals, blocks_of, build_missing, ids_of, known_by, rows, staged, truth
 
@@ -33,6 +37,17 @@ NAMES = st.sampled_from(["one", "other"])
 KEYS = {"one": "70a1", "other": "70a2"}
 FAULTS = st.one_of(st.none(), st.tuples(st.integers(1, 9), st.sampled_from(["before", "after", "lost"])))
 """None, or at which write what happens; a commit makes between 4 and 9."""
+
+
+@dataclass
+class HotAppend:
+    """A hot commit as ``commit`` makes them."""
+
+    table: StoredTable
+    made: list[int]
+
+    def commit(self) -> StoredTable:
+        return append_hot(self.table, rows(self.made))
 
 
 class Tables(RuleBasedStateMachine):
@@ -48,6 +63,7 @@ class Tables(RuleBasedStateMachine):
         self.model: dict[str, list[int]] = {table.snapshot.id: []}
         self.definitions: dict[str, str] = {}
         self.next = 0
+        self.hot = False
         return table
 
     @rule(target=handles, base=handles, count=st.integers(0, 7), indexes=st.booleans(), fault=FAULTS)
@@ -60,6 +76,34 @@ class Tables(RuleBasedStateMachine):
             return table.transaction(builders).append(staged(table, made, builders))
 
         return self.commit(base, change, self.rows + made, fault)
+
+    @rule(target=handles, base=handles, count=st.integers(1, 3), fault=FAULTS)
+    def append_hot(self, base: StoredTable, count: int, fault: tuple[int, Any] | None) -> StoredTable:
+        made = list(range(self.next, self.next + count))
+        self.next += count
+        self.hot = True
+        return self.commit(base, lambda table: HotAppend(table, made), self.rows + made, fault)
+
+    @rule(target=handles, base=handles, fault=FAULTS)
+    def tier(self, base: StoredTable, fault: tuple[int, Any] | None) -> StoredTable:
+        """Whatever the tail of an old handle had comes into segments, if it still is in the tail."""
+        now = {block for block, _ in blocks_of(self.head)}
+        start = base.segments().base_block_count
+        gone = any(block not in now for block, _ in blocks_of(base)[start:])
+
+        def change(table: StoredTable) -> Transaction[StoredTable]:
+            in_tail = blocks_of(table)[start:]
+            if not in_tail:
+                return table.transaction()
+            new = staged(table, [row_id for _, ids in in_tail for row_id in ids])
+            swap = BlockReplacement(tuple(block for block, _ in in_tail), sum(segment.block_count for segment in new))
+            return table.transaction().replace_blocks([swap], new, (), None, "tier", True)
+
+        return self.commit(base, change, self.rows, fault, refused=Conflict if gone else None)
+
+    @rule(target=handles, base=handles, fault=FAULTS)
+    def keep(self, base: StoredTable, fault: tuple[int, Any] | None) -> StoredTable:
+        return self.commit(base, lambda table: table.transaction().stage(KeepState()), self.rows, fault)
 
     @rule(target=handles, base=handles, count=st.integers(0, 4), force=st.booleans(), fault=FAULTS)
     def overwrite(self, base: StoredTable, count: int, force: bool, fault: tuple[int, Any] | None) -> StoredTable:
@@ -113,8 +157,9 @@ class Tables(RuleBasedStateMachine):
     @rule(target=handles, base=handles, old=handles, fault=FAULTS)
     def restore(self, base: StoredTable, old: StoredTable, fault: tuple[int, Any] | None) -> StoredTable:
         definitions = {name: found["by"] for name, found in old.snapshot.definitions.items()}
-        passed = [entry.operation for entry in self.head.history() if entry.sequence > base.snapshot.sequence]
-        matters = old.snapshot.id != self.head.snapshot.id and any(operation != "attach" for operation in passed)
+        later = [state for _, state in self.head.commits_since(base.snapshot)()]
+        quiet = all(map(_only_sidecars_changed, [base.snapshot, *later], later))
+        matters = old.snapshot.id != self.head.snapshot.id and not quiet
         return self.commit(
             base,
             lambda table: table.transaction().restore(old.snapshot),
@@ -166,17 +211,23 @@ class Tables(RuleBasedStateMachine):
     def lose_all_refs_and_recover_them(self) -> None:
         """What crashed writers left behind is not taken for a commit."""
         before = self.head.history()
-        self.head.store.delete([one.key for one in self.head.store.list("_refs")])
-        recover_branches(self.head.store, {"main": self.head.snapshot.id})
+        self.head.store.delete([one.key for one in self.head.store.list("_refs/branch")])
+        recover_branches(self.head.store, {"main": self.head.snapshot.stored.id})
         assert StoredTable.open(self.url).history() == before
 
     @rule(old=handles)
     def clone(self, old: StoredTable) -> None:
+        if old.snapshot.base is not None:
+            return  # only heads become snapshots, and a clone needs one
         copy = clone_table(StoredTable.open(self.url, at=old.snapshot.id), open_store(f"{self.url}-{uuid.uuid4().hex}"))
-        assert ids_of(copy) == self.model[old.snapshot.id]
+        assert self.sorted(ids_of(copy)) == self.sorted(self.model[old.snapshot.id])
         for key in copy.snapshot.keys:
             for found, true in zip(known_by(copy, key), truth(copy), strict=True):
                 assert found in (true, (None, None))
+
+    def sorted(self, ids: list[int]) -> list[int]:
+        """Rows in their order; in any, once there was a tail: what others append meanwhile comes before it."""
+        return sorted(ids) if self.hot else ids
 
     @property
     def rows(self) -> list[int]:
@@ -185,7 +236,7 @@ class Tables(RuleBasedStateMachine):
     def commit(
         self,
         base: StoredTable,
-        change: Callable[[StoredTable], Transaction[StoredTable]],
+        change: Callable[[StoredTable], Transaction[StoredTable] | HotAppend],
         after: list[int],
         fault: tuple[int, Any] | None,
         definitions: dict[str, Any] | None = None,
@@ -213,7 +264,7 @@ class Tables(RuleBasedStateMachine):
         if told is False:
             assert not happened
         if told is True:
-            assert ids_of(now) == after
+            assert self.sorted(ids_of(now)) == self.sorted(after)
         if happened:
             self.model[now.snapshot.id] = after
             self.definitions = self.definitions if definitions is None else definitions
@@ -222,7 +273,7 @@ class Tables(RuleBasedStateMachine):
 
     @invariant()
     def the_rows_are_those_of_the_model(self) -> None:
-        assert ids_of(self.head) == self.rows
+        assert self.sorted(ids_of(self.head)) == self.sorted(self.rows)
         assert self.head.snapshot.row_count == len(self.rows)
         assert {name: found["by"] for name, found in self.head.snapshot.definitions.items()} == self.definitions
 
@@ -234,7 +285,10 @@ class Tables(RuleBasedStateMachine):
 
     @rule(old=handles)
     def an_old_handle_reads_what_it_always_read(self, old: StoredTable) -> None:
-        assert ids_of(StoredTable.open(self.url, at=old.snapshot.id)) == self.model[old.snapshot.id]
+        expected = self.sorted(self.model[old.snapshot.id])
+        assert self.sorted(ids_of(StoredTable.open(self.url, at=old.snapshot.id))) == expected
+        assert self.sorted(ids_of(StoredTable.open(self.url, version=old.snapshot.version))) == expected
+        assert old.snapshot.row_count == len(expected)
 
     def teardown(self) -> None:
         if hasattr(self, "head"):

@@ -118,7 +118,7 @@ class SnapshotPlanner:
         options = self._location(request["url"]).options
         stored = StoredTable.open(request["url"], branch=request["branch"], options=options)
         if stored.snapshot.id != snapshot_id:
-            stored = stored.at_sequence(stored.at(snapshot_id).snapshot.sequence)
+            stored = stored.at_version(stored.at(snapshot_id).snapshot.version)
         filters = request["filters"]
         predicate = None if filters is None else decode_filter(filters, stored.snapshot.schema, context)
         return Table(stored, self._host, context), predicate

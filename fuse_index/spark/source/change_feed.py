@@ -70,7 +70,7 @@ class ChangeQuery:
         return [ChangeTask(tuple(group)) for group in groups]
 
     def _commit_rows(self, step: CommitStep) -> Iterator[CommitRows]:
-        number_and_time = (step.after.snapshot.sequence, step.after.snapshot.timestamp)
+        number_and_time = (step.after.snapshot.version, step.after.snapshot.timestamp)
         if step.may_remove_rows:
             assert step.before is not None
             changes = Changes(

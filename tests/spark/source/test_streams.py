@@ -76,7 +76,7 @@ def batches(folder: Path) -> list[int]:
     """Rows of each commit that added some, oldest first."""
     stored = fuse.open_table(str(folder / "written")).stored
     return [
-        stored.at_sequence(entry.sequence).snapshot.summary["added_rows"]
+        stored.at_version(entry.version).snapshot.summary["added_rows"]
         for entry in reversed(stored.history())
         if entry.sequence > 1
     ]

@@ -159,7 +159,7 @@ def test_an_older_version_refuses_a_clone_by_the_name_of_what_it_lacks(
 ) -> None:
     copy = cloned(table)
     storage.process_cache.clear()
-    monkeypatch.setattr("fuse_storage.metadata.snapshot.READER_FEATURES", frozenset())
+    monkeypatch.setattr("fuse_storage.validation.features.READER_FEATURES", frozenset())
 
     with pytest.raises(storage.Unsupported, match="shared-files"):
         StoredTable.open(copy.store)

@@ -6,10 +6,10 @@ from datetime import timedelta
 import pytest
 
 import fuse_storage as storage
-from fuse_storage import FileRef, RefEntry, StoredTable, Unsupported
-from fuse_storage.metadata import snapshot
+from fuse_storage import FileRef, RefEntry, Snapshot, StoredTable, Unsupported
 from fuse_storage.metadata.refs import Branch
 from fuse_storage.metadata.tags import Tag, create_tag
+from fuse_storage.validation import features
 from tests.storage.small import COLUMNS, append, ids_of, staged
 
 FEATURE = "tags-of-the-future"
@@ -20,7 +20,7 @@ def table(url: str, monkeypatch: pytest.MonkeyPatch) -> StoredTable:
     """Its second commit, the branch "side" and the tag "v1" need the feature; its first and its last do not."""
     first = append(StoredTable.create(url, COLUMNS), 1)
     with monkeypatch.context() as newer:
-        newer.setattr(snapshot, "WRITER_FEATURES", frozenset([FEATURE]))
+        newer.setattr(features, "WRITER_FEATURES", frozenset([FEATURE]))
         newer.setattr("fuse_storage.metadata.snapshot.Snapshot.encode", _with_feature)
         second = append(first, 2)
         storage.create_branch(second, "side")
@@ -30,10 +30,10 @@ def table(url: str, monkeypatch: pytest.MonkeyPatch) -> StoredTable:
     return StoredTable.open(url)
 
 
-_encode = snapshot.Snapshot.encode
+_encode = Snapshot.encode
 
 
-def _with_feature(made: snapshot.Snapshot) -> bytes:
+def _with_feature(made: Snapshot) -> bytes:
     return _encode(made).replace(b'"writer_features": []', b'"writer_features": ["%s"]' % FEATURE.encode())
 
 

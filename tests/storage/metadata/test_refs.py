@@ -22,10 +22,10 @@ from fuse_storage import (
     meter_requests,
     open_store,
 )
-from fuse_storage.location import find_entry_at_time
 from fuse_storage.metadata.file_ref import new_id, read_verified
 from fuse_storage.metadata.refs import Branch, next_timestamp
 from fuse_storage.metadata.tags import Tag, create_tag, find_tag
+from fuse_storage.states import find_entry_at_time
 from fuse_storage.store.abilities import list_keys_after
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)

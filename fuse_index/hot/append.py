@@ -1,0 +1,84 @@
+"""Appends of few rows are hot commits, where a table or its user allows it; what waits to be tiered is bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+
+import fuse_storage as storage
+from fuse_index.hot.tier import tier_table
+from fuse_index.indexes.registry import Host
+from fuse_storage import Snapshot, StoredTable
+
+_FULL_FACTOR = 2
+"""How many times what a tail should have it may have, where a job tiers: beyond, hot commits are refused."""
+
+
+def hot_limit(snapshot: Snapshot, name: str) -> int:
+    """One of the whole numbers that bound hot commits: the table's property, or its default."""
+    return int(snapshot.properties.get(name, storage.HOT_PROPERTIES[name]))
+
+
+def hot_row_limit(snapshot: Snapshot, hot: bool | None) -> int:
+    """How many rows an append may have to be hot; 0 for none. ``hot``: what its user says of it."""
+    return {None: hot_limit(snapshot, "hot_rows"), True: hot_limit(snapshot, "tail_rows"), False: 0}[hot]
+
+
+def take_rows(
+    batches: Iterable[pa.RecordBatch | pa.Table], limit: int, snapshot: Snapshot
+) -> tuple[pa.Table | None, Iterator[Any]]:
+    """All rows, if there are at most ``limit`` and at least one, in the columns of the snapshot; else None.
+
+    And the batches, which were read only as far as it takes to tell. Raises SchemaError.
+    """
+    remaining, taken, count = iter(batches), list[pa.RecordBatch | pa.Table](), 0
+    for batch in remaining:
+        taken.append(batch)
+        count += batch.num_rows
+        if count > limit:
+            return None, chain(taken, remaining)
+    if not count:
+        return None, iter(taken)
+    return pa.concat_tables([storage.conform_rows(batch, snapshot.schema) for batch in taken]), iter(())
+
+
+def commit_hot(
+    table: StoredTable, host: Host, rows: pa.Table, application: tuple[str, int] | None = None
+) -> StoredTable:
+    """Add rows by a hot commit, and tier if that is for a writer to do, and due.
+
+    Raises TailFull where a job is to tier and does not keep up, and as ``append_hot``. The rows are visible before any
+    tiering, so whatever stands in its way is left to the next.
+    """
+    raise_if_full(table)
+    committed = storage.append_hot(table, rows, application)
+    snapshot = committed.snapshot
+    if snapshot.properties.get("tiering", "writer") == "writer" and _exceeds(snapshot, 1):
+        try:
+            return tier_table(committed, host)
+        except storage.StorageError:
+            return committed
+    return committed
+
+
+def raise_if_full(table: StoredTable) -> None:
+    """Raise TailFull for a table whose tail a job should have tiered long ago."""
+    snapshot = table.snapshot
+    if snapshot.properties.get("tiering", "writer") != "job" or not _exceeds(snapshot, _FULL_FACTOR):
+        return
+    snapshot = table.refresh().snapshot
+    if _exceeds(snapshot, _FULL_FACTOR) and snapshot.tail is not None:
+        raise storage.TailFull(
+            f"{table.store.url} has {snapshot.tail.rows:,} rows of {snapshot.tail.commits:,} hot commits that are not "
+            f"tiered: tier it (Table.tier, or fuse-index tier --every 30s) and try again"
+        )
+
+
+def _exceeds(snapshot: Snapshot, times: int) -> bool:
+    if (tail := snapshot.tail) is None:
+        return False
+    limits = (hot_limit(snapshot, "tail_rows"), hot_limit(snapshot, "tail_commits"))
+    return tail.rows > times * limits[0] or tail.commits > times * limits[1]

@@ -1,0 +1,187 @@
+"""The chain of a snapshot: hot entries, and at last the branch's next entry, which ends it (format, 13).
+
+Both are created under the next number of one chain, if it is absent: so of a hot commit and a snapshot, or of two of
+either, one wins. The entry that ends a chain becomes visible when it is in the branch, too; whoever finds it missing
+there puts it there. Knows no rows and no writer.
+"""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from fuse_storage.errors import Corrupt, NotFound, StorageError
+from fuse_storage.hot.entry import HotEntry, check_follows, decode_chain_file
+from fuse_storage.hot.tail import state_after
+from fuse_storage.metadata.refs import Branch, RefEntry
+from fuse_storage.metadata.snapshot import Snapshot, read_snapshot
+from fuse_storage.store.abilities import list_keys_after, read_at_most
+from fuse_storage.store.cache import cache_of
+from fuse_storage.store.chain import MAX_PARALLEL_REF_READS
+from fuse_storage.store.ranges import ObjectMeta
+from fuse_storage.store.store import Store
+from fuse_storage.validation.json_members import MAX_REF_BYTES
+
+HOT_FOLDER = "_refs/hot"
+MAX_CHAIN_ENTRIES = 64
+"""Hot entries of a chain: a reader who knows nothing reads so few files, at once."""
+_CHAIN_FILE = re.compile(r"(?P<number>[0-9]{6})\.json")
+CHAIN_KEY = re.compile(rf"{HOT_FOLDER}/(?P<snapshot>[0-9a-f]{{32}})/{_CHAIN_FILE.pattern}")
+
+
+@dataclass(frozen=True, slots=True)
+class HotChain:
+    """What follows a stored snapshot, which the ``entry`` of this branch made visible."""
+
+    branch: Branch
+    entry: RefEntry
+    snapshot: Snapshot
+
+    @property
+    def store(self) -> Store:
+        return self.branch.store
+
+    @property
+    def folder(self) -> str:
+        return f"{HOT_FOLDER}/{self.snapshot.id}"
+
+    def key(self, number: int) -> str:
+        return f"{self.folder}/{number:06}.json"
+
+    def create(self, number: int, data: bytes) -> None:
+        """Commit a hot entry, or end the chain. Raises AlreadyExists if somebody else did."""
+        self.store.create(self.key(number), data)
+
+    def find(self, number: int) -> bytes | None:
+        """The bytes of a file of the chain; None if it is not that long."""
+        try:
+            return read_at_most(self.store, self.key(number), MAX_REF_BYTES)
+        except NotFound:
+            return None
+
+    def advance(self, state: Snapshot, probe: bool = False) -> tuple[Snapshot, RefEntry | None]:
+        """The newest state of this chain from ``state`` on, and the entry that ends the chain, if one does.
+
+        ``probe``: ask for the next number first, as one who looks often; else all is listed. Raises Corrupt for a file
+        that is missing or damaged, Unsupported for what is newer than this version.
+        """
+        number = state.chain_length
+        if probe:
+            if (data := self.find(number + 1)) is None:
+                return state, None
+            state, end = self.apply(state, number + 1, data)
+            return (state, end) if end is not None else self.advance(state)
+        numbers = self._numbers_after(number)
+        with ThreadPoolExecutor(MAX_PARALLEL_REF_READS, "fuse-hot") as pool:
+            files = list(pool.map(self.find, range(number + 1, max(numbers, default=number) + 1)))
+        for position, data in enumerate(files, number + 1):
+            if data is None:
+                raise Corrupt(
+                    f"{self.store.url}/{self.key(position)} is missing, and number {max(numbers)} of its chain is "
+                    f"there: restore it from a copy"
+                )
+            state, end = self.apply(state, position, data)
+            if end is not None:
+                if position != max(numbers):
+                    raise Corrupt(f"{self.store.url}/{self.key(position)} ends its chain, and more follows it")
+                return state, end
+        return state, None
+
+    def _numbers_after(self, number: int) -> list[int]:
+        names = (key.removeprefix(f"{self.folder}/") for key in list_keys_after(self.store, self.key(number)))
+        return [int(match["number"]) for match in map(_CHAIN_FILE.fullmatch, names) if match is not None]
+
+    def apply(self, state: Snapshot, number: int, data: bytes) -> tuple[Snapshot, RefEntry | None]:
+        """The state after a file of the chain, or the one before and what ended the chain there. Raises FormatError."""
+        where = f"{self.store.url}/{self.key(number)}"
+        found = decode_chain_file(data, where)
+        if isinstance(found, HotEntry):
+            check_follows(found, number, state.commit_id, state.version + 1, state.next_row_id, where)
+            if found.timestamp <= state.timestamp or number > MAX_CHAIN_ENTRIES:
+                raise Corrupt(f"{where} is of {found.timestamp}, after {state.timestamp}: it was not made by a writer")
+            after = state_after(state, found)
+            remember_state(self.branch, self.entry, after)
+            return after, None
+        follows = (found.sequence, found.parent, found.version)
+        if follows != (self.entry.sequence + 1, self.entry.commit_id, state.version + 1):
+            raise Corrupt(
+                f"{where} ends its chain with number {found.sequence} of the branch, version {found.version}, after "
+                f"commit {found.parent}, and {self.entry} with {state.chain_length} hot commits comes before it"
+            )
+        return state, found
+
+
+def publish(branch: Branch, entry: RefEntry) -> bool:
+    """Put what ended a chain into its branch, whoever ended it; False where that cannot be done here."""
+    try:
+        branch.create(entry)
+        return True
+    except StorageError:  # perhaps it is there, and only may not be written here
+        return branch.find(entry.sequence) == entry
+
+
+def follow(branch: Branch, entry: RefEntry, state: Snapshot, probe: bool = False) -> tuple[RefEntry, Snapshot]:
+    """The newest state of a branch from this one on, which the chain of ``entry``'s snapshot leads to.
+
+    Raises NotFound if the branch was dropped; Corrupt, Unsupported as ``HotChain.advance``.
+    """
+    while state.has_chain:
+        state, end = HotChain(branch, entry, state.stored).advance(state, probe)
+        if end is None or not publish(branch, end):
+            break
+        entry, state, probe = end, read_snapshot(branch, end), False
+    return entry, state
+
+
+def states_between(branch: Branch, entry: RefEntry, following: RefEntry | None) -> list[Snapshot]:
+    """The hot states between an entry of a branch and the one that follows it, or that there are by now; oldest first.
+
+    Raises NotFound where they were collected, Corrupt, Unsupported.
+    """
+    snapshot = read_snapshot(branch, entry)
+    chain, states = HotChain(branch, entry, snapshot), [snapshot]
+    if not snapshot.has_chain:
+        return []
+    if following is None:
+        newest, _ = chain.advance(snapshot)
+        length = newest.chain_length
+    else:
+        length = following.version - entry.version - 1
+    with ThreadPoolExecutor(MAX_PARALLEL_REF_READS, "fuse-hot") as pool:
+        files = list(pool.map(chain.find, range(1, length + 1)))
+    for number, data in enumerate(files, 1):
+        if data is None:
+            raise NotFound(
+                f"{branch.store.url}: version {snapshot.version + number} was collected by a vacuum: "
+                f"versions {snapshot.version} and {snapshot.version + length + 1}, snapshots before and after it, may "
+                f"still be there"
+            )
+        states.append(chain.apply(states[-1], number, data)[0])
+    return states[1:]
+
+
+def list_chain_files(store: Store) -> dict[str, list[ObjectMeta]]:
+    """The files of all chains, by the id of the snapshot that they follow. Files of other names are passed over."""
+    found: dict[str, list[ObjectMeta]] = {}
+    for file in store.list(HOT_FOLDER):
+        if (match := CHAIN_KEY.fullmatch(file.key)) is not None:
+            found.setdefault(match["snapshot"], []).append(file)
+    return found
+
+
+def remember_state(branch: Branch, entry: RefEntry, state: Snapshot) -> None:
+    """Keep in memory where a hot state is, so that it is found by its id without a search."""
+    cache_of(branch.store).put(
+        _place_key(branch.store, state.id), (branch.name, entry.sequence, state.chain_length), 300
+    )
+
+
+def recall_state(store: Store, state_id: str) -> tuple[str, int, int] | None:
+    """The branch, the number of the entry and that in its chain, of a hot state that this process has seen."""
+    place: tuple[str, int, int] | None = cache_of(store).find(_place_key(store, state_id))
+    return place
+
+
+def _place_key(store: Store, state_id: str) -> tuple[str, str, str]:
+    return ("hot state", store.url, state_id)

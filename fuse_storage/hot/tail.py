@@ -1,0 +1,202 @@
+"""The tail of a state: the hot blocks that are in no segment, as rows of metadata like those of a segment.
+
+A state after hot commits is a snapshot, so whatever reads snapshots reads it: its blocks are those of the stored
+snapshot's segments, then those that it carries along, then those of the hot entries, in their order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fuse_storage.errors import Corrupt, FormatError, SchemaError
+from fuse_storage.hot.entry import HotEntry
+from fuse_storage.metadata import metadata_table
+from fuse_storage.metadata.file_ref import FileRef
+from fuse_storage.metadata.segment import BLOCK_SCHEMA, TailTotals, block_columns, check_block_rows, hot_block_path
+from fuse_storage.metadata.segment_list import statistics_columns
+from fuse_storage.metadata.snapshot import Snapshot
+from fuse_storage.parquet.footer import FIRST_ZONE_OFFSET
+from fuse_storage.schema.schema import Schema
+from fuse_storage.schema.types import decode_default
+from fuse_storage.statistics import ColumnStatistics, encode_statistics
+from fuse_storage.store.cache import Cache
+from fuse_storage.store.store import Store
+
+TAIL_SCHEMA = pa.schema(
+    [
+        *BLOCK_SCHEMA,
+        ("change", pa.string()),
+        ("commit", pa.int64()),  # the version that added it
+        ("committed", pa.timestamp("us", "UTC")),
+    ]
+)
+"""The columns of a tail, besides statistics."""
+
+
+def state_after(state: Snapshot, entry: HotEntry) -> Snapshot:
+    """The state that a hot entry makes of the one before. Raises FormatError for statistics that cannot be."""
+    rows = hot_block_rows(entry, state)
+    totals = state.tail or TailTotals(0, 0, 0, 0, entry.timestamp)
+    size = sum(block.size for block in entry.blocks)
+    hot_rows = rows if state.hot_rows is None else pa.concat_tables([state.hot_rows, rows])
+    return replace(
+        state,
+        id=entry.commit_id,
+        commit_id=entry.commit_id,
+        parent=state.id,
+        timestamp=entry.timestamp,
+        operation=entry.operation,
+        stated_version=entry.version,
+        applications=dict(state.applications) | (dict([entry.application]) if entry.application else {}),
+        summary={"added_rows": entry.row_count, "added_blocks": len(entry.blocks)},
+        row_count=state.row_count + entry.row_count,
+        block_count=state.block_count + len(entry.blocks),
+        bytes=state.bytes + size,
+        next_row_id=entry.next_row_id,
+        same_rows=False,
+        tail=replace(
+            totals,
+            commits=totals.commits + 1,
+            blocks=totals.blocks + len(entry.blocks),
+            rows=totals.rows + entry.row_count,
+            bytes=totals.bytes + size,
+        ),
+        base=state.stored,
+        chain_length=entry.number,
+        hot_rows=hot_rows,
+    )
+
+
+def without_tail(state: Snapshot) -> Snapshot:
+    """What a state has in segments, for whoever reads no tail."""
+    if (tail := state.tail) is None:
+        return state
+    return replace(
+        state,
+        row_count=state.row_count - tail.rows,
+        block_count=state.block_count - tail.blocks,
+        bytes=state.bytes - tail.bytes,
+        tail=None,
+        hot_rows=None,
+    )
+
+
+def read_tail(store: Store, state: Snapshot, cache: Cache | None = None) -> pa.Table | None:
+    """The rows of a state's hot blocks, with statistics in the present types; None if there are none.
+
+    Raises NotFound, Corrupt or StorageError: these are rows, so none can be passed over.
+    """
+    if (tail := state.tail) is None:
+        return None
+    found = (_read_carried(store, state, cache), state.hot_rows)
+    parts = [align_tail(part, state.schema) for part in found if part is not None]
+    rows = pa.concat_tables([TAIL_SCHEMA.empty_table(), *parts], promote_options="default").combine_chunks()
+    if (len(rows), pc.sum(rows.column("row_count")).as_py()) != (tail.blocks, tail.rows):
+        raise Corrupt(f"{store.url}: the tail of {state.id} has {len(rows)} blocks, and should have {tail.blocks}")
+    return rows
+
+
+def tail_times(store: Store, state: Snapshot) -> list[datetime]:
+    """When each of the hot blocks was committed (UTC), in the order of the tail. Raises as ``read_tail``."""
+    rows = read_tail(store, state)
+    return [] if rows is None else [time.astimezone(UTC) for time in rows.column("committed").to_pylist()]
+
+
+def _read_carried(store: Store, state: Snapshot, cache: Cache | None) -> pa.Table | None:
+    """The rows that the stored snapshot carries along."""
+    if (carried := state.stored.tail) is None:
+        return None
+    if carried.reference is None:
+        raise Corrupt(f"{store.url}: snapshot {state.stored.id} has a tail, and does not say where: it is damaged")
+    file = metadata_table.MetadataFile(carried.reference, carried.blocks, _check_tail_rows)
+    return metadata_table.read_all_columns(store, file, cache)
+
+
+def _check_tail_rows(rows: pa.Table) -> None:
+    """Raise ValueError for a list that no writer wrote."""
+    check_block_rows(rows)
+    for name in ("id", "location", "row_count", "size", "schema_id", "zone_rows", "change", "commit", "committed"):
+        if not metadata_table.has_column(rows, name) or rows.column(name).null_count:
+            raise ValueError(f"column {name!r} is missing, or has a NULL")
+        if rows.schema.field(name).type != TAIL_SCHEMA.field(name).type and name in ("change", "commit", "committed"):
+            raise ValueError(f"column {name!r} is of type {rows.schema.field(name).type}")
+    if unknown := set(rows.column("change").to_pylist()) - {"append"}:
+        raise ValueError(f"a block is of change {sorted(unknown)[0]!r}, unknown to this version: upgrade fuse-index")
+
+
+def align_tail(rows: pa.Table, schema: Schema) -> pa.Table:
+    """The same rows with statistics of the columns of a schema, in its types."""
+    columns = dict(zip(TAIL_SCHEMA.names[: len(BLOCK_SCHEMA)], block_columns(rows).columns, strict=True))
+    columns |= {name: rows.column(name) for name in TAIL_SCHEMA.names[len(BLOCK_SCHEMA) :]}
+    return pa.table(columns | statistics_columns(schema, rows))
+
+
+def tail_totals(rows: pa.Table | None, reference: FileRef | None) -> TailTotals | None:
+    """Sums over the rows of a tail; None of none."""
+    if rows is None or not len(rows):
+        return None
+    return TailTotals(
+        len(pc.unique(rows.column("committed"))),  # no two commits have one time
+        len(rows),
+        pc.sum(rows.column("row_count")).as_py(),
+        pc.sum(rows.column("size")).as_py(),
+        pc.min(rows.column("committed")).as_py().astimezone(UTC),
+        reference,
+    )
+
+
+def hot_block_rows(entry: HotEntry, state: Snapshot) -> pa.Table:
+    """The rows of metadata of an entry's blocks, with statistics in the types of a state. Raises FormatError."""
+    parts = []
+    for block in entry.blocks:
+        if (schema := state.schemas.get(block.schema_id)) is None:
+            raise Corrupt(f"hot commit {entry.commit_id} has a block of schema {block.schema_id}, which there is not")
+        zone_sizes = [block.footer_offset - FIRST_ZONE_OFFSET] if len(block.zone_rows) == 1 else None
+        known: dict[str, Any] = {
+            "id": block.id,
+            "location": hot_block_path(block.id),
+            "format": "parquet",
+            "row_count": block.row_count,
+            "live_rows": block.row_count,
+            "stats_exact": True,
+            "size": block.size,
+            "hash": block.hash,
+            "footer_offset": block.footer_offset,
+            "footer_length": block.footer_length,
+            "seal": block.seal,
+            "zone_rows": list(block.zone_rows),
+            "zone_sizes": zone_sizes,
+            "schema_id": block.schema_id,
+            "first_row_id": block.first_row_id,
+            "added_by": entry.version,
+            "level": 0,
+            "change": block.change,
+            "commit": entry.version,
+            "committed": entry.timestamp,
+        }
+        columns = {field.name: pa.array([known.get(field.name)], field.type) for field in TAIL_SCHEMA}
+        for _, field in schema.leaves():
+            found = _decode_bounds(block.columns.get(str(field.id), {}), field.type, entry)
+            columns |= encode_statistics(field.id, found)
+        parts.append(align_tail(pa.table(columns), state.schema))
+    return pa.concat_tables(parts)
+
+
+def _decode_bounds(found: Any, data_type: pa.DataType, entry: HotEntry) -> ColumnStatistics:
+    """Statistics of one unit, as an entry says them. Raises FormatError for what no writer wrote."""
+    try:
+        low, high = (pa.array([decode_default(found.get(name), data_type)], data_type) for name in ("min", "max"))
+        cut = [pa.array([found.get(name, False)], pa.bool_()) for name in ("min_cut", "max_cut")]
+        nulls = pa.array([found.get("nulls")], pa.int64())
+        nans = pa.array([found.get("nans", 0)], pa.int64())
+    except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, pa.ArrowException) as problem:
+        raise FormatError(f"hot commit {entry.commit_id} has statistics that cannot be: {found!r}") from problem
+    except SchemaError as problem:
+        raise FormatError(f"hot commit {entry.commit_id} has statistics that cannot be: {problem}") from problem
+    unknown = pa.nulls(1, pa.int64())
+    return ColumnStatistics(low, high, cut[0], cut[1], nulls, nans, unknown, unknown)

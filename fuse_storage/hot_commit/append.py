@@ -1,0 +1,208 @@
+"""Hot appends: one block and one entry, created in the chain of the head's snapshot, if nobody else's is there.
+
+Whoever loses that race looks for the head again and creates another entry; the block stays what it is. A snapshot
+without a chain, or with a full one, is followed by a snapshot that carries the tail along, these rows included.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import TypeVar
+
+import pyarrow as pa
+
+from fuse_storage.commit.actions import changed_column_names
+from fuse_storage.commit.draft import Draft
+from fuse_storage.commit.head import COMMIT_TIMEOUT_SECONDS, Backoff, Head, create_once
+from fuse_storage.commit.segment_writer import WriteOptions
+from fuse_storage.commit.transaction import Transaction
+from fuse_storage.errors import Conflict, Expired, InvalidArgument
+from fuse_storage.hot.chain import MAX_CHAIN_ENTRIES, HotChain, remember_state
+from fuse_storage.hot.entry import HotBlock, HotEntry
+from fuse_storage.hot.tail import hot_block_rows, state_after
+from fuse_storage.metadata.encoding import utc_now
+from fuse_storage.metadata.file_ref import new_id
+from fuse_storage.metadata.refs import Branch, next_timestamp
+from fuse_storage.metadata.segment import hot_block_path
+from fuse_storage.metadata.snapshot import Snapshot
+from fuse_storage.parquet.writer import write_block
+from fuse_storage.schema.conform import conform_rows
+
+MAX_HOT_SECONDS = 600
+"""How long a hot writer may take, unless the property ``max_hot_seconds`` says otherwise."""
+_MAX_UNSEEN_SECONDS = 60
+"""A head that was seen longer ago is looked for again before a commit: its chain may have been collected."""
+_HeadT = TypeVar("_HeadT", bound=Head)
+
+
+@dataclass(frozen=True, slots=True)
+class AppendHot:
+    """Put hot blocks at the end of the tail that a snapshot carries along. ``base``: what they were decided on."""
+
+    blocks: tuple[HotBlock, ...]
+    base: Snapshot
+    name: str = "append"
+
+    def apply(self, draft: Draft) -> None:
+        draft.head.check_own_rows()
+        check_hot_columns(self.blocks, self.base, draft.head)
+        blocks = number_rows(self.blocks, draft.next_row_id)
+        time, version = next_timestamp(draft.head.timestamp), draft.head.version + 1
+        row_count = sum(block.row_count for block in blocks)
+        entry = HotEntry(0, version, "", "", time, self.name, None, draft.next_row_id + row_count, blocks)
+        rows = hot_block_rows(entry, draft.schema_state)
+        carried = [] if draft.tail_rows is None else [draft.tail_rows]
+        draft.tail_rows = pa.concat_tables([*carried, rows], promote_options="default").combine_chunks()
+        draft.next_row_id, draft.has_chain, draft.changed, draft.same_rows = entry.next_row_id, True, True, False
+        for name, count in (("added_rows", row_count), ("added_blocks", len(blocks))):
+            draft.summary[name] = draft.summary.get(name, 0) + count
+
+
+def append_hot(
+    table: _HeadT,
+    rows: pa.Table,
+    application: tuple[str, int] | None = None,
+    timeout: float = COMMIT_TIMEOUT_SECONDS,
+    operation: str = "append",
+) -> _HeadT:
+    """Add rows, at least one, by a hot commit: two creates, where nobody else commits. Gives the table after it.
+
+    ``application`` (id, version): commits only if this application has not committed this version or a later one.
+    Raises SchemaError for rows that do not fit, Conflict if a column that they hold was changed, or if others won the
+    race until ``timeout`` seconds were over, Expired if it took longer than ``max_hot_seconds``, CommitUnknown if the
+    store gives no answer to the write that commits, and other StorageErrors if nothing was committed.
+    """
+    if not len(rows):
+        raise InvalidArgument("a hot commit has at least one row")
+    base = table.snapshot
+    base.check_writable()
+    base.check_own_rows()
+    started, clock = utc_now(), time.monotonic()
+    block_id, options = new_id(), WriteOptions.from_properties(base.properties)
+    data, layout = write_block(conform_rows(rows, base.schema), base.schema, options)
+    table.store.create(hot_block_path(block_id), data)
+    blocks = (HotBlock.from_layout(block_id, layout, base.schema_id),)
+    attempt = _HotAttempt(base, blocks, application, operation, started, clock)
+    head, backoff = table, Backoff()
+    if clock - table.seen_at > _MAX_UNSEEN_SECONDS:
+        head = head.refresh()
+    while True:
+        if is_applied(head.snapshot, application):
+            return head
+        if (committed := attempt.commit(head, clock + timeout)) is not None:
+            return committed
+        head = head.refresh()
+        if time.monotonic() > clock + timeout:
+            raise Conflict(
+                f"others were faster for {timeout:g} s, the last of them commit {head.snapshot.commit_id}: try again"
+            )
+        backoff.pause()
+
+
+@dataclass(frozen=True, slots=True)
+class _HotAttempt:
+    """What is the same each time that a hot commit is tried. ``started``, ``clock``: when its writing began."""
+
+    base: Snapshot
+    blocks: tuple[HotBlock, ...]
+    application: tuple[str, int] | None
+    operation: str
+    started: datetime
+    clock: float
+
+    def commit(self, head: _HeadT, deadline: float) -> _HeadT | None:
+        """Commit after this head; None if somebody else did."""
+        state = head.snapshot
+        state.check_writable()
+        self._check_age(state)
+        check_hot_columns(self.blocks, self.base, state)
+        if not state.has_chain or state.chain_length >= MAX_CHAIN_ENTRIES:
+            return self._commit_snapshot(head)
+        blocks = number_rows(self.blocks, state.next_row_id)
+        entry = HotEntry(
+            state.chain_length + 1,
+            state.version + 1,
+            new_id(),
+            state.commit_id,
+            next_timestamp(state.timestamp),
+            self.operation,
+            self.application,
+            state.next_row_id + sum(block.row_count for block in blocks),
+            blocks,
+        )
+        chain, data = HotChain(Branch(head.store, head.branch), head.entry, state.stored), entry.encode()
+        create = partial(chain.create, entry.number, data)
+        if not create_once(create, partial(_is_there, chain, entry.number, data), entry.commit_id, deadline, "table"):
+            return None
+        self._check_in_time(head, chain, entry)
+        after = state_after(state, entry)
+        remember_state(chain.branch, head.entry, after)
+        return head.at_entry(head.entry, after)
+
+    def _commit_snapshot(self, head: _HeadT) -> _HeadT | None:
+        action = AppendHot(self.blocks, self.base, self.operation)
+        try:
+            return Transaction(head).stage(action).commit(self.operation, self.application, once=True)
+        except Conflict as lost:
+            if lost.winner is None or head.refresh() is head:
+                raise
+            return None  # a lost race, or what the next attempt finds out anew
+
+    def _check_age(self, state: Snapshot) -> None:
+        """Raise Expired for a block that a vacuum may take already."""
+        limit = _max_seconds(state)
+        took = max((utc_now() - self.started).total_seconds(), time.monotonic() - self.clock)
+        if took > limit:
+            raise Expired(
+                f"a hot commit took {timedelta(seconds=took)}, and the property max_hot_seconds allows "
+                f"{timedelta(seconds=limit)}: write the rows again"
+            )
+
+    def _check_in_time(self, head: Head, chain: HotChain, entry: HotEntry) -> None:
+        """Raise Expired for an entry that was created so late that its chain had been collected."""
+        if time.monotonic() - head.seen_at <= _max_seconds(head.snapshot) + _MAX_UNSEEN_SECONDS and (
+            utc_now() - self.started
+        ).total_seconds() <= _max_seconds(head.snapshot):
+            return
+        is_open = chain.branch.find(chain.entry.sequence + 1) is None
+        if not is_open and (entry.number == 1 or chain.find(entry.number - 1) is None):
+            chain.store.delete([chain.key(entry.number)])
+            raise Expired(f"{entry} came after its chain had been collected: write the rows again")
+
+
+def _max_seconds(state: Snapshot) -> float:
+    return float(state.properties.get("max_hot_seconds", MAX_HOT_SECONDS))
+
+
+def _is_there(chain: HotChain, number: int, data: bytes) -> bool | None:
+    existing = chain.find(number)
+    return None if existing is None else existing == data
+
+
+def is_applied(state: Snapshot, application: tuple[str, int] | None) -> bool:
+    """Tell whether the application has committed this version, or a later one, already."""
+    if application is None:
+        return False
+    return state.applications.get(application[0], application[1] - 1) >= application[1]
+
+
+def number_rows(blocks: tuple[HotBlock, ...], row_id: int) -> tuple[HotBlock, ...]:
+    """The same blocks with ids for their rows, from this one on."""
+    numbered = []
+    for block in blocks:
+        numbered.append(replace(block, first_row_id=row_id))
+        row_id += block.row_count
+    return tuple(numbered)
+
+
+def check_hot_columns(blocks: tuple[HotBlock, ...], base: Snapshot, state: Snapshot) -> None:
+    """Raise Conflict where columns that these blocks hold were changed since they were written."""
+    for schema_id in {block.schema_id for block in blocks}:
+        known = state.schemas.get(schema_id)
+        if known is None or known != base.schemas[schema_id]:
+            raise Conflict("the columns were replaced since these rows were made: write them again", state.commit_id)
+        if changed := changed_column_names(known, state.schema):
+            raise Conflict(f"column {changed[0]!r} was changed since these rows were made: write them again", state.id)

@@ -1,0 +1,48 @@
+"""What a snapshot may need of whoever reads or writes it: the format, its version and features, by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fuse_storage.errors import FormatError, Unsupported
+from fuse_storage.store.shared_files import SHARED_FILES_FEATURE
+from fuse_storage.validation.json_members import FormatMembers
+
+FORMAT_NAME = "fuse-index table"
+FORMAT_VERSION = 1
+HOT_FEATURE = "hot"
+"""The reader feature of snapshots that are followed through their chains."""
+FOREIGN_FILES_FEATURE = "foreign-files"
+"""The reader feature of tables whose blocks are files that somebody else wrote."""
+READER_FEATURES: frozenset[str] = frozenset([SHARED_FILES_FEATURE, FOREIGN_FILES_FEATURE, HOT_FEATURE])
+"""Features of later format versions that this version reads."""
+WRITER_FEATURES: frozenset[str] = frozenset()
+"""Features that this version keeps intact when it writes."""
+
+
+def check_readable(members: FormatMembers) -> None:
+    """Raise Unsupported for what is newer than this version, FormatError for what is no snapshot."""
+    if members.format != FORMAT_NAME:
+        raise FormatError(f"it is of format {members.format!r}, not {FORMAT_NAME!r}")
+    if members.format_version > FORMAT_VERSION:
+        version = members.format_version
+        raise Unsupported(
+            f"it is of format version {version}, and this version knows {FORMAT_VERSION}: upgrade fuse-index to read it"
+        )
+    if unknown := sorted(set(members.reader_features) - READER_FEATURES):
+        raise Unsupported(
+            f"reading this table needs {_feature_list(unknown)}, unknown to this version: upgrade fuse-index"
+        )
+
+
+def check_writer_features(features: Iterable[str]) -> None:
+    """Raise Unsupported if a write by this version could break what a newer one relies on."""
+    if unknown := sorted(set(features) - WRITER_FEATURES):
+        raise Unsupported(
+            f"writing to this table needs {_feature_list(unknown)}, unknown to this version: it is "
+            f"read-only until you upgrade"
+        )
+
+
+def _feature_list(features: Iterable[str]) -> str:
+    return ", ".join(f"feature {name!r}" for name in features)
