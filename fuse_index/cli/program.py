@@ -22,7 +22,7 @@ from fuse_index.cli import output
 from fuse_index.cli.catalog import catalog_app
 from fuse_index.cli.clustering import clustering_app
 from fuse_index.cli.columns import columns_app
-from fuse_index.cli.export import export_app
+from fuse_index.cli.foreign import foreign_app
 from fuse_index.cli.history import history_app
 from fuse_index.cli.index import index_app
 from fuse_index.cli.inspect import inspect_app
@@ -40,7 +40,7 @@ app.add_typer(inspect_app)
 app.add_typer(history_app)
 app.add_typer(columns_app)
 app.add_typer(rows_app)
-app.add_typer(export_app)
+app.add_typer(foreign_app)
 app.add_typer(clustering_app)
 app.add_typer(catalog_app, name="catalog", help="Make, list, rename, drop and bring back the names of a warehouse.")
 app.add_typer(index_app, name="index", help="Build, look at and check the indexes of a table.")
@@ -69,6 +69,7 @@ _SHELL_WORDS = [
         (r"\b(cluster|key)_by\(\[[^\]]*\]\)", r"`\1-by`"),
         (r"\bby=\[\.\.\.\]", "--by"),
         (r"\bon=\['([^']*)'\]", r"--on \1"),
+        (r"\bformat='(\w+)'", r"--format \1"),
         (r"\bsay force\b", "say --force"),
         (r"\bsay create=True", "run catalog init"),
         (r"\bwith cascade\b", "with --cascade"),

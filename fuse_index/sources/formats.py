@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping
 
 from fuse_index.errors import InputError
 from fuse_index.sources.delta import DeltaSource
+from fuse_index.sources.iceberg import IcebergSource
 from fuse_index.sources.parquet_folder import ParquetFolder
 from fuse_index.sources.source import Source, StoreOptions
 
 _OPENERS: Mapping[str, Callable[[str, StoreOptions], Source]] = {
     "parquet": ParquetFolder.open,
     "delta": DeltaSource.open,
+    "iceberg": IcebergSource.open,
 }
 
 SOURCE_FORMATS = tuple(_OPENERS)

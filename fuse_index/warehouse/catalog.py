@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import fuse_storage as storage
@@ -13,7 +14,7 @@ from fuse_index.indexes.registry import Host
 from fuse_index.ingest import arrow_input
 from fuse_index.predicate import Context
 from fuse_index.table.arguments import check_arguments, check_public_methods
-from fuse_index.table.open import check_url
+from fuse_index.table.open import attach, check_url
 from fuse_index.table.table import Table
 from fuse_index.warehouse.dropped import DroppedMixin
 from fuse_index.warehouse.handle import tables_within
@@ -141,6 +142,24 @@ class Catalog(NamespacesMixin, DroppedMixin):
         except storage.StorageError:  # its files are gone again, and need nothing of the source
             source.untag(staged.table.snapshot.summary["cloned_from"]["tag"])
             raise
+        return staged.table
+
+    def attach_table(
+        self,
+        identifier: str | Sequence[str],
+        source: str | Path,
+        format: str = "parquet",  # noqa: A002  # promised
+    ) -> Table:
+        """Make a table over the files of another, as ``fuse_index.attach``, under a name.
+
+        Raises AlreadyExists, NotFound for its namespace, and as ``attach`` does.
+        """
+        staged = storage.stage_table(
+            self.warehouse,
+            storage.parse_identifier(identifier),
+            lambda store: attach(source, store.url, format, options=getattr(store, "options", None), host=self.host),
+        )
+        staged.commit()
         return staged.table
 
     def register_table(

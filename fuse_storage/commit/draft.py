@@ -188,7 +188,8 @@ class Draft:
 
     def finalize(self) -> None:
         """Leave in the list only what the final definitions need. Raises ReadOnly for columns that a source has."""
-        if self.schema_state.schema_id != self.head.schema_id and self.schema_state.source == self.head.source:
+        has_other_columns = self.schema_state.schema_id != self.head.schema_id
+        if has_other_columns and not self.syncs and self.schema_state.source == self.head.source:
             self.head.check_own_rows()
         self.segment_rows = assemble_segment_list([self.segment_rows], self.schema, self.index_keys)
 

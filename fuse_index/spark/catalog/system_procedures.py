@@ -18,6 +18,7 @@ from fuse_index.spark.explain import explain
 from fuse_index.spark.jobs import dml
 from fuse_index.spark.jobs.write import build_index
 from fuse_index.table.arguments import parse_time_or_duration
+from fuse_index.table.open import attach
 from fuse_index.table.table import Table
 
 _TABLE = Parameter("table", "its name, or its path or URL")
@@ -36,6 +37,14 @@ _VERIFICATION_SCHEMA = pa.schema(
         ("payloads", pa.int64()),
         ("leaves", pa.int64()),
         ("problems", pa.list_(pa.string())),
+    ]
+)
+_SYNC_SCHEMA = pa.schema(
+    [
+        ("version", pa.string()),
+        *((name, pa.int64()) for name in ("added_files", "removed_files", "kept_files", "rows")),
+        ("reread", pa.bool_()),
+        ("snapshot", pa.string()),
     ]
 )
 _PLACE_SCHEMA = pa.schema([("table", pa.string()), ("location", pa.string())])
@@ -123,6 +132,26 @@ def _clone(call: ProcedureCall) -> pa.Table:
     return _place(".".join(to), made)
 
 
+def _attach(call: ProcedureCall) -> pa.Table:
+    name, source, format_ = call.identifier(), call["source"], call["format"]
+    if is_place(name[0]):
+        made = attach(source, name[0], format_, options=call.names.options)
+    else:
+        made = call.names.require_warehouse().attach_table(name, source, format_)
+    return _place(".".join(name), made)
+
+
+def _sync(call: ProcedureCall) -> pa.Table:
+    done = call.table().sync(call["to"], indexes=call["indexes"])
+    return pa.Table.from_pylist([{**done.to_dict(), "version": str(done.version)}], _SYNC_SCHEMA)
+
+
+def _convert(call: ProcedureCall) -> pa.Table:
+    table = call.table()
+    table.convert()
+    return _snapshot(table)
+
+
 def _undrop(call: ProcedureCall) -> pa.Table:
     warehouse, name = call.names.require_warehouse(), call.identifier()
     to = None if call["to"] is None else call.identifier("to")
@@ -204,6 +233,21 @@ SYSTEM_PROCEDURES: Mapping[str, Procedure] = {
     "clone": Procedure(
         "Make a table of a snapshot that shares its files", [_TABLE, Parameter("to", "a name or a place"), _AT], _clone
     ),
+    "attach": Procedure(
+        "Make a table over files that others write: a Parquet folder, a Delta or an Iceberg table",
+        [Parameter("source", "its path or URL"), _TABLE, _optional("format", "what the source is", "parquet")],
+        _attach,
+    ),
+    "sync": Procedure(
+        "Bring an attached table to a state of its source",
+        [
+            _TABLE,
+            _optional("to", "a version of the source; the newest if it is left out"),
+            _optional("indexes", "build indexes on the files that came", True, bool),
+        ],
+        _sync,
+    ),
+    "convert": Procedure("Make an attached table one of its own", [_TABLE], _convert),
     "undrop": Procedure(
         "Bring a dropped table back",
         [_TABLE, _optional("table_id", "which, if several had the name"), _optional("to", "another name")],

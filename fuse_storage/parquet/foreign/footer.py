@@ -74,6 +74,8 @@ class OpenedFile:
         """The footer, with columns under these names by field id, or their own. Raises Corrupt."""
         try:
             return _assemble(self.data, self.offset, self.parsed, names)
+        except Unsupported as refusal:
+            raise Unsupported(f"{self.where}: {refusal}") from refusal
         except UNREADABLE as problem:
             raise Corrupt(f"{self.where} is no Parquet file that can be read: {problem!r}") from problem
 
@@ -193,6 +195,8 @@ def _assemble(data: bytes, offset: int, parsed: ForeignFooter, names: Mapping[in
     length = int.from_bytes(data[-8:-4], "little") + _TRAILER_BYTES
     schema = page_subset.footer_schema_bytes(memoryview(data)[-length:])
     if names is not None:
+        if any(field_id is None for field_id in _top_level_ids(schema)):
+            raise Unsupported("its columns have no field ids, by which they would be found: rewrite it at the source")
         schema = rename_schema_columns(schema, names)
     chunks = [chunk for group in parsed.groups for chunk in group.chunks]
     first = parsed.groups[0].chunks if parsed.groups else ()
@@ -247,6 +251,19 @@ def leaf_paths(schema: bytes) -> list[tuple[str, ...]]:
                 yield path
 
     return list(walk((), top_count))
+
+
+def _top_level_ids(schema: bytes) -> list[int | None]:
+    """The field ids of the columns at the top of a footer's schema."""
+    (_, _, top_count), *elements = schema_names(schema)
+    found: list[int | None] = []
+    inner = 0  # elements that are still to come of the column at the top
+    for _, field_id, child_count in elements:
+        if not inner:
+            found.append(field_id)
+        inner += child_count - (inner > 0)
+    assert len(found) == top_count
+    return found
 
 
 def _pages(chunk: ForeignChunk, row_count: int, data: bytes, offset: int) -> list[tuple[int, int, int]]:

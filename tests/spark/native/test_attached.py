@@ -8,11 +8,13 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from py4j.protocol import Py4JJavaError
+from pyiceberg.types import StringType
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import fuse_index as fuse
 from fuse_index import spark as fuse_spark
+from tests.index.sources.one_table import OneTable
 
 ALL_TYPES = """
     SELECT id, CAST(id AS INT) i, CAST(id % 100 AS TINYINT) ti, CAST(id AS SMALLINT) sm, CAST(id AS FLOAT) f,
@@ -138,3 +140,43 @@ def test_jobs_index_an_attached_table_on_executors(utc: SparkSession, tmp_path: 
     assert [table.indexes().to_pylist()[0][name] for name in ("blocks_indexed", "blocks")] == [4, 4]
     assert table.verify_index("by_name").sound
     assert fuse_spark.read(utc, str(tmp_path / "table")).where("name = 'n7'").count() == 4
+
+
+def test_columns_of_iceberg_are_found_by_their_ids(
+    utc: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = OneTable("test")
+    monkeypatch.setattr("pyiceberg.catalog.load_catalog", lambda name: catalog)
+    rows = pa.table(
+        {
+            "id": range(100),
+            "name": [f"n{n}" for n in range(100)],
+            "s": [{"a": n, "b": str(n)} for n in range(100)],
+            "l": [[{"x": n}] for n in range(100)],
+        }
+    )
+    source = catalog.create(tmp_path / "lake", rows.schema)
+    source.append(rows)
+    table = fuse.attach("iceberg://test/db.t", tmp_path / "table", format="iceberg")
+    with source.update_schema() as update:
+        update.rename_column("name", "label")
+        update.rename_column(("s", "b"), "c")
+        update.rename_column(("l", "x"), "y")
+    with source.update_schema() as update:
+        update.add_column("name", StringType())
+        update.add_column(("s", "b"), StringType())
+    source.append(source.scan().to_arrow().slice(0, 5))
+    table.sync()
+    expected = source.scan().to_arrow()
+    ours = fuse_spark.read(utc, str(tmp_path / "table"))
+
+    assert expected.schema.names == ours.columns
+    assert sorted(map(str, expected.to_pylist())) == sorted(str(row.asDict(recursive=True)) for row in ours.collect())
+    for condition, count in [
+        ("label = 'n7'", 1),
+        ("name IS NULL", 105),
+        ("s.c = '3' AND s.b IS NULL", 2),
+        ("id = 4", 2),
+    ]:
+        assert count == ours.where(condition).count() == table.count(condition)
+    assert [tuple(row) for row in ours.where("label = 'n7'").select("l.y").selectExpr("y[0]").collect()] == [(7,)]

@@ -1,0 +1,81 @@
+"""The commands between tables of ours and those of other formats: attach and sync, convert, export."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from fuse_index import attach, catalog, open_table
+from fuse_index.cli import output
+from fuse_index.cli.options import AtOption, BranchOption, JsonOption, NewTableArgument, TableArgument, split_table_name
+
+foreign_app = typer.Typer()
+
+
+class _ExportFormat(StrEnum):
+    delta = "delta"
+    iceberg = "iceberg"
+
+
+@foreign_app.command("export")
+def _export(
+    table: TableArgument,
+    format_: Annotated[_ExportFormat, typer.Option("--format", help="Whose readers are to read it.")],
+    branch: BranchOption = "main",
+    at: AtOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let readers of Delta or Iceberg read a snapshot: metadata is written beside ours, and no row is copied."""
+    source = open_table(table, branch=branch, at=at)
+    written: int | str = source.export_delta() if format_ is _ExportFormat.delta else source.export_iceberg()
+    text = f"version {written}" if format_ is _ExportFormat.delta else f"{written}"
+    output.print_result({"snapshot": source.snapshot.id, "format": format_, "written": written}, text, as_json)
+
+
+class _SourceFormat(StrEnum):
+    parquet = "parquet"
+    delta = "delta"
+    iceberg = "iceberg"
+
+
+@foreign_app.command("attach")
+def _attach(
+    source: Annotated[str, typer.Argument(help="A folder of Parquet files, a Delta or an Iceberg table.")],
+    table: NewTableArgument,
+    format_: Annotated[_SourceFormat, typer.Option("--format", help="What the source is.")] = _SourceFormat.parquet,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a table over files that others write: nothing is copied, and nothing is written there."""
+    if (named := split_table_name(table)) is None:
+        made = attach(source, table, format_.value)
+    else:
+        made = catalog(named[0]).attach_table(named[1], source, format_.value)
+    snapshot = made.snapshot
+    content = {"table": table, "snapshot": snapshot.id, "files": snapshot.block_count, "rows": snapshot.row_count}
+    output.print_result(content, f"attached {snapshot.block_count:,} files, {snapshot.row_count:,} rows", as_json)
+
+
+@foreign_app.command("sync")
+def _sync(
+    table: TableArgument,
+    to: Annotated[str | None, typer.Option("--to", help="A version of the source; the newest if left out.")] = None,
+    indexes: Annotated[bool, typer.Option(help="Build the table's indexes on the files that came.")] = True,
+    as_json: JsonOption = False,
+) -> None:
+    """Bring an attached table to a state of its source."""
+    with output.progress_bar() as bar:
+        task = bar.add_task("files", total=None)
+        done = open_table(table).sync(
+            to, indexes=indexes, progress=lambda count, total: bar.update(task, completed=count, total=total)
+        )
+    text = f"{done.added_files:,} files came, {done.removed_files:,} went: {done.rows:,} rows at {done.version}"
+    output.print_result(dict(done.to_dict()), text, as_json)
+
+
+@foreign_app.command("convert")
+def _convert(table: TableArgument, as_json: JsonOption = False) -> None:
+    """Make an attached table one of its own: rows change here from now on, and no file is rewritten."""
+    snapshot = open_table(table).convert()
+    output.print_result({"snapshot": snapshot.id}, f"{table} no longer follows its source", as_json)

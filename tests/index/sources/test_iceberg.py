@@ -1,0 +1,167 @@
+"""An Iceberg table that others write, attached: what PyIceberg gives, in each snapshot, and what is refused."""
+
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.table import StaticTable, Table
+from pyiceberg.types import DoubleType, LongType
+
+import fuse_index as fuse
+from tests.index.sources.one_table import OneTable
+from tests.index.sources.walks import assert_same_rows
+
+
+def some_rows(first: int, count: int) -> pa.Table:
+    numbers = range(first, first + count)
+    return pa.table(
+        {
+            "id": pa.array(numbers, pa.int64()),
+            "n": pa.array([n % 30 for n in numbers], pa.int32()),
+            "name": pa.array([None if n % 4 == 0 else f"n{n % 40}" for n in numbers], pa.string()),
+            "f": pa.array([float("nan") if n % 7 == 0 else n / 3 for n in numbers], pa.float64()),
+            "price": pa.array([Decimal(n) / 100 for n in numbers], pa.decimal128(9, 2)),
+            "day": pa.array([date(2024, 1, 1 + n % 3) for n in numbers], pa.date32()),
+            "at": pa.array([datetime(2024, 1, 1, n % 24, tzinfo=UTC) for n in numbers], pa.timestamp("us", "UTC")),
+            "l": pa.array([[n] for n in numbers], pa.list_(pa.int64())),
+            "s": pa.array([{"a": n, "b": str(n)} for n in numbers], pa.struct([("a", pa.int64()), ("b", pa.string())])),
+        }
+    )
+
+
+CONDITIONS = ["id = 33", "n = 7 AND id > 20", "price < 0.10", "f > 12", "day = DATE'2024-01-02'", "s.a IN (3, 44)"]
+
+
+@pytest.fixture
+def catalog(monkeypatch: pytest.MonkeyPatch) -> OneTable:
+    made = OneTable("test")
+    monkeypatch.setattr("pyiceberg.catalog.load_catalog", lambda name: made)
+    return made
+
+
+def lake(tmp_path: Path, catalog: OneTable, **options: Any) -> Table:
+    table = catalog.create(tmp_path / "lake", some_rows(0, 1).schema, **options)
+    for first in (0, 50):
+        table.append(some_rows(first, 50))
+    return table
+
+
+def attached(tmp_path: Path) -> fuse.Table:
+    return fuse.attach("iceberg://test/db.t", tmp_path / "table", format="iceberg")
+
+
+@pytest.mark.parametrize("partition_by", [None, "day"])
+def test_rows_are_those_of_the_table(tmp_path: Path, catalog: OneTable, partition_by: str | None) -> None:
+    source = lake(tmp_path, catalog, partition_by=partition_by)
+    table = attached(tmp_path)
+    table.create_index("by_name", "bloom", ["name"])
+
+    assert table.verify_index("by_name").sound
+    assert_same_rows(table, source.scan().to_arrow(), [*CONDITIONS, "name = 'n7'", "name IS NULL"])
+
+
+def test_columns_that_are_renamed_dropped_added_and_widened_are_followed(tmp_path: Path, catalog: OneTable) -> None:
+    source = lake(tmp_path, catalog)
+    table = attached(tmp_path)
+    table.create_index("by_name", "bloom", ["name"])
+    first = catalog.load_table("").current_snapshot()
+    assert first is not None
+    with source.update_schema() as update:
+        update.rename_column("name", "label")
+        update.update_column("n", LongType())
+        update.delete_column("price")
+    with source.update_schema() as update:
+        update.add_column("price", DoubleType())  # another column of that name
+        update.add_column("name", DoubleType())
+        update.rename_column(("s", "b"), "c")
+
+    assert table.sync().rows == 100
+    conditions = [
+        "id = 33",
+        "n = 7",
+        "label = 'n7'",
+        "label IS NULL",
+        "price IS NULL AND id < 5",
+        "name > 1",
+        "s.c = '9'",
+    ]
+    assert_same_rows(table, source.scan().to_arrow(), conditions)
+    assert "by_name" in str(table.explain("label = 'n7'"))
+    more = source.scan().to_arrow().slice(0, 5)
+    source.append(more.set_column(more.schema.get_field_index("price"), "price", pa.array([1.5] * 5)))
+    assert table.sync().added_files == 1
+    assert_same_rows(table, source.scan().to_arrow(), [*conditions, "price = 1.5"])
+
+    result = table.sync(to=first.snapshot_id)
+    assert first.snapshot_id == result.version
+    assert_same_rows(table, source.scan(snapshot_id=first.snapshot_id).to_arrow(), [*CONDITIONS, "name = 'n7'"])
+    table.sync()
+    assert_same_rows(table, source.scan().to_arrow(), conditions)
+
+
+def test_deletes_that_rewrite_files_are_followed(tmp_path: Path, catalog: OneTable) -> None:
+    source = lake(tmp_path, catalog)
+    table = attached(tmp_path)
+    table.create_index("by_name", "bloom", ["name"])
+    before = table.snapshot.id
+    source.delete("id >= 10 and id < 60")
+    source.overwrite(some_rows(200, 20), "id < 3")
+
+    table.sync()
+    assert_same_rows(table, source.scan().to_arrow(), [*CONDITIONS, "name = 'n7'"])
+    assert table.changes(before).to_arrow().column("_change_type").to_pylist().count("delete") == 53
+    with pytest.raises(fuse.InputError, match="has the snapshots"):
+        table.sync(to=17)
+
+
+def test_a_metadata_file_and_a_folder_with_a_hint_are_sources(tmp_path: Path, catalog: OneTable) -> None:
+    source = lake(tmp_path, catalog)
+    place = tmp_path / "lake"
+    one = fuse.attach(source.metadata_location.removeprefix("file://"), tmp_path / "one", format="iceberg")
+    assert one.count() == 100
+    with pytest.raises(fuse.NotFound, match=r"no metadata/version-hint\.text"):
+        fuse.attach(place, tmp_path / "two", format="iceberg")
+    (place / "metadata" / "version-hint.text").write_text(Path(source.metadata_location).name)
+    two = fuse.attach(place, tmp_path / "two", format="iceberg")
+    source.append(some_rows(300, 10))
+    assert two.sync().added_files == 0
+    (place / "metadata" / "version-hint.text").write_text(Path(source.metadata_location).name)
+    assert two.sync().added_files == 1
+    assert_same_rows(two, StaticTable.from_metadata(source.metadata_location).scan().to_arrow(), CONDITIONS)
+
+
+def test_what_cannot_be_honoured_is_refused_by_name(
+    tmp_path: Path, catalog: OneTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = lake(tmp_path, catalog)
+    table = attached(tmp_path)
+    plan = type(source.scan()).plan_files
+
+    def with_deletes(scan: Any) -> Any:
+        tasks = list(plan(scan))
+        tasks[0].delete_files.add(tasks[1].file)
+        return tasks
+
+    monkeypatch.setattr(type(source.scan()), "plan_files", with_deletes)
+    with pytest.raises(fuse.Unsupported, match=r"\.parquet has rows that a delete file takes away.*rewrite_data_files"):
+        table.sync()
+    monkeypatch.undo()
+    monkeypatch.setattr("pyiceberg.catalog.load_catalog", lambda name: catalog)
+
+    foreign = tmp_path / "plain.parquet"
+    pq.write_table(some_rows(900, 5), foreign)
+    source.add_files([f"file://{foreign}"])
+    with pytest.raises(fuse.Unsupported, match=r"plain\.parquet: its columns have no field ids"):
+        table.sync()
+    assert table.count() == 100
+
+    metadata = json.loads(Path(source.metadata_location.removeprefix("file://")).read_text())
+    newer = tmp_path / "newer.metadata.json"
+    newer.write_text(json.dumps(metadata | {"format-version": 3, "next-row-id": 105}))
+    with pytest.raises(fuse.Unsupported, match="format version 3, whose row lineage"):
+        fuse.attach(newer, tmp_path / "v3", format="iceberg")
