@@ -162,8 +162,10 @@ def roll_up_statistics(statistics: ColumnStatistics, offsets: _Offsets, row_coun
 def _roll_up_bound(
     bound: pa.Array, flags: pa.BooleanArray, empty: pa.BooleanArray, offsets: _Offsets, upper: bool
 ) -> tuple[pa.Array, pa.BooleanArray]:
-    unknown = _group_counts(pc.and_(pc.is_null(bound), pc.invert(empty)), offsets) > 0
     bounds = [extremes(bound.slice(start, end - start))[upper] for start, end in pairwise(offsets.tolist())]
+    if not bound.null_count and not flags.true_count:  # as in most columns: nothing is unknown, and nothing cut
+        return pa.array(bounds, bound.type), pa.array(np.zeros(len(bounds), bool))
+    unknown = _group_counts(pc.and_(pc.is_null(bound), pc.invert(empty)), offsets) > 0
     reduced = pc.if_else(pa.array(unknown), pa.scalar(None, bound.type), pa.array(bounds, bound.type))
     # a bound is a value if any unit has it as a value
     parents = reduced.take(pa.array(np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))))
@@ -173,8 +175,11 @@ def _roll_up_bound(
 
 def _group_sums(counts: pa.Int64Array, offsets: _Offsets) -> pa.Int64Array:
     """Sums of the groups; null where any count of a group is."""
+    if counts.null_count == len(counts):
+        return pa.nulls(len(offsets) - 1, pa.int64())
     totals = np.concatenate(([0], np.cumsum(counts.fill_null(0).to_numpy(zero_copy_only=False))))
-    return pa.array(np.diff(totals[offsets]), pa.int64(), mask=_group_counts(pc.is_null(counts), offsets) > 0)
+    unknown = _group_counts(pc.is_null(counts), offsets) > 0 if counts.null_count else None
+    return pa.array(np.diff(totals[offsets]), pa.int64(), mask=unknown)
 
 
 def _group_counts(flags: pa.BooleanArray, offsets: _Offsets) -> _Offsets:

@@ -28,6 +28,11 @@ _DATA_PAGE_TYPE = 0
 _PAGE_TYPE_FIELD, _COMPRESSED_SIZE_FIELD, _DATA_HEADER_FIELD = 1, 3, 5
 _VALUE_COUNT_FIELD = 1
 """Fields of Parquet's PageHeader: its type, its compressed size, its DataPageHeader; of that, the number of values."""
+_HEADER_FIELDS: thrift.Selection = {
+    _PAGE_TYPE_FIELD: None,
+    _COMPRESSED_SIZE_FIELD: None,
+    _DATA_HEADER_FIELD: {_VALUE_COUNT_FIELD: None},
+}
 
 
 def page_checksum(page: _BytesLike, number: int) -> int:
@@ -131,7 +136,7 @@ def _walk_pages(body: memoryview, chunk: ByteRange, one_a_row: bool) -> Iterator
     """Length, header included, and row count of each page of a chunk; 0 rows where they cannot be told."""
     position, end = chunk[0], sum(chunk)
     while position < end:
-        header, start = thrift.read_struct(body, position)
+        header, start = thrift.read_selected(body, position, _HEADER_FIELDS)
         row_count = (
             header[_DATA_HEADER_FIELD][_VALUE_COUNT_FIELD]
             if one_a_row and header[_PAGE_TYPE_FIELD] == _DATA_PAGE_TYPE

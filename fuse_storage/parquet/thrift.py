@@ -122,7 +122,7 @@ Selection = Mapping[int, Any]
 """Fields by id: None for a whole value, another selection for the struct there, or for each struct of the list."""
 
 
-def read_selected(data: bytes, at: int, selection: Selection) -> tuple[ThriftStruct, int]:
+def read_selected(data: _BytesLike, at: int, selection: Selection) -> tuple[ThriftStruct, int]:
     """These fields of the struct that begins at byte ``at``, and where it ends.
 
     What is not selected is passed over, four times as fast as it is read. Raises as ``read_struct``.
@@ -155,7 +155,7 @@ def read_selected(data: bytes, at: int, selection: Selection) -> tuple[ThriftStr
     return values, at + 1
 
 
-def _read_selected_within(data: bytes, at: int, kind: int, selection: Selection) -> tuple[Any, int]:
+def _read_selected_within(data: _BytesLike, at: int, kind: int, selection: Selection) -> tuple[Any, int]:
     """The selected fields of a struct, or of each struct in a list."""
     if kind == STRUCT:
         return read_selected(data, at, selection)
