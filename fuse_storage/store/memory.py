@@ -60,9 +60,9 @@ class MemoryStore:
     def list(self, prefix: str = "") -> Iterator[ObjectMeta]:
         prefix = prefix.strip("/")
         within = self._within + (f"{prefix}/" if prefix else "")
-        for name, (data, modified) in sorted(self._objects.copy().items()):
-            if name.startswith(within):
-                yield ObjectMeta(name[len(self._within) :], len(data), modified)
+        found = [item for item in self._objects.copy().items() if item[0].startswith(within)]
+        for name, (data, modified) in sorted(found):
+            yield ObjectMeta(name[len(self._within) :], len(data), modified)
 
     def create(self, key: str, data: bytes, overwrite: bool = False) -> None:
         name = self._name(key)
