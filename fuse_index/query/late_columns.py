@@ -14,6 +14,8 @@ from fuse_storage import ScanUnits, StoredTable
 _MAX_BATCHED_BLOCKS = 64
 _MAX_BATCHED_ROWS = 1 << 20
 """Rows that are decoded at a time, as many as a block has by default."""
+_MAX_MASKED_ROWS = 1 << 24
+"""Rows of blocks that wait, of each of which a byte says whether it matched."""
 _MAX_PAGE_ROWS = 8_192
 """Rows that are decoded for one that matched, where a table does not say otherwise."""
 
@@ -60,7 +62,11 @@ def read_late_columns(
 
 
 def _is_full(waiting: Sequence[MatchingRows]) -> bool:
-    return len(waiting) > _MAX_BATCHED_BLOCKS or sum(each.decoded_rows for each in waiting) > _MAX_BATCHED_ROWS
+    return (
+        len(waiting) > _MAX_BATCHED_BLOCKS
+        or sum(len(each.row_mask) for each in waiting) > _MAX_MASKED_ROWS
+        or sum(each.decoded_rows for each in waiting) > _MAX_BATCHED_ROWS
+    )
 
 
 def _read_together(

@@ -77,7 +77,7 @@ class _FlatLayout:
     """The columns at the top of one block, and which rows their pages hold.
 
     ``numbers``: of columns by physical name. ``elements``: what Parquet's schema says of them, as bytes by number.
-    ``zone_starts``: int64, shape (zones + 1,), the first row of each zone in the block.
+    ``zone_rows``: how many rows each zone has.
     """
 
     footer: Footer

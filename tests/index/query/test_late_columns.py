@@ -57,6 +57,10 @@ def test_batches_are_bounded(table: fuse.Table, batches: list[int], monkeypatch:
     expected = ROWS.filter(pa.array(np.array(ROWS["k"]) < 200)).to_pylist()
     assert table.scan("k < 200").to_arrow().to_pylist() == expected
     assert max(batches) == 7
+    monkeypatch.setattr(late_columns, "_MAX_MASKED_ROWS", 400)
+    batches.clear()
+    assert table.scan("k < 200").to_arrow().to_pylist() == expected
+    assert max(batches) == 4
     monkeypatch.setattr(late_columns, "_MAX_BATCHED_ROWS", 250)
     batches.clear()
     assert table.scan("k < 200").to_arrow().to_pylist() == expected
