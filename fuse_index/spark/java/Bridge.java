@@ -12,6 +12,7 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogManager;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.SparkStrategy;
 import scala.collection.mutable.HashMap;
 
 /** All that Python calls: py4j finds methods of objects, and this is the one object of ours in a JVM. */
@@ -56,6 +57,9 @@ public class Bridge {
     rules.add(new RuntimePruneRule<LogicalPlan>());
     rules.add(new TopRule<LogicalPlan>());
     methods.extraOptimizations_$eq(ScalaLists.toScala(rules));
+    List<SparkStrategy> strategies = new ArrayList<SparkStrategy>(ScalaLists.toJava(methods.extraStrategies()));
+    strategies.add(new FuseRowsStrategy((SparkSession) session));
+    methods.extraStrategies_$eq(ScalaLists.toScala(strategies));
   }
 
   /** Makes a SQL function that Python writes; false if Spark itself has one of that name. */

@@ -4,6 +4,8 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Objects;
 import java.util.OptionalLong;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
@@ -49,6 +51,8 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   private final byte[] blockMask;
   /** The filters, and what joins found out since: keys of their other side. */
   private volatile ScanFilters runtimeFilters;
+  /** Whether joins have said by now what they found out. */
+  private volatile boolean filtered;
   private BlockMask votes;
   /** The conditions that they are votes on; null where the next who asks may be luckier. */
   private ScanFilters votedOn;
@@ -154,6 +158,32 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     return blocks;
   }
 
+  /** Whether Python can be asked for its rows: whole columns of ours, by conditions that are known before the query runs. */
+  public boolean mayGiveRows() {
+    if (filters.json == null || runtimeFilters != filters || blockMask != null) return false;
+    if (columns.length() == 0 || !metadata.isEmpty()) return false;
+    for (StructField field : columns.fields()) if (!field.dataType().sameType(snapshot.schema.apply(field.name()).dataType())) return false;
+    return snapshot.asksIndexes();
+  }
+
+  /** Whether what votes left is so little that the driver reads it by itself. */
+  public boolean fits(RowLimits limits) {
+    BlockMask votes = votes();
+    long least = votes.certainRows * 8L * (1 + columns.length());
+    // Files without a seal are others', of which only Spark's reader is known to read what Spark does.
+    for (Integer block : blocks(votes)) if (snapshot.listing.seal(block.intValue()) == 0L) return false;
+    return votes.refusal() == null && least <= limits.maxBytes && limits.allow(votes.zonesRead, votes.zonesTotal, readBytes(votes));
+  }
+
+  /** The rows that Python finds; unless `exact`, perhaps more than the filters are true on. Raises what goes wrong. */
+  public List<InternalRow> rows(RowLimits limits, boolean exact) throws Exception {
+    String pruning = request(filters);
+    Json request = new Json().json(pruning.substring(0, pruning.length() - 1)).key("columns").open('[');
+    for (String name : readSchema.fieldNames()) request.text(name);
+    request.close(']').key("exact").bool(exact).key("max_bytes").json(String.valueOf(limits.maxBytes)).key("seconds").json(String.valueOf(limits.deadlineMilliseconds / 1000.0));
+    return PythonCallback.requestRows(snapshot.callbackKey, request.close('}').toString(), limits, readSchema);
+  }
+
   private List<FileRange> ranges(BlockMask votes, List<Integer> blocks) {
     List<FileRange> ranges = new ArrayList<FileRange>();
     StructType constants = snapshot.storedIn(snapshot.stored(columns), false);
@@ -178,12 +208,15 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   }
 
   public Statistics estimateStatistics() {
+    return new Size(readBytes(votes()));
+  }
+
+  private long readBytes(BlockMask votes) {
     long bytes = 0L;
-    BlockMask votes = votes();
     for (FileRange range : ranges(votes, blocks(votes))) bytes += range.length();
     // Of the widths of columns Spark knows a guess, as it does for its own files; a row has 8 bytes besides.
     double share = (columns.defaultSize() + 8.0) / (snapshot.schema.defaultSize() + 8.0);
-    return new Size((long) (bytes * share));
+    return (long) (bytes * share);
   }
 
   public NamedReference[] filterAttributes() {
@@ -192,7 +225,18 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     return (NamedReference[]) names.toArray(new NamedReference[0]);
   }
 
-  public void filter(Predicate[] predicates) { runtimeFilters = filters.and(RuntimeFilters.of(predicates, columns), snapshot); }
+  /** Whether keys of this column's joins are asked about: not where they turned out to be too many. */
+  public boolean mayAskKeysOf(String column) {
+    if (!filtered) return true;
+    List<Expression> found = runtimeFilters.expressions.subList(filters.expressions.size(), runtimeFilters.expressions.size());
+    for (Expression filter : found) if (((Attribute) filter.children().head()).name().equals(column)) return true;
+    return false;
+  }
+
+  public void filter(Predicate[] predicates) {
+    filtered = true;
+    runtimeFilters = filters.and(RuntimeFilters.of(predicates, columns), snapshot);
+  }
 
   public Batch toBatch() { return this; }
 

@@ -1,3 +1,5 @@
+import java.util.Arrays;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
@@ -6,7 +8,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.spark.network.util.JavaUtils;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.StructType;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -73,6 +77,20 @@ public class PythonCallback {
     }
     if (mask.refusal() != null) LOG.warn("every block is read, because indexes could not be asked: " + mask.refusal() + "; asked was " + request.substring(0, Math.min(request.length(), 1000)));
     return mask;
+  }
+
+  /** Rows of this schema, as Python reads them. Raises RowLimits.Exceeded where they are too many, and what goes wrong. */
+  public static List<InternalRow> requestRows(String key, String request, RowLimits limits, StructType schema) throws Exception {
+    byte[] reply;
+    try {
+      reply = (byte[]) ask(key, request, limits.deadlineMilliseconds);
+    } catch (TimeoutException late) {
+      throw new RowLimits.Exceeded("the driver found no rows within " + limits.deadlineMilliseconds + " ms");
+    }
+    if (reply[0] == 0) throw new RowLimits.Exceeded(new String(reply, 1, reply.length - 1, "UTF-8"));
+    LocalRows rows = new LocalRows(Arrays.copyOfRange(reply, 1, reply.length));
+    if (!rows.readSchema().sameType(schema)) throw new IllegalStateException(rows.readSchema() + " in the place of " + schema);
+    return rows.list();
   }
 
   /** The reply of a session's planner. Raises whatever went wrong. */

@@ -7,6 +7,8 @@ import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.catalyst.analysis.FunctionRegistry$;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.In;
+import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
@@ -22,6 +24,7 @@ public class SqlFunctions {
   /** What stands for arguments, and for the call of a Python UDF, in the text that Python gives. */
   private static final String ARGUMENT = "fuse argument ";
   private static final String UDF = "fuse udf";
+  private static final String MARK = "fuse_index call {";
   private static final Set<String> REGISTERED_NAMES = ConcurrentHashMap.newKeySet();
 
   /** A call as Python has written it, where it needs a UDF. */
@@ -100,6 +103,18 @@ public class SqlFunctions {
 
   /** Whether such a UDF evaluates a call that scans know by its mark. */
   public static boolean isRegistered(String udf) { return REGISTERED_NAMES.contains(udf); }
+
+  /** Whether a condition is the mark of a call, as `call_markers.py` writes it, and nothing else. */
+  public static boolean isMark(Expression condition) {
+    boolean in = condition instanceof In || condition instanceof InSet;
+    return in && hasMark((Expression) condition.children().head());
+  }
+
+  private static boolean hasMark(Expression expression) {
+    if (expression instanceof Literal && String.valueOf(((Literal) expression).value()).startsWith(MARK)) return true;
+    for (Expression child : ScalaLists.toJava(expression.children())) if (hasMark(child)) return true;
+    return false;
+  }
 
   private static String argumentsJson(List<Expression> arguments) {
     List<Expression> trees = new ArrayList<Expression>();

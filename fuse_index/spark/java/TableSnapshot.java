@@ -143,6 +143,9 @@ public class TableSnapshot {
 
   public Set<String> columns() { return new HashSet<String>(Arrays.asList(schema.fieldNames())); }
 
+  /** Whether indexes are asked, or everything is read to compare with. */
+  public boolean asksIndexes() { return mode.equals("indexes"); }
+
   /** A request whose object is still open, for more members. The order of keys is fixed: replies are remembered by this text. */
   public Json openRequest(String filters) {
     SQLConf session = SQLConf.get();

@@ -22,12 +22,15 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from fuse_index.errors import InputError
 from fuse_index.pruning.explanation import Explanation
 
 _logger = logging.getLogger("fuse_index.spark")
 
 _MAX_TEXT_KEY = 10_000
 """Characters of a request that is remembered as it is; of a longer one, which may have megabytes, by its hash."""
+
+_MAX_INT = (1 << 31) - 1
 
 _Key = TypeVar("_Key", bound=Hashable)
 _Value = TypeVar("_Value")
@@ -70,11 +73,13 @@ class PruneReply:
 
     ``block_mask``: bool, shape (n,), True for each of the snapshot's n blocks to read. ``ranges``: int64, shape (k, 3):
     a block, and the first byte and the number of bytes of zones of it to read; a block without a range is read whole.
+    ``certain_rows``: so many rows at least the filters are true on.
     """
 
     block_mask: npt.NDArray[np.bool_]
     explanation: Explanation
     ranges: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 3), np.int64))
+    certain_rows: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +104,10 @@ class AggregateReply:
     explanation: Explanation
 
 
+class TooManyRows(InputError):
+    """Executors are to read the rows: they are more than was asked for, or took longer."""
+
+
 class Planner(Protocol):
     """The service behind the endpoint: it knows tables. All may raise, take long, and run on several threads at once.
 
@@ -116,6 +125,13 @@ class Planner(Protocol):
         """
         ...
 
+    def read_rows(self, request: Mapping[str, Any]) -> bytes:
+        """The rows on which the filters are true, as an Arrow stream of the ``columns`` that the request names, too.
+
+        Others may be among them. Raises TooManyRows beyond ``max_bytes`` and ``seconds``.
+        """
+        ...
+
     def refresh_snapshot(self, url: str, branch: str, snapshot: str) -> RefreshReply | None:
         """The head of the branch; None if that is ``snapshot``. Raises if the schema is another one by now."""
         ...
@@ -125,8 +141,9 @@ class PlannerCallback:
     """A session's endpoint, with a memo of its replies.
 
     A reply begins with byte 1, the number of blocks and a bit for each; or it is byte 0 and the reason why there is no
-    mask. To a scan follow, as ints, how many zones are read, how many there are, and how many ranges; then each range,
-    as longs: block, first byte, number of bytes. All big-endian.
+    mask. To a scan follow, as ints, how many zones are read, how many there are, how many rows match for certain, and
+    how many ranges; then each range, as longs: block, first byte, number of bytes. All big-endian. Rows are byte 1 and
+    an Arrow stream, and are not remembered.
     """
 
     MAX_REMEMBERED_PRUNINGS: ClassVar[int] = 256
@@ -142,6 +159,8 @@ class PlannerCallback:
     def apply(self, request: str) -> bytes:
         try:
             return self._reply(request)
+        except TooManyRows as refusal:
+            return b"\0" + str(refusal).encode()
         except BaseException as failure:  # whatever it is, the query must go on
             _logger.warning("no index was asked about %.1000s", request, exc_info=True)
             return b"\0" + f"{type(failure).__name__}: {failure}".encode(errors="replace")
@@ -156,6 +175,8 @@ class PlannerCallback:
             return _encode_refresh_reply(
                 self._planner.refresh_snapshot(request["url"], request["branch"], request["refresh"])
             )
+        if "columns" in request:
+            return b"\1" + self._planner.read_rows(request)
         return self._cached_reply(text, request)[0]
 
     def _cached_reply(self, text: str, request: Mapping[str, Any]) -> tuple[bytes, Explanation]:
@@ -176,7 +197,7 @@ class PlannerCallback:
 
 def _encode_prune_reply(reply: PruneReply) -> tuple[bytes, Explanation]:
     totals = reply.explanation.zones
-    counts = np.array([totals.kept, totals.total, len(reply.ranges)])
+    counts = np.array([totals.kept, totals.total, min(reply.certain_rows, _MAX_INT), len(reply.ranges)])
     ranges = np.ascontiguousarray(reply.ranges.astype(">i8")).tobytes()
     return _encode_mask(reply.block_mask) + counts.astype(">i4").tobytes() + ranges, reply.explanation
 

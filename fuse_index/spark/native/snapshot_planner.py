@@ -5,6 +5,7 @@ In: requests with typed trees of Catalyst. Out: masks of blocks, aggregate state
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -22,16 +23,17 @@ from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.registry import Host
 from fuse_index.predicate import Context, Predicate
 from fuse_index.pruning.explanation import Explanation, Vote
-from fuse_index.pruning.planner import plan_scan
+from fuse_index.pruning.planner import ScanPlan, plan_scan
 from fuse_index.query.aggregate import AggregatePlan, describe_aggregation, plan_aggregate
 from fuse_index.reasons import Reason
+from fuse_index.spark.native.driver_rows import RowBounds, certain_row_count, read_rows
 from fuse_index.spark.native.file_listing import list_foreign_files, pack_file_listing
 from fuse_index.spark.native.planner_callback import AggregateReply, LruCache, PruneReply, RefreshReply
 from fuse_index.spark.native.top_rows import decode_top_rows, keep_top_rows
 from fuse_index.spark.native.zone_ranges import partial_ranges
 from fuse_index.sql.catalyst import decode_aggregation, decode_filter
 from fuse_index.table.table import Table
-from fuse_storage import SchemaError, StoredTable
+from fuse_storage import BlockFrame, SchemaError, StoredTable
 
 INDEXED_MODE = "indexes"
 """The mode in which indexes are asked; in any other, every block is read."""
@@ -54,11 +56,15 @@ class SnapshotPlanner:
     """A ``Planner`` for the snapshots that queries ask about, by URL and id, of the tables that it was given."""
 
     MAX_OPEN_TABLES: ClassVar[int] = 16
+    MAX_SMALL_PLANS: ClassVar[int] = 16
+    MAX_SMALL_PLAN_ZONES: ClassVar[int] = 128
+    """Plans that leave no more zones are remembered for a moment: their rows may be asked for next."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
         self._open_tables: LruCache[tuple[str, str], StoredTable] = LruCache(self.MAX_OPEN_TABLES)
         self._locations: dict[str, _SparkLocation] = {}
+        self._small_plans: LruCache[str, tuple[ScanPlan[BlockFrame], Engine]] = LruCache(self.MAX_SMALL_PLANS)
 
     def with_host(self, host: Host) -> SnapshotPlanner:
         """A planner of the same tables that asks other index kinds."""
@@ -76,13 +82,25 @@ class SnapshotPlanner:
         return self._listing(table)
 
     def prune_blocks(self, request: Mapping[str, Any]) -> PruneReply:
+        plan, engine = self._plan(request)
+        if np.count_nonzero(plan.zones) <= self.MAX_SMALL_PLAN_ZONES:
+            self._small_plans.put(_plan_key(request), (plan, engine))
+        return PruneReply(plan.block_mask, plan.explanation, partial_ranges(plan), certain_row_count(plan))
+
+    def read_rows(self, request: Mapping[str, Any]) -> bytes:
+        plan, engine = self._small_plans.get(_plan_key(request), lambda: self._plan(request))
+        bounds = RowBounds(request["max_bytes"], request["seconds"], request["exact"])
+        return read_rows(plan, request["columns"], engine.functions, bounds)
+
+    def _plan(self, request: Mapping[str, Any]) -> tuple[ScanPlan[BlockFrame], Engine]:
+        """What the filters have to read, and the first rows alone where no more are wanted."""
         table, predicate, engine = self._decode(request)
         indexes = request["mode"] == INDEXED_MODE
         plan = plan_scan(table, predicate, engine, indexes=indexes)
         top = decode_top_rows(request["top"], table.snapshot.schema, engine.context) if request.get("top") else None
         if top is not None and indexes:
             plan = keep_top_rows(plan, top)
-        return PruneReply(plan.block_mask, plan.explanation, partial_ranges(plan))
+        return plan, engine
 
     def answer_aggregate(self, request: Mapping[str, Any]) -> AggregateReply:
         """What indexes and statistics know of an aggregate; why not, where that is nothing."""
@@ -157,6 +175,11 @@ class SnapshotPlanner:
         foreign = list_foreign_files(table) if blocks.foreign.mask.any() else None
         seals = np.where(blocks.foreign.mask, 0, blocks.seals)  # theirs is of the footer, which Spark's reader reads
         return pack_file_listing([_hadoop_path(path, scheme) for path in paths], sizes, seals, foreign)
+
+
+def _plan_key(request: Mapping[str, Any]) -> str:
+    """What two requests have in common whose plans are the same."""
+    return json.dumps([request.get(part) for part in ("url", "snapshot", "mode", "context", "filters", "top")])
 
 
 def _unanswered(block_mask: npt.NDArray[np.bool_], explanation: Explanation, vote: Vote) -> AggregateReply:

@@ -260,7 +260,7 @@ def test_a_failed_vote_is_not_remembered() -> None:
 
     voter = PlannerCallback(Flaky())
     assert voter.apply('{"filters": []}') == b"\0ValueError: once"
-    assert voter.apply('{"filters": []}') == b"\1\0\0\0\1\1" + bytes(12)  # no zones, no ranges
+    assert voter.apply('{"filters": []}') == b"\1\0\0\0\1\1" + bytes(16)  # no zones, no certain rows, no ranges
 
 
 def test_a_vote_that_a_fault_has_spoiled_is_soon_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

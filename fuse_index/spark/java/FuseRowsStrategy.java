@@ -1,0 +1,44 @@
+import java.util.Collections;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.SparkStrategy;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import scala.collection.immutable.Seq;
+
+/** Plans what the driver may evaluate, over scans of which votes leave little, as rows that it reads by itself. */
+public class FuseRowsStrategy extends SparkStrategy {
+  private static final Logger LOG = LoggerFactory.getLogger("fuse_index");
+  /** Set while a thread plans what executors do where the driver cannot. */
+  private static final ThreadLocal<Boolean> FOR_EXECUTORS = new ThreadLocal<Boolean>();
+
+  private final SparkSession session;
+
+  public FuseRowsStrategy(SparkSession session) { this.session = session; }
+
+  public Seq<SparkPlan> apply(LogicalPlan plan) {
+    try {
+      SparkPlan rows = FOR_EXECUTORS.get() == null ? planned(plan) : null;
+      if (rows != null) return ScalaLists.toScala(Collections.singletonList(rows));
+    } catch (Exception failure) {
+      LOG.warn("executors read what the driver might: " + failure);
+    }
+    return ScalaLists.toScala(Collections.<SparkPlan>emptyList());
+  }
+
+  private SparkPlan planned(LogicalPlan plan) {
+    RowsPlan rows = RowsPlan.of(plan);
+    RowLimits limits = RowLimits.ofSession();
+    return rows == null || !rows.scan.fits(limits) ? null : new FuseRowsExec(forExecutors(rows.plan), new DriverRows(rows, limits));
+  }
+
+  private SparkPlan forExecutors(LogicalPlan plan) {
+    FOR_EXECUTORS.set(Boolean.TRUE);
+    try {
+      return (SparkPlan) session.sessionState().planner().plan(plan).next();
+    } finally {
+      FOR_EXECUTORS.remove();
+    }
+  }
+}

@@ -1,0 +1,49 @@
+import org.apache.spark.network.util.JavaUtils;
+import org.apache.spark.sql.internal.SQLConf;
+
+/** How much the driver reads by itself where votes leave few rows: beyond, executors are sooner done. */
+public class RowLimits {
+  private static final String MAX_BYTES = "spark.fuse.index.rows.maxBytes";
+  private static final String DEFAULT_MAX_BYTES = "1m";
+  private static final String MAX_SCAN_BYTES = "spark.fuse.index.rows.maxScanBytes";
+  private static final String DEFAULT_MAX_SCAN_BYTES = "16m";
+  private static final String DEADLINE = "spark.fuse.index.rows.deadline";
+  private static final String DEFAULT_DEADLINE = "3s";
+  /** Each zone takes the driver some milliseconds, whatever is in it. */
+  private static final int MAX_ZONES = 128;
+  /** More than these only where votes left out as many: a condition that leaves out little is likely true on much. */
+  private static final int FEW_ZONES = 4;
+
+  /** The rows are too many, or take too long. */
+  public static class Exceeded extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    public Exceeded(String message) { super(message); }
+  }
+
+  /** Of rows, once they are read and filtered. */
+  public final long maxBytes;
+  /** Of the columns of the zones that votes left, in files. */
+  public final long maxScanBytes;
+  public final long deadlineMilliseconds;
+
+  private RowLimits(long maxBytes, long maxScanBytes, long deadlineMilliseconds) {
+    this.maxBytes = maxBytes;
+    this.maxScanBytes = maxScanBytes;
+    this.deadlineMilliseconds = deadlineMilliseconds;
+  }
+
+  /** Those of the session that plans a query on this thread. */
+  public static RowLimits ofSession() {
+    SQLConf conf = SQLConf.get();
+    return new RowLimits(JavaUtils.byteStringAsBytes(conf.getConfString(MAX_BYTES, DEFAULT_MAX_BYTES)),
+        JavaUtils.byteStringAsBytes(conf.getConfString(MAX_SCAN_BYTES, DEFAULT_MAX_SCAN_BYTES)),
+        JavaUtils.timeStringAsMs(conf.getConfString(DEADLINE, DEFAULT_DEADLINE)));
+  }
+
+  /** Whether these may be read: so many zones of so many, with so many bytes. */
+  public boolean allow(int zones, int zonesTotal, long scanBytes) {
+    boolean few = zones <= FEW_ZONES || zones <= MAX_ZONES && zones <= zonesTotal / 2;
+    return maxBytes > 0L && zonesTotal > 0 && few && scanBytes <= maxScanBytes;
+  }
+}

@@ -1,0 +1,88 @@
+"""Rows that the driver reads by itself for a query of Spark, where votes left few: Spark then starts no job.
+
+In: a plan and bounds. Out: the rows that it leaves, as an Arrow stream; or why they are left to executors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from time import monotonic
+
+import numpy as np
+import pyarrow as pa
+
+from fuse_index.expressions.function import Function
+from fuse_index.expressions.traversal import conjoin, conjuncts, predicate_leaves
+from fuse_index.predicate import Leaf, Opaque
+from fuse_index.pruning.planner import ScanPlan
+from fuse_index.query.scan import Scan
+from fuse_index.reasons import Reason
+from fuse_index.spark.native.planner_callback import TooManyRows
+from fuse_index.sql.call_markers import CALL_MARK_PREFIX
+from fuse_storage import BlockFrame
+
+
+@dataclass(frozen=True, slots=True)
+class RowBounds:
+    """``max_bytes``: of the rows in Arrow's memory. ``seconds``: for all reading and filtering.
+
+    ``exact``: whether calls of plugins' functions must be evaluated here, because nobody else will.
+    """
+
+    max_bytes: int
+    seconds: float
+    exact: bool = False
+
+
+def certain_row_count(plan: ScanPlan[BlockFrame]) -> int:
+    """On how many rows of the snapshot, at least, the condition of a plan is true."""
+    certain = plan.zones & plan.always_matching_zones
+    named = sum(
+        int(np.count_nonzero(rows)) - int(plan.blocks.zone_rows[zone])
+        for zone, rows in plan.row_masks.items()
+        if certain[zone]
+    )
+    return int(plan.blocks.zone_rows[certain].sum()) + named
+
+
+def read_rows(
+    plan: ScanPlan[BlockFrame], columns: Sequence[str], functions: Mapping[str, Function], bounds: RowBounds
+) -> bytes:
+    """The rows that a plan leaves, whole columns of these names, as an Arrow stream of one batch.
+
+    Conditions that nobody here understands are left out: rows on which they are not true may be among them. Raises
+    TooManyRows, StorageError.
+    """
+    if bounds.exact and any(map(_may_be_call, predicate_leaves(plan.predicate) if plan.predicate else ())):
+        raise TooManyRows("a call of a function is Spark's alone")
+    started, byte_count, tables = monotonic(), 0, []
+    scan = Scan(_without_opaque(plan), tuple(columns), functions)
+    for rows in scan.tables():
+        byte_count += rows.nbytes
+        if byte_count > bounds.max_bytes:
+            raise TooManyRows(f"they have more than {bounds.max_bytes:,} bytes")
+        if monotonic() - started > bounds.seconds:
+            raise TooManyRows(f"they took more than {bounds.seconds} s")
+        tables.append(rows)
+    found = pa.concat_tables([scan.schema.empty_table(), *tables])
+    columns_of_batch = [column.combine_chunks() for column in found.columns]
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, found.schema) as writer:
+        writer.write_batch(pa.record_batch(columns_of_batch, found.schema))  # one, though it be empty
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+def _without_opaque(plan: ScanPlan[BlockFrame]) -> ScanPlan[BlockFrame]:
+    """The plan, with only those terms of its AND that can be evaluated here."""
+    terms = conjuncts(plan.predicate)
+    known = [term for term in terms if not any(isinstance(leaf, Opaque) for leaf in predicate_leaves(term))]
+    if len(known) == len(terms):
+        return plan
+    certain = plan.always_matching_zones if known else plan.zones
+    return replace(plan, predicate=conjoin(known), always_matching_zones=certain)
+
+
+def _may_be_call(leaf: Leaf) -> bool:
+    """Whether a leaf is, or has in it, a call's mark that was not understood."""
+    return isinstance(leaf, Opaque) and (leaf.reason is Reason.TOO_MANY_TERMS or CALL_MARK_PREFIX in leaf.sql)
