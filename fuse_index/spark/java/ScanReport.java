@@ -101,7 +101,8 @@ public class ScanReport {
     for (Attribute column : ScalaLists.toJava(scan.output())) output.add(column.exprId());
     Set<String> unpushed = new LinkedHashSet<String>();
     for (Expression condition : conditions) {
-      if (refersTo(condition, output) && !isPushed(condition, filters) && !isImplied(condition, scan, filters)) unpushed.add(condition.sql());
+      boolean asked = isPushed(condition, filters) || isImplied(condition, scan, filters) || isAskedByKeys(condition, scan);
+      if (refersTo(condition, output) && !asked) unpushed.add(condition.sql());
     }
     Json line = new Json().open('{').key("voter").text(fuse.snapshot.callbackKey);
     line.key("request").text(fuse.request()).key("unpushed").open('[');
@@ -111,6 +112,18 @@ public class ScanReport {
 
   private static boolean isPushed(Expression condition, List<Expression> filters) {
     for (Expression filter : filters) if (filter.semanticEquals(condition)) return true;
+    return false;
+  }
+
+  /** Whether it is a join's own, of which the scan is told the keys of the other side: when it runs, or when it ran. */
+  private static boolean isAskedByKeys(Expression condition, BatchScanExec scan) {
+    if (!(condition instanceof EqualTo)) return false;
+    for (Expression filter : ScalaLists.toJava(scan.runtimeFilters())) {
+      for (Attribute key : ScalaLists.toJava(filter.references().toSeq())) {
+        boolean ofScan = scan.outputSet().contains(key) && condition.references().contains(key);
+        if (ofScan && ((FuseScan) scan.scan()).mayAskKeysOf(key.name())) return true;
+      }
+    }
     return false;
   }
 
