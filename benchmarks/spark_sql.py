@@ -1,7 +1,7 @@
 """What SQL over a table of ours costs, against the same rows as plain Parquet of the same codec, in one session.
 
 ``python -m benchmarks.spark_sql --rows 10000000``: the table is clustered by ``id``; ``k`` is in no order, and a bloom
-index knows it. Runs of the two alternate; lines have both medians and their ratio. The rows are compared.
+index knows it. Runs of the two alternate; lines have both medians, their ratio and what it is to be. Rows are compared.
 """
 
 from __future__ import annotations
@@ -17,6 +17,12 @@ import numpy as np
 from pyspark.sql import SparkSession
 
 from fuse_index import spark as fuse_spark
+
+BARS = {"full scan": 1 / 1.05, "IN of 50 keys": 3.0, "join with 10 rows": 5.0, "top 10 by k": 5.0}
+"""How many times as fast as plain Parquet a query is to be at ten million rows."""
+LOAD_BAR_SECONDS = 0.010
+NAMED_BAR = 1.2
+"""How many times what a lookup by ``read`` takes one by name may take."""
 
 PAYLOAD = "id, k, v, concat('customer ', k % 1000, ' of district ', v) AS name"
 
@@ -85,7 +91,7 @@ def queries(rows: int, run: int) -> dict[str, str]:
 
 def measure(spark: SparkSession, rows: int, runs: int) -> None:
     print(f"{rows:,} rows, {runs} runs, medians in seconds\n")
-    print(f"{'query':<20}{'plain':>9}{'ours':>9}{'faster':>9}")
+    print(f"{'query':<20}{'plain':>9}{'ours':>9}{'faster':>9}{'bar':>9}")
     for name in queries(rows, 0):
         plain, ours = [], []
         for run in range(runs + 1):
@@ -97,9 +103,24 @@ def measure(spark: SparkSession, rows: int, runs: int) -> None:
             plain.append(plain_seconds)
             ours.append(own_seconds)
         first, second = statistics.median(plain[1:]), statistics.median(ours[1:])
-        print(f"{name:<20}{first:>9.3f}{second:>9.3f}{first / second:>8.1f} x")
+        bar = f"{BARS[name]:>7.2f} x" if name in BARS else ""
+        print(f"{name:<20}{first:>9.3f}{second:>9.3f}{first / second:>7.2f} x{bar}")
+    measure_names(spark, rows, runs)
+
+
+def measure_names(spark: SparkSession, rows: int, runs: int) -> None:
+    """What a name costs: to load it, and to look a key up by it."""
     load = statistics.median(timed(lambda: spark.table("fuse.t"))[1] for _ in range(20))
-    print(f"\nname to DataFrame, warm: {load * 1000:.1f} ms")
+    print(f"\nname to DataFrame, warm: {load * 1000:.1f} ms, bar {LOAD_BAR_SECONDS * 1000:.0f} ms")
+    location = spark.sql("DESCRIBE EXTENDED fuse.t").where("col_name = 'Location'").collect()[0].data_type
+    fuse_spark.read(spark, location).createOrReplaceTempView("by_place")
+    seconds: dict[str, list[float]] = {"fuse.t": [], "by_place": []}
+    for run in range(4 * runs):
+        for name, took in seconds.items():
+            query = queries(rows, 100 + run)["one key"].format(t=name)
+            took.append(timed(lambda query=query: spark.sql(query).collect())[1])
+    named, placed = (statistics.median(took[1:]) for took in seconds.values())
+    print(f"one key by name {named:.3f} s, by read {placed:.3f} s: {named / placed:.2f} x, bar {NAMED_BAR} x")
 
 
 def timed(do: Callable[[], list[object]]) -> tuple[list[object], float]:
