@@ -42,6 +42,10 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends PlanRule<P> {
   /** A plan is run once more, for a scan alone, only if the scan reads at least so many bytes: a job costs some tenths of a second. */
   private static final String LEAST_BYTES = "spark.fuse.index.subquery.minScanBytes";
   private static final String DEFAULT_LEAST_BYTES = "67108864";
+  /** Of a side whose scans wait for other sides themselves, so many deep: Spark plans each side once more for each scan that waits for it. */
+  private static final int MAX_NESTING = 2;
+  /** A table of one block that is smaller is read sooner than asked about. */
+  private static final long LEAST_BLOCK_BYTES = 1L << 20;
   private static final Logger LOG = LoggerFactory.getLogger("fuse_index");
 
   public static class PruneJoins extends NodeRewrite<LogicalPlan> {
@@ -119,10 +123,11 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends PlanRule<P> {
 
   private static LogicalPlan prune(LogicalPlan side, Seq<Expression> keys, LogicalPlan other, Seq<Expression> otherKeys) {
     LogicalPlan pruned = side;
+    if (nesting(other) >= MAX_NESTING) return side;
     for (int i = 0; i < keys.length(); i++) {
       Expression key = withoutNormalization((Expression) keys.apply(i));
       if (!(key instanceof Attribute)) continue;
-      LogicalPlan more = pruneScan(pruned, (Attribute) key, other, otherKeys, i, !isWorthRunningTwice(other, side));
+      LogicalPlan more = pruneScan(pruned, (Attribute) key, other, otherKeys, i);
       if (more != null) pruned = more;
     }
     return pruned;
@@ -136,11 +141,13 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends PlanRule<P> {
   }
 
   /** The plan, with a filter right over the scan that gives `key`; null if there is none whose rows come through, or it has one as good. */
-  private static LogicalPlan pruneScan(
-      LogicalPlan plan, Attribute key, LogicalPlan values, Seq<Expression> valueKeys, int number, boolean onlyInBroadcast) {
+  private static LogicalPlan pruneScan(LogicalPlan plan, Attribute key, LogicalPlan values, Seq<Expression> valueKeys, int number) {
     if (!plan.outputSet().contains(key)) return null;
-    if (FuseScan.below(plan) != null) return new Filter(membership(key, values, valueKeys, number, onlyInBroadcast), plan);
+    if (FuseScan.below(plan) != null && !mayGain(plan)) return null;
+    if (FuseScan.below(plan) != null) return new Filter(membership(key, values, valueKeys, number, !isWorthRunningTwice(values, plan)), plan);
     if (plan instanceof Filter && FuseScan.below(((Filter) plan).child()) != null) {
+      if (!mayGain(((Filter) plan).child())) return null;
+      boolean onlyInBroadcast = !isWorthRunningTwice(values, ((Filter) plan).child());
       List<Expression> others = new ArrayList<Expression>();
       for (Expression conjunct : ImpliedFilter.conjuncts(((Filter) plan).condition())) {
         if (!isMembership(conjunct, key)) others.add(conjunct);
@@ -152,10 +159,27 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends PlanRule<P> {
     }
     for (LogicalPlan child : ScalaLists.toJava(plan.children())) {
       if (!passesRows(plan, child)) continue;
-      LogicalPlan pruned = pruneScan(child, key, values, valueKeys, number, onlyInBroadcast);
+      LogicalPlan pruned = pruneScan(child, key, values, valueKeys, number);
       if (pruned != null) return replaceChild(plan, child, pruned);
     }
     return null;
+  }
+
+  private static boolean mayGain(LogicalPlan scan) {
+    return FuseScan.below(scan).snapshot.listing.fileCount() > 1
+        || scan.stats().sizeInBytes().compare(scala.math.BigInt.apply(LEAST_BLOCK_BYTES)) >= 0;
+  }
+
+  /** How deep filters that wait for other plans are nested in a plan: 1 for a filter whose plan has none. */
+  private static int nesting(LogicalPlan plan) {
+    int deepest = 0;
+    for (Expression expression : ScalaLists.toJava(plan.expressions())) {
+      for (Expression conjunct : ImpliedFilter.conjuncts(expression)) {
+        if (conjunct instanceof DynamicPruningSubquery) deepest = Math.max(deepest, 1 + nesting(((DynamicPruningSubquery) conjunct).buildQuery()));
+      }
+    }
+    for (LogicalPlan child : ScalaLists.toJava(plan.children())) deepest = Math.max(deepest, nesting(child));
+    return deepest;
   }
 
   /** Whether leaving out rows of `child` leaves out rows of `plan`, and changes no other. */
@@ -197,10 +221,10 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends PlanRule<P> {
     ScalarSubquery subquery = (ScalarSubquery) value;
     if (subquery.isCorrelated() || !isWorthRunningTwice(subquery.plan(), filter.child())) return null;
     List<Expression> result = Collections.<Expression>singletonList((Attribute) subquery.plan().output().head());
-    return pruneScan(filter, (Attribute) column, subquery.plan(), ScalaLists.toScala(result), 0, false);
+    return pruneScan(filter, (Attribute) column, subquery.plan(), ScalaLists.toScala(result), 0);
   }
 
-  /** A plan that runs once more, for a scan alone, must read less than it may spare. */
+  /** A plan that runs once more, for a scan alone, must read less than that may spare: a join above it may seem far larger. */
   private static boolean isWorthRunningTwice(LogicalPlan subquery, LogicalPlan scan) {
     scala.math.BigInt least = scala.math.BigInt.apply(SQLConf.get().getConfString(LEAST_BYTES, DEFAULT_LEAST_BYTES));
     if (scan.stats().sizeInBytes().compare(least) < 0) return false;
