@@ -64,6 +64,11 @@ class LiveFiles:
     def check(self, format_: str, widens: WidensType) -> None:
         """Raise SchemaError for a column that readers of this format would not read in all blocks as we do."""
         snapshot = self.table.snapshot
+        if snapshot.source is not None and self.table.blocks().foreign.mask.any():
+            raise SchemaError(
+                f"{self.table.store.url} has files of {snapshot.source['url']}, with columns as that has them, which "
+                f"{format_} cannot be told: read the source itself"
+            )
         plain = next((top.name for top in snapshot.schema.fields if top.is_leaf), "…")
         now = [part for top in snapshot.schema.fields for part in top.walk()]
         for schema_id in np.unique(self.table.blocks().schema_ids).tolist():

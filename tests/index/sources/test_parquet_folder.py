@@ -1,9 +1,10 @@
 """A folder of Parquet files that somebody else writes, attached: its rows, its changes, and what is refused."""
 
+import dataclasses
+import json
 import os
 import random
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -16,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import fuse_index as fuse
-from fuse_storage import Cache, meter_requests, open_store
+from fuse_storage import Cache, Snapshot, meter_requests, open_store
 from fuse_storage.parquet.reader import read_block
 from tests.index.sources.walks import assert_same_rows, sorted_rows
 
@@ -151,7 +152,7 @@ def test_a_lookup_reads_some_pages_where_there_is_an_index_of_them(tmp_path: Pat
         pq.write_table(rows, place / "0.parquet", write_page_index=indexed, write_batch_size=64, **plain)
         table = fuse.attach(place, tmp_path / f"table-{indexed}")
         counter = meter_requests(open_store(place))
-        file = replace(table.stored.blocks().file(0), key="0.parquet")
+        file = dataclasses.replace(table.stored.blocks().file(0), key="0.parquet")
         mask = np.arange(20_000) == 12_345
         found = read_block(counter, file, table.snapshot.schema, ["text", "id"], None, Cache(0), mask)
         read[indexed] = counter.bytes_read
@@ -490,3 +491,48 @@ def test_a_key_of_the_table_itself_is_no_source(tmp_path: Path) -> None:
         fuse.attach(tmp_path, tmp_path / "u", format="orc")
     with pytest.raises(fuse.AlreadyExists):
         fuse.attach(folder(tmp_path), tmp_path / "t")
+
+
+def test_files_of_others_are_not_exported(tmp_path: Path) -> None:
+    table = attached(tmp_path)
+    for export in (table.export_delta, table.export_iceberg):
+        with pytest.raises(fuse.SchemaError, match=r"lake.*read the source itself"):
+            export()
+
+
+def test_a_table_that_names_files_without_the_feature_is_damaged(tmp_path: Path) -> None:
+    table = attached(tmp_path)
+    stored = table.stored
+    plain = dataclasses.replace(stored.snapshot, reader_features=())
+
+    with pytest.raises(fuse.Corrupt, match="without the feature 'foreign-files'"):
+        stored.at_entry(stored.entry, plain).read_block(stored.blocks(), 0, ["id"])
+
+
+def test_an_unknown_reader_refuses_the_table_by_its_feature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = attached(tmp_path)
+    monkeypatch.setattr("fuse_storage.validation.features.READER_FEATURES", frozenset())
+
+    with pytest.raises(fuse.Unsupported, match="'foreign-files'"):
+        Snapshot.decode(table.snapshot.encode(), "here")
+
+
+def test_a_tampered_source_is_refused(tmp_path: Path) -> None:
+    table = attached(tmp_path)
+    broken: list[Any] = [None, {}, {"format": "parquet", "url": 7, "version": None, "unread": []}, "text"]
+    for source in broken:
+        data = json.loads(table.snapshot.encode())
+        data["properties"]["foreign_source"] = source
+        with pytest.raises(fuse.FormatError):
+            Snapshot.decode(json.dumps(data).encode(), "here")
+
+
+def test_another_store_is_asked_only_if_it_is_named(tmp_path: Path) -> None:
+    place = folder(tmp_path)
+    with pytest.raises(fuse.StorageError, match="shared_places"):
+        fuse.attach(place, f"memory://elsewhere-{tmp_path.name}")
+    options = {"shared_places": str(place)}
+    table = fuse.attach(place, f"memory://elsewhere-{tmp_path.name}", options=options)
+    assert table.count() == 200
+    with pytest.raises(fuse.StorageError, match="shared_places"):
+        fuse.open_table(f"memory://elsewhere-{tmp_path.name}").to_arrow("id = 3")

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 import fuse_index as fuse
+from fuse_storage.maintenance.check import check_invariants
 
 
 def sorted_rows(rows: pa.Table, names: Iterable[str]) -> list[str]:
@@ -15,6 +16,7 @@ def sorted_rows(rows: pa.Table, names: Iterable[str]) -> list[str]:
 def assert_same_rows(table: fuse.Table, expected: pa.Table, conditions: Iterable[str] = ()) -> None:
     """The table holds these rows, and gives the same with and without indexes on each condition."""
     names = table.schema.names
+    check_invariants(table.stored)
 
     assert sorted_rows(expected, names) == sorted_rows(table.to_arrow(), names)
     for condition in conditions:
