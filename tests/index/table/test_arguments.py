@@ -32,6 +32,7 @@ UNCHECKED = {
     "Catalog.create_table_if_not_exists": {"schema"},
     "Catalog.register_table": {"location"},
     "Catalog.stage_table": {"schema"},
+    "attach": {"url"},
     "catalog": {"url"},
     "create_table": {"url", "schema"},
     "open_table": {"url"},
