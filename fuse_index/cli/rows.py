@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Annotated
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from fuse_index.cli.options import (
 )
 from fuse_index.ingest.input_files import InputFormat
 from fuse_index.ingest.read_files import read_files
+from fuse_index.table.arguments import parse_duration
 from fuse_index.table.table import Table
 from fuse_storage import Snapshot
 
@@ -182,6 +184,28 @@ def _compact(
     output.print_result(
         record, f"{blocks}, {before.segment_count:,} segments are {after.segment_count:,}, snapshot {after.id}", as_json
     )
+
+
+@rows_app.command("tier")
+def _tier(
+    tables: Annotated[list[str], typer.Argument(metavar="TABLE", help="Paths or URLs of tables.")],
+    every: Annotated[str | None, typer.Option("--every", help="Go on for ever, so often: 30s, 5m.")] = None,
+    min_age: Annotated[str | None, typer.Option("--min-age", help="Leave commits that are younger: 10s.")] = None,
+    branch: BranchOption = "main",
+    as_json: JsonOption = False,
+) -> None:
+    """Move hot rows into sorted, indexed blocks; any number of these may run at once."""
+    pause = None if every is None else parse_duration(every, "--every").total_seconds()
+    while True:
+        for table in tables:
+            target = open_table(table, branch=branch)
+            before = target.tail
+            snapshot = target.tier(min_age)
+            record = {"table": table, "snapshot": snapshot.id, "tiered_rows": before.rows - target.tail.rows}
+            output.print_result(record, f"{record['tiered_rows']:,} rows tiered of {table}", as_json)
+        if pause is None:
+            return
+        time.sleep(pause)
 
 
 def _rows(files: list[str], format_: InputFormat | None, null: list[str] | None, target: Table) -> pa.RecordBatchReader:

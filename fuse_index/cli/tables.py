@@ -80,6 +80,9 @@ def _ingest(
     format_: FormatOption = None,
     null: NullOption = None,
     merge_schema: MergeSchemaOption = False,
+    hot: Annotated[
+        bool | None, typer.Option("--hot/--no-hot", help="Seen at once and indexed later; by default as hot_rows says.")
+    ] = None,
     branch: BranchOption = "main",
     as_json: JsonOption = False,
 ) -> None:
@@ -92,6 +95,7 @@ def _ingest(
         task = bar.add_task("ingest", total=sources.size or None)
         snapshot = target.append(
             sources.reader(lambda bytes_: bar.advance(task, bytes_)),
+            hot=hot,
             merge_schema=merge_schema,
         )
     seconds = time.perf_counter() - started

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import chain
 from typing import Any
 
@@ -47,8 +48,8 @@ def take_rows(
 
 def commit_hot(
     table: StoredTable, host: Host, rows: pa.Table, application: tuple[str, int] | None = None
-) -> StoredTable:
-    """Add rows by a hot commit, and tier if that is for a writer to do, and due.
+) -> tuple[StoredTable, StoredTable]:
+    """Add rows by a hot commit, and tier if that is for a writer to do, and due; the table after each of the two.
 
     Raises TailFull where a job is to tier and does not keep up, and as ``append_hot``. The rows are visible before any
     tiering, so whatever stands in its way is left to the next.
@@ -57,11 +58,9 @@ def commit_hot(
     committed = storage.append_hot(table, rows, application)
     snapshot = committed.snapshot
     if snapshot.properties.get("tiering", "writer") == "writer" and _exceeds(snapshot, 1):
-        try:
-            return tier_table(committed, host)
-        except storage.StorageError:
-            return committed
-    return committed
+        with suppress(storage.StorageError):
+            return committed, tier_table(committed, host)
+    return committed, committed
 
 
 def raise_if_full(table: StoredTable) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import wraps
-from numbers import Integral
+from numbers import Integral, Real
 from os import PathLike
 from typing import Any, TypeVar
 
@@ -92,6 +92,7 @@ _ARGUMENT_TYPES: Mapping[str, ArgumentType] = {
     "None": ArgumentType(lambda value: value is None, "None"),
     "str": ArgumentType(lambda value: isinstance(value, str), "a text"),
     "int": ArgumentType(lambda value: isinstance(value, Integral) and not isinstance(value, bool), "a whole number"),
+    "float": ArgumentType(lambda value: isinstance(value, Real) and not isinstance(value, bool), "a number"),
     "bool": ArgumentType(lambda value: isinstance(value, bool | np.bool_), "True or False"),
     "Sequence[str]": ArgumentType(lambda value: _is_list_of(value, str), "a list of texts such as ['id']"),
     "Mapping[str, Any]": ArgumentType(

@@ -94,12 +94,14 @@ class SchemaMixin(IndexesMixin):
     def set_properties(
         self, updates: Mapping[str, Any] | None = None, removals: Sequence[str] | None = None
     ) -> Snapshot:
-        """Set and remove properties, such as ``block_rows``; what is written already stays as it is.
+        """Set and remove properties, such as ``block_rows``; None removes one. What is written already stays as it is.
 
         Raises InvalidArgument for one that cannot be.
         """
         self._check_writable()
-        new, old = dict(updates or {}), tuple(removals or ())
+        given = dict(updates or {})
+        new = {name: value for name, value in given.items() if value is not None}
+        old = (*(removals or ()), *(name for name in given if name not in new))
         step = partial(storage.update_properties, updates=new, removals=old)
         if step(self.snapshot) is self.snapshot:
             return self.snapshot

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from fuse_index.export.mixin import ExportMixin
 from fuse_index.expressions.errors import UnsupportedAggregate
 from fuse_index.handle import resolve_predicate
 from fuse_index.hot.append import commit_hot, hot_row_limit, take_rows
+from fuse_index.hot.producer import Producer
 from fuse_index.indexes.builder import index_builders
 from fuse_index.indexes.inputs import resolve_term
 from fuse_index.ingest import arrow_input
@@ -99,7 +101,8 @@ class Table(
         if step is None and (limit := hot_row_limit(self.snapshot, hot)):
             rows, batches = take_rows(batches, limit, self.snapshot)
             if rows is not None:
-                return self._move_to(commit_hot(self.stored, self.host, rows, application))
+                committed, self.stored = commit_hot(self.stored, self.host, rows, application)
+                return committed.snapshot
         if hot:
             raise InputError(
                 f"hot=True takes at most {hot_row_limit(self.snapshot, hot):,} rows (the property tail_rows), and no "
@@ -112,6 +115,15 @@ class Table(
         if step is not None and staged:
             transaction.evolve_schema(step)
         return self._move_to(transaction.append(staged).commit("append", application=application))
+
+    def producer(self, linger: float = 0.5, rows: int = 10_000, application: str | None = None) -> Producer:
+        """Batch what threads ``send`` into hot commits, at most one in ``linger`` seconds, sooner after ``rows`` rows.
+
+        Use it in a ``with``: leaving it commits what is left. ``application``: its name, by which a batch whose commit
+        got no answer is not committed twice. Raises InputError, ReadOnly.
+        """
+        self._check_writable()
+        return Producer(replace(self), linger, rows, application)
 
     def search(
         self,

@@ -5,12 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import pyarrow as pa
+
 import fuse_storage as storage
 from fuse_index.handle import TableHandle
 from fuse_index.hot.tier import tier_table
 from fuse_index.operations.build_index import ProgressCallback
 from fuse_index.table.arguments import parse_duration
 from fuse_storage import Snapshot
+
+TAIL_SCHEMA = pa.schema(
+    [
+        ("commits", pa.int64()),
+        ("blocks", pa.int64()),
+        ("rows", pa.int64()),
+        ("bytes", pa.int64()),
+        ("oldest", pa.timestamp("us", "UTC")),
+        ("newest", pa.timestamp("us", "UTC")),
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,13 @@ In: the name of a view and a table. Out: an Arrow table of one row per commit, s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 
 import pyarrow as pa
 
 from fuse_index.clustering.report import CLUSTERING_SCHEMA
 from fuse_index.table.table import Table
+from fuse_index.table.tier import TAIL_SCHEMA
 
 
 def _clustering_table(table: Table) -> pa.Table:
@@ -26,5 +28,6 @@ METADATA_VIEWS: Mapping[str, Callable[[Table], pa.Table]] = {
     "indexes": lambda table: table.indexes(),
     "clustering": _clustering_table,
     "refs": lambda table: table.refs(),
+    "tail": lambda table: pa.Table.from_pylist([asdict(table.tail)], TAIL_SCHEMA),
 }
 """All views of a table's metadata, by name."""

@@ -76,3 +76,17 @@ def test_files_of_all_sorts_bring_columns(run, people, tmp_path):
     assert run("merge", people, folder / "b.tsv", "--on", "id", "--json").json["updated_rows"] == 1
     assert run("create", tmp_path / "like", "--like", tmp_path / "in").code == 0
     assert fuse.open_table(tmp_path / "like").schema.names == ["id", "name", "city", "country"]
+
+
+def test_few_rows_are_ingested_hot_and_tiered(run, people, tmp_path):
+    new = tmp_path / "hot.csv"
+    new.write_text("id,name,city\n100,a,Oslo\n101,b,Oslo\n")
+
+    assert run("ingest", people, new, "--hot", "--json").json["rows"] == 2
+    (tail,) = run("show", people, "tail", "--json").json
+    assert (tail["commits"], tail["rows"]) == (1, 2)
+    assert run("query", people, "--where", "id >= 100", "--count").out == "2\n"
+    assert run("tier", people, "--min-age", "1h", "--json").json["tiered_rows"] == 0
+    assert run("tier", people, "--json").json["tiered_rows"] == 2
+    assert run("show", people, "tail", "--json").json[0]["rows"] == 0
+    assert "no duration" in run("tier", people, "--every", "soon").err

@@ -8,7 +8,7 @@ named nowhere, and stays for vacuum to collect.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 
 from fuse_index.clustering.key import ClusterKey
 from fuse_index.clustering.sorted_writer import write_sorted_runs
+from fuse_index.hot.append import hot_row_limit
 from fuse_index.indexes.builder import (
     IndexBuilder,
     index_builders,
@@ -26,6 +27,7 @@ from fuse_index.indexes.builder import (
 from fuse_index.indexes.registry import Host
 from fuse_index.ingest.schema_merge import evolved_table, schema_merge
 from fuse_index.spark import schemas
+from fuse_index.spark.source.hot_rows import commit_few, stage_handed, take_few
 from fuse_index.spark.source.options import OptionError, TableLocation
 from fuse_storage import AlreadyExists, NotFound, SchemaChange, SchemaError, StagedSegment, StorageError, StoredTable
 
@@ -36,6 +38,8 @@ class TaskCommitMessage(WriterCommitMessage):
 
     staged: tuple[StagedSegment, ...]
     warning_texts: tuple[str, ...] = field(default=(), kw_only=True)
+    handed: tuple[bytes, ...] = field(default=(), kw_only=True)
+    """The rows of a task that has few, which are in no segment yet."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +47,17 @@ class WriteTarget:
     """The table that a DataFrame is written to. ``names``: what each of its columns is called there.
 
     ``rows``: the DataFrame's schema under these names, if columns are to be made such that it fits; None if not.
+    ``hot``: whether few rows are a hot commit; None for what the table says.
     """
 
     table: StoredTable
     names: tuple[str, ...]
     rows: pa.Schema | None = None
+    hot: bool | None = None
+
+    def hot_row_limit(self, table: StoredTable) -> int:
+        """How many rows may be committed hot to the table as it is by now; 0 for none."""
+        return 0 if self.rows is not None else hot_row_limit(table.snapshot, self.hot)
 
     def schema_change(self, table: StoredTable) -> SchemaChange | None:
         """The step that makes the columns fit, as the table is by now. Raises SchemaError, DefinitionError."""
@@ -62,6 +72,7 @@ class BatchWriter(DataSourceArrowWriter):
     ) -> None:
         self.table, self.builders, self.names, self.overwrite = target.table, tuple(builders), target.names, overwrite
         self.schema_change, self.problems = target.schema_change(target.table), tuple(problems)
+        self.hot_limit = 0 if overwrite else target.hot_row_limit(target.table)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskCommitMessage:
         """In a task: write blocks and sidecars in one pass, in the memory of a few blocks, however many rows come.
@@ -72,8 +83,12 @@ class BatchWriter(DataSourceArrowWriter):
         writer = evolved_table(self.table, self.schema_change).writer(self.builders)
         try:
             renamed = (batch.rename_columns(list(self.names)) for batch in iterator)
+            handed, rest = take_few(renamed, self.table, self.hot_limit)
+            if handed is not None:
+                writer.abort()
+                return TaskCommitMessage((), handed=(handed,))
             with recorded_warnings() as texts:
-                write_sorted_runs(writer, renamed, None if key is None or key.method == "linear" else key)
+                write_sorted_runs(writer, rest, None if key is None or key.method == "linear" else key)
                 staged = tuple(writer.finish())
             return TaskCommitMessage(staged, warning_texts=tuple(texts))
         except BaseException:  # a cancelled task is stopped by an exception, too
@@ -83,6 +98,10 @@ class BatchWriter(DataSourceArrowWriter):
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Commit what all tasks wrote. Raises Conflict, CommitUnknown (which says how to ask later), StorageError."""
         staged = [segment for message in messages for segment in staged_segments(message)]
+        handed = handed_rows(messages)
+        if handed and not staged and commit_few(self.table, Host.discover(), handed, self.hot_limit) is not None:
+            return
+        staged += stage_handed(self.table, self.builders, handed)
         transaction = self.table.transaction(self.builders)
         if self.schema_change is not None and staged:
             transaction.evolve_schema(self.schema_change)
@@ -111,6 +130,11 @@ def staged_segments(message: WriterCommitMessage | None) -> tuple[StagedSegment,
     return message.staged
 
 
+def handed_rows(messages: Sequence[WriterCommitMessage | None]) -> list[bytes]:
+    """The rows of small tasks, each an Arrow stream."""
+    return [data for message in messages if isinstance(message, TaskCommitMessage) for data in message.handed]
+
+
 def warnings_of(messages: Sequence[WriterCommitMessage | None]) -> Iterator[str]:
     """What tasks were warned of."""
     for message in messages:
@@ -118,10 +142,15 @@ def warnings_of(messages: Sequence[WriterCommitMessage | None]) -> Iterator[str]
 
 
 def create_batch_writer(
-    location: TableLocation, schema: StructType, overwrite: bool, host: Host, merge_schema: bool = False
+    location: TableLocation,
+    schema: StructType,
+    overwrite: bool,
+    host: Host,
+    merge_schema: bool = False,
+    hot: bool | None = None,
 ) -> BatchWriter:
     """The writer for a DataFrame with this schema. Raises OptionError, SchemaError (naming the field), StorageError."""
-    target = open_target(location, schema, merge_schema)
+    target = replace(open_target(location, schema, merge_schema), hot=hot)
     snapshot = target.table.snapshot
     return BatchWriter(target, index_builders(snapshot, host), overwrite, unavailable_indexes(snapshot, host))
 

@@ -108,7 +108,8 @@ class FuseSource(DataSource):
         """
         location = options.parse_location(self.options, options.BATCH_WRITE_OPTIONS)
         merge_schema = options.parse_flag(self.options, "mergeschema")
-        return create_batch_writer(location, schema, overwrite, self.host, merge_schema)
+        hot = options.parse_choice(self.options, "hot")
+        return create_batch_writer(location, schema, overwrite, self.host, merge_schema, hot)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
         """A writer of micro-batches, as ``writer``; ``overwrite`` in complete mode.
@@ -117,6 +118,7 @@ class FuseSource(DataSource):
         """
         location = options.parse_location(self.options, options.STREAM_WRITE_OPTIONS)
         target = open_target(location, schema, options.parse_flag(self.options, "mergeschema"))
+        target = replace(target, hot=options.parse_choice(self.options, "hot"))
         return StreamWriter(target, self.host, overwrite)
 
     def _table(self, known: tuple[str, ...], planned: StoredTable | None = None) -> tuple[StoredTable, tuple[str, ...]]:

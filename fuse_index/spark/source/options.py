@@ -20,7 +20,7 @@ STREAM_READ_OPTIONS = (
     "max_blocks_per_trigger",
     "max_rows_per_trigger",
 )
-BATCH_WRITE_OPTIONS = ("path", "branch", "mergeschema")
+BATCH_WRITE_OPTIONS = ("path", "branch", "mergeschema", "hot")
 STREAM_WRITE_OPTIONS = (*BATCH_WRITE_OPTIONS, "checkpointlocation")
 STORE_PREFIX = "store."
 """Options with this prefix go to the object store: credentials, region, endpoint."""
@@ -92,6 +92,11 @@ def parse_flag(options: Mapping[str, str], name: str) -> bool:
     if text not in ("true", "false"):
         raise OptionError(f"option {name}={options[name]!r}: say true or false")
     return text == "true"
+
+
+def parse_choice(options: Mapping[str, str], name: str) -> bool | None:
+    """An option as a bool, None if it is not there. Raises OptionError for a text that is neither true nor false."""
+    return parse_flag(options, name) if name in options else None
 
 
 def parse_count(options: Mapping[str, str], name: str) -> int | None:

@@ -18,7 +18,14 @@ from fuse_index.errors import StreamError
 from fuse_index.indexes.builder import index_builders, recorded_warnings, unavailable_indexes, warn_of_unindexed
 from fuse_index.indexes.registry import Host
 from fuse_index.ingest.schema_merge import evolved_table
-from fuse_index.spark.source.batch_writer import TaskCommitMessage, WriteTarget, staged_segments, warnings_of
+from fuse_index.spark.source.batch_writer import (
+    TaskCommitMessage,
+    WriteTarget,
+    handed_rows,
+    staged_segments,
+    warnings_of,
+)
+from fuse_index.spark.source.hot_rows import commit_few, stage_handed, take_few
 from fuse_storage import Conflict, Schema, SchemaChange, StorageError, StoredTable
 
 try:
@@ -62,9 +69,14 @@ class StreamWriter(DataSourceStreamArrowWriter):
         table = self.table.refresh()
         problems, builders = unavailable_indexes(table.snapshot, self.host), index_builders(table.snapshot, self.host)
         evolved = evolved_table(table, self.target.schema_change(table))
+        renamed = (batch.rename_columns(list(self.names)) for batch in iterator)
+        limit = 0 if self.complete else self.target.hot_row_limit(table)
+        handed, rest = take_few(renamed, table, limit)
+        if handed is not None:
+            return StreamCommitMessage((), query_id, evolved.snapshot.schema, handed=(handed,))
         with recorded_warnings() as texts, evolved.writer(builders) as writer:
-            for batch in iterator:
-                writer.write(batch.rename_columns(list(self.names)))
+            for batch in rest:
+                writer.write(batch)
             staged = tuple(writer.finish())
         return StreamCommitMessage(staged, query_id, evolved.snapshot.schema, warning_texts=(*problems, *texts))
 
@@ -90,7 +102,12 @@ class StreamWriter(DataSourceStreamArrowWriter):
                 f"the table was dropped and made anew, or restored to before. Nothing was committed; start the query "
                 f"with another checkpoint to write all rows again, or bring the former table back"
             )
-        transaction = table.transaction(index_builders(table.snapshot, self.host))
+        handed, limit = handed_rows(messages), self.target.hot_row_limit(table)
+        if handed and not staged and commit_few(table, self.host, handed, limit, (application, batchId)) is not None:
+            return
+        builders = index_builders(table.snapshot, self.host)
+        staged += stage_handed(table, builders, handed)
+        transaction = table.transaction(builders)
         if staged and (step := self._schema_change(table, messages)) is not None:
             transaction.evolve_schema(step)
         if self.complete:

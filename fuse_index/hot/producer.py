@@ -1,0 +1,141 @@
+"""A producer: many threads send rows, and one thread commits them, a batch at a time, as hot commits.
+
+A table takes about one commit in the time of a write, and rows per commit are free; so what comes together is committed
+together, at most once in so many seconds.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import Future
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+import fuse_storage as storage
+from fuse_index.errors import InputError
+from fuse_index.ingest import arrow_input
+from fuse_storage import Snapshot
+
+_MAX_SILENT_ATTEMPTS = 5
+"""How often a batch of a named application is tried whose commit got no answer."""
+
+
+class Appendable(Protocol):
+    """A table that rows are appended to."""
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    @property
+    def snapshot(self) -> Snapshot: ...
+
+    def append(self, data: Any, application: tuple[str, int] | None = ..., hot: bool | None = ...) -> Snapshot: ...
+
+    def refresh(self) -> Any: ...
+
+
+class Producer:
+    """Takes rows from any thread, and gives a future for each call: the version that has them, or the error.
+
+    ``linger``: seconds between two commits at least. ``rows``: so many are committed at once. ``application``: numbers
+    its batches on from the last that the table knows.
+    """
+
+    def __init__(self, table: Appendable, linger: float, rows: int, application: str | None) -> None:
+        if not linger >= 0 or rows < 1:
+            raise InputError(f"linger={linger!r}, rows={rows!r}: give seconds from 0 on, and a number of rows above 0")
+        self._table, self._linger, self._max_rows, self._application = table, linger, rows, application
+        self._version = table.snapshot.applications.get(application, 0) if application else 0
+        self._waiting: list[tuple[pa.Table, Future[int]]] = []
+        self._row_count, self._busy, self._closed, self._urgent = 0, False, False, False
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._run, name="fuse-producer", daemon=True)
+        self._thread.start()
+
+    def send(self, rows: Any) -> Future[int]:
+        """Hand over rows, as ``append`` takes them; they are matched to the table's columns at once.
+
+        Raises SchemaError, InputError. Waits while twice the rows of a batch wait already.
+        """
+        schema = self._table.schema
+        batches = [batch for batch in arrow_input.to_record_batches(rows, schema) if batch.num_rows]
+        conformed = [storage.conform_rows(batch, self._table.snapshot.schema) for batch in batches]
+        future: Future[int] = Future()
+        if not conformed:
+            future.set_result(self._table.snapshot.version)
+            return future
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or self._row_count < 2 * self._max_rows)
+            if self._closed:
+                raise InputError("this producer was closed: make another")
+            self._waiting.append((pa.concat_tables(conformed), future))
+            self._row_count += len(self._waiting[-1][0])
+            self._changed.notify_all()
+        return future
+
+    def flush(self) -> None:
+        """Commit what was sent, and wait until it is committed or refused."""
+        with self._changed:
+            self._urgent = True
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: not self._waiting and not self._busy)
+            self._urgent = False
+
+    def close(self) -> None:
+        """Flush, and end."""
+        self.flush()
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._thread.join()
+
+    def __enter__(self) -> Producer:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def _run(self) -> None:
+        last = -self._linger
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting or self._closed)
+                if not self._waiting:
+                    return
+                self._changed.wait_for(self._is_due, max(last + self._linger - time.monotonic(), 0))
+                batch, self._waiting, self._row_count, self._busy = self._waiting, [], 0, True
+                self._changed.notify_all()
+            last = time.monotonic()
+            self._commit(batch)
+            with self._changed:
+                self._busy = False
+                self._changed.notify_all()
+
+    def _is_due(self) -> bool:
+        return self._urgent or self._closed or self._row_count >= self._max_rows
+
+    def _commit(self, batch: list[tuple[pa.Table, Future[int]]]) -> None:
+        """Commit a batch, and tell all who sent it."""
+        try:
+            version = self._append(pa.concat_tables([rows for rows, _ in batch]))
+        except BaseException as problem:
+            for _, future in batch:
+                future.set_exception(problem)
+            return
+        for _, future in batch:
+            future.set_result(version)
+
+    def _append(self, rows: pa.Table) -> int:
+        if self._application is None:
+            return self._table.append(rows, hot=True).version
+        self._version += 1
+        for attempt in range(_MAX_SILENT_ATTEMPTS):
+            try:
+                return self._table.append(rows, (self._application, self._version), True).version
+            except storage.CommitUnknown:
+                if attempt == _MAX_SILENT_ATTEMPTS - 1:
+                    raise
+                self._table.refresh()
+        raise AssertionError("the loop returns or raises")

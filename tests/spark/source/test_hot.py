@@ -1,0 +1,118 @@
+"""Hot rows in Spark: read with all others by its own reader, streamed once, and written by small batches."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import fuse_index as fuse
+import fuse_index.spark as fuse_spark
+from fuse_index import InputError
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> SparkSession:
+    fuse_spark.install(spark)
+    return spark
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return str(tmp_path / "table")
+
+
+def rows(start: int, count: int) -> pa.Table:
+    ids = range(start, start + count)
+    return pa.table({"id": pa.array(ids, pa.int64()), "name": [f"n{n}" for n in ids], "x": [n / 4 for n in ids]})
+
+
+def make(url: str, **properties: object) -> fuse.Table:
+    table = fuse.create_table(
+        url, "id BIGINT, name STRING, x DOUBLE", ["id"], {"block_rows": 50, "hot_rows": 20} | properties
+    )
+    table.append(rows(0, 200))
+    for start in range(200, 230, 10):
+        table.append(rows(start, 10))
+    return table
+
+
+def test_a_scan_of_a_hot_table_finds_what_the_tiered_one_has(session: SparkSession, url: str) -> None:
+    table = make(url)
+    table.create_index("by_name", "bloom", ["name"])
+    hot, source = fuse_spark.read(session, url), session.read.format("fuse").load(url)
+    table.tier()
+    tiered = fuse_spark.read(session, url)
+
+    for where in ("true", "id = 207", "name = 'n211' OR id < 3", "x > 56", "id BETWEEN 198 AND 203", "id < 0"):
+        expected = sorted(map(tuple, tiered.filter(where).collect()))
+        assert sorted(map(tuple, hot.filter(where).collect())) == expected
+        assert sorted(map(tuple, source.filter(where).collect())) == expected
+    joined = hot.alias("a").join(hot.alias("b"), "id").filter("a.id >= 195")
+    assert joined.count() == 35
+    assert (
+        hot.groupBy().agg({"id": "sum", "*": "count"}).collect()
+        == tiered.groupBy().agg({"id": "sum", "*": "count"}).collect()
+    )
+    assert hot.orderBy("id", ascending=False).limit(3).select("id").collect() == [(229,), (228,), (227,)]
+
+
+def test_a_stream_goes_through_hot_commits_and_tiering_with_no_row_lost_or_doubled(
+    session: SparkSession, url: str, tmp_path: Path
+) -> None:
+    table, target = make(url), str(tmp_path / "copy")
+    fuse.create_table(target, "id BIGINT, name STRING, x DOUBLE", properties={"hot_rows": 100})
+
+    def run_once() -> None:
+        reader = session.readStream.format("fuse").load(url).writeStream.format("fuse")
+        query = reader.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True).start(target)
+        query.awaitTermination()
+
+    run_once()
+    table.append(rows(230, 5))
+    table.append(rows(235, 5))
+    run_once()
+    table.tier()
+    run_once()
+    table.append(rows(240, 1))
+    table.compact()
+    run_once()
+
+    copy = fuse.open_table(target)
+    assert sorted(copy.to_arrow().column("id").to_pylist()) == list(range(241))
+    kinds = [entry.kind for entry in copy.stored.history()]
+    assert kinds.count("hot") >= 1
+
+
+def test_a_small_batch_is_a_hot_commit_and_a_large_one_is_not(session: SparkSession, url: str) -> None:
+    table = make(url)
+    small = session.range(300, 305).selectExpr("id", "'a' AS name", "CAST(id AS DOUBLE) AS x").repartition(3)
+    small.write.format("fuse").mode("append").save(url)
+    assert table.refresh().tail.commits == 4
+    small.write.format("fuse").mode("append").option("hot", "false").save(url)
+    assert table.refresh().tail.commits == 4
+    large = session.range(400, 430).selectExpr("id", "'a' AS name", "CAST(id AS DOUBLE) AS x").repartition(2)
+    large.write.format("fuse").mode("append").save(url)
+    assert table.refresh().tail.commits == 4
+    large.write.format("fuse").mode("append").option("hot", "true").save(url)
+    assert table.refresh().tail.commits == 5
+    with pytest.raises(InputError, match="say true or false"):
+        small.write.format("fuse").mode("append").option("hot", "warm").save(url)
+
+    ids = table.to_arrow().column("id").to_pylist()
+    assert sorted(ids) == sorted([*range(230), *range(300, 305), *range(300, 305), *range(400, 430), *range(400, 430)])
+
+
+def test_statements_change_hot_rows(session: SparkSession, url: str) -> None:
+    table = make(url)
+    fuse_spark.delete(session, url, "id IN (3, 207)")
+    fuse_spark.update(session, url, "id = 208", {"name": "'other'"})
+
+    found = table.refresh().scan("id >= 205 AND id < 210").to_arrow()
+    assert dict(zip(found.column("id").to_pylist(), found.column("name").to_pylist(), strict=True)) == {
+        205: "n205",
+        206: "n206",
+        208: "other",
+        209: "n209",
+    }
+    assert table.count() == 228
