@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 import fuse_index as fuse
 import fuse_index.spark as fuse_spark
-from fuse_index import InputError
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def test_a_small_batch_is_a_hot_commit_and_a_large_one_is_not(session: SparkSess
     assert table.refresh().tail.commits == 4
     large.write.format("fuse").mode("append").option("hot", "true").save(url)
     assert table.refresh().tail.commits == 5
-    with pytest.raises(InputError, match="say true or false"):
+    with pytest.raises(AnalysisException, match="say true or false"):
         small.write.format("fuse").mode("append").option("hot", "warm").save(url)
 
     ids = table.to_arrow().column("id").to_pylist()
