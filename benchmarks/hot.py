@@ -148,7 +148,9 @@ def freshness(folder: Path, seconds: float, writers: int, bar: str) -> Iterable[
         thread.start()
     for thread in threads:
         thread.join()
-    time.sleep(3)
+    ends = time.monotonic() + 60
+    while len(seen) < len(events) and time.monotonic() < ends:
+        time.sleep(0.05)
     stop.set()
     reader.join()
     took = sorted(seen[name] - events[name] for name in events)

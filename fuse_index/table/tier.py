@@ -14,7 +14,7 @@ from fuse_index.operations.build_index import ProgressCallback
 from fuse_index.table.arguments import parse_duration
 from fuse_storage import Snapshot
 
-TAIL_SCHEMA = pa.schema(
+TAIL_VIEW_SCHEMA = pa.schema(
     [
         ("commits", pa.int64()),
         ("blocks", pa.int64()),

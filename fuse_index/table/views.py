@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from fuse_index.clustering.report import CLUSTERING_SCHEMA
 from fuse_index.table.table import Table
-from fuse_index.table.tier import TAIL_SCHEMA
+from fuse_index.table.tier import TAIL_VIEW_SCHEMA
 
 
 def _clustering_table(table: Table) -> pa.Table:
@@ -28,6 +28,6 @@ METADATA_VIEWS: Mapping[str, Callable[[Table], pa.Table]] = {
     "indexes": lambda table: table.indexes(),
     "clustering": _clustering_table,
     "refs": lambda table: table.refs(),
-    "tail": lambda table: pa.Table.from_pylist([asdict(table.tail)], TAIL_SCHEMA),
+    "tail": lambda table: pa.Table.from_pylist([asdict(table.tail)], TAIL_VIEW_SCHEMA),
 }
 """All views of a table's metadata, by name."""
