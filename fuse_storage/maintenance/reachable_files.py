@@ -14,6 +14,7 @@ from fuse_storage.errors import FormatError, NotFound
 from fuse_storage.hot.chain import list_chain_files
 from fuse_storage.hot.entry import HotEntry, decode_chain_file
 from fuse_storage.hot.tail import read_tail
+from fuse_storage.hot_commit.append import MAX_HOT_SECONDS
 from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.file_ref import FileRef, read_verified
 from fuse_storage.metadata.segment import block_path, hot_block_path
@@ -76,7 +77,8 @@ class ReachableFiles:
             assert snapshot.tail is not None
             assert snapshot.tail.reference is not None
             self.keys |= {snapshot.tail.reference.path, *tail.column("location").to_pylist()}
-        limit = timedelta(seconds=float(snapshot.properties.get("max_write_seconds", MAX_WRITE_SECONDS)))
+        limits = (("max_write_seconds", MAX_WRITE_SECONDS), ("max_hot_seconds", MAX_HOT_SECONDS))
+        limit = timedelta(seconds=max(float(snapshot.properties.get(name, default)) for name, default in limits))
         self.longest_write = max(self.longest_write, limit)
         if snapshot.segments is None:
             return
