@@ -6,8 +6,9 @@ compares them leaves a margin.
 >>> price, discount = Column(("price",), pa.decimal128(15, 2)), Column(("discount",), pa.decimal128(15, 2))
 >>> net = Call("-", (Literal(1, pa.decimal128(1, 0)), discount), pa.decimal128(16, 2))
 >>> largest = {price: np.array([500.0, np.nan]), discount: np.array([0.1, 0.1])}
->>> largest_values(Call("*", (price, net), pa.decimal128(32, 4)), largest.__getitem__).round(9).tolist()
-[550.0, 1e+28]
+>>> net_price = Call("*", (price, net), pa.decimal128(32, 4))
+>>> [f"{each:.4g}" for each in largest_values(net_price, largest.__getitem__)]
+['550', '1.1e+13']
 """
 
 from __future__ import annotations
