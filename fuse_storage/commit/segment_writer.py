@@ -31,12 +31,15 @@ from fuse_storage.metadata.segment import (
     zones_path,
 )
 from fuse_storage.metadata.segment_list import segment_row, with_columns
-from fuse_storage.parquet.column_encoding import COMPRESSIONS
+from fuse_storage.parquet.column_encoding import COMPRESSIONS, ENCODINGS
 from fuse_storage.parquet.writer import BlockLayout, BlockOptions, write_block
 from fuse_storage.schema.conform import conform_rows
 from fuse_storage.schema.schema import Schema
 from fuse_storage.statistics import ColumnStatistics
 from fuse_storage.store.store import Store
+
+_CHOICES = {"compression": COMPRESSIONS, "encoding": ENCODINGS}
+"""Options that are words, and those that there are."""
 
 _DEFAULT_BLOCK_ROWS = 1_000_000
 _DEFAULT_BLOCK_BYTES = 128 << 20
@@ -63,9 +66,9 @@ class WriteOptions(BlockOptions):
             raise InvalidArgument(f"{unknown[0]!r} is no limit of a writer: there are {', '.join(names)}")
         chosen = {name: value for name, value in properties.items() if name in names} | options
         for name, value in chosen.items():
-            if name == "compression":
-                if value not in COMPRESSIONS:
-                    raise InvalidArgument(f"compression = {value!r}: it must be one of {', '.join(COMPRESSIONS)}")
+            if name in _CHOICES:
+                if value not in _CHOICES[name]:
+                    raise InvalidArgument(f"{name} = {value!r}: it must be one of {', '.join(_CHOICES[name])}")
             elif name == "compression_level":
                 if not isinstance(value, int) or not 1 <= value <= 22:
                     raise InvalidArgument(f"compression_level = {value!r}: it must be a whole number from 1 to 22")

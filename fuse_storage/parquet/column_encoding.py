@@ -24,6 +24,10 @@ AUTO_COMPRESSION, UNCOMPRESSED, LZ4, ZSTD = "auto", "uncompressed", "lz4", "zstd
 COMPRESSIONS = (AUTO_COMPRESSION, UNCOMPRESSED, LZ4, ZSTD)
 """What a table may ask for: a codec for all columns, or for each column of each block the one that suits it."""
 
+AUTO_ENCODING, PLAIN = "auto", "plain"
+ENCODINGS = (AUTO_ENCODING, PLAIN)
+"""What a table may ask for: differences where they suit a column, or none, for readers that know no differences."""
+
 DELTA = "DELTA_BINARY_PACKED"
 ARROW_CODECS = {UNCOMPRESSED: "none", LZ4: "lz4", ZSTD: "zstd"}
 """Codecs by the names that Arrow's writer has for them: its lz4 is what Parquet calls LZ4_RAW."""
@@ -50,10 +54,12 @@ class ColumnEncoding:
     encoding: str | None = None
 
 
-def choose_encoding(values: pa.Array, uses_dictionary: bool, compression: str, level: int) -> ColumnEncoding:
+def choose_encoding(
+    values: pa.Array, uses_dictionary: bool, compression: str, level: int, encoding: str = AUTO_ENCODING
+) -> ColumnEncoding:
     """Choose how to store the values of a column, without NULL or with it.
 
-    ``compression``: one of ``COMPRESSIONS``; ``level``: of zstd.
+    ``compression``: one of ``COMPRESSIONS``; ``level``: of zstd; ``encoding``: one of ``ENCODINGS``.
 
     >>> choose_encoding(pa.array(range(10_000)), uses_dictionary=False, compression="auto", level=1)
     ColumnEncoding(codec='uncompressed', encoding='DELTA_BINARY_PACKED')
@@ -66,15 +72,16 @@ def choose_encoding(values: pa.Array, uses_dictionary: bool, compression: str, l
     if len(sample) < _MIN_SAMPLED_ROWS or sample.null_count == len(sample):
         return ColumnEncoding(ZSTD if compression == AUTO_COMPRESSION else compression)
     trials = _Trials(sample, uses_dictionary, level)
+    first_codec = UNCOMPRESSED if compression == AUTO_COMPRESSION else compression
+    chosen = None if encoding == PLAIN else trials.smallest_encoding(first_codec)
     if compression != AUTO_COMPRESSION:
-        return ColumnEncoding(compression, trials.smallest_encoding(compression))
-    encoding = trials.smallest_encoding(UNCOMPRESSED)
-    codec, size = UNCOMPRESSED, trials.size(UNCOMPRESSED, encoding)
+        return ColumnEncoding(compression, chosen)
+    codec, size = UNCOMPRESSED, trials.size(UNCOMPRESSED, chosen)
     for slower, gain in ((LZ4, _LZ4_GAIN), (ZSTD, _ZSTD_GAIN)):
-        compressed = trials.size(slower, encoding)
+        compressed = trials.size(slower, chosen)
         if compressed <= min(gain * size, size - _MIN_SAVED_SHARE * sample.nbytes):
             codec, size = slower, compressed
-    return ColumnEncoding(codec, encoding)
+    return ColumnEncoding(codec, chosen)
 
 
 def _sample(values: pa.Array) -> pa.Array:

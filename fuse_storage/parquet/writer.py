@@ -26,6 +26,7 @@ from fuse_storage.parquet import page_subset
 from fuse_storage.parquet.column_encoding import (
     ARROW_CODECS,
     AUTO_COMPRESSION,
+    AUTO_ENCODING,
     ZSTD,
     ColumnEncoding,
     choose_encoding,
@@ -62,13 +63,15 @@ _SPARK_CALENDAR_METADATA = {"org.apache.spark.version": "4.0.0"}
 class BlockOptions:
     """Options of how a block's file is written.
 
-    ``compression``: one of ``COMPRESSIONS``; ``compression_level``: of zstd, from 1 to 22.
+    ``compression``: one of ``COMPRESSIONS``; ``compression_level``: of zstd, from 1 to 22; ``encoding``: one of
+    ``ENCODINGS``.
     """
 
     zone_rows: int = DEFAULT_ZONE_ROWS
     page_rows: int = DEFAULT_PAGE_ROWS
     compression: str = AUTO_COMPRESSION
     compression_level: int = 1
+    encoding: str = AUTO_ENCODING
 
 
 DEFAULT_BLOCK_OPTIONS = BlockOptions()
@@ -145,7 +148,9 @@ def _parquet_columns(table: pa.Table, schema: Schema, options: BlockOptions) -> 
         values = column.chunk(0) if column.num_chunks else pa.array([], field.type)
         for path, leaf, leaf_values in _leaf_values(field, values, ""):
             uses_dictionary = _suits_dictionary(leaf_values)
-            encoding = choose_encoding(leaf_values, uses_dictionary, options.compression, options.compression_level)
+            encoding = choose_encoding(
+                leaf_values, uses_dictionary, options.compression, options.compression_level, options.encoding
+            )
             yield _ParquetColumn(leaf.id, path, uses_dictionary, _suits_statistics(leaf_values), encoding)
 
 

@@ -57,6 +57,26 @@ def test_values_are_stored_as_suits_them(values: Any, codec: str, encoding: str 
     assert auto(values) == ColumnEncoding(codec, encoding)
 
 
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_a_table_may_do_without_differences(compression: str) -> None:
+    numbers = pa.array(np.arange(ROWS))
+
+    assert choose_encoding(numbers, False, compression, 1, "auto").encoding == DELTA
+    assert choose_encoding(numbers, False, compression, 1, "plain").encoding is None
+    with pytest.raises(InvalidArgument, match=r"encoding = 'delta': it must be one of auto, plain"):
+        WriteOptions.from_properties({"encoding": "delta"})
+
+
+def test_blocks_of_a_table_without_differences_have_none() -> None:
+    rows, schema = pa.table({"id": np.arange(ROWS)}), Schema.create(pa.schema([("id", pa.int64())]))
+
+    for encoding, expected in (("auto", True), ("plain", False)):
+        data, _ = write_block(rows, schema, WriteOptions.from_properties({"encoding": encoding}))
+        used = pq.read_metadata(pa.BufferReader(data)).row_group(0).column(0).encodings
+        assert (DELTA in used) is expected
+        assert pq.read_table(pa.BufferReader(data)).column(0).to_pylist() == list(range(ROWS))
+
+
 def test_every_part_of_a_column_is_tried() -> None:
     half = ROWS // 2
 
