@@ -99,7 +99,7 @@ def fast_forward_branch(table: StoredTable, source: StoredTable) -> StoredTable:
     own_ids = {table.snapshot.id, table.snapshot.summary.get(_COPY_OF, table.snapshot.id)}
     if newest.id in own_ids or newest.summary.get(_COPY_OF) in own_ids:
         return table
-    if any(ancestor_id in own_ids for ancestor_id in _lineage(source)):
+    if any(ancestor.id in own_ids or _holds(ancestor, table.snapshot) for ancestor in _lineage(source)):
         with hold_snapshot(source.store, source.branch, source.entry):
             return (
                 table.transaction()
@@ -124,14 +124,20 @@ def is_ancestor(old: StoredTable, new: StoredTable) -> bool:
     if old.branch == new.branch and old.snapshot.version <= new.snapshot.version:
         kinds = [entry.kind for entry in new.entries(old.entry.sequence + 1)] if new.branch != MAIN_BRANCH else []
         return "tombstone" not in kinds
-    return old.snapshot.id in _lineage(new)
+    return any(_holds(ancestor, old.snapshot) for ancestor in _lineage(new))
 
 
-def _lineage(table: StoredTable) -> Iterator[str]:
-    """Ids of the snapshots that led to this one, newest first, over all branches that it came by."""
-    snapshot: Snapshot | None = table.snapshot
+def _holds(snapshot: Snapshot, state: Snapshot) -> bool:
+    """Say whether a state is this stored snapshot, or one of the hot commits between its parent and it."""
+    in_chain = snapshot.parent == state.stored.id and 0 < state.chain_length <= snapshot.hot_commits
+    return snapshot.id == state.id or in_chain
+
+
+def _lineage(table: StoredTable) -> Iterator[Snapshot]:
+    """The stored snapshots that led to this state, newest first, over all branches that it came by."""
+    snapshot: Snapshot | None = table.snapshot.stored
     while snapshot is not None:
-        yield snapshot.id
+        yield snapshot
         before = snapshot.summary.get(_COPY_OF, snapshot.parent)
         try:
             snapshot = None if before is None else table.at(before).snapshot

@@ -1,0 +1,52 @@
+"""States after hot commits are named, compared and gone on from like snapshots."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+
+import fuse_index as fuse
+from fuse_storage import InvalidArgument
+
+
+@pytest.fixture
+def url() -> str:
+    return f"memory://{uuid.uuid4().hex}"
+
+
+def rows(*ids: int) -> list[dict[str, int]]:
+    return [{"id": number} for number in ids]
+
+
+def make(url: str) -> fuse.Table:
+    """Two states that are hot alone: the first hot append to a table commits a snapshot that carries it."""
+    table = fuse.create_table(url, "id BIGINT", properties={"hot_rows": 1000})
+    for number in (1, 2, 3):
+        table.append(rows(number))
+    return table
+
+
+def ids(found: Any) -> list[int]:
+    return sorted(found.to_arrow().column("id").to_pylist())
+
+
+def test_a_branch_came_of_the_hot_states_before_it_and_of_no_later_ones(url: str) -> None:
+    table = make(url)
+    middle, last = fuse.open_table(url, version=table.version - 1).snapshot.id, table.snapshot.id
+    side = table.branch("side")
+    side.append(rows(4))
+    later = table.refresh()
+    for number in (5, 6, 7):
+        later.append(rows(number))
+
+    assert ids(side.changes(middle)) == [3, 4]
+    assert ids(side.changes(last)) == [4]
+    assert ids(side.branch("further").changes(middle)) == [3, 4]
+    for version in range(later.version - 2, later.version + 1):
+        with pytest.raises(InvalidArgument, match="did not come of"):
+            side.changes(fuse.open_table(url, version=version).snapshot.id)
+    with pytest.raises(InvalidArgument, match="did not come of"):
+        fuse.open_table(url, version=later.version - 1).changes(later.snapshot.id)
+    assert ids(later.changes(middle)) == [3, 5, 6, 7]
