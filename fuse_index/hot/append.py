@@ -52,9 +52,13 @@ def commit_hot(
     """Add rows by a hot commit, and tier if that is for a writer to do, and due; the table after each of the two.
 
     Raises TailFull where a job is to tier and does not keep up, and as ``append_hot``. The rows are visible before any
-    tiering, so whatever stands in its way is left to the next.
+    tiering, so whatever stands in its way is left to the next. What ``application`` has committed is never refused.
     """
-    raise_if_full(table)
+    if _waits_for_job(table.snapshot):
+        head = table.refresh()
+        if application is not None and _was_committed(head.snapshot, *application):
+            return head, head
+        raise_if_full(head)
     committed = storage.append_hot(table, rows, application)
     snapshot = committed.snapshot
     if snapshot.properties.get("tiering", "writer") == "writer" and _exceeds(snapshot, 1):
@@ -63,17 +67,21 @@ def commit_hot(
     return committed, committed
 
 
-def raise_if_full(table: StoredTable) -> None:
+def raise_if_full(head: StoredTable) -> None:
     """Raise TailFull for a table whose tail a job should have tiered long ago."""
-    snapshot = table.snapshot
-    if snapshot.properties.get("tiering", "writer") != "job" or not _exceeds(snapshot, _FULL_FACTOR):
-        return
-    snapshot = table.refresh().snapshot
-    if _exceeds(snapshot, _FULL_FACTOR) and snapshot.tail is not None:
+    if _waits_for_job(head.snapshot) and (tail := head.snapshot.tail) is not None:
         raise storage.TailFull(
-            f"{table.store.url} has {snapshot.tail.rows:,} rows of {snapshot.tail.commits:,} hot commits that are not "
-            f"tiered: tier it (Table.tier, or fuse-index tier --every 30s) and try again"
+            f"{head.store.url} has {tail.rows:,} rows of {tail.commits:,} hot commits that are not tiered: tier it "
+            f"(Table.tier, or fuse-index tier --every 30s) and try again"
         )
+
+
+def _was_committed(snapshot: Snapshot, application: str, version: int) -> bool:
+    return snapshot.applications.get(application, version - 1) >= version
+
+
+def _waits_for_job(snapshot: Snapshot) -> bool:
+    return snapshot.properties.get("tiering", "writer") == "job" and _exceeds(snapshot, _FULL_FACTOR)
 
 
 def _exceeds(snapshot: Snapshot, times: int) -> bool:

@@ -151,6 +151,23 @@ def test_a_job_that_does_not_keep_up_stops_writers(url: str) -> None:
     assert table.tail.commits == 1
 
 
+@pytest.mark.parametrize("stale", [False, True])
+def test_a_full_tail_refuses_no_version_that_an_application_has_committed(url: str, stale: bool) -> None:
+    table = make(url, tail_commits=1, tiering="job")
+    for version in (1, 2):
+        table.append(rows(200 + version, 1), application=("job", version))
+    table.append(rows(203, 1))
+    handle = fuse.open_table(url)
+    table.append(rows(204, 1), hot=False, application=("job", 3))
+
+    again = handle if stale else table
+    assert again.append(rows(204, 1), application=("job", 3)).id == table.snapshot.id
+    with pytest.raises(TailFull):
+        again.append(rows(205, 1), application=("job", 4))
+
+    assert fuse.open_table(url).count() == 204
+
+
 def test_tiering_takes_old_commits_alone_and_leaves_what_came_meanwhile(url: str) -> None:
     table = make(url)
     table.append(rows(200, 5))
