@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from fuse_storage.commit.draft import CommitLoader
-from fuse_storage.commit.head import COMMIT_TIMEOUT_SECONDS, create_ref, write_snapshot
+from fuse_storage.commit.head import COMMIT_TIMEOUT_SECONDS, NEVER_SEEN, Sighting, create_ref, write_snapshot
 from fuse_storage.commit.segment_writer import SegmentWriter, WriteOptions
 from fuse_storage.commit.sidecar_writer import SidecarBuilder, SidecarWriter
 from fuse_storage.commit.snapshot_hold import tag_snapshot
@@ -56,17 +56,17 @@ _SNAPSHOT_READER_THREADS = 8
 class StoredTable:
     """One snapshot of one branch, or the state after hot commits. Picklable: what arrives elsewhere reads the same.
 
-    ``entry``: the snapshot's, in its branch. ``seen_at``: when this was known to be a state of it (``monotonic``).
+    ``entry``: the snapshot's, in its branch. ``seen``: when this was known to be a state of it.
     """
 
     def __init__(self, store: Store, branch: str, entry: RefEntry, snapshot: Snapshot) -> None:
         self.store, self.branch, self.entry, self.snapshot = store, branch, entry, snapshot
         self._segments: SegmentFrame | None = None
         self._blocks: BlockFrame | None = None
-        self.seen_at = monotonic()
+        self.seen = Sighting()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return StoredTable, (self.store, self.branch, self.entry, self.snapshot)
+        return StoredTable, (self.store, self.branch, self.entry, self.snapshot), {"seen": NEVER_SEEN}
 
     def __repr__(self) -> str:
         return f"Table({self.store.url!r}, branch={self.branch!r}, snapshot={self.snapshot.id!r})"
@@ -127,7 +127,7 @@ class StoredTable:
         state = self.snapshot if head is self.entry else read_snapshot(chain, head)
         entry, newest = follow(chain, head, state, probe=head is self.entry)
         if newest is self.snapshot:
-            self.seen_at = monotonic()
+            self.seen = Sighting()
             return self
         return _at_state(chain, entry, newest)
 

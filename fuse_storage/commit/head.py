@@ -1,14 +1,17 @@
 """The head of a branch: what a commit is decided on, and how the entry after it is created.
 
-A commit is one create-only write of the next entry of the branch. Of several writers who try the same number one wins,
-and the others see that the entry is not theirs. All that an entry leads to is written before it.
+A commit is one create-only write: of the next entry of the branch or, where the head's snapshot has a chain, of the
+same entry as the chain's next file, which then becomes the branch's. Of several writers who try the same number one
+wins, and the others see that the entry is not theirs. All that an entry leads to is written before it.
 """
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from typing import Protocol, Self
@@ -32,6 +35,23 @@ _UNCHECKED_GAP = timedelta(days=1)
 """Time between two commits up to which the writer's clock is believed without asking the store."""
 
 
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A point in time, by a clock that is never set and by one that goes on while the machine sleeps."""
+
+    monotonic: float = field(default_factory=time.monotonic)
+    wall: float = field(default_factory=time.time)
+
+    @property
+    def age(self) -> float:
+        """The seconds since then, by whichever clock says more."""
+        return max(time.monotonic() - self.monotonic, time.time() - self.wall)
+
+
+NEVER_SEEN = Sighting(-math.inf, -math.inf)
+"""Of a handle that came from another process: who knows how long it was on its way."""
+
+
 class Head(Protocol):
     """A table as a commit sees it: one snapshot of a branch, from which newer ones are reached."""
 
@@ -50,8 +70,8 @@ class Head(Protocol):
     def snapshot(self) -> Snapshot: ...
 
     @property
-    def seen_at(self) -> float:
-        """When (``time.monotonic``) this was known to be a state of the branch."""
+    def seen(self) -> Sighting:
+        """When this was known to be a state of the branch."""
         ...
 
     def refresh(self) -> Self:

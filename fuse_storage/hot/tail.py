@@ -73,9 +73,9 @@ def state_after(state: Snapshot, entry: HotEntry) -> Snapshot:
 
 
 def without_tail(state: Snapshot) -> Snapshot:
-    """What a state has in segments, for whoever reads no tail."""
+    """What a state has in segments, for whoever reads no tail; nothing can be written after it."""
     if (tail := state.tail) is None:
-        return state
+        return replace(state, is_cut=True)
     return replace(
         state,
         row_count=state.row_count - tail.rows,
@@ -83,6 +83,7 @@ def without_tail(state: Snapshot) -> Snapshot:
         bytes=state.bytes - tail.bytes,
         tail=None,
         hot_rows=None,
+        is_cut=True,
     )
 
 

@@ -87,7 +87,7 @@ def append_hot(
     blocks = (HotBlock.from_layout(block_id, layout, base.schema_id),)
     attempt = _HotAttempt(base, blocks, application, operation, started, clock)
     head, backoff = table, Backoff()
-    if clock - table.seen_at > _MAX_UNSEEN_SECONDS:
+    if table.seen.age > _MAX_UNSEEN_SECONDS:
         head = head.refresh()
     while True:
         if is_applied(head.snapshot, application):
@@ -163,7 +163,7 @@ class _HotAttempt:
 
     def _check_in_time(self, head: Head, chain: HotChain, entry: HotEntry) -> None:
         """Raise Expired for an entry that was created so late that its chain had been collected."""
-        if time.monotonic() - head.seen_at <= _max_seconds(head.snapshot) + _MAX_UNSEEN_SECONDS and (
+        if head.seen.age <= _max_seconds(head.snapshot) + _MAX_UNSEEN_SECONDS and (
             utc_now() - self.started
         ).total_seconds() <= _max_seconds(head.snapshot):
             return

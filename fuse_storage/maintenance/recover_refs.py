@@ -2,8 +2,9 @@
 
 Every snapshot says which entry of which branch made it visible, so that entry can be written again. What no file tells
 stays lost: tags, and that a branch was dropped. A writer that lost a race leaves a snapshot that was never committed;
-it is told apart, because what came after it names another parent. At the end of a branch the hint tells that an entry
-was there; else only who asks can say which is right.
+it is told apart, because what came after it names another parent, and because a chain of hot commits ends with the
+entry that won. A snapshot whose chain has not ended is the head. Else the hint tells at the end of a branch that an
+entry was there, or only who asks can say which is right.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from itertools import pairwise
 from typing import Any
 
 from fuse_storage.errors import FormatError, InvalidArgument, NotFound, StorageError
+from fuse_storage.hot.chain import list_chain_files
+from fuse_storage.hot.entry import HotEntry, decode_chain_file
 from fuse_storage.metadata.encoding import TIMESTAMP_RESOLUTION, format_timestamp
 from fuse_storage.metadata.file_ref import FileRef, new_id
 from fuse_storage.metadata.refs import Branch, RefEntry, list_branch_names
@@ -23,7 +26,7 @@ from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.store.abilities import read_at_most
 from fuse_storage.store.chain import MAX_PARALLEL_REF_READS
 from fuse_storage.store.store import Store
-from fuse_storage.validation.json_members import MAX_SNAPSHOT_BYTES
+from fuse_storage.validation.json_members import MAX_REF_BYTES, MAX_SNAPSHOT_BYTES
 
 _MAX_SEQUENCE = 10_000_000
 """Commits of a branch that can be recovered: each up to the newest gets its entry."""
@@ -99,14 +102,18 @@ def recover_branches(store: Store, heads: Mapping[str, str] | None = None, dry_r
     heads = dict(heads or {})
     if unknown := sorted(heads.keys() - set(branches)):
         raise InvalidArgument(f"{store.url} has no snapshot of a branch {unknown[0]!r}: it has them of {branches}")
+    chains, damaged = _read_chain_ends(store, candidates)
     missing, later, newest = {}, {}, {}
     for name in branches:
         branch_candidates = [candidate for candidate in candidates if candidate.snapshot.branch == name]
         existing = {number: Branch(store, name).entry(number) for number in Branch(store, name).sequences()}
-        if entries := _missing_entries(Branch(store, name), existing, branch_candidates, heads.get(name)):
+        possible, open_id = _committed_by_chains(branch_candidates, chains, max(existing, default=0))
+        entries = _missing_entries(Branch(store, name), existing, possible, heads.get(name, open_id))
+        if entries:
             missing[name] = entries
         newest[name] = max([*existing, *(entry.sequence for entry in entries)], default=0)
-        if existing and name not in heads and (ids := _snapshot_ids_after(newest[name], branch_candidates)):
+        is_guess = name not in heads and (existing or open_id is not None)
+        if is_guess and (ids := _snapshot_ids_after(newest[name], branch_candidates)):
             later[name] = ids
     for candidate in candidates if not dry_run else ():
         candidate.snapshot.check_writable()
@@ -115,7 +122,7 @@ def recover_branches(store: Store, heads: Mapping[str, str] | None = None, dry_r
             Branch(store, name).create(entry)
         if Branch(store, name).read_hint() != sequence:
             Branch(store, name).write_head_hint(sequence)
-    return Recovery(missing, later, unreadable, not dry_run)
+    return Recovery(missing, later, unreadable | damaged, not dry_run)
 
 
 def _read_snapshots(store: Store) -> tuple[list[_FoundSnapshot], dict[str, str]]:
@@ -136,6 +143,44 @@ def _read_snapshots(store: Store) -> tuple[list[_FoundSnapshot], dict[str, str]]
         results = dict(zip(keys, pool.map(read, keys), strict=True))
     candidates = [result for result in results.values() if isinstance(result, _FoundSnapshot)]
     return candidates, {key: str(result) for key, result in results.items() if isinstance(result, StorageError)}
+
+
+def _read_chain_ends(
+    store: Store, candidates: Sequence[_FoundSnapshot]
+) -> tuple[dict[str, HotEntry | RefEntry], dict[str, str]]:
+    """Read the last file of each chain, by the id of its snapshot; and why others cannot be read, by key."""
+    if not any(candidate.snapshot.has_chain for candidate in candidates):
+        return {}, {}
+    ends, damaged = dict[str, HotEntry | RefEntry](), dict[str, str]()
+    for snapshot_id, files in list_chain_files(store).items():
+        key = max(file.key for file in files)
+        try:
+            ends[snapshot_id] = decode_chain_file(read_at_most(store, key, MAX_REF_BYTES), f"{store.url}/{key}")
+        except StorageError as problem:
+            damaged[key] = str(problem)
+    return ends, damaged
+
+
+def _committed_by_chains(
+    candidates: Sequence[_FoundSnapshot], ends: Mapping[str, HotEntry | RefEntry], newest: int
+) -> tuple[list[_FoundSnapshot], str | None]:
+    """The candidates that no chain denies, and the id of the one whose chain has not ended, which is the head.
+
+    ``newest``: the number of the newest entry that the branch has; an older snapshot is no head.
+    """
+    own_ends = [ends[candidate.snapshot.id] for candidate in candidates if candidate.snapshot.id in ends]
+    winners = {end.sequence: end.snapshot_id for end in own_ends if isinstance(end, RefEntry)}
+    possible = [
+        candidate
+        for candidate in candidates
+        if winners.get(candidate.snapshot.sequence, candidate.snapshot.id) == candidate.snapshot.id
+    ]
+    heads = [
+        candidate.snapshot
+        for candidate in possible
+        if isinstance(ends.get(candidate.snapshot.id), HotEntry) and candidate.snapshot.sequence >= newest
+    ]
+    return possible, max(heads, key=lambda head: head.sequence).id if heads else None
 
 
 def _snapshot_ids_after(newest: int, candidates: Sequence[_FoundSnapshot]) -> list[str]:

@@ -64,7 +64,7 @@ class Snapshot:
     ``same_rows``: its commit left all rows as they were, and at most moved them to other blocks; False: who knows.
     ``stated_version``: 0 where it does not say its version. ``hot_commits``: between its parent and it. The state after
     hot commits is a snapshot too: ``base`` is the stored one that they follow, ``chain_length`` how many there are,
-    ``hot_rows`` the rows of metadata of their blocks; these come after what ``base`` carries along.
+    ``hot_rows`` the rows of metadata of their blocks, after what ``base`` carries along. ``is_cut``: without its tail.
     """
 
     id: str
@@ -98,9 +98,11 @@ class Snapshot:
     base: Snapshot | None = field(default=None, compare=False, repr=False)
     chain_length: int = 0
     hot_rows: pa.Table | None = field(default=None, compare=False, repr=False)
+    is_cut: bool = False
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _revive, (self.encode(), self.path, self.base, self.chain_length, self.hot_rows)
+        names = ("base", "chain_length", "hot_rows", "is_cut")
+        return _revive, (self.encode(), self.path, {name: getattr(self, name) for name in names})
 
     @property
     def version(self) -> int:
@@ -170,7 +172,9 @@ class Snapshot:
         return SHARED_FILES_FEATURE in self.reader_features
 
     def check_writable(self) -> None:
-        """Raise Unsupported if a write by this version could break what a newer one relies on."""
+        """Raise ReadOnly for a state without its tail, Unsupported where a write could break what is newer than us."""
+        if self.is_cut:
+            raise ReadOnly(f"{self.id} was opened with tail=False, to be read only: open the table without it")
         check_writer_features(self.writer_features)
 
     def encode(self) -> builtins.bytes:
@@ -224,11 +228,9 @@ class Snapshot:
             raise FormatError(f"{where} is no snapshot: {problem!r}") from problem
 
 
-def _revive(
-    data: builtins.bytes, where: str, base: Snapshot | None, chain_length: int, hot_rows: pa.Table | None
-) -> Snapshot:
-    """A snapshot, or a state after hot commits, as it was pickled."""
-    return replace(Snapshot.decode(data, where), base=base, chain_length=chain_length, hot_rows=hot_rows)
+def _revive(data: builtins.bytes, where: str, unwritten: Mapping[str, Any]) -> Snapshot:
+    """A snapshot, or a state after hot commits, as it was pickled. ``unwritten``: members that are in no file."""
+    return replace(Snapshot.decode(data, where), **unwritten)
 
 
 def snapshot_path(snapshot_id: str) -> str:
@@ -243,11 +245,9 @@ def read_snapshot(branch: Branch, entry: RefEntry) -> Snapshot:
     store, reference = branch.store, entry.reference
     if reference is None:
         raise NotFound(f"{store.url}: branch {branch.name!r} was dropped by {entry}: open another, or begin it anew")
-
-    def load() -> Snapshot:
-        return Snapshot.decode(read_verified(store, reference), f"{store.url}/{reference.path}")
-
-    return cache_of(store).get_or_load(("snapshot", store.url, reference.path), load, lambda _: 20 * reference.length)
+    key = ("snapshot", store.url, reference.path)
+    load = lambda: Snapshot.decode(read_verified(store, reference), f"{store.url}/{reference.path}")  # noqa: E731
+    return cache_of(store).get_or_load(key, load, lambda _: 20 * reference.length)
 
 
 def _decode(members: SnapshotMembers, whole: Mapping[str, Any]) -> Snapshot:
