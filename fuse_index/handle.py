@@ -32,13 +32,14 @@ class TableHandle:
     A handle reads the snapshot that it was opened at, and what it changes is what it reads: others' commits after that
     are met by the commit, which goes together with them or raises Conflict. A commit through it moves it to the
     snapshot that the commit made, and ``refresh`` to the head; nothing else does. ``pinned``: it was opened at an older
-    state, and stays there.
+    state, and stays there. ``with_tail``: whether it reads rows that are not tiered yet.
     """
 
     stored: storage.StoredTable
     host: Host
     context: Context = field(default_factory=Context)
     pinned: bool = False
+    with_tail: bool = True
 
     @property
     def snapshot(self) -> Snapshot:
@@ -93,7 +94,8 @@ class TableHandle:
 
     def _stored_at(self, at: str | datetime | None, branch: str | None = None) -> storage.StoredTable:
         """Open the table at a snapshot id, tag or time, by default at the head of its branch. Raises NotFound."""
-        return storage.StoredTable.open(self.stored.store, branch=branch or self.stored.branch, at=at)
+        stored = storage.StoredTable.open(self.stored.store, branch=branch or self.stored.branch, at=at)
+        return stored if self.with_tail else stored.without_tail()
 
     def _predicate(self, where: str | Predicate | None) -> Predicate | None:
         """Resolve a condition that is to be evaluated here. Raises OpaqueError, and as ``resolve_predicate``."""

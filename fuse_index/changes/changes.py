@@ -64,7 +64,7 @@ class ChangesMixin(TableHandle):
         names = tuple(later.schema.names) if columns is None else resolve_column_names(columns, later, self.context)
         key_names = later.key if key is None else resolve_column_names(key, later, self.context)
         predicate = resolve_predicate(where, later, self.engine)
-        return Changes(before, after, after, names, key_names, predicate, self.engine).validate()
+        return Changes(before, after, after, names, key_names, predicate, self.engine, self.with_tail).validate()
 
 
 def check_is_ancestor(before: storage.StoredTable, after: storage.StoredTable) -> None:
@@ -81,7 +81,7 @@ class Changes:
     """The net changes between two snapshots, of which nothing is read before one of the methods is called.
 
     ``schema_table``: the snapshot in whose columns rows come, and which ``columns``, ``key`` and ``predicate`` are
-    about.
+    about. ``with_tail``: both have the rows that are not tiered yet; to who leaves them out, tiering brings rows.
 
     Where blocks were replaced by commits that may have changed rows, up to some 100 bytes are held for each of their
     rows, besides the blocks at hand; otherwise the blocks at hand alone.
@@ -94,6 +94,7 @@ class Changes:
     key: tuple[str, ...]
     predicate: Predicate | None
     engine: Engine
+    with_tail: bool = True
 
     def validate(self) -> Changes:
         """Check that these changes can be told; returns itself. Raises SchemaError, InputError or OpaqueError."""
@@ -147,7 +148,8 @@ class Changes:
         if len(removed.blocks) and len(added.blocks):
             compared_rows = int(removed.blocks.row_counts.sum() + added.blocks.row_counts.sum())
             max_commits = 20 + compared_rows // _ROWS_COMPARED_PER_COMMIT
-            if (appended := _appended_blocks(self.before, self.after, max_commits)) is not None:
+            appended = _appended_blocks(self.before, self.after, max_commits) if self.with_tail else None
+            if appended is not None:
                 for blocks in appended:
                     yield from ChangedBlocks(self, blocks).to_tables(INSERT)
                 return

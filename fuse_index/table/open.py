@@ -108,9 +108,8 @@ def open_table(
     source = storage.ReadOnlyStore(storage.open_store(check_url(url), options)) if read_only else check_url(url)
     stored = storage.StoredTable.open(source, branch=branch, at=at, options=options, version=version)
     pinned = at is not None or version is not None or not tail
-    return Table(
-        stored if tail else stored.without_tail(), host or Host.discover(), context or Context(), pinned=pinned
-    )
+    shown = stored if tail else stored.without_tail()
+    return Table(shown, host or Host.discover(), context or Context(), pinned, with_tail=tail)
 
 
 def check_url(url: Any) -> Any:

@@ -50,3 +50,30 @@ def test_a_branch_came_of_the_hot_states_before_it_and_of_no_later_ones(url: str
     with pytest.raises(InvalidArgument, match="did not come of"):
         fuse.open_table(url, version=later.version - 1).changes(later.snapshot.id)
     assert ids(later.changes(middle)) == [3, 5, 6, 7]
+
+
+def test_without_the_tail_nothing_of_it_is_a_change(url: str) -> None:
+    table = make(url)
+    since = table.snapshot.id
+    base = fuse.open_table(url, tail=False)
+
+    assert base.changes(since).count() == 0
+    assert base.diff(since).empty
+    assert base.diff(since, since).empty
+    table.append(rows(4))
+    assert fuse.open_table(url, tail=False).changes(since, table.snapshot.id).count() == 0
+
+
+def test_without_the_tail_tiering_brings_rows_whatever_is_compacted_then(url: str) -> None:
+    table = fuse.create_table(url, "id BIGINT", properties={"hot_rows": 1000})
+    for number in (1, 2):
+        table.append(rows(number), hot=False)
+    table.append(rows(3))
+    since = table.snapshot.id
+    table.tier()
+    table.compact()
+    base = fuse.open_table(url, tail=False)
+
+    assert base.diff(since).removed.blocks == 2
+    assert base.changes(since).to_arrow().to_pylist() == [{"id": 3, "_change_type": "insert"}]
+    assert table.changes(since).count() == 0
