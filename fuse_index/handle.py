@@ -74,6 +74,14 @@ class TableHandle:
                 f"{self.stored.store.url} was opened to be read only: open it without read_only to change it"
             )
 
+    def _check_whole(self) -> None:
+        """Raise ReadOnly for a handle that leaves rows out: what is named or copied of it would lack them."""
+        if not self.with_tail:
+            raise ReadOnly(
+                f"this handle of {self.stored.store.url} leaves out rows that are not tiered yet: open the table "
+                f"without tail= to name or copy a snapshot"
+            )
+
     def _writable_head(self) -> storage.StoredTable:
         """Open the head, for work on whatever is there, such as compaction; this handle stays where it is.
 

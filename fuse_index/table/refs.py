@@ -33,8 +33,9 @@ class RefsMixin(TableHandle):
         """Name the snapshot that this handle reads, for ever or until it expires.
 
         ``expires``: a time with its zone, a timedelta, or text such as ``"30d"``. Raises AlreadyExists if the name is
-        taken, ValueError if it could be taken for a time or a snapshot id.
+        taken, ValueError if it could be taken for a time or a snapshot id, ReadOnly without the tail (``tail=False``).
         """
+        self._check_whole()
         until = parse_time_or_duration(expires, "expires") if isinstance(expires, str) else expires
         return self.stored.tag(name, datetime.now(UTC) + until if isinstance(until, timedelta) else until)
 
@@ -45,8 +46,9 @@ class RefsMixin(TableHandle):
     def branch(self, name: str) -> Self:
         """Begin a new branch at the snapshot that this handle reads, and return a handle that reads and writes it.
 
-        Nothing of the rows is copied. Raises AlreadyExists if there is such a branch.
+        Nothing of the rows is copied. Raises AlreadyExists if there is such a branch, ReadOnly without the tail.
         """
+        self._check_whole()
         return replace(self, stored=storage.create_branch(self.stored, name), pinned=False)
 
     def clone(self, url: str, options: Mapping[str, str] | None = None) -> Self:
@@ -55,8 +57,9 @@ class RefsMixin(TableHandle):
         Rows and index payloads are shared and stay where they are: a tag ``clone-…`` in this table keeps them from its
         vacuum, until ``untag`` says that the clone is gone. ``options``: of the new table's store, with which this
         table's files must be readable too. Raises AlreadyExists where there is anything, Conflict or NotFound beside a
-        vacuum, StorageError.
+        vacuum, ReadOnly without the tail, StorageError.
         """
+        self._check_whole()
         cloned = storage.clone_table(self.stored, storage.open_store(url, options))
         return replace(self, stored=cloned, pinned=False)
 

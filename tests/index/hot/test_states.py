@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import fuse_index as fuse
-from fuse_storage import InvalidArgument
+from fuse_storage import InvalidArgument, ReadOnly
 
 
 @pytest.fixture
@@ -77,3 +77,14 @@ def test_without_the_tail_tiering_brings_rows_whatever_is_compacted_then(url: st
     assert base.diff(since).removed.blocks == 2
     assert base.changes(since).to_arrow().to_pylist() == [{"id": 3, "_change_type": "insert"}]
     assert table.changes(since).count() == 0
+
+
+@pytest.mark.parametrize("make_name", ["tag", "branch", "clone"])
+def test_what_is_named_or_copied_without_the_tail_is_refused_and_takes_no_row(url: str, make_name: str) -> None:
+    make(url)
+    base = fuse.open_table(url, tail=False)
+
+    with pytest.raises(ReadOnly, match="tail="):
+        getattr(base, make_name)(f"{url}-copy" if make_name == "clone" else "kept")
+
+    assert fuse.open_table(url).count() == 3
