@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -109,7 +108,8 @@ class IcebergSource:
                 )
             if "PARQUET" not in str(task.file.file_format).upper():
                 raise Unsupported(f"{path} is of format {task.file.file_format}, and only Parquet is read")
-            location = unquote("/" + path.removeprefix("file:").lstrip("/")) if path.startswith("file:") else path
+            # as it is written: a % in it is one in the file's name
+            location = "/" + path.removeprefix("file:").lstrip("/") if path.startswith("file:") else path
             yield SourceFile(location, task.file.file_size_in_bytes)
 
 

@@ -165,3 +165,11 @@ def test_what_cannot_be_honoured_is_refused_by_name(
     newer.write_text(json.dumps(metadata | {"format-version": 3, "next-row-id": 105}))
     with pytest.raises(fuse.Unsupported, match="format version 3, whose row lineage"):
         fuse.attach(newer, tmp_path / "v3", format="iceberg")
+
+
+def test_values_of_partitions_that_paths_escape_are_found(tmp_path: Path, catalog: OneTable) -> None:
+    rows = pa.table({"id": [1, 2, 3, 4], "p": ["é", "a/b", "x+y", "50% #?"]})
+    source = catalog.create(tmp_path / "lake", rows.schema, partition_by="p")
+    source.append(rows)
+
+    assert_same_rows(attached(tmp_path), rows, ["p = 'é'", "p = 'a/b'", "id > 2"])
