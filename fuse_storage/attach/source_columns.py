@@ -75,19 +75,22 @@ class ColumnMatch:
     def _match(self, columns: Sequence[SourceColumn], known: Sequence[Field], above: str) -> tuple[Field, ...]:
         by_id = {each.id: each for each in known}
         by_name = {each.physical_name: each for each in known}
+        taken = {each.physical_name.lower() for each in known}
         return tuple(
-            self._matched(each, by_name.get(each.physical_name) if each.id is None else by_id.get(each.id), above)
+            self._matched(
+                each, by_name.get(each.physical_name) if each.id is None else by_id.get(each.id), above, taken
+            )
             for each in columns
         )
 
-    def _matched(self, column: SourceColumn, before: Field | None, above: str) -> Field:
+    def _matched(self, column: SourceColumn, before: Field | None, above: str, taken: set[str]) -> Field:
         path = above + column.physical_name
         if "." in column.physical_name and column.id is None:
             raise SchemaError(f"column {column.name!r} has a dot in its name, which could be a path: rename it")
         if before is not None and _kind(before.type) != _kind(column.type):
             self.reread, before = True, None
         if before is None:
-            return self._new(column, path)
+            return self._new(column, path, taken)
         children = self._match(column.children, before.children, f"{path}.")
         if column.children:
             kind = nested_type_like(before.type, [child.arrow for child in children])
@@ -98,18 +101,23 @@ class ColumnMatch:
         self.reread = self.reread or not can_widen(before.type, kind)
         return replace(before, name=column.name, type=kind, comment=column.comment, type_changed=True)
 
-    def _new(self, column: SourceColumn, path: str) -> Field:
+    def _new(self, column: SourceColumn, path: str, taken: set[str]) -> Field:
+        """``taken``: the physical names at its level, in lower case; its own is added."""
         if column.id is not None:
-            field_id, physical = column.id, column.physical_name.replace(".", "_")
+            field_id, physical = column.id, column.physical_name.replace(".", "_").replace("#", "_")
             was_there = field_id in self.snapshot.names or any(
                 name.rpartition(".")[2] == f"#{field_id}" for name in self.unread
             )
-            physical = f"{physical}_{field_id}" if was_there or self._is_used(physical) else physical
+            physical = f"{physical}_{field_id}" if was_there else physical
+            while physical.lower() in taken or self._is_used(physical):
+                physical = f"{physical}_{field_id}"
         else:
             field_id, physical = next(self._ids), column.physical_name
             was_there = path in self.unread or self._is_used(column.physical_name)
+        taken.add(physical.lower())
         self.reread = self.reread or was_there
-        children = tuple(self._new(child, f"{path}.{child.physical_name}") for child in column.children)
+        below = set[str]()
+        children = tuple(self._new(child, f"{path}.{child.physical_name}", below) for child in column.children)
         kind = types.to_storage_type(column.type, path)
         kind = nested_type_like(kind, [child.arrow for child in children])
         return Field(field_id, column.name, physical, kind, True, None, children, False, column.comment)

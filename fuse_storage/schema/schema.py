@@ -273,11 +273,12 @@ def _lookup_problem(path: str, name: str, above: Sequence[str], fields: Sequence
 
 
 def check_names(fields: Sequence[Field], where: str = "the table") -> None:
-    """Raise SchemaError if, at any level, a name is empty, or two differ only in case: Spark takes them for one.
+    """Raise SchemaError if, at any level, a name is empty, or two are one to Spark (but for case) or one in files.
 
     Tables of earlier versions may have such columns, which are read by their exact names.
     """
     names_seen: dict[str, str] = {}
+    physical_seen: dict[str, Field] = {}
     for field in fields:
         if not field.name:
             raise SchemaError(f"{where} would have a column without a name, for which nobody could ask: give it one")
@@ -286,6 +287,9 @@ def check_names(fields: Sequence[Field], where: str = "the table") -> None:
                 f"{where} would have columns {other!r} and {field.name!r}, which differ only in case, so that Spark "
                 f"could ask for neither: choose another name"
             )
+        if (twin := physical_seen.setdefault(field.physical_name.lower(), field)) is not field:
+            twins = f"{twin.name!r} and {field.name!r}"
+            raise SchemaError(f"{where} would have columns {twins} under one name in files: rename one")
         check_names(field.children, f"{field.name!r}")
 
 

@@ -167,6 +167,47 @@ def test_what_cannot_be_honoured_is_refused_by_name(
         fuse.attach(newer, tmp_path / "v3", format="iceberg")
 
 
+def test_columns_whose_names_are_alike_in_files_stay_apart(tmp_path: Path, catalog: OneTable) -> None:
+    numbers = pa.int64()
+    inner = pa.struct([("c.d", numbers), ("c_d", numbers)])
+    schema = pa.schema([("a.b", numbers), ("a_b", numbers), ("A_B_1", numbers), ("s", inner), ("#9", numbers)])
+    rows = [{"a.b": 1, "a_b": 2, "A_B_1": 3, "s": {"c.d": 4, "c_d": 5}, "#9": 6}]
+    source = catalog.create(tmp_path / "lake", schema)
+    source.append(pa.Table.from_pylist(rows, schema))
+    table = attached(tmp_path)
+
+    assert table.to_arrow().to_pylist() == rows
+    assert table.count("a_b = 2 AND A_B_1 = 3") == 1
+    assert table.count("A_B_1 = 2 OR a_b = 1") == 0
+    with source.update_schema() as update:
+        update.delete_column("A_B_1")
+    table.sync()
+    rows[0].pop("A_B_1")
+    assert table.to_arrow().to_pylist() == rows
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_a_column_that_comes_back_takes_no_siblings_name(tmp_path: Path, catalog: OneTable, name: str) -> None:
+    """Its name in files gets its id, and a sibling may be called just that."""
+    numbers = pa.int64()
+    source = catalog.create(tmp_path / "lake", pa.schema([("a", numbers), ("a_3", numbers)]))
+    source.append(pa.table({"a": [1], "a_3": [2]}))
+    table = attached(tmp_path)
+    if name == "b":
+        with source.update_schema() as update:
+            update.rename_column("a_3", "b")
+        table.sync()
+    with source.update_schema() as update:
+        update.delete_column("a")
+    with source.update_schema() as update:
+        update.add_column("a", LongType())
+    table.sync()
+    source.append(pa.Table.from_pylist([{"a_3": 5, "b": 5, "a": 6}], source.scan().to_arrow().schema))
+    table.sync()
+
+    assert_same_rows(table, source.scan().to_arrow(), ["a = 6", "a IS NULL", "a = 2"])
+
+
 def test_values_of_partitions_that_paths_escape_are_found(tmp_path: Path, catalog: OneTable) -> None:
     rows = pa.table({"id": [1, 2, 3, 4], "p": ["é", "a/b", "x+y", "50% #?"]})
     source = catalog.create(tmp_path / "lake", rows.schema, partition_by="p")

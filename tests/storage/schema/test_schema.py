@@ -1,6 +1,7 @@
 import json
 import math
 import pickle
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from fuse_storage import Field, Schema, SchemaError, StoredTable, Unsupported
 from fuse_storage import table as table_module
-from fuse_storage.schema.schema import assign_field_ids
+from fuse_storage.schema.schema import assign_field_ids, check_names
 from fuse_storage.schema.types import encode_default
 
 NESTED = pa.schema(
@@ -272,6 +273,14 @@ def test_a_default_that_json_cannot_hold_is_refused() -> None:
 def test_a_type_of_a_newer_version_is_refused_by_name() -> None:
     with pytest.raises(Unsupported, match="geography"):
         Schema.from_json({"id": 0, "fields": [{"id": 1, "name": "g", "type": "geography", "nullable": True}]})
+
+
+def test_two_columns_under_one_name_in_files_are_refused() -> None:
+    fields = [Field(1, "a", "a_b", pa.int64()), Field(2, "b", "A_b", pa.int64())]
+
+    check_names([replace(fields[0], physical_name="c"), fields[1]])
+    with pytest.raises(SchemaError, match="'a' and 'b' under one name in files"):
+        check_names(fields)
 
 
 def test_comments_are_kept() -> None:
