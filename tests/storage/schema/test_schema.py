@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from fuse_storage import Field, Schema, SchemaError, StoredTable, Unsupported
-from fuse_storage import table as table_module
+from fuse_storage import location as location_module
 from fuse_storage.schema.schema import assign_field_ids, check_names
 from fuse_storage.schema.types import encode_default
 
@@ -307,6 +307,6 @@ def test_no_table_is_made_of_names_that_are_empty_or_differ_only_in_case(
     with pytest.raises(SchemaError, match=says):
         StoredTable.create(url, schema)
 
-    monkeypatch.setattr(table_module, "check_names", lambda fields: None)  # as an earlier version made it
+    monkeypatch.setattr(location_module, "check_names", lambda fields: None)  # as an earlier version made it
     table = StoredTable.create(url, schema)
     assert [table.snapshot.schema.find([name]).name for name in columns] == list(columns)
