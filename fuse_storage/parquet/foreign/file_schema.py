@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -35,8 +35,14 @@ def storable_schema(found: pa.Schema, footer: Footer, where: str) -> pa.Schema:
 
     Raises SchemaError or Unsupported, naming the file and the column, for one that no reader here reads exactly.
     """
+    if twice := _twice(found):
+        raise SchemaError(f"{where} has two columns {twice[0]}: rename one")
     int96 = {form.path.decode() for form in footer.forms if form.physical_type == INT96_TYPE}
     return pa.schema([_stored_field(field, (), int96, where) for field in found])
+
+
+def _twice(fields: Iterable[pa.Field]) -> list[str]:
+    return [name for name, count in Counter(each.name for each in fields).items() if count > 1]
 
 
 def _stored_field(field: pa.Field, above: tuple[str, ...], int96: set[str], where: str) -> pa.Field:
@@ -45,7 +51,7 @@ def _stored_field(field: pa.Field, above: tuple[str, ...], int96: set[str], wher
         raise SchemaError(f"{where} has a column {path!r} with a dot in its name, which could be a path: rename it")
     kind = field.type
     if is_.is_struct(kind):
-        if twice := [name for name, count in Counter(part.name for part in kind).items() if count > 1]:
+        if twice := _twice(kind):
             raise SchemaError(f"{where} has two fields {path}.{twice[0]}: rename one")
         parts = [_stored_field(part, (*above, field.name), int96, where) for part in kind]
         return pa.field(field.name, pa.struct(parts))

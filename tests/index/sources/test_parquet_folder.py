@@ -390,6 +390,7 @@ def test_random_walks_of_a_folder_are_followed(tmp_path: Path, seed: int) -> Non
 
 
 def test_what_cannot_be_read_exactly_is_refused_by_name(tmp_path: Path) -> None:
+    twins = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["x", "x"])
     cases: dict[str, tuple[dict[str, Any], str]] = {
         "text": ({"a.parquet": b"no parquet at all"}, "a.parquet is no Parquet file"),
         "cut": ({"a.parquet": b"PAR1" + bytes(50) + b"\xff\xff\xff\x00PAR1"}, "a.parquet is no Parquet file"),
@@ -407,6 +408,7 @@ def test_what_cannot_be_read_exactly_is_refused_by_name(tmp_path: Path) -> None:
             {"a.parquet": pa.table({"x": [1]}), "b.parquet": pa.table({"X": [2]})},
             "differ only in case",
         ),
+        "twins": ({"a.parquet": twins}, "a.parquet has two columns x: rename one"),
         "nothing": ({"a.csv": b"x\n1\n"}, "no columns"),
         "delta": ({"_delta_log/00000000000000000000.json": b"{}", "a.parquet": pa.table({"x": [1]})}, "format='delta'"),
     }
