@@ -53,10 +53,11 @@ class ParquetFolder:
         return InputFile(f"{self.url}/{meta.key}", InputFormat.parquet, _never_opened, meta.size, partition)
 
     def _file(self, meta: ObjectMeta, each: InputFile, partitions: pa.Schema) -> SourceFile:
-        values = dict(each.partition)
+        values = dict(each.partition)  # what other paths alone give may be a column of this file
         constants = {
-            column.name: encode_default(partition_value(values.get(column.name), column, each).as_py())
+            column.name: encode_default(partition_value(values[column.name], column, each).as_py())
             for column in partitions
+            if column.name in values
         }
         return SourceFile(each.name, meta.size, round(meta.modified.timestamp() * 1_000_000), meta.etag, constants)
 

@@ -322,6 +322,29 @@ def test_hives_folders_are_columns(tmp_path: Path) -> None:
     }
 
 
+def test_a_column_that_only_some_paths_give_is_read_from_the_other_files(tmp_path: Path) -> None:
+    place = tmp_path / "lake"
+    for file, columns in {
+        "year=1/a": {"x": [1]},
+        "b": {"x": [2], "year": pa.array([7], pa.int32())},
+        "c": {"x": [3]},
+        "year=1/d": {"x": [4], "year": [9]},
+    }.items():
+        (place / file).parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table(columns), place / f"{file}.parquet")
+    table = attached(tmp_path, place)
+    rows = pa.table({"x": [1, 2, 3, 4], "year": [1, 7, None, 1]})
+
+    assert_same_rows(table, rows, ["year = 7", "year IS NULL", "year = 1", "year > 0", "year = 9"])
+    pq.write_table(pa.table({"x": [5], "year": ["text"]}), place / "e.parquet")
+    with pytest.raises(fuse.SchemaError, match=r"e\.parquet has column 'year' as string, and the table as int64"):
+        table.sync()
+    (place / "e.parquet").unlink()
+    (place / "b.parquet").rename(place / "year=1" / "b.parquet")
+    table.sync()
+    assert_same_rows(table, rows.set_column(1, "year", pa.array([1, 1, None, 1])), ["year = 7", "year = 1"])
+
+
 def test_columns_that_come_and_widen_are_followed(tmp_path: Path) -> None:
     place = tmp_path / "lake"
     place.mkdir()
