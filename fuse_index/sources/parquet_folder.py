@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +12,7 @@ from fuse_index.errors import InputError
 from fuse_index.ingest.input_files import InputFile, InputFormat, is_hidden, path_partition
 from fuse_index.ingest.read_files import partition_columns, partition_value
 from fuse_index.sources.source import SourceState, SourceVersionId, StoreOptions
-from fuse_storage import ObjectMeta, SourceFile, StorageError, encode_default, list_strays, open_store
+from fuse_storage import NotFound, ObjectMeta, SourceFile, StorageError, encode_default, list_strays, open_store
 
 _SUFFIXES = (".parquet", ".pq", ".parq")
 _OTHER_FORMATS = {"_delta_log/": "delta", "metadata/version-hint.text": "iceberg"}
@@ -34,6 +35,8 @@ class ParquetFolder:
             raise InputError(f"to={version!r}: a folder has no versions; open the table at= one of its own snapshots")
         store = open_store(self.url, self.options)
         listed = sorted(store.list(), key=lambda meta: meta.key)
+        if not listed and "://" not in store.url and not os.path.isdir(store.url):
+            raise NotFound(f"there is no folder {self.url}: bring it back, or attach the one where its files are now")
         for meta in listed:
             for prefix, format_ in _OTHER_FORMATS.items():
                 if meta.key.startswith(prefix):

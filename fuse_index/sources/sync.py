@@ -105,6 +105,11 @@ def sync_table(
 def plan_sync(head: StoredTable, source: Source, state: SourceState, progress: FileProgress | None = None) -> SyncPlan:
     """Compare a table with a state of its source, and look into the files that came. Raises as ``sync_table``."""
     blocks = head.blocks()
+    if state.columns is None and len(blocks) and not state.files:  # no log says that this is so
+        raise NotFound(
+            f"{source.url} has no Parquet file, and the table has {len(blocks)} of its files: bring them back; where "
+            f"all rows are to go, leave a file without any"
+        )
     gone, kept = _compare(blocks, state.files)
     added = tuple(file for file in state.files if file.location not in kept)
     opened = _open(head, source, added, progress)

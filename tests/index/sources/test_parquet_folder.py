@@ -477,6 +477,23 @@ def test_two_syncs_that_race_do_not_bring_a_file_twice(tmp_path: Path) -> None:
     assert fuse.open_table(tmp_path / "table").count() == 210
 
 
+def test_a_folder_that_is_gone_or_empty_does_not_empty_the_table(tmp_path: Path) -> None:
+    place = folder(tmp_path, files=1)
+    table = attached(tmp_path, place)
+    place.rename(tmp_path / "elsewhere")
+    with pytest.raises(fuse.NotFound, match=rf"there is no folder {place}"):
+        table.sync()
+    place.mkdir()
+    (place / "notes.txt").write_text("no rows")
+    with pytest.raises(fuse.NotFound, match=rf"{place} has no Parquet file, .*1 of its files"):
+        table.sync()
+    pq.write_table(all_types(0, 0), place / "0.parquet")
+
+    assert table.sync().rows == 0
+    (place / "0.parquet").unlink()
+    assert table.sync().rows == 0
+
+
 def test_dates_of_sparks_old_calendar_are_refused_when_they_are_read(tmp_path: Path) -> None:
     place = tmp_path / "lake"
     for name, day in [("old", date(1500, 1, 1)), ("new", date(2020, 1, 1))]:
