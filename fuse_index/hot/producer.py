@@ -40,7 +40,7 @@ class Producer:
     """Takes rows from any thread, and gives a future for each call: the version that has them, or the error.
 
     ``linger``: seconds between two commits at least. ``rows``: so many are committed at once. ``application``: numbers
-    its batches on from the last that the table knows.
+    its batches on from the last that the table knows. A future can be cancelled until its rows are being committed.
     """
 
     def __init__(self, table: Appendable, linger: float, rows: int, application: str | None) -> None:
@@ -105,19 +105,24 @@ class Producer:
                 if not self._waiting:
                     return
                 self._changed.wait_for(self._is_due, max(last + self._linger - time.monotonic(), 0))
-                batch, self._waiting, self._row_count, self._busy = self._waiting, [], 0, True
+                batch = [sent for sent in self._waiting if sent[1].set_running_or_notify_cancel()]
+                self._waiting, self._row_count, self._busy = [], 0, True
                 self._changed.notify_all()
             last = time.monotonic()
-            self._commit(batch)
-            with self._changed:
-                self._busy = False
-                self._changed.notify_all()
+            try:
+                self._commit(batch)
+            finally:
+                with self._changed:
+                    self._busy = False
+                    self._changed.notify_all()
 
     def _is_due(self) -> bool:
         return self._urgent or self._closed or self._row_count >= self._max_rows
 
     def _commit(self, batch: list[tuple[pa.Table, Future[int]]]) -> None:
         """Commit a batch, and tell all who sent it."""
+        if not batch:
+            return
         try:
             version = self._append(pa.concat_tables([rows for rows, _ in batch]))
         except BaseException as problem:

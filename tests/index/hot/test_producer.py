@@ -19,6 +19,18 @@ def table() -> fuse.Table:
     return fuse.create_table(f"memory://{uuid.uuid4().hex}", "id BIGINT, who BIGINT")
 
 
+def send_in(producer: Any, *numbers: int) -> Any:
+    return producer.send([{"id": number, "who": 0} for number in numbers])
+
+
+def flush_in_time(producer: Any) -> None:
+    """Flush, or fail, for a producer whose thread has died."""
+    flushing = threading.Thread(target=producer.flush, daemon=True)
+    flushing.start()
+    flushing.join(30)
+    assert not flushing.is_alive()
+
+
 def test_what_threads_send_is_committed_together_and_each_is_told_the_version(table: fuse.Table) -> None:
     futures = []
 
@@ -91,3 +103,17 @@ def test_a_batch_of_a_named_application_is_committed_once(table: fuse.Table, mon
 def test_a_producer_of_nothing_is_refused(table: fuse.Table, options: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="linger"):
         table.producer(**options)
+
+
+def test_what_is_cancelled_before_its_commit_is_left_out_and_nobody_waits_for_it(table: fuse.Table) -> None:
+    with table.producer(linger=60.0) as producer:
+        send_in(producer, 0).result(30)
+        cancelled, kept = send_in(producer, 1, 2), send_in(producer, 3)
+        assert cancelled.cancel()
+        flush_in_time(producer)
+        assert kept.result(0)
+        assert not kept.cancel()
+        assert send_in(producer, 4).cancel()
+        flush_in_time(producer)
+
+    assert sorted(table.refresh().scan().to_arrow().column("id").to_pylist()) == [0, 3]
