@@ -6,6 +6,7 @@ together, at most once in so many seconds.
 
 from __future__ import annotations
 
+import secrets
 import threading
 import time
 from concurrent.futures import Future
@@ -20,6 +21,10 @@ from fuse_storage import Snapshot
 
 _MAX_SILENT_ATTEMPTS = 5
 """How often a batch of a named application is tried whose commit got no answer."""
+_MAX_NUMBERS = 100
+"""How many numbers a batch is given while other producers of the same name are faster."""
+_RANDOM_BITS = 32
+"""How many bits of a batch's number tell it from those of other producers; those above count."""
 
 
 class Appendable(Protocol):
@@ -40,14 +45,13 @@ class Producer:
     """Takes rows from any thread, and gives a future for each call: the version that has them, or the error.
 
     ``linger``: seconds between two commits at least. ``rows``: so many are committed at once. ``application``: numbers
-    its batches on from the last that the table knows. A future can be cancelled until its rows are being committed.
+    its batches, so that each is committed once. A future can be cancelled until its rows are being committed.
     """
 
     def __init__(self, table: Appendable, linger: float, rows: int, application: str | None) -> None:
         if not linger >= 0 or rows < 1:
             raise InputError(f"linger={linger!r}, rows={rows!r}: give seconds from 0 on, and a number of rows above 0")
         self._table, self._linger, self._max_rows, self._application = table, linger, rows, application
-        self._version = table.snapshot.applications.get(application, 0) if application else 0
         self._waiting: list[tuple[pa.Table, Future[int]]] = []
         self._row_count, self._busy, self._closed, self._urgent = 0, False, False, False
         self._changed = threading.Condition()
@@ -133,14 +137,45 @@ class Producer:
             future.set_result(version)
 
     def _append(self, rows: pa.Table) -> int:
-        if self._application is None:
+        """Append a batch; of an application by a number that only it has, so that none is taken for another's."""
+        name = self._application
+        if name is None:
             return self._table.append(rows, hot=True).version
-        self._version += 1
-        for attempt in range(_MAX_SILENT_ATTEMPTS):
+        for _ in range(_MAX_NUMBERS):
+            number = _next_number(self._table.snapshot.applications.get(name, 0))
+            snapshot = self._append_numbered(rows, name, number)
+            if snapshot.applications.get(name) == number:
+                return snapshot.version
+        raise storage.Conflict(
+            f"other producers of application {name!r} were faster {_MAX_NUMBERS} times: nothing was committed; give "
+            f"each a name of its own, or send the rows again"
+        )
+
+    def _append_numbered(self, rows: pa.Table, name: str, number: int) -> Snapshot:
+        """The table after it; it may know a later number of another producer instead, if all attempts were answered.
+
+        Raises CommitUnknown, whatever comes after a commit without an answer, as long as that may still have happened.
+        """
+        silence: storage.CommitUnknown | None = None
+        for _ in range(_MAX_SILENT_ATTEMPTS):
             try:
-                return self._table.append(rows, (self._application, self._version), True).version
-            except storage.CommitUnknown:
-                if attempt == _MAX_SILENT_ATTEMPTS - 1:
+                if silence is not None:
+                    self._table.refresh()
+                snapshot = self._table.append(rows, (name, number), True)
+            except storage.CommitUnknown as unknown:
+                silence = unknown
+            except Exception as problem:
+                if silence is None:
                     raise
-                self._table.refresh()
-        raise AssertionError("the loop returns or raises")
+                raise storage.CommitUnknown(f"{silence} (and then: {problem})", silence.commit_id) from problem
+            else:
+                if silence is not None and snapshot.applications.get(name) != number:
+                    raise silence
+                return snapshot
+        assert silence is not None
+        raise silence
+
+
+def _next_number(last: int) -> int:
+    """A number after the last, which no other producer has: of two that take the same, one would lose its rows."""
+    return (((last >> _RANDOM_BITS) + 1) << _RANDOM_BITS) + secrets.randbits(_RANDOM_BITS)

@@ -11,7 +11,7 @@ import pytest
 import fuse_index as fuse
 from fuse_index import InputError
 from fuse_index.hot import append as hot_append
-from fuse_storage import CommitUnknown, SchemaError
+from fuse_storage import CommitUnknown, SchemaError, TailFull
 
 
 @pytest.fixture
@@ -96,13 +96,47 @@ def test_a_batch_of_a_named_application_is_committed_once(table: fuse.Table, mon
         producer.send([{"id": 2, "who": 1}]).result(30)
 
     assert table.refresh().count() == 2
-    assert table.snapshot.applications["job"] == 2
 
 
 @pytest.mark.parametrize("options", [{"linger": -1}, {"rows": 0}, {"linger": float("nan")}])
 def test_a_producer_of_nothing_is_refused(table: fuse.Table, options: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="linger"):
         table.producer(**options)
+
+
+@pytest.mark.parametrize("random", [(5, 9), (9, 5, 1)])
+def test_producers_of_one_application_lose_no_rows(
+    table: fuse.Table, monkeypatch: pytest.MonkeyPatch, random: tuple[int, ...]
+) -> None:
+    given = iter(random)
+    monkeypatch.setattr("fuse_index.hot.producer.secrets.randbits", lambda _: next(given))
+    stale = fuse.open_table(table.stored.store.url)
+    for handle, number in ((table, 1), (stale, 2)):
+        with handle.producer(linger=0, application="job") as producer:
+            version = send_in(producer, number).result(30)
+            assert fuse.open_table(table.stored.store.url, version=version).count() == number
+
+    assert table.refresh().count() == 2
+
+
+def test_producers_of_one_application_may_send_at_once(table: fuse.Table) -> None:
+    producers = [fuse.open_table(table.stored.store.url).producer(0, 5, "job") for _ in range(3)]
+    futures = [send_in(producer, number) for number in range(20) for producer in producers]
+    for producer in producers:
+        producer.close()
+
+    assert {type(future.result()) for future in futures} == {int}
+    assert table.refresh().count() == 60
+
+
+def test_an_application_whose_numbers_others_always_take_is_told(
+    table: fuse.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fuse_index.hot.producer._next_number", lambda _: 1)
+    table.append([{"id": 0, "who": 0}], application=("job", 2))
+    with table.producer(linger=0, application="job") as producer, pytest.raises(fuse.Conflict, match="'job'"):
+        send_in(producer, 1).result(30)
+    assert table.refresh().count() == 1
 
 
 def test_what_is_cancelled_before_its_commit_is_left_out_and_nobody_waits_for_it(table: fuse.Table) -> None:
@@ -117,3 +151,36 @@ def test_what_is_cancelled_before_its_commit_is_left_out_and_nobody_waits_for_it
         flush_in_time(producer)
 
     assert sorted(table.refresh().scan().to_arrow().column("id").to_pylist()) == [0, 3]
+
+
+def test_what_follows_a_commit_without_an_answer_does_not_hide_it(
+    table: fuse.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, answers = hot_append.storage.append_hot, iter([CommitUnknown("no answer", "the id"), TailFull("tier first")])
+
+    def answer(*arguments: Any) -> Any:
+        if (problem := next(answers, None)) is None:
+            return real(*arguments)
+        raise problem
+
+    monkeypatch.setattr(hot_append.storage, "append_hot", answer)
+    with table.producer(linger=0, application="job") as producer:
+        with pytest.raises(CommitUnknown, match=r"no answer.*tier first") as raised:
+            send_in(producer, 1).result(30)
+        assert raised.value.commit_id == "the id"
+        send_in(producer, 2).result(30)
+
+    assert table.refresh().count() == 1
+
+
+def test_another_producer_of_the_name_is_no_answer(table: fuse.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, other = hot_append.storage.append_hot, fuse.open_table(table.stored.store.url)
+
+    def be_second(stored: Any, rows: Any, application: Any) -> Any:
+        monkeypatch.setattr(hot_append.storage, "append_hot", real)
+        other.append([{"id": 9, "who": 9}], (application[0], application[1] + 1), True)
+        raise CommitUnknown("no answer", "the id")
+
+    monkeypatch.setattr(hot_append.storage, "append_hot", be_second)
+    with table.producer(linger=0, application="job") as producer, pytest.raises(CommitUnknown, match="no answer"):
+        send_in(producer, 1).result(30)
