@@ -10,12 +10,15 @@ import secrets
 import threading
 import time
 from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import pyarrow as pa
 
 import fuse_storage as storage
 from fuse_index.errors import InputError
+from fuse_index.hot.append import hot_row_limit
 from fuse_index.ingest import arrow_input
 from fuse_storage import Snapshot
 
@@ -31,9 +34,6 @@ class Appendable(Protocol):
     """A table that rows are appended to."""
 
     @property
-    def schema(self) -> pa.Schema: ...
-
-    @property
     def snapshot(self) -> Snapshot: ...
 
     def append(self, data: Any, application: tuple[str, int] | None = ..., hot: bool | None = ...) -> Snapshot: ...
@@ -41,18 +41,28 @@ class Appendable(Protocol):
     def refresh(self) -> Any: ...
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sent:
+    """Rows of one call, in the columns that the table had then."""
+
+    rows: pa.Table
+    schema: storage.Schema
+    future: Future[int] = field(default_factory=Future)
+
+
 class Producer:
     """Takes rows from any thread, and gives a future for each call: the version that has them, or the error.
 
-    ``linger``: seconds between two commits at least. ``rows``: so many are committed at once. ``application``: numbers
-    its batches, so that each is committed once. A future can be cancelled until its rows are being committed.
+    ``linger``: seconds between two commits at least. ``rows``: so many are committed at once, or fewer if the table's
+    ``tail_rows`` are. ``application``: numbers its batches, so that each is committed once. A future can be cancelled
+    until its rows are being committed.
     """
 
     def __init__(self, table: Appendable, linger: float, rows: int, application: str | None) -> None:
         if not linger >= 0 or rows < 1:
             raise InputError(f"linger={linger!r}, rows={rows!r}: give seconds from 0 on, and a number of rows above 0")
         self._table, self._linger, self._max_rows, self._application = table, linger, rows, application
-        self._waiting: list[tuple[pa.Table, Future[int]]] = []
+        self._waiting: list[_Sent] = []
         self._row_count, self._busy, self._closed, self._urgent = 0, False, False, False
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, name="fuse-producer", daemon=True)
@@ -63,21 +73,22 @@ class Producer:
 
         Raises SchemaError, InputError. Waits while twice the rows of a batch wait already.
         """
-        schema = self._table.schema
-        batches = [batch for batch in arrow_input.to_record_batches(rows, schema) if batch.num_rows]
-        conformed = [storage.conform_rows(batch, self._table.snapshot.schema) for batch in batches]
-        future: Future[int] = Future()
+        snapshot = self._table.snapshot
+        batches = [batch for batch in arrow_input.to_record_batches(rows, snapshot.schema.arrow) if batch.num_rows]
+        conformed = [storage.conform_rows(batch, snapshot.schema) for batch in batches]
         if not conformed:
-            future.set_result(self._table.snapshot.version)
+            future: Future[int] = Future()
+            future.set_result(snapshot.version)
             return future
+        sent = _Sent(pa.concat_tables(conformed), snapshot.schema)
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._row_count < 2 * self._max_rows)
             if self._closed:
                 raise InputError("this producer was closed: make another")
-            self._waiting.append((pa.concat_tables(conformed), future))
-            self._row_count += len(self._waiting[-1][0])
+            self._waiting.append(sent)
+            self._row_count += len(sent.rows)
             self._changed.notify_all()
-        return future
+        return sent.future
 
     def flush(self) -> None:
         """Commit what was sent, and wait until it is committed or refused."""
@@ -109,8 +120,7 @@ class Producer:
                 if not self._waiting:
                     return
                 self._changed.wait_for(self._is_due, max(last + self._linger - time.monotonic(), 0))
-                batch = [sent for sent in self._waiting if sent[1].set_running_or_notify_cancel()]
-                self._waiting, self._row_count, self._busy = [], 0, True
+                batch, self._busy = self._take(), True
                 self._changed.notify_all()
             last = time.monotonic()
             try:
@@ -121,20 +131,43 @@ class Producer:
                     self._changed.notify_all()
 
     def _is_due(self) -> bool:
-        return self._urgent or self._closed or self._row_count >= self._max_rows
+        return self._urgent or self._closed or self._row_count >= self._batch_rows()
 
-    def _commit(self, batch: list[tuple[pa.Table, Future[int]]]) -> None:
+    def _batch_rows(self) -> int:
+        return min(self._max_rows, hot_row_limit(self._table.snapshot, hot=True))
+
+    def _take(self) -> list[_Sent]:
+        """Take what is first, at least one, and no more rows than a batch has; what was cancelled is left out."""
+        limit, count, taken = self._batch_rows(), 0, 0
+        for sent in self._waiting:
+            if taken and count + len(sent.rows) > limit:
+                break
+            count, taken = count + len(sent.rows), taken + 1
+        batch, self._waiting = self._waiting[:taken], self._waiting[taken:]
+        self._row_count -= count
+        return [sent for sent in batch if sent.future.set_running_or_notify_cancel()]
+
+    def _commit(self, batch: list[_Sent]) -> None:
         """Commit a batch, and tell all who sent it."""
-        if not batch:
+        fitting, tables = list[_Sent](), list[pa.Table]()
+        for sent in batch:
+            try:
+                tables.append(_in_columns(sent, self._table.snapshot))
+                fitting.append(sent)
+            except BaseException as problem:
+                sent.future.set_exception(problem)
+        if not fitting:
             return
         try:
-            version = self._append(pa.concat_tables([rows for rows, _ in batch]))
+            version = self._append(pa.concat_tables(tables))
         except BaseException as problem:
-            for _, future in batch:
-                future.set_exception(problem)
+            with suppress(Exception):  # what stands in the way now is told to the next batch
+                self._table.refresh()
+            for sent in fitting:
+                sent.future.set_exception(problem)
             return
-        for _, future in batch:
-            future.set_result(version)
+        for sent in fitting:
+            sent.future.set_result(version)
 
     def _append(self, rows: pa.Table) -> int:
         """Append a batch; of an application by a number that only it has, so that none is taken for another's."""
@@ -179,3 +212,16 @@ class Producer:
 def _next_number(last: int) -> int:
     """A number after the last, which no other producer has: of two that take the same, one would lose its rows."""
     return (((last >> _RANDOM_BITS) + 1) << _RANDOM_BITS) + secrets.randbits(_RANDOM_BITS)
+
+
+def _in_columns(sent: _Sent, snapshot: Snapshot) -> pa.Table:
+    """The rows in the columns that the table has by now. Raises Conflict if theirs were changed, SchemaError."""
+    if sent.schema == snapshot.schema:
+        return sent.rows
+    names = {part.id: part.name for top in snapshot.schema.fields for part in top.walk()}
+    for part in (part for top in sent.schema.fields for part in top.walk()):
+        if names.get(part.id) != part.name:
+            raise storage.Conflict(
+                f"column {part.name!r} was changed since these rows were sent: send them again", snapshot.id
+            )
+    return storage.conform_rows(sent.rows, snapshot.schema)

@@ -153,6 +153,54 @@ def test_what_is_cancelled_before_its_commit_is_left_out_and_nobody_waits_for_it
     assert sorted(table.refresh().scan().to_arrow().column("id").to_pylist()) == [0, 3]
 
 
+def test_a_producer_goes_on_after_another_has_changed_the_columns(table: fuse.Table) -> None:
+    with table.producer(linger=0) as producer:
+        send_in(producer, 0).result(30)
+        fuse.open_table(table.stored.store.url).rename_column("who", "whom")
+        with pytest.raises(fuse.Conflict):
+            send_in(producer, 1).result(30)
+        producer.send([{"id": 2, "whom": 2}]).result(30)
+
+    assert table.refresh().scan().to_arrow().to_pylist() == [{"id": 0, "whom": 0}, {"id": 2, "whom": 2}]
+
+
+def test_rows_that_wait_while_columns_change_are_of_the_columns_that_they_were_sent_for(table: fuse.Table) -> None:
+    other = fuse.open_table(table.stored.store.url)
+    with table.producer(linger=60.0, rows=2) as producer:
+        send_in(producer, 0).result(30)
+        other.add_column("more", "BIGINT")
+        before = send_in(producer, 1)
+        flush_in_time(producer)
+        old = send_in(producer, 2)
+        other.rename_column("who", "whom")
+        other.add_column("who", "BIGINT")
+        producer._table.refresh()
+        new = producer.send([{"id": 3, "whom": 3, "who": 4}])
+        flush_in_time(producer)
+        with pytest.raises(fuse.Conflict, match="'who' was changed"):
+            old.result(0)
+        assert before.result(0) < new.result(0)
+
+    assert table.refresh().scan("id = 3").to_arrow().to_pylist() == [{"id": 3, "whom": 3, "more": None, "who": 4}]
+    assert table.count() == 3
+
+
+def test_a_batch_has_no_more_rows_than_a_hot_commit_may_have() -> None:
+    table = fuse.create_table(
+        f"memory://{uuid.uuid4().hex}", "id BIGINT, who BIGINT", properties={"tail_rows": 100, "tiering": "job"}
+    )
+    with table.producer(linger=60.0) as producer:
+        send_in(producer, 0).result(30)
+        futures = [send_in(producer, *range(30)) for _ in range(6)]
+        much = send_in(producer, *range(101))
+        flush_in_time(producer)
+        assert len({future.result(0) for future in futures}) == 2
+        with pytest.raises(InputError, match="at most 100 rows"):
+            much.result(0)
+
+    assert table.refresh().count() == 181
+
+
 def test_what_follows_a_commit_without_an_answer_does_not_hide_it(
     table: fuse.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
