@@ -23,9 +23,9 @@ Int64Array = npt.NDArray[np.int64]
 RowMask = npt.NDArray[np.bool_]
 _BytesLike = bytes | memoryview
 
-_DATA_PAGE_TYPE = 0
-"""Parquet's PageType of a data page; a dictionary page has 2."""
-_PAGE_TYPE_FIELD, _COMPRESSED_SIZE_FIELD, _DATA_HEADER_FIELD = 1, 3, 5
+_DATA_PAGE_TYPE, _DICTIONARY_PAGE_TYPE, _DATA_PAGE_V2_TYPE = 0, 2, 3
+"""Parquet's PageTypes."""
+_PAGE_TYPE_FIELD, _COMPRESSED_SIZE_FIELD, _DATA_HEADER_FIELD, _DATA_HEADER_V2_FIELD = 1, 3, 5, 8
 _VALUE_COUNT_FIELD = 1
 """Fields of Parquet's PageHeader: its type, its compressed size, its DataPageHeader; of that, the number of values."""
 _HEADER_FIELDS: thrift.Selection = {
@@ -33,11 +33,27 @@ _HEADER_FIELDS: thrift.Selection = {
     _COMPRESSED_SIZE_FIELD: None,
     _DATA_HEADER_FIELD: {_VALUE_COUNT_FIELD: None},
 }
+_ANY_HEADER_FIELDS: thrift.Selection = {**_HEADER_FIELDS, _DATA_HEADER_V2_FIELD: {_VALUE_COUNT_FIELD: None}}
 
 
 def page_checksum(page: _BytesLike, number: int) -> int:
     """The checksum of page ``number`` of a file, counted through its column chunks."""
     return xxhash.xxh3_64_intdigest(page, number) & 0xFFFFFFFF  # five times as fast as xxh32
+
+
+def is_page_of(page: memoryview, row_count: int) -> bool:
+    """Whether these bytes are just one page of a flat column with so many rows, or a dictionary if that is 0."""
+    try:
+        header, start = thrift.read_selected(page, 0, _ANY_HEADER_FIELDS)
+        if start + header[_COMPRESSED_SIZE_FIELD] != len(page):
+            return False
+        kind = header[_PAGE_TYPE_FIELD]
+        if kind == _DICTIONARY_PAGE_TYPE or not row_count:
+            return bool(kind == _DICTIONARY_PAGE_TYPE and not row_count)
+        fields = {_DATA_PAGE_TYPE: _DATA_HEADER_FIELD, _DATA_PAGE_V2_TYPE: _DATA_HEADER_V2_FIELD}
+        return bool(header[fields[kind]][_VALUE_COUNT_FIELD] == row_count)
+    except (LookupError, ValueError):
+        return False
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,7 @@ from fuse_storage.parquet.footer import (
 )
 from fuse_storage.parquet.foreign.footer import raise_if_old_calendar, read_foreign_footer
 from fuse_storage.parquet.page_subset import PageSubset
-from fuse_storage.parquet.pages import Int64Array, RowMask
+from fuse_storage.parquet.pages import Int64Array, RowMask, is_page_of
 from fuse_storage.parquet.sparse_file import SparseFile
 from fuse_storage.schema.schema import Field, Schema
 from fuse_storage.store.cache import Cache
@@ -199,9 +199,17 @@ class _ZoneReader:
         ]
         all_pages = np.concatenate([pages for zone in chosen for pages in zone.values()])
         file = self._fetch_pages(self.footer.pages.byte_ranges(all_pages), all_pages)
+        if self.footer.foreign is not None and not self._are_as_told(file, all_pages):
+            keep = pa.array(covered)
+            return {name: rows.filter(keep) for name, rows in self.read_all_rows(fields).items()}
         zones = [{column: self._page_subset(file, pages) for column, pages in zone.items()} for zone in chosen]
         decoded = page_subset.decode_pages(self.footer.schema_bytes, self.footer.forms, zones)
         return dict(zip(decoded.column_names, decoded.columns, strict=True))
+
+    def _are_as_told(self, file: SparseFile, pages: Int64Array) -> bool:
+        """Whether the headers of a foreign file's pages say what its offset index says of them, which may lie."""
+        places = zip(self.footer.pages.byte_ranges(pages), self.footer.pages.row_counts[pages].tolist(), strict=True)
+        return all(is_page_of(file.view(*page_range), row_count) for page_range, row_count in places)
 
     def _page_subset(self, file: SparseFile, pages: Int64Array) -> PageSubset:
         rows = self.footer.pages.row_counts[pages]

@@ -161,6 +161,24 @@ def test_a_lookup_reads_some_pages_where_there_is_an_index_of_them(tmp_path: Pat
     assert read[True] < 60_000 < 2_000_000 < read[False]
 
 
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_an_index_of_pages_that_lies_is_not_believed(tmp_path: Path, version: str) -> None:
+    rows = pa.table({"k": range(300), "x": range(300)})
+    options: dict[str, Any] = {"use_dictionary": False, "compression": "none", "data_page_size": 1}
+    place = tmp_path / "lake"
+    place.mkdir()
+    file = place / "a.parquet"
+    pq.write_table(rows, file, write_page_index=True, write_batch_size=100, data_page_version=version, **options)
+    data = bytearray(file.read_bytes())
+    at = data.rfind(b"\x16\xc8\x01\x00")  # the first row of the second page of x, 100
+    data[at : at + 3] = b"\x16\xdc\x01"  # 110
+    file.write_bytes(data)
+    table = attached(tmp_path, place)
+
+    for k in (5, 95, 105, 115, 150, 205, 250):
+        assert table.to_arrow(f"k = {k}").to_pylist() == [{"k": k, "x": k}]
+
+
 def test_nothing_is_written_at_the_source_and_no_row_is_read(tmp_path: Path) -> None:
     place = folder(tmp_path)
     before = {file: (file.stat().st_mtime_ns, file.read_bytes()) for file in place.iterdir()}
