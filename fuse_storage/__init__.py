@@ -1,6 +1,13 @@
 """A table on plain Parquet files, kept the way Git keeps files. Knows no index, no Spark and no SQL."""
 
-from fuse_storage.attach.set_source import SetSource, SourceVersion, adopt_files, create_attached_table, set_source
+from fuse_storage.attach.set_source import (
+    SetSource,
+    SourceVersion,
+    adopt_files,
+    create_attached_table,
+    first_attached_snapshot,
+    set_source,
+)
 from fuse_storage.attach.source_columns import ColumnMatch, SourceColumn, mark_narrower, plain_source_columns
 from fuse_storage.attach.stage_files import SourceFile, StagedFiles, open_source_files, stage_source_files
 from fuse_storage.bounds import prefix_end
@@ -117,6 +124,7 @@ __all__ = [
     "adopt_files",
     "plain_source_columns",
     "create_attached_table",
+    "first_attached_snapshot",
     "mark_narrower",
     "merge_file_schemas",
     "open_source_files",

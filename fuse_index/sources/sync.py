@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fuse_index.ingest.schema_merge import evolved_table
 from fuse_index.sources.source import Source, SourceState, SourceVersionId
 from fuse_storage import (
     AppendSegments,
     BlockFrame,
     BlockReplacement,
     ColumnMatch,
+    Field,
     NotFound,
     OpenedFile,
     ReplaceBlocks,
@@ -32,6 +32,7 @@ from fuse_storage import (
     StoredTable,
     can_widen,
     create_attached_table,
+    first_attached_snapshot,
     mark_narrower,
     merge_file_schemas,
     open_source_files,
@@ -126,13 +127,22 @@ def plan_sync(head: StoredTable, source: Source, state: SourceState, progress: F
 
 def commit_sync(head: StoredTable, plan: SyncPlan) -> StoredTable:
     """Stage the files that came, and commit what changed."""
-    before = SourceVersion.of(head.snapshot)
+    return _commit_staged(head, plan, *_stage_plan(head.store, head.snapshot, plan))
+
+
+def _stage_plan(store: Store, snapshot: Snapshot, plan: SyncPlan) -> tuple[tuple[Field, ...], StagedFiles]:
+    """Stage the files that came, and tell the columns that they are staged for."""
     fields = plan.match.fields
-    staged = _stage(head, plan, fields)
+    staged = _stage(store, snapshot, plan, fields)
     narrower = staged.narrower - {part.id for top in fields for part in top.walk() if part.type_changed}
     if narrower:
         fields = mark_narrower(fields, narrower)
-        staged = _stage(head, plan, fields)
+        staged = _stage(store, snapshot, plan, fields)
+    return fields, staged
+
+
+def _commit_staged(head: StoredTable, plan: SyncPlan, fields: tuple[Field, ...], staged: StagedFiles) -> StoredTable:
+    before = SourceVersion.of(head.snapshot)
     unread = staged.unread if plan.match.reread else staged.unread | set(before.unread)
     version = SourceVersion(before.format, before.url, plan.state.version, tuple(sorted(unread)))
     transaction = head.transaction().stage(SetSource(version, fields))
@@ -144,12 +154,9 @@ def commit_sync(head: StoredTable, plan: SyncPlan) -> StoredTable:
     return transaction.commit("sync", summary={"source_version": plan.state.version})
 
 
-def _stage(head: StoredTable, plan: SyncPlan, fields: Any) -> StagedFiles:
-    def step(snapshot: Snapshot) -> Snapshot:
-        return set_source(snapshot, SourceVersion.of(snapshot), fields)
-
-    schema = evolved_table(head, step).snapshot.schema
-    return stage_source_files(head.store, schema, plan.state.by_id, plan.added, plan.opened)
+def _stage(store: Store, snapshot: Snapshot, plan: SyncPlan, fields: tuple[Field, ...]) -> StagedFiles:
+    schema = set_source(snapshot, SourceVersion.of(snapshot), fields).schema
+    return stage_source_files(store, schema, plan.state.by_id, plan.added, plan.opened)
 
 
 def _compare(blocks: BlockFrame, files: Sequence[SourceFile]) -> tuple[list[int], set[str]]:
@@ -209,11 +216,16 @@ def _plain(field: pa.Field) -> pa.Field:
 def attach_source(
     store: Store, source: Source, properties: Mapping[str, Any], progress: FileProgress | None = None
 ) -> StoredTable:
-    """Create a table over a source, and bring it to its newest state. Raises AlreadyExists, and as ``sync_table``."""
+    """Create a table over a source, and bring it to its newest state. Raises AlreadyExists, and as ``sync_table``.
+
+    All files are staged before there is a table: where one is refused, the place stays free.
+    """
     state = source.state()
     opened = open_source_files(store, source.url, state.files, progress)
     columns = _columns(None, state, state.files, opened)
     version = SourceVersion(source.format, source.url, None)
-    head = create_attached_table(store, columns, version, properties)
-    match = ColumnMatch.of(head.snapshot, columns)
-    return commit_sync(head, SyncPlan(state, tuple(state.files), tuple(opened), (), frozenset(), match))
+    first = first_attached_snapshot(store, columns, version, properties)
+    match = ColumnMatch.of(first, columns)
+    plan = SyncPlan(state, tuple(state.files), tuple(opened), (), frozenset(), match)
+    staged = _stage_plan(store, first, plan)
+    return _commit_staged(create_attached_table(store, first), plan, *staged)

@@ -46,14 +46,16 @@ class SourceVersion:
         return SourceVersion(found["format"], found["url"], found["version"], tuple(found["unread"]), adopted)
 
 
-def create_attached_table(
+def first_attached_snapshot(
     store: Store, columns: Sequence[SourceColumn], source: SourceVersion, properties: Mapping[str, Any]
-) -> StoredTable:
-    """A table over a source, without any of its files yet. Raises AlreadyExists, SchemaError, InvalidArgument."""
+) -> Snapshot:
+    """The first snapshot of a table over a source, without any of its files yet. Nothing is written.
+
+    Raises AlreadyExists where there is a table or anything else, SchemaError, InvalidArgument.
+    """
     if not columns:
         raise SchemaError(f"{source.url} has no columns: a table needs at least one")
-    branch = Branch(store, MAIN_BRANCH)
-    raise_if_occupied(branch)
+    raise_if_occupied(Branch(store, MAIN_BRANCH))
     empty = Snapshot(
         id=new_id(),
         sequence=1,
@@ -70,7 +72,12 @@ def create_attached_table(
         reader_features=(FOREIGN_FILES_FEATURE,),
     )
     evolved = evolve_to(empty, ColumnMatch.of(empty, columns).fields)
-    snapshot = replace(evolved, schemas={evolved.schema_id: evolved.schema})
+    return replace(evolved, schemas={evolved.schema_id: evolved.schema})
+
+
+def create_attached_table(store: Store, first: Snapshot) -> StoredTable:
+    """Create the table of a first snapshot. Raises AlreadyExists where somebody else just created one."""
+    branch, snapshot = Branch(store, MAIN_BRANCH), replace(first, timestamp=next_timestamp(None))
     entry = write_snapshot(store, snapshot, None)
     if not create_ref(branch, entry, monotonic() + COMMIT_TIMEOUT_SECONDS):
         raise AlreadyExists(f"{store.url} already is a table: somebody else just created it; open it")

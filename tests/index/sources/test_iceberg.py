@@ -135,6 +135,21 @@ def test_a_metadata_file_and_a_folder_with_a_hint_are_sources(tmp_path: Path, ca
     assert_same_rows(two, StaticTable.from_metadata(source.metadata_location).scan().to_arrow(), CONDITIONS)
 
 
+def test_an_attachment_that_is_refused_leaves_no_table(tmp_path: Path, catalog: OneTable) -> None:
+    source = catalog.create(tmp_path / "lake", pa.schema([("id", pa.int64())]))
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "without-ids.parquet")
+    source.add_files([str(tmp_path / "without-ids.parquet")])
+
+    for _ in range(2):
+        with pytest.raises(fuse.Unsupported, match="no field ids"):
+            attached(tmp_path)
+        with pytest.raises(fuse.NotFound):
+            fuse.open_table(tmp_path / "table")
+
+    catalog.create(tmp_path / "other", pa.schema([("id", pa.int64())])).append(pa.table({"id": [7]}))
+    assert attached(tmp_path).to_arrow().to_pylist() == [{"id": 7}]
+
+
 def test_what_cannot_be_honoured_is_refused_by_name(
     tmp_path: Path, catalog: OneTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
