@@ -8,7 +8,8 @@ or they matter to it, and it raises Conflict, naming the first of them that does
 action                goes together with                            is a Conflict with
 ====================  ============================================  ==============================================
 AppendSegments        all else                                      a change of a column that the rows hold (1)
-OverwriteSegments     deletes, rewrites, index changes              rows that were added (unless ``force``); (1)
+OverwriteSegments     deletes of whole blocks, index changes, what  rows that were added (unless ``force``); (1)
+                      leaves all rows as they were (``same_rows``)
 ReplaceBlocks         all that leaves its blocks where they were,   a block of its own that was replaced; new blocks
                       and appends of rows that it need not see      with rows that it would have had to see; (1), (2)
 AttachSidecars        everything: sidecars follow their blocks,     nothing; if the index was dropped, it does nothing
@@ -19,7 +20,8 @@ CompactSegments       everything                                    nothing
 EvolveSchema          all else                                      other changes of columns; of indexes, if it
                                                                     depends on them
 SetTableKey           all else                                      changes of columns, or of the same key
-RestoreSnapshot       attached sidecars, joined segments            all else
+RestoreSnapshot       attached sidecars, joined segments, what      all else
+                      leaves all rows as they were (``same_rows``)
 ====================  ============================================  ==============================================
 
 (1) A column was dropped, renamed, given another type or NOT NULL since the rows were written, or a NOT NULL column
@@ -33,7 +35,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from fuse_storage.commit.draft import Draft
+from fuse_storage.commit.draft import Draft, keeps_rows
 from fuse_storage.commit.merge_segments import plan_segment_compaction
 from fuse_storage.commit.schema_evolution import SchemaChange
 from fuse_storage.errors import AlreadyExists, Conflict, NotFound, SchemaError
@@ -82,7 +84,9 @@ class OverwriteSegments:
         winner = (
             None
             if self.force
-            else draft.first_conflicting_commit(lambda before, after: after.next_row_id > before.next_row_id)
+            else draft.first_conflicting_commit(
+                lambda before, after: after.next_row_id > before.next_row_id and not keeps_rows(before, after)
+            )
         )
         if winner is not None:
             raise Conflict(
@@ -188,17 +192,9 @@ class RestoreSnapshot:
 
 
 def _only_sidecars_changed(before: Snapshot, after: Snapshot) -> bool:
-    """Tell whether a commit changed nothing but what indexes know."""
-    fields = (
-        "row_count",
-        "next_row_id",
-        "block_count",
-        "schema_id",
-        "schemas",
-        "definitions",
-        "properties",
-        "cluster_ids",
-    )
+    """Tell whether a commit changed nothing but what indexes know, and in which blocks rows are."""
+    fields = ["row_count", "schema_id", "schemas", "definitions", "properties", "cluster_ids"]
+    fields += [] if keeps_rows(before, after) else ["next_row_id", "block_count"]
     return all(getattr(before, name) == getattr(after, name) for name in fields)
 
 

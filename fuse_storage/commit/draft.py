@@ -248,6 +248,11 @@ class Draft:
         return snapshot, files
 
 
+def keeps_rows(before: Snapshot, after: Snapshot) -> bool:
+    """Say whether the commit between two states left all rows as they were; not if others in between were collected."""
+    return after.same_rows and after.version == before.version + 1
+
+
 def _total(rows: pa.Table, name: str) -> int:
     return int(pc.sum(rows.column(name)).as_py() or 0)
 

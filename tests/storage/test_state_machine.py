@@ -29,6 +29,7 @@ from fuse_storage import (
     recover_branches,
 )
 from fuse_storage.commit.actions import _only_sidecars_changed
+from fuse_storage.commit.draft import keeps_rows
 from fuse_storage.hot_commit.snapshot_of import KeepState
 from fuse_storage.testing import Crash, FaultyStore, check_invariants
 from tests.storage.small import COLUMNS, Totals, blocks_of, build_missing, ids_of, known_by, rows, staged, truth
@@ -109,7 +110,9 @@ class Tables(RuleBasedStateMachine):
     def overwrite(self, base: StoredTable, count: int, force: bool, fault: tuple[int, Any] | None) -> StoredTable:
         made = list(range(self.next, self.next + count))
         self.next += count
-        unseen = base.snapshot.next_row_id < self.head.snapshot.next_row_id
+        later = [state for _, state in self.head.commits_since(base.snapshot)()]
+        steps = zip([base.snapshot, *later], later, strict=False)
+        unseen = any(old.next_row_id < new.next_row_id and not keeps_rows(old, new) for old, new in steps)
 
         def change(table: StoredTable) -> Transaction[StoredTable]:
             return table.transaction().overwrite(staged(table, made), force=force)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import fuse_index as fuse
-from fuse_storage import InvalidArgument, ReadOnly
+from fuse_storage import Conflict, InvalidArgument, ReadOnly
 
 
 @pytest.fixture
@@ -88,3 +88,41 @@ def test_what_is_named_or_copied_without_the_tail_is_refused_and_takes_no_row(ur
         getattr(base, make_name)(f"{url}-copy" if make_name == "clone" else "kept")
 
     assert fuse.open_table(url).count() == 3
+
+
+def replace_all(table: fuse.Table, change: str, first: str) -> None:
+    if change == "overwrite":
+        table.stored.transaction().overwrite([]).commit()
+    else:
+        table.restore(first)
+
+
+@pytest.mark.parametrize("maintenance", ["tier", "compact"])
+@pytest.mark.parametrize("change", ["overwrite", "restore"])
+def test_what_moves_rows_and_changes_none_stands_in_nobodys_way(url: str, change: str, maintenance: str) -> None:
+    table = make(url)
+    table.append(rows(4), hot=False)
+    table.append(rows(5), hot=False)
+    first = fuse.open_table(url, version=2).snapshot.id
+    version = table.version
+    getattr(fuse.open_table(url), maintenance)()
+    assert fuse.open_table(url).version > version
+
+    replace_all(table, change, first)
+
+    assert ids(fuse.open_table(url).scan()) == ([] if change == "overwrite" else [1])
+
+
+@pytest.mark.parametrize("change", ["overwrite", "restore"])
+def test_rows_that_came_before_tiering_are_seen_though_their_commits_were_collected(url: str, change: str) -> None:
+    table = make(url)
+    first, other = fuse.open_table(url, version=2).snapshot.id, fuse.open_table(url)
+    other.append(rows(4))
+    other.tier()
+    for listed in list(other.stored.store.list("_refs/hot")):
+        other.stored.store.delete([listed.key])
+
+    with pytest.raises(Conflict):
+        replace_all(table, change, first)
+
+    assert ids(fuse.open_table(url).scan()) == [1, 2, 3, 4]
