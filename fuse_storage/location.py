@@ -21,7 +21,7 @@ from fuse_storage.metadata.tags import did_you_mean
 from fuse_storage.schema.schema import Schema, check_names
 from fuse_storage.store.abilities import list_strays, read_at_most
 from fuse_storage.store.store import Store
-from fuse_storage.validation.json_members import MAX_SNAPSHOT_BYTES
+from fuse_storage.validation.json_members import MAX_SNAPSHOT_BYTES, check_seconds
 
 TABLE_PREFIXES = ("_refs/", "_ss/", "_sg/", "_x/", "_b/", "_h/", "_i/")
 """Where the files of a table are; what else is in a folder is not a table's."""
@@ -53,9 +53,10 @@ def validate_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidArgument(f"the property {SOURCE_PROPERTY} is that of attached tables: attach one to a source")
     WriteOptions.from_properties(properties)
     for name in ("max_write_seconds", "max_hot_seconds"):
-        limit = properties.get(name, 1)
-        if not isinstance(limit, int | float) or not limit > 0:
-            raise InvalidArgument(f"{name} = {limit!r}: it must be a number above 0")
+        try:
+            check_seconds(properties.get(name, 1), name)
+        except ValueError as problem:
+            raise InvalidArgument(str(problem)) from problem
     for name, least in HOT_PROPERTIES.items():
         limit = properties.get(name, 1)
         if not isinstance(limit, int) or isinstance(limit, bool) or limit < min(least, 1):

@@ -195,6 +195,8 @@ def _decode_bounds(found: Any, data_type: pa.DataType, entry: HotEntry) -> Colum
         cut = [pa.array([found.get(name, False)], pa.bool_()) for name in ("min_cut", "max_cut")]
         nulls = pa.array([found.get("nulls")], pa.int64())
         nans = pa.array([found.get("nans", 0)], pa.int64())
+        if min(found.get("nulls") or 0, found.get("nans") or 0) < 0:
+            raise ValueError("a count is below 0")
     except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, pa.ArrowException) as problem:
         raise FormatError(f"hot commit {entry.commit_id} has statistics that cannot be: {found!r}") from problem
     except SchemaError as problem:

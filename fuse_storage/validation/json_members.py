@@ -117,7 +117,7 @@ class HotBlockMembers(msgspec.Struct):
     change: str
     rows: PositiveCount
     size: Count
-    hash: str
+    hash: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
     footer: tuple[Count, Count]
     seal: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
     zones: list[PositiveCount]
@@ -131,7 +131,7 @@ class HotEntryMembers(msgspec.Struct):
 
     number: PositiveCount
     version: PositiveCount
-    commit: str
+    commit: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
     parent: str
     timestamp: str
     operation: str
@@ -255,7 +255,8 @@ def check_seconds(value: Any, name: str) -> None:
 
 def check_properties(properties: Mapping[str, Any], source: str | bool) -> None:
     """Raise FormatError or ValueError for properties that no writer wrote. ``source``: the name of one that must be."""
-    if "max_write_seconds" in properties:
-        check_seconds(properties["max_write_seconds"], "max_write_seconds")
+    for name in ("max_write_seconds", "max_hot_seconds"):
+        if name in properties:
+            check_seconds(properties[name], name)
     if source:
         convert_members(properties.get(str(source)), SourceMembers)

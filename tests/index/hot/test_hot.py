@@ -109,6 +109,7 @@ def test_an_overfull_or_reshaping_hot_append_is_refused(url: str) -> None:
         {"tail_commits": 1.5},
         {"tiering": "me"},
         {"max_hot_seconds": 0},
+        {"max_hot_seconds": 1e18},
     ],
 )
 def test_limits_that_cannot_be_are_refused(url: str, properties: dict[str, Any]) -> None:

@@ -249,6 +249,8 @@ def test_a_hole_in_the_chain_is_damage_and_no_end(table: StoredTable) -> None:
         ("blocks", []),
         ("application", "x"),
         ("timestamp", "yesterday"),
+        ("commit", "../x"),
+        ("commit", "F" * 32),
     ],
 )
 def test_an_entry_that_is_not_what_must_follow_is_refused(table: StoredTable, member: str, value: Any) -> None:
@@ -256,6 +258,16 @@ def test_an_entry_that_is_not_what_must_follow_is_refused(table: StoredTable, me
     tamper(head, 2, {member: value})
 
     with pytest.raises(storage.FormatError, match=r"000002\.json"):
+        StoredTable.open(table.store)
+
+
+@pytest.mark.parametrize("changes", [{"hash": "../x"}, {"hash": ""}, {"columns": {"1": {"nulls": -1}}}])
+def test_a_block_of_an_entry_that_no_writer_wrote_is_refused(table: StoredTable, changes: dict[str, Any]) -> None:
+    head = hot(table, 3)
+    (block,) = json.loads(head.store.read(chain_key(head, 2)))["blocks"]
+    tamper(head, 2, {"blocks": [block | changes]})
+
+    with pytest.raises(storage.FormatError):
         StoredTable.open(table.store)
 
 
