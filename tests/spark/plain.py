@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from fuse_index.pruning.explanation import Explanation, Totals
 from fuse_index.spark.native.file_listing import pack_file_listing
-from fuse_index.spark.native.planner_callback import PlannerCallback, PruneReply, RefreshReply
+from fuse_index.spark.native.planner_callback import AggregateReply, PlannerCallback, PruneReply, RefreshReply
 from fuse_index.spark.native.relation import NativeScan, snapshot_dataframe
 from fuse_index.spark.native.request_server import serve_requests
 from fuse_storage import Schema
@@ -39,6 +39,9 @@ class Judge:
         self.questions.append(question)
         self.asked.append(question["filters"])
         return PruneReply(self.say(question["filters"]), NOTHING)
+
+    def answer_aggregate(self, question: Mapping[str, Any]) -> AggregateReply:
+        return AggregateReply(self.say(question["filters"]), None, NOTHING)
 
     def refresh_snapshot(self, url: str, branch: str, snapshot: str) -> RefreshReply | None:
         if isinstance(self.next, Exception):
