@@ -67,6 +67,16 @@ class FuseLocal:
     def close(self) -> None: ...
 
 
+class FuseCached(FuseLocal):
+    """The same with room for all decoded columns, as an engine has that keeps its data in memory."""
+
+    def __init__(self, folder: Path, block_rows: int) -> None:
+        import fuse_index
+
+        fuse_index.cache_columns(4 << 30)
+        super().__init__(folder, block_rows)
+
+
 class FuseUnindexed(FuseLocal):
     """The same table without an index on any column, as those of engines that build none when rows come in."""
 
@@ -260,6 +270,7 @@ def _touched(explanation: Mapping[str, Any]) -> dict[str, Any]:
 
 ENGINES: dict[str, Callable[[Path, int], Engine]] = {
     "fuse, local": FuseLocal,
+    "fuse, local, columns kept": FuseCached,
     "fuse, local, no index": FuseUnindexed,
     "fuse, Spark": FuseSpark,
     "Parquet, Spark": SparkParquet,

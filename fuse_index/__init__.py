@@ -45,6 +45,7 @@ from fuse_storage import (
     Snapshot,
     StorageError,
     Unsupported,
+    cache_columns,
 )
 
 __version__ = "0.1.0"
@@ -81,6 +82,7 @@ __all__ = [
     "Verification",
     "WhereError",
     "attach",
+    "cache_columns",
     "catalog",
     "create_table",
     "open_table",

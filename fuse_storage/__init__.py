@@ -97,7 +97,7 @@ from fuse_storage.schema.schema import Field, Schema
 from fuse_storage.schema.types import SPARK_TYPES_BY_NAME, decode_constant, encode_default
 from fuse_storage.statistics import ColumnStatistics, chunked_to_array, column_values, compute_statistics
 from fuse_storage.store.abilities import list_strays
-from fuse_storage.store.cache import Cache, cache_of, process_cache
+from fuse_storage.store.cache import Cache, cache_columns, cache_of, process_cache
 from fuse_storage.store.ranges import ObjectMeta
 from fuse_storage.store.store import SHARED_PLACES_OPTION, Store, open_store
 from fuse_storage.store.wrappers import CachedStore, MeteredStore, ReadOnlyStore, meter_requests
@@ -203,6 +203,7 @@ __all__ = [
     "add_checksums",
     "add_column",
     "append_hot",
+    "cache_columns",
     "cache_of",
     "can_widen",
     "change_type",

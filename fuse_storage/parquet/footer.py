@@ -5,7 +5,7 @@ Knows no segments and no tables.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -56,6 +56,10 @@ class BlockFile:
     zone_rows: tuple[int, ...] = ()
     seal: int | None = None
     foreign: ForeignFile | None = None
+
+    def column_key(self, store: Store, columns: Sequence[int]) -> tuple[Hashable, ...]:
+        """Of all rows of a field in ``column_cache``; ``columns``: the numbers of its Parquet columns."""
+        return (store.url, self.key, self.seal, *columns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from fuse_storage.parquet.pages import Int64Array, RowMask
 from fuse_storage.parquet.projection import project_column
 from fuse_storage.parquet.reader import fetch_pages, read_block
 from fuse_storage.schema.schema import Field, Schema
-from fuse_storage.store.cache import Cache, cache_of
+from fuse_storage.store.cache import Cache, cache_of, column_cache
 from fuse_storage.store.store import Store
 
 
@@ -55,7 +55,7 @@ def read_found_rows(
     tables: list[pa.Table | _Places] = []
     for request in requests:
         layout = _layout(request, cache)
-        if layout is None or not all(layout.has_rows_in_pages(each) for each in fields):
+        if layout is None or layout.are_cached(request, fields) or not all(map(layout.has_rows_in_pages, fields)):
             tables.append(
                 read_block(request.store, request.block, schema, columns, request.zones, cache, request.row_mask)
             )
@@ -67,9 +67,6 @@ def read_found_rows(
         each if isinstance(each, pa.Table) else _fitted_rows(each, decoded, fields, arrow_schema) for each in tables
     ]
     return pa.concat_tables(whole) if whole else arrow_schema.empty_table()
-
-
-# --- what a footer says of pages, worked out once
 
 
 @dataclass(frozen=True)
@@ -103,6 +100,11 @@ class _FlatLayout:
         return number is None or all(
             self.chunk(zone, number).row_count == rows for zone, rows in enumerate(self.zone_rows)
         )
+
+    def are_cached(self, request: RowRequest, columns: Sequence[Field]) -> bool:
+        """Whether all of these columns that the block has are in ``column_cache``."""
+        numbers = [self.numbers[each.physical_name] for each in columns if each.physical_name in self.numbers]
+        return all(column_cache.find(request.block.column_key(request.store, [number])) for number in numbers)
 
     def chunk(self, zone: int, column: int) -> _ChunkPages:
         number = zone * self.footer.column_count + column
@@ -160,9 +162,6 @@ def _layout(request: RowRequest, cache: Cache | None) -> _FlatLayout | None:
 
     key = ("flat layout", store.url, block.key, block.footer_offset, block.seal)
     return (cache_of(store) if cache is None else cache).get_or_load(key, load, lambda made: 4 * made.footer.length)
-
-
-# --- pages of many blocks, put together
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from fuse_storage.parquet.page_subset import PageSubset
 from fuse_storage.parquet.pages import Int64Array, RowMask, is_page_of
 from fuse_storage.parquet.sparse_file import SparseFile
 from fuse_storage.schema.schema import Field, Schema
-from fuse_storage.store.cache import Cache
+from fuse_storage.store.cache import Cache, column_cache
 from fuse_storage.store.ranges import ByteRange, coalesce_ranges
 from fuse_storage.store.store import Store
 
@@ -68,10 +68,10 @@ def read_block(
     row_count = sum(reader.row_counts) if row_mask is None else int(np.count_nonzero(row_mask))
     stored: dict[str, pa.ChunkedArray] = {}
     try:
-        if row_count and row_mask is not None:
-            stored = reader.read_rows(leaf_columns, row_mask)
+        if row_count and cache is None and column_cache.max_bytes and footer.foreign is None and block.seal is not None:
+            stored = _read_cached(reader, leaf_columns, row_mask)
         elif row_count:
-            stored = reader.read_all_rows(leaf_columns)
+            stored = reader.read(leaf_columns, row_mask)
         if footer.foreign is not None:
             raise_if_old_calendar(stored, footer.foreign, f"{store.url}/{block.key}")
         arrays = [
@@ -115,6 +115,26 @@ def _columns_below(field: Field, above: str, among: Sequence[int], paths: Sequen
     return [number for number in among if paths[number] == path or paths[number].startswith(path + ".")]
 
 
+def _read_cached(
+    reader: _ZoneReader, fields: Sequence[Sequence[int]], row_mask: RowMask | None
+) -> dict[str, pa.ChunkedArray]:
+    """What ``reader.read`` gives, from memory where a scan read the whole column of the block before."""
+    columns: dict[str, pa.ChunkedArray] = {}
+    missing: list[Sequence[int]] = []
+    for numbers in fields:
+        if (found := column_cache.find(reader.block.column_key(reader.store, numbers))) is None:
+            missing.append(numbers)
+        else:
+            name, column = found
+            columns[name] = reader.choose_rows(column, row_mask)
+    decoded = reader.read(missing, row_mask) if missing else {}
+    if row_mask is None and reader.is_of_all_zones:
+        for numbers in missing:
+            name = reader.footer.metadata.schema.column(numbers[0]).path.split(".")[0]
+            column_cache.put(reader.block.column_key(reader.store, numbers), (name, decoded[name]), decoded[name].nbytes)
+    return columns | decoded
+
+
 @dataclass(frozen=True, slots=True)
 class _ZoneReader:
     """Some zones of a block. Columns go by their numbers in the file, those of one field together."""
@@ -127,6 +147,23 @@ class _ZoneReader:
     @property
     def row_counts(self) -> list[int]:
         return [self.footer.zone_row_count(zone) for zone in self.zones]
+
+    @property
+    def is_of_all_zones(self) -> bool:
+        return list(self.zones) == list(range(self.footer.metadata.num_row_groups))
+
+    def choose_rows(self, column: pa.ChunkedArray, row_mask: RowMask | None) -> pa.ChunkedArray:
+        """The rows of these zones, or those of the mask, of a column of all rows of the block."""
+        if not self.is_of_all_zones:
+            sizes = [self.footer.zone_row_count(zone) for zone in range(self.footer.metadata.num_row_groups)]
+            starts = list(accumulate(sizes, initial=0))
+            slices = [column.slice(starts[zone], sizes[zone]) for zone in self.zones]
+            column = pa.chunked_array([chunk for rows in slices for chunk in rows.chunks], column.type)
+        return column if row_mask is None else column.filter(pa.array(row_mask))
+
+    def read(self, fields: Sequence[Sequence[int]], row_mask: RowMask | None) -> dict[str, pa.ChunkedArray]:
+        """The rows of these zones, or those of the mask, by the physical names of the fields."""
+        return self.read_all_rows(fields) if row_mask is None else self.read_rows(fields, row_mask)
 
     def read_all_rows(self, fields: Sequence[Sequence[int]]) -> dict[str, pa.ChunkedArray]:
         """All rows of these zones."""

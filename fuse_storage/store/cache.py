@@ -13,6 +13,8 @@ from collections.abc import Callable, Hashable
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
+from fuse_storage.errors import InvalidArgument
+
 _T = TypeVar("_T")
 
 
@@ -56,9 +58,13 @@ class Cache:
                 self.total_bytes -= old[1]
             self._entries[key] = (value, size)
             self.total_bytes += size
-            while self.total_bytes > self.max_bytes:
-                _, (_, freed) = self._entries.popitem(last=False)
-                self.total_bytes -= freed
+            self._forget_oldest()
+
+    def resize(self, max_bytes: int) -> None:
+        """Keep up to so many bytes from now on, and forget what is over that."""
+        with self._lock:
+            self.max_bytes = max_bytes
+            self._forget_oldest()
 
     def clear(self) -> None:
         """Forget everything, whichever store it is from."""
@@ -66,12 +72,33 @@ class Cache:
             self._entries.clear()
             self.total_bytes = 0
 
+    def _forget_oldest(self) -> None:
+        while self.total_bytes > self.max_bytes:
+            _, (_, freed) = self._entries.popitem(last=False)
+            self.total_bytes -= freed
+
     def __len__(self) -> int:
         return len(self._entries)
 
 
 process_cache = Cache()
 """The cache of all stores of this process that have none of their own."""
+
+column_cache = Cache(0)
+"""The decoded columns of whole blocks, of all tables of this process; none, unless it is given room."""
+
+
+def cache_columns(max_bytes: int) -> None:
+    """Keep decoded columns in this process's memory, up to so many bytes; 0, as at first, keeps none.
+
+    Scans, counts and whatever else reads all rows of a block keep the columns that they read, and take them from there
+    the next time, without a request and without decoding. A column of a block that takes more than a quarter of the
+    room is not kept; what was used longest ago is forgotten first. Files of attached tables are always read. Spark's
+    own scans are not concerned. Raises InvalidArgument for what is no whole number from 0 on.
+    """
+    if not isinstance(max_bytes, int) or isinstance(max_bytes, bool) or max_bytes < 0:
+        raise InvalidArgument(f"max_bytes = {max_bytes!r}: it must be a whole number of bytes, 0 to keep no columns")
+    column_cache.resize(max_bytes)
 
 
 def cache_of(store: object) -> Cache:

@@ -53,6 +53,7 @@ PROMISED = [
     "Verification",
     "WhereError",
     "attach",
+    "cache_columns",
     "catalog",
     "create_table",
     "open_table",
