@@ -131,7 +131,9 @@ def _read_cached(
     if row_mask is None and reader.is_of_all_zones:
         for numbers in missing:
             name = reader.footer.metadata.schema.column(numbers[0]).path.split(".")[0]
-            column_cache.put(reader.block.column_key(reader.store, numbers), (name, decoded[name]), decoded[name].nbytes)
+            column_cache.put(
+                reader.block.column_key(reader.store, numbers), (name, decoded[name]), decoded[name].nbytes
+            )
     return columns | decoded
 
 
