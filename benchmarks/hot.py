@@ -71,7 +71,8 @@ def counted(folder: Path) -> Iterable[Row]:
     head = append_hot(StoredTable.create(store, SCHEMA), make_rows(0))
     store.reset()
     append_hot(head, make_rows(100))
-    cost = f"{len(store.writes)} creates, {len(store.reads)} reads, {store.bytes_written / 1000:.1f} kB"
+    creates = [key for _, key, _ in store.writes if not key.endswith("_hint")]  # which is written once a second
+    cost = f"{len(creates)} creates, {len(store.reads)} reads, {store.bytes_written / 1000:.1f} kB"
     yield "hot commit of 100 rows × 3 columns, lone writer", cost, "2, 0, ≤ 3 kB"
     for number in range(2, 200):
         head = append_hot(head, make_rows(100 * number))

@@ -8,7 +8,9 @@ there puts it there. Knows no rows and no writer.
 from __future__ import annotations
 
 import re
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 
 from fuse_storage.errors import Corrupt, NotFound, StorageError
@@ -26,8 +28,12 @@ from fuse_storage.validation.json_members import MAX_REF_BYTES
 HOT_FOLDER = "_refs/hot"
 MAX_CHAIN_ENTRIES = 64
 """Hot entries of a chain: a reader who knows nothing reads so few files, at once."""
+HINT_SECONDS = 1.0
+"""The hint of a chain is written once in so many seconds: a third create for those who commit by the second alone."""
+_HINT = "_hint"
+_MAX_HINT_BYTES = 64
 _CHAIN_FILE = re.compile(r"(?P<number>[0-9]{6})\.json")
-CHAIN_KEY = re.compile(rf"{HOT_FOLDER}/(?P<snapshot>[0-9a-f]{{32}})/{_CHAIN_FILE.pattern}")
+CHAIN_KEY = re.compile(rf"{HOT_FOLDER}/(?P<snapshot>[0-9a-f]{{32}})/(?:{_CHAIN_FILE.pattern}|{_HINT})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +78,10 @@ class HotChain:
                 return state, None
             state, end = self.apply(state, number + 1, data)
             return (state, end) if end is not None else self.advance(state)
-        numbers = self._numbers_after(number)
+        names = [key.removeprefix(f"{self.folder}/") for key in list_keys_after(self.store, self.key(number))]
+        numbers = [int(match["number"]) for match in map(_CHAIN_FILE.fullmatch, names) if match is not None]
+        if _HINT in names:
+            self._check_hint(state, max(numbers, default=number))
         with ThreadPoolExecutor(MAX_PARALLEL_REF_READS, "fuse-hot") as pool:
             files = list(pool.map(self.find, range(number + 1, max(numbers, default=number) + 1)))
         for position, data in enumerate(files, number + 1):
@@ -88,9 +97,30 @@ class HotChain:
                 return state, end
         return state, None
 
-    def _numbers_after(self, number: int) -> list[int]:
-        names = (key.removeprefix(f"{self.folder}/") for key in list_keys_after(self.store, self.key(number)))
-        return [int(match["number"]) for match in map(_CHAIN_FILE.fullmatch, names) if match is not None]
+    def write_hint(self, number: int) -> None:
+        """Tell later readers that so many hot entries are there. Advisory, so a failure is of no account."""
+        cache, key, now = cache_of(self.store), ("hint of a chain", self.store.url, self.folder), time.monotonic()
+        if (written := cache.find(key)) is not None and now - written < HINT_SECONDS:
+            return
+        cache.put(key, now, 100)
+        with suppress(StorageError):
+            self.store.create(f"{self.folder}/{_HINT}", str(number).encode(), overwrite=True)
+
+    def _check_hint(self, state: Snapshot, newest: int) -> None:
+        """Raise Corrupt where a hint says that there was an entry after the newest: what is lost there is no end."""
+        try:
+            text = read_at_most(self.store, f"{self.folder}/{_HINT}", _MAX_HINT_BYTES)
+        except StorageError:
+            return
+        hinted = int(text) if re.fullmatch(rb"[0-9]{1,2}", text) else 0
+        if newest < hinted <= MAX_CHAIN_ENTRIES and self.find(hinted) is None:
+            if self.branch.find(self.entry.sequence + 1) is not None:
+                return  # the branch has gone on, and a vacuum may have taken the chain
+            raise Corrupt(
+                f"{self.store.url}/{self.key(hinted)} is missing, though the hint beside it says that it was there: "
+                f"restore it from a copy, or remove {self.folder}/{_HINT} to go on at version "
+                f"{state.version - state.chain_length + newest}, without the rows that came after it"
+            )
 
     def apply(self, state: Snapshot, number: int, data: bytes) -> tuple[Snapshot, RefEntry | None]:
         """The state after a file of the chain, or the one before and what ended the chain there. Raises FormatError."""
@@ -161,11 +191,14 @@ def states_between(branch: Branch, entry: RefEntry, following: RefEntry | None) 
     return states[1:]
 
 
-def list_chain_files(store: Store) -> dict[str, list[ObjectMeta]]:
-    """The files of all chains, by the id of the snapshot that they follow. Files of other names are passed over."""
+def list_chain_files(store: Store, hints: bool = False) -> dict[str, list[ObjectMeta]]:
+    """The files of all chains, by the id of the snapshot that they follow. Files of other names are passed over.
+
+    ``hints``: those beside the entries, too.
+    """
     found: dict[str, list[ObjectMeta]] = {}
     for file in store.list(HOT_FOLDER):
-        if (match := CHAIN_KEY.fullmatch(file.key)) is not None:
+        if (match := CHAIN_KEY.fullmatch(file.key)) is not None and (hints or match["number"]):
             found.setdefault(match["snapshot"], []).append(file)
     return found
 

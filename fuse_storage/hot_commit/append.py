@@ -138,6 +138,7 @@ class _HotAttempt:
         if not create_once(create, partial(_is_there, chain, entry.number, data), entry.commit_id, deadline, "table"):
             return None
         self._check_in_time(head, chain, entry)
+        chain.write_hint(entry.number)
         after = state_after(state, entry)
         remember_state(chain.branch, head.entry, after)
         return head.at_entry(head.entry, after)

@@ -105,11 +105,11 @@ class ReachableFiles:
         others = dict[str, list[ObjectMeta]]()
         if not self.chains:
             return others
-        for snapshot_id, files in list_chain_files(self.store).items():
+        for snapshot_id, files in list_chain_files(self.store, hints=True).items():
             if snapshot_id not in self.chains:
                 others[snapshot_id] = files
                 continue
-            for file in files:
+            for file in (file for file in files if file.key.endswith(".json")):
                 found = decode_chain_file(read_at_most(self.store, file.key, MAX_REF_BYTES), file.key)
                 if isinstance(found, HotEntry):
                     self.keys |= {hot_block_path(block.id) for block in found.blocks}

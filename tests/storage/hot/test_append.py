@@ -24,6 +24,7 @@ from fuse_storage import (
     meter_requests,
     open_store,
 )
+from fuse_storage.hot import chain as hot_chain
 from fuse_storage.hot_commit import append as hot_append
 from fuse_storage.metadata.encoding import encode_checksummed_json
 from fuse_storage.testing import check_invariants
@@ -56,10 +57,11 @@ def test_a_lone_writer_makes_two_creates_and_reads_nothing() -> None:
 
     append_hot(head, hundred)
 
-    assert [(verb, key[:7]) for verb, key, _ in store.writes] == [
+    assert [(verb, key[:7]) for verb, key, _ in store.writes if not key.endswith("_hint")] == [
         ("create", "_h/" + store.writes[0][1][3:7]),
         ("create", "_refs/h"),
     ]
+    assert len(store.writes) == 3  # of which the last is advisory
     assert store.reads == []
     assert store.bytes_written <= 3_000
 
@@ -73,7 +75,7 @@ def test_a_writer_that_lost_the_race_creates_the_entry_anew_and_no_row(table: St
     store.reset()
 
     assert ids_of(append_hot(mine, rows([3]))) == [0, 1, 2, 3]
-    assert [key.partition("/")[0] for _, key, _ in store.writes] == ["_h", "_refs"]
+    assert [key.partition("/")[0] for _, key, _ in store.writes if not key.endswith("_hint")] == ["_h", "_refs"]
 
 
 def test_a_table_that_is_never_hot_has_no_trace_of_it(table: StoredTable) -> None:
@@ -237,6 +239,43 @@ def test_a_hole_in_the_chain_is_damage_and_no_end(table: StoredTable) -> None:
 
     with pytest.raises(Corrupt, match=r"000002\.json is missing"):
         StoredTable.open(table.store)
+
+
+@pytest.mark.parametrize("lost", [1, 2, 5])
+def test_the_lost_end_of_a_chain_is_damage_and_no_shorter_table(
+    table: StoredTable, lost: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hot_chain, "HINT_SECONDS", 0.0)
+    head = hot(table, 6)  # the first of them is a snapshot
+    head.store.delete([chain_key(head, number) for number in range(6 - lost, 6)])
+    storage.process_cache.clear()
+
+    with pytest.raises(Corrupt, match=r"000005\.json is missing, though the hint .* remove .*_hint to go on"):
+        StoredTable.open(table.store)
+    with pytest.raises(Corrupt, match=r"000005\.json is missing"):
+        StoredTable.open(table.store, at=head.snapshot.timestamp)
+    table.store.delete([f"{chain_key(head, 1).rpartition('/')[0]}/_hint"])
+
+    assert ids_of(StoredTable.open(table.store)) == list(range(6 - lost))
+
+
+@pytest.mark.parametrize("hint", [b"0", b"7x", b"", b"1" * 70, b"999999", "٣".encode()])
+def test_a_hint_that_lies_of_what_cannot_be_is_not_believed(table: StoredTable, hint: bytes) -> None:
+    head = hot(table, 3)
+    table.store.create(f"{chain_key(head, 1).rpartition('/')[0]}/_hint", hint, overwrite=True)
+    storage.process_cache.clear()
+
+    assert ids_of(StoredTable.open(table.store)) == [0, 1, 2]
+
+
+def test_the_hint_of_a_chain_is_written_once_in_a_while(table: StoredTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hot_chain, "HINT_SECONDS", 1e9)
+    store = meter_requests(table.store)
+    head = hot(StoredTable.open(store), 5)
+
+    assert [key for _, key, _ in store.writes if key.endswith("_hint") and "/hot/" in key] == [
+        f"_refs/hot/{head.snapshot.stored.id}/_hint"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -408,6 +447,8 @@ def test_a_vacuum_keeps_what_the_head_and_tags_need_and_deletes_the_rest(table: 
     store.age()
     storage.process_cache.clear()
     storage.vacuum_table(store, timedelta(0), force=True)
+    chains = {file.key.split("/")[2] for file in store.list("_refs/hot")}
+    assert chains == {StoredTable.open(store).snapshot.stored.id}  # of the others the hints are gone, too
     assert ids_of(StoredTable.open(store)) == [0, 1, 2, 3, 4]
     assert len(list(store.list("_h"))) == 2
     with pytest.raises(NotFound):
