@@ -65,6 +65,7 @@ from fuse_storage.errors import (
 )
 from fuse_storage.hot.tail import tail_times
 from fuse_storage.hot_commit.append import append_hot
+from fuse_storage.hot_commit.snapshot_of import snapshot_of
 from fuse_storage.location import HOT_PROPERTIES, KNOWN_PROPERTIES, update_properties
 from fuse_storage.maintenance.branches import (
     create_branch,
@@ -130,6 +131,7 @@ __all__ = [
     "open_source_files",
     "read_file_schema",
     "set_source",
+    "snapshot_of",
     "stage_source_files",
     "storable_schema",
     "BlockReplacement",

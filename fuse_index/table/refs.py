@@ -37,7 +37,9 @@ class RefsMixin(TableHandle):
         """
         self._check_whole()
         until = parse_time_or_duration(expires, "expires") if isinstance(expires, str) else expires
-        return self.stored.tag(name, datetime.now(UTC) + until if isinstance(until, timedelta) else until)
+        tag = self.stored.tag(name, datetime.now(UTC) + until if isinstance(until, timedelta) else until)
+        self._move_to_snapshot()
+        return tag
 
     def untag(self, name: str) -> None:
         """Forget a tag; the snapshot stays as long as anything else keeps it. Raises NotFound naming near names."""
@@ -49,7 +51,9 @@ class RefsMixin(TableHandle):
         Nothing of the rows is copied. Raises AlreadyExists if there is such a branch, ReadOnly without the tail.
         """
         self._check_whole()
-        return replace(self, stored=storage.create_branch(self.stored, name), pinned=False)
+        made = replace(self, stored=storage.create_branch(self.stored, name), pinned=False)
+        self._move_to_snapshot()
+        return made
 
     def clone(self, url: str, options: Mapping[str, str] | None = None) -> Self:
         """Make a new table at ``url`` of the snapshot that this handle reads, indexes included; return a handle of it.
@@ -61,7 +65,13 @@ class RefsMixin(TableHandle):
         """
         self._check_whole()
         cloned = storage.clone_table(self.stored, storage.open_store(url, options))
+        self._move_to_snapshot()
         return replace(self, stored=cloned, pinned=False)
+
+    def _move_to_snapshot(self) -> None:
+        """Move from a state after hot commits to the snapshot that was just made of it: the same rows."""
+        if not self.pinned:
+            self.stored = storage.snapshot_of(self.stored)
 
     def drop_branch(self, name: str) -> None:
         """End a branch; snapshots that tags or other branches hold stay. Raises NotFound, ValueError for ``main``."""

@@ -126,3 +126,32 @@ def test_rows_that_came_before_tiering_are_seen_though_their_commits_were_collec
         replace_all(table, change, first)
 
     assert ids(fuse.open_table(url).scan()) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("second", ["tag", "branch", "clone"])
+@pytest.mark.parametrize("meanwhile", [False, True])
+def test_a_handle_of_a_hot_head_names_it_twice(url: str, second: str, meanwhile: bool) -> None:
+    table = make(url)
+    table.tag("one")
+    if meanwhile:
+        fuse.open_table(url).append(rows(4))
+
+    made = getattr(table, second)(f"{url}-copy" if second == "clone" else "two")
+
+    assert ids(fuse.open_table(url, at="two") if second == "tag" else made) == [1, 2, 3]
+    assert table.history().column("operation").to_pylist()[0] == "snapshot"
+    assert fuse.open_table(url).version == table.version + meanwhile
+
+
+def test_a_state_that_was_made_a_snapshot_is_named_by_an_older_handle(url: str) -> None:
+    table = make(url)
+    older = fuse.open_table(url)
+    pinned = fuse.open_table(url, version=table.version)
+    table.tag("one")
+    table.append(rows(4))
+
+    older.tag("two")
+    pinned.tag("three")
+
+    assert [ids(fuse.open_table(url, at=name)) for name in ("two", "three")] == [[1, 2, 3]] * 2
+    assert pinned.version == older.version - 1
