@@ -18,7 +18,7 @@ from typing import Protocol, Self
 
 from fuse_storage.commit.draft import CommitLoader
 from fuse_storage.errors import AlreadyExists, CommitUnknown, NotFound, ReadOnly, StorageError
-from fuse_storage.hot.chain import HotChain
+from fuse_storage.hot.chain import HotChain, publish
 from fuse_storage.metadata.encoding import format_timestamp, utc_now
 from fuse_storage.metadata.file_ref import create_file
 from fuse_storage.metadata.refs import CLOCK_TOLERANCE, Branch, RefEntry
@@ -136,7 +136,7 @@ def create_ref(
     """Create the entry of a branch, as ``create_entry`` does.
 
     ``after``: the entry before it, and the state that it follows; where that has a chain, the entry is created there
-    first, which is what commits.
+    first, which is what commits: a refusal to put it into the branch then is a CommitUnknown.
     """
     if after is None or not after[1].has_chain:
         return create_entry(branch, entry, deadline, "table")
@@ -144,9 +144,20 @@ def create_ref(
         return False
     chain, number = HotChain(branch, after[0], after[1].stored), after[1].chain_length + 1
     data = entry.encode()
-    in_chain = partial(chain.create, number, data), lambda: _same(chain.find(number), data)
-    in_branch = partial(branch.create, entry), lambda: _same(branch.find(entry.sequence), entry)
-    return all(create_once(*place, entry.commit_id, deadline, "table") for place in (in_chain, in_branch))
+    create, is_there = partial(chain.create, number, data), lambda: _same(chain.find(number), data)
+    if not create_once(create, is_there, entry.commit_id, deadline, "table"):
+        return False
+    try:
+        create, is_there = partial(branch.create, entry), lambda: _same(branch.find(entry.sequence), entry)
+        return create_once(create, is_there, entry.commit_id, deadline, "table")
+    except ReadOnly as refusal:
+        if publish(branch, entry):
+            return True
+        raise CommitUnknown(
+            f"commit {entry.commit_id} ended its chain, and {refusal}: whoever may write next makes it visible; ask "
+            f"table.was_committed({entry.commit_id!r}) before trying again",
+            entry.commit_id,
+        ) from refusal
 
 
 def _same(existing: object, own: object) -> bool | None:

@@ -16,12 +16,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from fuse_storage.commit.snapshot_hold import VACUUM_TIME_LIMIT, list_vacuum_notices, post_vacuum_notice
-from fuse_storage.errors import Expired, InvalidArgument, StorageError
+from fuse_storage.errors import Expired, InvalidArgument, NotFound, StorageError
 from fuse_storage.hot.chain import follow
 from fuse_storage.maintenance.reachable_files import ReachableFiles
 from fuse_storage.metadata.encoding import utc_now
 from fuse_storage.metadata.file_ref import FileRef
 from fuse_storage.metadata.refs import Branch, RefEntry, list_branch_names
+from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.metadata.tags import TagFile, list_tag_files, may_hold_ref
 from fuse_storage.store.abilities import list_strays, read_at_most
 from fuse_storage.store.ranges import ObjectMeta
@@ -159,7 +160,7 @@ def _make_plan(store: Store, now: datetime, cutoff: datetime, keep: int) -> _Pla
         reachable.add(snapshot, needed)
     for branch, head in heads:
         if (snapshot_of_head := reachable.chains.get(str(head.snapshot_id))) is not None:
-            newest, _ = follow(branch, head, snapshot_of_head)  # a dead writer's commit, which nobody has met yet
+            newest = _follow_head(branch, head, snapshot_of_head)
             if newest.reference is not None:
                 reachable.add(newest.reference, True)
     young_since = now - reachable.longest_write - _COMMIT_ALLOWANCE
@@ -182,6 +183,17 @@ def _make_plan(store: Store, now: datetime, cutoff: datetime, keep: int) -> _Pla
     ]
     passed_over = (*passed_over, *reachable.strays)
     return _Plan(litter, chains, [*notices, *old], ended, passed_over, reachable.file_count)
+
+
+def _follow_head(branch: Branch, head: RefEntry, snapshot: Snapshot) -> RefEntry:
+    """The newest entry of a branch, with a dead writer's commit, which nobody has met yet. Raises as ``follow``."""
+    try:
+        return follow(branch, head, snapshot)[0]
+    except NotFound:
+        newest = branch.complete_head()
+        if newest.kind != "tombstone":  # by which that writer dropped the branch
+            raise
+        return newest
 
 
 def _delete_snapshots_unwarned(

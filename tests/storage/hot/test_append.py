@@ -413,6 +413,50 @@ def test_what_a_dead_writer_ended_a_chain_with_is_finished(table: StoredTable, h
     assert head.store.read("_refs/branch/main/00000000000000000003.json")
 
 
+class Refusing:
+    """A store that refuses what begins like this."""
+
+    def __init__(self, store: Any, prefix: str) -> None:
+        self.within, self.prefix = store, prefix
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.within, name)
+
+    def create(self, key: str, data: bytes, overwrite: bool = False) -> None:
+        if key.startswith(self.prefix):
+            raise storage.ReadOnly(f"{key}: this key may not write here")
+        self.within.create(key, data, overwrite)
+
+
+def test_a_refusal_after_the_chain_was_ended_is_no_promise_that_nothing_was_committed(table: StoredTable) -> None:
+    hot(table, 2)
+    store = Refusing(open_store(table.store.url), "_refs/branch")
+
+    with pytest.raises(storage.CommitUnknown, match="was_committed") as raised:
+        append(StoredTable.open(store), 7)
+
+    assert ids_of(StoredTable.open(store)) == [0, 1]
+    assert table.was_committed(raised.value.commit_id)
+    assert ids_of(StoredTable.open(store)) == [7, 0, 1]
+    with pytest.raises(storage.ReadOnly):
+        append_hot(StoredTable.open(Refusing(table.store, "_refs/hot")), rows([9]))
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_branch_that_a_dead_writer_dropped_stands_in_no_vacuums_way(table: StoredTable, dry_run: bool) -> None:
+    side = hot(storage.create_branch(hot(table, 2), "side"), 2, 2)
+    with pytest.raises(storage.CommitUnknown):
+        storage.drop_branch(Refusing(table.store, "_refs/branch/side"), "side")
+    storage.process_cache.clear()
+
+    storage.vacuum_table(table.store, timedelta(0), dry_run=dry_run, force=True)
+
+    assert storage.list_branches(table.store).keys() == {"main"}
+    with pytest.raises(NotFound, match="dropped"):
+        side.refresh()
+    assert ids_of(StoredTable.open(table.store)) == [0, 1]
+
+
 def test_who_may_not_write_reads_the_state_before(table: StoredTable) -> None:
     head = hot(table, 2)
     append(head, 7)
