@@ -17,7 +17,7 @@ import pyarrow.types as is_
 
 from fuse_storage.errors import SchemaError
 from fuse_storage.schema import types
-from fuse_storage.schema.schema import Field, Schema
+from fuse_storage.schema.schema import Field, Schema, nested_type_like
 
 
 def conform_rows(rows: pa.Table | pa.RecordBatch, schema: Schema) -> pa.Table:
@@ -60,7 +60,7 @@ def _conform_column(column: pa.ChunkedArray, field: Field) -> pa.ChunkedArray:
         _check_nulls(chunk, field, field.name)
     if column.type != field.type:
         try:
-            column = _cast(column, field.type)
+            column = _cast(column, field)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as refusal:
             raise SchemaError(
                 f"column {field.name!r} is {field.type}, and not all of its {column.type} values fit: {refusal}"
@@ -68,11 +68,21 @@ def _conform_column(column: pa.ChunkedArray, field: Field) -> pa.ChunkedArray:
     return column
 
 
-def _cast(column: pa.ChunkedArray, data_type: pa.DataType) -> pa.ChunkedArray:
-    if is_.is_integer(column.type) and is_.is_decimal(data_type):
+def _cast(column: pa.ChunkedArray, field: Field) -> pa.ChunkedArray:
+    if is_.is_integer(column.type) and is_.is_decimal(field.type):
         # Arrow asks for room for any integer before it looks at the values; so make room first
-        column = pc.cast(column, pa.decimal128(38, data_type.scale))
-    return pc.cast(column, data_type)
+        column = pc.cast(column, pa.decimal128(38, field.type.scale))
+    if not field.children:
+        return pc.cast(column, field.type)
+    # Arrow asks of a field that is NOT NULL a value also where the struct around it is NULL; ours are checked already
+    lenient = pc.cast(column, _nullable_field(field).type)
+    return pa.chunked_array([rename_array_fields(chunk, field.type) for chunk in lenient.chunks], field.type)
+
+
+def _nullable_field(field: Field) -> pa.Field:
+    """The field in Arrow, nullable, and all within it but keys of maps."""
+    data_type = nested_type_like(field.type, [_nullable_field(child) for child in field.children])
+    return pa.field(field.name, data_type)
 
 
 def _check_types(given_type: pa.DataType, field: Field, where: str) -> None:

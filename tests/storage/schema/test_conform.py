@@ -202,6 +202,15 @@ def test_a_null_struct_may_lack_what_it_must_not_have_null() -> None:
     assert fitted(pa.array([None, {"x": 1}], pa.struct([("x", pa.int64())])), STRUCT).to_pylist() == [None, {"x": 1}]
 
 
+def test_a_null_struct_fits_where_a_field_of_it_is_not_null_whatever_else_is_cast() -> None:
+    values = pa.array([None, {"x": 1}, {"x": None}], pa.struct([("x", pa.int32())])).slice(0, 2)  # x itself is NULL
+    assert fitted(values, STRUCT).to_pylist() == [None, {"x": 1}]
+    entries = pa.array([[("k", 1)], None, [("l", 2)]], pa.map_(pa.string(), pa.int32()))
+    assert fitted(entries, ENTRIES).to_pylist() == [[("k", 1)], None, [("l", 2)]]
+    items = pa.array([[None, {"x": 1}], None], pa.list_(pa.struct([("x", pa.int32())])))
+    assert fitted(items, pa.list_(STRUCT)).to_pylist() == [[None, {"x": 1}], None]
+
+
 def test_renaming_reaches_every_depth_and_copies_nothing() -> None:
     rows = pa.table({"s": pa.array([None, {"x": [{"y": 1}]}, {"x": None}]), "n": pa.array([1, 2, None])})
     inner = pa.list_(pa.field("element", pa.struct([("Y", pa.int64())])))
