@@ -42,6 +42,7 @@ from fuse_storage.commit.schema_evolution import (
     rename_column,
     set_comment,
     set_default,
+    set_nullable,
 )
 from fuse_storage.commit.segment_writer import SegmentWriter, WriteOptions
 from fuse_storage.commit.sidecar_writer import SidecarBuilder, SidecarWriter
@@ -251,6 +252,7 @@ __all__ = [
     "rename_column",
     "set_comment",
     "set_default",
+    "set_nullable",
     "restore_snapshot",
     "same_table",
     "stage_table",

@@ -113,6 +113,19 @@ def _change_type(
     _report(open_table(table, branch=branch).change_type(path, type_, indexes.value), f"{path} is now {type_}", as_json)
 
 
+@columns_app.command(name="set-nullable")
+def _set_nullable(
+    table: TableArgument,
+    path: _ColumnArgument,
+    not_null: Annotated[bool, typer.Option("--not-null", help="Refuse NULL in it, if no row has it.")] = False,
+    branch: BranchOption = "main",
+    as_json: JsonOption = False,
+) -> None:
+    """Let a column be NULL, or no more."""
+    sentence = f"{path} {'is NOT NULL' if not_null else 'may be NULL'}"
+    _report(open_table(table, branch=branch).set_nullable(path, not not_null), sentence, as_json)
+
+
 @columns_app.command(name="key-by")
 def _key_by(
     table: TableArgument,

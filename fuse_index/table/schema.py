@@ -14,12 +14,13 @@ from fuse_index.expressions.serialize import decode_term
 from fuse_index.ingest import arrow_input
 from fuse_index.ingest.schema_merge import indexes_on_columns
 from fuse_index.table.indexes import IndexesMixin
+from fuse_index.table.read import ReadMixin
 from fuse_storage import Schema, SchemaChange, Snapshot
 
 _FIRST = ""
 
 
-class SchemaMixin(IndexesMixin):
+class SchemaMixin(ReadMixin, IndexesMixin):
     """The part of ``fuse_index.Table`` that changes columns.
 
     A path with dots names a field of a struct, also of one within arrays and maps: ``items.element.price``,
@@ -90,6 +91,29 @@ class SchemaMixin(IndexesMixin):
         Raises SchemaError for a table that holds rows: they have the default that the column came with.
         """
         return self._evolve(partial(storage.set_default, name=column, value=default), "set default", column)
+
+    def set_nullable(self, path: str, nullable: bool) -> Snapshot:
+        """Let a column or field be NULL; or, with False, a column no more, if it is NULL in no row now.
+
+        Blocks whose statistics know of no NULL are not read. Raises SchemaError where there are NULLs, Conflict for
+        rows that come meanwhile, ReadOnly for a table whose rows come from a source.
+        """
+        self._check_writable()
+        step = partial(storage.set_nullable, path=path, nullable=nullable)
+        if step(self.snapshot) is self.snapshot:
+            return self.snapshot
+        if not nullable:
+            self._check_no_nulls(path)
+        transaction = self.stored.transaction().evolve_schema(step, depends_on_rows=not nullable)
+        return self._move_to(transaction.commit("set nullable", summary={"column": path, "nullable": nullable}))
+
+    def _check_no_nulls(self, path: str) -> None:
+        self.snapshot.check_own_rows()
+        quoted = path.replace("`", "``")
+        if found := self.scan(f"`{quoted}` IS NULL").count():
+            raise storage.SchemaError(
+                f"column {path!r} cannot be made NOT NULL: {found} rows have NULL in it; update or delete them first"
+            )
 
     def set_properties(
         self, updates: Mapping[str, Any] | None = None, removals: Sequence[str] | None = None

@@ -44,9 +44,9 @@ from fuse_storage import Snapshot
 
 @check_public_methods
 class Table(
-    ReadMixin,
     RefsMixin,
     SchemaMixin,
+    ReadMixin,
     SourcesMixin,
     DmlMixin,
     CompactionMixin,

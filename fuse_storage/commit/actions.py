@@ -17,8 +17,8 @@ AttachSidecars        everything: sidecars follow their blocks,     nothing; if 
 AddIndex              all else                                      an index of the same name
 DropIndex             all else, its being dropped by others too     an index of the same name that was redefined
 CompactSegments       everything                                    nothing
-EvolveSchema          all else                                      other changes of columns; of indexes, if it
-                                                                    depends on them
+EvolveSchema          all else                                      other changes of columns; of indexes and
+                                                                    rows that come, if it depends on them
 SetTableKey           all else                                      changes of columns, or of the same key
 RestoreSnapshot       attached sidecars, joined segments, what      all else
                       leaves all rows as they were (``same_rows``)
@@ -81,13 +81,7 @@ class OverwriteSegments:
 
     def apply(self, draft: Draft) -> None:
         check_columns_unchanged(self.staged, draft)
-        winner = (
-            None
-            if self.force
-            else draft.first_conflicting_commit(
-                lambda before, after: after.next_row_id > before.next_row_id and not keeps_rows(before, after)
-            )
-        )
+        winner = None if self.force else draft.first_conflicting_commit(_brings_rows)
         if winner is not None:
             raise Conflict(
                 f"rows that this overwrite has not seen were added by {winner}: read again, and decide again",
@@ -214,10 +208,11 @@ class CompactSegments:
 
 @dataclass(frozen=True, slots=True)
 class EvolveSchema:
-    """Change columns. ``depends_on_indexes``: a change of definitions meanwhile is a Conflict too."""
+    """Change columns. ``depends_on_indexes``, ``depends_on_rows``: other definitions, new rows are Conflicts too."""
 
     schema_change: SchemaChange
     depends_on_indexes: bool = False
+    depends_on_rows: bool = False
     name: str = "evolve"
 
     def apply(self, draft: Draft) -> None:
@@ -226,10 +221,11 @@ class EvolveSchema:
         )
         if winner is None and self.depends_on_indexes:
             winner = draft.first_conflicting_commit(lambda before, after: before.definitions != after.definitions)
+        if winner is None and self.depends_on_rows:
+            winner = draft.first_conflicting_commit(_brings_rows)
         if winner is not None:
-            raise Conflict(
-                f"columns or indexes were changed by {winner}: look at them again before changing more", str(winner)
-            )
+            what = "rows, columns or indexes" if self.depends_on_rows else "columns or indexes"
+            raise Conflict(f"{what} were changed by {winner}: look at them again before changing more", str(winner))
         evolved = self.schema_change(draft.schema_state)
         draft.changed = draft.changed or evolved is not draft.schema_state
         draft.schema_state = evolved
@@ -260,6 +256,10 @@ class SetTableKey:
         rekeyed = self.schema_change(draft.schema_state)
         draft.changed = draft.changed or rekeyed is not draft.schema_state
         draft.schema_state = rekeyed
+
+
+def _brings_rows(before: Snapshot, after: Snapshot) -> bool:
+    return after.next_row_id > before.next_row_id and not keeps_rows(before, after)
 
 
 def check_columns_unchanged(staged: Sequence[StagedSegment], draft: Draft) -> None:

@@ -131,7 +131,7 @@ def change_type(snapshot: Snapshot, path: str, data_type: pa.DataType) -> Snapsh
 
     Raises SchemaError, saying to which types it can be changed.
     """
-    field, above = snapshot.schema.find(path, into_collections=True), _parent_path(snapshot.schema, path)
+    field = snapshot.schema.find(path, into_collections=True)
     new_type = types.to_storage_type(data_type, path)
     if new_type == field.type:
         return snapshot
@@ -150,20 +150,21 @@ def change_type(snapshot: Snapshot, path: str, data_type: pa.DataType) -> Snapsh
             f"choose a type of exact values"
         )
     default = None if field.default is None else _default(field.default_scalar.cast(new_type).as_py(), field, new_type)
-    changed = replace(field, type=new_type, type_changed=True, default=default)
-    return _edit_fields(
-        snapshot, above, lambda siblings: tuple(changed if sibling.id == field.id else sibling for sibling in siblings)
-    )
+    return _replace_field(snapshot, path, replace(field, type=new_type, type_changed=True, default=default))
 
 
 def set_comment(snapshot: Snapshot, path: str, comment: str | None) -> Snapshot:
     """Say what a column or field is for; None takes the comment away. Raises SchemaError."""
+    field = snapshot.schema.find(path, into_collections=True)
+    return _replace_field(snapshot, path, replace(field, comment=comment))
+
+
+def set_nullable(snapshot: Snapshot, path: str, nullable: bool) -> Snapshot:
+    """Let a column or field be NULL, or a column no more: the caller has seen that it never is. Raises SchemaError."""
     field, above = snapshot.schema.find(path, into_collections=True), _parent_path(snapshot.schema, path)
-
-    def edit(siblings: _Siblings) -> _Siblings:
-        return tuple(replace(each, comment=comment) if each.id == field.id else each for each in siblings)
-
-    return _edit_fields(snapshot, above, edit)
+    if above and not nullable:
+        raise SchemaError(f"field {path!r} cannot be made NOT NULL: only whole columns can, once there are blocks")
+    return _replace_field(snapshot, path, replace(field, nullable=nullable))
 
 
 def set_default(snapshot: Snapshot, name: str, value: Any) -> Snapshot:
@@ -177,8 +178,15 @@ def set_default(snapshot: Snapshot, name: str, value: Any) -> Snapshot:
             f"column {name!r} cannot get another default: the one it came with is what older rows hold; "
             f"add a column with the default that you want"
         )
-    fields = tuple(replace(each, default=encoded) if each.id == field.id else each for each in snapshot.schema.fields)
-    return _edit_fields(snapshot, (), lambda _: fields)
+    changed = replace(field, default=encoded)
+    return _edit_fields(snapshot, (), lambda fields: tuple(changed if each is field else each for each in fields))
+
+
+def _replace_field(snapshot: Snapshot, path: str, changed: Field) -> Snapshot:
+    def edit(siblings: _Siblings) -> _Siblings:
+        return tuple(changed if sibling.id == changed.id else sibling for sibling in siblings)
+
+    return _edit_fields(snapshot, _parent_path(snapshot.schema, path), edit)
 
 
 def _edit_fields(snapshot: Snapshot, above: Sequence[str], edit: Callable[[_Siblings], _Siblings]) -> Snapshot:

@@ -119,12 +119,15 @@ class Transaction(Generic[HeadT]):
         """Join segments that fit into one; nothing is committed if there are none."""
         return self.stage(CompactSegments())
 
-    def evolve_schema(self, schema_change: SchemaChange, depends_on_indexes: bool = False) -> Transaction[HeadT]:
+    def evolve_schema(
+        self, schema_change: SchemaChange, depends_on_indexes: bool = False, depends_on_rows: bool = False
+    ) -> Transaction[HeadT]:
         """Change columns by a step of ``schema_evolution``.
 
-        ``depends_on_indexes``: it also matters which indexes there are, so that a change of those is a Conflict.
+        ``depends_on_indexes``, ``depends_on_rows``: it also matters which indexes, which rows there are, so that a
+        change of those, and rows that come, are a Conflict.
         """
-        return self.stage(EvolveSchema(schema_change, depends_on_indexes))
+        return self.stage(EvolveSchema(schema_change, depends_on_indexes, depends_on_rows))
 
     def cluster_by(self, columns: Sequence[str], method: str) -> Transaction[HeadT]:
         """Choose by what rows are to be kept together from now on; by nothing, without columns."""

@@ -14,6 +14,8 @@ def test_columns_come_go_and_change(run, people):
     assert run("rename-column", people, "name", "called").out == "name is now called\n"
     assert run("drop-column", people, "city", "--json").code == 0
     assert run("move-column", people, "called", "--first").code == 0
+    assert run("set-nullable", people, "height").out == "height may be NULL\n"
+    assert run("set-nullable", people, "called", "--not-null").out == "called is NOT NULL\n"
 
     assert names(run, people) == ["called", "id", "height"]
     assert run("query", people, "--where", "height = 1.75 AND called = 'name 7'", "--json").json_lines == [

@@ -13,7 +13,15 @@ from typing import Any
 import fuse_storage as storage
 from fuse_index.errors import DefinitionError, InputError
 from fuse_index.ingest.schema_merge import indexes_on_columns
-from fuse_index.spark.catalog.definitions import join_path, parse_default, parse_field, parse_properties
+from fuse_index.spark.catalog.definitions import (
+    KEY_PROPERTY_NAME,
+    NOT_NULL_PROPERTY_NAME,
+    join_path,
+    parse_default,
+    parse_field,
+    parse_properties,
+    split_column_names,
+)
 from fuse_index.sql.tokenizer import unescape_string
 from fuse_index.table.schema import parse_typed_value
 from fuse_index.table.table import Table
@@ -23,6 +31,11 @@ _Change = Mapping[str, Any]
 
 NAME_PROPERTIES = ("comment", "owner")
 """Properties that a warehouse keeps beside the name of a table."""
+_REFUSED_PROPERTIES = {
+    "location": "a table stays where it is: clone it to another place by CALL system.clone",
+    NOT_NULL_PROPERTY_NAME: "which columns are NOT NULL is changed one by one: say ALTER COLUMN … DROP NOT NULL, or "
+    "CALL system.set_not_null(table, column)",
+}
 
 
 @dataclass(slots=True)
@@ -111,18 +124,19 @@ def _set_default(to: Alteration, change: _Change) -> None:
 
 def _set_nullability(to: Alteration, change: _Change) -> None:
     path = join_path(change["path"])
-    if to.table.snapshot.schema.find(path, into_collections=True).nullable == change["nullable"]:
-        return
-    how = "NULL" if change["nullable"] else "NOT NULL"
-    raise SchemaError(f"column {path!r} cannot be made {how}: that is said when a column is added, and stays")
+    if not change["nullable"]:
+        raise SchemaError(f"column {path!r} is made NOT NULL by CALL system.set_not_null, which sees to its rows")
+    to.steps.append(partial(storage.set_nullable, path=path, nullable=True))
 
 
 def _set_property(to: Alteration, change: _Change) -> None:
     name, value = change["name"], change["value"]
     if name in NAME_PROPERTIES:
         to.updates[name] = value
-    elif name == "location":
-        raise InputError("a table stays where it is: clone it to another place by CALL system.clone")
+    elif name in _REFUSED_PROPERTIES:
+        raise InputError(_REFUSED_PROPERTIES[name])
+    elif name == KEY_PROPERTY_NAME:
+        to.steps.append(partial(storage.key_by, names=split_column_names(value)))
     else:
         to.steps.append(partial(storage.update_properties, updates=parse_properties({name: value})))
 
@@ -130,6 +144,8 @@ def _set_property(to: Alteration, change: _Change) -> None:
 def _remove_property(to: Alteration, change: _Change) -> None:
     if change["name"] in NAME_PROPERTIES:
         to.removals.append(change["name"])
+    elif change["name"] == KEY_PROPERTY_NAME:
+        to.steps.append(partial(storage.key_by, names=()))
     else:
         to.steps.append(partial(storage.update_properties, updates={}, removals=(change["name"],)))
 

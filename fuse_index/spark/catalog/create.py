@@ -16,7 +16,7 @@ from fuse_index.spark.catalog.definitions import TableDefinition
 from fuse_index.spark.catalog.table_names import TableNames, is_place
 from fuse_index.table.open import create_table, open_table
 from fuse_index.table.table import Table
-from fuse_storage import AlreadyExists, Identifier, NotFound
+from fuse_storage import AlreadyExists, Identifier, NotFound, SchemaChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def stage(names: TableNames, parts: Identifier, definition: TableDefinition, mod
     properties = {**definition.properties, **definition.about}
     new = warehouse.stage_table(parts, definition.schema, definition.cluster_by, properties, replace=replace)
     try:
-        _set_defaults(new.table, definition)
+        _set_defaults_and_key(new.table, definition)
     except Exception:
         new.abort()
         raise
@@ -90,7 +90,7 @@ def _create_at(names: TableNames, url: str, definition: TableDefinition) -> Tabl
     own = {**definition.properties, **(about if definition.location is None else {})}
     options = {"options": names.options, "host": names.host}
     table = create_table(url, definition.schema, definition.cluster_by, own, **options)  # type: ignore[arg-type]
-    _set_defaults(table, definition)
+    _set_defaults_and_key(table, definition)
     return table
 
 
@@ -98,17 +98,19 @@ def _register(names: TableNames, parts: Identifier, definition: TableDefinition)
     names.require_warehouse().register_table(parts, definition.location, definition.about)
 
 
-def _set_defaults(table: Table, definition: TableDefinition) -> None:
-    steps = [
+def _set_defaults_and_key(table: Table, definition: TableDefinition) -> None:
+    steps: list[SchemaChange] = [
         partial(storage.set_default, name=name, value=value)
         for name, value in definition.defaults.items()
         if value is not None
     ]
+    if definition.key:
+        steps.append(partial(storage.key_by, names=definition.key))
     if steps:
         transaction = table.stored.transaction()
         for step in steps:
             transaction.evolve_schema(step)
-        table.stored = transaction.commit("set default")
+        table.stored = transaction.commit("set default" if definition.defaults else "key by")
 
 
 def _is_table(names: TableNames, url: str) -> bool:

@@ -24,6 +24,12 @@ _CLUSTER_TRANSFORM = "cluster_by"
 _RESERVED = ("provider", "location", "owner", "comment", "external", "is_managed_location", "table_type", "collation")
 """Properties by which Spark tells what its grammar has clauses for."""
 
+KEY_PROPERTY_NAME = "key"
+NOT_NULL_PROPERTY_NAME = "not_null"
+"""Properties by which Spark shows the key of a table and its NOT NULL columns, for which it has no other place: names
+with commas between them.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class TableDefinition:
@@ -31,6 +37,7 @@ class TableDefinition:
 
     schema: pa.Schema
     defaults: Mapping[str, Any]
+    key: tuple[str, ...]
     cluster_by: tuple[str, ...]
     properties: Mapping[str, Any]
     about: Mapping[str, str]
@@ -45,14 +52,29 @@ def parse_definition(request: Mapping[str, Any]) -> TableDefinition:
         raise InputError(f"a table of this catalogue is of format fuse, and not {provider!r}: leave USING out")
     about = {name: given[name] for name in ("comment", "owner") if name in given}
     defaults = {column["path"][0]: parse_default(column) for column in columns if "has_default" in column}
+    elsewhere = (*_RESERVED, KEY_PROPERTY_NAME, NOT_NULL_PROPERTY_NAME)
     return TableDefinition(
-        pa.schema([parse_field(column) for column in columns]),
+        _parse_columns(columns, split_column_names(given.get(NOT_NULL_PROPERTY_NAME, ""))),
         defaults,
+        split_column_names(given.get(KEY_PROPERTY_NAME, "")),
         _parse_partitioning(request["partitioning"]),
-        parse_properties({name: value for name, value in given.items() if name not in _RESERVED}),
+        parse_properties({name: value for name, value in given.items() if name not in elsewhere}),
         about,
         _parse_location(given.get("location")),
     )
+
+
+def split_column_names(text: str) -> tuple[str, ...]:
+    """The names in the value of a property."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _parse_columns(columns: Sequence[Mapping[str, Any]], not_null: Sequence[str]) -> pa.Schema:
+    fields = [parse_field(column) for column in columns]
+    names = [field.name for field in fields]
+    if fields and (unknown := [name for name in not_null if name not in names]):
+        raise InputError(f"{NOT_NULL_PROPERTY_NAME} names the column {unknown[0]!r}, and there are {', '.join(names)}")
+    return pa.schema([field.with_nullable(False) if field.name in not_null else field for field in fields])
 
 
 def parse_field(column: Mapping[str, Any]) -> pa.Field:

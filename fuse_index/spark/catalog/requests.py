@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from fuse_index.errors import InputError
 from fuse_index.spark.catalog.alter import alteration
 from fuse_index.spark.catalog.create import StagedCreation, create, new_number, stage
-from fuse_index.spark.catalog.definitions import parse_definition
+from fuse_index.spark.catalog.definitions import KEY_PROPERTY_NAME, NOT_NULL_PROPERTY_NAME, parse_definition
 from fuse_index.spark.catalog.metadata_tables import metadata_rows, to_arrow_stream
 from fuse_index.spark.catalog.table_names import TableNames, TableReference, is_place, request_identifier
 from fuse_index.spark.native.planner_callback import LruCache
@@ -175,9 +175,11 @@ _OF_TABLES = ("key_ids", "foreign_source")
 def _shown_properties(reference: TableReference, table: Table) -> dict[str, str]:
     own = {name: _text(value) for name, value in table.snapshot.properties.items() if name not in _OF_TABLES}
     named = {} if reference.named is None else dict(reference.named.properties)
-    key = {"key": ", ".join(table.snapshot.key)} if table.snapshot.key else {}
+    key = {KEY_PROPERTY_NAME: ", ".join(table.snapshot.key)} if table.snapshot.key else {}
+    required = [field.name for field in table.snapshot.schema.fields if not field.nullable]
+    not_null = {NOT_NULL_PROPERTY_NAME: ", ".join(required)} if required else {}
     managed = {"is_managed_location": "true"} if reference.named is not None and reference.named.managed else {}
-    return {**own, **key, **named, **managed, "provider": "fuse", "location": reference.url}
+    return {**own, **key, **not_null, **named, **managed, "provider": "fuse", "location": reference.url}
 
 
 def _text(value: Any) -> str:

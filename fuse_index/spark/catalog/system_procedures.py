@@ -146,6 +146,12 @@ def _sync(call: ProcedureCall) -> pa.Table:
     return pa.Table.from_pylist([{**done.to_dict(), "version": str(done.version)}], _SYNC_SCHEMA)
 
 
+def _set_not_null(call: ProcedureCall) -> pa.Table:
+    table = call.table()
+    table.set_nullable(call["column"], False)
+    return _snapshot(table)
+
+
 def _convert(call: ProcedureCall) -> pa.Table:
     table = call.table()
     table.convert()
@@ -216,6 +222,11 @@ SYSTEM_PROCEDURES: Mapping[str, Procedure] = {
     ),
     "restore": Procedure(
         "Make a table what it was", [_TABLE, Parameter("at", "a snapshot id, a tag or a time")], _restore
+    ),
+    "set_not_null": Procedure(
+        "Refuse NULL in a column from now on, if no row has it",
+        [_TABLE, Parameter("column", "its name")],
+        _set_not_null,
     ),
     "tag": Procedure(
         "Name a snapshot",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,6 +18,9 @@ import pyarrow as pa
 import fuse_storage as storage
 from fuse_index.expressions.types import spark_type_name
 from fuse_storage import Field, SchemaError, StoredTable
+
+_PLAIN_TEXT = re.compile(r"[\w .,:;/@+-]*")
+"""Text that is the same between quotes whatever a session makes of quotes, backslashes and variables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +137,8 @@ def _constant(value: Any) -> str:
             return f"X'{value.hex()}'"
         case datetime():
             return f"'{value.isoformat(' ')}'"  # with its offset where the type is an instant
+        case str() if _PLAIN_TEXT.fullmatch(value):
+            return f"'{value}'"
         case str():
             return f"X'{value.encode().hex()}'"  # quotes and backslashes mean different things to different sessions
         case _:  # a date

@@ -599,6 +599,7 @@ ARGUMENTS: dict = {
     "search": ("name", "n1"),
     "set_comment": ("name", "who"),
     "set_default": ("name", "nobody"),
+    "set_nullable": ("name", True),
     "tag": ("t",),
     "untag": ("t",),
     "update": ("id = -1", {"name": "'x'"}),

@@ -145,6 +145,66 @@ def test_columns_have_comments_and_fields_of_structs_too(table):
     assert table.snapshot.schema.find("name").comment is None
 
 
+def test_a_column_becomes_not_null_where_no_row_has_null_and_nullable_again(table):
+    table.append([{"id": 5, "name": None}])
+    with pytest.raises(fuse.SchemaError, match="column 'name' cannot be made NOT NULL: 1 rows have NULL in it"):
+        table.set_nullable("name", False)
+    table.update("id = 5", {"name": "'n5'"})
+    seen = fuse.open_table(table.stored.store)
+    table.set_nullable("name", False)
+    same = table.snapshot
+
+    assert not table.schema.field("name").nullable
+    assert table.set_nullable("name", False) is same
+    with pytest.raises(fuse.SchemaError, match="column 'name' is NOT NULL"):
+        table.append([{"id": 6, "name": None}])
+    with pytest.raises(fuse.Conflict, match="'name'"):
+        seen.append([{"id": 6, "name": None}])
+    table.set_nullable("name", True)
+    table.append([{"id": 6, "name": None}])
+    assert found(table, "name IS NULL") == [6]
+    assert found(table, "name = 'n1'") == [1]
+    with pytest.raises(fuse.SchemaError, match="only whole columns"):
+        table.set_nullable("s.a", False)
+
+
+def test_null_counts_alone_tell_that_a_column_has_no_null(table, monkeypatch):
+    for reader in ("read_block", "read_rows"):
+        monkeypatch.setattr(f"fuse_storage.StoredTable.{reader}", None)
+    table.set_nullable("id", False)
+    assert not table.schema.field("id").nullable
+
+
+@pytest.mark.parametrize("hot", [False, True])
+def test_rows_that_come_while_a_column_becomes_not_null_are_a_conflict(table, hot):
+    other = fuse.open_table(table.stored.store)
+    other.append([{"id": 5, "name": None}], hot=hot)
+
+    with pytest.raises(fuse.Conflict, match="rows, columns or indexes were changed"):
+        table.set_nullable("name", False)
+    with pytest.raises(fuse.SchemaError, match="1 rows have NULL"):
+        other.set_nullable("name", False)
+    other.delete("id = 5")
+    behind = fuse.open_table(table.stored.store)
+    other.set_nullable("name", False)
+    with pytest.raises((fuse.Conflict, fuse.SchemaError), match="'name'"):
+        behind.append([{"id": 6, "name": None}], hot=hot)
+
+
+def test_fields_of_structs_and_elements_may_become_nullable():
+    made = fuse.create_table(
+        f"memory://columns-{uuid4().hex}", "id INT, s STRUCT<a: INT NOT NULL>, items ARRAY<STRUCT<p: INT NOT NULL>>"
+    )
+    made.append([{"id": 1, "s": {"a": 1}, "items": [{"p": 1}]}, {"id": 2, "s": None, "items": None}])
+    made.set_nullable("s.a", True)
+    made.set_nullable("items.element.p", True)
+    made.append([{"id": 3, "s": {"a": None}, "items": [{"p": None}, None]}])
+
+    assert made.to_arrow().column("s").to_pylist() == [{"a": 1}, None, {"a": None}]
+    assert made.to_arrow().column("items").to_pylist() == [[{"p": 1}], None, [{"p": None}, None]]
+    assert found(made, "s.a = 1") == [1]
+
+
 def test_a_default_is_chosen_as_long_as_there_are_no_rows(table):
     empty = fuse.create_table(f"memory://columns-{uuid4().hex}", SCHEMA)
     empty.set_default("name", "nobody")

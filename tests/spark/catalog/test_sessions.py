@@ -190,14 +190,19 @@ def test_explain_as_a_procedure_tells_what_an_index_removed(spark, catalog):
 
 
 def test_what_show_create_table_prints_makes_the_same_table(spark, catalog):
-    spark.sql("""CREATE TABLE fuse.db.made (id BIGINT COMMENT 'who', city STRING DEFAULT 'Bonn', s STRUCT<a: INT>)
-        CLUSTER BY (city) COMMENT 'people' TBLPROPERTIES (block_rows = '10', team = 'x')""")
+    spark.sql("""CREATE TABLE fuse.db.made (
+        id BIGINT NOT NULL COMMENT 'who', city STRING DEFAULT 'Bonn', odd STRING NOT NULL DEFAULT "it's\\\\")
+        CLUSTER BY (city) COMMENT 'people' TBLPROPERTIES (block_rows = '10', team = 'x', key = 'id')""")
     text = spark.sql("SHOW CREATE TABLE fuse.db.made").first()[0]
     assert "LOCATION" not in text
+    assert "CAST('Bonn' AS string)" in text
     spark.sql("ALTER TABLE fuse.db.made RENAME TO first")
     spark.sql(text)
 
     made, first = (catalog.load_table(name).snapshot for name in ("db.made", "db.first"))
     assert made.schema.fields == first.schema.fields
+    assert made.schema.find("odd").default == "it's\\"
+    assert [field.nullable for field in made.schema.fields] == [False, True, False]
+    assert made.key == ("id",)
     assert (made.cluster_by, made.properties) == (first.cluster_by, first.properties)
     assert catalog.load_table_properties("db.made")["comment"] == "people"
