@@ -8,6 +8,7 @@ doing; which blocks it reads for that, indexes have told its scan.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -16,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from fuse_index.errors import InputError, OpaqueError
 from fuse_index.expressions.evaluable import check_evaluable
 from fuse_index.indexes.builder import warn_of_unindexed
+from fuse_index.operations.row_edits import RowCondition
 from fuse_index.predicate import Predicate
 from fuse_index.spark.answers import Sealed
 from fuse_index.spark.jobs.changed_rows import stage_changed_rows
@@ -86,8 +88,15 @@ class _Statement:
 
     def insert_unmatched(self) -> None:
         """Add rows that the table lacks: unlike an append, this has read the table."""
-        table = self._table
-        overwrite_rows(self._spark, lambda: table.changing("merge", None), self._rows_to_add(), self._task_count)
+        job = self._table.changing("merge", self._condition)
+        staged = stage_in_tasks(
+            Sealed(replace(job, condition=RowCondition(None, job.condition.engine))), self._rows_to_add()
+        )
+        self._check_awaited()
+        for segments in staged:
+            job.add_staged(segments.open())
+        job.commit([])
+        warn_of_unindexed(job.table.snapshot)
 
     def overwrite(self) -> None:
         table, condition = self._table, self._condition

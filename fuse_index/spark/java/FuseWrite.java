@@ -17,7 +17,11 @@ public class FuseWrite implements V1Write, InsertableRelation {
 
   public InsertableRelation toInsertableRelation() { return this; }
 
-  public void insert(Dataset<Row> rows, boolean overwrite) { statement.run(condition, rows); }
+  public void insert(Dataset<Row> rows, boolean overwrite) {
+    MergeKeys keys = statement.isMerge() ? MergeKeys.of(statement.table, (org.apache.spark.sql.classic.Dataset<Row>) rows) : null;
+    if (keys == null) statement.run(condition, rows);
+    else keys.run(statement);
+  }
 
   public String description() { return "fuse " + statement.operation + " " + statement.table.name(); }
 

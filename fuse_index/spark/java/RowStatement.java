@@ -8,6 +8,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 public class RowStatement {
   public static final String APPEND = "append";
   public static final String OVERWRITE = "overwrite";
+  public static final String MERGE = "merge";
   public static final String TRUNCATE = "truncate";
   /** Of a MERGE that does nothing else. */
   public static final String INSERT_UNMATCHED = "insert unmatched";
@@ -26,6 +27,8 @@ public class RowStatement {
   }
 
   public RowStatement as(String otherOperation) { return new RowStatement(table, otherOperation, options); }
+
+  public boolean isMerge() { return operation.equals(MERGE) || operation.equals(INSERT_UNMATCHED); }
 
   /** Does it, and raises what it raises. `condition`: on which rows; null: on all. `rows`: a Dataset, or null. */
   public void run(Expression condition, Object rows) {

@@ -133,7 +133,9 @@ public class RowStatementRule<P extends TreeNode<?>> extends PlanRule<P> {
         columns.add(named((Expression) output.get(((Integer) row.colOrdinals().apply(i)).intValue()), "c" + i));
       }
     }
-    return handOver(new FuseWrite(statement, delta.condition()), new Project(ScalaLists.toScala(columns), (LogicalPlan) delta.query().transformDown(new FilterScans())));
+    // The condition of a MERGE is about columns of two tables, which may be called alike: MergeKeys knows what follows from it.
+    Expression condition = statement.isMerge() ? null : delta.condition();
+    return handOver(new FuseWrite(statement, condition), new Project(ScalaLists.toScala(columns), (LogicalPlan) delta.query().transformDown(new FilterScans())));
   }
 
   private static NamedExpression named(Expression value, String name) {

@@ -18,11 +18,15 @@ import org.apache.spark.sql.catalyst.plans.LeftOuter$;
 import org.apache.spark.sql.catalyst.plans.LeftSemi$;
 import org.apache.spark.sql.catalyst.plans.RightOuter$;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.HintInfo;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.JoinHint;
+import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Offset;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Sample;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.internal.SQLConf;
 import org.slf4j.Logger;
@@ -226,11 +230,20 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends PlanRule<P> {
 
   /** A plan that runs once more, for a scan alone, must read less than that may spare: a join above it may seem far larger. */
   private static boolean isWorthRunningTwice(LogicalPlan subquery, LogicalPlan scan) {
+    if (!isRepeatable(subquery)) return false;
     scala.math.BigInt least = scala.math.BigInt.apply(SQLConf.get().getConfString(LEAST_BYTES, DEFAULT_LEAST_BYTES));
     if (scan.stats().sizeInBytes().compare(least) < 0) return false;
     scala.math.BigInt read = scala.math.BigInt.apply(0);
     for (LogicalPlan leaf : ScalaLists.toJava(subquery.collectLeaves())) read = read.$plus(leaf.stats().sizeInBytes());
     return read.$times(scala.math.BigInt.apply(2)).compare(scan.stats().sizeInBytes()) < 0;
+  }
+
+  /** Whether a plan has the same rows when it runs once more: not where they are random, or any of them will do. */
+  private static boolean isRepeatable(LogicalPlan plan) {
+    for (Expression expression : ScalaLists.toJava(plan.expressions())) if (!expression.deterministic()) return false;
+    if (plan instanceof LocalLimit || plan instanceof GlobalLimit || plan instanceof Offset || plan instanceof Sample) return false;
+    for (LogicalPlan child : ScalaLists.toJava(plan.children())) if (!isRepeatable(child)) return false;
+    return true;
   }
 
   /** `key IN (the values of valueKeys[number] in the rows of `values`)`, to be found out before the scan begins. */
