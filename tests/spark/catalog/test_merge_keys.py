@@ -1,4 +1,4 @@
-"""A MERGE reads and rewrites no block that cannot hold a key of its source, and minds no rows that others add elsewhere."""
+"""A MERGE touches no block that cannot hold a key of its source, and minds no rows that others add elsewhere."""
 
 import random
 from collections.abc import Iterator
