@@ -91,6 +91,7 @@ from fuse_storage.metadata.sidecar import SidecarRows, StagedSidecars
 from fuse_storage.metadata.snapshot import CLUSTER_METHODS, Snapshot
 from fuse_storage.metadata.tags import Tag, drop_tag, list_tags
 from fuse_storage.parquet.footer import FIRST_ZONE_OFFSET
+from fuse_storage.parquet.foreign.file import modified_microseconds
 from fuse_storage.parquet.foreign.file_schema import merge_file_schemas, read_file_schema, storable_schema
 from fuse_storage.parquet.foreign.footer import OpenedFile
 from fuse_storage.parquet.untrusted import read_untrusted_parquet
@@ -129,6 +130,7 @@ __all__ = [
     "first_attached_snapshot",
     "mark_narrower",
     "merge_file_schemas",
+    "modified_microseconds",
     "open_source_files",
     "read_file_schema",
     "set_source",

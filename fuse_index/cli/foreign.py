@@ -62,13 +62,17 @@ def _sync(
     table: TableArgument,
     to: Annotated[str | None, typer.Option("--to", help="A version of the source; the newest if left out.")] = None,
     indexes: Annotated[bool, typer.Option(help="Build the table's indexes on the files that came.")] = True,
+    reread: Annotated[bool, typer.Option("--reread", help="Look into all files: some were copied.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Bring an attached table to a state of its source."""
     with output.progress_bar() as bar:
         task = bar.add_task("files", total=None)
         done = open_table(table).sync(
-            to, indexes=indexes, progress=lambda count, total: bar.update(task, completed=count, total=total)
+            to,
+            indexes=indexes,
+            reread=reread,
+            progress=lambda count, total: bar.update(task, completed=count, total=total),
         )
     text = f"{done.added_files:,} files came, {done.removed_files:,} went: {done.rows:,} rows at {done.version}"
     output.print_result(dict(done.to_dict()), text, as_json)

@@ -6,7 +6,7 @@ Only footers of files that came are read, unless columns change so that what was
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ from fuse_storage import (
     first_attached_snapshot,
     mark_narrower,
     merge_file_schemas,
+    modified_microseconds,
     open_source_files,
     plain_source_columns,
     read_file_schema,
@@ -51,8 +52,8 @@ FileProgress = Callable[[int, int], None]
 class SyncResult:
     """What a sync did. ``version``: of the source, as it calls it. ``rows``: in the table now.
 
-    ``reread``: all files were looked into, since columns changed. ``snapshot``: the table's, the former one if nothing
-    had changed.
+    ``reread``: all files were looked into, since columns changed, or it was asked for. ``snapshot``: the table's, the
+    former one if nothing had changed.
     """
 
     version: SourceVersionId
@@ -81,14 +82,19 @@ class SyncPlan:
 
 
 def sync_table(
-    head: StoredTable, source: Source, to: SourceVersionId | None = None, progress: FileProgress | None = None
+    head: StoredTable,
+    source: Source,
+    to: SourceVersionId | None = None,
+    progress: FileProgress | None = None,
+    reread: bool = False,
 ) -> tuple[StoredTable, SyncResult]:
     """Take a table to the newest state of its source, or to another one, in one commit; none if it is there.
 
+    ``reread``: all files are looked into, and those that are otherwise in any way than they were become new blocks.
     Raises Conflict where somebody else synced it just now, NotFound where a file vanished meanwhile, InputError,
     SchemaError and Unsupported for what cannot be followed, StorageError.
     """
-    plan = plan_sync(head, source, source.state(to), progress)
+    plan = plan_sync(head, source, source.state(to), progress, reread)
     done = commit_sync(head, plan)
     kept = done.snapshot.block_count - sum(1 for each in plan.opened if each.parsed.row_count)
     result = SyncResult(
@@ -97,13 +103,19 @@ def sync_table(
         len(plan.removed),
         max(kept, 0),
         done.snapshot.row_count,
-        plan.match.reread,
+        reread or plan.match.reread,
         done.snapshot.id,
     )
     return done, result
 
 
-def plan_sync(head: StoredTable, source: Source, state: SourceState, progress: FileProgress | None = None) -> SyncPlan:
+def plan_sync(
+    head: StoredTable,
+    source: Source,
+    state: SourceState,
+    progress: FileProgress | None = None,
+    reread: bool = False,
+) -> SyncPlan:
     """Compare a table with a state of its source, and look into the files that came. Raises as ``sync_table``."""
     blocks = head.blocks()
     if state.columns is None and len(blocks) and not state.files:  # no log says that this is so
@@ -111,9 +123,15 @@ def plan_sync(head: StoredTable, source: Source, state: SourceState, progress: F
             f"{source.url} has no Parquet file, and the table has {len(blocks)} of its files: bring them back; where "
             f"all rows are to go, leave a file without any"
         )
-    gone, kept = _compare(blocks, state.files)
-    added = tuple(file for file in state.files if file.location not in kept)
-    opened = _open(head, source, added, progress)
+    if reread:
+        every = _open(head, source, state.files, progress)
+        gone, kept = _compare(blocks, [_as_opened(*pair) for pair in zip(state.files, every, strict=True)], every)
+        chosen = [pair for pair in zip(state.files, every, strict=True) if pair[0].location not in kept]
+        added, opened = tuple(file for file, _ in chosen), [each for _, each in chosen]
+    else:
+        gone, kept = _compare(blocks, state.files)
+        added = tuple(file for file in state.files if file.location not in kept)
+        opened = _open(head, source, added, progress)
     match = ColumnMatch.of(head.snapshot, _columns(head.snapshot, state, added, opened))
     if match.reread and kept:
         opened = _open(head, source, state.files, progress)
@@ -159,18 +177,39 @@ def _stage(store: Store, snapshot: Snapshot, plan: SyncPlan, fields: tuple[Field
     return stage_source_files(store, schema, plan.state.by_id, plan.added, plan.opened)
 
 
-def _compare(blocks: BlockFrame, files: Sequence[SourceFile]) -> tuple[list[int], set[str]]:
-    """The blocks whose files are gone or changed, by their numbers in the frame, and the locations of all others."""
+def _as_opened(file: SourceFile, opened: OpenedFile) -> SourceFile:
+    """The file as its store had it when it was opened, where it was asked."""
+    if opened.meta is None:
+        return file
+    return replace(file, modified=modified_microseconds(opened.meta), etag=opened.meta.etag)
+
+
+def _compare(
+    blocks: BlockFrame, files: Sequence[SourceFile], opened: Sequence[OpenedFile] = ()
+) -> tuple[list[int], set[str]]:
+    """The blocks whose files are gone or changed, by their numbers in the frame, and the locations of all others.
+
+    ``opened``: the files, where they were looked into.
+    """
     live = {file.location: file for file in files}
+    seals = {file.location: each.seal for file, each in zip(files, opened, strict=False)}
     gone, kept = [], set[str]()
-    versions = zip(blocks.locations, blocks.sizes.tolist(), blocks.foreign.modified.tolist(), strict=True)
-    for number, (location, size, modified) in enumerate(versions):
+    known = zip(blocks.sizes.tolist(), blocks.seals.tolist(), strict=True)
+    versions = zip(blocks.foreign.modified.tolist(), blocks.foreign.etags, strict=True)
+    rows = zip(blocks.locations, known, versions, strict=True)
+    for number, (location, (size, seal), version) in enumerate(rows):
         file = live.get(location)
-        if file is None or location in kept or size != file.size or file.modified not in (None, modified):
+        same = file is not None and (size, seals.get(location, seal)) == (file.size, seal)
+        if file is None or not same or location in kept or _is_newer(file, *version):
             gone.append(number)
         else:
             kept.add(location)
     return gone, kept
+
+
+def _is_newer(file: SourceFile, modified: int, etag: str | None) -> bool:
+    """Whether what a store says of a file is not what it said once, as far as it says anything."""
+    return file.modified not in (None, modified) or (None not in (file.etag, etag) and file.etag != etag)
 
 
 def _open(

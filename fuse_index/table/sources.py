@@ -13,15 +13,22 @@ class SourcesMixin(IndexesMixin):
     """The part of ``fuse_index.Table`` that follows a source."""
 
     def sync(
-        self, to: str | int | None = None, *, indexes: bool = True, progress: ProgressCallback | None = None
+        self,
+        to: str | int | None = None,
+        *,
+        indexes: bool = True,
+        reread: bool = False,
+        progress: ProgressCallback | None = None,
     ) -> SyncResult:
         """Bring an attached table to the present state of its source, in one commit; tell what came and went.
 
         ``to``: a version of the source, as Delta and Iceberg have them. ``indexes``: those of the table are built on
-        the files that came, in further commits; else ``refresh_index`` does it later. ``progress`` is told how many new
-        files were looked into, and of how many. Nothing is committed if nothing changed. Raises InvalidArgument for a
-        table that follows no source, Conflict where somebody else synced it just now; InputError, SchemaError and
-        Unsupported for what cannot be followed, naming it; NotFound where a file vanished meanwhile; StorageError.
+        the files that came, in further commits; else ``refresh_index`` does it later. ``reread``: the footers of all
+        files are read again, and those that were touched, copied or restored are taken as new ones, also where the
+        source's log knows of no change. ``progress`` is told how many files were looked into, and of how many. Nothing
+        is committed if nothing changed. Raises InvalidArgument for a table that follows no source, Conflict where
+        somebody else synced it just now; InputError, SchemaError and Unsupported for what cannot be followed, naming
+        it; NotFound where a file vanished meanwhile; StorageError.
         """
         head = self._writable_head()
         version = SourceVersion.of(head.snapshot)
@@ -29,7 +36,7 @@ class SourcesMixin(IndexesMixin):
             raise InvalidArgument(f"{head.store.url} was converted: it no longer follows {version.url}")
         options = dict(getattr(head.store, "options", None) or {})
         source = open_source(version.format, version.url, options)
-        done, result = sync_table(head, source, to, progress)
+        done, result = sync_table(head, source, to, progress, reread)
         self._move_on(head, done)
         if indexes and result.added_files:
             self.refresh_index()

@@ -156,11 +156,13 @@ class ForeignColumns:
     """What rows of n blocks say of files that somebody else wrote.
 
     ``mask``: bool, shape (n,), True where a block is one. ``modified``: int64, shape (n,), when it was written, in
-    microseconds since 1970, 0 where unknown. ``constants``: of each block, by column id, what all its rows hold.
+    microseconds since 1970, 0 where unknown. ``etags``: of each block, None where unknown. ``constants``: of each
+    block, by column id, what all its rows hold.
     """
 
     mask: npt.NDArray[np.bool_]
     modified: npt.NDArray[np.int64]
+    etags: Sequence[str | None]
     constants: Sequence[Mapping[int, Any]]
 
 
@@ -168,7 +170,8 @@ def foreign_columns(columns: pa.Table) -> ForeignColumns:
     """What these rows of blocks say of foreign files. ``columns``: LOCATION_COLUMNS."""
     foreign = np.asarray(pc.not_equal(columns.column("format"), OWN_FORMAT).to_numpy(), np.bool_)
     constants = [_decode_constants(text) if text else {} for text in columns.column("partition").to_pylist()]
-    return ForeignColumns(foreign, metadata_table.column_as_int64(columns, "modified", 0), constants)
+    modified, etags = metadata_table.column_as_int64(columns, "modified", 0), columns.column("etag").to_pylist()
+    return ForeignColumns(foreign, modified, etags, constants)
 
 
 @lru_cache(maxsize=4096)

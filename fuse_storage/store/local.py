@@ -88,7 +88,7 @@ class LocalStore:
     def list(self, prefix: str = "") -> Iterator[ObjectMeta]:
         for key, state in self._walk(prefix):
             if stat.S_ISREG(state.st_mode):
-                yield ObjectMeta(key, state.st_size, datetime.fromtimestamp(state.st_mtime, UTC))
+                yield _object_meta(key, state)
 
     def object_meta(self, key: str) -> ObjectMeta:
         with self._translate_errors(key):
@@ -97,7 +97,7 @@ class LocalStore:
                 state = os.fstat(file)
             finally:
                 os.close(file)
-        return ObjectMeta(key, state.st_size, datetime.fromtimestamp(state.st_mtime, UTC))
+        return _object_meta(key, state)
 
     def strays(self, prefix: str = "") -> Iterator[str]:
         """The keys of what a listing passes over: links, which are not followed, pipes, sockets and devices."""
@@ -238,6 +238,15 @@ def _can_be_key(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return "\\" not in name
+
+
+def _object_meta(key: str, state: os.stat_result) -> ObjectMeta:
+    """What is said of a file. Its ETag: which file it is, and when its bytes or its attributes last changed.
+
+    Nobody sets the latter, as the time of writing is set by copies and restores.
+    """
+    version = f"{state.st_ino:x}-{state.st_ctime_ns:x}"
+    return ObjectMeta(key, state.st_size, datetime.fromtimestamp(state.st_mtime, UTC), version)
 
 
 def _sweep(staging: int) -> None:

@@ -142,7 +142,7 @@ def _attach(call: ProcedureCall) -> pa.Table:
 
 
 def _sync(call: ProcedureCall) -> pa.Table:
-    done = call.table().sync(call["to"], indexes=call["indexes"])
+    done = call.table().sync(call["to"], indexes=call["indexes"], reread=call["reread"])
     return pa.Table.from_pylist([{**done.to_dict(), "version": str(done.version)}], _SYNC_SCHEMA)
 
 
@@ -255,6 +255,7 @@ SYSTEM_PROCEDURES: Mapping[str, Procedure] = {
             _TABLE,
             _optional("to", "a version of the source; the newest if it is left out"),
             _optional("indexes", "build indexes on the files that came", True, bool),
+            _optional("reread", "look into all files, since some were copied or restored", False, bool),
         ],
         _sync,
     ),

@@ -5,8 +5,10 @@ import java.nio.ByteOrder;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Paths;
+import java.nio.file.attribute.FileTime;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentHashMap;
@@ -16,6 +18,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.EtagSource;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FutureDataInputStreamBuilder;
@@ -115,7 +118,10 @@ public class BlockSeals {
     }
   }
 
-  /** Whether a file that somebody else wrote is the one that was attached, by its size and by when it was written. */
+  /**
+   * Whether a file that somebody else wrote is the one that was attached: by its size, and its ETag; by when it was written where
+   * one of the two has no ETag. Python's ForeignFile tells it in the same way.
+   */
   public static class ForeignCheck implements Callable<Object> {
     /** Object stores tell seconds by one request, and milliseconds by another. */
     private static final long STORE_MILLIS = 1000L;
@@ -123,23 +129,50 @@ public class BlockSeals {
     private final String path;
     private final long size;
     private final long modified;
+    private final String etag;
 
-    public ForeignCheck(Configuration hadoop, String path, long size, long modified) {
+    public ForeignCheck(Configuration hadoop, String path, long size, long modified, String etag) {
       this.hadoop = hadoop;
       this.path = path;
       this.size = size;
       this.modified = modified;
+      this.etag = etag;
     }
 
     public Object call() {
       try {
         Path file = new Path(path);
         FileStatus status = file.getFileSystem(hadoop).getFileStatus(file);
-        long apart = Math.abs(status.getModificationTime() - modified / 1000L);
-        return status.getLen() != size || apart > (path.startsWith("file:") ? 1L : STORE_MILLIS) ? path : null;
+        if (status.getLen() != size) return path;
+        String found = etag == null ? null : version(status);
+        if (found != null) return found.equals(unquoted(etag)) ? null : path;
+        long apart = modified == 0L ? 0L : Math.abs(status.getModificationTime() - modified / 1000L);
+        return apart > (path.startsWith("file:") ? 1L : STORE_MILLIS) ? path : null;
       } catch (IOException unreadable) {
         return null; // of which Spark's reader tells
       }
+    }
+
+    /** The ETag of a file now, as LocalStore in Python makes it of a local one; null if there is none. */
+    private String version(FileStatus status) throws IOException {
+      if (path.startsWith("file:")) {
+        java.nio.file.Path local = Paths.get(new Path(path).toUri().getPath(), new String[0]);
+        try {
+          Map<String, Object> found = Files.readAttributes(local, "unix:ino,ctime", new LinkOption[0]);
+          long changed = ((FileTime) found.get("ctime")).to(TimeUnit.NANOSECONDS);
+          return Long.toHexString(((Number) found.get("ino")).longValue()) + "-" + Long.toHexString(changed);
+        } catch (UnsupportedOperationException elsewhere) {
+          return null;
+        }
+      }
+      String found = status instanceof EtagSource ? ((EtagSource) status).getEtag() : null;
+      return found == null || found.isEmpty() ? null : unquoted(found);
+    }
+
+    /** Some clients of a store keep the quotes of the header, and some do not. */
+    private static String unquoted(String etag) {
+      String strong = etag.startsWith("W/") ? etag.substring(2) : etag;
+      return strong.replace("\"", "");
     }
   }
 
@@ -150,7 +183,8 @@ public class BlockSeals {
       Check check = new Check(hadoop, listing.path(file.intValue()), listing.fileSize(file.intValue()), listing.seal(file.intValue()));
       if (check.seal != 0L && !VERIFIED.contains(check.memory())) checks.add(check);
       long modified = listing.modified(file.intValue());
-      if (modified != 0L) checks.add(new ForeignCheck(hadoop, check.path, check.size, modified));
+      String etag = listing.etag(file.intValue());
+      if (modified != 0L || etag != null) checks.add(new ForeignCheck(hadoop, check.path, check.size, modified, etag));
     }
     if (checks.isEmpty()) return;
     ExecutorService threads = Executors.newFixedThreadPool(Math.min(MAX_THREADS, checks.size()));
@@ -173,7 +207,8 @@ public class BlockSeals {
   private static RuntimeException otherFile(String path, boolean foreign) {
     HashMap<String, String> parameters = new HashMap<String, String>();
     parameters = (HashMap<String, String>) parameters.updated("errorMessage", path + (foreign
-        ? " has changed since it was attached, so that the rows of this snapshot are gone: sync the table with its source"
+        ? " has changed since it was attached, so that the rows of this snapshot may be gone: sync the table with its source; "
+            + "sync(reread=True) if that finds no change (in a copy, or a backup)"
         : ": this is another block than the one of that name; restore the file from a copy"));
     return new SparkRuntimeException("USER_RAISED_EXCEPTION", parameters, null, new QueryContext[0], "");
   }

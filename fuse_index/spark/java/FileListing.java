@@ -21,10 +21,12 @@ public class FileListing {
   private final List<String> constantColumns = new ArrayList<String>();
   /** Of each file the texts of these values, or nulls; null where there are no such columns. */
   private final JsonNode constants;
+  /** Of each file its ETag, or null; null where all are ours. */
+  private final JsonNode etags;
 
   /**
    * int count, int length of the prefix, prefix, count long sizes, count long seals, count long times, count int ends of names, names;
-   * big-endian, UTF-8. Then, where there are any, constants as JSON: {"columns": [names], "values": [[texts], ...]}.
+   * big-endian, UTF-8. Then, where some files are not ours, JSON: {"columns": [names], "values": [[texts], ...], "etags": [texts]}.
    */
   public FileListing(byte[] packed) throws IOException {
     bytes = ByteBuffer.wrap(packed);
@@ -44,6 +46,7 @@ public class FileListing {
     if (end < packed.length) rest = (JsonNode) new ObjectMapper().readTree(Arrays.copyOfRange(packed, end, packed.length));
     if (rest != null) for (JsonNode column : rest.get("columns")) constantColumns.add(column.asText());
     constants = rest == null ? null : rest.get("values");
+    etags = rest == null ? null : rest.get("etags");
   }
 
   public int fileCount() { return fileCount; }
@@ -57,6 +60,12 @@ public class FileListing {
 
   /** When a file that somebody else wrote was written, in microseconds since 1970; 0 if it is ours, or that is not known. */
   public long modified(int file) { return bytes.getLong(modifiedOffset + 8 * file); }
+
+  /** The ETag of a file that somebody else wrote; null if it is ours, or that is not known. */
+  public String etag(int file) {
+    JsonNode found = etags == null ? null : (JsonNode) etags.get(file);
+    return found == null || found.isNull() ? null : found.asText();
+  }
 
   public boolean isConstant(String storedName) { return constantColumns.contains(storedName); }
 

@@ -27,11 +27,13 @@ _PLAIN_TEXT = re.compile(r"[\w .,:;/@+-]*")
 class ForeignFiles:
     """What a listing says of files that somebody else wrote, besides.
 
-    ``modified``: when each was written, in microseconds since 1970, int64, shape (n,); 0 of our own. ``constants``: by
-    the stored name of a column, its value in each file as ``FileListing.java`` reads it.
+    ``modified``: when each was written, in microseconds since 1970, int64, shape (n,); 0 of our own. ``etags``: of
+    each, None of our own. ``constants``: by the stored name of a column, its value in each file as
+    ``FileListing.java`` reads it.
     """
 
     modified: npt.NDArray[np.int64]
+    etags: Sequence[str | None]
     constants: Mapping[str, Sequence[str | None]]
 
 
@@ -58,7 +60,7 @@ def pack_file_listing(
     ends = np.cumsum([len(name) for name in names])
     counts = np.array([len(paths), len(prefix)])
     modified = np.zeros(len(paths), np.int64) if foreign is None else foreign.modified
-    constants = b"" if foreign is None or not foreign.constants else _pack_constants(foreign.constants)
+    more = b"" if foreign is None else _pack_foreign(foreign)
     return b"".join(
         [
             counts.astype(">i4").tobytes(),
@@ -68,14 +70,15 @@ def pack_file_listing(
             modified.astype(">i8").tobytes(),
             ends.astype(">i4").tobytes(),
             *names,
-            constants,
+            more,
         ]
     )
 
 
-def _pack_constants(constants: Mapping[str, Sequence[str | None]]) -> bytes:
-    values = list(zip(*constants.values(), strict=True))
-    return json.dumps({"columns": list(constants), "values": values}).encode()
+def _pack_foreign(foreign: ForeignFiles) -> bytes:
+    values = list(zip(*foreign.constants.values(), strict=True))
+    found = {"columns": list(foreign.constants), "values": values, "etags": list(foreign.etags)}
+    return json.dumps(found).encode()
 
 
 def partly_constant_column(table: StoredTable) -> str | None:
@@ -99,7 +102,7 @@ def list_foreign_files(table: StoredTable) -> ForeignFiles:
         for field in table.snapshot.schema.fields
         if field.id in ids
     }
-    return ForeignFiles(found.modified, columns)
+    return ForeignFiles(found.modified, found.etags, columns)
 
 
 def constant_text(value: Any, data_type: pa.DataType) -> str | None:

@@ -30,12 +30,16 @@ class ForeignFile:
     constants: Mapping[int, Any] = field(default_factory=dict)
 
     def raise_if_changed(self, store: Store, key: str) -> None:
-        """Raise Corrupt if the file is another than the one that was attached, NotFound if it is gone."""
+        """Raise Corrupt if the file is another than the one that was attached, NotFound if it is gone.
+
+        By its size, and its ETag; by when it was written where one of the two has no ETag. ``BlockSeals.java`` tells
+        it in the same way.
+        """
         meta = object_meta(store, key)
         if meta.size != self.size or self._is_other_version(meta):
             raise Corrupt(
-                f"{store.url}/{key} has changed since it was attached, so that the rows of this snapshot are gone: "
-                f"sync the table with its source"
+                f"{store.url}/{key} has changed since it was attached, so that the rows of this snapshot may be gone: "
+                f"sync the table with its source; sync(reread=True) if that finds no change (in a copy, or a backup)"
             )
 
     def _is_other_version(self, meta: ObjectMeta) -> bool:

@@ -1,5 +1,6 @@
 """Attached tables in Spark: the rows that Spark's own reader gives of the same files, with votes and without."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -127,6 +128,13 @@ def test_a_file_that_changed_is_an_error_before_it_is_read(utc: SparkSession, tm
     with pytest.raises((PySparkException, Py4JJavaError), match=r"0\.parquet has changed.*sync"):
         ours.where("n >= 0").collect()
     assert len(ours.where("n >= 10 AND n < 50").collect()) == 10
+    table.sync()
+    ours = fuse_spark.read(utc, str(tmp_path / "table"))
+    assert ours.where("n >= 0").count() == 22
+    state = (tmp_path / "lake" / "0.parquet").stat()
+    os.utime(tmp_path / "lake" / "0.parquet", ns=(state.st_atime_ns, state.st_mtime_ns))
+    with pytest.raises((PySparkException, Py4JJavaError), match=r"0\.parquet has changed.*sync"):
+        ours.where("n >= 0").collect()
     table.sync()
     assert fuse_spark.read(utc, str(tmp_path / "table")).where("n >= 0").count() == 22
 
