@@ -81,7 +81,7 @@ EVERY_BLOCK = [
     "SELECT id, tag FROM {big} JOIN small ON k <=> k2",
     "SELECT id, tag FROM {big} JOIN small ON k % 5000 = k2",
     "SELECT id, what FROM {big} LEFT JOIN nothing ON k = k3",
-    "SELECT id FROM {big} WHERE k = (SELECT max(k2) FROM small WHERE rand() >= 0)",
+    "SELECT id FROM {big} WHERE k = (SELECT max(id) FROM range(9) WHERE rand() + id >= 0)",
 ]
 
 
