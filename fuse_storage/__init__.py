@@ -30,7 +30,7 @@ from fuse_storage.catalog.purge import PurgedTable, purge_dropped, purge_table, 
 from fuse_storage.catalog.state import CatalogState, CatalogTable, DroppedTable, Namespace
 from fuse_storage.catalog.table_places import location_of, open_table_store
 from fuse_storage.catalog.warehouse import Warehouse
-from fuse_storage.commit.actions import AppendSegments
+from fuse_storage.commit.actions import AppendSegments, changed_column_names
 from fuse_storage.commit.replace_blocks import BlockReplacement, ReplaceBlocks
 from fuse_storage.commit.schema_evolution import (
     SchemaChange,
@@ -213,6 +213,7 @@ __all__ = [
     "can_widen",
     "change_type",
     "changed_blocks",
+    "changed_column_names",
     "chunked_to_array",
     "clone_table",
     "cluster_by",

@@ -26,7 +26,7 @@ from fuse_index.spark.source.batch_writer import (
     warnings_of,
 )
 from fuse_index.spark.source.hot_rows import commit_few, stage_handed, take_few
-from fuse_storage import Conflict, Schema, SchemaChange, StorageError, StoredTable
+from fuse_storage import Conflict, Schema, SchemaChange, StorageError, StoredTable, changed_column_names
 
 try:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter
@@ -103,6 +103,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
                 f"with another checkpoint to write all rows again, or bring the former table back"
             )
         handed, limit = handed_rows(messages), self.target.hot_row_limit(table)
+        _check_handed(table, messages)
         if handed and not staged and commit_few(table, self.host, handed, limit, (application, batchId)) is not None:
             return
         builders = index_builders(table.snapshot, self.host)
@@ -131,3 +132,14 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Do nothing, for the reasons that ``BatchWriter.abort`` gives."""
+
+
+def _check_handed(table: StoredTable, messages: Sequence[WriterCommitMessage | None]) -> None:
+    """Raise Conflict if a column of rows that were handed over is another by now: they have no ids, but names alone."""
+    handing = [message for message in messages if isinstance(message, StreamCommitMessage) and message.handed]
+    for message in handing:
+        if changed := changed_column_names(message.schema, table.snapshot.schema):
+            raise Conflict(
+                f"{table.store.url}: column {changed[0]!r} was changed while the batch was written: start the query "
+                f"again"
+            )

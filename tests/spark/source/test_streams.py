@@ -21,6 +21,7 @@ from fuse_index.ingest.schema_merge import evolved_table
 from fuse_index.predicate import Context
 from fuse_index.spark.source import data_source
 from fuse_index.spark.source.batch_writer import WriteTarget
+from fuse_index.spark.source.hot_rows import take_few
 from fuse_index.spark.source.options import OptionError
 from fuse_index.spark.source.stream_reader import ReadAllAvailable, StreamReader
 from fuse_index.spark.source.stream_writer import StreamCommitMessage, StreamWriter
@@ -350,6 +351,49 @@ def test_columns_that_others_change_while_a_batch_brings_some_are_noticed(tmp_pa
     with pytest.raises(fuse.Conflict, match="columns were changed while the batch was written"):
         StreamWriter(target, Host.discover(), False).commit([message], 0)
     assert fuse.open_table(url(table)).scan().count() == 0
+
+
+def _swap_names(table: fuse.Table) -> None:
+    table.rename_column("city", "old")
+    table.add_column("city", "string")
+
+
+def _drop_and_add(table: fuse.Table) -> None:
+    table.drop_column("city")
+    table.add_column("city", "string")
+
+
+@pytest.mark.parametrize("change", [_swap_names, _drop_and_add, lambda table: table.drop_column("city")])
+def test_rows_that_tasks_handed_over_go_into_no_other_column_of_their_name(tmp_path, change):
+    table = fuse.create_table(str(tmp_path / "sink"), "id BIGINT, city STRING", properties={"hot_rows": 10})
+    writer, message = handed_batch(table, [{"id": 1, "city": "Bonn"}])
+    change(table)
+
+    with pytest.raises(fuse.Conflict, match="'city' was changed while the batch was written"):
+        writer.commit([message], 0)
+    assert fuse.open_table(url(table)).count() == 0
+
+
+def test_rows_that_tasks_handed_over_lack_columns_that_came_since(tmp_path):
+    table = fuse.create_table(str(tmp_path / "sink"), "id BIGINT, s STRUCT<a: INT>", properties={"hot_rows": 10})
+    writer, message = handed_batch(table, [{"id": 1, "s": {"a": 2}}])
+    table.add_column("more", "int", default=7)
+    table.add_column("s.b", "int")
+
+    writer.commit([message], 0)
+
+    assert fuse.open_table(url(table)).to_arrow().to_pylist() == [{"id": 1, "s": {"a": 2, "b": None}, "more": 7}]
+    assert fuse.open_table(url(table)).tail.rows == 1
+
+
+def handed_batch(table: fuse.Table, given: list[dict]) -> tuple[StreamWriter, StreamCommitMessage]:
+    """A writer of the table, and what a task hands to it of few rows."""
+    stored = fuse.open_table(url(table)).stored
+    schema = stored.snapshot.schema
+    handed, _ = take_few(pa.Table.from_pylist(given, schema.arrow).to_batches(), stored, 10)
+    assert handed is not None
+    writer = StreamWriter(WriteTarget(stored, tuple(schema.names)), Host.discover(), False)
+    return writer, StreamCommitMessage((), "q1", schema, handed=(handed,))
 
 
 def test_a_sink_that_was_made_anew_is_noticed(tmp_path):
