@@ -31,6 +31,7 @@ from fuse_storage.catalog.state import CatalogState, CatalogTable, DroppedTable,
 from fuse_storage.catalog.table_places import location_of, open_table_store
 from fuse_storage.catalog.warehouse import Warehouse
 from fuse_storage.commit.actions import AppendSegments, changed_column_names
+from fuse_storage.commit.draft import keeps_rows
 from fuse_storage.commit.replace_blocks import BlockReplacement, ReplaceBlocks
 from fuse_storage.commit.schema_evolution import (
     SchemaChange,
@@ -233,6 +234,7 @@ __all__ = [
     "is_ancestor",
     "is_exact_type",
     "join_identifier",
+    "keeps_rows",
     "key_by",
     "list_branches",
     "list_tags",

@@ -18,10 +18,11 @@ from fuse_index.indexes.builder import index_builders
 from fuse_index.indexes.inputs import resolve_term
 from fuse_index.ingest import arrow_input
 from fuse_index.ingest.schema_merge import evolved_table, peek_schema, schema_merge
+from fuse_index.operations.dml_job import MAX_REPLANS, DmlJob
 from fuse_index.operations.merge_clauses import MergeClauses, MergeClauseSpec
 from fuse_index.operations.merge_match import KeyValues, MergeSpec, merge_source_schema
 from fuse_index.operations.rewrite_job import run_job
-from fuse_index.operations.row_edits import DeleteRows, DmlJob, RowCondition, UpdateRows, stage_rows
+from fuse_index.operations.row_edits import DeleteRows, RowCondition, UpdateRows, stage_rows
 from fuse_index.predicate import Predicate
 from fuse_storage import Snapshot
 
@@ -53,10 +54,8 @@ class DmlMixin(TableHandle):
         """
         rows_schema, batches = peek_schema(arrow_input.to_record_batches(data, self.snapshot.schema.arrow))
         job = self.overwriting(where, rows_schema if merge_schema else None)
-        tasks = job.plan_tasks()
         job.add_staged(stage_rows(job.evolved, job.builders, batches, job.condition))
-        job.commit([job.run(task) for task in tasks])
-        return self._move_to(job.table)
+        return self._move_to(run_job(job))
 
     def merge(
         self,
@@ -176,7 +175,9 @@ class DmlMixin(TableHandle):
 
     def _start_job(self, operation: str, where: str | Predicate | None, task_count: int) -> DmlJob:
         self._check_writable()
-        return self._new_job(operation, where, task_count)
+        job = self._new_job(operation, where, task_count)
+        job.replans = MAX_REPLANS
+        return job
 
     def _new_job(self, operation: str, where: str | Predicate | None, task_count: int) -> DmlJob:
         """A job without an edit, on the snapshot that this handle reads."""
@@ -205,6 +206,7 @@ def merge_job(table: DmlMixin, spec: MergeSpec, source: pa.Table) -> DmlJob:
     """Start a merge whose source fits into memory, here and wherever its tasks run. Raises as ``DmlMixin.merge``."""
     merge_rows = spec.match(source)
     job = table.merging(spec, merge_rows.key_values())
+    job.replans = MAX_REPLANS
     if job.edit is not None:
         job.edit = merge_rows
     if spec.clauses.not_matched:

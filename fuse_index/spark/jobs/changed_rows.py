@@ -16,8 +16,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import coalesce, col, concat, lit, spark_partition_id
 
+from fuse_index.operations.dml_job import DmlJob
 from fuse_index.operations.rewrite_job import RewriteOutcome, RowNumbers
-from fuse_index.operations.row_edits import DmlJob, EditedBlock, replace_rows, stage_rows
+from fuse_index.operations.row_edits import EditedBlock, replace_rows, stage_rows
 from fuse_index.spark.answers import ANSWER_SCHEMA, Sealed, capture_answer
 from fuse_index.spark.placement import collect_answers
 from fuse_storage import BlockFrame, Schema, StagedSegment, conform_rows

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from fuse_index.indexes.builder import recorded_warnings, warn_of_unindexed
 from fuse_index.indexes.registry import Host, PluginWarning
+from fuse_index.operations.dml_job import DmlJob
 from fuse_index.operations.recluster import (
     DEFAULT_PASSES,
     DEFAULT_STEP_BLOCKS,
@@ -25,7 +26,7 @@ from fuse_index.operations.recluster import (
     recluster_steps,
 )
 from fuse_index.operations.rewrite_job import RewriteJob, RewriteOutcome, RewriteTask
-from fuse_index.operations.row_edits import DmlJob, stage_rows
+from fuse_index.operations.row_edits import stage_rows
 from fuse_index.predicate import Context
 from fuse_index.spark.answers import ANSWER_SCHEMA, Sealed, capture_answer
 from fuse_index.spark.jobs.write import target_location, task_slots

@@ -20,10 +20,10 @@ from pyspark.sql.functions import col, lit
 from fuse_index.indexes.builder import recorded_warnings, warn_of_unindexed
 from fuse_index.indexes.registry import Host
 from fuse_index.operations.dml import merge_job
+from fuse_index.operations.dml_job import DmlJob
 from fuse_index.operations.merge_clauses import MergeClauseSpec
 from fuse_index.operations.merge_match import MAX_KEYS_IN_PREDICATE, KeyValues, MergeSpec
 from fuse_index.operations.rewrite_job import RewriteOutcome
-from fuse_index.operations.row_edits import DmlJob
 from fuse_index.spark.answers import ANSWER_SCHEMA, Sealed
 from fuse_index.spark.jobs.dml import DmlTarget, run_dml_job, warn_of_problems
 from fuse_index.spark.jobs.merge_tasks import (

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from fuse_index.operations.dml_job import DmlJob
 from fuse_index.operations.merge_match import MergeRows, MergeSpec
-from fuse_index.operations.row_edits import DmlJob, stage_rows
+from fuse_index.operations.row_edits import stage_rows
 from fuse_index.spark.answers import Sealed, capture_answer
 from fuse_index.table.table import Table
 from fuse_storage import BlockFrame

@@ -12,7 +12,7 @@ import fuse_index as fuse
 from fuse_index import InputError
 from fuse_index.hot import append as hot_append
 from fuse_index.hot import tier
-from fuse_storage import Conflict, InvalidArgument, ReadOnly, StorageError, TailFull
+from fuse_storage import BlockReplacement, Conflict, InvalidArgument, ReadOnly, StorageError, TailFull
 from fuse_storage.testing import check_invariants
 
 
@@ -262,3 +262,93 @@ def test_compaction_and_indexes_leave_the_tail_to_tiering(url: str) -> None:
     assert ids(table.scan("name = 'name 205'")) == [205]
     table.tier()
     assert [names for names in table.blocks().column("indexes").to_pylist() if names != ["by_name"]] == []
+
+
+CHANGES: dict[str, Any] = {
+    "overwrite": lambda table: table.overwrite(rows(900, 2)),
+    "overwrite where": lambda table: table.overwrite(rows(203, 1), "id BETWEEN 202 AND 206"),
+    "delete": lambda table: table.delete("id in (3, 202)"),
+    "update": lambda table: table.update("id >= 204", {"name": "'other'"}),
+    "merge": lambda table: table.merge(rows(208, 4), on=["id"]),
+}
+
+
+def with_others(url: str, first_id: int | None, maintenance: str) -> fuse.Table:
+    """A handle of a hot table, after which others appended a row, and moved all that there was."""
+    table = make(url)
+    table.append(rows(200, 5))
+    table.append(rows(205, 5))
+    other = fuse.open_table(url)
+    if first_id is not None:
+        other.append(rows(first_id, 1))
+    getattr(other, maintenance)()
+    return table
+
+
+def found(table: fuse.Table) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row.values()) for row in table.to_arrow().to_pylist())
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("first_id", [None, 150_000])
+def test_a_change_finds_its_rows_again_that_were_tiered_meanwhile(url: str, change: str, first_id: int | None) -> None:
+    alone = make(f"{url}-alone")
+    alone.append(rows(200, 5))
+    alone.append(rows(205, 5))
+    CHANGES[change](alone)
+    if first_id is not None:
+        alone.append(rows(first_id, 1))
+    table = with_others(url, first_id, "tier")
+    matters = first_id is not None and change in ("overwrite", "update")
+
+    if matters:
+        with pytest.raises(Conflict):
+            CHANGES[change](table)
+    else:
+        CHANGES[change](table)
+
+    assert matters or found(fuse.open_table(url)) == found(alone)
+    assert matters or found(table) == found(alone)
+    check_invariants(fuse.open_table(url).stored)
+
+
+def test_a_change_of_rows_that_others_deleted_or_whose_columns_changed_is_a_conflict(url: str) -> None:
+    table, other = with_others(url, None, "tier"), fuse.open_table(url)
+    other.delete("id = 207")
+    with pytest.raises(Conflict):
+        table.delete("id >= 205")
+    table, other = fuse.open_table(url), fuse.open_table(url)
+    other.append(rows(300, 1))
+    later = fuse.open_table(url)
+    other.tier()
+    other.rename_column("x", "y")
+    with pytest.raises(Conflict):
+        later.delete("id = 300")
+    assert ids(fuse.open_table(url).scan("id >= 200")) == [200, 201, 202, 203, 204, 205, 206, 208, 209, 300]
+
+
+def test_a_change_whose_rows_are_moved_each_time_is_a_conflict_in_the_end(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(url)
+    job = table.deleting("id = 3")
+    real = type(job).plan_tasks
+
+    def moved(self: Any, *arguments: Any) -> Any:
+        tasks = real(self, *arguments)
+        other = fuse.open_table(url)
+        other.stored.transaction().replace_blocks(*moving(other), None, "tier", True).commit("tier")
+        return tasks
+
+    def moving(other: fuse.Table) -> tuple[Any, ...]:
+        stored = other.stored
+        with stored.writer() as writer:
+            writer.write(stored.read_block(stored.blocks(), 0, stored.snapshot.schema.names))
+            staged = writer.finish()
+        return [BlockReplacement((stored.blocks().ids[0],), 1)], staged, stored.segments().ids
+
+    monkeypatch.setattr(type(job), "plan_tasks", moved)
+    with pytest.raises(Conflict, match="by tier"):
+        table.delete("id = 3")
+
+    assert fuse.open_table(url).count() == 200

@@ -62,7 +62,7 @@ CONFLICTS = {
     "append 9": {"delete 9", "delete > 1", "overwrite", "overwrite > 1", "merge", "sync", "restore"},
     "delete 0": {"delete 0", "update < 2", "overwrite", "sync", "restore"},
     "update < 2": {"delete 0", "update < 2", "overwrite", "merge", "sync", "restore"},
-    "compact": {"delete 0", "update < 2", "overwrite", "merge", "sync", "restore"},
+    "compact": set(),
     "drop index": {"restore"},
     "rename": {name for name in OPERATIONS if name not in ("compact", "create index", "drop index")},
     "restore": {"delete > 1", "update < 2", "overwrite", "overwrite > 1", "merge", "sync", "restore"},

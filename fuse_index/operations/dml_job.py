@@ -1,0 +1,198 @@
+"""The job that applies an edit to all blocks that may hold rows of its condition.
+
+Blocks that cannot hold a row of the condition stay, blocks that hold no other may go unread, and only the rest is
+rewritten. Where others moved these rows meanwhile and changed none, they are found again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+import fuse_storage as storage
+from fuse_index.indexes.builder import IndexBuilder
+from fuse_index.ingest.schema_merge import evolved_table
+from fuse_index.operations.rewrite_job import (
+    RewriteOutcome,
+    RewriteTask,
+    RowNumbers,
+    add_counts,
+    union_row_numbers,
+)
+from fuse_index.operations.row_edits import EditedBlock, RowCondition, RowEdit, stage_rows
+from fuse_index.pruning.planner import ScanPlan, plan_scan
+from fuse_storage import BlockFrame, BlockReplacement, Conflict, SchemaChange, StagedSegment, StoredTable
+
+MAX_REPLANS = 5
+"""How often a change whose rows were moved finds them again, before it is a Conflict."""
+
+
+@dataclass
+class DmlJob:
+    """The ``RewriteJob`` of deletes, updates, overwrites and merges: one commit. Picklable if its edit is.
+
+    ``condition``: on which rows it depends; rows of it that others add meanwhile are a Conflict. ``edit``: None if no
+    block is to be rewritten. ``drop_full_blocks``: blocks that are known to hold rows of the condition alone go unread.
+    ``unmatched_rows``: from numbers of the rows of a merge's source that matched, int64, ascending, to the rows that
+    are added because they did not. ``task_count``: how many tasks are planned if nothing else is said.
+    ``schema_change``: the step that gives the table the columns of the rows that come, in the same commit. ``replans``:
+    how often it finds its rows again where others moved them and changed none, as tiering and compaction do.
+    """
+
+    operation: str
+    table: StoredTable
+    builders: tuple[IndexBuilder, ...]
+    condition: RowCondition
+    edit: RowEdit | None = None
+    drop_full_blocks: bool = False
+    unmatched_rows: Callable[[RowNumbers], list[pa.Table]] | None = None
+    task_count: int = 1
+    schema_change: SchemaChange | None = None
+    dropped: RewriteOutcome = field(default_factory=RewriteOutcome)
+    added: list[StagedSegment] = field(default_factory=list)
+    commit_id: str = field(default_factory=storage.new_id)
+    replans: int = 0
+
+    def plan_tasks(self, max_tasks: int | None = None) -> list[RewriteTask]:
+        """Divide the blocks that may hold rows of the condition among at most so many tasks, neighbours together."""
+        if self.edit is None:
+            return []
+        plan = self._plan_scan(self.table)
+        if self.drop_full_blocks:
+            full = plan.always_matching_blocks
+            self._drop_blocks(plan.take(np.flatnonzero(full)))
+            plan = plan.take(np.flatnonzero(~full))
+        block_numbers = plan.blocks.ordinals
+        shares = np.array_split(block_numbers, max(1, min(max_tasks or self.task_count, len(block_numbers))))
+        return [RewriteTask(tuple((number,) for number in share.tolist())) for share in shares if len(share)]
+
+    def _drop_blocks(self, plan: ScanPlan[BlockFrame]) -> None:
+        """Note blocks that go without being read."""
+        blocks = plan.blocks
+        self.dropped = RewriteOutcome(
+            tuple(BlockReplacement((block_id,), 0) for block_id in blocks.ids),
+            affected_segment_ids=self.table.segments().segments_containing(blocks.ordinals),
+            counts={"deleted_rows": int(blocks.row_counts.sum())} if len(blocks) else {},
+        )
+
+    def add_staged(self, staged: Sequence[StagedSegment]) -> None:
+        """Add rows that are written already."""
+        self.added += staged
+
+    @property
+    def evolved(self) -> StoredTable:
+        """The table as its columns will be."""
+        return evolved_table(self.table, self.schema_change)
+
+    def run(self, task: RewriteTask) -> RewriteOutcome:
+        """Edit the blocks of a task. Raises StorageError, and what the edit raises; then nothing of it stays."""
+        edit, blocks = self.edit, self.table.blocks().take(np.array(task.block_numbers, np.int64))
+        assert edit is not None
+        return self.run_edits((blocks, position, edit) for position in range(len(blocks)))
+
+    def run_edits(self, edits: Iterable[tuple[BlockFrame, int, RowEdit]]) -> RewriteOutcome:
+        """Edit blocks of the table, given as a frame and a position in it, each by an edit of its own.
+
+        Raises as ``run``.
+        """
+        table, outcome = self.evolved, _OutcomeBuilder()
+        with table.writer(self.builders) as writer:
+            for blocks, position, edit in edits:
+                edited = edit.apply(table.read_block(blocks, position, table.snapshot.schema.names))
+                blocks_before = writer.block_count
+                if edited.rows is not None:
+                    writer.write(edited.rows)
+                    writer.end_block()
+                outcome.add(blocks, position, edited, writer.block_count - blocks_before)
+            staged = writer.finish()
+        return outcome.finish(staged, self.table)
+
+    def commit(self, outcomes: Sequence[RewriteOutcome]) -> bool:
+        """Commit, once and for all; True if rows were moved meanwhile, and are to be found again before that.
+
+        Raises Conflict, StorageError.
+        """
+        try:
+            self._commit(outcomes)
+        except Conflict:
+            head = self.table.refresh()
+            if not self.replans or head is self.table or not self._leaves_rows(head):
+                raise
+            self.table, self.replans = head, self.replans - 1
+            return True
+        return False
+
+    def _commit(self, outcomes: Sequence[RewriteOutcome]) -> None:
+        total = RewriteOutcome.combine([self.dropped, RewriteOutcome(counts=_inserted_rows(self.added)), *outcomes])
+        counts, added = dict(total.counts), list(self.added)
+        if self.unmatched_rows is not None:
+            inserted = stage_rows(self.evolved, self.builders, self.unmatched_rows(total.matched_rows))
+            add_counts(counts, _inserted_rows(inserted))
+            added += inserted
+        transaction = self.table.transaction(self.builders, self.commit_id)
+        if self.schema_change is not None and (total.replacements or added):
+            transaction.evolve_schema(self.schema_change)
+        transaction.replace_blocks(
+            total.replacements, total.staged, total.affected_segment_ids, self._conflicting_blocks, self.operation
+        )
+        transaction.append(added)
+        committed = transaction.commit(self.operation, summary=counts)
+        if total.replacements or added:
+            self.table = committed
+
+    def _leaves_rows(self, head: StoredTable) -> bool:
+        """Say whether each commit up to ``head`` moved rows alone, or added some that the condition is not about."""
+        before = self.table.snapshot
+        for _, after in head.commits_since(before)():
+            if (after.schema_id, after.schemas) != (before.schema_id, before.schemas):
+                return False
+            if not storage.keeps_rows(before, after):
+                known, found = (set(head.at_entry(head.entry, state).blocks().ids) for state in (before, after))
+                if known - found or (found - known) & self._blocks_that_matter(head.at_entry(head.entry, after)):
+                    return False
+            before = after
+        return True
+
+    def _plan_scan(self, table: StoredTable) -> ScanPlan[BlockFrame]:
+        return plan_scan(table, self.condition.predicate, self.condition.engine)
+
+    def _conflicting_blocks(self, snapshot_id: str) -> Collection[str]:
+        """Blocks of a later snapshot that may hold rows that matter."""
+        return self._blocks_that_matter(self.table.at(snapshot_id))
+
+    def _blocks_that_matter(self, table: StoredTable) -> frozenset[str]:
+        return frozenset(self._plan_scan(table).blocks.ids)
+
+
+@dataclass
+class _OutcomeBuilder:
+    """What becomes of the blocks of one task, one after the other."""
+
+    replacements: list[BlockReplacement] = field(default_factory=list)
+    rewritten_numbers: list[int] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    matched_rows: list[RowNumbers] = field(default_factory=list)
+
+    def add(self, blocks: BlockFrame, position: int, edited: EditedBlock, new_block_count: int) -> None:
+        add_counts(self.counts, edited.counts)
+        self.matched_rows.append(edited.matched_rows)
+        if edited.rows is not None:
+            self.replacements.append(BlockReplacement((blocks.ids[position],), new_block_count))
+            self.rewritten_numbers.append(int(blocks.ordinals[position]))
+
+    def finish(self, staged: Sequence[StagedSegment], table: StoredTable) -> RewriteOutcome:
+        return RewriteOutcome(
+            tuple(self.replacements),
+            tuple(staged),
+            table.segments().segments_containing(self.rewritten_numbers),
+            counts=self.counts,
+            matched_rows=union_row_numbers(self.matched_rows),
+        )
+
+
+def _inserted_rows(staged: Sequence[StagedSegment]) -> dict[str, int]:
+    row_count = sum(segment.row_count for segment in staged)
+    return {"inserted_rows": row_count} if row_count else {}
