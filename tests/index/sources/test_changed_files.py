@@ -121,3 +121,25 @@ def test_an_etag_outranks_a_time_where_both_have_one(tmp_path: Path) -> None:
         else:
             with pytest.raises(fuse.Corrupt, match="has changed"):
                 known.raise_if_changed(told, "a")
+
+
+def test_files_of_a_converted_table_are_taken_anew_and_keep_their_rows(tmp_path: Path) -> None:
+    table, files = attached(tmp_path, folder)
+    table.convert()
+    table.add_column("more", "INT", default=7)
+    table.append(pa.table({"n": [50], "more": [8]}))
+    before = table.snapshot.id
+    restore(files[0])
+    with pytest.raises(fuse.Corrupt, match=r"sync\(reread=True\)"):
+        table.count("n = 3 AND more = 7")
+
+    done = table.sync(reread=True)
+    assert (done.added_files, done.kept_files, done.rows) == (1, 2, 21)
+    assert [table.count(f"n = {n} AND more = 7") for n in (3, 13, 50)] == [1, 1, 0]
+    assert table.indexes().column("blocks_indexed").to_pylist() == [3]
+    assert table.changes(before).to_arrow().num_rows == 0
+    pq.write_table(pa.table({"n": range(5)}), files[0])
+    with pytest.raises(fuse.Corrupt, match="another file"):
+        table.sync(reread=True)
+    with pytest.raises(fuse.InvalidArgument, match="no longer follows"):
+        table.sync()
