@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fuse_storage.errors import Corrupt, FormatError, SchemaError
+from fuse_storage.errors import RESTORE_HINT, Corrupt, FormatError, NotFound, SchemaError
 from fuse_storage.hot.entry import HotEntry
 from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.file_ref import FileRef
@@ -90,7 +90,7 @@ def without_tail(state: Snapshot) -> Snapshot:
 def read_tail(store: Store, state: Snapshot, cache: Cache | None = None) -> pa.Table | None:
     """The rows of a state's hot blocks, with statistics in the present types; None if there are none.
 
-    Raises NotFound, Corrupt or StorageError: these are rows, so none can be passed over.
+    Raises Corrupt or StorageError: these are rows, so none can be passed over.
     """
     if (tail := state.tail) is None:
         return None
@@ -115,7 +115,13 @@ def _read_carried(store: Store, state: Snapshot, cache: Cache | None) -> pa.Tabl
     if carried.reference is None:
         raise Corrupt(f"{store.url}: snapshot {state.stored.id} has a tail, and does not say where: it is damaged")
     file = metadata_table.MetadataFile(carried.reference, carried.blocks, _check_tail_rows)
-    return metadata_table.read_all_columns(store, file, cache)
+    try:
+        return metadata_table.read_all_columns(store, file, cache)
+    except NotFound as missing:
+        raise Corrupt(
+            f"{store.url}/{carried.reference.path}, which lists {carried.rows:,} rows of hot commits, is missing: "
+            f"{RESTORE_HINT}"
+        ) from missing
 
 
 def _check_tail_rows(rows: pa.Table) -> None:

@@ -5,6 +5,7 @@ Knows no segments and no tables.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
@@ -164,9 +165,18 @@ def read_footer(store: Store, block: BlockFile, cache: Cache | None = None) -> F
     )
 
 
+_HOT_BLOCK = re.compile(r"(?:^|/)_h/[0-9a-f]{32}\.parquet$")
+"""The keys of such blocks, also where a clone names them by where they are."""
+
+
 def read_block_ranges(store: Store, block: BlockFile, ranges: Sequence[ByteRange]) -> list[bytes]:
-    """These bytes of a block. Raises NotFound, saying that the table refers to it."""
+    """These bytes of a block. Raises NotFound, saying that the table refers to it; Corrupt if it is of a hot commit."""
     try:
         return store.read_ranges(block.key, ranges)
     except NotFound as missing:
+        if _HOT_BLOCK.search(block.key):
+            raise Corrupt(
+                f"{store.url}/{block.key}, a block of a hot commit, is missing, and its rows may be in no other "
+                f"file: {RESTORE_HINT}, or refresh where a vacuum took an old state"
+            ) from missing
         raise NotFound(f"{missing}, although the table refers to it; {RESTORE_HINT}") from missing

@@ -4,11 +4,14 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import AnalysisException
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
 import fuse_index as fuse
 import fuse_index.spark as fuse_spark
+import fuse_storage as storage
+from fuse_storage import Corrupt
 
 
 @pytest.fixture(scope="module")
@@ -116,3 +119,36 @@ def test_statements_change_hot_rows(session: SparkSession, url: str) -> None:
         209: "n209",
     }
     assert table.count() == 228
+
+
+def test_a_lost_hot_block_or_list_of_them_is_an_error_however_it_is_read(session: SparkSession, url: str) -> None:
+    table = make(url)
+    (block, *_), folder = table.stored.blocks().locations[-1:], Path(url)
+    lost = folder / block
+    data = lost.read_bytes()
+    native, source = fuse_spark.read(session, url), session.read.format("fuse").load(url)
+    lost.unlink()
+    storage.process_cache.clear()
+    try:
+        session.conf.set("spark.sql.files.ignoreMissingFiles", "true")
+        for frame in (native, source, fuse_spark.read(session, url)):
+            with pytest.raises((PySparkException, Py4JJavaError, Corrupt), match=lost.name):
+                frame.filter("x > 50").collect()
+    finally:
+        session.conf.unset("spark.sql.files.ignoreMissingFiles")
+    for ask in (
+        lambda opened: opened.to_arrow(),
+        lambda opened: opened.count("x > 55.1"),
+        lambda opened: opened.tier(),
+    ):
+        with pytest.raises(Corrupt, match=lost.name):
+            ask(fuse.open_table(url))
+    lost.write_bytes(data)
+
+    fuse.open_table(url).add_column("more", "int")
+    (tail,) = folder.glob("_ss/*.tail.parquet")
+    tail.unlink()
+    storage.process_cache.clear()
+    for ask in (lambda opened: opened.count(), lambda _: fuse_spark.read(session, url).count()):
+        with pytest.raises(Corrupt, match=tail.name):
+            ask(fuse.open_table(url))

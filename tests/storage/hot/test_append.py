@@ -349,8 +349,19 @@ def test_a_missing_or_damaged_hot_block_is_never_passed_over(table: StoredTable)
         ids_of(StoredTable.open(table.store))
     head.store.delete([key])
     storage.process_cache.clear()
-    with pytest.raises(NotFound):
+    with pytest.raises(Corrupt, match=f"{key}, a block of a hot commit, is missing"):
         ids_of(StoredTable.open(table.store))
+
+
+def test_a_missing_tail_list_is_never_passed_over(table: StoredTable) -> None:
+    head = append(hot(table, 3), 7)
+    (key,) = [file.key for file in head.store.list("_ss") if file.key.startswith(f"_ss/{head.snapshot.id}.tail")]
+    head.store.delete([key])
+    storage.process_cache.clear()
+
+    for ask in (ids_of, lambda found: found.segments(), lambda found: append(found, 8), lambda found: hot(found, 1)):
+        with pytest.raises(Corrupt, match=f"{key}, which lists 3 rows of hot commits, is missing"):
+            ids_of(ask(StoredTable.open(table.store)) or head)
 
 
 def test_heads_are_named_and_older_hot_states_are_not(table: StoredTable) -> None:
