@@ -232,12 +232,15 @@ class TableFollower:
 
     def _commit(self, sequence: int, start: StreamOffset) -> storage.StoredTable:
         try:
-            return self.schema_table.at_version(sequence)
+            found = self.schema_table.at_version(sequence)
+            if found.snapshot.tail is not None and not found.snapshot.chain_length:
+                found.segments()  # a vacuum takes tails before snapshots
+            return found
         except storage.NotFound as gone:
             raise StreamError(
                 f"rows were read up to commit number {start.sequence} (snapshot {start.snapshot}), and number "
                 f"{sequence} is gone: {gone}; "
-                f"{_RESTART_ADVICE}, and vacuum with a retention longer than a reader may stand still"
+                f"{_RESTART_ADVICE}, and vacuum with a retention and hot_retention longer than a reader may stand still"
             ) from gone
 
     def _problem(self, step: CommitStep) -> str | None:

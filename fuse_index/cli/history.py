@@ -245,6 +245,9 @@ def _vacuum(
     retention: Annotated[
         str, typer.Option("--retention", help="What was the newest snapshot within it stays: 12h, 7d.")
     ] = "7d",
+    hot_retention: Annotated[
+        str | None, typer.Option("--hot-retention", help="What hot commits left, once tiered, stays as long: 6h.")
+    ] = None,
     keep: Annotated[int, typer.Option("--keep", min=1, help="Snapshots of each branch that stay in any case.")] = 1,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Count, and delete nothing.")] = False,
     force: Annotated[
@@ -254,7 +257,11 @@ def _vacuum(
 ) -> None:
     """Delete files that no snapshot leads to any more; tags and branches keep theirs."""
     report = open_table(table).vacuum(
-        _parse_option(retention, "retention", parse_duration), keep, dry_run=dry_run, force=force
+        _parse_option(retention, "retention", parse_duration),
+        keep,
+        dry_run=dry_run,
+        force=force,
+        hot_retention=None if hot_retention is None else _parse_option(hot_retention, "hot-retention", parse_duration),
     )
     if as_json:
         output.print_json(report.to_dict())

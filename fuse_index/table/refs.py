@@ -106,6 +106,7 @@ class RefsMixin(TableHandle):
         *,
         dry_run: bool = False,
         force: bool = False,
+        hot_retention: timedelta | str | None = None,
     ) -> VacuumResult:
         """Delete the files that neither tags nor what was the head of a branch within the retention lead to.
 
@@ -113,9 +114,13 @@ class RefsMixin(TableHandle):
         in any case. Files younger than the longest allowed write (the property ``max_write_seconds``, a day by default)
         stay too, so writers may be running. ``dry_run`` counts and deletes nothing. Raises InvalidArgument for a
         retention below an hour unless ``force``, StorageError.
+
+        ``hot_retention``: how long states that hot commits made can be opened after they were tiered or carried along,
+        by default as long as snapshots. What older snapshots had tiered by then stays (``tail=False``).
         """
         duration = parse_duration(retention, "retention") if isinstance(retention, str) else retention
-        return storage.vacuum_table(self.stored.store, duration, keep, dry_run, force)
+        hot = parse_duration(hot_retention, "hot_retention") if isinstance(hot_retention, str) else hot_retention
+        return storage.vacuum_table(self.stored.store, duration, keep, dry_run, force, hot)
 
     def refs(self) -> pa.Table:
         """List all branches and tags: what they name, since when, until when, and which clone needs it."""

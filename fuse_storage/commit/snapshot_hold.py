@@ -12,11 +12,14 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 from fuse_storage.errors import Conflict, FormatError, NotFound
+from fuse_storage.hot.tail import read_tail
 from fuse_storage.metadata.encoding import decode_checksummed_json, encode_checksummed_json, format_timestamp, utc_now
 from fuse_storage.metadata.file_ref import new_id
 from fuse_storage.metadata.refs import Branch, RefEntry
+from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.metadata.tags import TAG_FOLDER, Tag, create_tag
 from fuse_storage.store.abilities import read_at_most
+from fuse_storage.store.cache import Cache
 from fuse_storage.store.ranges import ObjectMeta
 from fuse_storage.store.store import Store
 from fuse_storage.validation.json_members import MAX_REF_BYTES, parse_stored_time
@@ -90,9 +93,10 @@ def _check_not_vacuumed(store: Store, branch: Branch, entry: RefEntry, tag_key: 
                 )
     assert entry.reference is not None
     try:
-        store.read(entry.reference.path)
+        snapshot = Snapshot.decode(store.read(entry.reference.path), f"{store.url}/{entry.reference.path}")
     except NotFound as missing:
         raise NotFound(f"{store.url}: snapshot {entry.snapshot_id} was collected by a vacuum") from missing
+    read_tail(store, snapshot, Cache(0))  # which goes before the snapshot does
 
 
 def _read_cutoff(store: Store, notice: ObjectMeta) -> datetime:

@@ -6,6 +6,7 @@ snapshot's segments, then those that it carries along, then those of the hot ent
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -17,13 +18,15 @@ from fuse_storage.errors import RESTORE_HINT, Corrupt, FormatError, NotFound, Sc
 from fuse_storage.hot.entry import HotEntry
 from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.file_ref import FileRef
+from fuse_storage.metadata.refs import Branch
 from fuse_storage.metadata.segment import BLOCK_SCHEMA, TailTotals, block_columns, check_block_rows, hot_block_path
 from fuse_storage.metadata.segment_list import statistics_columns
-from fuse_storage.metadata.snapshot import Snapshot
+from fuse_storage.metadata.snapshot import Snapshot, read_snapshot
 from fuse_storage.parquet.footer import FIRST_ZONE_OFFSET
 from fuse_storage.schema.schema import Schema
 from fuse_storage.schema.types import decode_default
 from fuse_storage.statistics import ColumnStatistics, encode_statistics
+from fuse_storage.store.abilities import object_meta
 from fuse_storage.store.cache import Cache
 from fuse_storage.store.store import Store
 
@@ -36,6 +39,10 @@ TAIL_SCHEMA = pa.schema(
     ]
 )
 """The columns of a tail, besides statistics."""
+
+
+_MAX_LOOKED_AT = 1000
+"""Entries of a branch that are looked at for a snapshot that is still whole."""
 
 
 def state_after(state: Snapshot, entry: HotEntry) -> Snapshot:
@@ -90,7 +97,7 @@ def without_tail(state: Snapshot) -> Snapshot:
 def read_tail(store: Store, state: Snapshot, cache: Cache | None = None) -> pa.Table | None:
     """The rows of a state's hot blocks, with statistics in the present types; None if there are none.
 
-    Raises Corrupt or StorageError: these are rows, so none can be passed over.
+    Raises NotFound where a vacuum collected them, Corrupt or StorageError: these are rows, none can be passed over.
     """
     if (tail := state.tail) is None:
         return None
@@ -118,10 +125,37 @@ def _read_carried(store: Store, state: Snapshot, cache: Cache | None) -> pa.Tabl
     try:
         return metadata_table.read_all_columns(store, file, cache)
     except NotFound as missing:
-        raise Corrupt(
+        raise _missing_tail(store, state.stored, carried) from missing
+
+
+def _missing_tail(store: Store, stored: Snapshot, carried: TailTotals) -> Corrupt | NotFound:
+    """What is said where the list of a tail is missing: damage of a head; of older snapshots a vacuum takes it."""
+    branch = Branch(store, stored.branch)
+    if branch.find(stored.sequence + 1) is None:
+        assert carried.reference is not None
+        return Corrupt(
             f"{store.url}/{carried.reference.path}, which lists {carried.rows:,} rows of hot commits, is missing: "
             f"{RESTORE_HINT}"
-        ) from missing
+        )
+    nearest = [found for step in (-1, 1) if (found := _nearest_whole(branch, stored.sequence, step)) is not None]
+    others = f", or open {' or '.join(nearest)}, which are whole" if nearest else ""
+    return NotFound(
+        f"{store.url}: {carried.rows:,} rows of version {stored.version} (snapshot {stored.id}), which were not tiered "
+        f"by then, were collected by a vacuum: open it with tail=False for the others{others}"
+    )
+
+
+def _nearest_whole(branch: Branch, sequence: int, step: int) -> str | None:
+    """The nearest snapshot before or after an entry whose tail is there, or that has none."""
+    for number in range(sequence + step, sequence + step * _MAX_LOOKED_AT, step):
+        if number < 1 or (entry := branch.find(number)) is None:
+            return None
+        with suppress(NotFound, FormatError):
+            snapshot = read_snapshot(branch, entry)
+            if snapshot.tail is not None and snapshot.tail.reference is not None:
+                object_meta(branch.store, snapshot.tail.reference.path)
+            return f"version {snapshot.version} (snapshot {snapshot.id})"
+    return None
 
 
 def _check_tail_rows(rows: pa.Table) -> None:

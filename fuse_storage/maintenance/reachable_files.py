@@ -15,8 +15,9 @@ from fuse_storage.hot.chain import list_chain_files
 from fuse_storage.hot.entry import HotEntry, decode_chain_file
 from fuse_storage.hot.tail import read_tail
 from fuse_storage.hot_commit.append import MAX_HOT_SECONDS
+from fuse_storage.maintenance.live_snapshots import LiveSnapshot
 from fuse_storage.metadata import metadata_table
-from fuse_storage.metadata.file_ref import FileRef, read_verified
+from fuse_storage.metadata.file_ref import read_verified
 from fuse_storage.metadata.segment import block_path, hot_block_path
 from fuse_storage.metadata.segment_list import read_segment_list, segment_files, sidecar_files, zone_files
 from fuse_storage.metadata.snapshot import Snapshot
@@ -39,28 +40,30 @@ class ReachableFiles:
 
     def __init__(self, store: Store) -> None:
         self.store, self.keys, self.kept_prefixes = store, set[str](), set[str]()
-        self.longest_write = timedelta(0)
+        self.longest_write = self.longest_hot_write = timedelta(0)
+        self._tails = set[str]()
         self.chains = dict[str, Snapshot]()
         self.strays: list[str] = []
         self.file_count = 0
 
-    def add(self, reference: FileRef, needed: bool) -> None:
-        """Add the files of a snapshot, which may be gone unless it is ``needed``.
+    def add(self, live: LiveSnapshot) -> None:
+        """Add the files of a snapshot, which may be gone unless it is needed.
 
         Raises StorageError for anything that leads to rows and cannot be read, and Unsupported where a newer version
         wrote what this one does not know how to keep.
         """
-        if reference.path in self.keys:
+        reference = live.reference
+        if reference.path in self.keys and (not live.tail or reference.path in self._tails):
             return
         try:
             data = read_verified(self.store, reference)
         except NotFound:
-            if needed:
+            if live.needed:
                 raise
             return
         snapshot = Snapshot.decode(data, reference.path)
         snapshot.check_writable()
-        self._add(snapshot)
+        self._add(snapshot, live)
 
     def add_young(self, since: datetime) -> None:
         """Add the files of all snapshots that are too young to go: where a snapshot is, all that it leads to is too."""
@@ -69,17 +72,16 @@ class ReachableFiles:
                 with suppress(NotFound, FormatError):  # nothing leads to it, so nobody needs what it lacks
                     self._add(Snapshot.decode(read_at_most(self.store, file.key, MAX_SNAPSHOT_BYTES), file.key))
 
-    def _add(self, snapshot: Snapshot) -> None:
+    def _add(self, snapshot: Snapshot, live: LiveSnapshot | None = None) -> None:
         self.keys.add(snapshot.path)
-        if snapshot.has_chain:
+        if snapshot.has_chain and (live is None or live.chain):
             self.chains[snapshot.id] = snapshot
-        if (tail := read_tail(self.store, snapshot, Cache(0))) is not None:
-            assert snapshot.tail is not None
-            assert snapshot.tail.reference is not None
-            self.keys |= {snapshot.tail.reference.path, *tail.column("location").to_pylist()}
+        if live is None or live.tail:
+            self._add_tail(snapshot, live is not None and live.needed)
         limits = (("max_write_seconds", MAX_WRITE_SECONDS), ("max_hot_seconds", MAX_HOT_SECONDS))
-        limit = timedelta(seconds=max(float(snapshot.properties.get(name, default)) for name, default in limits))
-        self.longest_write = max(self.longest_write, limit)
+        cold, hot = (timedelta(seconds=float(snapshot.properties.get(name, default))) for name, default in limits)
+        self.longest_hot_write = max(self.longest_hot_write, hot)
+        self.longest_write = max(self.longest_write, cold, hot)
         if snapshot.segments is None:
             return
         self.keys.add(snapshot.segments.path)
@@ -96,6 +98,20 @@ class ReachableFiles:
                 if sidecars is not None and sidecars.reference.path not in self.keys:
                     self.keys.add(sidecars.reference.path)
                     self._add_packs(key, sidecars)
+
+    def _add_tail(self, snapshot: Snapshot, needed: bool) -> None:
+        """Add the list of a tail and its blocks. An earlier vacuum may have taken them, unless they are needed."""
+        self._tails.add(snapshot.path)
+        try:
+            tail = read_tail(self.store, snapshot, Cache(0))
+        except NotFound:
+            if needed:
+                raise
+            return
+        if tail is not None:
+            assert snapshot.tail is not None
+            assert snapshot.tail.reference is not None
+            self.keys |= {snapshot.tail.reference.path, *tail.column("location").to_pylist()}
 
     def add_chains(self) -> dict[str, list[ObjectMeta]]:
         """Add the chains of the snapshots that were added, and the blocks that they lead to; give all others.

@@ -10,20 +10,20 @@ from __future__ import annotations
 
 import errno
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from fuse_storage.commit.snapshot_hold import VACUUM_TIME_LIMIT, list_vacuum_notices, post_vacuum_notice
 from fuse_storage.errors import Expired, InvalidArgument, NotFound, StorageError
 from fuse_storage.hot.chain import follow
+from fuse_storage.maintenance.live_snapshots import LiveSnapshot, VacuumLimits, has_expired, live_snapshots
 from fuse_storage.maintenance.reachable_files import ReachableFiles
 from fuse_storage.metadata.encoding import utc_now
-from fuse_storage.metadata.file_ref import FileRef
-from fuse_storage.metadata.refs import Branch, RefEntry, list_branch_names
+from fuse_storage.metadata.refs import Branch, RefEntry
 from fuse_storage.metadata.snapshot import Snapshot
-from fuse_storage.metadata.tags import TagFile, list_tag_files, may_hold_ref
+from fuse_storage.metadata.tags import list_tag_files, may_hold_ref
 from fuse_storage.store.abilities import list_strays, read_at_most
 from fuse_storage.store.ranges import ObjectMeta
 from fuse_storage.store.store import Store
@@ -72,28 +72,40 @@ class VacuumResult:
 
 
 def vacuum_table(
-    store: Store, retention: timedelta, keep: int = 1, dry_run: bool = False, force: bool = False
+    store: Store,
+    retention: timedelta,
+    keep: int = 1,
+    dry_run: bool = False,
+    force: bool = False,
+    hot_retention: timedelta | None = None,
 ) -> VacuumResult:
     """Delete the files that nothing leads to.
 
-    ``keep``: so many snapshots of each branch stay however old they are, at least one. Raises InvalidArgument for a
+    ``keep``: so many snapshots of each branch stay however old they are, at least one. ``hot_retention``: how long hot
+    commits and tails are needed after they were replaced, at most the retention. Raises InvalidArgument for a
     retention below an hour, unless ``force``; Expired if deleting takes longer than it may, and what is left is for the
     next; StorageError, before anything is deleted, if anything that leads to files cannot be read.
     """
-    if retention < _MIN_RETENTION and not force:
-        raise InvalidArgument(
-            f"retention={retention}: readers may still need what was replaced in the last hour; say force to risk it"
-        )
+    hot_retention = retention if hot_retention is None else hot_retention
+    for name, duration in (("retention", retention), ("hot_retention", hot_retention)):
+        if duration < _MIN_RETENTION and not force:
+            raise InvalidArgument(
+                f"{name}={duration}: readers may still need what was replaced in the last hour; say force to risk it"
+            )
+    if not timedelta(0) <= hot_retention <= retention:
+        raise InvalidArgument(f"hot_retention={hot_retention}: give at most the retention, which is {retention}")
     if keep < 1 or retention < timedelta(0):
         raise InvalidArgument(f"keep={keep}, retention={retention}: the newest snapshot of each branch always stays")
     elapsed = _Stopwatch()
-    notice = None if dry_run else _sweep_and_warn(store, utc_now() - retention)
+    notice = None if dry_run else _sweep_and_warn(store, utc_now() - hot_retention)
     try:
         now = utc_now() if notice is None else notice.modified
-        cutoff = min(utc_now(), now) - retention  # never later than the notice's, by which others go
-        plan = _make_plan(store, now, cutoff, keep)
-        if not dry_run and notice is None:
-            plan = _delete_snapshots_unwarned(store, plan, elapsed, now, cutoff, keep)
+        latest = min(utc_now(), now)  # never later than what the notice says, by which others go
+        unwarned = notice is None and not dry_run
+        limits = VacuumLimits(now, latest - retention, latest - (retention if unwarned else hot_retention), keep)
+        plan = _make_plan(store, limits)
+        if unwarned:
+            plan = _delete_snapshots_unwarned(store, plan, elapsed, limits)
         for keys in () if dry_run else plan.stages():
             elapsed.delete(store, keys)
     finally:
@@ -101,7 +113,7 @@ def vacuum_table(
             store.delete([notice.key])
     files = {_FOLDER_KINDS[folder]: len(objects) for folder, objects in plan.litter.items()}
     sizes = {_FOLDER_KINDS[folder]: sum(file.size for file in objects) for folder, objects in plan.litter.items()}
-    kept, unwarned = plan.file_count - sum(files.values()), notice is None and not dry_run
+    kept = plan.file_count - sum(files.values())
     return VacuumResult(files, sizes, kept, not dry_run, plan.passed_over, plan.refs, unwarned)
 
 
@@ -151,35 +163,40 @@ class _Plan:
         yield self.ended_refs
 
 
-def _make_plan(store: Store, now: datetime, cutoff: datetime, keep: int) -> _Plan:
+def _make_plan(store: Store, limits: VacuumLimits) -> _Plan:
+    now = limits.now
     passed_over = _find_strays(store)
     reachable = ReachableFiles(store)
     tag_files = list_tag_files(store)
     heads: list[tuple[Branch, RefEntry]] = []
-    for snapshot, needed in _live_snapshots(store, tag_files, now, cutoff, keep, heads):
-        reachable.add(snapshot, needed)
+    for live in live_snapshots(store, tag_files, limits, heads):
+        reachable.add(live)
     for branch, head in heads:
         if (snapshot_of_head := reachable.chains.get(str(head.snapshot_id))) is not None:
             newest = _follow_head(branch, head, snapshot_of_head)
             if newest.reference is not None:
-                reachable.add(newest.reference, True)
+                reachable.add(LiveSnapshot(newest.reference, True, True, True))
     young_since = now - reachable.longest_write - _COMMIT_ALLOWANCE
     reachable.add_young(young_since)
+    young_hot_since = now - reachable.longest_hot_write - _COMMIT_ALLOWANCE
     chains = [
         file.key
         for files in reachable.add_chains().values()
-        if all(file.modified < young_since for file in files)
+        if all(file.modified < young_hot_since for file in files)
         for file in files
     ]
     folders = [folder for folder in _FOLDER_KINDS if folder != HOT_BLOCK_FOLDER or reachable.chains]
-    litter = {folder: list(reachable.unreachable(folder, young_since)) for folder in folders}
+    litter = {
+        folder: list(reachable.unreachable(folder, young_hot_since if folder == HOT_BLOCK_FOLDER else young_since))
+        for folder in folders
+    }
     notices = [notice.key for notice in list_vacuum_notices(store) if notice.modified < young_since]
     names_in_use = {found.tag.name for found in tag_files if found.file.modified >= young_since}
     old = [found.file.key for found in tag_files if not found.newest and found.tag.name not in names_in_use]
     ended = [
         found.file.key
         for found in tag_files
-        if found.newest and found.tag.name not in names_in_use and _has_expired(found, now)
+        if found.newest and found.tag.name not in names_in_use and has_expired(found, now)
     ]
     passed_over = (*passed_over, *reachable.strays)
     return _Plan(litter, chains, [*notices, *old], ended, passed_over, reachable.file_count)
@@ -196,9 +213,7 @@ def _follow_head(branch: Branch, head: RefEntry, snapshot: Snapshot) -> RefEntry
         return newest
 
 
-def _delete_snapshots_unwarned(
-    store: Store, plan: _Plan, elapsed: _Stopwatch, now: datetime, cutoff: datetime, keep: int
-) -> _Plan:
+def _delete_snapshots_unwarned(store: Store, plan: _Plan, elapsed: _Stopwatch, limits: VacuumLimits) -> _Plan:
     """Delete the snapshots of a plan where no notice could be left; give the plan of what is left to delete.
 
     Whoever makes one of them reachable first tags it and then looks whether it is there. So one that is gone by then is
@@ -207,51 +222,15 @@ def _delete_snapshots_unwarned(
     deleted = [file for file in plan.litter["_ss"] if file.key.endswith(".json")]
     data = {file.key: read_at_most(store, file.key, MAX_SNAPSHOT_BYTES) for file in deleted}
     elapsed.delete(store, list(data))
-    named = {found.tag.reference.path for found in list_tag_files(store) if not _has_expired(found, now)} & data.keys()
+    named = {
+        found.tag.reference.path for found in list_tag_files(store) if not has_expired(found, limits.now)
+    } & data.keys()
     for key in named:
         store.create(key, data[key])
-    again = _make_plan(store, now, cutoff, keep)
+    again = _make_plan(store, limits)
     gone = [file for file in deleted if file.key not in named]
     litter = {**again.litter, "_ss": [*gone, *again.litter["_ss"]]}
     return replace(again, litter=litter, file_count=again.file_count + len(gone))
-
-
-def _live_snapshots(
-    store: Store,
-    tag_files: Iterable[TagFile],
-    now: datetime,
-    cutoff: datetime,
-    keep: int,
-    heads: list[tuple[Branch, RefEntry]],
-) -> Iterator[tuple[FileRef, bool]]:
-    """List every snapshot that must stay, some of them more than once, and whether it is certain to be there.
-
-    An earlier vacuum, told to keep less, may have collected it. Heads of branches are added to ``heads``.
-    """
-    for name in list_branch_names(store):
-        branch = Branch(store, name)
-        head, times = branch.complete_head(), branch.commit_times(now)
-        heads.append((branch, head))
-        count, replaced = 0, datetime.max.replace(tzinfo=UTC)
-        for entry in branch.walk(head.sequence):
-            if count >= keep and replaced < cutoff:
-                break
-            if entry.reference is not None and (replaced >= cutoff or count < keep):
-                yield entry.reference, count == 0
-            if entry.kind == "tombstone":
-                count = keep  # what was before it stays for the retention alone
-            count += entry.reference is not None
-            replaced = times.get(entry.sequence, now)
-    yield from ((found.tag.reference, True) for found in tag_files if found.newest and not _has_expired(found, now))
-
-
-def _has_expired(found: TagFile, now: datetime) -> bool:
-    """Whether a tag has expired by this machine's clock, and lived as long as it was to by the store's.
-
-    A writer whose clock is slow tags what it needs for two hours until a time that may be past here.
-    """
-    tag = found.tag
-    return tag.expires is not None and tag.expired() and now - found.file.modified >= tag.expires - tag.timestamp
 
 
 def _sweep_and_warn(store: Store, cutoff: datetime) -> ObjectMeta | None:

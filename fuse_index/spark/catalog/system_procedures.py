@@ -81,7 +81,13 @@ def _recluster(call: ProcedureCall) -> pa.Table:
 
 
 def _vacuum(call: ProcedureCall) -> pa.Table:
-    found = call.table().vacuum(call["retention"], call["keep"], dry_run=call["dry_run"], force=call["force"])
+    found = call.table().vacuum(
+        call["retention"],
+        call["keep"],
+        dry_run=call["dry_run"],
+        force=call["force"],
+        hot_retention=call["hot_retention"],
+    )
     rows = [
         {"kind": kind, "files": count, "bytes": found.bytes[kind], "deleted": found.deleted}
         for kind, count in found.files.items()
@@ -217,6 +223,7 @@ SYSTEM_PROCEDURES: Mapping[str, Procedure] = {
             _optional("keep", "how many snapshots of each branch stay", 1, int),
             _DRY_RUN,
             _optional("force", "also below an hour's retention", False, bool),
+            _optional("hot_retention", "how long hot commits stay, as retention by default", None),
         ],
         _vacuum,
     ),
