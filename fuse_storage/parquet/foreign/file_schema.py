@@ -12,7 +12,7 @@ import pyarrow.types as is_
 from fuse_storage.errors import SchemaError, Unsupported
 from fuse_storage.parquet.footer import Footer
 from fuse_storage.parquet.foreign.thrift_footer import INT96_TYPE
-from fuse_storage.parquet.page_subset import PageSubset, forge_file
+from fuse_storage.parquet.page_subset import forge_file
 from fuse_storage.schema import types
 from fuse_storage.schema.schema import Field, Schema, nested_type_like
 
@@ -22,9 +22,8 @@ TypeWidening = Callable[[pa.DataType, pa.DataType], bool]
 
 def read_file_schema(footer: Footer) -> pa.Schema:
     """The columns of a file as Arrow reads them; names are those of ``footer``."""
-    zone = {0: PageSubset((), 0, 0)}
     with pq.ParquetFile(
-        pa.BufferReader(forge_file(footer.schema_bytes, footer.forms, [zone])), coerce_int96_timestamp_unit="us"
+        pa.BufferReader(forge_file(footer.schema_bytes, footer.forms, [])), coerce_int96_timestamp_unit="us"
     ) as parquet:
         found: pa.Schema = parquet.schema_arrow
     return found

@@ -32,6 +32,7 @@ from fuse_storage.parquet.footer import (
 from fuse_storage.parquet.foreign.thrift_footer import (
     INT96_TYPE,
     MAX_BYTES_AFTER_PAGES,
+    PHYSICAL_TYPES,
     ForeignChunk,
     ForeignFooter,
     page_locations,
@@ -210,6 +211,11 @@ def _assemble(data: bytes, offset: int, parsed: ForeignFooter, names: Mapping[in
     empty = [{0: PageSubset((), group.row_count, 0)} for group in parsed.groups]
     with pq.ParquetFile(pa.BufferReader(page_subset.forge_file(schema, forms, empty))) as parquet:
         metadata = parquet.metadata
+    kinds = [PHYSICAL_TYPES.index(metadata.schema.column(number).physical_type) for number in range(len(paths))]
+    if any([chunk.physical_type for chunk in group.chunks] != kinds for group in parsed.groups):
+        raise ValueError("a column of a row group is of another type than the file says")
+    if not forms:
+        forms = [ColumnForm(kind, ".".join(path).encode(), 0) for kind, path in zip(kinds, paths, strict=True)]
     flat = [metadata.schema.column(number).max_repetition_level == 0 for number in range(len(paths))]
     located = [
         _pages(chunk, group.row_count, data, offset) if one_a_row else [(chunk.start, chunk.byte_count, 0)]
@@ -238,12 +244,14 @@ def _assemble(data: bytes, offset: int, parsed: ForeignFooter, names: Mapping[in
 
 def leaf_paths(schema: bytes) -> list[tuple[str, ...]]:
     """The path of each leaf in a footer's schema, in order, without the root."""
-    elements = iter(schema_names(schema))
-    _, _, top_count = next(elements)
+    (_, _, top_count), *below = schema_names(schema)
+    elements = iter(below)
 
     def walk(above: tuple[str, ...], count: int) -> Iterator[tuple[str, ...]]:
         for _ in range(count):
-            name, _, child_count = next(elements)
+            name, _, child_count = next(elements, ("", None, -1))
+            if child_count < 0:
+                raise ValueError("its schema ends before its last column")
             path = (*above, name)
             if child_count:
                 yield from walk(path, child_count)
@@ -262,7 +270,8 @@ def _top_level_ids(schema: bytes) -> list[int | None]:
         if not inner:
             found.append(field_id)
         inner += child_count - (inner > 0)
-    assert len(found) == top_count
+    if len(found) != top_count:
+        raise ValueError("its schema has other columns than it says")
     return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from fuse_storage.errors import Unsupported
 from fuse_storage.parquet.thrift import (
@@ -21,8 +22,12 @@ from fuse_storage.parquet.thrift import (
 )
 
 MAX_BYTES_AFTER_PAGES = 256 << 20
-INT96_TYPE = 3
-"""Parquet's number of the physical type INT96."""
+PHYSICAL_TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
+"""Parquet's names of the physical types, by their numbers."""
+INT96_TYPE = PHYSICAL_TYPES.index("INT96")
+_MAX_CODEC = 7
+_MAX_NUMBER = 1 << 48
+"""No file of anybody has so many bytes, rows or values."""
 
 _STATISTICS: Selection = dict.fromkeys((3, 5, 6))
 _CHUNK_META: Selection = {**dict.fromkeys((1, 3, 4, 5, 7, 9, 11)), 12: _STATISTICS}
@@ -83,14 +88,17 @@ class ForeignFooter:
 
 
 def parse_footer(data: bytes, where: str) -> ForeignFooter:
-    """Read a Parquet footer. ``data`` ends with its length and magic. Raises Unsupported, LookupError, ValueError."""
+    """Read a Parquet footer, each number of which is in bounds. ``data`` ends with its length and magic.
+
+    Raises Unsupported, LookupError, ValueError.
+    """
     members, _ = read_selected(data[:-8], 0, _SELECTION)
     if 8 in members:
         raise Unsupported(f"{where} is encrypted, and no reader here decrypts: attach files that are not")
     orders = [1 in order for order in members.get(7, [])]
     groups = tuple(
         ForeignRowGroup(
-            int(group[3]), tuple(_chunk(chunk, number, orders, where) for number, chunk in enumerate(group[1]))
+            _number(group[3]), tuple(_chunk(chunk, number, orders, where) for number, chunk in enumerate(group[1]))
         )
         for group in members.get(4, [])
     )
@@ -98,7 +106,7 @@ def parse_footer(data: bytes, where: str) -> ForeignFooter:
         raise Unsupported(f"{where} has a row group without rows: rewrite it")
     if any([chunk.codec for chunk in group.chunks] != [chunk.codec for chunk in groups[0].chunks] for group in groups):
         raise Unsupported(f"{where} has a column that is compressed in more than one way: rewrite it")
-    said = {bytes(pair[1]): bytes(pair.get(2, b"")) for pair in members.get(5, [])}
+    said = {_bytes(pair[1]): _bytes(pair.get(2, b"")) for pair in members.get(5, [])}
     version = said.get(b"org.apache.spark.version", b"9").decode(errors="replace").split(".")
     return ForeignFooter(
         groups,
@@ -112,22 +120,65 @@ def _chunk(chunk: ThriftStruct, number: int, orders: Sequence[bool], where: str)
         raise Unsupported(f"{where} has an encrypted column, and no reader here decrypts: attach files that have none")
     if 1 in chunk:
         raise Unsupported(f"{where} has columns in other files, which no writer of today makes: rewrite it")
-    meta = chunk[3]
-    data_offset, dictionary = int(meta[9]), int(meta.get(11) or 0)
-    start = dictionary if 0 < dictionary < data_offset else data_offset
-    if min(start, meta[7], meta[5]) < 0:
-        raise ValueError("a column lies before the beginning of the file, or has less than nothing")
-    found = meta.get(12, {})
+    meta = _struct(chunk[3])
+    data_offset, dictionary = _number(meta[9]), meta.get(11)
+    if not isinstance(dictionary, int) or not 0 < dictionary < data_offset:
+        dictionary = data_offset  # some writers put a 0 or the offset of the data where there is none
     ordered = number < len(orders) and orders[number]
-    statistics = RawStatistics(found.get(6) if ordered else None, found.get(5) if ordered else None, found.get(3))
-    index = (int(chunk[4]), int(chunk[5])) if chunk.get(4) and chunk.get(5) else None
-    path = tuple(part.decode() for part in meta[3])
-    return ForeignChunk(path, meta[1], meta[4], meta[5], start, int(meta[7]), data_offset - start, index, statistics)
+    index = (_number(chunk[4]), _number(chunk[5])) if chunk.get(4) and chunk.get(5) else None
+    return ForeignChunk(
+        tuple(_bytes(part).decode() for part in _list(meta[3])),
+        _number(meta[1], len(PHYSICAL_TYPES) - 1),
+        _number(meta[4], _MAX_CODEC),
+        _number(meta[5]),
+        dictionary,
+        _number(meta[7]),
+        data_offset - dictionary,
+        index,
+        _statistics(_struct(meta.get(12, {})), ordered),
+    )
+
+
+def _statistics(found: ThriftStruct, ordered: bool) -> RawStatistics:
+    """Those that can be: what is of another kind than it should be is unknown, as what is not there is."""
+    low, high = (found.get(number) if ordered else None for number in (6, 5))
+    null_count = found.get(3)
+    return RawStatistics(
+        bytes(low) if isinstance(low, bytes | memoryview) else None,
+        bytes(high) if isinstance(high, bytes | memoryview) else None,
+        null_count if isinstance(null_count, int) and not isinstance(null_count, bool) else None,
+    )
+
+
+def _number(value: Any, most: int = _MAX_NUMBER) -> int:
+    """A number of a footer. Raises ValueError for another value, or one out of bounds."""
+    if type(value) is not int or not 0 <= value <= most:
+        raise ValueError(f"{value!r} stands where a number from 0 to {most} does")
+    return value
+
+
+def _bytes(value: Any) -> bytes:
+    if not isinstance(value, bytes | memoryview):
+        raise ValueError(f"{value!r} stands where text does")
+    return bytes(value)
+
+
+def _struct(value: Any) -> ThriftStruct:
+    if not isinstance(value, dict):
+        raise ValueError(f"{value!r} stands where a struct does")
+    return value
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError(f"{value!r} stands where a list does")
+    return value
 
 
 def page_locations(data: bytes) -> list[tuple[int, int, int]]:
     """(offset, length, first row) of each page, from an offset index. Raises LookupError or ValueError."""
-    return [(place[1], place[2], place[3]) for place in read_selected(data, 0, _LOCATIONS)[0].get(1, [])]
+    places = _list(read_selected(data, 0, _LOCATIONS)[0].get(1, []))
+    return [(_number(place[1]), _number(place[2]), _number(place[3])) for place in places]
 
 
 def rename_schema_columns(schema: bytes, names: Mapping[int, str]) -> bytes:
@@ -144,7 +195,7 @@ def rename_schema_columns(schema: bytes, names: Mapping[int, str]) -> bytes:
         encoded = schema[position:end]
         if 9 in element:
             name = names.get(element[9], f"#{element[9]}").encode()
-            encoded = _with_name(encoded, bytes(element[4]), name)
+            encoded = _with_name(encoded, _bytes(element[4]), name)
         renamed += encoded
         position = end
     return bytes(renamed)
@@ -170,7 +221,8 @@ def _with_name(element: bytes, old: bytes, new: bytes) -> bytes:
         position += 1
         if field_id == 4 and kind == BINARY:
             end = skip_value(element, position, BINARY)
-            assert element[end - len(old) : end] == old
+            if element[end - len(old) : end] != old:
+                raise ValueError("a column has two names")
             return element[:position] + encode_binary(new) + element[end:]
         position = position if kind <= 2 else skip_value(element, position, kind)
     raise ValueError("a column has no name")
@@ -181,5 +233,8 @@ def schema_names(schema: bytes) -> list[tuple[str, int | None, int]]:
     position, found = _list_start(schema), []
     while position < len(schema):
         element, position = read_selected(schema, position, dict.fromkeys((4, 5, 9)))
-        found.append((bytes(element[4]).decode(), element.get(9), int(element.get(5, 0))))
+        field_id = element.get(9)
+        if field_id is not None and type(field_id) is not int:
+            raise ValueError(f"{field_id!r} stands where the id of a column does")
+        found.append((_bytes(element[4]).decode(), field_id, _number(element.get(5, 0), len(schema))))
     return found
