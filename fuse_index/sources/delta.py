@@ -22,6 +22,8 @@ from fuse_storage import (
     open_store,
 )
 
+_MAX_DIGITS = 19
+"""Those of the greatest version that there can be."""
 _DELETION_VECTORS = "deletionVectors"
 _KNOWN_FEATURES = {
     "columnMapping",
@@ -62,11 +64,9 @@ class DeltaSource:
         return DeltaSource(open_store(url, options).url, options)
 
     def state(self, version: SourceVersionId | None = None) -> SourceState:
-        if isinstance(version, str):
-            if not version.isdigit():
-                raise InputError(f"to={version!r}: versions of a Delta table are whole numbers")
-            version = int(version)
-        table = self._load(version)
+        table = self._load(None)
+        if version is not None and (wanted := _version_number(version, table.version(), self.url)) != table.version():
+            table = self._load(wanted)
         metadata, protocol = table.metadata(), table.protocol()
         mode = metadata.configuration.get("delta.columnMapping.mode", "none")
         features = set(protocol.reader_features or ())
@@ -90,10 +90,11 @@ class DeltaSource:
         try:
             return DeltaTable(self.url, version=version, storage_options=options or None)
         except TableNotFoundError as missing:
-            raise InputError(f"{self.url} is no Delta table: {missing}") from missing
+            raise InputError(f"{self.url} is no Delta table: there is no log (_delta_log) in it") from missing
         except (DeltaError, OSError, ValueError) as problem:
             where = self.url if version is None else f"{self.url} at version {version}"
-            raise StorageError(f"{where} cannot be read as a Delta table: {problem}") from problem
+            told = " ".join(str(problem).split())
+            raise StorageError(f"{where} cannot be read as a Delta table: {told}") from problem
 
     def _refuse_deletion_vectors(self, table: Any) -> None:
         """Raise Unsupported for the first file of which some rows are deleted, and which has them still."""
@@ -121,6 +122,14 @@ class DeltaSource:
         if path.startswith("file:"):
             return unquote("/" + path.removeprefix("file:").lstrip("/"))
         return path if "://" in path or path.startswith("/") else f"{self.url}/{unquote(path)}"
+
+
+def _version_number(version: SourceVersionId, newest: int, where: str) -> int:
+    """A version that was asked for as a number. Raises InputError for one that cannot be: deltalake may wait for it."""
+    text = str(version)
+    if not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS and int(text) <= newest):
+        raise InputError(f"to={version!r}: the newest version of {where} is {newest}, and its first 0")
+    return int(text)
 
 
 def _columns(fields: list[Mapping[str, Any]], mapped: bool, where: str) -> Iterator[SourceColumn]:

@@ -61,9 +61,9 @@ class IcebergSource:
 
     def _number(self, table: Any, version: SourceVersionId) -> int:
         known = [int(snapshot.snapshot_id) for snapshot in table.snapshots()]
-        if not str(version).isdigit() or int(version) not in known:
+        if (found := next((number for number in known if str(number) == str(version)), None)) is None:
             raise InputError(f"to={version!r}: {self.url} has the snapshots {', '.join(map(str, known)) or 'none'}")
-        return int(version)
+        return found
 
     def _load(self) -> Any:
         try:

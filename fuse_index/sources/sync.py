@@ -260,6 +260,8 @@ def attach_source(
     All files are staged before there is a table: where one is refused, the place stays free.
     """
     state = source.state()
+    if state.columns is None and not state.files:
+        raise NotFound(f"{source.url} has no Parquet file, which would say what columns there are: put one there first")
     opened = open_source_files(store, source.url, state.files, progress)
     columns = _columns(None, state, state.files, opened)
     version = SourceVersion(source.format, source.url, None)

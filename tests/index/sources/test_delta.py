@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import struct
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -95,6 +96,22 @@ def test_versions_are_followed_and_gone_back_to(tmp_path: Path) -> None:
             table.sync(to=wrong)
     head = table.snapshot.id
     assert head == table.sync().snapshot  # nothing is committed where nothing changed
+
+
+@pytest.mark.parametrize("wrong", [-1, 3, 2**63 - 1, 2**70, "²", "+1", "1" * 5000, ""])
+def test_a_version_that_is_not_there_is_told(tmp_path: Path, wrong: str | int) -> None:
+    table = fuse.attach(lake(tmp_path), tmp_path / "table", format="delta")
+    newest = table.sync().version
+
+    with pytest.raises(fuse.InputError, match=f"to={re.escape(repr(wrong))}: the newest version of .* is {newest}"):
+        table.sync(to=wrong)
+    assert table.sync(to="0").version == 0
+
+
+def test_a_folder_without_a_log_is_told_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(fuse.InputError, match=r"is no Delta table: there is no log \(_delta_log\) in it$") as refused:
+        fuse.attach(tmp_path / "none", tmp_path / "table", format="delta")
+    assert "\n" not in str(refused.value)
 
 
 def test_a_sync_reads_the_footers_of_new_files_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

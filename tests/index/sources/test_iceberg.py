@@ -115,8 +115,9 @@ def test_deletes_that_rewrite_files_are_followed(tmp_path: Path, catalog: OneTab
     table.sync()
     assert_same_rows(table, source.scan().to_arrow(), [*CONDITIONS, "name = 'n7'"])
     assert table.changes(before).to_arrow().column("_change_type").to_pylist().count("delete") == 53
-    with pytest.raises(fuse.InputError, match="has the snapshots"):
-        table.sync(to=17)
+    for wrong in (17, -1, 2**70, "²", "1" * 5000):
+        with pytest.raises(fuse.InputError, match=f"to={wrong!r}: .* has the snapshots"):
+            table.sync(to=wrong)
 
 
 def test_a_metadata_file_and_a_folder_with_a_hint_are_sources(tmp_path: Path, catalog: OneTable) -> None:

@@ -450,7 +450,7 @@ def test_what_cannot_be_read_exactly_is_refused_by_name(tmp_path: Path) -> None:
             "differ only in case",
         ),
         "twins": ({"a.parquet": twins}, "a.parquet has two columns x: rename one"),
-        "nothing": ({"a.csv": b"x\n1\n"}, "no columns"),
+        "nothing": ({"a.csv": b"x\n1\n"}, "has no Parquet file"),
         "delta": ({"_delta_log/00000000000000000000.json": b"{}", "a.parquet": pa.table({"x": [1]})}, "format='delta'"),
     }
     for name, (files, message) in cases.items():
@@ -510,6 +510,24 @@ def test_a_folder_that_is_gone_or_empty_does_not_empty_the_table(tmp_path: Path)
     assert table.sync().rows == 0
     (place / "0.parquet").unlink()
     assert table.sync().rows == 0
+
+
+def test_a_folder_without_a_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "lake").mkdir()
+    with pytest.raises(fuse.NotFound, match="lake has no Parquet file"):
+        attached(tmp_path, tmp_path / "lake")
+    assert not (tmp_path / "table" / "_refs").exists()
+
+
+def test_a_file_without_row_groups_has_columns_and_no_rows(tmp_path: Path) -> None:
+    place = folder(tmp_path, files=1, rows=10)
+    pq.ParquetWriter(place / "empty.parquet", pa.schema([("id", pa.int64()), ("more", pa.string())])).close()
+    assert pq.read_metadata(place / "empty.parquet").num_row_groups == 0
+    table = attached(tmp_path, place)
+
+    assert table.count() == table.count("more IS NULL") == 10
+    assert table.sync().added_files == 1  # it is no block, so it is looked into again
+    assert table.to_arrow("id = 3", ["id", "more"]).to_pylist() == [{"id": 3, "more": None}]
 
 
 def test_dates_of_sparks_old_calendar_are_refused_when_they_are_read(tmp_path: Path) -> None:
