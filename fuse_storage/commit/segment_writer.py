@@ -1,11 +1,12 @@
 """Rows into staged segments: blocks are cut, stored and indexed in one pass, and nothing of it is visible yet.
 
-While one block is being written and indexed by threads, rows of the next are taken in; so at most two blocks of rows
-are in memory, besides what the indexes build. Knows no snapshot: a transaction commits what is staged here.
+While two blocks are being written and indexed by threads, rows of the next are taken in; so at most three blocks of
+rows are in memory, besides what the indexes build. Knows no snapshot: a transaction commits what is staged here.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -41,6 +42,8 @@ from fuse_storage.store.store import Store
 _CHOICES = {"compression": COMPRESSIONS, "encoding": ENCODINGS}
 """Options that are words, and those that there are."""
 
+_MAX_BLOCKS_UNDER_WAY = 2
+"""Blocks that are written and indexed at once, by as many threads."""
 _DEFAULT_BLOCK_ROWS = 1_000_000
 _DEFAULT_BLOCK_BYTES = 128 << 20
 """Bytes of a block's rows in memory, uncompressed."""
@@ -102,7 +105,7 @@ class SegmentWriter:
     def __post_init__(self) -> None:
         self._started = utc_now()
         self._threads: ThreadPoolExecutor | None = None
-        self._job: _BlockJob | None = None
+        self._jobs: deque[_BlockJob] = deque()
         self._buffered: list[pa.Table] = []
         self._rows = self._bytes = self._block_count = 0
         self._layouts: list[tuple[str, BlockLayout]] = []
@@ -136,7 +139,8 @@ class SegmentWriter:
     def finish(self) -> list[StagedSegment]:
         """Write what is left; everything staged is then the transaction's to commit."""
         self.end_block()
-        self._collect_block()
+        while self._jobs:
+            self._collect_block()
         self._end_segment()
         self._finished = True
         staged_sidecars = {
@@ -175,15 +179,16 @@ class SegmentWriter:
         rows, rest = table.slice(0, size), table.slice(size)
         self._buffered = [rest] if rest.num_rows else []
         self._rows, self._bytes = rest.num_rows, rest.nbytes
-        self._collect_block()
+        if len(self._jobs) == _MAX_BLOCKS_UNDER_WAY:
+            self._collect_block()
         self._block_count += 1
-        self._job = self._submit_block(rows)
+        self._jobs.append(self._submit_block(rows))
 
     def _submit_block(self, rows: pa.Table) -> _BlockJob:
         rows = rows.combine_chunks()
         zones = np.append(np.arange(0, len(rows), self.options.zone_rows), len(rows))
         if self._threads is None:
-            self._threads = ThreadPoolExecutor(2, "fuse-write")
+            self._threads = ThreadPoolExecutor(_MAX_BLOCKS_UNDER_WAY, "fuse-write")
         block_id = new_id()
         sidecars = [
             self._threads.submit(builder.build, rows.select(list(builder.columns)), zones) for builder in self.builders
@@ -197,10 +202,8 @@ class SegmentWriter:
         return layout
 
     def _collect_block(self) -> None:
-        """Wait for the block on its way, and take its sidecars."""
-        job, self._job = self._job, None
-        if job is None:
-            return
+        """Wait for the oldest block on its way, and take its sidecars."""
+        job = self._jobs.popleft()
         self._layouts.append((job.id, job.stored.result()))
         for writer, sidecar in zip(self._writers, job.sidecars, strict=True):
             writer.add(sidecar.result())
