@@ -8,12 +8,14 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v $$p; break; }; done || true)
 VENV := .venv
 OLDEST_SPARK := 4.0.1
+EFFORT ?= 1
 SOAK ?= 300
 HOSTILE ?= 600
 VENV_OLDEST := .venv-spark-$(OLDEST_SPARK)
 RUN := $(VENV)/bin
 JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
-PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
+# Bytecode is made when a module is first imported: most never are.
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile
 PYTEST_SPARK := -m pytest tests/spark -p no:xdist --durations=10
 
 # Spark takes whatever `python3` is on the PATH for its workers, unless told; and ours must be this one.
@@ -36,11 +38,16 @@ TOGETHER := -j 3 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 ALONE = folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && PYTEST_DEBUG_TEMPROOT=$$folder
 
 .PHONY: test
-test: $(VENV)/.dev $(VENV_OLDEST)/.dev  ## All tests, Spark's on the newest and the oldest supported Spark
-	@$(MAKE) --no-print-directory $(TOGETHER) test-fast test-spark test-spark-oldest
+test: install  ## All tests, Spark's on the newest and the oldest supported Spark; EFFORT=4 tries more of what is drawn
+	@FUSE_INDEX_EFFORT=$(EFFORT) $(MAKE) --no-print-directory $(TOGETHER) test-fast test-spark test-spark-oldest
+
+# Two at once: installing waits for the network and the disk in turns.
+.PHONY: install
+install: | java python
+	@$(MAKE) --no-print-directory -j 2 $(VENV)/.dev $(VENV_OLDEST)/.dev
 
 .PHONY: check
-check: lint test  ## What CI runs: lint, types, import contracts, all tests
+check: install lint test  ## What CI runs: lint, types, import contracts, all tests
 
 .PHONY: bench
 bench: $(VENV)/.bench  ## Compare with Databend, ClickHouse, DuckDB and plain Parquet; ARGS="--rows 1000000"

@@ -17,7 +17,7 @@ from fuse_storage import NotFound, process_cache
 from fuse_storage.testing import check_invariants
 from tests.index.crowd import ROLES, created, replayed
 
-SECONDS = float(os.environ.get("FUSE_INDEX_SOAK_SECONDS", "8"))
+SECONDS = float(os.environ.get("FUSE_INDEX_SOAK_SECONDS", "5"))
 ROOT = Path(__file__).parents[2]
 
 

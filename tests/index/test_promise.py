@@ -17,6 +17,7 @@ import fuse_index as fuse
 from fuse_index.expressions.evaluate import evaluate
 from fuse_index.predicate import And, Column, Compare, In, IsNull, Literal, Not, Or, StartsWith
 from fuse_storage import StorageError, open_store
+from tests.effort import effort
 
 SCHEMA = pa.schema(
     [("id", pa.int64()), ("n", pa.int32()), ("d", pa.float64()), ("s", pa.string()), ("t", pa.timestamp("us", "UTC"))]
@@ -98,7 +99,7 @@ def made(first: list[dict], second: list[dict], bloomed: list[str], late: list[s
 names = st.lists(st.sampled_from(list(VALUES)), unique=True, max_size=3)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=effort(12), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(rows, rows, names, names, st.lists(predicates, min_size=1, max_size=4))
 def test_a_scan_gives_the_rows_that_the_oracle_gives(first, second, bloomed, late, asked):
     table = made(first, second, bloomed, late)

@@ -24,6 +24,7 @@ from fuse_plugins.json_path import JsonPathOptions, JsonPaths
 from fuse_plugins.json_path.contains import JSON_CONTAINS, json_contains
 from fuse_plugins.json_path.paths import MISSING_VALUE, parse_document, parse_pattern
 from fuse_plugins.json_path.standard import read_standard_path
+from tests.effort import effort
 from tests.index.tables import damaged, reopened
 
 DOCUMENT = Column(("document",), pa.string())
@@ -272,7 +273,7 @@ WANTED = st.sampled_from(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=effort(60), deadline=None)
 @given(st.lists(documents(), min_size=1, max_size=4), PATHS, PATHS, WANTED)
 @example(['{"a":{"b":1},"a":{"b":2}}'], "$.a.b", "$.a.b", "1")
 @example(['{"a/b":"x"}', '{"a\\/b":"y","a/b":"x"}'], "$['a/b']", "$['a/b']", "y")
@@ -313,7 +314,7 @@ def is_sure(rows, path):
     return not json_paths.get_json_objects(pa.array(rows), path).doubts.any()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=effort(50), deadline=None)
 @given(TREES, PATHS.filter(is_path))
 def test_paths_walked_here_find_what_jsonpath_ng_finds(tree, path):
     from jsonpath_ng.ext.parser import parse

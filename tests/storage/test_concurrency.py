@@ -12,9 +12,10 @@ import pytest
 
 from fuse_storage import StoredTable
 from fuse_storage.testing import check_invariants
+from tests.effort import effort
 from tests.storage.small import COLUMNS, append, ids_of, known_by, truth
 
-WRITERS, COMMITS = 8, 50
+WRITERS, COMMITS = 8, effort(20)
 
 APPENDS = """
 import sys

@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from fuse_storage import Corrupt, StorageError, StoredTable, process_cache
+from tests.effort import effort
 from tests.storage.small import COLUMNS, Totals, append, ids_of, truth
 
 KINDS = ("_refs/branch", "_refs/tag", "_ss/json", "_ss/parquet", "_sg/segment", "_sg/zones", "_x", "_b", "_i")
 HELPFUL = ("_sg/zones", "_x", "_i")
-SAMPLES = 24
+SAMPLES = effort(8)
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +61,7 @@ def damages(data: bytes, seed: str) -> Iterator[bytes]:
     for _ in range(SAMPLES):
         place = draw.randrange(len(data))
         yield data[:place] + bytes([data[place] ^ 1 << draw.randrange(8)]) + data[place + 1 :]
-    for _ in range(SAMPLES // 4):
+    for _ in range(-(-SAMPLES // 4)):
         yield data[: draw.randrange(len(data))]
         start = draw.randrange(len(data))
         yield data[:start] + bytes(min(512, len(data) - start)) + data[start + 512 :]

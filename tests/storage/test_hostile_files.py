@@ -16,6 +16,7 @@ from fuse_storage import Corrupt, FormatError, Snapshot, StorageError, StoredTab
 from fuse_storage.metadata.encoding import encode_checksummed_json
 from fuse_storage.metadata.refs import RefEntry
 from fuse_storage.metadata.tags import Tag
+from tests.effort import effort
 from tests.storage import tampering
 from tests.storage.hostile import made
 from tests.storage.small import ids_of
@@ -31,7 +32,7 @@ def table() -> StoredTable:
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_a_stranger_wrote_ends_in_an_answer_or_an_error_of_ours(kind: str) -> None:
     """In a process of its own, which neither crashes nor hangs nor takes a gigabyte more than a sound table."""
-    program = [sys.executable, "-m", "tests.storage.hostile", kind, "10"]
+    program = [sys.executable, "-m", "tests.storage.hostile", kind, str(effort(5))]
 
     ended = subprocess.run(
         program, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=280, check=False

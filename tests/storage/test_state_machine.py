@@ -32,6 +32,7 @@ from fuse_storage.commit.actions import _only_sidecars_changed
 from fuse_storage.commit.draft import keeps_rows
 from fuse_storage.hot_commit.snapshot_of import KeepState
 from fuse_storage.testing import Crash, FaultyStore, check_invariants
+from tests.effort import effort
 from tests.storage.small import COLUMNS, Totals, blocks_of, build_missing, ids_of, known_by, rows, staged, truth
 
 NAMES = st.sampled_from(["one", "other"])
@@ -300,5 +301,5 @@ class Tables(RuleBasedStateMachine):
 
 TestTables = Tables.TestCase
 TestTables.settings = settings(
-    max_examples=25, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=effort(10), stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
 )

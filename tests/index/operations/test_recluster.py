@@ -21,6 +21,7 @@ from fuse_index.clustering.report import key_intervals
 from fuse_index.clustering.sorted_writer import SortedRun
 from fuse_index.operations.recluster import ReclusterStep, max_depth_between_ranks
 from fuse_storage.testing import check_invariants
+from tests.effort import effort
 
 SCHEMA = "id BIGINT, name STRING"
 
@@ -139,7 +140,7 @@ def worlds(draw):
     return kinds, method, blocks, draw(st.integers(1, 3)), draw(st.integers(2, 5))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=effort(10), deadline=None)
 @given(worlds())
 def test_whatever_overlaps_comes_to_an_end_no_deeper_and_with_the_same_rows(world):
     kinds, method, blocks, depth, most = world

@@ -23,6 +23,7 @@ from fuse_index.predicate import Column, Context
 from fuse_index.query.aggregate import plan_aggregate
 from fuse_plugins import aggregate, bloom, min_max
 from fuse_storage import BlockFrame, process_cache
+from tests.effort import effort
 from tests.index.tables import damaged, files
 
 HOST = Host([min_max, bloom, aggregate])
@@ -122,7 +123,7 @@ CONDITIONS = [
 ]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=effort(12), deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["append", "define", "refresh", "rebuild"]), st.integers(0, 99)),

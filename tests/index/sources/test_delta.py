@@ -15,6 +15,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import fuse_index as fuse
+from tests.effort import effort
 from tests.index.sources.walks import assert_same_rows
 
 
@@ -157,7 +158,7 @@ def test_columns_that_come_and_go_are_followed(tmp_path: Path) -> None:
     assert_same_rows(table, DeltaTable(place, version=2).to_pyarrow_table(), [*CONDITIONS, "more = 'm3'"])
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(effort(1)))
 def test_random_walks_of_a_table_are_followed(tmp_path: Path, seed: int) -> None:
     chance, place = random.Random(seed), lake(tmp_path, ["city"])
     table = fuse.attach(place, tmp_path / "table", format="delta")

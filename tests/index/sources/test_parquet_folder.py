@@ -19,6 +19,7 @@ import pytest
 import fuse_index as fuse
 from fuse_storage import Cache, Snapshot, meter_requests, open_store
 from fuse_storage.parquet.reader import read_block
+from tests.effort import effort
 from tests.index.sources.walks import assert_same_rows, sorted_rows
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -406,7 +407,7 @@ def test_a_name_that_comes_back_is_looked_for_in_all_files(tmp_path: Path) -> No
     assert table.to_arrow("kind = 'hidden'").to_pylist() == [{"id": 1, "kind": "hidden"}]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(effort(1)))
 def test_random_walks_of_a_folder_are_followed(tmp_path: Path, seed: int) -> None:
     chance, place = random.Random(seed), folder(tmp_path, files=2)
     table = attached(tmp_path, place)

@@ -24,6 +24,7 @@ from fuse_storage import (
     UndropTable,
     Warehouse,
 )
+from tests.effort import effort
 
 NAMES = st.lists(st.sampled_from(["a", "A", "b"]), min_size=1, max_size=2).map(tuple)
 _PLACES = itertools.count()
@@ -150,4 +151,4 @@ def fold(name: tuple[str, ...]) -> tuple[str, ...]:
 
 
 TestNames = Names.TestCase
-TestNames.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestNames.settings = settings(max_examples=effort(20), stateful_step_count=30, deadline=None)

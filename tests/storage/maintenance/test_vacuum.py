@@ -12,6 +12,7 @@ import fuse_storage as storage
 from fuse_storage import BlockReplacement, Conflict, Corrupt, NotFound, StorageError, StoredTable, vacuum_table
 from fuse_storage.commit.snapshot_hold import post_vacuum_notice
 from fuse_storage.testing import Crash, FaultyStore, check_invariants
+from tests.effort import effort
 from tests.storage.small import COLUMNS, Aged, Totals, append, ids_of, known_by, staged, truth
 
 BUILDER = Totals()
@@ -252,7 +253,7 @@ def test_what_was_collected_is_not_named_again(table: StoredTable, store: Any) -
     sound(table, [0, 1, 20, 4, 5])
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(effort(3)))
 def test_wherever_it_dies_and_whatever_was_done_all_that_is_named_is_whole(store: Any, seed: int) -> None:
     draw = random.Random(seed)
     table = (
