@@ -8,7 +8,8 @@ from fuse_index import create_table
 from tests.spark.questions import BLOCKS, FEW, ROWS, numbers
 from tests.spark.servers import cluster, run
 
-pytestmark = pytest.mark.timeout(600)  # servers start, and half a dozen jobs run, before the first test
+# servers start, and half a dozen jobs run, before the first test
+pytestmark = [pytest.mark.any_spark, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")

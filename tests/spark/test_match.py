@@ -13,6 +13,8 @@ from fuse_index import spark as fuse_spark
 from fuse_index.spark.functions import match
 from tests.spark.executed import files_read
 
+pytestmark = pytest.mark.any_spark
+
 BLOCKS, ROWS = 4, 50
 
 

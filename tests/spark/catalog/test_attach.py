@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 import fuse_index as fuse
+
+pytestmark = pytest.mark.any_spark
 
 
 def test_procedures_attach_sync_and_convert(sql_spark: SparkSession, tmp_path: Path) -> None:

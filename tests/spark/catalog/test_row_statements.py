@@ -211,6 +211,7 @@ def test_a_merge_does_what_its_clauses_say(
     walk.check()
 
 
+@pytest.mark.any_spark
 def test_a_merge_may_join_by_any_condition(walk: Walk) -> None:
     walk.run(
         "MERGE INTO $T t USING (SELECT max(id) AS top FROM $T) s ON t.id > s.top - 3 AND t.kind <> 'k1'"
@@ -261,6 +262,7 @@ def draw(random_: random.Random) -> Iterator[tuple[str, Change]]:
         )
 
 
+@pytest.mark.any_spark
 def test_a_walk_of_statements_ends_where_a_list_of_dicts_does(walk: Walk) -> None:
     random_ = random.Random(12)
     for number, (statement, change) in zip(range(16), draw(random_), strict=False):

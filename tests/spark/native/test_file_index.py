@@ -159,6 +159,7 @@ def test_a_dataframe_whose_voter_is_gone_reads_everything(spark: SparkSession, f
     assert orphan.filter("id = 42").collect() == [(42, "k2")]
 
 
+@pytest.mark.any_spark
 def test_queries_with_a_shuffle_leak_no_thread(spark: SparkSession, files: list[Path]) -> None:
     asked = table(spark, files, everything)
 

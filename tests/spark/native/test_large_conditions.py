@@ -14,6 +14,8 @@ from fuse_index.pruning.explanation import Explanation
 from fuse_index.reasons import Reason
 from fuse_index.spark.session import find_native_session
 
+pytestmark = pytest.mark.any_spark
+
 BLOCKS = 4
 
 

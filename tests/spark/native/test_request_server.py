@@ -21,6 +21,8 @@ from fuse_index.spark.functions import FunctionCallback
 from fuse_index.spark.native.planner_callback import PlannerCallback
 from fuse_index.spark.native.request_server import RequestServer
 
+pytestmark = pytest.mark.any_spark
+
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:

@@ -399,6 +399,7 @@ def append_one(url: str) -> None:
     table.transaction().append(writing.finish()).commit("append")
 
 
+@pytest.mark.any_spark
 def test_a_driver_that_is_killed_leaves_the_table_as_it_was(session: SparkSession, url: str, tmp_path: Path) -> None:
     save(session.range(5), url)
     before = commits(url)

@@ -112,6 +112,7 @@ def batches_of(query: StreamingQuery, folder: Path) -> int:
     return applications[f"spark-query-{query.id}"]
 
 
+@pytest.mark.any_spark
 def test_a_killed_query_loses_and_doubles_no_row(session, table, tmp_path):
     command = [
         sys.executable,
