@@ -115,14 +115,25 @@ class IcebergSource:
 
 def _columns(schema: Any, where: str) -> Iterator[SourceColumn]:
     from pyiceberg.io.pyarrow import schema_to_pyarrow
-    from pyiceberg.types import FixedType, UUIDType
 
     for each in schema.fields:
-        if isinstance(each.field_type, FixedType | UUIDType):
-            raise Unsupported(f"{where}: column {each.name!r} is of Iceberg's type {each.field_type}, not known here")
+        _raise_if_unknown(each.field_type, each.name, where)
     found = schema_to_pyarrow(schema)
     for column in found:
         yield _column(column)
+
+
+def _raise_if_unknown(kind: Any, path: str, where: str) -> None:
+    """Raise Unsupported for a type that no column here has, or a type that is made of one."""
+    from pyiceberg.types import FixedType, StructType, UUIDType
+
+    if isinstance(kind, FixedType | UUIDType):
+        raise Unsupported(f"{where}: column {path!r} is of Iceberg's type {kind}, not known here")
+    for part in (getattr(kind, name, None) for name in ("element_field", "key_field", "value_field")):
+        if part is not None:
+            _raise_if_unknown(part.field_type, f"{path}.{part.name}", where)
+    for part in kind.fields if isinstance(kind, StructType) else ():
+        _raise_if_unknown(part.field_type, f"{path}.{part.name}", where)
 
 
 def _column(column: pa.Field) -> SourceColumn:

@@ -132,7 +132,8 @@ def plan_sync(
         gone, kept = _compare(blocks, state.files)
         added = tuple(file for file in state.files if file.location not in kept)
         opened = _open(head, source, added, progress)
-    match = ColumnMatch.of(head.snapshot, _columns(head.snapshot, state, added, opened))
+    before = head.snapshot if kept else None  # where no file is left of those that were, their columns bind nobody
+    match = ColumnMatch.of(head.snapshot, _columns(before, state, added, opened))
     if match.reread and kept:
         opened = _open(head, source, state.files, progress)
         added, gone = tuple(state.files), list(range(len(blocks)))

@@ -160,7 +160,7 @@ def merge_file_schemas(found: Mapping[str, pa.Schema], widens: TypeWidening) -> 
             if kind is None:
                 raise SchemaError(
                     f"column {field.name!r} is {other.type} in {origin[field.name]} and {field.type} in {where}: a "
-                    f"folder with two schemas is no table; attach the files of one, or say schema="
+                    f"folder with two schemas is no table; put those of one into a folder of their own, or rewrite them"
                 )
             merged[field.name] = field.with_type(kind)
     return pa.schema(list(merged.values()))

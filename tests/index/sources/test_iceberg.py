@@ -1,6 +1,7 @@
 """An Iceberg table that others write, attached: what PyIceberg gives, in each snapshot, and what is refused."""
 
 import json
+import random
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -10,7 +11,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.table import StaticTable, Table
-from pyiceberg.types import DoubleType, LongType
+from pyiceberg.types import (
+    DoubleType,
+    FixedType,
+    IcebergType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    UUIDType,
+)
 
 import fuse_index as fuse
 from tests.index.sources.one_table import OneTable
@@ -230,3 +242,82 @@ def test_values_of_partitions_that_paths_escape_are_found(tmp_path: Path, catalo
     source.append(rows)
 
     assert_same_rows(attached(tmp_path), rows, ["p = 'é'", "p = 'a/b'", "id > 2"])
+
+
+@pytest.mark.parametrize("kind", [UUIDType(), FixedType(4)])
+@pytest.mark.parametrize("path", ["u", "s.u", "l.element", "m.value"])
+def test_types_that_are_not_known_here_are_refused_by_name(
+    tmp_path: Path, catalog: OneTable, kind: IcebergType, path: str
+) -> None:
+    source = lake(tmp_path, catalog)
+    made: dict[str, IcebergType] = {
+        "u": kind,
+        "s.u": StructType(NestedField(90, "u", kind, required=False)),
+        "l.element": ListType(91, kind, element_required=False),
+        "m.value": MapType(92, StringType(), 93, kind, value_required=False),
+    }
+    with source.update_schema() as update:
+        update.add_column("new_" + path.partition(".")[0], made[path])
+
+    with pytest.raises(fuse.Unsupported, match=rf"column 'new_{path}' is of Iceberg's type (uuid|fixed\[4\])"):
+        attached(tmp_path)
+
+
+def rows_of(source: Table, first: int, count: int) -> pa.Table:
+    """Rows in the columns that a table has now."""
+    values: dict[str, list[Any]] = {}
+    for column in source.schema().fields:
+        numbers = range(first, first + count)
+        as_text = isinstance(column.field_type, StringType)
+        values[column.name] = [None if n % 5 == 4 else f"n{n % 30}" if as_text else n % 90 for n in numbers]
+    values["id"], values["part"] = list(range(first, first + count)), [n % 2 for n in range(first, first + count)]
+    return pa.table({name: pa.array(found) for name, found in values.items()}).cast(source.schema().as_arrow())
+
+
+@pytest.mark.filterwarnings("ignore:Delete operation did not match")
+@pytest.mark.parametrize("seed", range(2))
+def test_random_walks_of_a_table_are_followed(tmp_path: Path, catalog: OneTable, seed: int) -> None:
+    draw = random.Random(seed)
+    columns = [("id", pa.int64()), ("part", pa.int32()), ("name", pa.string()), ("n", pa.int32())]
+    catalog.create(tmp_path / "lake", pa.schema(columns)).append(
+        pa.table({"id": [0], "part": [0], "name": ["n0"], "n": [0]}).cast(pa.schema(columns))
+    )
+    table = attached(tmp_path)
+    table.create_index("by_id", "bloom", ["id"])
+    table.create_index("by_name", "bloom", ["name"])
+    walked: list[str] = []
+    for number in range(1, 11):
+        source = catalog.load_table("")
+        step = draw.choice(["append", "append", "delete", "overwrite", "rename", "add", "widen", "partition"])
+        low = draw.randrange(number * 20)
+        renamed = next(field for field in source.schema().fields if field.name.startswith("name"))
+        match step:
+            case "append":
+                source.append(rows_of(source, number * 20, draw.randrange(1, 20)))
+            case "delete":
+                source.delete(f"id >= {low} and id < {low + 15}")
+            case "overwrite":
+                source.overwrite(rows_of(source, number * 20, 5), f"id >= {low} and id < {low + 5}")
+            case "rename":
+                with source.update_schema() as schema:
+                    schema.rename_column(renamed.name, f"name{number}")
+            case "add":
+                with source.update_schema() as schema:
+                    schema.add_column(f"more{number}", draw.choice([StringType(), LongType()]))
+            case "widen":
+                with source.update_schema() as schema:
+                    schema.update_column("n", LongType())
+            case _:
+                with source.update_spec() as spec:
+                    if source.spec().fields:
+                        spec.remove_field(source.spec().fields[0].name)
+                    else:
+                        spec.add_identity("part")
+        walked.append(step)
+        if draw.random() < 0.6 or number == 10:
+            table.sync()
+            now = catalog.load_table("")
+            name = next(field.name for field in now.schema().fields if field.name.startswith("name"))
+            conditions = [f"id = {low}", f"id BETWEEN {low} AND {low + 9}", f"{name} = 'n7'", "n > 40 AND part = 1"]
+            assert_same_rows(table, now.scan().to_arrow(), conditions)
+    assert len(set(walked)) > 3

@@ -513,6 +513,26 @@ def test_a_folder_that_is_gone_or_empty_does_not_empty_the_table(tmp_path: Path)
     assert table.sync().rows == 0
 
 
+def test_a_folder_whose_files_all_change_a_columns_type_is_followed(tmp_path: Path) -> None:
+    place = tmp_path / "lake"
+    place.mkdir()
+    for number in range(2):
+        pq.write_table(pa.table({"id": [number], "k": [number], "old": [1]}), place / f"{number}.parquet")
+    table = attached(tmp_path, place)
+    table.create_index("by_k", "bloom", ["k"])
+    table.create_index("by_id", "bloom", ["id"])
+    before = table.snapshot.id
+    pq.write_table(pa.table({"id": [0], "k": ["a"]}), place / "0.parquet")
+    with pytest.raises(fuse.SchemaError, match=r"column 'k' is int64 in the table and string .* a folder of their own"):
+        table.sync()
+    pq.write_table(pa.table({"id": [1], "k": ["b"]}), place / "1.parquet")
+
+    assert table.sync().added_files == 2
+    assert table.to_arrow("k = 'b'").to_pylist() == [{"id": 1, "k": "b"}]
+    assert table.count("id = 0") == 1
+    assert fuse.open_table(tmp_path / "table", at=before).schema.names == ["id", "k", "old"]
+
+
 def test_a_folder_without_a_file_is_told(tmp_path: Path) -> None:
     (tmp_path / "lake").mkdir()
     with pytest.raises(fuse.NotFound, match="lake has no Parquet file"):
