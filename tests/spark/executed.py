@@ -3,7 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
+import pyspark
 from pyspark.sql import DataFrame
+
+PASSES_VALUES = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 3)
+"""Whether Spark itself hands the value of a scalar subquery to scans."""
 
 
 def files_read(df: DataFrame) -> int:

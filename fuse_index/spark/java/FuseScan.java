@@ -229,7 +229,7 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   public boolean mayAskKeysOf(String column) {
     if (!filtered) return true;
     List<Expression> found = runtimeFilters.expressions.subList(filters.expressions.size(), runtimeFilters.expressions.size());
-    for (Expression filter : found) if (((Attribute) filter.children().head()).name().equals(column)) return true;
+    for (Expression filter : found) if (((Attribute) filter.references().head()).name().equals(column)) return true;
     return false;
   }
 

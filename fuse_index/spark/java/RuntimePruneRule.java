@@ -1,4 +1,5 @@
 import java.lang.reflect.Constructor;
+import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -28,6 +29,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Offset;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Sample;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Strategy$;
 import org.apache.spark.sql.internal.SQLConf;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -50,7 +52,14 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends PlanRule<P> {
   private static final int MAX_NESTING = 2;
   /** A table of one block that is smaller is read sooner than asked about. */
   private static final long LEAST_BLOCK_BYTES = 1L << 20;
+  /** Newer versions of Spark hand the value of a scalar subquery to the scan by themselves, and run it once. */
+  private static final boolean SPARK_PASSES_VALUES = hasMethod(DataSourceV2Strategy$.class, "translateScalarSubqueryFilterV2");
   private static final Logger LOG = LoggerFactory.getLogger("fuse_index");
+
+  private static boolean hasMethod(Class<?> type, String name) {
+    for (Method method : type.getMethods()) if (method.getName().equals(name)) return true;
+    return false;
+  }
 
   public static class PruneJoins extends NodeRewrite<LogicalPlan> {
     protected Object rewrite(Object node) { return node instanceof Join ? pruneSides((Join) node) : null; }
@@ -67,7 +76,7 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends PlanRule<P> {
     try {
       if (plan.isStreaming() || !SQLConf.get().dynamicPartitionPruningEnabled()) return plan;
       LogicalPlan joined = (LogicalPlan) plan.transformUp(new PruneJoins());
-      return (LogicalPlan) joined.transformDown(new PruneComparisons());
+      return SPARK_PASSES_VALUES ? joined : (LogicalPlan) joined.transformDown(new PruneComparisons());
     } catch (Exception failure) {
       LOG.warn("keys of joins do not reach indexes: " + failure);
       return plan;

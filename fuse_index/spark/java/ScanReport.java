@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.BinaryComparison;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -115,9 +116,9 @@ public class ScanReport {
     return false;
   }
 
-  /** Whether it is a join's own, of which the scan is told the keys of the other side: when it runs, or when it ran. */
+  /** Whether it is of a join, or a subquery, of which the scan is told the keys or the value: when it runs, or when it ran. */
   private static boolean isAskedByKeys(Expression condition, BatchScanExec scan) {
-    if (!(condition instanceof EqualTo)) return false;
+    if (!(condition instanceof BinaryComparison)) return false;
     for (Expression filter : ScalaLists.toJava(scan.runtimeFilters())) {
       for (Attribute key : ScalaLists.toJava(filter.references().toSeq())) {
         boolean ofScan = scan.outputSet().contains(key) && condition.references().contains(key);

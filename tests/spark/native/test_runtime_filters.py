@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import fuse_index as fuse
 import fuse_index.spark as fuse_spark
-from tests.spark.executed import files_read
+from tests.spark.executed import PASSES_VALUES, files_read
 
 BLOCKS, ROWS = 8, 500
 LEAST_BYTES = "spark.fuse.index.subquery.minScanBytes"
@@ -129,9 +129,19 @@ def test_for_a_small_scan_no_subquery_is_run_twice(tables: SparkSession) -> None
     tables.conf.unset(LEAST_BYTES)
     try:
         found = compare(tables, "SELECT id FROM {big} WHERE k = (SELECT min(k2) FROM small)")
-        assert files_read(found) == BLOCKS
+        assert files_read(found) == (1 if PASSES_VALUES else BLOCKS)
     finally:
         tables.conf.set(LEAST_BYTES, "0")
+
+
+@pytest.mark.skipif(not PASSES_VALUES, reason="older versions of Spark hand over no value that is compared otherwise")
+def test_a_value_that_a_column_is_compared_with_chooses_blocks(tables: SparkSession) -> None:
+    found = compare(tables, "SELECT id FROM {big} WHERE id > (SELECT max(k2) - max(k2) + 3999 - 5 FROM small)")
+    turned = compare(tables, "SELECT id FROM {big} WHERE (SELECT min(id) + 700 FROM range(9)) >= id AND half >= 0")
+    nothing = compare(tables, "SELECT id FROM {big} WHERE id < (SELECT max(id) FROM range(9) WHERE id > 90)")
+
+    assert [files_read(each) for each in (found, turned, nothing)] == [1, 2, 0]
+    assert ">=" in str(fuse_spark.explain(turned))
 
 
 def test_so_many_keys_that_every_block_has_one_are_not_asked_about(tables: SparkSession) -> None:
