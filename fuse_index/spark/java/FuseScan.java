@@ -12,6 +12,8 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -22,6 +24,7 @@ import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.util.Utils;
 import scala.collection.immutable.Seq;
 
 /** A scan of some columns of one snapshot. Asked for its partitions, it asks Python which blocks may hold an answer. */
@@ -199,8 +202,13 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   public String description() {
     BlockMask votes = votes();
     String zones = votes.zonesTotal == 0 ? "" : ", " + votes.zonesRead + " of " + votes.zonesTotal + " zones";
-    return "fuse " + snapshot + ", " + blocks(votes).size() + " of " + snapshot.listing.fileCount() + " blocks" + zones;
+    String bytes = Utils.bytesToString(rangeBytes(votes)) + " of " + Utils.bytesToString(allBytes());
+    return "fuse " + snapshot + ", " + blocks(votes).size() + " of " + snapshot.listing.fileCount() + " blocks" + zones + ", " + bytes;
   }
+
+  public CustomMetric[] supportedCustomMetrics() { return ScanMetrics.supported(); }
+
+  public CustomTaskMetric[] reportDriverMetrics() { return ScanMetrics.measured(rangeBytes(votes()), allBytes()); }
 
   /** Or Spark would plan partitions to ask them, before joins have said which. */
   public Scan.ColumnarSupportMode columnarSupportMode() {
@@ -211,12 +219,22 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     return new Size(readBytes(votes()));
   }
 
-  private long readBytes(BlockMask votes) {
+  private long allBytes() {
+    long bytes = 0L;
+    for (int i = 0; i < snapshot.listing.fileCount(); i++) bytes += snapshot.listing.fileSize(i);
+    return bytes;
+  }
+
+  private long rangeBytes(BlockMask votes) {
     long bytes = 0L;
     for (FileRange range : ranges(votes, blocks(votes))) bytes += range.length();
+    return bytes;
+  }
+
+  private long readBytes(BlockMask votes) {
     // Of the widths of columns Spark knows a guess, as it does for its own files; a row has 8 bytes besides.
     double share = (columns.defaultSize() + 8.0) / (snapshot.schema.defaultSize() + 8.0);
-    return (long) (bytes * share);
+    return (long) (rangeBytes(votes) * share);
   }
 
   public NamedReference[] filterAttributes() {

@@ -81,3 +81,36 @@ def test_of_blocks_whose_zones_have_no_known_sizes_all_is_read(spark: SparkSessi
     assert [row.id for row in found.collect()] == [777]
     assert fuse_spark.explain(found).zones.kept == 1
     assert "1 of 2 blocks" in found._jdf.queryExecution().toString()
+
+
+def metric_texts(spark: SparkSession) -> tuple[str, dict[str, str]]:
+    """The plan of the query that ran last, and its metrics, as Spark's UI shows them."""
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    store = spark._jsparkSession.sharedState().statusStore()
+    queries = store.executionsList()
+    last = queries.apply(queries.length() - 1)
+    values, metrics = store.executionMetrics(last.executionId()), last.metrics()
+    listed = [metrics.apply(number) for number in range(metrics.length())]
+    found = {each.name(): values.get(each.accumulatorId()) for each in listed if "zones" in each.name()}
+    return last.physicalPlanDescription(), {name: value.get() for name, value in found.items() if value.isDefined()}
+
+
+def test_the_ui_says_what_is_read_and_left_out_by_what_a_join_found_out(spark: SparkSession, url: str) -> None:
+    fuse_spark.read(spark, url).createOrReplaceTempView("zoned")
+    keys = f"VALUES ({KEYS[5]}L), ({KEYS[9]}L) AS small(key)"
+    assert len(spark.sql(f"SELECT id, noise FROM zoned JOIN {keys} ON k = key").collect()) == 2
+
+    plan, texts = metric_texts(spark)
+    read, skipped = (_sizes(texts[name]) for name in ("size of zones to read", f"size of zones that {SKIPPERS} left out"))
+    whole = sum(Path(path).stat().st_size for path in fuse.open_table(url).stored.block_files()[0]) / 2**20
+    assert " of 2 blocks, " in plan and " of 16 zones, " in plan  # as it was planned, or as the join left it
+    assert max(skipped) == pytest.approx(whole * 15 / 16, rel=0.05)
+    assert max(read) == pytest.approx(whole / 16 * 2**10, rel=0.2)
+
+
+SKIPPERS = "indexes and statistics"
+
+
+def _sizes(text: str) -> list[float]:
+    """The numbers in a metric's text, before units such as MiB."""
+    return [float(word.strip("(")) for word in text.split() if word.strip("(").replace(".", "", 1).isdigit()]
