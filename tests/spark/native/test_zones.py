@@ -1,5 +1,6 @@
 """Spark reads the zones that votes kept, and no others of their blocks."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -101,9 +102,11 @@ def test_the_ui_says_what_is_read_and_left_out_by_what_a_join_found_out(spark: S
     assert len(spark.sql(f"SELECT id, noise FROM zoned JOIN {keys} ON k = key").collect()) == 2
 
     plan, texts = metric_texts(spark)
-    read, skipped = (_sizes(texts[name]) for name in ("size of zones to read", f"size of zones that {SKIPPERS} left out"))
+    read, skipped = (
+        _sizes(texts[name]) for name in ("size of zones to read", f"size of zones that {SKIPPERS} left out")
+    )
     whole = sum(Path(path).stat().st_size for path in fuse.open_table(url).stored.block_files()[0]) / 2**20
-    assert " of 2 blocks, " in plan and " of 16 zones, " in plan  # as it was planned, or as the join left it
+    assert re.search(r"[12] of 2 blocks, [0-9]+ of 16 zones, ", plan)  # as it was planned, or as the join left it
     assert max(skipped) == pytest.approx(whole * 15 / 16, rel=0.05)
     assert max(read) == pytest.approx(whole / 16 * 2**10, rel=0.2)
 
