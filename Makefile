@@ -54,7 +54,7 @@ bench: $(VENV)/.bench  ## Compare with Databend, ClickHouse, DuckDB and plain Pa
 	$(RUN)/python -m benchmarks $(ARGS)
 
 .PHONY: soak
-soak: $(VENV)/.dev  ## Ten processes change one table in every way for minutes, and the outcome is replayed; SOAK=300
+soak: $(VENV)/.dev  ## A dozen processes change one table in every way, hot commits and tiering too, for minutes, and the outcome is replayed; SOAK=300
 	FUSE_INDEX_SOAK_SECONDS=$(SOAK) $(RUN)/python -m pytest -s tests/index/test_crowd.py
 
 .PHONY: hostile

@@ -47,6 +47,17 @@ def append(table: fuse.Table, chance: random.Random, number: int) -> dict[str, A
     return {"put": [list(row.values()) for row in rows]}
 
 
+def hot(table: fuse.Table, chance: random.Random, number: int) -> dict[str, Any]:
+    rows = [{"id": number * 100 + i, "grp": chance.randrange(GROUPS), "value": 0} for i in range(chance.randint(1, 5))]
+    snapshot = table.append([row | dict.fromkeys(table.schema.names[3:], "y") for row in rows], hot=True)
+    return {"version": snapshot.version, "put": [list(row.values()) for row in rows]}
+
+
+def tier(table: fuse.Table, chance: random.Random, number: int) -> dict[str, Any]:
+    table.tier()
+    return {}
+
+
 def merge(table: fuse.Table, chance: random.Random, number: int) -> dict[str, Any]:
     known = table.scan(f"grp = {chance.randrange(GROUPS)}", ["id"], limit=5).to_arrow().column("id").to_pylist()
     rows = [{"id": row_id, "grp": chance.randrange(GROUPS), "value": number} for row_id in {*known, number * 100}]
@@ -109,6 +120,8 @@ def read(table: fuse.Table, chance: random.Random, number: int) -> dict[str, Any
 
 ROLES: dict[str, Callable[[fuse.Table, random.Random, int], dict[str, Any]]] = {
     "append": append,
+    "hot": hot,
+    "tier": tier,
     "merge": merge,
     "delete": delete,
     "update": update,
@@ -146,14 +159,14 @@ def work(role: str, url: str, seconds: float, seed: int) -> Counter[str]:
         if table.snapshot.id == before:
             time.sleep(0.3)  # there was nothing to do
         elif did:
-            print(json.dumps({"sequence": table.snapshot.sequence, **did}), flush=True)
+            print(json.dumps({"version": table.snapshot.version, **did}), flush=True)
     return counts
 
 
 def replayed(commits: Iterable[Mapping[str, Any]]) -> Rows:
     """What the rows must be: values by id."""
     rows: Rows = {}
-    for commit in sorted(commits, key=lambda one: one["sequence"]):
+    for commit in sorted(commits, key=lambda one: one["version"]):
         for row_id, grp, value in commit.get("put", ()):
             rows[row_id] = (grp, value)
         if "delete" in commit:

@@ -1,5 +1,5 @@
-"""Processes that append, merge, delete, update, compact, recluster, build, evolve, vacuum and read one table at the
-same time.
+"""Processes that append, hot or not, tier, merge, delete, update, compact, recluster, build, evolve, vacuum and read
+one table at the same time.
 
 For seconds here, and until each has done something; for minutes with ``make soak``.
 """
@@ -25,9 +25,9 @@ ROOT = Path(__file__).parents[2]
 def test_a_crowd_loses_and_doubles_nothing(tmp_path):
     url = str(tmp_path / "table")
     created(url).append([{"id": 0, "grp": 0, "value": 0}])
-    commits = [{"sequence": 4, "put": [[0, 0, 0]]}]
+    commits = [{"version": 4, "put": [[0, 0, 0]]}]
 
-    roles = ["append", *ROLES]
+    roles = ["hot", *ROLES]
     started = [
         (sys.executable, "-m", "tests.index.crowd", role, url, str(SECONDS), str(seed + 1))
         for seed, role in enumerate(roles)
@@ -52,14 +52,14 @@ def test_a_crowd_loses_and_doubles_nothing(tmp_path):
     }
     assert found == replayed(commits)
     assert table.scan().count() == len(found)
-    assert len({commit["sequence"] for commit in commits}) == len(commits)
+    assert len({commit["version"] for commit in commits}) == len(commits)
     check_invariants(table.stored)
     for name in table.snapshot.definitions:
         table.refresh_index(name)
         assert table.verify_index(name).sound
     readable = sum(is_readable(url, entry) for entry in table.stored.history())
     print(
-        f"{len(commits)} commits that changed rows, {table.snapshot.sequence} in all, {readable} "
+        f"{len(commits)} commits that changed rows, {table.snapshot.version} in all, {readable} "
         f"snapshots readable; {counts}"
     )
     assert all(counts[role].get("done") for role in roles), counts

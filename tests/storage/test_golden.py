@@ -14,7 +14,7 @@ import xxhash
 
 from fuse_storage import StoredTable
 from fuse_storage.testing import check_invariants
-from tests.golden import make_encodings_v1
+from tests.golden import make_encodings_v1, make_hot_v1
 from tests.storage.small import Totals, append, ids_of, known_by, truth
 
 VERSIONS = sorted(path for path in (Path(__file__).parents[1] / "golden").glob("v*") if path.is_dir())
@@ -242,6 +242,36 @@ def test_blocks_of_every_codec_and_encoding_are_read(tmp_path: Path) -> None:
     assert told(lookups) == [text for text, keep in zip(expected, np.tile(some, 8), strict=True) if keep]
     assert [text for each in by_document for text in told(each)] == expected
     check_invariants(table)
+
+
+def test_a_table_with_a_tail_and_chains_is_read() -> None:
+    folder = make_hot_v1.FOLDER / "table"
+    head = StoredTable.open(folder)
+
+    for version, ids in make_hot_v1.IDS_BY_VERSION.items():
+        state = StoredTable.open(folder, version=version)
+        blocks, names = state.blocks(), head.snapshot.schema.names
+        found = [state.read_block(blocks, block, names) for block in range(len(blocks))]
+        assert [text for each in found for text in told(each)] == told(make_hot_v1.rows(*ids))
+    assert (head.snapshot.version, head.snapshot.applications) == (8, {"golden": 7})
+    assert [entry.operation for entry in head.history()] == ["append", "tier", *["append"] * 5, "create"]
+    check_invariants(head)
+
+
+def test_hot_entries_and_blocks_are_as_the_format_says() -> None:
+    folder, rows = make_hot_v1.FOLDER / "table", dict[int, list[Any]]()
+    files = sorted((folder / "_refs" / "hot").glob("*/*.json"))
+    for entry in (json.loads(file.read_text()) for file in files):
+        if entry["kind"] == "hot":
+            (block,) = entry["blocks"]
+            data = (folder / "_h" / f"{block['id']}.parquet").read_bytes()
+            assert (len(data), sum(block["footer"])) == (block["size"], block["size"])
+            rows[entry["version"]] = pq.read_table(pa.BufferReader(data)).column(0).to_pylist()
+            bounds = block["columns"]["1"]
+            assert (bounds["min"], bounds["max"], block["rows"]) == (*rows[entry["version"]] * 2, 1)
+    assert rows == {3: [2], 4: [3], 6: [4], 8: [5]}
+    assert [json.loads(file.read_text())["kind"] for file in files].count("snapshot") == 2
+    assert [file.read_text() for file in sorted(folder.glob("_refs/hot/*/_hint"))] == ["1"] * 3
 
 
 def test_appending_does_not_change_what_a_golden_table_is_made_of(tmp_path: Path) -> None:
