@@ -229,6 +229,10 @@ def _recover(
             f"{name} ends before snapshot {', '.join(later_ids)}: if that was committed, "
             f"say --head {name}={later_ids[-1]}"
         )
+    if strays := recovery["stray_hot_blocks"]:
+        output.print_note(
+            f"{strays:,} blocks under _h/ are of no hot commit that is there: look for a copy of _refs/hot"
+        )
     if not recovery["branches"]:
         output.print_note("nothing was written" if recovery["later"] else "nothing is missing")
         return

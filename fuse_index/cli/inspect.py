@@ -12,7 +12,7 @@ import typer
 from fuse_index import Table, open_table
 from fuse_index.cli import output
 from fuse_index.cli.index import INDEX_LIST_COLUMNS, parse_json_fields
-from fuse_index.cli.options import AtOption, BranchOption, JsonOption, TableArgument
+from fuse_index.cli.options import AtOption, BranchOption, JsonOption, TableArgument, TailOption, VersionOption
 from fuse_index.indexes.registry import Host, PluginWarning
 from fuse_index.table.views import METADATA_VIEWS
 
@@ -41,10 +41,12 @@ def _show(
     ] = None,
     branch: BranchOption = "main",
     at: AtOption = None,
+    version: VersionOption = None,
+    tail: TailOption = True,
     as_json: JsonOption = False,
 ) -> None:
     """Show what a table holds: columns, sizes, properties and indexes; or list all there is of one thing."""
-    source = open_table(table, branch=branch, at=at)
+    source = open_table(table, branch=branch, at=at, version=version, tail=tail)
     if what is not None:
         listed = METADATA_VIEWS[what.value](source)
         output.print_json([parse_json_fields(row) for row in listed.to_pylist()]) if as_json else output.print_rows(

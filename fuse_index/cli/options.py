@@ -64,6 +64,10 @@ BranchOption = Annotated[str, typer.Option("--branch", help="The branch to work 
 AtOption = Annotated[
     str | None, typer.Option("--at", help="An older state: snapshot id, tag, or time (2026-01-31T12:00:00Z).")
 ]
+VersionOption = Annotated[
+    int | None, typer.Option("--version-number", min=1, help="An older state by its number, as history counts them.")
+]
+TailOption = Annotated[bool, typer.Option("--tail/--no-tail", help="Without, rows that are not tiered are left out.")]
 WhereOption = Annotated[
     str | None, typer.Option("--where", "-w", help="Spark SQL condition, such as \"price < 10 AND city = 'Bonn'\".")
 ]

@@ -191,6 +191,7 @@ def _tier(
     tables: Annotated[list[str], typer.Argument(metavar="TABLE", help="Paths or URLs of tables.")],
     every: Annotated[str | None, typer.Option("--every", help="Go on for ever, so often: 30s, 5m.")] = None,
     min_age: Annotated[str | None, typer.Option("--min-age", help="Leave commits that are younger: 10s.")] = None,
+    spark: SparkOption = None,
     branch: BranchOption = "main",
     as_json: JsonOption = False,
 ) -> None:
@@ -200,8 +201,14 @@ def _tier(
         for table in tables:
             target = open_table(table, branch=branch)
             before = target.tail
-            snapshot = target.tier(min_age)
-            record = {"table": table, "snapshot": snapshot.id, "tiered_rows": before.rows - target.tail.rows}
+            if spark is None:
+                target.tier(min_age)
+            else:
+                with open_spark_session(spark) as (jobs, running):
+                    jobs.tier(running, table, min_age, branch=branch)
+                target.refresh()
+            tiered = before.rows - target.tail.rows
+            record = {"table": table, "snapshot": target.snapshot.id, "tiered_rows": max(tiered, 0)}
             output.print_result(record, f"{record['tiered_rows']:,} rows tiered of {table}", as_json)
         if pause is None:
             return

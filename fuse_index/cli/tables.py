@@ -20,6 +20,8 @@ from fuse_index.cli.options import (
     NewTableArgument,
     NullOption,
     TableArgument,
+    TailOption,
+    VersionOption,
     WhereOption,
     join_repeated,
     parse_pairs,
@@ -127,10 +129,12 @@ def _query(
     indexes: Annotated[bool, typer.Option("--indexes/--no-indexes", help="Without, every block is read.")] = True,
     branch: BranchOption = "main",
     at: AtOption = None,
+    version: VersionOption = None,
+    tail: TailOption = True,
     as_json: JsonOption = False,
 ) -> None:
     """Print the rows that a condition is true on, or aggregates of them; with --json one JSON object a line."""
-    source = open_table(table, branch=branch, at=at)
+    source = open_table(table, branch=branch, at=at, version=version, tail=tail)
     if group_by or aggregates:
         if columns or count:
             raise typer.BadParameter("--columns and --count are of rows, not of aggregates", param_hint="--aggregate")
@@ -165,10 +169,12 @@ def _search(
     options: Annotated[str | None, typer.Option("--options", help='Such as "operator=and; tokenizer=en_stem".')] = None,
     branch: BranchOption = "main",
     at: AtOption = None,
+    version: VersionOption = None,
+    tail: TailOption = True,
     as_json: JsonOption = False,
 ) -> None:
     """Print the best rows for a query, best first, with their scores; with --json one JSON object a line."""
-    source = open_table(table, branch=branch, at=at)
+    source = open_table(table, branch=branch, at=at, version=version, tail=tail)
     printed = split_names(join_repeated(columns)) or None
     best_rows = source.search(split_names(column, "COLUMN"), query, limit, where, printed, options)
     output.print_json_lines(best_rows) if as_json else _print_rows(best_rows, limit)
@@ -180,10 +186,12 @@ def _explain(
     where: WhereOption = None,
     branch: BranchOption = "main",
     at: AtOption = None,
+    version: VersionOption = None,
+    tail: TailOption = True,
     as_json: JsonOption = False,
 ) -> None:
     """Say for each part of a condition which index was asked, and what it removed or why it could not."""
-    explanation = open_table(table, branch=branch, at=at).explain(where)
+    explanation = open_table(table, branch=branch, at=at, version=version, tail=tail).explain(where)
     if as_json:
         output.print_json(explanation.to_dict())
     else:

@@ -6,7 +6,8 @@ nothing left to do. Hot commits that come meanwhile stay in the tail.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -15,55 +16,102 @@ import pyarrow as pa
 import fuse_storage as storage
 from fuse_index.clustering.key import ClusterKey
 from fuse_index.clustering.sorted_writer import write_sorted_runs
-from fuse_index.indexes.builder import index_builders
+from fuse_index.indexes.builder import IndexBuilder, index_builders
 from fuse_index.indexes.registry import Host
+from fuse_index.operations.build_index import ProgressCallback
+from fuse_index.operations.rewrite_job import RewriteOutcome, RewriteTask
 from fuse_index.query.prefetch import prefetch_blocks
 from fuse_storage import BlockReplacement, Conflict, StoredTable
 
 _ATTEMPTS = 3
 """How often a tierer takes what is there anew, after others changed what it had taken."""
+_DEFAULT_BLOCK_ROWS = 1_000_000
+
+
+@dataclass
+class TierJob:
+    """The ``RewriteJob`` of tiering: one commit. Picklable.
+
+    ``table``: the state whose tail is taken. ``min_age``: of the commits that are taken; all if None. ``attempts``: how
+    often it may take what is there, if others change it meanwhile.
+    """
+
+    table: StoredTable
+    builders: tuple[IndexBuilder, ...]
+    min_age: timedelta | None = None
+    attempts: int = _ATTEMPTS
+
+    def plan_tasks(self, max_tasks: int = 1) -> list[RewriteTask]:
+        """Divide the oldest of the tail among tasks that have rows for a block at least, if there are several."""
+        base, times = self.table.segments().base_block_count, storage.tail_times(self.table.store, self.table.snapshot)
+        youngest = None if self.min_age is None else datetime.now(UTC) - self.min_age
+        count = sum(youngest is None or time <= youngest for time in times)  # times rise along the tail
+        numbers = np.arange(base, base + count)
+        rows = int(self.table.blocks().row_counts[numbers].sum())
+        full = int(self.table.snapshot.properties.get("block_rows", _DEFAULT_BLOCK_ROWS))
+        shares = np.array_split(numbers, max(1, min(max_tasks, count, rows // full)))
+        return [RewriteTask((tuple(share.tolist()),)) for share in shares if len(share)]
+
+    def run(self, task: RewriteTask, on_block: Callable[[], None] | None = None) -> RewriteOutcome:
+        """Write the rows of a task, sorted and indexed. Raises StorageError; then nothing of it stays."""
+        table, numbers = self.table, task.block_numbers
+        blocks = table.blocks().take(np.array(numbers, np.int64))
+        with table.writer(self.builders) as writer:
+
+            def told() -> Iterator[pa.Table]:
+                for part in prefetch_blocks(table, blocks, range(len(numbers))):
+                    yield part
+                    if on_block is not None:
+                        on_block()
+
+            write_sorted_runs(writer, told(), ClusterKey.from_snapshot(table.snapshot))
+            staged = writer.finish()
+        replacement = BlockReplacement(tuple(blocks.ids), writer.block_count)
+        segments = frozenset(table.segments().segments_containing(blocks.ordinals))
+        return RewriteOutcome((replacement,), tuple(staged), segments)
+
+    def commit(self, outcomes: Sequence[RewriteOutcome]) -> bool:
+        """Commit what all tasks wrote; True if others had taken some of it. Raises Conflict at last, StorageError."""
+        if not outcomes:
+            return False
+        total = RewriteOutcome.combine(outcomes)
+        transaction = self.table.transaction(self.builders)
+        transaction.replace_blocks(
+            total.replacements, total.staged, total.affected_segment_ids, None, "tier", same_rows=True
+        )
+        try:
+            self.table = transaction.commit("tier")
+            return False
+        except Conflict:
+            self.attempts -= 1
+            if self.attempts <= 0:
+                raise
+            self.table = self.table.refresh()
+            return True
 
 
 def tier_table(
-    table: StoredTable,
-    host: Host,
-    min_age: timedelta | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    table: StoredTable, host: Host, min_age: timedelta | None = None, progress: ProgressCallback | None = None
 ) -> StoredTable:
-    """Tier what a state has in its tail; gives the table after it, or as it is if there is nothing to do."""
-    for attempt in range(_ATTEMPTS):
-        try:
-            return _tier_once(table, host, min_age, progress)
-        except Conflict:
-            if attempt == _ATTEMPTS - 1:
-                raise
-            table = table.refresh()
-    return table
+    """Tier what a state has in its tail; gives the table after it, or as it is if there is nothing to do.
+
+    ``progress`` is told how many hot blocks are done, and of how many. Raises StorageError.
+    """
+    job = TierJob(table, index_builders(table.snapshot, host), min_age)
+    while True:
+        tasks = job.plan_tasks()
+        reports = _Progress(progress, sum(len(task.block_numbers) for task in tasks))
+        if not job.commit([job.run(task, reports.add_one) for task in tasks]):
+            return job.table
 
 
-def _tier_once(
-    table: StoredTable, host: Host, min_age: timedelta | None, progress: Callable[[int, int], None] | None
-) -> StoredTable:
-    base, times = table.segments().base_block_count, storage.tail_times(table.store, table.snapshot)
-    youngest = None if min_age is None else datetime.now(UTC) - min_age
-    count = sum(youngest is None or time <= youngest for time in times)  # times rise along the tail
-    if not count:
-        return table
-    blocks = table.blocks().take(np.arange(base, base + count))
-    builders = index_builders(table.snapshot, host)
-    with table.writer(builders) as writer:
-        rows = prefetch_blocks(table, blocks, range(count))
+@dataclass
+class _Progress:
+    callback: ProgressCallback | None
+    total: int
+    done: int = 0
 
-        def told() -> Iterator[pa.Table]:
-            for done, part in enumerate(rows, 1):
-                yield part
-                if progress is not None:
-                    progress(done, count)
-
-        write_sorted_runs(writer, told(), ClusterKey.from_snapshot(table.snapshot))
-        staged = writer.finish()
-    transaction = table.transaction(builders)
-    transaction.replace_blocks(
-        [BlockReplacement(tuple(blocks.ids), writer.block_count)], staged, table.segments().ids[-1:], None, "tier", True
-    )
-    return transaction.commit("tier")
+    def add_one(self) -> None:
+        self.done += 1
+        if self.callback is not None:
+            self.callback(self.done, self.total)

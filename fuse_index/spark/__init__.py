@@ -5,7 +5,7 @@ In: sessions, DataFrames, URLs of tables. Out: DataFrames, commits. The only roo
 
 from fuse_index.spark.explain import Explanations, explain
 from fuse_index.spark.installation import install
-from fuse_index.spark.jobs.dml import compact, delete, overwrite, recluster, update
+from fuse_index.spark.jobs.dml import compact, delete, overwrite, recluster, tier, update
 from fuse_index.spark.jobs.merge import merge
 from fuse_index.spark.jobs.views import introspect
 from fuse_index.spark.jobs.write import build_index, write
@@ -25,6 +25,7 @@ __all__ = [
     "read",
     "recluster",
     "search",
+    "tier",
     "update",
     "write",
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from threading import Lock
@@ -25,7 +25,7 @@ from fuse_index.spark.native.file_listing import partly_constant_column
 from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_index.spark.native.planner_callback import PlannerCallback
 from fuse_index.spark.native.request_server import serve_requests
-from fuse_index.spark.native.snapshot_planner import INDEXED_MODE, SnapshotPlanner
+from fuse_index.spark.native.snapshot_planner import INDEXED_MODE, SnapshotPlanner, state_key
 from fuse_index.spark.placement import is_connect, run_where_reachable
 from fuse_index.spark.schemas import to_spark_schema
 from fuse_index.spark.source import data_source
@@ -63,24 +63,28 @@ def read(
     branch: str = "main",
     at: str | datetime | None = None,
     *,
+    version: int | None = None,
+    tail: bool = True,
     indexes: bool = True,
     options: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """A DataFrame over a table, of which each query reads only blocks that may hold an answer.
 
     It reads the head of ``branch`` as it is now; ``REFRESH TABLE`` on a view of it moves to the head of then. ``at`` is
-    a snapshot id, a tag or a time: then it stays. ``indexes=False`` reads everything, to compare with. ``options`` are
-    those of the object store for us; Spark has its own. Raises StorageError.
+    a snapshot id, a tag or a time, ``version`` the number of a state: then it stays. ``tail=False`` leaves rows out
+    that are not tiered yet, and stays too. ``indexes=False`` reads everything, to compare with. ``options`` are those
+    of the object store for us; Spark has its own. Raises StorageError.
     """
+    location = TableLocation(str(url), branch, _at_text(at), _option_pairs(options), version, tail)
     if is_connect(spark):
-        location = TableLocation(str(url), branch, _at_text(at), _option_pairs(options))
         return _through_source(spark, location, "Spark Connect has no JVM here to ask indexes from")
-    table = StoredTable.open(url, branch=branch, at=at, options=options)
+    table = StoredTable.open(url, branch=branch, at=at, options=options, version=version)
+    table, stays = table if tail else table.without_tail(), at is not None or version is not None or not tail
     mode = INDEXED_MODE if indexes else "everything"
     try:
-        scan = native_scan(spark, table, branch if at is None else "", mode, options)
+        scan = native_scan(spark, table, "" if stays else branch, mode, options)
     except NotNative as reason:
-        pinned = TableLocation(str(url), branch, table.snapshot.id, _option_pairs(options))
+        pinned = replace(location, at=table.snapshot.id, version=None)
         return _through_source(spark, pinned, str(reason))
     return relation.snapshot_dataframe(spark, scan)
 
@@ -110,7 +114,7 @@ def native_scan(
         table.store.url,
         branch,
         mode,
-        table.snapshot.id,
+        state_key(table),
         session.planner.register_table(table, scheme, dict(options or {})),
         table.snapshot.schema,
         older_schemas,
@@ -185,12 +189,12 @@ def _through_source(spark: SparkSession, location: TableLocation, reason: str) -
         FallbackWarning,
         stacklevel=3,
     )
-    reader = (
-        spark.read.format("fuse")
-        .option("branch", location.branch)
-        .options(**{f"{STORE_PREFIX}{key}": value for key, value in location.store_options})
+    chosen = {"branch": location.branch, "at": location.at, "version": location.version}
+    reader = spark.read.format("fuse").options(
+        **{name: value for name, value in chosen.items() if value is not None},
+        **{f"{STORE_PREFIX}{key}": value for key, value in location.store_options},
     )
-    return (reader.option("at", location.at) if location.at else reader).load(location.url)
+    return (reader if location.tail else reader.option("tail", "false")).load(location.url)
 
 
 def _at_text(at: str | datetime | None) -> str | None:

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 import fuse_storage as storage
 from fuse_index.handle import TableHandle
-from fuse_index.hot.tier import tier_table
+from fuse_index.hot.tier import TierJob, tier_table
+from fuse_index.indexes.builder import index_builders
 from fuse_index.operations.build_index import ProgressCallback
 from fuse_index.table.arguments import parse_duration
 from fuse_storage import Snapshot
@@ -68,3 +69,9 @@ class TierMixin(TableHandle):
         age = parse_duration(min_age, "min_age") if isinstance(min_age, str) else min_age
         head = self._writable_head()
         return self._move_on(head, tier_table(head, self.host, age, progress))
+
+    def tiering(self, min_age: timedelta | str | None = None) -> TierJob:
+        """Start ``tier`` as a job of tasks, which Spark's executors run; see ``RewriteJob``. Raises as ``tier``."""
+        age = parse_duration(min_age, "min_age") if isinstance(min_age, str) else min_age
+        head = self._writable_head()
+        return TierJob(head, index_builders(head.snapshot, self.host), age)

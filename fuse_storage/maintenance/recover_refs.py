@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -19,9 +20,11 @@ from typing import Any
 from fuse_storage.errors import FormatError, InvalidArgument, NotFound, StorageError
 from fuse_storage.hot.chain import list_chain_files
 from fuse_storage.hot.entry import HotEntry, decode_chain_file
+from fuse_storage.hot.tail import read_tail
 from fuse_storage.metadata.encoding import TIMESTAMP_RESOLUTION, format_timestamp
 from fuse_storage.metadata.file_ref import FileRef, new_id
 from fuse_storage.metadata.refs import Branch, RefEntry, list_branch_names
+from fuse_storage.metadata.segment import HOT_BLOCK_FOLDER, hot_block_path
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.store.abilities import read_at_most
 from fuse_storage.store.chain import MAX_PARALLEL_REF_READS
@@ -41,12 +44,15 @@ class Recovery:
     ``entries``: by branch, newest first. ``unreadable``: why a snapshot cannot be read, by its key. ``later``: by
     branch, ids of snapshots that came after the newest entry that is left, the oldest first. They are not committed
     unless ``heads`` says so: no file tells whether their entries were lost too, or their writers gave up.
+    ``stray_hot_blocks``: the number of blocks of hot commits that no entry and no tail leads to: their entries were
+    lost, or never made.
     """
 
     entries: Mapping[str, Sequence[RefEntry]]
     later: Mapping[str, Sequence[str]]
     unreadable: Mapping[str, str]
     done: bool
+    stray_hot_blocks: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able."""
@@ -62,7 +68,8 @@ class Recovery:
             for name, entries in self.entries.items()
         ]
         later = {name: list(ids) for name, ids in self.later.items()}
-        return {"branches": branches, "later": later, "unreadable": dict(self.unreadable), "done": self.done}
+        found = {"branches": branches, "later": later, "unreadable": dict(self.unreadable), "done": self.done}
+        return found | {"stray_hot_blocks": self.stray_hot_blocks}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +129,7 @@ def recover_branches(store: Store, heads: Mapping[str, str] | None = None, dry_r
             Branch(store, name).create(entry)
         if Branch(store, name).read_hint() != sequence:
             Branch(store, name).write_head_hint(sequence)
-    return Recovery(missing, later, unreadable | damaged, not dry_run)
+    return Recovery(missing, later, unreadable | damaged, not dry_run, _count_stray_blocks(store, candidates))
 
 
 def _read_snapshots(store: Store) -> tuple[list[_FoundSnapshot], dict[str, str]]:
@@ -159,6 +166,20 @@ def _read_chain_ends(
         except StorageError as problem:
             damaged[key] = str(problem)
     return ends, damaged
+
+
+def _count_stray_blocks(store: Store, candidates: Sequence[_FoundSnapshot]) -> int:
+    """Count the blocks of hot commits that no entry, and no tail of a snapshot, leads to."""
+    known = set[str]()
+    for candidate in candidates:
+        with suppress(StorageError):
+            if (tail := read_tail(store, candidate.snapshot)) is not None:
+                known |= set(tail.column("location").to_pylist())
+    for file in (file for files in list_chain_files(store).values() for file in files):
+        with suppress(StorageError):
+            entry = decode_chain_file(read_at_most(store, file.key, MAX_REF_BYTES), file.key)
+            known |= {hot_block_path(block.id) for block in entry.blocks} if isinstance(entry, HotEntry) else set()
+    return sum(file.key not in known for file in store.list(HOT_BLOCK_FOLDER))
 
 
 def _committed_by_chains(

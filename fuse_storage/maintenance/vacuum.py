@@ -22,6 +22,7 @@ from fuse_storage.maintenance.live_snapshots import LiveSnapshot, VacuumLimits, 
 from fuse_storage.maintenance.reachable_files import ReachableFiles
 from fuse_storage.metadata.encoding import utc_now
 from fuse_storage.metadata.refs import Branch, RefEntry
+from fuse_storage.metadata.segment import HOT_BLOCK_FOLDER
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.metadata.tags import list_tag_files, may_hold_ref
 from fuse_storage.store.abilities import list_strays, read_at_most
@@ -29,7 +30,6 @@ from fuse_storage.store.ranges import ObjectMeta
 from fuse_storage.store.store import Store
 from fuse_storage.validation.json_members import MAX_SNAPSHOT_BYTES
 
-HOT_BLOCK_FOLDER = "_h"
 _FOLDER_KINDS = {
     "_ss": "snapshots",
     "_sg": "segments",

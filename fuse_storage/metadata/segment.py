@@ -179,8 +179,11 @@ def _decode_constants(text: str) -> Mapping[int, Any]:
     return {int(column_id): value for column_id, value in json.loads(text).items()}
 
 
+HOT_BLOCK_FOLDER = "_h"
+
+
 def hot_block_path(block_id: str) -> str:
-    return f"_h/{block_id}.parquet"
+    return f"{HOT_BLOCK_FOLDER}/{block_id}.parquet"
 
 
 def tail_path(snapshot_id: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -128,6 +129,21 @@ def compact(spark: SparkSession, url: str, *, branch: str = "main", host: Host |
     """Join small blocks and segments; see ``Table.compact``."""
     to = DmlTarget.for_session(spark, url, branch, host, store)
     run_dml_job(spark, lambda: to.open().compacting(), to.task_count)
+
+
+@check_arguments
+def tier(
+    spark: SparkSession,
+    url: str,
+    min_age: timedelta | str | None = None,
+    *,
+    branch: str = "main",
+    host: Host | None = None,
+    **store: str,
+) -> None:
+    """Move hot rows, or those older than ``min_age``, into sorted, indexed blocks; see ``Table.tier``."""
+    to = DmlTarget.for_session(spark, url, branch, host, store)
+    run_dml_job(spark, lambda: to.open().tiering(min_age), to.task_count)
 
 
 @check_arguments

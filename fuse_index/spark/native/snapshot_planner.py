@@ -52,6 +52,15 @@ class _SparkLocation:
     options: Mapping[str, str]
 
 
+_WITHOUT_TAIL = "-"
+"""What follows the id of a state in its key, where rows that are not tiered yet are left out."""
+
+
+def state_key(table: StoredTable) -> str:
+    """The key of what an open table reads: the id of its state, and whether all of it is meant."""
+    return table.snapshot.id + (_WITHOUT_TAIL if table.snapshot.is_cut else "")
+
+
 class SnapshotPlanner:
     """A ``Planner`` for the snapshots that queries ask about, by URL and id, of the tables that it was given."""
 
@@ -78,7 +87,7 @@ class SnapshotPlanner:
         Returns its files as ``pack_file_listing`` gives them.
         """
         self._locations[table.store.url] = _SparkLocation(scheme, options)
-        self._open_tables.put((table.store.url, table.snapshot.id), table)
+        self._open_tables.put((table.store.url, state_key(table)), table)
         return self._listing(table)
 
     def prune_blocks(self, request: Mapping[str, Any]) -> PruneReply:
@@ -159,7 +168,12 @@ class SnapshotPlanner:
 
     def _table(self, url: str, snapshot: str) -> StoredTable:
         options = self._location(url).options
-        return self._open_tables.get((url, snapshot), lambda: StoredTable.open(url, at=snapshot, options=options))
+
+        def open_state() -> StoredTable:
+            table = StoredTable.open(url, at=snapshot.removesuffix(_WITHOUT_TAIL), options=options)
+            return table.without_tail() if snapshot.endswith(_WITHOUT_TAIL) else table
+
+        return self._open_tables.get((url, snapshot), open_state)
 
     def _location(self, url: str) -> _SparkLocation:
         """What is known of a table that was registered. Raises InputError for any other: nobody may ask about it."""

@@ -125,7 +125,7 @@ class FuseSource(DataSource):
         """The table at the snapshot that is read, and the columns that the options ask for."""
         location = options.parse_location(self.options, known)
         if self.pinned_snapshot:
-            location = replace(location, at=self.pinned_snapshot)
+            location = replace(location, at=self.pinned_snapshot, version=None)
         table = planned or location.open()
         return table, options.parse_column_list(
             self.options.get("columns"), table.snapshot.schema, self.context.case_sensitive

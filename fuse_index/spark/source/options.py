@@ -13,9 +13,12 @@ from dataclasses import dataclass
 from fuse_index.errors import InputError
 from fuse_storage import Schema, StoredTable
 
-BATCH_READ_OPTIONS = ("path", "branch", "at", "where", "columns", "timezone", "read_changes", "since", "key")
+_STATE_OPTIONS = ("at", "version", "tail")
+BATCH_READ_OPTIONS = (
+    *("path", "branch", *_STATE_OPTIONS, "where", "columns", "timezone", "read_changes", "since", "key"),
+)
 STREAM_READ_OPTIONS = (
-    *(name for name in BATCH_READ_OPTIONS if name != "at"),
+    *(name for name in BATCH_READ_OPTIONS if name not in _STATE_OPTIONS),
     "skip_changes",
     "max_blocks_per_trigger",
     "max_rows_per_trigger",
@@ -34,16 +37,23 @@ class OptionError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class TableLocation:
-    """The URL of a table, and the branch and snapshot that are meant. Picklable."""
+    """The URL of a table, and the branch and state that are meant. Picklable.
+
+    ``tail``: whether rows are meant that are not tiered yet.
+    """
 
     url: str
     branch: str = "main"
     at: str | None = None
     store_options: tuple[tuple[str, str], ...] = ()
+    version: int | None = None
+    tail: bool = True
 
     def open(self) -> StoredTable:
         """Open the table there. Raises StorageError."""
-        return StoredTable.open(self.url, branch=self.branch, at=self.at, options=dict(self.store_options))
+        options = dict(self.store_options)
+        found = StoredTable.open(self.url, branch=self.branch, at=self.at, options=options, version=self.version)
+        return found if self.tail else found.without_tail()
 
 
 def parse_location(options: Mapping[str, str], known: tuple[str, ...]) -> TableLocation:
@@ -69,7 +79,10 @@ def parse_location(options: Mapping[str, str], known: tuple[str, ...]) -> TableL
     store = tuple(
         (key.removeprefix(STORE_PREFIX), value) for key, value in options.items() if key.startswith(STORE_PREFIX)
     )
-    return TableLocation(url, options.get("branch") or "main", options.get("at") or None, store)
+    tail, version = parse_choice(options, "tail"), parse_count(options, "version")
+    return TableLocation(
+        url, options.get("branch") or "main", options.get("at") or None, store, version, tail is not False
+    )
 
 
 def parse_column_list(text: str | None, schema: Schema, case_sensitive: bool) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import uuid
 from typing import Any
 
@@ -12,6 +13,7 @@ import fuse_index as fuse
 from fuse_index import InputError
 from fuse_index.hot import append as hot_append
 from fuse_index.hot import tier
+from fuse_index.operations.rewrite_job import run_job
 from fuse_storage import BlockReplacement, Conflict, InvalidArgument, ReadOnly, StorageError, TailFull
 from fuse_storage.testing import check_invariants
 
@@ -190,10 +192,30 @@ def test_of_two_tierers_one_wins_and_no_row_is_there_twice(url: str) -> None:
     first.tier()
 
     with pytest.raises(Conflict):
-        tier._tier_once(second.stored, second.host, None, None)
+        run_job(tier.TierJob(second.stored, (), attempts=1))
     assert tier.tier_table(second.stored, second.host).snapshot.id == first.snapshot.id
 
     assert ids(fuse.open_table(url).scan()) == list(range(210))
+
+
+def test_tiering_in_tasks_is_one_commit_of_full_blocks_and_takes_anew_what_others_took(url: str) -> None:
+    table = make(url)
+    for start in range(200, 320, 10):
+        table.append(rows(start, 10))
+    job = tier.TierJob(fuse.open_table(url).stored, ())
+    tasks = job.plan_tasks(8)
+    assert [len(task.block_numbers) for task in tasks] == [6, 6]  # of blocks of 50 rows there are two and a bit
+    outcomes = [job.run(task) for task in pickle.loads(pickle.dumps(tasks))]
+    fuse.open_table(url).tier()
+    table.refresh().append(rows(320, 3))
+
+    assert job.commit(outcomes)  # to plan again
+    assert not job.commit([job.run(task) for task in job.plan_tasks(8)])
+
+    after = fuse.open_table(url)
+    assert (after.tail.rows, ids(after.scan())) == (0, list(range(323)))
+    assert after.history().column("operation").to_pylist().count("tier") == 2
+    check_invariants(after.stored)
 
 
 def test_changes_go_through_hot_commits_and_tiering(url: str) -> None:

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 import fuse_index as fuse
 import fuse_index.spark as fuse_spark
 import fuse_storage as storage
-from fuse_storage import Corrupt
+from fuse_storage import Corrupt, InvalidArgument
 
 
 @pytest.fixture(scope="module")
@@ -153,3 +153,40 @@ def test_a_lost_hot_block_or_list_of_them_is_an_error_however_it_is_read(session
     for ask in (lambda opened: opened.count(), lambda _: fuse_spark.read(session, url).count()):
         with pytest.raises(Corrupt, match=tail.name):
             ask(fuse.open_table(url))
+
+
+def test_a_state_is_read_by_its_version_and_without_its_tail(session: SparkSession, url: str) -> None:
+    table = make(url)
+    version = table.version
+    table.append(rows(230, 5))
+    whole, base = fuse_spark.read(session, url, version=version), fuse_spark.read(session, url, tail=False)
+    source = session.read.format("fuse")
+
+    assert [frame.count() for frame in (whole, base, fuse_spark.read(session, url))] == [230, 200, 235]
+    assert [frame.filter("id >= 195").count() for frame in (whole, base)] == [35, 5]
+    assert base.selectExpr("max(id)", "sum(x)").first() == (199, sum(n / 4 for n in range(200)))
+    assert source.option("version", version).load(url).filter("id >= 195").count() == 35
+    assert source.option("tail", "false").load(url).filter("id >= 195").count() == 5
+    assert fuse_spark.read(session, url, version=version, tail=False).count() == 200
+    table.tier()
+    assert (whole.count(), base.count(), fuse_spark.read(session, url, tail=False).count()) == (230, 200, 235)
+    for options in ({"version": "0"}, {"version": "x"}, {"tail": "no"}, {"version": "2", "at": "v1"}):
+        with pytest.raises((AnalysisException, InvalidArgument), match=r"version|tail"):
+            source.options(**options).load(url).count()
+
+
+def test_executors_tier_in_one_commit(session: SparkSession, url: str) -> None:
+    table = make(url)
+    table.create_index("by_name", "bloom", ["name"])
+    for start in range(230, 330, 20):
+        table.append(rows(start, 20))
+
+    fuse_spark.tier(session, url, min_age="1h")
+    assert table.refresh().tail.rows == 130
+    fuse_spark.tier(session, url)
+    fuse_spark.tier(session, url)
+
+    assert table.refresh().tail.rows == 0
+    assert table.history().column("operation").to_pylist().count("tier") == 1
+    assert sorted(table.to_arrow().column("id").to_pylist()) == list(range(330))
+    assert [names for names in table.blocks().column("indexes").to_pylist() if names != ["by_name"]] == []

@@ -97,3 +97,15 @@ def test_a_recovery_believes_what_ended_a_chain(
     fuse.recover_table(tmp_path / "t")
 
     assert ids(tmp_path / "t") == [1, 2, 3]
+
+
+def test_a_recovery_says_how_many_hot_blocks_nothing_leads_to(table: fuse.Table, tmp_path: Path) -> None:
+    for number in range(1, 6):
+        table.append(rows(number))
+    assert fuse.recover_table(tmp_path / "t").stray_hot_blocks == 0
+    chain = sorted((tmp_path / "t" / "_refs" / "hot").rglob("*.json"))
+    for lost in (*chain[-2:], chain[0].with_name("_hint")):
+        lost.unlink()
+
+    assert fuse.recover_table(tmp_path / "t", dry_run=True).to_dict()["stray_hot_blocks"] == 2
+    assert ids(tmp_path / "t") == [1, 2, 3]
