@@ -34,7 +34,7 @@ def describe_refusal(url: str, key: str, refusal: BaseException) -> str:
 
     ``key``: empty for the store itself.
     """
-    name, said = f"{url}/{key}" if key else url, str(refusal).split("\n\nDebug source")[0]
+    name, said = f"{url}/{key}" if key else url, " ".join(str(refusal).split("\n\nDebug source")[0].split())
     how = _CREDENTIALS["az" if url.startswith("ab") else url.partition("://")[0]] + ", or the option skip_signature"
     if _METADATA_SERVICE.search(said):
         return f"{name}: there are no credentials for it, and this machine has none of its own: {how}"
