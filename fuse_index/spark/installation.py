@@ -27,6 +27,8 @@ from fuse_index.table.arguments import check_arguments
 from fuse_index.warehouse.catalog import catalog as open_catalog
 
 _MASTER_PATTERN = re.compile(r"local(\[(\*|\d+)(, *\d+)?\]|-cluster\[.*\])?|yarn|(spark|k8s|sc)://.+")
+_CATALOG_PATTERN = re.compile(r"[\w-]+")
+_SPARK_CATALOGS = ("spark_catalog", "system", "session", "global_temp")
 _MASTER_HINT = "give one such as local[4], spark://host:7077 or sc://host"
 
 
@@ -77,6 +79,8 @@ def install(
     replaces the former, a host also for DataFrames that are there already. Raises InputError for a warehouse on Spark
     Connect, StorageError.
     """
+    if catalog.lower() in _SPARK_CATALOGS or not _CATALOG_PATTERN.fullmatch(catalog):
+        raise InputError(f"catalog={catalog!r}: give a name of letters, digits, - and _ that Spark has no catalogue of")
     data_source.register_source(spark, host)
     functions.register_functions(spark, host or Host.discover())
     if not is_connect(spark):

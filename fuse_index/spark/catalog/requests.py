@@ -22,6 +22,7 @@ from fuse_index.spark.catalog.table_names import TableNames, TableReference, is_
 from fuse_index.spark.native.planner_callback import LruCache
 from fuse_index.spark.native.snapshot_planner import INDEXED_MODE
 from fuse_index.spark.session import native_scan
+from fuse_index.spark.source.options import STORE_PREFIX
 from fuse_index.table.table import Table
 from fuse_storage import InvalidArgument, NotFound
 
@@ -88,6 +89,7 @@ class CatalogRequests:
             "properties": _shown_properties(reference, table),
             "cluster_by": list(snapshot.cluster_by),
             "indexes": list(snapshot.definitions),
+            "place": _place_options(reference, self.names.options),
             **({} if staged is None else {"staged": staged}),
         }
         return _framed(header, files)
@@ -150,6 +152,7 @@ class CatalogRequests:
             raise InputError(f"the table at {parts[0]!r} has no name that could be dropped: delete its folder")
         warehouse = self.names.require_warehouse()
         if not warehouse.table_exists(parts):
+            self.names.raise_if_part(parts, "dropped")
             return _NO
         warehouse.drop_table(parts, purge=request["purge"])
         return _YES
@@ -162,6 +165,7 @@ class CatalogRequests:
                 f"the table at {parts[0]!r} has no name that could be changed: register it, or move its folder"
             )
         warehouse = self.names.require_warehouse()
+        self.names.raise_if_part(parts, "renamed")
         if len(to) > 1 and to[0].lower() == self.names.catalog.lower() and not warehouse.namespace_exists(to[:1]):
             to = to[1:]
         warehouse.rename_table(parts, (*parts[:-1], *to) if len(to) == 1 and len(request["to"]) == 1 else to)
@@ -170,6 +174,12 @@ class CatalogRequests:
 
 _OF_TABLES = ("key_ids", "foreign_source")
 """Properties that tables keep for themselves; SHOW CREATE TABLE says them otherwise."""
+
+
+def _place_options(reference: TableReference, store_options: Mapping[str, str]) -> dict[str, str]:
+    """Where a table is, as options of ``format("fuse")``."""
+    store = {STORE_PREFIX + name: value for name, value in store_options.items()}
+    return {"path": reference.url, "branch": reference.branch, **store}
 
 
 def _shown_properties(reference: TableReference, table: Table) -> dict[str, str]:

@@ -112,6 +112,18 @@ class TableNames:
             raise ReadOnly(f"{reference.shown} is the table as it was at {reference.at!r}: change a branch of it")
         return reference, self.open(reference)
 
+    def raise_if_part(self, parts: Identifier, done: str) -> None:
+        """Raise ReadOnly for a name that has no entry of its own: of a tag, a branch or metadata of a table."""
+        try:
+            reference, suffixes = self._find_table(parts)
+        except NotFound:
+            return
+        if suffixes:
+            raise ReadOnly(
+                f"{'.'.join(parts)} is of the table {reference.shown}, and not {done} by itself: tags and branches end "
+                f"by CALL system.untag and system.drop_branch"
+            )
+
     def _find_table(self, parts: Identifier) -> tuple[TableReference, Identifier]:
         """The table that a name begins with, and what follows it."""
         if is_place(parts[0]):

@@ -51,6 +51,7 @@ public class Bridge {
     for (Object rule : rules) if (rule instanceof PruneRule) return;
     rules.add(new CatalogTableRule<LogicalPlan>());
     rules.add(new RefreshRule<LogicalPlan>());
+    rules.add(new StreamMetadataRule<LogicalPlan>());
     rules.add(new RowStatementRule<LogicalPlan>());
     rules.add(new AggregateRule<LogicalPlan>());
     rules.add(new PruneRule<LogicalPlan>());

@@ -1,15 +1,22 @@
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.spark.sql.catalyst.analysis.NoSuchIndexException;
 import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.catalog.index.SupportsIndex;
 import org.apache.spark.sql.connector.catalog.index.TableIndex;
 import org.apache.spark.sql.connector.expressions.ClusterByTransform;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.unsafe.Platform;
 
 /** A table as a catalogue has it: with properties, a clustering key, and statements about its indexes. */
@@ -26,6 +33,23 @@ public class CatalogFuseTable extends FuseTable implements SupportsIndex {
   }
 
   public Map<String, String> properties() { return CatalogClient.properties(about.get("properties")); }
+
+  /** Where it is, as options of `format("fuse")`. */
+  public Map<String, String> place() { return CatalogClient.properties(about.get("place")); }
+
+  public Set<TableCapability> capabilities() {
+    Set<TableCapability> capabilities = new HashSet<TableCapability>(super.capabilities());
+    capabilities.add(TableCapability.MICRO_BATCH_READ);
+    capabilities.add(TableCapability.STREAMING_WRITE);
+    return capabilities;
+  }
+
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    CaseInsensitiveStringMap others = NamedStreams.without(options, "versionAsOf", "timestampAsOf");
+    return others.isEmpty() ? new NamedStreams.ScanBuilderOf(this) : new NamedStreams.OptionScan(this, others);
+  }
+
+  public WriteBuilder newWriteBuilder(LogicalWriteInfo info) { return new NamedStreams.WriteBuilderOf(this, info); }
 
   public Transform[] partitioning() {
     List<NamedReference> columns = new ArrayList<NamedReference>();

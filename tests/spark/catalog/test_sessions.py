@@ -137,6 +137,47 @@ def test_views_follow_their_tables(spark, catalog):
         spark.sql("DROP VIEW passing")
 
 
+def test_a_stream_is_read_and_written_by_name(spark, catalog, tmp_path):
+    stream = spark.readStream.option("where", "id > 1").table("fuse.db.t")
+    query = stream.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint")).toTable("fuse.db.copied")
+    try:
+        query.processAllAvailable()
+        catalog.load_table("db.t").append([{"id": 3, "name": "c"}])
+        query.processAllAvailable()
+    finally:
+        query.stop()
+
+    assert ids(spark, "SELECT id FROM fuse.db.copied") == [2, 3]
+    assert [entry.operation for entry in catalog.load_table("db.copied").stored.history()].count("append") == 2
+    refused = {
+        "leave it out": spark.readStream.option("path", "/x").table("fuse.db.t"),
+        "or these options give others": spark.readStream.option("columns", "id").table("fuse.db.t"),
+        "leave out _metadata": spark.readStream.table("fuse.db.t").select("_metadata.row_index"),
+    }
+    for words, frame in refused.items():
+        query = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path / words)).start()
+        with pytest.raises(PySparkException, match=words):
+            query.processAllAvailable()
+
+
+@pytest.mark.parametrize("name", ["spark_catalog", "", "a.b"])
+def test_a_catalogue_cannot_have_any_name(spark, name):
+    with pytest.raises(fuse.InputError, match="catalog="):
+        fuse_spark.install(spark, catalog=name)
+
+
+@pytest.mark.parametrize("statement", ["CREATE OR REPLACE TABLE fuse.db.t (k INT)", "DROP TABLE fuse.db.t"])
+def test_a_table_that_is_replaced_or_dropped_under_a_query_is_read_to_its_end(spark, catalog, statement):
+    frame = spark.table("fuse.db.t")
+    rows = frame.toLocalIterator()
+    first = next(rows)
+    spark.sql(statement)
+
+    assert sorted([first.id, *(row.id for row in rows)]) == [1, 2]
+    assert [row.id for row in frame.where("id = 2").collect()] == [2]
+    assert frame.inputFiles() == []  # Spark asks only its own relations
+
+
 def test_what_is_cached_is_of_its_snapshot_and_no_answer_for_a_newer_one(spark, catalog):
     spark.sql("CACHE TABLE kept AS SELECT * FROM fuse.db.t")
     try:
