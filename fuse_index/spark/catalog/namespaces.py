@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fuse_index.errors import InputError
 from fuse_index.spark.catalog.table_names import TableNames
 
 _Request = Mapping[str, Any]
@@ -51,10 +52,12 @@ class NamespaceRequests:
         return _json(self.names.require_warehouse().load_namespace_properties(namespace))
 
     def create(self, request: _Request) -> bytes:
+        _check_properties(request["properties"])
         self.names.require_warehouse().create_namespace(request["namespace"], request["properties"])
         return _YES
 
     def alter(self, request: _Request) -> bytes:
+        _check_properties(request["updates"])
         warehouse = self.names.require_warehouse()
         warehouse.update_namespace_properties(request["namespace"], request["removals"], request["updates"])
         return _YES
@@ -65,6 +68,15 @@ class NamespaceRequests:
             return _NO
         warehouse.drop_namespace(request["namespace"], cascade=request["cascade"])
         return _YES
+
+
+def _check_properties(properties: Mapping[str, str]) -> None:
+    """Raise InputError for a LOCATION, which no table would follow."""
+    if "location" in properties:
+        raise InputError(
+            f"a namespace has no LOCATION, and this one would be {properties['location']!r}: leave it out; its tables "
+            f"are folders of the warehouse, or each says its own LOCATION"
+        )
 
 
 def _json(value: Any) -> bytes:
