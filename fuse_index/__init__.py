@@ -29,6 +29,7 @@ from fuse_index.sources.sync import SyncResult
 from fuse_index.table.open import attach, create_table, open_table, recover_table
 from fuse_index.table.read import scan_polars
 from fuse_index.table.table import Table
+from fuse_index.table.tier import Tail
 from fuse_index.warehouse.catalog import Catalog, catalog
 from fuse_storage import (
     AlreadyExists,
@@ -44,6 +45,7 @@ from fuse_storage import (
     SchemaError,
     Snapshot,
     StorageError,
+    TailFull,
     Unsupported,
     cache_columns,
 )
@@ -78,6 +80,8 @@ __all__ = [
     "StorageError",
     "SyncResult",
     "Table",
+    "Tail",
+    "TailFull",
     "Unsupported",
     "Verification",
     "WhereError",

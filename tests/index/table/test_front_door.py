@@ -49,6 +49,8 @@ PROMISED = [
     "StorageError",
     "SyncResult",
     "Table",
+    "Tail",
+    "TailFull",
     "Unsupported",
     "Verification",
     "WhereError",
