@@ -145,6 +145,7 @@ public class MergeKeys {
     boolean turned = left.references().subsetOf(source().outputSet());
     Expression column = turned ? right : left;
     Expression value = turned ? left : right;
+    // A float is wrapped by what joins compare it by, which statistics do not know: IN tells -0.0 from 0.0, so it stays wrapped.
     boolean apart = column.references().subsetOf(scan.outputSet()) && value.references().subsetOf(source().outputSet());
     if (apart && column.references().nonEmpty()) equalities.add(new EqualTo(column, value));
   }
