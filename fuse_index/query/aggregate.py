@@ -217,14 +217,15 @@ class _AggregatePlanner:
         Conjuncts that the source decides itself are left out of the condition.
         """
         blocks = self.scan_plan.blocks
+        whole = blocks.has_all_rows if isinstance(source, IndexSource) else blocks.has_exact_statistics
         if not source.decided_conjuncts:
-            return self.scan_plan.always_matching_blocks & blocks.has_exact_statistics
+            return self.scan_plan.always_matching_blocks & whole
         remaining_condition = without_conjuncts(self.scan_plan.predicate, source.decided_conjuncts)
         if remaining_condition is None:
-            return blocks.has_exact_statistics
+            return whole
         seconds = self.budget.seconds - self.budget.spent
         plan = plan_scan(self.table, remaining_condition, self.engine, budget=seconds, strict=self.strict)
-        return np.isin(blocks.ordinals, plan.blocks.ordinals[plan.always_matching_blocks]) & blocks.has_exact_statistics
+        return np.isin(blocks.ordinals, plan.blocks.ordinals[plan.always_matching_blocks]) & whole
 
     def _read_states(self, source: AggregateSource, positions: UnitIndices) -> SourceResult:
         """Read states within the budget, or say why not; ``positions``: int64 indices of shape (k,)."""

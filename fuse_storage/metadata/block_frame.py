@@ -110,14 +110,15 @@ class BlockFrame:
         return column_as_int64(self._columns(PLANNING_COLUMNS), "row_count")
 
     @cached_property
-    def has_exact_statistics(self) -> npt.NDArray[np.bool_]:
-        """Blocks whose statistics are an answer, not only bounds: bool, shape (n,).
+    def has_all_rows(self) -> npt.NDArray[np.bool_]:
+        """Blocks of which every row is live: bool, shape (n,)."""
+        return np.asarray(column_as_int64(self._columns(_LIVE_ROW_COLUMNS), "live_rows", -1) == self.row_counts)
 
-        Of such a block every row is live, and every bound that is not cut is a value that it holds.
-        """
-        columns = self._columns(_LIVE_ROW_COLUMNS)
-        exact = np.asarray(pc.fill_null(columns.column("stats_exact"), False).to_numpy(), np.bool_)
-        return np.asarray(exact & (column_as_int64(columns, "live_rows", -1) == self.row_counts))
+    @cached_property
+    def has_exact_statistics(self) -> npt.NDArray[np.bool_]:
+        """Those of them of which each bound that is not cut is a value that they hold: bool, shape (n,)."""
+        exact = pc.fill_null(self._columns(_LIVE_ROW_COLUMNS).column("stats_exact"), False)
+        return np.asarray(np.asarray(exact.to_numpy(), np.bool_) & self.has_all_rows)
 
     @cached_property
     def levels(self) -> IndexArray:

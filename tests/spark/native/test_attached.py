@@ -150,6 +150,27 @@ def test_jobs_index_an_attached_table_on_executors(utc: SparkSession, tmp_path: 
     assert fuse_spark.read(utc, str(tmp_path / "table")).where("name = 'n7'").count() == 4
 
 
+def test_each_kind_of_index_answers_on_an_attached_table(utc: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "lake").mkdir()
+    for first in (0, 50, 100):
+        numbers = range(first, first + 50)
+        rows = {"id": list(numbers), "k": [n % 3 for n in numbers], "text": [f"a late order{n}" for n in numbers]}
+        bodies = [f'{{"user": {n}}}' for n in numbers]
+        pq.write_table(pa.table({**rows, "body": bodies}), tmp_path / "lake" / f"{first}.parquet")
+    table = fuse.attach(tmp_path / "lake", tmp_path / "table")
+    table.create_index("words", "full_text", ["text"])
+    table.create_index("paths", "json_path", ["body"], paths=["$.user"])
+    table.create_index("totals", "aggregate", ["k"], aggregates=["count(*)", "sum(id)"])
+    fuse_spark.install(utc)
+    ours = fuse_spark.read(utc, str(tmp_path / "table"))
+
+    same = "match(text, 'order17') OR CAST(get_json_object(body, '$.user') AS BIGINT) = 18"
+    assert sorted(row.id for row in ours.where(same).collect()) == [17, 18]
+    assert table.explain(same).to_dict()["blocks"] == {"total": 3, "kept": 1}
+    grouped = ours.groupBy("k").agg({"*": "count", "id": "sum"}).collect()
+    assert sorted(map(tuple, grouped)) == [(k, 50, sum(range(k, 150, 3))) for k in range(3)]
+
+
 def test_columns_of_iceberg_are_found_by_their_ids(
     utc: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
