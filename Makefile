@@ -86,9 +86,10 @@ lint-java: $(VENV)/.dev $(VENV_OLDEST)/.dev
 	  rm -rf "$$classes"; \
 	done
 
+# Spark's tests on the newest Spark are the longest, one after the other: the others take what these leave of the processors.
 .PHONY: test-fast
 test-fast: $(VENV)/.dev
-	$(ALONE) $(RUN)/python -m pytest --ignore tests/spark -n 2 --dist worksteal
+	$(ALONE) nice -n 5 $(RUN)/python -m pytest --ignore tests/spark -n 2 --dist worksteal
 
 .PHONY: test-spark
 test-spark: $(VENV)/.dev
@@ -98,7 +99,7 @@ test-spark: $(VENV)/.dev
 test-spark-oldest: export PYSPARK_PYTHON := $(abspath $(VENV_OLDEST)/bin/python)
 test-spark-oldest: export PYSPARK_DRIVER_PYTHON := $(abspath $(VENV_OLDEST)/bin/python)
 test-spark-oldest: $(VENV_OLDEST)/.dev
-	$(ALONE) $(VENV_OLDEST)/bin/python $(PYTEST_SPARK) -m "not any_spark"
+	$(ALONE) nice -n 2 $(VENV_OLDEST)/bin/python $(PYTEST_SPARK) -m "not any_spark"
 
 # Said before anything is installed: a newcomer should not download Spark to learn that Java is missing.
 .PHONY: java
