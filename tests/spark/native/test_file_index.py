@@ -206,6 +206,7 @@ def test_our_rule_is_added_once_and_keeps_those_of_others(spark: SparkSession) -
             "CollapseProject$",
             "CatalogTableRule",
             "RefreshRule",
+            "StreamMetadataRule",
             "RowStatementRule",
             "AggregateRule",
             "PruneRule",
