@@ -23,6 +23,9 @@ export PYSPARK_PYTHON := $(abspath $(RUN)/python)
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 export SPARK_LOCAL_IP ?= 127.0.0.1
 
+# Spark starts Python workers by the hundred, and without bytecode each compiles all that it imports: 2.2 s in place of 0.9.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: help
 help:  ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS=$$'\t' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done

@@ -7,6 +7,8 @@ import pytest
 from tests.spark.questions import QUESTIONS
 from tests.spark.servers import cluster, run
 
+pytestmark = pytest.mark.any_spark
+
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Any:
