@@ -10,12 +10,14 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Annotated, Any
 
 import pyarrow as pa
 import typer
 from rich.text import Text
+from typer.main import get_command
 
 from fuse_index import __version__
 from fuse_index.cli import output
@@ -80,6 +82,12 @@ _SHELL_WORDS = [
 """What messages advise in Python, and what a shell calls it."""
 
 
+@cache
+def _command() -> Callable[..., Any]:
+    """The program for Typer's parser: made once a process, since all signatures are read for it."""
+    return get_command(app)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command line and exit; errors of ours end it without a traceback."""
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -87,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: output.print_note(f"warning: {message}")
-            app(args=arguments, prog_name="fuse-index")
+            _command()(args=arguments, prog_name="fuse-index")
     except BrokenPipeError:
         # The reader (head, less) has seen enough; without this, Python complains again while it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import fuse_index
+from fuse_index.cli import program
 
 
 def test_ingested_rows_are_found_again(run, people):
@@ -265,6 +266,7 @@ def test_commands_and_options_are_completed_by_the_shell(run, monkeypatch):
 
 def test_the_shells_own_words_for_completion_are_shown(run, monkeypatch):
     monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
+    monkeypatch.setattr(program, "_command", program._command.__wrapped__)  # read anew, as the options depend on it
 
     shown = run("--show-completion", "bash")
 
