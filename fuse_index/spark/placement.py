@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from fuse_index.spark.answers import ANSWER_SCHEMA, capture_answer, decode_answer
+from fuse_index.spark.native.java_compiler import java_class
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,8 +45,7 @@ def active_session(spark: SparkSession) -> Iterator[None]:
     if is_connect(spark):
         yield
         return
-    jvm: Any = spark.sparkContext._jvm
-    sessions = jvm.org.apache.spark.sql.classic.SparkSession
+    sessions = java_class(spark.sparkContext._jvm, "org.apache.spark.sql.classic.SparkSession")
     before = sessions.getActiveSession()
     sessions.setActiveSession(spark._jsparkSession)
     try:

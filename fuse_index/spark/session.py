@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
@@ -22,7 +21,7 @@ from fuse_index.errors import InputError
 from fuse_index.indexes.registry import Host
 from fuse_index.spark.native import relation
 from fuse_index.spark.native.file_listing import partly_constant_column
-from fuse_index.spark.native.java_compiler import jvm_bridge
+from fuse_index.spark.native.java_compiler import java_class, jvm_bridge
 from fuse_index.spark.native.planner_callback import PlannerCallback
 from fuse_index.spark.native.request_server import serve_requests
 from fuse_index.spark.native.snapshot_planner import INDEXED_MODE, SnapshotPlanner, state_key
@@ -168,14 +167,13 @@ def register_session(spark: SparkSession, host: Host | None = None) -> NativeSes
 
 def _scheme(spark: SparkSession, url: str) -> str | None:
     """The scheme by which Spark knows ``url``; None if it has no file system for it."""
-    jvm: Any = spark.sparkContext._jvm
+    jvm = spark.sparkContext._jvm
+    file_system, path = java_class(jvm, "org.apache.hadoop.fs.FileSystem"), java_class(jvm, "org.apache.hadoop.fs.Path")
     configuration = spark._jsparkSession.sessionState().newHadoopConf()
     own_scheme, rest = url.split(":", 1) if "://" in url else ("", url)
     for scheme in _HADOOP_SCHEMES.get(own_scheme, (own_scheme,)):
         try:
-            jvm.org.apache.hadoop.fs.FileSystem.get(
-                jvm.org.apache.hadoop.fs.Path(f"{scheme}:{rest}").toUri(), configuration
-            )
+            file_system.get(path(f"{scheme}:{rest}").toUri(), configuration)
         except Py4JJavaError:
             continue
         return scheme
