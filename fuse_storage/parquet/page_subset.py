@@ -139,7 +139,9 @@ def decode_pages(
     {'n': [3, 4]}
     """
     file = forge_file(schema, forms, zones)
-    with pq.ParquetFile(pa.BufferReader(file), pre_buffer=False, coerce_int96_timestamp_unit="us") as parquet:
+    options = {"pre_buffer": False, "coerce_int96_timestamp_unit": "us"}
+    # Pages of ours have other checksums; those of other writers may have Parquet's.
+    with pq.ParquetFile(pa.BufferReader(file), page_checksum_verification=True, **options) as parquet:
         return parquet.read(columns=[forms[number].path.decode() for number in zones[0]], use_threads=use_threads)
 
 
