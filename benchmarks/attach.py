@@ -2,7 +2,8 @@
 
 A Delta table written by ``deltalake``, attached; a lookup by an unsorted key through ``deltalake`` and through the
 attached table, with the same rows; then 1,000 and 10,000 small files: how long it takes to attach them, and to sync
-when 10 changed. Times are of the CPU, of all threads, the least of several.
+when 10 changed; and how long it takes to export a table of 10,000 blocks. Times are of the CPU, of all threads, the
+least of several.
 Results go to ``benchmarks/results/attach.md``.
 """
 
@@ -12,6 +13,8 @@ import argparse
 import shutil
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -89,10 +92,27 @@ def many_files(place: Path, count: int, report: list[str]) -> None:
     report.append(f"- {count:,} files: attached in {attached:.1f} s, synced after {CHANGED} changed in {synced:.2f} s.")
 
 
+def exports(place: Path, count: int, report: list[str]) -> None:
+    """The first export of each format, of a process that has not imported what it needs."""
+    made = rows(0, 20 * count, 20 * count)
+    table = fuse.create_table(place / "blocks", made.schema, properties={"block_rows": 20})
+    table.append(made)
+    assert table.snapshot.block_count == count
+    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+        seconds = [process.submit(export, place / "blocks", name).result() for name in ("delta", "iceberg")]
+    report.append(f"- {count:,} blocks: exported as Delta in {seconds[0]:.1f} s, as Iceberg in {seconds[1]:.1f} s.")
+
+
+def export(place: Path, name: str) -> float:
+    table = fuse.open_table(place)
+    return least({"delta": table.export_delta, "iceberg": table.export_iceberg}[name], 1)[0]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--files", type=int, nargs="*", default=[1_000, 10_000])
+    parser.add_argument("--blocks", type=int, default=10_000)
     parser.add_argument("--place", type=Path, default=Path("/tmp/fuse-attach"))
     arguments = parser.parse_args()
     shutil.rmtree(arguments.place, ignore_errors=True)
@@ -100,6 +120,7 @@ def main() -> None:
     lookups(arguments.place, arguments.rows, report)
     for count in arguments.files:
         many_files(arguments.place, count, report)
+    exports(arguments.place, arguments.blocks, report)
     shutil.rmtree(arguments.place)
     text = "\n".join(report) + "\n"
     (HERE / "results" / "attach.md").write_text(text)

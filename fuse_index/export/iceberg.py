@@ -27,6 +27,8 @@ _FOLDER = "metadata"
 _METADATA_FILE = re.compile(rf"{_FOLDER}/v(\d+)\.metadata\.json")
 _SNAPSHOT_PROPERTY = "fuse-index.snapshot"
 _COMPRESSION: Literal["deflate"] = "deflate"
+_ENTRIES_TOGETHER = 1000
+"""Entries of a manifest that are compressed together."""
 
 
 def export_iceberg(table: StoredTable) -> str:
@@ -152,23 +154,57 @@ def _type(part: Field) -> Any:
 
 def _write_manifests(files: LiveFiles, schema: IcebergSchema, snapshot_id: int, sequence: int) -> str:
     """Write the manifest of all files, and the list of it; give the list's URL."""
-    from pyiceberg.manifest import ManifestEntry, ManifestEntryStatus, write_manifest, write_manifest_list
-    from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
+    from pyiceberg.manifest import write_manifest_list
 
-    store, manifest_files = files.table.store, []
-    if files.urls:  # a manifest of no file cannot be
-        manifest_file = _store_file(store, files.root, f"{_FOLDER}/{uuid4()}-m0.avro")
-        with write_manifest(
-            2, UNPARTITIONED_PARTITION_SPEC, schema, manifest_file, snapshot_id, _COMPRESSION
-        ) as manifest:
-            for data_file in _data_files(files):
-                entry = {"status": ManifestEntryStatus.ADDED, "snapshot_id": snapshot_id, "data_file": data_file}
-                manifest.add_entry(ManifestEntry.from_args(**entry))
-        manifest_files.append(manifest.to_manifest_file())
+    store = files.table.store
+    # a manifest of no file cannot be
+    manifest_files = [_write_manifest(files, schema, snapshot_id)] if files.urls else []
     list_file = _store_file(store, files.root, f"{_FOLDER}/snap-{snapshot_id}-{uuid4()}.avro")
     with write_manifest_list(2, list_file, snapshot_id, None, sequence, _COMPRESSION) as manifests:
         manifests.add_manifests(manifest_files)
     return str(list_file.location)
+
+
+def _write_manifest(files: LiveFiles, schema: IcebergSchema, snapshot_id: int) -> Any:
+    """Write the manifest of all files, and describe it as lists of manifests do."""
+    from pyiceberg.manifest import (
+        UNASSIGNED_SEQ,
+        ManifestContent,
+        ManifestEntry,
+        ManifestEntryStatus,
+        ManifestFile,
+        write_manifest,
+    )
+    from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC as NO_PARTITIONS
+
+    file = _store_file(files.table.store, files.root, f"{_FOLDER}/{uuid4()}-m0.avro")
+    data_files = _data_files(files)
+    # Its add_entry compresses each entry by itself, which takes longer than all else.
+    with write_manifest(2, NO_PARTITIONS, schema, file, snapshot_id, _COMPRESSION).new_writer() as manifest:
+        for first in range(0, len(data_files), _ENTRIES_TOGETHER):
+            manifest.write_block(
+                [
+                    ManifestEntry.from_args(status=ManifestEntryStatus.ADDED, snapshot_id=snapshot_id, data_file=each)
+                    for each in data_files[first : first + _ENTRIES_TOGETHER]
+                ]
+            )
+    return ManifestFile.from_args(
+        manifest_path=file.location,
+        manifest_length=len(file),
+        partition_spec_id=NO_PARTITIONS.spec_id,
+        content=ManifestContent.DATA,
+        sequence_number=UNASSIGNED_SEQ,
+        min_sequence_number=UNASSIGNED_SEQ,
+        added_snapshot_id=snapshot_id,
+        added_files_count=len(data_files),
+        existing_files_count=0,
+        deleted_files_count=0,
+        added_rows_count=sum(files.row_counts),
+        existing_rows_count=0,
+        deleted_rows_count=0,
+        partitions=[],
+        key_metadata=None,
+    )
 
 
 def _data_files(files: LiveFiles) -> Sequence[Any]:
