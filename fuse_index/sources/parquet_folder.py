@@ -35,9 +35,13 @@ class ParquetFolder:
             raise InputError(f"to={version!r}: a folder has no versions; open the table at= one of its own snapshots")
         store = open_store(self.url, self.options)
         listed = sorted(store.list(), key=lambda meta: meta.key)
+        if not listed and os.path.isfile(store.url):
+            raise InputError(f"{self.url} is a file: attach the folder that it is in, or append its rows to a table")
         if not listed and "://" not in store.url and not os.path.isdir(store.url):
             raise NotFound(f"there is no folder {self.url}: bring it back, or attach the one where its files are now")
         for meta in listed:
+            if meta.key.startswith("_refs/"):
+                raise InputError(f"{self.url} is a table already, which can have indexes: open it, or clone it")
             for prefix, format_ in _OTHER_FORMATS.items():
                 if meta.key.startswith(prefix):
                     raise InputError(f"{self.url} is a table of format {format_!r}: attach it with format={format_!r}")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from fuse_index.errors import InputError
 from fuse_index.sources.source import Source, SourceState, SourceVersionId
 from fuse_storage import (
     AppendSegments,
@@ -256,10 +257,16 @@ def _plain(field: pa.Field) -> pa.Field:
 def attach_source(
     store: Store, source: Source, properties: Mapping[str, Any], progress: FileProgress | None = None
 ) -> StoredTable:
-    """Create a table over a source, and bring it to its newest state. Raises AlreadyExists, and as ``sync_table``.
+    """Create a table over a source, and bring it to its newest state. Raises as ``sync_table``.
+
+    AlreadyExists where there is a table or anything else, InputError for a place within the source.
 
     All files are staged before there is a table: where one is refused, the place stays free.
     """
+    if store.url.startswith(f"{source.url}/"):
+        raise InputError(
+            f"{store.url} is within {source.url}, where nothing is to be written: attach it to a place beside"
+        )
     state = source.state()
     if state.columns is None and not state.files:
         raise NotFound(f"{source.url} has no Parquet file, which would say what columns there are: put one there first")

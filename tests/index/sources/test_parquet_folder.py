@@ -540,6 +540,18 @@ def test_a_folder_without_a_file_is_told(tmp_path: Path) -> None:
     assert not (tmp_path / "table" / "_refs").exists()
 
 
+def test_a_place_that_cannot_be_a_source_is_told(tmp_path: Path) -> None:
+    place = folder(tmp_path, files=1)
+    with pytest.raises(fuse.InputError, match=r"0\.parquet is a file: attach the folder"):
+        fuse.attach(place / "0.parquet", tmp_path / "table")
+    with pytest.raises(fuse.InputError, match=r"lake/indexed is within .*lake, where nothing is to be written"):
+        fuse.attach(place, place / "indexed")
+    attached(tmp_path, place)
+    with pytest.raises(fuse.InputError, match="table is a table already"):
+        fuse.attach(tmp_path / "table", tmp_path / "other")
+    assert [file.name for file in place.rglob("*")] == ["0.parquet"]
+
+
 def test_a_file_without_row_groups_has_columns_and_no_rows(tmp_path: Path) -> None:
     place = folder(tmp_path, files=1, rows=10)
     pq.ParquetWriter(place / "empty.parquet", pa.schema([("id", pa.int64()), ("more", pa.string())])).close()
