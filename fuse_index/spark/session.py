@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from fuse_index.errors import InputError
 from fuse_index.indexes.registry import Host
 from fuse_index.spark.native import relation
-from fuse_index.spark.native.file_listing import partly_constant_column
+from fuse_index.spark.native.file_listing import hidden_column
 from fuse_index.spark.native.java_compiler import java_class, jvm_bridge
 from fuse_index.spark.native.planner_callback import PlannerCallback
 from fuse_index.spark.native.request_server import serve_requests
@@ -83,6 +83,8 @@ def read(
     try:
         scan = native_scan(spark, table, "" if stays else branch, mode, options)
     except NotNative as reason:
+        if table.snapshot.source is not None:
+            table.block_files()  # a place that is not shared is said here, and not by a task with its trace
         pinned = replace(location, at=table.snapshot.id, version=None)
         return _through_source(spark, pinned, str(reason))
     return relation.snapshot_dataframe(spark, scan)
@@ -105,8 +107,8 @@ def native_scan(
     older_schemas = relation.schemas_with_null_struct_bug(spark, table.snapshot.schemas.values())
     if reason := relation.unsupported_reason(table.snapshot.schema, older_schemas):
         raise NotNative(reason)
-    if (name := partly_constant_column(table)) is not None:
-        raise NotNative(f"column {name!r} was a partition's, and is in rows that were written since")
+    if (name := hidden_column(table)) is not None:
+        raise NotNative(f"column {name!r} is a partition's in some files that hold it, too, and is read in others")
     session = register_session(spark)
     return relation.NativeScan(
         session.key,

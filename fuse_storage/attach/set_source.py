@@ -23,7 +23,7 @@ from fuse_storage.validation.features import FOREIGN_FILES_FEATURE
 
 @dataclass(frozen=True, slots=True)
 class SourceVersion:
-    """A state of a source. ``version``: what the source calls it; ``unread``: names in files that no column has."""
+    """A state of a source. ``version``: what the source calls it; ``unread``: names in files that are not read."""
 
     format: str
     url: str

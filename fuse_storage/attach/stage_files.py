@@ -88,7 +88,10 @@ def open_source_files(
 
 @dataclass(frozen=True, slots=True)
 class StagedFiles:
-    """Segments over files, the names in these that no column has, and the ids of columns that some have narrower."""
+    """Segments over files, the names in these that are not read, and the ids of columns that some have narrower.
+
+    A name is not read that no column has, or where a path gives the column's value.
+    """
 
     segments: tuple[StagedSegment, ...]
     unread: frozenset[str]
@@ -163,7 +166,8 @@ class _BlockUnit:
             "etag": file.etag if opened.meta is None else opened.meta.etag,
         }
         zones = dict(_zone_statistics(schema, footer, found, opened, constants))
-        return _BlockUnit(row, zones, frozenset(unread_names(storable, schema)), frozenset(narrower))
+        hidden = set(storable.names).difference(read.names)
+        return _BlockUnit(row, zones, frozenset(unread_names(storable, schema) | hidden), frozenset(narrower))
 
 
 def _zone_sizes(opened: OpenedFile) -> list[int] | None:

@@ -1,5 +1,6 @@
 """Tables in a classic session: plain SQL asks their indexes, and the answers are those of Spark on the same rows."""
 
+import io
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -7,14 +8,16 @@ from pathlib import Path
 import boto3
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from moto.server import ThreadedMotoServer
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import DataFrame, SparkSession
 
 import fuse_index as fuse
 from fuse_index import spark as fuse_spark
 from fuse_index.reasons import Reason
+from fuse_storage import StorageError, open_store
 from tests.spark.executed import files_read
 
 BLOCKS, ROWS = 6, 500
@@ -253,13 +256,14 @@ def test_a_block_that_is_damaged_in_its_statistics_costs_only_time(spark: SparkS
 
 @pytest.fixture
 def s3() -> Iterator[dict[str, str]]:
-    """A real HTTP server that speaks S3, with one bucket; our store's options for it."""
+    """A real HTTP server that speaks S3, with two buckets; our store's options for it."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
     keys = {"region_name": "us-east-1", "aws_access_key_id": "test", "aws_secret_access_key": "test"}
     client = boto3.client("s3", endpoint_url=f"http://{host}:{port}", **keys)
-    client.create_bucket(Bucket="tables")
+    for bucket in ("tables", "lake"):
+        client.create_bucket(Bucket=bucket)
     client.close()
     yield {
         "endpoint": f"http://{host}:{port}",
@@ -280,6 +284,28 @@ def test_where_spark_has_no_file_system_the_python_source_reads_and_says_so(
         df = fuse_spark.read(spark, "s3://tables/t", options=s3)
 
     assert df.filter("id > 1").count() == 2
+
+
+def test_an_attached_table_whose_source_is_in_another_bucket_is_read(spark: SparkSession, s3: dict[str, str]) -> None:
+    options, lake = {**s3, "shared_places": "s3://lake"}, open_store("s3://lake/t", s3)
+    for first in (0, 10):
+        file = io.BytesIO()
+        pq.write_table(pa.table({"id": range(first, first + 10)}), file)
+        lake.create(f"part={first}/0.parquet", file.getvalue())
+    table = fuse.attach("s3://lake/t", "s3://tables/attached", options=options)
+    with pytest.warns(fuse_spark.FallbackWarning, match="no file system for s3://tables/attached"):
+        df = fuse_spark.read(spark, "s3://tables/attached", options=options)
+
+    assert df.filter("id > 7 AND id < 12").orderBy("id").collect() == [(8, 0), (9, 0), (10, 10), (11, 10)]
+    lake.create("part=0/0.parquet", file.getvalue(), overwrite=True)
+    with pytest.raises(PythonException, match=r"lake/t/part=0/0\.parquet has changed since it was attached.* sync"):
+        df.collect()
+    table.sync()
+    with pytest.warns(fuse_spark.FallbackWarning):
+        df = fuse_spark.read(spark, "s3://tables/attached", options=options)
+    assert df.filter("id = 10").collect() == [(10, 0), (10, 10)]
+    with pytest.raises(StorageError, match="shared_places"):
+        fuse_spark.read(spark, "s3://tables/attached", options=s3)
 
 
 def test_a_host_given_later_counts_for_dataframes_that_are_there(spark: SparkSession, url: str) -> None:

@@ -5,7 +5,9 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 
 /** The files of one snapshot, in the order of a block mask: one array of bytes, read where needed. */
 public class FileListing {
@@ -17,16 +19,19 @@ public class FileListing {
   private final int endsOffset;
   private final int namesOffset;
   private final long totalBytes;
-  /** Columns, by their stored names, of which each file has one value that it does not hold itself. */
+  /** Columns, by their stored names, of which files have one value that they do not hold themselves. */
   private final List<String> constantColumns = new ArrayList<String>();
-  /** Of each file the texts of these values, or nulls; null where there are no such columns. */
+  /** Those of them that some files hold. */
+  private final Set<String> partlyConstantColumns = new HashSet<String>();
+  /** Of each file the texts of these values, or nulls, or false where it holds the column; null where there are no such columns. */
   private final JsonNode constants;
   /** Of each file its ETag, or null; null where all are ours. */
   private final JsonNode etags;
 
   /**
    * int count, int length of the prefix, prefix, count long sizes, count long seals, count long times, count int ends of names, names;
-   * big-endian, UTF-8. Then, where some files are not ours, JSON: {"columns": [names], "values": [[texts], ...], "etags": [texts]}.
+   * big-endian, UTF-8. Then, where some files are not ours, JSON: {"columns": [names], "partly": [names], "values": [[texts], ...],
+   * "etags": [texts]}.
    */
   public FileListing(byte[] packed) throws IOException {
     bytes = ByteBuffer.wrap(packed);
@@ -45,6 +50,7 @@ public class FileListing {
     JsonNode rest = null;
     if (end < packed.length) rest = (JsonNode) new ObjectMapper().readTree(Arrays.copyOfRange(packed, end, packed.length));
     if (rest != null) for (JsonNode column : rest.get("columns")) constantColumns.add(column.asText());
+    if (rest != null) for (JsonNode column : rest.get("partly")) partlyConstantColumns.add(column.asText());
     constants = rest == null ? null : rest.get("values");
     etags = rest == null ? null : rest.get("etags");
   }
@@ -67,13 +73,22 @@ public class FileListing {
     return found == null || found.isNull() ? null : found.asText();
   }
 
-  public boolean isConstant(String storedName) { return constantColumns.contains(storedName); }
+  /** Whether no file holds the column. */
+  public boolean isConstant(String storedName) { return constantColumns.contains(storedName) && !isPartlyConstant(storedName); }
 
-  /** The value of a constant column in a file, as text; null is NULL. */
+  /** Whether some files hold the column, and others have one value of it. */
+  public boolean isPartlyConstant(String storedName) { return partlyConstantColumns.contains(storedName); }
+
+  /** Whether a file has one value of such a column, and does not hold it. */
+  public boolean hasConstant(int file, String storedName) { return !value(file, storedName).isBoolean(); }
+
+  /** The value of a constant column in a file, as text; null is NULL, or that the file holds the column. */
   public String constant(int file, String storedName) {
-    JsonNode value = (JsonNode) constants.get(file).get(constantColumns.indexOf(storedName));
-    return value.isNull() ? null : value.asText();
+    JsonNode value = value(file, storedName);
+    return value.isTextual() ? value.asText() : null;
   }
+
+  private JsonNode value(int file, String storedName) { return (JsonNode) constants.get(file).get(constantColumns.indexOf(storedName)); }
 
   public String path(int file) {
     int start = file == 0 ? 0 : bytes.getInt(endsOffset + 4 * (file - 1));

@@ -9,13 +9,9 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
-import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -82,47 +78,16 @@ public class FileMetadata {
     return new GenericInternalRow(values.toArray());
   }
 
-  /** The plan `relation`, whose scan is to give the struct, over one that gives its parts. */
-  public static LogicalPlan flatten(LogicalPlan relation, FuseScan flat) {
-    List<Attribute> read = new ArrayList<Attribute>();
-    List<NamedExpression> columns = new ArrayList<NamedExpression>();
-    List<Expression> parts = new ArrayList<Expression>();
-    AttributeReference struct = null;
-    for (Attribute column : ScalaLists.toJava(relation.output())) {
-      if (column.name().equals(COLUMN)) struct = (AttributeReference) column;
-      else read.add(column);
-    }
-    for (StructField field : flat.metadata.flatFields()) {
-      Attribute part = new AttributeReference(field.name(), field.dataType(), field.nullable(), Metadata.empty(),
-          NamedExpression$.MODULE$.newExprId(), ScalaLists.toScala(new ArrayList<String>()));
-      parts.add(part);
-    }
-    for (Expression part : parts) read.add((Attribute) part);
-    List<Attribute> ordered = new ArrayList<Attribute>();
-    for (StructField field : flat.readSchema().fields()) {
-      for (Attribute column : read) if (column.name().equals(field.name())) ordered.add(column);
-    }
-    for (Attribute column : ScalaLists.toJava(relation.output())) columns.add(column == struct ? structOf(struct, parts) : column);
-    return new Project(ScalaLists.toScala(columns), flat.replaceIn(relation, ScalaLists.toScala(ordered)));
-  }
-
-  private static NamedExpression structOf(AttributeReference struct, List<Expression> parts) {
+  /** The struct, made of its parts, which are among `parts`. */
+  public static NamedExpression structOf(AttributeReference struct, List<Attribute> parts) {
     List<Expression> members = new ArrayList<Expression>();
     for (StructField field : ((StructType) struct.dataType()).fields()) {
       members.add(Literal$.MODULE$.apply(field.name()));
-      for (Expression part : parts) if (((Attribute) part).name().equals(flatName(field.name()))) members.add(part);
+      members.add((Expression) FlatScan.find(parts, flatName(field.name())));
     }
     return new Alias(new CreateNamedStruct(ScalaLists.toScala(members)), struct.name(), struct.exprId(), struct.qualifier(),
         scala.Option.apply(struct.metadata()), ScalaLists.toScala(new ArrayList<String>()));
   }
 
   private static String flatName(String field) { return field.equals("row_index") ? ROW_INDEX : FLAT + field; }
-
-  /** What a scan gives for it: the number of a row, then what a range shares. */
-  public List<StructField> flatFields() {
-    List<StructField> flat = new ArrayList<StructField>();
-    for (StructField field : read().fields()) flat.add(field);
-    for (StructField field : constants().fields()) flat.add(field);
-    return flat;
-  }
 }

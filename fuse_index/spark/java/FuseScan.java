@@ -45,7 +45,7 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   /** Columns of the table. */
   private final StructType columns;
   public final FileMetadata metadata;
-  /** What is read, in Spark's order: by `metadata.flatFields`, or as the struct that they make. */
+  /** What is read, in Spark's order: columns, or the parts that they are made of. */
   private final StructType readSchema;
   private final ScanFilters filters;
   /** How many rows are wanted, and by what order they are the first, as TopRule writes it; null: all. */
@@ -116,14 +116,18 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     return new FuseScan(session, snapshot, columns, metadata, schema, conditions, first, mask);
   }
 
-  /** The same scan, with the parts of `_metadata` in its place; itself if it has none, or has them already. */
+  /** The same scan, with the parts of `_metadata` and of columns that are partly constant in their places; itself if there are none. */
   public FuseScan flat() {
-    if (metadata.isEmpty() || snapshot.metadataColumn(readSchema) == null) return this;
+    StructType stored = snapshot.stored(columns);
+    StructType shared = PartlyConstant.shared(snapshot.listing, stored);
+    boolean hasParts = shared.length() == 0 || readSchema.getFieldIndex(shared.fields()[0].name()).isDefined();
+    if (hasParts && (metadata.isEmpty() || snapshot.metadataColumn(readSchema) == null)) return this;
     StructType schema = new StructType();
-    int inFiles = snapshot.storedIn(snapshot.stored(columns), true).length();
-    for (int i = 0; i < inFiles; i++) schema = schema.add(columns.fields()[i]);
+    int inFiles = snapshot.storedIn(stored, true).length();
+    for (int i = 0; i < inFiles; i++) schema = schema.add(PartlyConstant.held(snapshot.listing, columns.fields()[i], stored.fields()[i].name()));
     for (StructField part : metadata.read().fields()) schema = schema.add(part);
     for (int i = inFiles; i < columns.length(); i++) schema = schema.add(columns.fields()[i]);
+    for (StructField part : shared.fields()) schema = schema.add(part);
     for (StructField part : metadata.constants().fields()) schema = schema.add(part);
     return with(schema, filters, top, blockMask);
   }
@@ -164,7 +168,7 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   /** Whether Python can be asked for its rows: whole columns of ours, by conditions that are known before the query runs. */
   public boolean mayGiveRows() {
     if (filters.json == null || runtimeFilters != filters || blockMask != null) return false;
-    if (columns.length() == 0 || !metadata.isEmpty()) return false;
+    if (columns.length() == 0 || readSchema.length() != columns.length()) return false;
     for (StructField field : columns.fields()) if (!field.dataType().sameType(snapshot.schema.apply(field.name()).dataType())) return false;
     return snapshot.asksIndexes();
   }
@@ -189,7 +193,7 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
 
   private List<FileRange> ranges(BlockMask votes, List<Integer> blocks) {
     List<FileRange> ranges = new ArrayList<FileRange>();
-    StructType constants = snapshot.storedIn(snapshot.stored(columns), false);
+    StructType constants = snapshot.shared(snapshot.stored(columns));
     for (Integer block : blocks) {
       int file = block.intValue();
       ranges.addAll(FileRange.of(snapshot.listing, file, votes.ranges(file), Constants.of(snapshot.listing, file, constants)));
@@ -239,7 +243,7 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
 
   public NamedReference[] filterAttributes() {
     List<NamedReference> names = new ArrayList<NamedReference>();
-    for (String name : columns.fieldNames()) names.add(Expressions.column("`" + name.replace("`", "``") + "`"));
+    for (String name : columns.fieldNames()) if (readSchema.getFieldIndex(name).isDefined()) names.add(Expressions.column("`" + name.replace("`", "``") + "`"));
     return (NamedReference[]) names.toArray(new NamedReference[0]);
   }
 
@@ -259,6 +263,7 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   public Batch toBatch() { return this; }
 
   public InputPartition[] planInputPartitions() {
+    if (flat() != this) throw new IllegalStateException("PruneRule failed, or is excluded: " + this + " reads columns that it makes of their parts");
     BlockMask votes = votes();
     List<Integer> blocks = blocks(votes);
     BlockSeals.verify(session.sessionState().newHadoopConf(), snapshot.listing, blocks);
@@ -270,7 +275,7 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
       StructType stored = snapshot.stored(columns);
       StructType read = snapshot.storedIn(stored, true);
       for (StructField part : metadata.read().fields()) read = read.add(part);
-      StructType constants = snapshot.storedIn(stored, false);
+      StructType constants = snapshot.shared(stored);
       for (StructField part : metadata.constants().fields()) constants = constants.add(part);
       readerFactory = BlockReader.factory(session, snapshot, read, constants, filters.forParquet(snapshot, columns, stored));
     }

@@ -29,21 +29,21 @@ public class PruneRule<P extends TreeNode<?>> extends PlanRule<P> {
     return (LogicalPlan) implied.transformDown(new TellScans());
   }
 
-  /** The plans of dynamic pruning, which are to be the same as the broadcast sides of joins, and which no other rule visits. */
+  /** The plans of dynamic pruning, which are to be the same as the broadcast sides of joins, and which no other rule visits: flat, too. */
   public static class TellSubqueries extends NodeRewrite<Expression> {
     protected Object rewrite(Object node) {
       if (!(node instanceof DynamicPruningSubquery)) return null;
       LogicalPlan plan = ((DynamicPruningSubquery) node).buildQuery();
-      LogicalPlan told = tellScans(plan);
+      LogicalPlan told = (LogicalPlan) tellScans(plan).transformDown(new FlattenScans());
       return told == plan ? null : ((DynamicPruningSubquery) node).withNewPlan(told);
     }
   }
 
   /** The last, because conditions are no longer right above a scan then. */
-  public static class FlattenMetadata extends NodeRewrite<LogicalPlan> {
+  public static class FlattenScans extends NodeRewrite<LogicalPlan> {
     protected Object rewrite(Object node) {
       FuseScan scan = FuseScan.below(node);
-      return scan == null || scan.flat() == scan ? null : FileMetadata.flatten((LogicalPlan) node, scan.flat());
+      return scan == null || scan.flat() == scan ? null : FlatScan.flatten((LogicalPlan) node, scan.flat());
     }
   }
 
@@ -51,7 +51,7 @@ public class PruneRule<P extends TreeNode<?>> extends PlanRule<P> {
     try {
       if (plan.isStreaming()) return plan;
       LogicalPlan told = (LogicalPlan) tellScans(plan).transformAllExpressions(new TellSubqueries());
-      return (LogicalPlan) told.transformDown(new FlattenMetadata());
+      return (LogicalPlan) told.transformDown(new FlattenScans());
     } catch (Exception failure) {
       LOG.warn("every block is read, because the conditions did not reach the scan: " + failure);
       return plan;

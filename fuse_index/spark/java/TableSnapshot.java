@@ -98,11 +98,18 @@ public class TableSnapshot {
   /** What files call these columns, which `readSchema` gave: the same types, position by position, with stored names. */
   public StructType stored(StructType read) { return (StructType) stored(read, schema, storedSchema); }
 
-  /** Those of these stored columns that files hold; or else those of which each file has one value. */
+  /** Those of these stored columns that some files hold; or else those of which each file has one value. */
   public StructType storedIn(StructType stored, boolean inFiles) {
     StructType some = new StructType();
     for (StructField field : stored.fields()) if (listing.isConstant(field.name()) != inFiles) some = some.add(field);
     return some;
+  }
+
+  /** Of these stored columns what all rows of a range share: those that no file holds, and what is known of those that some hold. */
+  public StructType shared(StructType stored) {
+    StructType shared = storedIn(stored, false);
+    for (StructField part : PartlyConstant.shared(listing, stored).fields()) shared = shared.add(part);
+    return shared;
   }
 
   /** These columns, some of ours, those first that files hold: in this order Spark's reader gives them. */

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -29,12 +29,12 @@ class ForeignFiles:
 
     ``modified``: when each was written, in microseconds since 1970, int64, shape (n,); 0 of our own. ``etags``: of
     each, None of our own. ``constants``: by the stored name of a column, its value in each file as
-    ``FileListing.java`` reads it.
+    ``FileListing.java`` reads it, False where the file holds the column.
     """
 
     modified: npt.NDArray[np.int64]
     etags: Sequence[str | None]
-    constants: Mapping[str, Sequence[str | None]]
+    constants: Mapping[str, Sequence[str | Literal[False] | None]]
 
 
 def pack_file_listing(
@@ -77,28 +77,35 @@ def pack_file_listing(
 
 def _pack_foreign(foreign: ForeignFiles) -> bytes:
     values = list(zip(*foreign.constants.values(), strict=True))
-    found = {"columns": list(foreign.constants), "values": values, "etags": list(foreign.etags)}
+    partly = [name for name, texts in foreign.constants.items() if False in texts]
+    found = {"columns": list(foreign.constants), "partly": partly, "values": values, "etags": list(foreign.etags)}
     return json.dumps(found).encode()
 
 
-def partly_constant_column(table: StoredTable) -> str | None:
-    """The name of a column that some files hold and others have one value of, which Spark's reader cannot mix."""
-    constants = table.blocks().foreign.constants
+def hidden_column(table: StoredTable) -> str | None:
+    """The name of a column that some files have one value of, and hold perhaps as another type, while others hold it.
+
+    Spark's reader would read what is in the former.
+    """
+    constants, source = table.blocks().foreign.constants, table.snapshot.source
     ids = {column_id for each in constants for column_id in each}
     for field in table.snapshot.schema.fields:
-        if field.id in ids and not all(field.id in each for each in constants):
+        partly = field.id in ids and not all(field.id in each for each in constants)
+        if partly and source is not None and field.physical_name in source["unread"]:
             return field.name
     return None
 
 
 def list_foreign_files(table: StoredTable) -> ForeignFiles:
-    """What a listing of a table's files says of those that are not its own. Raises SchemaError for columns in part."""
-    if (name := partly_constant_column(table)) is not None:
-        raise SchemaError(f"column {name!r} is in some files of {table.store.url}, and not in others: read it again")
+    """What a listing of a table's files says of those that are not its own. Raises SchemaError for hidden columns."""
+    if (name := hidden_column(table)) is not None:
+        raise SchemaError(f"files of {table.store.url} hold column {name!r}, and their paths give it: read it again")
     found = table.blocks().foreign
     ids = {column_id for each in found.constants for column_id in each}
     columns = {
-        field.physical_name: [constant_text(each[field.id], field.type) for each in found.constants]
+        field.physical_name: [
+            field.id in each and constant_text(each[field.id], field.type) for each in found.constants
+        ]
         for field in table.snapshot.schema.fields
         if field.id in ids
     }

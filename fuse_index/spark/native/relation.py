@@ -33,7 +33,7 @@ class NativeScan:
 
     ``callback_key``: the session's endpoint is registered under it. ``branch``: empty where a refresh must not move the
     DataFrame. ``file_listing``: what ``pack_file_listing`` gives. ``older_schemas``: what
-    ``schemas_with_null_struct_bug`` gives. ``constant_ids``: of columns of which each file has one value.
+    ``schemas_with_null_struct_bug`` gives. ``constant_ids``: of columns of which some files have one value.
     ``by_field_id``: files may call columns otherwise than the table does.
     ``has_foreign_files``: of which no schema tells what they lack.
     """

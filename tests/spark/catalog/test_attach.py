@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 import fuse_index as fuse
@@ -12,9 +13,9 @@ pytestmark = pytest.mark.any_spark
 
 def test_procedures_attach_sync_and_convert(sql_spark: SparkSession, tmp_path: Path) -> None:
     lake, place = str(tmp_path / "lake"), str(tmp_path / "table")
-    sql_spark.range(100).selectExpr("id", "id % 7 AS k").write.parquet(lake)
+    sql_spark.range(100).selectExpr("id", "id % 7 AS k").write.partitionBy("k").parquet(lake)
     (made,) = sql_spark.sql(f"CALL fuse.system.attach('{lake}', '{place}')").collect()
-    sql_spark.range(100, 120).selectExpr("id", "id % 7 AS k").write.mode("append").parquet(lake)
+    sql_spark.range(100, 120).selectExpr("id", "id % 7 AS k").write.mode("append").partitionBy("k").parquet(lake)
     (synced,) = sql_spark.sql(f"CALL fuse.system.sync('{place}')").collect()
 
     assert made.location == place
@@ -25,3 +26,21 @@ def test_procedures_attach_sync_and_convert(sql_spark: SparkSession, tmp_path: P
     assert converted.rows == 120
     sql_spark.sql(f"DELETE FROM fuse.`{place}` WHERE id >= 100")
     assert fuse.open_table(place).count() == 100
+    sql_spark.sql(f"UPDATE fuse.`{place}` SET k = NULL WHERE id = 3")
+    assert sql_spark.sql(f"SELECT count(*), sum(id), count(k) FROM fuse.`{place}`").head() == (100, 4950, 99)
+    assert sql_spark.sql(f"SELECT id FROM fuse.`{place}` WHERE k = 3 AND id < 20").collect() == [(10,), (17,)]
+
+
+def test_statements_keep_exports_up(sql_spark: SparkSession, tmp_path: Path) -> None:
+    place = str(tmp_path / "table")
+    fuse.create_table(place, "id BIGINT, s STRING", properties={"exports": "delta"})
+    sql_spark.sql(f"INSERT INTO fuse.`{place}` SELECT id, 'a' FROM range(20)")
+    sql_spark.sql(f"UPDATE fuse.`{place}` SET s = concat(s, id) WHERE id = 3")
+    sql_spark.sql(f"DELETE FROM fuse.`{place}` WHERE id >= 4")
+    sql_spark.range(100, 102).selectExpr("id", "'b' AS s").write.format("fuse").mode("append").save(place)
+    expected = [(0, "a"), (1, "a"), (2, "a"), (3, "a3"), (100, "b"), (101, "b")]
+
+    found = DeltaTable(place).to_pyarrow_table().to_pylist()
+    assert sorted((row["id"], row["s"]) for row in found) == expected
+    sql_spark.sql(f"ALTER TABLE fuse.`{place}` ADD COLUMN more INT")
+    assert DeltaTable(place).to_pyarrow_table().column_names == ["id", "s", "more"]

@@ -2,16 +2,18 @@
 
 import os
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 from py4j.protocol import Py4JJavaError
 from pyiceberg.types import StringType
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 import fuse_index as fuse
 from fuse_index import spark as fuse_spark
@@ -110,10 +112,68 @@ def test_partition_columns_are_values_of_files(utc: SparkSession, tmp_path: Path
 
     table.convert()
     table.append(pa.table({"id": [1000], "city": ["Rome"], "year": pa.array([2024])}))
-    with pytest.warns(fuse_spark.FallbackWarning, match="'city' was a partition's"):
-        converted = fuse_spark.read(utc, str(tmp_path / "table"))
+    converted = fuse_spark.read(utc, str(tmp_path / "table"))
     assert converted.count() == 406
     assert [tuple(row) for row in converted.where("id = 1000").select("city", "year").collect()] == [("Rome", 2024)]
+
+
+def test_rows_written_since_go_together_with_values_of_partitions(utc: SparkSession, tmp_path: Path) -> None:
+    days = [None, date(1969, 12, 31), date(2026, 2, 28)]
+    schema = pa.schema([("id", pa.int64()), ("city", pa.string()), ("day", pa.date32()), ("f", pa.float64())])
+    rows = [
+        {"id": n, "city": ["Bonn", "a/b 50%=c", None, "Öslo"][n % 4], "day": days[n % 3], "f": n % 2 / 2}
+        for n in range(120)
+    ]
+    lake, place = str(tmp_path / "lake"), str(tmp_path / "table")
+    write_deltalake(lake, pa.Table.from_pylist(rows, schema), partition_by=["city", "day", "f"])
+    table = fuse.attach(lake, place, format="delta")
+    table.convert()
+    more = [{"id": n, "city": ["Rome", "Bonn", None][n % 3], "day": days[n % 2], "f": float("nan")} for n in range(9)]
+    table.append(pa.Table.from_pylist([{**row, "id": row["id"] + 1000} for row in more], schema))
+    table.delete("id IN (3, 7) OR city = 'Öslo' AND id > 100")
+    expected = table.to_arrow()
+    oracle = utc.createDataFrame(expected)
+    ours = fuse_spark.read(utc, place)
+
+    assert expected.num_rows > 120
+    assert collected(oracle) == collected(ours)
+    for condition in [
+        "city = 'a/b 50%=c'",
+        "city IS NULL AND day IS NULL",
+        "day = DATE'1969-12-31' OR city = 'Rome'",
+        "day > DATE'1970-01-01' AND id % 2 = 0",
+        "f > 1",
+        "NOT (city = 'Bonn')",
+        "upper(city) = 'BONN' AND id > 1000",
+    ]:
+        assert collected(oracle.where(condition)) == collected(ours.where(condition)), condition
+        assert oracle.where(condition).count() == ours.where(condition).count(), condition
+    for columns in (["city"], ["day", "id"], ["f", "day", "city"]):
+        assert collected(oracle.select(*columns)) == collected(ours.select(*columns))
+    assert collected(oracle.groupBy("city", "day").count()) == collected(ours.groupBy("city", "day").count())
+    firsts = [each.orderBy("city", "day", "id").limit(5).collect() for each in (oracle, ours)]
+    assert firsts[0] == firsts[1]
+    assert collected(ours.where("id = 1000").select("city", "_metadata.file_name", "_metadata.row_index", "day")) == [
+        str(Row(city="Rome", file_name=name, row_index=0, day=None))
+        for name in {Path(path).name for path in fuse.open_table(place).files() if path.startswith(place)}
+        if ours.where(f"id = 1000 AND _metadata.file_name = '{name}'").count()
+    ]
+    small = utc.createDataFrame([("Bonn",), ("a/b 50%=c",)], "city string")
+    for side in (small, ours.where("id IN (1, 1001)").select("city")):  # whose keys the other waits for
+        joined = [each.join(side, "city").select("id", "city", "day") for each in (oracle, ours)]
+        assert collected(joined[0]) == collected(joined[1])
+
+
+def test_what_a_path_hides_in_files_is_left_to_the_python_source(utc: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "lake" / "year=2026").mkdir(parents=True)
+    pq.write_table(pa.table({"n": [1], "year": ["none"]}), tmp_path / "lake" / "year=2026" / "a.parquet")
+    fuse.attach(tmp_path / "lake", tmp_path / "table").convert()
+    assert [tuple(row) for row in fuse_spark.read(utc, str(tmp_path / "table")).collect()] == [(1, 2026)]
+
+    fuse.open_table(tmp_path / "table").append([{"n": 2, "year": 2027}])
+    with pytest.warns(fuse_spark.FallbackWarning, match="'year' is a partition's in some files that hold it, too"):
+        ours = fuse_spark.read(utc, str(tmp_path / "table"))
+    assert sorted(map(tuple, ours.collect())) == [(1, 2026), (2, 2027)]
 
 
 def test_a_file_that_changed_is_an_error_before_it_is_read(utc: SparkSession, tmp_path: Path) -> None:
