@@ -19,6 +19,7 @@ from fuse_index.errors import (
     OpaqueError,
     WhereError,
 )
+from fuse_index.export.keep_up import ExportWarning
 from fuse_index.indexes.registry import Host, PluginWarning
 from fuse_index.ingest.read_files import read_files
 from fuse_index.operations.verify_index import Verification
@@ -63,6 +64,7 @@ __all__ = [
     "DefinitionError",
     "Expired",
     "Explanation",
+    "ExportWarning",
     "FormatError",
     "FuseIndexError",
     "Host",

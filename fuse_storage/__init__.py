@@ -68,7 +68,7 @@ from fuse_storage.errors import (
 from fuse_storage.hot.tail import tail_times
 from fuse_storage.hot_commit.append import append_hot
 from fuse_storage.hot_commit.snapshot_of import snapshot_of
-from fuse_storage.location import HOT_PROPERTIES, KNOWN_PROPERTIES, update_properties
+from fuse_storage.location import HOT_PROPERTIES, KNOWN_PROPERTIES, export_formats, update_properties
 from fuse_storage.maintenance.branches import (
     create_branch,
     drop_branch,
@@ -85,7 +85,7 @@ from fuse_storage.metadata.block_frame import BlockFrame
 from fuse_storage.metadata.file_ref import FileRef, new_id
 from fuse_storage.metadata.metadata_table import ranges_to_indices
 from fuse_storage.metadata.pack import Pack, PackSlice, Sidecar, add_checksums
-from fuse_storage.metadata.refs import RefEntry
+from fuse_storage.metadata.refs import MAIN_BRANCH, RefEntry
 from fuse_storage.metadata.segment import StagedSegment, TailTotals
 from fuse_storage.metadata.segment_frame import ScanUnits, SegmentFrame, UnitFrame, ZoneFrame
 from fuse_storage.metadata.sidecar import SidecarRows, StagedSidecars
@@ -112,6 +112,7 @@ __all__ = [
     "CLUSTER_METHODS",
     "HOT_PROPERTIES",
     "KNOWN_PROPERTIES",
+    "MAIN_BRANCH",
     "SHARED_PLACES_OPTION",
     "SPARK_TYPES_BY_NAME",
     "AlreadyExists",
@@ -229,6 +230,7 @@ __all__ = [
     "decode_constant",
     "drop_tag",
     "encode_default",
+    "export_formats",
     "list_strays",
     "fast_forward_branch",
     "is_ancestor",

@@ -26,6 +26,8 @@ from fuse_storage.validation.json_members import MAX_SNAPSHOT_BYTES, check_secon
 TABLE_PREFIXES = ("_refs/", "_ss/", "_sg/", "_x/", "_b/", "_h/", "_i/")
 """Where the files of a table are; what else is in a folder is not a table's."""
 
+EXPORT_FORMATS = ("delta", "iceberg")
+"""What the property ``exports`` may name: whose readers are to find each commit."""
 HOT_PROPERTIES = {"hot_rows": 0, "tail_rows": 1_000_000, "tail_commits": 256}
 """Whole numbers that bound hot commits, and their defaults: rows of a commit, and rows and commits of a tail."""
 KNOWN_PROPERTIES = (
@@ -35,6 +37,7 @@ KNOWN_PROPERTIES = (
     *HOT_PROPERTIES,
     "tiering",
     "max_hot_seconds",
+    "exports",
 )
 """Properties that mean something here; any other is kept for whoever set it."""
 
@@ -61,12 +64,23 @@ def validate_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
         limit = properties.get(name, 1)
         if not isinstance(limit, int) or isinstance(limit, bool) or limit < min(least, 1):
             raise InvalidArgument(f"{name} = {limit!r}: it must be a whole number from {min(least, 1)} on")
+    export_formats(properties)
     if properties.get("tiering", "writer") not in ("writer", "job"):
         raise InvalidArgument(f"tiering = {properties['tiering']!r}: who tiers is a 'writer' or a 'job'")
     try:
         return dict(json.loads(json.dumps(dict(properties), allow_nan=False)))
     except (TypeError, ValueError) as problem:
         raise InvalidArgument(f"properties must be what JSON can hold: {problem}") from problem
+
+
+def export_formats(properties: Mapping[str, Any]) -> tuple[str, ...]:
+    """The formats that the property ``exports`` names. Raises InvalidArgument for one that is none."""
+    text = properties.get("exports", "")
+    names = tuple(dict.fromkeys(filter(None, map(str.strip, text.split(","))))) if isinstance(text, str) else (text,)
+    for name in names:
+        if name not in EXPORT_FORMATS:
+            raise InvalidArgument(f"exports = {text!r}: it names formats, {' or '.join(EXPORT_FORMATS)}, or both")
+    return names
 
 
 def first_snapshot(schema: pa.Schema, cluster_by: Sequence[str], properties: Mapping[str, Any]) -> Snapshot:

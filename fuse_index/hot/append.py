@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 import fuse_storage as storage
+from fuse_index.export.keep_up import keep_exports
 from fuse_index.hot.tier import tier_table
 from fuse_index.indexes.registry import Host
 from fuse_storage import Snapshot, StoredTable
@@ -63,7 +64,9 @@ def commit_hot(
     snapshot = committed.snapshot
     if snapshot.properties.get("tiering", "writer") == "writer" and _exceeds(snapshot, 1):
         with suppress(storage.StorageError):
-            return committed, tier_table(committed, host)
+            tiered = tier_table(committed, host)
+            keep_exports(tiered)
+            return committed, tiered
     return committed, committed
 
 

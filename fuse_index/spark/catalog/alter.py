@@ -12,6 +12,7 @@ from typing import Any
 
 import fuse_storage as storage
 from fuse_index.errors import DefinitionError, InputError
+from fuse_index.export.keep_up import keep_exports
 from fuse_index.ingest.schema_merge import indexes_on_columns
 from fuse_index.spark.catalog.definitions import (
     KEY_PROPERTY_NAME,
@@ -62,7 +63,7 @@ class Alteration:
         transaction = self.table.stored.transaction()
         for step in self.steps:
             transaction.evolve_schema(step, depends_on_indexes=self.touches_indexes)
-        transaction.commit("alter table")
+        keep_exports(transaction.commit("alter table"))
 
 
 def alteration(table: Table, changes: Sequence[_Change]) -> Alteration:

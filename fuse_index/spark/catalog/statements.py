@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from fuse_index.errors import InputError, OpaqueError
+from fuse_index.export.keep_up import keep_exports
 from fuse_index.expressions.evaluable import check_evaluable
 from fuse_index.indexes.builder import warn_of_unindexed
 from fuse_index.operations.row_edits import RowCondition
@@ -84,7 +85,9 @@ class _Statement:
         self._check_awaited()
         transaction = self._table.stored.transaction(job.builders, job.commit_id)
         transaction.append([segment for segments in staged for segment in segments.open()])
-        warn_of_unindexed(transaction.commit("append").snapshot)
+        after = transaction.commit("append")
+        warn_of_unindexed(after.snapshot)
+        keep_exports(after)
 
     def insert_unmatched(self) -> None:
         """Add rows that the table lacks: unlike an append, this has read the table."""
@@ -97,6 +100,7 @@ class _Statement:
             job.add_staged(segments.open())
         job.commit([])
         warn_of_unindexed(job.table.snapshot)
+        keep_exports(job.table)
 
     def overwrite(self) -> None:
         table, condition = self._table, self._condition
@@ -114,6 +118,7 @@ class _Statement:
             job.add_staged(segments)
         job.commit(outcomes)
         warn_of_unindexed(job.table.snapshot)
+        keep_exports(job.table)
 
     def _dataframe(self) -> DataFrame:
         return DataFrame(jvm_bridge(self._spark).attachment(self._rows), self._spark)

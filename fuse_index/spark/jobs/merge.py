@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyspark.errors import PythonException
 from pyspark.sql.functions import col, lit
 
+from fuse_index.export.keep_up import keep_exports
 from fuse_index.indexes.builder import recorded_warnings, warn_of_unindexed
 from fuse_index.indexes.registry import Host
 from fuse_index.operations.dml import merge_job
@@ -217,4 +218,5 @@ def _commit(
     job.commit([outcome.open() for outcome in outcomes])
     with recorded_warnings() as problems:
         warn_of_unindexed(job.table.snapshot)
+        keep_exports(job.table)
     return list(problems)

@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 
 from fuse_index.clustering.key import ClusterKey
 from fuse_index.clustering.sorted_writer import write_sorted_runs
+from fuse_index.export.keep_up import keep_exports
 from fuse_index.hot.append import hot_row_limit
 from fuse_index.indexes.builder import (
     IndexBuilder,
@@ -111,6 +112,7 @@ class BatchWriter(DataSourceArrowWriter):
             transaction.append(staged)
         after = transaction.commit("overwrite" if self.overwrite else "append")
         warn_of_unindexed(after.snapshot, (*self.problems, *warnings_of(messages)))
+        keep_exports(after)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Do nothing: there is nothing to undo, since nothing is visible.

@@ -15,6 +15,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter, WriterCommitMessage
 
 from fuse_index.errors import StreamError
+from fuse_index.export.keep_up import keep_exports
 from fuse_index.indexes.builder import index_builders, recorded_warnings, unavailable_indexes, warn_of_unindexed
 from fuse_index.indexes.registry import Host
 from fuse_index.ingest.schema_merge import evolved_table
@@ -118,6 +119,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         operation = "overwrite" if self.complete else "append"
         after = transaction.commit(operation, application=(application, batchId), enter=True)
         warn_of_unindexed(after.snapshot, warnings_of(messages))
+        keep_exports(after)
 
     def _schema_change(self, table: StoredTable, messages: Sequence[WriterCommitMessage | None]) -> SchemaChange | None:
         """The step to the columns that tasks wrote; None if the table has them. Raises Conflict if it has others."""

@@ -32,6 +32,7 @@ PROMISED = [
     "DefinitionError",
     "Expired",
     "Explanation",
+    "ExportWarning",
     "FormatError",
     "FuseIndexError",
     "Host",
