@@ -303,7 +303,7 @@ def test_an_attached_table_whose_source_is_in_another_bucket_is_read(spark: Spar
     table.sync()
     with pytest.warns(fuse_spark.FallbackWarning):
         df = fuse_spark.read(spark, "s3://tables/attached", options=options)
-    assert df.filter("id = 10").collect() == [(10, 0), (10, 10)]
+    assert sorted(map(tuple, df.filter("id = 10").collect())) == [(10, 0), (10, 10)]
     with pytest.raises(StorageError, match="shared_places"):
         fuse_spark.read(spark, "s3://tables/attached", options=s3)
 

@@ -125,7 +125,7 @@ public class RowStatementRule<P extends TreeNode<?>> extends PlanRule<P> {
     columns.add(named((Expression) output.get(0), "operation"));
     Integer place = (Integer) delta.projections().rowIdProjection().colOrdinals().apply(0);
     Expression metadata = (Expression) output.get(place.intValue());
-    columns.add(named(member(metadata, "file_name"), "block"));
+    columns.add(named(member(metadata, "file_path"), "block"));
     columns.add(named(member(metadata, "row_index"), "row"));
     if (delta.projections().rowProjection().isDefined()) {
       ProjectingInternalRow row = (ProjectingInternalRow) delta.projections().rowProjection().get();

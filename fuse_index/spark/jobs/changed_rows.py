@@ -1,8 +1,8 @@
 """Rows that Spark says have changed, brought to the tasks that write their blocks anew.
 
-In: a DataFrame of ``operation`` (what happens to a row), ``block`` and ``row`` (where it lies; NULL for new rows) and,
-one by one, the columns of the table as they will be. Out: what tasks wrote, to be committed together. The DataFrame is
-evaluated once.
+In: a DataFrame of ``operation`` (what happens to a row), ``block`` and ``row`` (where it lies, ``block`` as Spark's
+URL; NULL for new rows) and, one by one, the columns of the table as they will be. Out: what tasks wrote, to be
+committed together. The DataFrame is evaluated once.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, groupby
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -87,7 +88,7 @@ def _write(job: Sealed[DmlJob]) -> Callable[[_Batches], _Batches]:
 def _write_groups(job: DmlJob, groups: Iterable[tuple[str, _Slices]]) -> _Written:
     """Write what became of the rows of each block; the new ones go apart, and are not held in memory."""
     blocks = job.table.blocks()
-    positions = {_file_name(path): number for number, path in enumerate(job.table.block_files()[0])}
+    positions = {_without_scheme(path): number for number, path in enumerate(job.table.block_files()[0])}
     names, added = job.table.snapshot.schema.names, []
 
     def edits() -> Iterator[tuple[BlockFrame, int, ReplaceRows]]:
@@ -96,7 +97,8 @@ def _write_groups(job: DmlJob, groups: Iterable[tuple[str, _Slices]]) -> _Writte
                 added.extend(stage_rows(job.table, job.builders, (_columns(rows, names) for _, rows in slices)))
             else:
                 rows = pa.concat_tables([rows for _, rows in slices])
-                yield blocks.take(np.array([positions[name]], np.int64)), 0, _edit(rows, job)
+                position = positions[_without_scheme(unquote(name))]
+                yield blocks.take(np.array([position], np.int64)), 0, _edit(rows, job)
 
     return job.run_edits(edits()), added
 
@@ -116,9 +118,13 @@ def _columns(rows: pa.Table, names: list[str]) -> pa.Table:
     return rows.drop_columns([_OPERATION, _BLOCK, _ROW]).rename_columns(names)
 
 
-def _file_name(path: str) -> str:
-    """The last part of a block's path, which it has in common with no other."""
-    return path.rpartition("/")[2]
+def _without_scheme(path: str) -> str:
+    """A path or URL of a block without its scheme: Spark may know a store by another than we do.
+
+    The whole of it, since files of others may have their names in common.
+    """
+    scheme, _, rest = path.partition(":")
+    return path if path.startswith("/") else f"/{rest.lstrip('/')}" if scheme == "file" else rest
 
 
 def _slices_by_block(batches: _Batches) -> _Slices:
