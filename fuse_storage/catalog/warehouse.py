@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from time import monotonic
 
@@ -33,6 +34,9 @@ _MARKER = "_catalog/warehouse.json"
 _FORMAT, _FORMAT_VERSION = "fuse-index warehouse", 1
 _BYTES_PER_NAME = 1000
 """What a name takes in memory, about."""
+
+_MAX_LISTED_FILES = 1000
+"""So many files are looked at where a warehouse is to be: what an object store lists by one request."""
 
 Decision = Callable[[CatalogState], Sequence[CatalogAction]]
 """What is to be done, given all names as they are; asked again if somebody else was first. Nothing is a change, too."""
@@ -58,13 +62,21 @@ class Warehouse:
     def open(store: Store, create: bool = False) -> Warehouse:
         """Open what is there. ``create``: make one where there is none; whoever does that at the same time, opens it.
 
-        Raises NotFound, saying what there is instead; AlreadyExists where a table is; Unsupported for what is newer.
+        Raises NotFound, saying what there is instead; AlreadyExists where a table is, or files of others; Unsupported for
+        what is newer.
         """
         with suppress(NotFound):
             return _read_marker(store)
         if not create:
             raise _missing_warehouse_error(store)
         _raise_if_unfit(store)
+        if (other := _find_other_file(store)) is not None:
+            with suppress(NotFound):  # somebody else was just first, and makes a table
+                return _read_marker(store)
+            raise AlreadyExists(
+                f"{store.url} holds other files, such as {other!r}, and is no warehouse: choose an empty folder, or one "
+                f"of tables alone"
+            )
         marker = {"format": _FORMAT, "format_version": _FORMAT_VERSION, "id": new_id()}
         with suppress(AlreadyExists):
             store.create(_MARKER, encode_checksummed_json(marker))
@@ -196,6 +208,26 @@ def _raise_if_unfit(store: Store) -> None:
     path = store.path("_catalog")
     if path is not None and Path(path).parent.is_file():
         raise AlreadyExists(f"{store.url} is a file, and a warehouse is a folder")
+
+
+def _find_other_file(store: Store) -> str | None:
+    """The key of a file that is in no table; None if there is none among the first few. Hidden files do not count."""
+    tables: set[str] = set()
+    for found in islice(store.list(), _MAX_LISTED_FILES):
+        *folders, _ = parts = found.key.split("/")
+        if any(part.startswith((".", "_")) for part in parts):
+            continue
+        places = ["/".join(folders[: depth + 1]) for depth in range(len(folders))]
+        if tables.isdisjoint(places):
+            table = next((place for place in places if _is_table(store, place)), None)
+            if table is None:
+                return found.key
+            tables.add(table)
+    return None
+
+
+def _is_table(store: Store, folder: str) -> bool:
+    return next(iter(store.list(f"{folder}/_refs")), None) is not None
 
 
 def _missing_warehouse_error(store: Store) -> StorageError:

@@ -454,6 +454,28 @@ def test_a_warehouse_is_made_beside_what_is_there(tmp_path: Path) -> None:
     assert ids(fuse.catalog(tmp_path, create=True).load_table("old")) == [1]
 
 
+@pytest.mark.parametrize("name", ["notes.txt", "orders/part-0.parquet", "a/b/c.csv"])
+def test_a_folder_of_other_files_becomes_no_warehouse(tmp_path: Path, name: str) -> None:
+    fill(fuse.create_table(tmp_path / "old", SCHEMA), 1)
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_text("x")
+
+    with pytest.raises(AlreadyExists, match=rf"holds other files, such as '{name}', and is no warehouse: choose an empty"):
+        fuse.catalog(tmp_path, create=True)
+
+    assert not (tmp_path / "_catalog").exists()
+
+
+def test_hidden_files_and_a_lost_catalogue_do_not_count(tmp_path: Path) -> None:
+    fill(fuse.catalog(tmp_path, create=True).create_table("t", SCHEMA), 1)
+    (tmp_path / "_catalog").rename(tmp_path / "_catalog.lost")
+    (tmp_path / ".DS_Store").touch()
+
+    catalog = fuse.catalog(tmp_path, create=True)
+
+    assert catalog.list_tables() == []
+
+
 def test_a_catalogue_can_be_sent(catalog: Catalog) -> None:
     catalog.create_table("t", SCHEMA)
 
