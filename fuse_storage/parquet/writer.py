@@ -34,7 +34,7 @@ from fuse_storage.parquet.column_encoding import (
 from fuse_storage.parquet.footer import BlockFile, Footer, chunk_ranges_and_forms, footer_checksum, seal_number
 from fuse_storage.parquet.pages import Pages
 from fuse_storage.parquet.reader import read_block
-from fuse_storage.schema.conform import child_arrays, conform_rows, rename_table_fields
+from fuse_storage.schema.conform import child_arrays, conform_rows, fill_under_nulls, rename_table_fields
 from fuse_storage.schema.schema import Field, Schema
 from fuse_storage.statistics import ColumnStatistics
 
@@ -198,7 +198,7 @@ def _encode_parquet(
 ) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     file_schema = _file_schema(table, schema)
-    stored = rename_table_fields(table, file_schema)
+    stored = _fill_required_fields(rename_table_fields(table, file_schema), schema)
     encodings = {column.path: column.encoding for column in columns}
     writer = pq.ParquetWriter(
         sink,
@@ -223,6 +223,16 @@ def _encode_parquet(
         for start, end in pairwise(zones.tolist()):
             writer.write_table(stored.slice(start, end - start), row_group_size=end - start)
     return sink.getvalue()
+
+
+def _fill_required_fields(table: pa.Table, schema: Schema) -> pa.Table:
+    """The rows as Arrow's writer takes them: with no NULL in a field that is NOT NULL, whatever is around it."""
+    for number, field in enumerate(schema.fields):
+        if any(not part.nullable for child in field.children for part in child.walk()):
+            column = table.column(number)
+            chunks = [fill_under_nulls(chunk, field.nullable) for chunk in column.chunks]
+            table = table.set_column(number, table.field(number), pa.chunked_array(chunks, column.type))
+    return table
 
 
 def _file_schema(table: pa.Table, schema: Schema) -> pa.Schema:

@@ -238,3 +238,26 @@ def rename_array_fields(values: pa.Array, data_type: pa.DataType) -> pa.Array:
         return values
     batch = pa.RecordBatch.from_arrays([values], [""])
     return pa.record_batch(_RenamedBatch(batch, pa.schema([("", data_type)]))).column(0)
+
+
+def fill_under_nulls(values: pa.Array, nullable: bool = True) -> pa.Array:
+    """The same values, with something in every field that is NOT NULL, also where the struct around it is NULL.
+
+    Parquet's writer wants it so, and writes nothing of it.
+    """
+    kind, has_nulls = values.type, bool(values.null_count)
+    if not is_.is_nested(kind):
+        if nullable or not has_nulls:
+            return values
+        return pa.Array.from_buffers(kind, len(values), [None, *values.buffers()[1:]], 0, values.offset)
+    mask = values.is_null() if nullable and has_nulls else None
+    if is_.is_struct(kind):
+        arrays = [fill_under_nulls(values.field(number), part.nullable) for number, part in enumerate(kind)]
+        return pa.StructArray.from_arrays(arrays, fields=list(kind), mask=mask)
+    fields = [kind.key_field, kind.item_field] if is_.is_map(kind) else [kind.value_field]
+    parts = [
+        fill_under_nulls(part, field.nullable) for part, field in zip(child_arrays(values), fields, strict=True)
+    ]
+    if is_.is_map(kind):
+        return pa.MapArray.from_arrays(_offsets(values), *parts, kind, mask=mask)
+    return pa.ListArray.from_arrays(_offsets(values), parts[0], kind, mask=mask)
