@@ -62,8 +62,8 @@ class Warehouse:
     def open(store: Store, create: bool = False) -> Warehouse:
         """Open what is there. ``create``: make one where there is none; whoever does that at the same time, opens it.
 
-        Raises NotFound, saying what there is instead; AlreadyExists where a table is, or files of others; Unsupported for
-        what is newer.
+        Raises NotFound, saying what there is instead; AlreadyExists where a table is, or files of others; Unsupported
+        for what is newer.
         """
         with suppress(NotFound):
             return _read_marker(store)
@@ -74,8 +74,8 @@ class Warehouse:
             with suppress(NotFound):  # somebody else was just first, and makes a table
                 return _read_marker(store)
             raise AlreadyExists(
-                f"{store.url} holds other files, such as {other!r}, and is no warehouse: choose an empty folder, or one "
-                f"of tables alone"
+                f"{store.url} holds other files, such as {other!r}, and is no warehouse: choose an empty folder, or "
+                f"one of tables alone"
             )
         marker = {"format": _FORMAT, "format_version": _FORMAT_VERSION, "id": new_id()}
         with suppress(AlreadyExists):

@@ -255,9 +255,7 @@ def fill_under_nulls(values: pa.Array, nullable: bool = True) -> pa.Array:
         arrays = [fill_under_nulls(values.field(number), part.nullable) for number, part in enumerate(kind)]
         return pa.StructArray.from_arrays(arrays, fields=list(kind), mask=mask)
     fields = [kind.key_field, kind.item_field] if is_.is_map(kind) else [kind.value_field]
-    parts = [
-        fill_under_nulls(part, field.nullable) for part, field in zip(child_arrays(values), fields, strict=True)
-    ]
+    parts = [fill_under_nulls(part, field.nullable) for part, field in zip(child_arrays(values), fields, strict=True)]
     if is_.is_map(kind):
         return pa.MapArray.from_arrays(_offsets(values), *parts, kind, mask=mask)
     return pa.ListArray.from_arrays(_offsets(values), parts[0], kind, mask=mask)

@@ -460,7 +460,9 @@ def test_a_folder_of_other_files_becomes_no_warehouse(tmp_path: Path, name: str)
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / name).write_text("x")
 
-    with pytest.raises(AlreadyExists, match=rf"holds other files, such as '{name}', and is no warehouse: choose an empty"):
+    with pytest.raises(
+        AlreadyExists, match=rf"holds other files, such as '{name}', and is no warehouse: choose an empty"
+    ):
         fuse.catalog(tmp_path, create=True)
 
     assert not (tmp_path / "_catalog").exists()
