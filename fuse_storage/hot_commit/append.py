@@ -34,7 +34,7 @@ from fuse_storage.schema.conform import conform_rows
 MAX_HOT_SECONDS = 600
 """How long a hot writer may take, unless the property ``max_hot_seconds`` says otherwise."""
 _MAX_UNSEEN_SECONDS = 60
-"""A head that was seen longer ago is looked for again before a commit: its chain may have been collected."""
+"""A head that was seen longer ago, or than ``max_hot_seconds``, is looked for again: its chain may be collected."""
 _HeadT = TypeVar("_HeadT", bound=Head)
 
 
@@ -87,7 +87,7 @@ def append_hot(
     blocks = (HotBlock.from_layout(block_id, layout, base.schema_id),)
     attempt = _HotAttempt(base, blocks, application, operation, started, clock)
     head, backoff = table, Backoff()
-    if table.seen.age > _MAX_UNSEEN_SECONDS:
+    if table.seen.age > _max_unseen_seconds(base):
         head = head.refresh()
     while True:
         if is_applied(head.snapshot, application):
@@ -164,7 +164,7 @@ class _HotAttempt:
 
     def _check_in_time(self, head: Head, chain: HotChain, entry: HotEntry) -> None:
         """Raise Expired for an entry that was created so late that its chain had been collected."""
-        if head.seen.age <= _max_seconds(head.snapshot) + _MAX_UNSEEN_SECONDS and (
+        if head.seen.age <= _max_seconds(head.snapshot) + _max_unseen_seconds(head.snapshot) and (
             utc_now() - self.started
         ).total_seconds() <= _max_seconds(head.snapshot):
             return
@@ -176,6 +176,10 @@ class _HotAttempt:
 
 def _max_seconds(state: Snapshot) -> float:
     return float(state.properties.get("max_hot_seconds", MAX_HOT_SECONDS))
+
+
+def _max_unseen_seconds(state: Snapshot) -> float:
+    return min(_MAX_UNSEEN_SECONDS, _max_seconds(state))
 
 
 def _is_there(chain: HotChain, number: int, data: bytes) -> bool | None:

@@ -24,6 +24,7 @@ from fuse_storage import (
     meter_requests,
     open_store,
 )
+from fuse_storage.commit.head import Sighting
 from fuse_storage.hot import chain as hot_chain
 from fuse_storage.hot_commit import append as hot_append
 from fuse_storage.metadata.encoding import encode_checksummed_json
@@ -208,6 +209,20 @@ def test_a_late_writer_is_refused(table: StoredTable, monkeypatch: pytest.Monkey
         append_hot(head, rows([1]))
 
     assert ids_of(StoredTable.open(table.store)) == [0]
+
+
+@pytest.mark.parametrize(("limit", "looks"), [(4, True), (6, False), (600, False)])
+def test_a_head_that_was_seen_longer_ago_than_a_commit_may_take_is_looked_for_again(
+    limit: int, looks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = meter_requests(open_store(f"memory://{uuid.uuid4().hex}"))
+    head = hot(StoredTable.create(store, COLUMNS, properties={"max_hot_seconds": limit}), 2)
+    store.reset()
+    monkeypatch.setattr(Sighting, "age", property(lambda self: 5.0))
+
+    append_hot(head, rows([2]))
+
+    assert bool(store.reads) == looks
 
 
 def test_an_entry_in_a_chain_that_was_collected_is_no_commit(
