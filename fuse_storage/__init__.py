@@ -65,7 +65,7 @@ from fuse_storage.errors import (
     TailFull,
     Unsupported,
 )
-from fuse_storage.hot.tail import tail_times
+from fuse_storage.hot.tail import tail_files, tail_times
 from fuse_storage.hot_commit.append import append_hot
 from fuse_storage.hot_commit.snapshot_of import snapshot_of
 from fuse_storage.location import HOT_PROPERTIES, KNOWN_PROPERTIES, export_formats, update_properties
@@ -263,6 +263,7 @@ __all__ = [
     "restore_snapshot",
     "same_table",
     "stage_table",
+    "tail_files",
     "tail_times",
     "update_properties",
     "vacuum_table",

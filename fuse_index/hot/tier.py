@@ -1,7 +1,8 @@
 """Tiering: the rows of the tail's oldest commits become blocks of full size, sorted and indexed, in one commit.
 
-It changes no row. Any number of tierers may run: of two that took the same blocks one commits, and the other finds
-nothing left to do. Hot commits that come meanwhile stay in the tail.
+It changes no row, and blocks that are as it would write them stay where they lie. Any number of tierers may run: of two
+that took the same blocks one commits, and the other finds nothing left to do. Hot commits that come meanwhile stay in
+the tail.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 
 import numpy as np
 import pyarrow as pa
@@ -44,27 +46,41 @@ class TierJob:
     def plan_tasks(self, max_tasks: int = 1) -> list[RewriteTask]:
         """Divide the oldest of the tail among tasks that have rows for a block at least, if there are several."""
         base, times = self.table.segments().base_block_count, storage.tail_times(self.table.store, self.table.snapshot)
-        youngest = None if self.min_age is None else datetime.now(UTC) - self.min_age
-        count = sum(youngest is None or time <= youngest for time in times)  # times rise along the tail
+        count = len(list(takewhile(self._is_due, times)))
         numbers = np.arange(base, base + count)
         rows = int(self.table.blocks().row_counts[numbers].sum())
         full = int(self.table.snapshot.properties.get("block_rows", _DEFAULT_BLOCK_ROWS))
         shares = np.array_split(numbers, max(1, min(max_tasks, count, rows // full)))
         return [RewriteTask((tuple(share.tolist()),)) for share in shares if len(share)]
 
-    def run(self, task: RewriteTask, on_block: Callable[[], None] | None = None) -> RewriteOutcome:
-        """Write the rows of a task, sorted and indexed. Raises StorageError; then nothing of it stays."""
-        table, numbers = self.table, task.block_numbers
-        blocks = table.blocks().take(np.array(numbers, np.int64))
-        with table.writer(self.builders) as writer:
+    def _is_due(self, time: datetime) -> bool:
+        """Whether a commit is old enough; one that is yet to be was made by a clock that tells nothing of its age."""
+        return self.min_age is None or not -self.min_age < datetime.now(UTC) - time < self.min_age
 
-            def told() -> Iterator[pa.Table]:
-                for part in prefetch_blocks(table, blocks, range(len(numbers))):
+    def run(self, task: RewriteTask, on_block: Callable[[], None] | None = None) -> RewriteOutcome:
+        """Write the rows of a task, sorted and indexed. Raises StorageError; then nothing of it stays.
+
+        Where a block would have the very bytes of a hot one, that one becomes the block. So of rows without an order
+        the hot blocks that compaction would leave alone are written apart, after all smaller ones.
+        """
+        table, key = self.table, ClusterKey.from_snapshot(self.table.snapshot)
+        base, files = table.segments().base_block_count, storage.tail_files(table.store, table.snapshot)
+        with table.writer(self.builders) as writer:
+            numbers = np.array(task.block_numbers, np.int64)
+            is_large = table.blocks().row_counts[numbers] * 2 >= writer.options.block_rows
+            apart = int(is_large.sum()) if key is None else 0
+            blocks = table.blocks().take(numbers[np.argsort(is_large, kind="stable")] if apart else numbers)
+            writer.reuse_files(files[number - base] for number in numbers.tolist())
+
+            def read_rows() -> Iterator[pa.Table]:
+                for position, part in enumerate(prefetch_blocks(table, blocks, range(len(blocks)))):
+                    if position >= len(blocks) - apart:
+                        writer.end_block()
                     yield part
                     if on_block is not None:
                         on_block()
 
-            write_sorted_runs(writer, told(), ClusterKey.from_snapshot(table.snapshot))
+            write_sorted_runs(writer, read_rows(), key)
             staged = writer.finish()
         replacement = BlockReplacement(tuple(blocks.ids), writer.block_count)
         segments = frozenset(table.segments().segments_containing(blocks.ordinals))

@@ -7,8 +7,9 @@ rows are in memory, besides what the indexes build. Knows no snapshot: a transac
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +21,7 @@ from fuse_storage.commit.sidecar_writer import DEFAULT_PACK_BYTES, SidecarBuilde
 from fuse_storage.errors import InvalidArgument, StorageError
 from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.encoding import utc_now
-from fuse_storage.metadata.file_ref import create_file, new_id
+from fuse_storage.metadata.file_ref import FileRef, create_file, new_id
 from fuse_storage.metadata.pack import Sidecar
 from fuse_storage.metadata.segment import (
     BLOCK_SCHEMA,
@@ -81,11 +82,19 @@ class WriteOptions(BlockOptions):
 
 
 @dataclass
+class _StoredBlock:
+    """A block that is there. ``location``: the key of its file, where that is not the one that its id gives."""
+
+    id: str
+    layout: BlockLayout
+    location: str | None = None
+
+
+@dataclass
 class _BlockJob:
     """One block on its way."""
 
-    id: str
-    stored: Future[BlockLayout]
+    stored: Future[_StoredBlock]
     sidecars: list[Future[Sidecar | None]]
 
 
@@ -108,7 +117,8 @@ class SegmentWriter:
         self._jobs: deque[_BlockJob] = deque()
         self._buffered: list[pa.Table] = []
         self._rows = self._bytes = self._block_count = 0
-        self._layouts: list[tuple[str, BlockLayout]] = []
+        self._blocks: list[_StoredBlock] = []
+        self._reusable: dict[tuple[str, int], list[str]] = {}
         self._writers = [SidecarWriter(self.store, builder, self.options.pack_bytes) for builder in self.builders]
         self._written: list[str] = []
         self._staged: list[tuple[str, pa.Table, int, int]] = []
@@ -125,6 +135,14 @@ class SegmentWriter:
             self._bytes += table.nbytes
         while (size := self._next_block_row_count()) <= self._rows:
             self._start_next_block(size)
+
+    def reuse_files(self, files: Iterable[FileRef]) -> None:
+        """Name these files of the table, each at most once, where a block of the very same bytes would be written.
+
+        Whoever says so sees to it that the rows in them are no other block's by the time these are committed.
+        """
+        for file in files:
+            self._reusable.setdefault((file.hash, file.length), []).append(file.path)
 
     @property
     def block_count(self) -> int:
@@ -189,45 +207,43 @@ class SegmentWriter:
         zones = np.append(np.arange(0, len(rows), self.options.zone_rows), len(rows))
         if self._threads is None:
             self._threads = ThreadPoolExecutor(_MAX_BLOCKS_UNDER_WAY, "fuse-write")
-        block_id = new_id()
         sidecars = [
             self._threads.submit(builder.build, rows.select(list(builder.columns)), zones) for builder in self.builders
         ]
-        return _BlockJob(block_id, self._threads.submit(self._store_block, block_id, rows), sidecars)
+        return _BlockJob(self._threads.submit(self._store_block, new_id(), rows), sidecars)
 
-    def _store_block(self, block_id: str, rows: pa.Table) -> BlockLayout:
+    def _store_block(self, block_id: str, rows: pa.Table) -> _StoredBlock:
         data, layout = write_block(rows, self.schema, self.options)
+        with suppress(LookupError):  # one thread takes a file, and no other
+            return _StoredBlock(block_id, layout, self._reusable[layout.hash, layout.size].pop())
         self._written.append(block_path(block_id))
         self.store.create(block_path(block_id), data)
-        return layout
+        return _StoredBlock(block_id, layout)
 
     def _collect_block(self) -> None:
         """Wait for the oldest block on its way, and take its sidecars."""
         job = self._jobs.popleft()
-        self._layouts.append((job.id, job.stored.result()))
+        self._blocks.append(job.stored.result())
         for writer, sidecar in zip(self._writers, job.sidecars, strict=True):
             writer.add(sidecar.result())
-        if len(self._layouts) >= self.options.segment_blocks:
+        if len(self._blocks) >= self.options.segment_blocks:
             self._end_segment()
 
     def _end_segment(self) -> None:
-        if not self._layouts:
+        if not self._blocks:
             return
-        segment_id = new_id()
-        table, zones = (
-            _block_table(self._layouts, self.schema, self.level),
-            _zone_table([layout for _, layout in self._layouts], self.schema),
-        )
+        segment_id, layouts = new_id(), [block.layout for block in self._blocks]
+        table, zones = _block_table(self._blocks, self.schema, self.level), _zone_table(layouts, self.schema)
         references = []
         for path, rows in ((segment_path(segment_id), table), (zones_path(segment_id), zones)):
             self._written.append(path)
             references.append(create_file(self.store, path, metadata_table.encode_metadata(rows)))
         for writer in self._writers:
             writer.end_segment(segment_id)
-        rows_staged = sum(layout.row_count for _, layout in self._layouts)
+        rows_staged = sum(layout.row_count for layout in layouts)
         row = segment_row(segment_id, references[0], references[1], table, self.schema)
-        self._staged.append((segment_id, row, rows_staged, len(self._layouts)))
-        self._layouts = []
+        self._staged.append((segment_id, row, rows_staged, len(layouts)))
+        self._blocks = []
 
     def _close(self) -> None:
         if self._threads is not None:
@@ -242,26 +258,28 @@ class SegmentWriter:
         self._close()
 
 
-def _block_table(layouts: Sequence[tuple[str, BlockLayout]], schema: Schema, level: int = 0) -> pa.Table:
-    """Make the rows of a segment with these new blocks, given with their ids."""
+def _block_table(blocks: Sequence[_StoredBlock], schema: Schema, level: int = 0) -> pa.Table:
+    """Make the rows of a segment with these new blocks."""
+    layouts = [block.layout for block in blocks]
     known: dict[str, list[Any]] = {
-        "id": [block_id for block_id, _ in layouts],
+        "id": [block.id for block in blocks],
+        "location": [block.location for block in blocks],
         "format": ["parquet"] * len(layouts),
-        "row_count": [layout.row_count for _, layout in layouts],
-        "live_rows": [layout.row_count for _, layout in layouts],
+        "row_count": [layout.row_count for layout in layouts],
+        "live_rows": [layout.row_count for layout in layouts],
         "stats_exact": [True] * len(layouts),
-        "size": [layout.size for _, layout in layouts],
-        "hash": [layout.hash for _, layout in layouts],
-        "footer_offset": [layout.footer_offset for _, layout in layouts],
-        "footer_length": [layout.footer_length for _, layout in layouts],
-        "seal": [layout.seal for _, layout in layouts],
-        "zone_rows": [list(layout.zone_rows) for _, layout in layouts],
-        "zone_sizes": [list(layout.zone_sizes) for _, layout in layouts],
+        "size": [layout.size for layout in layouts],
+        "hash": [layout.hash for layout in layouts],
+        "footer_offset": [layout.footer_offset for layout in layouts],
+        "footer_length": [layout.footer_length for layout in layouts],
+        "seal": [layout.seal for layout in layouts],
+        "zone_rows": [list(layout.zone_rows) for layout in layouts],
+        "zone_sizes": [list(layout.zone_sizes) for layout in layouts],
         "schema_id": [schema.id] * len(layouts),
         "level": [level] * len(layouts),
     }
     columns = {field.name: pa.array(known.get(field.name, [None] * len(layouts)), field.type) for field in BLOCK_SCHEMA}
-    return pa.table(columns | _statistics_arrays([layout.block_statistics for _, layout in layouts], schema))
+    return pa.table(columns | _statistics_arrays([layout.block_statistics for layout in layouts], schema))
 
 
 def _zone_table(layouts: Sequence[BlockLayout], schema: Schema) -> pa.Table:

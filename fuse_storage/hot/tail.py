@@ -115,6 +115,14 @@ def tail_times(store: Store, state: Snapshot) -> list[datetime]:
     return [] if rows is None else [time.astimezone(UTC) for time in rows.column("committed").to_pylist()]
 
 
+def tail_files(store: Store, state: Snapshot) -> list[FileRef]:
+    """The files of the hot blocks, in the order of the tail. Raises as ``read_tail``."""
+    if (rows := read_tail(store, state)) is None:
+        return []
+    parts = (rows.column(name).to_pylist() for name in ("location", "size", "hash"))
+    return [FileRef(*values) for values in zip(*parts, strict=True)]
+
+
 def _read_carried(store: Store, state: Snapshot, cache: Cache | None) -> pa.Table | None:
     """The rows that the stored snapshot carries along."""
     if (carried := state.stored.tail) is None:

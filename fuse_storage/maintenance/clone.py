@@ -25,7 +25,7 @@ from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.encoding import utc_now
 from fuse_storage.metadata.file_ref import FileRef, create_file, new_id, read_verified
 from fuse_storage.metadata.refs import MAIN_BRANCH, Branch, next_timestamp
-from fuse_storage.metadata.segment import TailTotals, block_path, segment_path, tail_path, zones_path
+from fuse_storage.metadata.segment import OWN_FORMAT, TailTotals, block_path, segment_path, tail_path, zones_path
 from fuse_storage.metadata.segment_list import (
     read_segment_list,
     segment_files,
@@ -152,14 +152,12 @@ class _SegmentCopier:
         segment_id = new_id()
         (segment,), (zones,) = segment_files(row), zone_files(row)
         blocks = metadata_table.read_all_columns(self.source, segment, Cache(0))
-        own_keys = [absolute_key(self.source, block_path(block_id)) for block_id in blocks.column("id").to_pylist()]
-        locations = pa.array(
-            [
-                location or own_key
-                for location, own_key in zip(blocks.column("location").to_pylist(), own_keys, strict=True)
-            ],
-            pa.string(),
-        )
+        files = zip(*(blocks.column(name).to_pylist() for name in ("id", "location", "format")), strict=True)
+        keys = [
+            absolute_key(self.source, location or block_path(block_id)) if form == OWN_FORMAT else location
+            for block_id, location, form in files
+        ]
+        locations = pa.array(keys, pa.string())
         copied = self._write_metadata(segment_path(segment_id), _replace_column(blocks, "location", locations))
         new_values: dict[str, object] = {"id": segment_id, "length": copied.length, "hash": copied.hash}
         if zones is not None and not self._copy_if_readable(zones.reference, zones_path(segment_id)):

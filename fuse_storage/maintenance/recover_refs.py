@@ -21,10 +21,12 @@ from fuse_storage.errors import FormatError, InvalidArgument, NotFound, StorageE
 from fuse_storage.hot.chain import list_chain_files
 from fuse_storage.hot.entry import HotEntry, decode_chain_file
 from fuse_storage.hot.tail import read_tail
+from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.encoding import TIMESTAMP_RESOLUTION, format_timestamp
 from fuse_storage.metadata.file_ref import FileRef, new_id
 from fuse_storage.metadata.refs import Branch, RefEntry, list_branch_names
 from fuse_storage.metadata.segment import HOT_BLOCK_FOLDER, hot_block_path
+from fuse_storage.metadata.segment_list import read_segment_list, segment_files
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.store.abilities import read_at_most
 from fuse_storage.store.chain import MAX_PARALLEL_REF_READS
@@ -169,7 +171,7 @@ def _read_chain_ends(
 
 
 def _count_stray_blocks(store: Store, candidates: Sequence[_FoundSnapshot]) -> int:
-    """Count the blocks of hot commits that no entry, and no tail of a snapshot, leads to."""
+    """Count the blocks of hot commits that no entry, and no snapshot, leads to."""
     known = set[str]()
     for candidate in candidates:
         with suppress(StorageError):
@@ -179,7 +181,13 @@ def _count_stray_blocks(store: Store, candidates: Sequence[_FoundSnapshot]) -> i
         with suppress(StorageError):
             entry = decode_chain_file(read_at_most(store, file.key, MAX_REF_BYTES), file.key)
             known |= {hot_block_path(block.id) for block in entry.blocks} if isinstance(entry, HotEntry) else set()
-    return sum(file.key not in known for file in store.list(HOT_BLOCK_FOLDER))
+    strays = {file.key for file in store.list(HOT_BLOCK_FOLDER)} - known
+    for candidate in candidates if strays else ():  # tiering may have put them into segments where they lie
+        with suppress(StorageError):
+            for segment in segment_files(read_segment_list(store, candidate.snapshot)):
+                (blocks,) = metadata_table.read_column_groups(store, segment, [("location",)])
+                strays -= set(blocks.column("location").to_pylist())
+    return len(strays)
 
 
 def _committed_by_chains(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import uuid
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from fuse_index.hot import append as hot_append
 from fuse_index.hot import tier
 from fuse_index.operations.rewrite_job import run_job
 from fuse_storage import BlockReplacement, Conflict, InvalidArgument, ReadOnly, StorageError, TailFull
+from fuse_storage.metadata import encoding
 from fuse_storage.testing import check_invariants
 
 
@@ -182,6 +184,23 @@ def test_tiering_takes_old_commits_alone_and_leaves_what_came_meanwhile(url: str
 
     assert fuse.open_table(url).tail.rows == 0
     assert ids(fuse.open_table(url).scan()) == list(range(210))
+
+
+def test_commits_of_a_clock_that_is_ahead_are_tiered_too(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make(url)
+    table.append(rows(200, 5))
+    monkeypatch.setattr(encoding, "_clock", lambda: datetime.now(UTC) + timedelta(hours=3))
+    table.append(rows(205, 5))
+    monkeypatch.undo()
+    table.append(rows(210, 5))
+
+    table.tier("1m")
+    assert table.tail.rows == 15  # the first is young, and the others came after it
+    table.tier(timedelta(0))
+    table.append(rows(215, 5))
+    table.tier("1m")
+    assert table.tail.rows == 0
+    assert ids(table.scan()) == list(range(220))
 
 
 def test_of_two_tierers_one_wins_and_no_row_is_there_twice(url: str) -> None:
