@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from typing import Annotated
 
 import pyarrow as pa
@@ -26,7 +27,7 @@ from fuse_index.ingest.input_files import InputFormat
 from fuse_index.ingest.read_files import read_files
 from fuse_index.table.arguments import parse_duration
 from fuse_index.table.table import Table
-from fuse_storage import Snapshot
+from fuse_storage import Snapshot, StorageError
 
 rows_app = typer.Typer()
 
@@ -197,22 +198,27 @@ def _tier(
 ) -> None:
     """Move hot rows into sorted, indexed blocks; any number of these may run at once."""
     pause = None if every is None else parse_duration(every, "--every").total_seconds()
-    while True:
-        for table in tables:
-            target = open_table(table, branch=branch)
-            before = target.tail
-            if spark is None:
-                target.tier(min_age)
-            else:
-                with open_spark_session(spark) as (jobs, running):
-                    jobs.tier(running, table, min_age, branch=branch)
-                target.refresh()
-            tiered = before.rows - target.tail.rows
-            record = {"table": table, "snapshot": target.snapshot.id, "tiered_rows": max(tiered, 0)}
-            output.print_result(record, f"{record['tiered_rows']:,} rows tiered of {table}", as_json)
-        if pause is None:
-            return
-        time.sleep(pause)
+    targets = {table: open_table(table, branch=branch) for table in tables}
+    with ExitStack() as stack:
+        session = None if spark is None else stack.enter_context(open_spark_session(spark))
+        while True:
+            for table, target in targets.items():
+                try:
+                    before = target.refresh().tail
+                    if session is None:
+                        target.tier(min_age)
+                    else:
+                        session[0].tier(session[1], table, min_age, branch=branch)
+                    rows = max(before.rows - target.refresh().tail.rows, 0)
+                    record = {"table": table, "snapshot": target.snapshot.id, "tiered_rows": rows}
+                    output.print_result(record, f"{rows:,} rows tiered of {table}", as_json)
+                except StorageError as problem:
+                    if pause is None:
+                        raise
+                    output.stderr_console().print(f"{table} is tried again in {every}: {problem}", markup=False)
+            if pause is None:
+                return
+            time.sleep(pause)
 
 
 def _rows(files: list[str], format_: InputFormat | None, null: list[str] | None, target: Table) -> pa.RecordBatchReader:

@@ -75,6 +75,20 @@ def _create(
     output.print_result({"table": table, "snapshot": created.snapshot.id}, f"created {table}", as_json)
 
 
+@tables_app.command("set")
+def _set_properties(
+    table: TableArgument,
+    settings: Annotated[list[str], typer.Argument(metavar="NAME=VALUE", help="Such as hot_rows=1000; null removes.")],
+    branch: BranchOption = "main",
+    as_json: JsonOption = False,
+) -> None:
+    """Set properties of a table, or remove some."""
+    snapshot = open_table(table, branch=branch).set_properties(parse_pairs(settings, "NAME=VALUE"))
+    properties = dict(snapshot.properties)
+    sentence = ", ".join(f"{name} = {value}" for name, value in properties.items()) or "there are no properties"
+    output.print_result({"table": table, "snapshot": snapshot.id, "properties": properties}, sentence, as_json)
+
+
 @tables_app.command("ingest")
 def _ingest(
     table: TableArgument,

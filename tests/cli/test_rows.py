@@ -3,6 +3,7 @@
 import gzip
 
 import fuse_index as fuse
+from fuse_storage import StorageError
 
 
 def test_rows_are_deleted_updated_overwritten_and_merged(run, people, tmp_path):
@@ -97,3 +98,35 @@ def test_few_rows_are_ingested_hot_and_tiered(run, people, tmp_path):
     assert run("show", people, "--version-number", "1", "--json").json["rows"] == counted["--version-number", "1"]
     assert counted[()] == counted["--no-tail",] > counted["--version-number", "1"]
     assert "no duration" in run("tier", people, "--every", "soon").err
+
+
+def test_properties_are_set_and_removed(run, people):
+    assert run("set", people, "hot_rows=5", "owner=me", "--json").json["properties"]["hot_rows"] == 5
+    assert run("set", people, "hot_rows=null", "owner=null").out == "block_rows = 3\n"
+    assert "hot_rows = 'many'" in run("set", people, "hot_rows=many").err
+    assert "NAME=VALUE" in run("set", people, "hot_rows").err
+    assert fuse.open_table(people).snapshot.properties == {"block_rows": 3}
+
+
+def test_a_job_that_tiers_goes_on_after_what_stood_in_its_way(run, people, monkeypatch):
+    fuse.open_table(people).append([{"id": 100, "name": "a", "city": "Oslo"}], hot=True)
+    real, refusals, pauses = fuse.Table.tier, [StorageError("the store gave no answer")], []
+
+    def tier(table, min_age):
+        if refusals:
+            raise refusals.pop()
+        return real(table, min_age)
+
+    def sleep(seconds):
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(fuse.Table, "tier", tier)
+    monkeypatch.setattr("fuse_index.cli.rows.time.sleep", sleep)
+    told = run("tier", people, "--every", "30s", "--json")
+
+    assert (told.code, pauses) == (130, [30, 30])
+    assert "tried again in 30s: the store gave no answer" in told.err
+    assert told.json["tiered_rows"] == 1
+    assert run("tier", f"{people}-2", "--every", "30s").code == 1
