@@ -112,11 +112,11 @@ class DmlMixin(TableHandle):
     def changing(self, operation: str, condition: Predicate | None) -> DmlJob:
         """Start a job without an edit, for rows that Spark has chosen: those of its condition, which may be opaque.
 
-        Used by Spark's jobs. Raises ReadOnly.
+        Used by Spark's jobs, which choose them again where they were moved. Raises ReadOnly.
         """
         self._check_writable()
-        builders = index_builders(self.snapshot, self.host)
-        return DmlJob(operation, self.stored, builders, RowCondition(condition, self.engine))
+        builders, rows = index_builders(self.snapshot, self.host), RowCondition(condition, self.engine)
+        return DmlJob(operation, self.stored, builders, rows, replans=MAX_REPLANS)
 
     def overwriting(self, where: str | Predicate | None, merged: pa.Schema | None = None) -> DmlJob:
         """Start ``overwrite`` as a job, whose tasks Spark's executors run; see ``RewriteJob``.

@@ -20,7 +20,7 @@ from fuse_index.spark.catalog.definitions import KEY_PROPERTY_NAME, NOT_NULL_PRO
 from fuse_index.spark.catalog.metadata_tables import metadata_rows, to_arrow_stream
 from fuse_index.spark.catalog.table_names import TableNames, TableReference, is_place, request_identifier
 from fuse_index.spark.native.planner_callback import LruCache
-from fuse_index.spark.native.snapshot_planner import INDEXED_MODE
+from fuse_index.spark.native.snapshot_planner import INDEXED_MODE, state_key
 from fuse_index.spark.session import native_scan
 from fuse_index.spark.source.options import STORE_PREFIX
 from fuse_index.table.table import Table
@@ -81,8 +81,8 @@ class CatalogRequests:
 
     def describe(self, reference: TableReference, table: Table, staged: str | None = None) -> bytes:
         """A table as ``CatalogClient.java`` reads it. Raises NotNative for one that Spark's reader cannot read."""
-        snapshot, branch = table.snapshot, "" if reference.at is not None else reference.branch
-        key = (reference.url, snapshot.id, branch)
+        snapshot, branch = table.snapshot, "" if reference.is_fixed else reference.branch
+        key = (reference.url, state_key(table.stored), branch)
         description, files = self._scans.get(key, lambda: self._scan(table, branch))
         header = {
             **json.loads(description),

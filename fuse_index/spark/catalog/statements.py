@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -17,17 +18,21 @@ from pyspark.sql import DataFrame, SparkSession
 from fuse_index.errors import InputError, OpaqueError
 from fuse_index.export.keep_up import keep_exports
 from fuse_index.expressions.evaluable import check_evaluable
+from fuse_index.hot.append import hot_row_limit
 from fuse_index.indexes.builder import warn_of_unindexed
 from fuse_index.operations.row_edits import RowCondition
 from fuse_index.predicate import Predicate
 from fuse_index.spark.answers import Sealed
 from fuse_index.spark.jobs.changed_rows import stage_changed_rows
-from fuse_index.spark.jobs.dml import overwrite_rows, run_dml_job, stage_in_tasks
+from fuse_index.spark.jobs.dml import overwrite_rows, run_dml_job, stage_in_tasks, stage_unless_few
 from fuse_index.spark.jobs.write import task_slots
 from fuse_index.spark.native.java_compiler import jvm_bridge
+from fuse_index.spark.native.snapshot_planner import SnapshotPlanner
 from fuse_index.spark.placement import is_on_driver
 from fuse_index.spark.session import find_native_session
+from fuse_index.spark.source.hot_rows import commit_few, stage_handed
 from fuse_index.table.table import Table
+from fuse_storage import Conflict, StoredTable
 
 _TASKS_PER_SLOT = 4
 
@@ -39,7 +44,7 @@ def run_statement(spark: SparkSession, request: Mapping[str, Any]) -> bytes:
     session = find_native_session(request["session"])
     assert session is not None, "whoever loaded the table registered it"
     table, condition = session.planner.table_to_change(request)
-    statement = _Statement(spark, request["rows"], table, condition)
+    statement = _Statement(spark, request["rows"], table, condition, session.planner)
     try:
         match request["change"]:
             case "append":
@@ -65,8 +70,10 @@ class _Statement:
     What it writes becomes visible in its last step, and not at all if nobody waits for it any more.
     """
 
-    def __init__(self, spark: SparkSession, rows: str, table: Table, condition: Predicate | None) -> None:
-        self._spark, self._rows, self._table, self._condition = spark, rows, table, condition
+    def __init__(
+        self, spark: SparkSession, rows: str, table: Table, condition: Predicate | None, planner: SnapshotPlanner
+    ) -> None:
+        self._spark, self._rows, self._table, self._condition, self._planner = spark, rows, table, condition, planner
         self._task_count = _TASKS_PER_SLOT * task_slots(spark)
 
     def is_evaluable(self) -> bool:
@@ -80,11 +87,17 @@ class _Statement:
         return True
 
     def append(self) -> None:
-        job = self._table.changing("append", None)
-        staged = stage_in_tasks(Sealed(job), self._rows_to_add())
+        """Add rows: by a hot commit if the table allows it for so few."""
+        job, stored = self._table.changing("append", None), self._table.stored
+        limit = hot_row_limit(stored.snapshot, None)
+        answers = stage_unless_few(Sealed(job), self._rows_to_add(), limit)
         self._check_awaited()
-        transaction = self._table.stored.transaction(job.builders, job.commit_id)
-        transaction.append([segment for segments in staged for segment in segments.open()])
+        handed = [answer for answer in answers if isinstance(answer, bytes)]
+        staged = list(chain.from_iterable(answer for answer in answers if not isinstance(answer, bytes)))
+        if handed and not staged and commit_few(stored, self._table.host, handed, limit) is not None:
+            return
+        transaction = stored.transaction(job.builders, job.commit_id)
+        transaction.append([*staged, *stage_handed(stored, job.builders, handed)])
         after = transaction.commit("append")
         warn_of_unindexed(after.snapshot)
         keep_exports(after)
@@ -98,7 +111,8 @@ class _Statement:
         self._check_awaited()
         for segments in staged:
             job.add_staged(segments.open())
-        job.commit([])
+        while job.commit([]):
+            pass
         warn_of_unindexed(job.table.snapshot)
         keep_exports(job.table)
 
@@ -111,14 +125,26 @@ class _Statement:
         run_dml_job(self._spark, lambda: table.deleting(condition), self._task_count)
 
     def change_rows(self, operation: str) -> None:
-        job = self._table.changing(operation, self._condition)
-        outcomes, inserted = stage_changed_rows(Sealed(job), self._dataframe(), self._task_count)
-        self._check_awaited()
-        for segments in inserted:
-            job.add_staged(segments)
-        job.commit(outcomes)
+        """Put the rows that change into the place of those that they were, wherever these lie by the commit."""
+        job, rows = self._table.changing(operation, self._condition), self._dataframe()
+        while True:
+            read = job.table
+            outcomes, inserted = stage_changed_rows(Sealed(job), rows, self._task_count)
+            self._check_awaited()
+            job.added = list(chain.from_iterable(inserted))
+            if not job.commit(outcomes):
+                break
+            rows = self._moved_rows(rows, read, job.table)
         warn_of_unindexed(job.table.snapshot)
         keep_exports(job.table)
+
+    def _moved_rows(self, rows: DataFrame, read: StoredTable, head: StoredTable) -> DataFrame:
+        """The same query over a later state, in which the rows that it is about lie elsewhere."""
+        files, url = self._planner.register_state(head), head.store.url
+        moved = jvm_bridge(self._spark).movedRows(rows._jdf, url, read.snapshot.id, head.snapshot.id, files)
+        if moved is None:
+            raise Conflict(f"the rows of {url} were moved while this statement ran: run it again", head.snapshot.id)
+        return DataFrame(moved, self._spark)
 
     def _dataframe(self) -> DataFrame:
         return DataFrame(jvm_bridge(self._spark).attachment(self._rows), self._spark)

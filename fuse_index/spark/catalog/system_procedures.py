@@ -75,6 +75,11 @@ def _compact(call: ProcedureCall) -> pa.Table:
     return _snapshot(call.table())
 
 
+def _tier(call: ProcedureCall) -> pa.Table:
+    dml.tier(call.spark, call.reference().url, call["min_age"], **call.job())
+    return _snapshot(call.table())
+
+
 def _recluster(call: ProcedureCall) -> pa.Table:
     dml.recluster(call.spark, call.reference().url, passes=call["passes"], **call.job())
     return _snapshot(call.table())
@@ -214,6 +219,11 @@ SYSTEM_PROCEDURES: Mapping[str, Procedure] = {
         "Sort blocks that overlap apart, by the clustering key",
         [_TABLE, _optional("passes", "how often at most", DEFAULT_PASSES, int)],
         _recluster,
+    ),
+    "tier": Procedure(
+        "Move hot rows into sorted, indexed blocks",
+        [_TABLE, _optional("min_age", "of the commits that are moved, such as 10s")],
+        _tier,
     ),
     "vacuum": Procedure(
         "Delete files that nothing needs; a dry run unless told otherwise",

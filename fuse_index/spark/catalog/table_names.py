@@ -21,6 +21,7 @@ from fuse_storage import CatalogTable, Identifier, InvalidArgument, NotFound, Re
 
 _BRANCH_PREFIX = "branch_"
 _TAG_PREFIX = "tag_"
+_BASE = "base"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,8 @@ class TableReference:
     """One table, as a statement names it.
 
     ``named``: what the warehouse knows of it; None for a table that is named by its place. ``at``: a snapshot id, a tag
-    or a time, at which it is only read. ``view``: one of METADATA_TABLES, where that is meant and not its rows.
+    or a time, at which it is only read. ``tail``: whether rows are meant that are not tiered yet; without them it is
+    only read, too. ``view``: one of METADATA_TABLES, where that is meant and not its rows.
     """
 
     shown: str
@@ -36,7 +38,13 @@ class TableReference:
     named: CatalogTable | None = None
     branch: str = "main"
     at: str | datetime | None = None
+    tail: bool = True
     view: str | None = None
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether this is no head of a branch, which could be changed and followed."""
+        return self.at is not None or not self.tail
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +96,17 @@ class TableNames:
 
     def open(self, reference: TableReference) -> Table:
         """The table of a reference, as its branch is now or as it was. Raises NotFound, StorageError."""
-        at = reference.at
+        url, at, tail = reference.url, reference.at, reference.tail
         try:
-            return open_table(reference.url, branch=reference.branch, at=at, options=self.options, host=self.host)
+            return open_table(url, reference.branch, at, options=self.options, host=self.host, tail=tail)
         except NotFound:
             if not isinstance(at, str) or reference.branch != "main":
                 raise
-            head = open_table(reference.url, options=self.options, host=self.host)
+            head = open_table(url, options=self.options, host=self.host)
             if at not in list_branches(head.stored.store):
                 raise
-        return open_table(reference.url, at=list_branches(head.stored.store)[at].snapshot_id, options=self.options)
+        at = list_branches(head.stored.store)[at].snapshot_id
+        return open_table(url, at=at, options=self.options, tail=tail)
 
     def open_at(self, reference: TableReference, at: str | None) -> Table:
         """The table of a reference, or what it was ``at`` a snapshot id, a tag or a time. Raises NotFound."""
@@ -110,6 +119,8 @@ class TableNames:
             raise ReadOnly(f"{reference.shown} shows what there is to see of a table: change the table itself")
         if reference.at is not None:
             raise ReadOnly(f"{reference.shown} is the table as it was at {reference.at!r}: change a branch of it")
+        if not reference.tail:
+            raise ReadOnly(f"{reference.shown} is the table without its hot rows: change the table itself")
         return reference, self.open(reference)
 
     def raise_if_part(self, parts: Identifier, done: str) -> None:
@@ -149,13 +160,15 @@ def _with_suffix(reference: TableReference, suffix: str, shown: str) -> TableRef
     folded = suffix.lower()
     if reference.view is None and folded in METADATA_TABLES:
         return replace(reference, shown=f"{reference.shown}.{folded}", view=folded)
+    if reference.view is None and folded == _BASE:
+        return replace(reference, shown=f"{reference.shown}.{folded}", tail=False)
     if reference.view is None and folded.startswith(_BRANCH_PREFIX):
         return replace(reference, shown=f"{reference.shown}.{suffix}", branch=suffix[len(_BRANCH_PREFIX) :])
     if reference.view is None and folded.startswith(_TAG_PREFIX):
         return replace(reference, shown=f"{reference.shown}.{suffix}", at=suffix[len(_TAG_PREFIX) :])
     raise NotFound(
-        f"there is no table {shown!r}: of a table there are {', '.join(METADATA_TABLES)}, {_BRANCH_PREFIX}… and "
-        f"{_TAG_PREFIX}…"
+        f"there is no table {shown!r}: of a table there are {', '.join(METADATA_TABLES)}, {_BASE}, {_BRANCH_PREFIX}… "
+        f"and {_TAG_PREFIX}…"
     )
 
 

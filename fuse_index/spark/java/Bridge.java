@@ -44,6 +44,17 @@ public class Bridge {
     return Dataset$.MODULE$.ofRows((SparkSession) session, table.relation());
   }
 
+  /** The rows that a statement changes, found where they lie in another version; null where its query does not tell where. */
+  @SuppressWarnings("unchecked")
+  public Dataset<Row> movedRows(Object rows, String url, String from, String to, byte[] listing) throws IOException {
+    Dataset<Row> found = (Dataset<Row>) rows;
+    LogicalPlan plan = found.queryExecution().analyzed();
+    LogicalPlan moved = (LogicalPlan) plan.transformDown(new RowStatementRule.MovedScans(url, from, to, new FileListing(listing)));
+    if (moved == plan) return null;
+    moved.setAnalyzed();
+    return Dataset$.MODULE$.ofRows(found.sparkSession(), moved);
+  }
+
   /** Appends our rules to those that other libraries have put there: it is a variable, and whoever sets it drops their rules. */
   public synchronized void optimize(Object session) {
     ExperimentalMethods methods = ((SparkSession) session).experimental();

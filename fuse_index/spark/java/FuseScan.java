@@ -112,6 +112,11 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   /** The same scan, of which no more than these first rows are wanted; itself if it knows. */
   public FuseScan withTop(String first) { return first.equals(top) ? this : with(readSchema, filters, first, blockMask); }
 
+  /** The same scan of another version of the table, with the same columns. */
+  public FuseScan at(TableSnapshot other) {
+    return new FuseScan(session, other, columns, metadata, readSchema, new ScanFilters(filters.expressions, other), top, null);
+  }
+
   private FuseScan with(StructType schema, ScanFilters conditions, String first, byte[] mask) {
     return new FuseScan(session, snapshot, columns, metadata, schema, conditions, first, mask);
   }

@@ -108,7 +108,7 @@ public class FuseTable implements SupportsRead, SupportsMetadataColumns, Support
     }
     if (snapshot.branch.length() == 0) {
       throw SqlFunctions.analysisError(
-          name + " is read as it was at " + snapshot.id + ": leave out the version, for rows are changed at the head of a branch");
+          name + " is read " + snapshot.fixed() + ", for rows are changed at the head of a branch");
     }
     return commandKey;
   }

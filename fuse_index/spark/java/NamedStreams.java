@@ -138,8 +138,7 @@ public class NamedStreams {
 
   private static MicroBatchStream stream(CatalogFuseTable table, CaseInsensitiveStringMap given, String checkpoint) {
     if (table.snapshot().branch.length() == 0) {
-      throw SqlFunctions.analysisError("InputError: " + table.name() + " is read as it was at " + table.snapshot().id
-          + ", and nothing follows that: leave out the version");
+      throw SqlFunctions.analysisError("InputError: " + table.name() + " is read " + table.snapshot().fixed() + ", for nothing follows that");
     }
     CaseInsensitiveStringMap options = atItsPlace(table, given);
     TableProvider provider = provider();

@@ -59,6 +59,27 @@ public class RowStatementRule<P extends TreeNode<?>> extends PlanRule<P> {
     }
   }
 
+  /** Reads where rows lie, and their values with it, of another version of the table; what else the query reads of it stays. */
+  public static class MovedScans extends NodeRewrite<LogicalPlan> {
+    private final String url;
+    private final String from;
+    private final String to;
+    private final FileListing files;
+
+    public MovedScans(String url, String from, String to, FileListing files) {
+      this.url = url;
+      this.from = from;
+      this.to = to;
+      this.files = files;
+    }
+
+    protected Object rewrite(Object node) {
+      FuseScan scan = FuseScan.below(node);
+      boolean ours = scan != null && scan.snapshot.url.equals(url) && scan.snapshot.id.equals(from) && !scan.metadata.isEmpty();
+      return ours && !scan.isRestricted() ? scan.at(scan.snapshot.withHead(to, files)).replaceIn((LogicalPlan) node) : null;
+    }
+  }
+
   protected LogicalPlan rewrite(LogicalPlan plan) {
     if (plan instanceof WriteDelta) {
       WriteDelta delta = (WriteDelta) plan;

@@ -187,5 +187,10 @@ public class TableSnapshot {
 
   public int hashCode() { return Objects.hash(new Object[] {url, id, mode}); }
 
+  /** In what way it is none that is changed or followed, and what to leave out. */
+  public String fixed() {
+    return id.endsWith("-") ? "without rows that are not tiered: leave out base" : "as it was at " + id + ": leave out the version";
+  }
+
   public String toString() { return url + " at " + id; }
 }

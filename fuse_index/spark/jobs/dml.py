@@ -35,6 +35,7 @@ from fuse_index.spark.jobs.write import target_location, task_slots
 from fuse_index.spark.placement import collect_answers, is_on_driver, run_as_tasks, run_where_reachable
 from fuse_index.spark.schemas import all_nullable, to_arrow_schema
 from fuse_index.spark.source.data_source import session_context
+from fuse_index.spark.source.hot_rows import take_few
 from fuse_index.spark.source.options import TableLocation
 from fuse_index.table.arguments import check_arguments
 from fuse_index.table.table import Table
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 
 _Job = TypeVar("_Job", bound=RewriteJob)
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True)
@@ -117,12 +119,21 @@ def overwrite_rows(spark: SparkSession, start: Callable[[], DmlJob], rows: DataF
 
 def stage_in_tasks(job: Sealed[DmlJob], rows: DataFrame) -> list[Sealed[list[StagedSegment]]]:
     """Write rows in executors, or here if they are here, for a job to add them; nobody sees them yet."""
+    return _map_tasks(rows, partial(_stage_batches, job))
+
+
+def stage_unless_few(job: Sealed[DmlJob], rows: DataFrame, limit: int) -> list[list[StagedSegment] | bytes]:
+    """The same, but the rows of a task that has few come here as an Arrow stream. ``limit``: as of ``take_few``."""
+    return [answer.open() for answer in _map_tasks(rows, partial(_stage_unless_few, job, limit))]
+
+
+def _map_tasks(rows: DataFrame, write: Callable[[Iterator[pa.RecordBatch]], Sealed[_Answer]]) -> list[Sealed[_Answer]]:
+    """What comes of writing rows in executors, task by task; or of all, here, if they are here."""
     # mapInArrow reads names as paths: dots and back-quotes mislead it.
     numbered = rows.toDF(*map(str, range(len(rows.columns))))
     if is_on_driver(numbered):
-        batches = numbered.toArrow().rename_columns(rows.columns).to_batches()
-        return [Sealed(_stage_batches(job.open(), batches))]
-    return collect_answers(numbered.mapInArrow(_stage_rows(job, rows.columns), ANSWER_SCHEMA))
+        return [write(iter(numbered.toArrow().rename_columns(rows.columns).to_batches()))]
+    return collect_answers(numbered.mapInArrow(_write_task(write, rows.columns), ANSWER_SCHEMA))
 
 
 @check_arguments
@@ -249,15 +260,23 @@ def _commit_and_plan(
     return plan, [astuple(step) for step in recluster_steps(outcomes, 0)], list(problems)
 
 
-def _stage_rows(
-    sealed_job: Sealed[DmlJob], names: list[str]
+def _write_task(
+    write: Callable[[Iterator[pa.RecordBatch]], Sealed[_Answer]], names: list[str]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         named = (batch.rename_columns(names) for batch in batches)
-        yield capture_answer(lambda: Sealed(_stage_batches(sealed_job.open(), named)))
+        yield capture_answer(lambda: write(named))
 
     return run
 
 
-def _stage_batches(job: DmlJob, batches: Iterable[pa.RecordBatch]) -> list[StagedSegment]:
-    return stage_rows(job.evolved, job.builders, batches, job.condition)
+def _stage_batches(sealed_job: Sealed[DmlJob], batches: Iterable[pa.RecordBatch]) -> Sealed[list[StagedSegment]]:
+    job = sealed_job.open()
+    return Sealed(stage_rows(job.evolved, job.builders, batches, job.condition))
+
+
+def _stage_unless_few(
+    job: Sealed[DmlJob], limit: int, batches: Iterable[pa.RecordBatch]
+) -> Sealed[list[StagedSegment] | bytes]:
+    handed, rest = take_few(batches, job.open().table, limit)
+    return Sealed(_stage_batches(job, rest).open() if handed is None else handed)

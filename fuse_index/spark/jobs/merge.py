@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from fuse_index.export.keep_up import keep_exports
 from fuse_index.indexes.builder import recorded_warnings, warn_of_unindexed
 from fuse_index.indexes.registry import Host
 from fuse_index.operations.dml import merge_job
-from fuse_index.operations.dml_job import DmlJob
+from fuse_index.operations.dml_job import MAX_REPLANS, DmlJob
 from fuse_index.operations.merge_clauses import MergeClauseSpec
 from fuse_index.operations.merge_match import MAX_KEYS_IN_PREDICATE, KeyValues, MergeSpec
 from fuse_index.operations.rewrite_job import RewriteOutcome
@@ -48,6 +48,9 @@ MAX_ROWS_IN_TASKS = 1000
 """Rows of a source that each task is handed: of so few, joining them takes longer than merging them."""
 _SCHEMA_REFUSAL = re.compile(r"fuse_storage\.errors\.SchemaError: (.+)")
 _Batches = Iterator[pa.RecordBatch]
+_Spec = Sealed[tuple[Table, MergeSpec]]
+_Written = tuple[Sealed[DmlJob], list[Sealed[RewriteOutcome]], list[Sealed[list[StagedSegment]]]]
+"""A job without an edit, what became of its blocks, and the rows that are added."""
 
 
 @check_arguments
@@ -76,13 +79,17 @@ def merge(
     if (few := rows.collect_few()) is not None:
         run_dml_job(spark, lambda: _start_merge(sealed, few), to.task_count)
         return
-    written = rows.run()
-    warn_of_problems(run_where_reachable(spark, lambda: _commit(*written)))
+    for replans in range(MAX_REPLANS, -1, -1):
+        moved, problems = run_where_reachable(spark, partial(_commit, rows.spec, rows.run(), replans))
+        if moved is None:
+            return warn_of_problems(problems)
+        rows.spec = moved
+    return None
 
 
 def _check_merge(
     table: Table, rows: pa.Schema, on: Sequence[str] | None, clauses: Any, merge_schema: bool
-) -> tuple[Sealed[tuple[Table, MergeSpec]], pa.Table, list[str]]:
+) -> tuple[_Spec, pa.Table, list[str]]:
     """Give what the merge does, the columns of the source in the types that it is read in, and those of the key."""
     spec = table.merge_spec(rows, on, clauses, merge_schema)
     return Sealed((table, spec)), spec.source_schema.arrow.empty_table(), list(spec.key_columns)
@@ -94,7 +101,7 @@ class MergeSource:
     def __init__(
         self,
         spark: SparkSession,
-        spec: Sealed[tuple[Table, MergeSpec]],
+        spec: _Spec,
         schema: pa.Schema,
         key_columns: Sequence[str],
         task_count: int,
@@ -127,7 +134,7 @@ class MergeSource:
         found = self.rows.limit(MAX_ROWS_IN_TASKS + 1).toArrow()
         return found.rename_columns(self.schema.names) if len(found) <= MAX_ROWS_IN_TASKS else None
 
-    def run(self) -> tuple[Sealed[DmlJob], list[Sealed[RewriteOutcome]], list[Sealed[list[StagedSegment]]]]:
+    def run(self) -> _Written:
         """Write all that changes; nobody sees it yet."""
         spec, keys, task_count = self.spec, self._key_values(), self.task_count  # tasks cannot have the session
         job, block_numbers, clauses = run_where_reachable(self.spark, lambda: _plan_merge(spec, keys, task_count))
@@ -186,13 +193,13 @@ class MergeSource:
         return numbers.select(BLOCK_COLUMN, *empty)
 
 
-def _start_merge(spec: Sealed[tuple[Table, MergeSpec]], source: pa.Table) -> DmlJob:
+def _start_merge(spec: _Spec, source: pa.Table) -> DmlJob:
     table, merge_ = spec.open()
     return merge_job(table, merge_, source)
 
 
 def _plan_merge(
-    spec: Sealed[tuple[Table, MergeSpec]], keys: dict[str, pa.Table], task_count: int
+    spec: _Spec, keys: dict[str, pa.Table], task_count: int
 ) -> tuple[Sealed[DmlJob], list[int], dict[str, bool]]:
     """Start the job: give it, the blocks that it is about, and which clauses there are."""
     table, merge_ = spec.open()
@@ -207,16 +214,20 @@ def _plan_merge(
     return Sealed(job), numbers, {name: bool(getattr(merge_.clauses, name)) for name in names}
 
 
-def _commit(
-    sealed_job: Sealed[DmlJob],
-    outcomes: Sequence[Sealed[RewriteOutcome]],
-    inserted: Sequence[Sealed[list[StagedSegment]]],
-) -> list[str]:
+def _commit(spec: _Spec, written: _Written, replans: int) -> tuple[_Spec | None, list[str]]:
+    """Commit, and give warnings; or, if others moved the rows meanwhile, the merge on the state in which they lie now.
+
+    ``replans``: how often that may yet be; then it is a Conflict.
+    """
+    sealed_job, outcomes, inserted = written
     job = sealed_job.open()
+    job.replans = replans
     for segments in inserted:
         job.add_staged(segments.open())
-    job.commit([outcome.open() for outcome in outcomes])
+    if job.commit([outcome.open() for outcome in outcomes]):
+        table, merge_ = spec.open()
+        return Sealed((Table(job.table, table.host, table.context), merge_)), []
     with recorded_warnings() as problems:
         warn_of_unindexed(job.table.snapshot)
         keep_exports(job.table)
-    return list(problems)
+    return None, list(problems)

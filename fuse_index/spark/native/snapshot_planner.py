@@ -87,6 +87,10 @@ class SnapshotPlanner:
         Returns its files as ``pack_file_listing`` gives them.
         """
         self._locations[table.store.url] = _SparkLocation(scheme, options)
+        return self.register_state(table)
+
+    def register_state(self, table: StoredTable) -> bytes:
+        """Remember another state of a table that is known; its files as ``register_table`` returns them."""
         self._open_tables.put((table.store.url, state_key(table)), table)
         return self._listing(table)
 
@@ -156,8 +160,7 @@ class SnapshotPlanner:
             return None
         if head.snapshot.schema.fields != self._table(url, snapshot).snapshot.schema.fields:
             raise SchemaError(f"the schema of {url} has changed since this DataFrame was made: read the table again")
-        self._open_tables.put((url, head.snapshot.id), head)
-        return RefreshReply(head.snapshot.id, self._listing(head))
+        return RefreshReply(head.snapshot.id, self.register_state(head))
 
     def _decode(self, request: Mapping[str, Any]) -> tuple[StoredTable, Predicate | None, Engine]:
         """The snapshot that a request is about, its filters, and what decides what they mean."""

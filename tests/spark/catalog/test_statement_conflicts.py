@@ -106,6 +106,47 @@ def test_a_statement_that_somebody_else_came_before_is_told(
     assert {row["kind"] for row in fuse.open_table(url).scan("id < 20").to_arrow().to_pylist()} == {"a"}
 
 
+def tier_meanwhile(table: fuse.Table) -> None:
+    table.append([{"id": 100, "kind": "hot"}], hot=True)
+    table.tier()
+    table.append([{"id": 101, "kind": "hot"}], hot=True)
+    table.compact()
+
+
+MOVED = {
+    "updated": "UPDATE $T SET kind = 'b' WHERE id IN (3, 21, 23) AND meanwhile(id)",
+    "deleted": "DELETE FROM $T WHERE id IN (3, 21, 23) AND meanwhile(id)",
+    "merged": (
+        "MERGE INTO $T t USING (SELECT explode(array(3L, 21L, 23L, 50L)) id FROM range(1) WHERE meanwhile(id)) s"
+        " ON t.id = s.id WHEN MATCHED THEN UPDATE SET kind = 'b'"
+        " WHEN NOT MATCHED THEN INSERT (id, kind) VALUES (s.id, 'b')"
+    ),
+    "inserted": (
+        "MERGE INTO $T t USING (SELECT explode(array(3L, 50L)) id FROM range(1) WHERE meanwhile(id)) s"
+        " ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id, kind) VALUES (s.id, 'b')"
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MOVED)
+def test_a_statement_finds_rows_again_that_were_moved_meanwhile(
+    sql_spark: SparkSession, url: str, meanwhile: Callable[..., None], case: str
+) -> None:
+    table = fuse.open_table(url)
+    for start in (20, 22):
+        table.append([{"id": start, "kind": "a"}, {"id": start + 1, "kind": "a"}], hot=True)
+    meanwhile(tier_meanwhile)
+    sql_spark.sql(MOVED[case].replace("$T", f"fuse.`{url}`"))
+
+    kinds = dict.fromkeys(range(24), "a") | {100: "hot", 101: "hot"}
+    changed = dict.fromkeys({"merged": [3, 21, 23, 50], "inserted": [50]}.get(case, [3, 21, 23]), "b")
+    expected = {n: k for n, k in kinds.items() if n not in changed} if case == "deleted" else kinds | changed
+    assert ids(url) == sorted(expected)
+    found = fuse.open_table(url).to_arrow()
+    assert dict(zip(*(found.column(name).to_pylist() for name in ("id", "kind")), strict=True)) == expected
+    assert "tier" in table.refresh().history().column("operation").to_pylist()
+
+
 def test_a_session_that_dies_halfway_leaves_nothing(url: str, tmp_path: Path) -> None:
     begun = tmp_path / "begun"
     command = [sys.executable, str(PROGRAMS / "slow_statement.py"), url, str(begun)]

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import fuse_index as fuse
 from fuse_index import spark as fuse_spark
+from fuse_index.spark.jobs.merge import MergeSource
 from fuse_storage.testing import check_invariants
 
 pytestmark = pytest.mark.any_spark
@@ -115,6 +116,30 @@ def test_executors_change_what_one_process_would(
     assert table.snapshot.sequence == 4
     assert table.verify_index("by_kind").sound
     check_invariants(table.stored)
+
+
+def test_a_merge_whose_rows_were_moved_meanwhile_finds_them_again(
+    spark: SparkSession, table: fuse.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fuse_index.spark.jobs.merge.MAX_ROWS_IN_TASKS", 0)
+    for start in (600, 605):
+        table.append([{"id": row_id, "kind": "small", "at": None} for row_id in range(start, start + 5)])
+    copy, real, runs = table.clone(str(tmp_path / "copy")), MergeSource.run, list[int]()
+
+    def run(source: MergeSource) -> Any:
+        written = real(source)
+        if not runs:
+            fuse.open_table(table.stored.store.url).compact()
+        runs.append(len(runs))
+        return written
+
+    monkeypatch.setattr(MergeSource, "run", run)
+    CHANGES["merge"][0](spark, table.stored.store.url)
+    CHANGES["merge"][1](spark, copy)
+
+    assert runs == [0, 1]
+    assert sorted(rows(table), key=repr) == sorted(rows(copy), key=repr)
+    assert table.history().column("operation").to_pylist()[:2] == ["merge", "compact"]
 
 
 @pytest.mark.parametrize("change", ["merge", "merge on conditions"])

@@ -21,7 +21,20 @@ def main(server: str, folder: str) -> None:
     spark = SparkSession.builder.remote(server).getOrCreate()
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     fuse_spark.install(spark)
-    steps = (kind, questions, sql, functions, clustered, looked_into, overwritten, refused, indexed, streamed, changed)
+    steps = (
+        kind,
+        questions,
+        sql,
+        functions,
+        clustered,
+        looked_into,
+        overwritten,
+        refused,
+        indexed,
+        streamed,
+        changed,
+        hot,
+    )
     unpickled: list[str] = []
     sys.addaudithook(
         lambda event, arguments: unpickled.append(str(arguments)) if event == "pickle.find_class" else None
@@ -137,6 +150,31 @@ def changed(spark: SparkSession, folder: str) -> list[Any]:
     fuse_spark.overwrite(spark, url, spark.createDataFrame([(19, "last")], "id BIGINT, name STRING"), "id = 19")
     fuse_spark.compact(spark, url)
     return [tuple(row) for row in load(spark, url).where("name NOT LIKE 'n%' OR id < 10").orderBy("id").collect()]
+
+
+def hot(spark: SparkSession, folder: str) -> Any:
+    """Rows of a table with a tail, written, read, followed and tiered; how many there are each time."""
+    url, copied = f"{folder}/hot", f"{folder}/copied_hot"
+    for start, count, option in ((100, 3, {}), (200, 20, {"hot": "true"}), (300, 2, {"hot": "false"})):
+        spark.range(start, start + count).write.format("fuse").mode("append").options(**option).save(url)
+    followed = spark.readStream.format("fuse").load(url).writeStream.format("fuse").option("hot", "true")
+    followed = followed.option("checkpointLocation", f"{folder}/checkpoint_hot").trigger(availableNow=True)
+    followed.start(copied).awaitTermination(120)
+
+    def count() -> list[int]:
+        found = [load(spark, url), load(spark, url, tail="false"), load(spark, url, where="id = 101")]
+        return [frame.count() for frame in [*found, fuse_spark.read(spark, url, tail=False), load(spark, copied)]]
+
+    def tails() -> list[int]:
+        from fuse_index import open_table
+
+        return [open_table(each).tail.rows for each in (url, copied)]
+
+    with warnings.catch_warnings(record=True):  # that this is not the native scan
+        before = count()
+        waiting = run_where_reachable(spark, tails)
+        fuse_spark.tier(spark, url)
+        return [before, waiting, count(), run_where_reachable(spark, tails)]
 
 
 if __name__ == "__main__":

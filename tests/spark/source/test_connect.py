@@ -22,6 +22,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table.create_index("by_kind", "bloom", ["kind"], build=False)
     schema = pa.schema({"id": pa.int64(), "s": pa.string()})
     create_table(str(place / "clustered"), schema, cluster_by=["id"], properties={"block_rows": 200})
+    hot = create_table(str(place / "hot"), pa.schema({"id": pa.int64()}), properties={"hot_rows": 10})
+    hot.append(pa.table({"id": range(20)}))
     return place
 
 
@@ -83,6 +85,15 @@ def test_a_table_is_followed_and_written(told: Any) -> None:
 
 def test_rows_are_changed_by_the_servers_tasks(told: Any) -> None:
     assert told["changed"] == [[10, "ten"], [11, "eleven"], [19, "last"], [30, "thirty"]]
+
+
+def test_hot_rows_are_written_read_followed_and_tiered(told: Any) -> None:
+    before, waiting, after, left = told["hot"]
+
+    assert before == [45, 22, 1, 22, 45]
+    assert waiting == [23, 45]
+    assert after == [45, 45, 1, 45, 45]
+    assert left == [0, 45]
 
 
 def test_the_client_unpickled_nothing_but_pysparks_own_memory_of_schemas(told: Any) -> None:
