@@ -27,6 +27,8 @@ from fuse_storage import StoredTable, append_hot, meter_requests, open_store, pr
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("x", pa.float64())])
 CREATE_SECONDS, READ_SECONDS = 0.04, 0.02
+_ROUND_SECONDS = 0.5
+"""Of a read, where rounds are counted: so much longer than all computing that its multiples are rounds."""
 Row = tuple[str, str, str]
 
 
@@ -38,26 +40,26 @@ def make_rows(start: int, count: int = 100) -> pa.Table:
 class SlowStore:
     """A store that answers as late as one far away."""
 
-    def __init__(self, store: Any) -> None:
-        self.store = store
+    def __init__(self, store: Any, read_seconds: float = READ_SECONDS) -> None:
+        self.store, self.read_seconds = store, read_seconds
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.store, name)
 
     def read(self, key: str) -> bytes:
-        time.sleep(READ_SECONDS)
+        time.sleep(self.read_seconds)
         return bytes(self.store.read(key))
 
     def read_ranges(self, key: str, ranges: Any) -> list[bytes]:
-        time.sleep(READ_SECONDS)
+        time.sleep(self.read_seconds)
         return list(self.store.read_ranges(key, ranges))
 
     def list(self, prefix: str = "") -> Iterator[Any]:
-        time.sleep(READ_SECONDS)
+        time.sleep(self.read_seconds)
         return iter(self.store.list(prefix))
 
     def list_keys_after(self, key: str) -> Any:
-        time.sleep(READ_SECONDS)
+        time.sleep(self.read_seconds)
         return self.store.list_keys_after(key)
 
     def create(self, key: str, data: bytes, overwrite: bool = False) -> None:
@@ -79,7 +81,12 @@ def counted(folder: Path) -> Iterable[Row]:
     process_cache.clear()
     store.reset()
     StoredTable.open(store).segments()
-    yield "opening a head with 200 hot commits, nothing cached", f"{len(store.reads)} reads", "≤ 100"
+    reads = len(store.reads)
+    process_cache.clear()
+    started = time.monotonic()
+    StoredTable.open(SlowStore(open_store(str(folder / "counted")), _ROUND_SECONDS)).segments()
+    rounds = int((time.monotonic() - started) / _ROUND_SECONDS)
+    yield "opening a head with 200 hot commits, nothing cached", f"{reads} reads in {rounds} rounds", "≤ 100, ≤ 8"
 
 
 def commit_rates(folder: Path, seconds: float) -> Iterable[Row]:
@@ -160,8 +167,11 @@ def freshness(folder: Path, seconds: float, writers: int, bar: str) -> Iterable[
     yield f"event to union read, 40 ms and 20 ms injected, {writers} writers × 1 a second, {seconds:g} s", result, bar
 
 
-def union_reads(folder: Path, rows: int) -> Iterable[Row]:
-    """The same rows with a tail of 64 commits of 1,000, and tiered; and what tiering takes against an append."""
+def union_reads(folder: Path, rows: int, fresh_seconds: float) -> Iterable[Row]:
+    """The same rows with a tail of 64 commits of 1,000, and tiered; and what tiering takes against an append.
+
+    Then the same in Spark, and ``fresh_seconds`` of a stream.
+    """
     url, limits = str(folder / "union"), {"tiering": "job", "block_rows": 1_000_000}
     table = fuse.create_table(url, SCHEMA, ["id"], limits)
     table.append(make_rows(0, rows))
@@ -185,6 +195,12 @@ def union_reads(folder: Path, rows: int) -> Iterable[Row]:
     kept = hot.explain(f"id < {rows // 2}").to_dict()["tail"]["kept"]
     yield "hot blocks opened where statistics rule them out", str(kept), "0"
     yield "tiering 64,000 rows, rate against an append of them", f"{appending / tiering:.2f} ×", "≥ 0.8 ×"
+    if fresh_seconds:
+        from benchmarks import hot_spark  # not in the workers, which import this module
+
+        with hot_spark.session() as spark:
+            yield from hot_spark.union_read_in_spark(spark, url, version)
+            yield from hot_spark.stream_freshness(spark, folder, fresh_seconds)
 
 
 def _least(call: Callable[[], object]) -> float:
@@ -214,7 +230,7 @@ def main() -> None:
             commit_rates(folder, options.seconds),
             freshness(folder, options.fresh_seconds, 1, "p99 ≤ 0.4 s"),
             freshness(folder, options.fresh_seconds, 8, "p50 ≤ 0.6 s, p99 ≤ 2 s"),
-            union_reads(folder, options.rows),
+            union_reads(folder, options.rows, options.fresh_seconds),
         ):
             for row in part:
                 lines.append("| " + " | ".join(row) + " |")

@@ -28,7 +28,7 @@ SKEWS = tuple(
     )
     for sign in (1, -1)
 )
-CHANGES = [operation for operation in OPERATIONS[:7] if operation.name != "recluster"]
+CHANGES = [operation for operation in OPERATIONS[:9] if operation.name != "recluster"]
 RETENTION = timedelta(days=7)
 SLACK = timedelta(hours=3)
 """A clock that is less than an hour off is right enough, and so is one that a writer compared within the last day."""

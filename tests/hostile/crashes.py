@@ -32,7 +32,7 @@ def crashes(seed: int) -> Iterator[Trial]:
     for number in count(seed):
         base = open_store(f"memory://base-{number}")
         table, rows = create(base)
-        for step in Random(number).sample(OPERATIONS[:7], number % 5):  # of the first run: none
+        for step in Random(number).sample(OPERATIONS[:9], number % 5):  # of the first run: none
             attempt(step, table, number + 100)
             rows = step.after(rows, number + 100)
         trials = [

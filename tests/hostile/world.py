@@ -141,8 +141,13 @@ def _appended(rows: Rows, number: int) -> Rows:
     return {**rows, **as_rows(*_new_rows(number))}
 
 
-def _append(table: fuse.Table, number: int) -> None:
-    table.append([one | dict.fromkeys(table.schema.names[3:], "x") for one in _new_rows(number)])
+def _append(table: fuse.Table, number: int, hot: bool | None = None) -> None:
+    table.append([one | dict.fromkeys(table.schema.names[3:], "x") for one in _new_rows(number)], hot=hot)
+
+
+def _append_and_tier(table: fuse.Table, number: int) -> None:
+    _append(table, number, hot=True)
+    table.tier()
 
 
 def _new_rows(number: int) -> list[dict[str, Any]]:
@@ -184,6 +189,8 @@ def _restored(table: fuse.Table, number: int) -> None:
 
 OPERATIONS = [
     Operation("append", _append, _appended),
+    Operation("append_hot", lambda table, n: _append(table, n, hot=True), _appended),
+    Operation("tier", _append_and_tier, _appended),
     Operation(
         "delete",
         lambda table, n: table.delete(f"grp = {n % GROUPS}"),
