@@ -6,17 +6,18 @@ In: the JSON that ``CatalogClient.java`` writes. Out: Arrow schemas, values, nam
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.types as is_
 from pyspark.sql.types import StructType
 
 from fuse_index.errors import InputError
 from fuse_index.spark.schemas import to_arrow_schema
 from fuse_index.sql.catalyst_terms import decode_catalyst_value
-from fuse_storage import KNOWN_PROPERTIES
+from fuse_storage import KNOWN_PROPERTIES, Field, Schema
 
 _PROVIDERS = ("fuse", "parquet")
 """What may stand behind USING: the files are Parquet, and ``saveAsTable`` says so without being asked."""
@@ -26,8 +27,8 @@ _RESERVED = ("provider", "location", "owner", "comment", "external", "is_managed
 
 KEY_PROPERTY_NAME = "key"
 NOT_NULL_PROPERTY_NAME = "not_null"
-"""Properties by which Spark shows the key of a table and its NOT NULL columns, for which it has no other place: names
-with commas between them.
+"""Properties by which Spark shows the key of a table and what is NOT NULL, for which it has no other place: names with
+commas between them, of what is within a column a path (``home.city``, ``tags.element``, ``prices.value``).
 """
 
 
@@ -71,10 +72,48 @@ def split_column_names(text: str) -> tuple[str, ...]:
 
 def _parse_columns(columns: Sequence[Mapping[str, Any]], not_null: Sequence[str]) -> pa.Schema:
     fields = [parse_field(column) for column in columns]
-    names = [field.name for field in fields]
-    if fields and (unknown := [name for name in not_null if name not in names]):
+    names, found = [field.name for field in fields], set[str]()
+    within = frozenset(not_null).difference(names)  # a whole name comes before a path
+    required = [
+        _with_not_null(field.with_nullable(field.nullable and field.name not in not_null), field.name, within, found)
+        for field in fields
+    ]
+    if fields and (unknown := [path for path in not_null if path not in found.union(names)]):
         raise InputError(f"{NOT_NULL_PROPERTY_NAME} names the column {unknown[0]!r}, and there are {', '.join(names)}")
-    return pa.schema([field.with_nullable(False) if field.name in not_null else field for field in fields])
+    return pa.schema(required)
+
+
+def _with_not_null(field: pa.Field, path: str, not_null: Set[str], found: set[str]) -> pa.Field:
+    """The column at a path, with NOT NULL where it is said of what is within; ``found``: gains those paths."""
+
+    def part(inner: pa.Field, name: str) -> pa.Field:
+        inner_path = f"{path}.{name}"
+        if inner_path in not_null:
+            found.add(inner_path)
+            inner = inner.with_nullable(False)
+        return _with_not_null(inner.with_name(name), inner_path, not_null, found)
+
+    kind = field.type
+    if is_.is_struct(kind):
+        kind = pa.struct([part(inner, inner.name) for inner in kind])
+    elif is_.is_map(kind):
+        kind = pa.map_(part(kind.key_field, "key"), part(kind.item_field, "value"))
+    elif is_.is_list(kind):
+        kind = pa.list_(part(kind.value_field, "element"))
+    return field.with_type(kind)
+
+
+def describe_not_null(schema: Schema) -> str:
+    """What ``parse_definition`` takes for the columns of a schema that are NOT NULL, and the parts of columns."""
+    return ", ".join(path for field in schema.fields for path in _not_null_paths(field, field.name))
+
+
+def _not_null_paths(field: Field, path: str) -> Iterator[str]:
+    if not field.nullable:
+        yield path
+    for child in field.children:
+        paths = _not_null_paths(child, f"{path}.{child.name}")
+        yield from (each for each in paths if not (is_.is_map(field.type) and each == f"{path}.key"))
 
 
 def parse_field(column: Mapping[str, Any]) -> pa.Field:

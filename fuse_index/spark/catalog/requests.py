@@ -16,7 +16,12 @@ from pyspark.sql import SparkSession
 from fuse_index.errors import InputError
 from fuse_index.spark.catalog.alter import alteration
 from fuse_index.spark.catalog.create import StagedCreation, create, new_number, stage
-from fuse_index.spark.catalog.definitions import KEY_PROPERTY_NAME, NOT_NULL_PROPERTY_NAME, parse_definition
+from fuse_index.spark.catalog.definitions import (
+    KEY_PROPERTY_NAME,
+    NOT_NULL_PROPERTY_NAME,
+    describe_not_null,
+    parse_definition,
+)
 from fuse_index.spark.catalog.metadata_tables import metadata_rows, to_arrow_stream
 from fuse_index.spark.catalog.table_names import TableNames, TableReference, is_place, request_identifier
 from fuse_index.spark.native.planner_callback import LruCache
@@ -186,8 +191,8 @@ def _shown_properties(reference: TableReference, table: Table) -> dict[str, str]
     own = {name: _text(value) for name, value in table.snapshot.properties.items() if name not in _OF_TABLES}
     named = {} if reference.named is None else dict(reference.named.properties)
     key = {KEY_PROPERTY_NAME: ", ".join(table.snapshot.key)} if table.snapshot.key else {}
-    required = [field.name for field in table.snapshot.schema.fields if not field.nullable]
-    not_null = {NOT_NULL_PROPERTY_NAME: ", ".join(required)} if required else {}
+    required = describe_not_null(table.snapshot.schema)
+    not_null = {NOT_NULL_PROPERTY_NAME: required} if required else {}
     managed = {"is_managed_location": "true"} if reference.named is not None and reference.named.managed else {}
     return {**own, **key, **not_null, **named, **managed, "provider": "fuse", "location": reference.url}
 

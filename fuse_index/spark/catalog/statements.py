@@ -169,4 +169,7 @@ def _refusal(failure: PySparkException, name: str) -> str:
     """What Spark found wrong with the rows, in one line."""
     if "MERGE_CARDINALITY_VIOLATION" in str(failure):
         return f"several rows of the source match one row of {name}: leave one for each"
-    return str(failure).split("\n")[0]
+    text = str(failure).partition("JVM stacktrace")[0].strip()
+    if "Traceback (most recent call last)" in text:  # of a function of the user's: what it raised is at the end
+        return [line for line in text.splitlines() if line and not line[0].isspace()][-1]
+    return text.split("\n")[0]

@@ -6,7 +6,6 @@ In: the parts, as Spark split them. Out: a ``TableReference``, by which the tabl
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -90,8 +89,11 @@ class TableNames:
         except NotFound:
             if not within or len(parts) == 1 or is_place(parts[0]):
                 raise
-            with suppress(NotFound):
+            try:
                 return self.resolve((*within, *parts), at)
+            except NotFound:
+                if self.require_warehouse().table_exists((*within, parts[0])):  # of which there is nothing of that name
+                    raise
             raise
 
     def open(self, reference: TableReference) -> Table:

@@ -1,4 +1,5 @@
 import java.io.EOFException;
+import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -60,14 +61,18 @@ public class BlockSeals {
       this.seal = seal;
     }
 
-    /** The path, where the file is another one; null if it is right. Of a file that cannot be read, Spark's reader tells. */
+    /** What is wrong, where the file is another one or is gone; else null. Of a file that cannot be read, Spark's reader tells. */
     public Object call() {
+      String other = path + ": this is another block than the one of that name; restore the file from a copy";
       try {
-        if (readSeal() != seal) return path;
+        if (readSeal() != seal) return other;
         if (VERIFIED.size() >= MAX_REMEMBERED) VERIFIED.clear();
         VERIFIED.add(memory());
       } catch (EOFException shorter) {
-        return path;
+        return other;
+      } catch (FileNotFoundException gone) {
+        return path + " is gone, so that this snapshot cannot be read: its table was dropped with PURGE, or the snapshot was vacuumed;"
+            + " load the table again, or restore the file from a copy";
       } catch (IOException unreadable) {
         LOG.warn("the driver cannot tell whether " + path + " is the block of that name: " + unreadable);
       }
@@ -98,7 +103,7 @@ public class BlockSeals {
       try {
         stream = (FSDataInputStream) ((Future<FSDataInputStream>) opening.build()).get();
       } catch (ExecutionException failed) {
-        throw new IOException(failed.getCause());
+        throw failed.getCause() instanceof FileNotFoundException ? (IOException) failed.getCause() : new IOException(failed.getCause());
       } catch (InterruptedException cancelled) {
         throw new IOException(cancelled);
       }
@@ -143,14 +148,21 @@ public class BlockSeals {
       try {
         Path file = new Path(path);
         FileStatus status = file.getFileSystem(hadoop).getFileStatus(file);
-        if (status.getLen() != size) return path;
+        if (status.getLen() != size) return changed();
         String found = etag == null ? null : version(status);
-        if (found != null) return found.equals(unquoted(etag)) ? null : path;
+        if (found != null) return found.equals(unquoted(etag)) ? null : changed();
         long apart = modified == 0L ? 0L : Math.abs(status.getModificationTime() - modified / 1000L);
-        return apart > (path.startsWith("file:") ? 1L : STORE_MILLIS) ? path : null;
+        return apart > (path.startsWith("file:") ? 1L : STORE_MILLIS) ? changed() : null;
+      } catch (FileNotFoundException gone) {
+        return path + " is gone since it was attached, so that this snapshot cannot be read: sync the table with its source";
       } catch (IOException unreadable) {
         return null; // of which Spark's reader tells
       }
+    }
+
+    private String changed() {
+      return path + " has changed since it was attached, so that the rows of this snapshot may be gone: sync the table with its source; "
+          + "sync(reread=True) if that finds no change (in a copy, or a backup)";
     }
 
     /** The ETag of a file now, as LocalStore in Python makes it of a local one; null if there is none. */
@@ -176,7 +188,7 @@ public class BlockSeals {
     }
   }
 
-  /** Raises if one of these files is another than the block of its name. Those of which no seal is known are let through. */
+  /** Raises if one of these files is gone, or another than the block of its name. Those of which no seal is known are let through. */
   public static void verify(Configuration hadoop, FileListing listing, List<Integer> files) {
     List<Callable<Object>> checks = new ArrayList<Callable<Object>>();
     for (Integer file : files) {
@@ -191,8 +203,8 @@ public class BlockSeals {
     try {
       List<Future<Object>> answers = threads.invokeAll(checks);
       for (int i = 0; i < answers.size(); i++) {
-        String path = (String) ((Future<Object>) answers.get(i)).get();
-        if (path != null) throw otherFile(path, checks.get(i) instanceof ForeignCheck);
+        String problem = (String) ((Future<Object>) answers.get(i)).get();
+        if (problem != null) throw refusal(problem);
       }
     } catch (InterruptedException cancelled) {
       Thread.currentThread().interrupt();
@@ -204,12 +216,9 @@ public class BlockSeals {
     }
   }
 
-  private static RuntimeException otherFile(String path, boolean foreign) {
+  private static RuntimeException refusal(String problem) {
     HashMap<String, String> parameters = new HashMap<String, String>();
-    parameters = (HashMap<String, String>) parameters.updated("errorMessage", path + (foreign
-        ? " has changed since it was attached, so that the rows of this snapshot may be gone: sync the table with its source; "
-            + "sync(reread=True) if that finds no change (in a copy, or a backup)"
-        : ": this is another block than the one of that name; restore the file from a copy"));
+    parameters = (HashMap<String, String>) parameters.updated("errorMessage", problem);
     return new SparkRuntimeException("USER_RAISED_EXCEPTION", parameters, null, new QueryContext[0], "");
   }
 }

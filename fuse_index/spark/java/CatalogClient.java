@@ -9,6 +9,7 @@ import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.catalyst.analysis.IndexAlreadyExistsException;
 import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
@@ -28,9 +29,24 @@ import org.apache.spark.unsafe.Platform;
 
 /** What the classes of a catalogue ask Python, as JSON, and what they make of its replies. */
 public class CatalogClient {
+  /** So many tables are remembered as they were loaded last. */
+  private static final int MAX_REMEMBERED = 64;
+
+  /** What a header says, read once: a table that nobody has changed comes with the same text each time. */
+  public static class Loaded {
+    public final JsonNode about;
+    public final TableSnapshot snapshot;
+
+    public Loaded(JsonNode about, TableSnapshot snapshot) {
+      this.about = about;
+      this.snapshot = snapshot;
+    }
+  }
+
   public final SparkSession session;
   public final String catalog;
   public final String callbackKey;
+  private final ConcurrentHashMap<String, Loaded> remembered = new ConcurrentHashMap<String, Loaded>();
 
   public CatalogClient(SparkSession session, String catalog, String callbackKey) {
     this.session = session;
@@ -88,17 +104,22 @@ public class CatalogClient {
   public Table table(Identifier name, byte[] reply) {
     int length = ByteBuffer.wrap(reply).getInt(0);
     String header = new String(reply, 4, length, StandardCharsets.UTF_8);
-    byte[] rest = Arrays.copyOfRange(reply, 4 + length, reply.length);
-    JsonNode json = parse(header);
     String shown = catalog + "." + name;
-    if (json.has("view")) return new MetadataTable(this, name, shown, json.get("at").asText(), new LocalRows(rest));
-    try {
-      TableSnapshot snapshot = TableSnapshot.of(header, rest);
-      if (json.has("staged")) return new StagedFuseTable(this, name, shown, snapshot, json);
-      return new CatalogFuseTable(this, name, shown, snapshot, json);
-    } catch (IOException malformed) {
-      throw new IllegalStateException(malformed);
+    Loaded loaded = (Loaded) remembered.get(header);
+    if (loaded == null) {
+      byte[] rest = Arrays.copyOfRange(reply, 4 + length, reply.length);
+      JsonNode json = parse(header);
+      if (json.has("view")) return new MetadataTable(this, name, shown, json.get("at").asText(), new LocalRows(rest));
+      try {
+        loaded = new Loaded(json, TableSnapshot.of(json, rest));
+      } catch (IOException malformed) {
+        throw new IllegalStateException(malformed);
+      }
+      if (remembered.size() >= MAX_REMEMBERED) remembered.clear();
+      if (!json.has("staged")) remembered.put(header, loaded);
     }
+    if (loaded.about.has("staged")) return new StagedFuseTable(this, name, shown, loaded.snapshot, loaded.about);
+    return new CatalogFuseTable(this, name, shown, loaded.snapshot, loaded.about);
   }
 
   /** The namespace that names are in without being told, where this is the session's current catalogue. */

@@ -21,6 +21,8 @@ import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.write.Write;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation$;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructType;
@@ -101,7 +103,7 @@ public class RowStatementRule<P extends TreeNode<?>> extends PlanRule<P> {
     if (plan instanceof OverwritePartitionsDynamic) {
       OverwritePartitionsDynamic overwrite = (OverwritePartitionsDynamic) plan;
       FuseWrite write = ours(overwrite.write());
-      return write == null ? plan : handOver(write, overwrite.query());
+      return write == null ? plan : handOver(write, overwrite.query(), overwrite.productElement(0));
     }
     return plan;
   }
@@ -156,7 +158,7 @@ public class RowStatementRule<P extends TreeNode<?>> extends PlanRule<P> {
     }
     // The condition of a MERGE is about columns of two tables, which may be called alike: MergeKeys knows what follows from it.
     Expression condition = statement.isMerge() ? null : delta.condition();
-    return handOver(new FuseWrite(statement, condition), new Project(ScalaLists.toScala(columns), (LogicalPlan) delta.query().transformDown(new FilterScans())));
+    return handOver(new FuseWrite(statement, condition), new Project(ScalaLists.toScala(columns), (LogicalPlan) delta.query().transformDown(new FilterScans())), delta.productElement(0));
   }
 
   private static NamedExpression named(Expression value, String name) {
@@ -168,15 +170,17 @@ public class RowStatementRule<P extends TreeNode<?>> extends PlanRule<P> {
     return new GetStructField(struct, ((StructType) struct.dataType()).fieldIndex(name), Option.apply(name));
   }
 
-  /** An append of a query's rows to a table that takes any. */
-  private static LogicalPlan handOver(FuseWrite write, LogicalPlan query) {
+  /** An append of rows to a table that takes any. `named`: the relation by whose name Spark finds, when it is done, what it has cached. */
+  private static LogicalPlan handOver(FuseWrite write, LogicalPlan query, Object named) {
+    DataSourceV2Relation table = (DataSourceV2Relation) named;
+    LogicalPlan to = DataSourceV2Relation$.MODULE$.create(new ChangedRows(write.statement.table), table.catalog(), table.identifier());
     query.setAnalyzed(); // it is, and optimised; what the optimizer made of it, the analyzer need not understand
     Constructor<?> append = AppendData.class.getConstructors()[0];
     Class<?>[] types = append.getParameterTypes();
     Object[] arguments = new Object[types.length];
     boolean writeGiven = false;
     for (int i = 0; i < arguments.length; i++) {
-      if (i == 0) arguments[i] = new ChangedRows(write.statement.table).relation();
+      if (i == 0) arguments[i] = to;
       else if (types[i] == LogicalPlan.class) arguments[i] = query;
       else if (types[i] == boolean.class) arguments[i] = Boolean.FALSE;
       else if (types[i] == scala.collection.immutable.Map.class) arguments[i] = Map$.MODULE$.empty();

@@ -52,7 +52,10 @@ public class TableSnapshot {
 
   /** `description` is the JSON that `describe_snapshot` of Python writes; `listing` what FileListing reads. */
   public static TableSnapshot of(String description, byte[] listing) throws IOException {
-    JsonNode json = new ObjectMapper().readTree(description);
+    return of(new ObjectMapper().readTree(description), listing);
+  }
+
+  public static TableSnapshot of(JsonNode json, byte[] listing) throws IOException {
     Set<List<String>> unpushable = new HashSet<List<String>>();
     for (JsonNode path : json.get("unpushable")) unpushable.add(texts(path));
     return new TableSnapshot(json.get("voter").asText(), json.get("url").asText(), json.get("branch").asText(), json.get("mode").asText(),

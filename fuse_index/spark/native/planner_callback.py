@@ -22,8 +22,9 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from fuse_index.errors import InputError
+from fuse_index.errors import FuseIndexError, InputError
 from fuse_index.pruning.explanation import Explanation
+from fuse_storage import StorageError
 
 _logger = logging.getLogger("fuse_index.spark")
 
@@ -162,7 +163,8 @@ class PlannerCallback:
         except TooManyRows as refusal:
             return b"\0" + str(refusal).encode()
         except BaseException as failure:  # whatever it is, the query must go on
-            _logger.warning("no index was asked about %.1000s", request, exc_info=True)
+            told = isinstance(failure, StorageError | FuseIndexError)  # in a sentence: where it was raised adds nothing
+            _logger.warning("no index was asked about %.1000s: %s", request, failure, exc_info=not told)
             return b"\0" + f"{type(failure).__name__}: {failure}".encode(errors="replace")
 
     def explain(self, request: str) -> Explanation:

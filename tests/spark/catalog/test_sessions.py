@@ -112,6 +112,20 @@ def test_a_query_reads_one_snapshot_of_a_table_throughout(spark, catalog, monkey
     assert ids(spark, query) == []
 
 
+def test_a_name_is_loaded_once_for_a_query(spark, catalog, monkeypatch):
+    opened, real_open = [], TableNames.open
+    monkeypatch.setattr(
+        TableNames, "open", lambda names, reference: opened.append(reference.shown) or real_open(names, reference)
+    )
+
+    spark.table("fuse.db.t")
+    assert opened == ["fuse.db.t"]
+    assert ids(spark, "SELECT id FROM fuse.db.t WHERE name = 'b'") == [2]
+    assert opened == ["fuse.db.t"] * 2
+    assert ids(spark, "SELECT a.id FROM fuse.db.t a JOIN fuse.db.t b USING (id)") == [1, 2]
+    assert len(opened) <= 4
+
+
 def test_a_dataframe_keeps_its_snapshot_while_its_table_is_changed_replaced_and_dropped(spark, catalog):
     before = spark.table("fuse.db.t")
     catalog.load_table("db.t").append([{"id": 3, "name": "c"}])
@@ -232,7 +246,8 @@ def test_explain_as_a_procedure_tells_what_an_index_removed(spark, catalog):
 
 def test_what_show_create_table_prints_makes_the_same_table(spark, catalog):
     spark.sql("""CREATE TABLE fuse.db.made (
-        id BIGINT NOT NULL COMMENT 'who', city STRING DEFAULT 'Bonn', odd STRING NOT NULL DEFAULT "it's\\\\")
+        id BIGINT NOT NULL COMMENT 'who', city STRING DEFAULT 'Bonn', odd STRING NOT NULL DEFAULT "it's\\\\",
+        home STRUCT<a: STRUCT<b: INT NOT NULL>>, l ARRAY<STRUCT<c: INT NOT NULL, d: INT>>, m MAP<STRING, DOUBLE>)
         CLUSTER BY (city) COMMENT 'people' TBLPROPERTIES (block_rows = '10', team = 'x', key = 'id')""")
     text = spark.sql("SHOW CREATE TABLE fuse.db.made").first()[0]
     assert "LOCATION" not in text
@@ -243,7 +258,8 @@ def test_what_show_create_table_prints_makes_the_same_table(spark, catalog):
     made, first = (catalog.load_table(name).snapshot for name in ("db.made", "db.first"))
     assert made.schema.fields == first.schema.fields
     assert made.schema.find("odd").default == "it's\\"
-    assert [field.nullable for field in made.schema.fields] == [False, True, False]
+    assert [field.nullable for field in made.schema.fields] == [False, True, False, True, True, True]
+    assert not made.schema.find("home.a.b").nullable
     assert made.key == ("id",)
     assert (made.cluster_by, made.properties) == (first.cluster_by, first.properties)
     assert catalog.load_table_properties("db.made")["comment"] == "people"

@@ -73,10 +73,12 @@ def test_a_flipped_bit_in_a_data_page_is_an_error_or_changes_nothing(lenient: Sp
 
 def test_a_missing_block_is_an_error(lenient: SparkSession, table: Table) -> None:
     rows = fuse_spark.read(lenient, table.stored.store.url)
-    block_paths(table)[1].unlink()
+    missing = block_paths(table)[1]
+    missing.unlink()
 
-    with pytest.raises(FAILED):
+    with pytest.raises(PySparkException, match=rf"{missing.name} is gone, so that this snapshot cannot be") as told:
         rows.collect()
+    assert "\tat " not in str(told.value).partition("JVM stacktrace")[0]
 
 
 def test_a_block_cut_short_is_an_error(lenient: SparkSession, table: Table) -> None:
