@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark import cloudpickle
 
 from fuse_index.errors import FuseIndexError
+from fuse_index.spark.workers import explain_missing_package
 from fuse_storage import StorageError
 
 _T_co = TypeVar("_T_co", covariant=True)
@@ -40,11 +41,17 @@ class Sealed(Generic[_T_co]):
         return self._data or cloudpickle.dumps(self._value)  # type: ignore[no-untyped-call]
 
     def open(self) -> _T_co:
-        """The value. Raises FuseIndexError on a Connect client, where it came from the server."""
+        """The value.
+
+        Raises FuseIndexError on a Connect client, where it came from the server, and where a package is missing.
+        """
         if not self._openable:
             raise FuseIndexError("a Connect client hands on what the server's tasks made, and does not open it")
         if self._data:
-            self._value, self._data = pickle.loads(self._data), b""
+            try:
+                self._value, self._data = pickle.loads(self._data), b""
+            except ImportError as problem:
+                raise FuseIndexError(explain_missing_package(problem)) from problem
         return self._value
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -34,6 +34,7 @@ from fuse_index.predicate import Column as Argument
 from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_index.spark.native.request_server import serve_requests
 from fuse_index.spark.placement import is_connect
+from fuse_index.spark.workers import for_workers
 from fuse_index.sql.call_markers import render_call_mark
 
 if TYPE_CHECKING:
@@ -176,9 +177,9 @@ def _unbound_udf(function: Function) -> Any:
 
 
 def _vectorised_udf(evaluate: Callable[..., pa.Array], kinds: Sequence[pa.DataType], name: str) -> Any:
-    """A UDF on Arrow arrays where Spark has them (4.1), else on pandas' series."""
-
+    """A UDF on Arrow arrays where Spark has them (4.1), else on pandas' series; it names no module of ours."""
     vectorised: Any = sf
+    evaluate = for_workers(evaluate)
     if hasattr(sf, "arrow_udf"):
 
         def on_arrays(*columns: pa.Array) -> pa.Array:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from fuse_index.spark.answers import ANSWER_SCHEMA, capture_answer, decode_answer
 from fuse_index.spark.native.java_compiler import java_class
+from fuse_index.spark.workers import map_in_workers, worker_problems_explained
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -78,10 +79,15 @@ def run_as_tasks(spark: SparkSession, work: Callable[[Any], _T], items: Sequence
             for number in batch.column(0).to_pylist():
                 yield capture_answer(lambda number=number: work(items[number]))  # type: ignore[misc]
 
-    return collect_answers(spark.range(0, len(items), 1, len(items)).mapInArrow(run, ANSWER_SCHEMA))
+    return collect_answers(map_in_workers(spark.range(0, len(items), 1, len(items)), run, ANSWER_SCHEMA))
 
 
 def collect_answers(df: DataFrame) -> list[Any]:
-    """The results that ``capture_answer`` encoded in tasks. Raises the first error of ours among them."""
+    """The results that ``capture_answer`` encoded in tasks.
+
+    Raises the first error of ours among them, FuseIndexError where executors lack a package.
+    """
     trusted = not is_connect(df.sparkSession)
-    return [decode_answer(row.answer, row.attachments, trusted) for row in df.collect()]
+    with worker_problems_explained():
+        rows = df.collect()
+    return [decode_answer(row.answer, row.attachments, trusted) for row in rows]

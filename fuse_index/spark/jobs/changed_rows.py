@@ -22,6 +22,7 @@ from fuse_index.operations.rewrite_job import RewriteOutcome, RowNumbers
 from fuse_index.operations.row_edits import EditedBlock, replace_rows, stage_rows
 from fuse_index.spark.answers import ANSWER_SCHEMA, Sealed, capture_answer
 from fuse_index.spark.placement import collect_answers
+from fuse_index.spark.workers import map_in_workers
 from fuse_storage import BlockFrame, Schema, StagedSegment, conform_rows
 
 _OPERATION, _BLOCK, _ROW = "operation", "block", "row"
@@ -72,7 +73,7 @@ def stage_changed_rows(
     new_rows = concat(lit(_NEW_ROWS), spark_partition_id())
     placed = changes.withColumn(_BLOCK, coalesce(col(_BLOCK), new_rows))
     grouped = placed.repartition(task_count, _BLOCK).sortWithinPartitions(_BLOCK, _ROW)
-    written = [each.open() for each in collect_answers(grouped.mapInArrow(_write(job), ANSWER_SCHEMA))]
+    written = [each.open() for each in collect_answers(map_in_workers(grouped, _write(job), ANSWER_SCHEMA))]
     return [outcome for outcome, _ in written], [staged for _, staged in written]
 
 

@@ -37,6 +37,7 @@ from fuse_index.spark.schemas import all_nullable, to_arrow_schema
 from fuse_index.spark.source.data_source import session_context
 from fuse_index.spark.source.hot_rows import take_few
 from fuse_index.spark.source.options import TableLocation
+from fuse_index.spark.workers import map_in_workers
 from fuse_index.table.arguments import check_arguments
 from fuse_index.table.table import Table
 from fuse_storage import StagedSegment
@@ -133,7 +134,7 @@ def _map_tasks(rows: DataFrame, write: Callable[[Iterator[pa.RecordBatch]], Seal
     numbered = rows.toDF(*map(str, range(len(rows.columns))))
     if is_on_driver(numbered):
         return [write(iter(numbered.toArrow().rename_columns(rows.columns).to_batches()))]
-    return collect_answers(numbered.mapInArrow(_write_task(write, rows.columns), ANSWER_SCHEMA))
+    return collect_answers(map_in_workers(numbered, _write_task(write, rows.columns), ANSWER_SCHEMA))
 
 
 @check_arguments

@@ -37,6 +37,7 @@ from fuse_index.spark.jobs.merge_tasks import (
 )
 from fuse_index.spark.placement import collect_answers, run_where_reachable
 from fuse_index.spark.schemas import all_nullable, to_arrow_schema, to_spark_schema
+from fuse_index.spark.workers import map_in_workers, worker_problems_explained
 from fuse_index.table.arguments import check_arguments
 from fuse_index.table.table import Table
 from fuse_storage import SchemaError, StagedSegment
@@ -117,11 +118,12 @@ class MergeSource:
 
         Raises SchemaError for values that do not fit.
         """
-        conformed = source.toDF(*self.names).mapInArrow(
-            conform_source(self.spec, self.schema.names, self.names), self.types
+        conformed = map_in_workers(
+            source.toDF(*self.names), conform_source(self.spec, self.schema.names, self.names), self.types
         )
         try:
-            self.rows = conformed.localCheckpoint()
+            with worker_problems_explained():
+                self.rows = conformed.localCheckpoint()
         except PythonException as failure:  # of ours, if a value does not fit
             if refusal := _SCHEMA_REFUSAL.search(str(failure)):
                 raise SchemaError(refusal[1]) from failure
@@ -148,12 +150,14 @@ class MergeSource:
                 if clauses["not_matched_by_source"]:
                     grouped = grouped.union(self._markers(shares))
                 grouped = grouped.repartition(self.task_count, BLOCK_COLUMN).sortWithinPartitions(BLOCK_COLUMN)
-                outcomes = collect_answers(grouped.mapInArrow(edit_blocks(job, spec, self.schema.names), ANSWER_SCHEMA))
+                outcomes = collect_answers(
+                    map_in_workers(grouped, edit_blocks(job, spec, self.schema.names), ANSWER_SCHEMA)
+                )
             inserted: list[Sealed[list[StagedSegment]]] = []
             if clauses["not_matched"]:
                 others = self.rows.join(blocks, by_key, "left_anti").coalesce(self.task_count)
                 inserted = collect_answers(
-                    others.mapInArrow(stage_inserts(job, spec, self.schema.names), ANSWER_SCHEMA)
+                    map_in_workers(others, stage_inserts(job, spec, self.schema.names), ANSWER_SCHEMA)
                 )
         finally:
             blocks.unpersist()
@@ -183,12 +187,12 @@ class MergeSource:
         )
         count = len(shares)
         shared = self.spark.range(0, count, 1, max(count, 1))
-        return shared.mapInArrow(read_block_keys(job, self.spec, shares, types.names), types).persist()
+        return map_in_workers(shared, read_block_keys(job, self.spec, shares, types.names), types).persist()
 
     def _markers(self, shares: Sequence[Sequence[int]]) -> DataFrame:
         """A row without a source for each block, so that a task sees all blocks, also those that nothing matches."""
         count = len(shares)
-        numbers = self.spark.range(0, count, 1, count).mapInArrow(number_blocks(shares), f"{BLOCK_COLUMN} bigint")
+        numbers = map_in_workers(self.spark.range(0, count, 1, count), number_blocks(shares), f"{BLOCK_COLUMN} bigint")
         empty = [lit(None).cast(field.dataType).alias(field.name) for field in self.types]
         return numbers.select(BLOCK_COLUMN, *empty)
 

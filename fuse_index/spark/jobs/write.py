@@ -22,6 +22,7 @@ from fuse_index.spark.answers import Sealed
 from fuse_index.spark.native.relation import quote_path
 from fuse_index.spark.placement import active_session, is_connect, run_as_tasks, run_where_reachable
 from fuse_index.spark.source.options import BATCH_WRITE_OPTIONS, STORE_PREFIX, TableLocation, parse_location
+from fuse_index.spark.workers import worker_problems_explained
 from fuse_index.table.arguments import check_arguments
 from fuse_index.table.table import Table
 from fuse_storage import NotFound
@@ -74,7 +75,7 @@ def write(
     arranged = _arrange_rows(df, layout, count)
     if merge_schema:
         options["mergeSchema"] = "true"
-    with active_session(df.sparkSession):
+    with active_session(df.sparkSession), worker_problems_explained():
         arranged.write.format("fuse").mode(mode).options(**options).save(url)
 
 
