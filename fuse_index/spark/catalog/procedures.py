@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from fuse_index.errors import InputError
 from fuse_index.spark.catalog.metadata_tables import to_arrow_stream
 from fuse_index.spark.catalog.table_names import TableNames, TableReference, is_place
 from fuse_index.table.table import Table
@@ -128,5 +130,8 @@ class ProcedureRequests:
     def call(self, request: _Request) -> bytes:
         procedure = self.procedures[request["procedure"].lower()]
         given = {each.name: each.parse(request["arguments"].get(each.name)) for each in procedure.parameters}
-        rows = procedure.run(ProcedureCall(self.spark, self.names, tuple(request["namespace"]), given))
+        try:
+            rows = procedure.run(ProcedureCall(self.spark, self.names, tuple(request["namespace"]), given))
+        except PySparkException as refusal:  # in its first line, which Spark's parser leaves empty
+            raise InputError(f"{request['procedure']}: {str(refusal).strip().splitlines()[0]}") from refusal
         return to_arrow_stream(rows)
