@@ -212,6 +212,7 @@ class IndexSource:
             self.definition.key,
             self.wider_request,
             positions.tobytes(),
+            blocks.ordinals[positions].tobytes(),  # another condition leaves other blocks at these positions
         )
         if (cached := cache_of(store).find(cache_key)) is not None:
             return cached  # type: ignore[no-any-return]

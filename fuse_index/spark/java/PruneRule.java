@@ -49,7 +49,7 @@ public class PruneRule<P extends TreeNode<?>> extends PlanRule<P> {
 
   protected LogicalPlan rewrite(LogicalPlan plan) {
     try {
-      if (plan.isStreaming()) return plan;
+      if (plan.isStreaming()) return (LogicalPlan) plan.transformDown(new FlattenScans());
       LogicalPlan told = (LogicalPlan) tellScans(plan).transformAllExpressions(new TellSubqueries());
       return (LogicalPlan) told.transformDown(new FlattenScans());
     } catch (Exception failure) {

@@ -436,3 +436,13 @@ def test_verifying_adds_up_rows_anew(table, monkeypatch):
     kept = aggregate.AggregateIndex.state
     monkeypatch.setattr(aggregate.AggregateIndex, "state", lambda *about: kept(*about).slice(1))
     assert any("other aggregates" in problem for problem in table.verify_index("by_city").problems)
+
+
+def test_states_of_one_condition_are_not_taken_for_those_of_another(tmp_path):
+    table = fuse.create_table(tmp_path, "id BIGINT, p STRING", properties={"block_rows": 10})
+    table.create_index("totals", "aggregate", ["p"], aggregates=["count(*)", "sum(id)"])
+    for first, p in [(0, "a"), (10, "b"), (20, None)]:
+        table.append(pa.table({"id": range(first, first + 10), "p": pa.array([p] * 10, pa.string())}))
+
+    for where, total in [("p = 'a'", 45), ("p = 'b'", 145), ("p IS NULL", 245), ("p = 'a'", 45)]:
+        assert table.aggregate([], ["sum(id)"], where=where).to_pylist() == [{"sum(id)": total}]
