@@ -49,6 +49,15 @@ from fuse_storage.commit.segment_writer import SegmentWriter, WriteOptions
 from fuse_storage.commit.sidecar_writer import SidecarBuilder, SidecarWriter
 from fuse_storage.commit.table_keys import cluster_by, cluster_column_ids, is_exact_type, key_by
 from fuse_storage.commit.transaction import Transaction
+from fuse_storage.deletion.live_rows import (
+    are_worn,
+    is_worn,
+    leave_out_deleted,
+    live_among,
+    live_row_masks,
+    read_live_rows,
+)
+from fuse_storage.deletion.stage_deletions import stage_deletions
 from fuse_storage.errors import (
     AlreadyExists,
     CommitUnknown,
@@ -68,7 +77,13 @@ from fuse_storage.errors import (
 from fuse_storage.hot.tail import tail_files, tail_times
 from fuse_storage.hot_commit.append import append_hot
 from fuse_storage.hot_commit.snapshot_of import snapshot_of
-from fuse_storage.location import HOT_PROPERTIES, KNOWN_PROPERTIES, export_formats, update_properties
+from fuse_storage.location import (
+    DELETE_MODES,
+    HOT_PROPERTIES,
+    KNOWN_PROPERTIES,
+    export_formats,
+    update_properties,
+)
 from fuse_storage.maintenance.branches import (
     create_branch,
     drop_branch,
@@ -110,6 +125,7 @@ from fuse_storage.table import StoredTable
 __all__ = [
     "FIRST_ZONE_OFFSET",
     "CLUSTER_METHODS",
+    "DELETE_MODES",
     "HOT_PROPERTIES",
     "KNOWN_PROPERTIES",
     "MAIN_BRANCH",
@@ -238,8 +254,13 @@ __all__ = [
     "join_identifier",
     "keeps_rows",
     "key_by",
+    "are_worn",
+    "is_worn",
+    "leave_out_deleted",
     "list_branches",
     "list_tags",
+    "live_among",
+    "live_row_masks",
     "location_of",
     "meter_requests",
     "move_column",
@@ -254,6 +275,7 @@ __all__ = [
     "purge_dropped",
     "purge_table",
     "ranges_to_indices",
+    "read_live_rows",
     "read_untrusted_parquet",
     "recover_branches",
     "rename_column",
@@ -262,6 +284,7 @@ __all__ = [
     "set_nullable",
     "restore_snapshot",
     "same_table",
+    "stage_deletions",
     "stage_table",
     "tail_files",
     "tail_times",

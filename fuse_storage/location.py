@@ -23,13 +23,15 @@ from fuse_storage.store.abilities import list_strays, read_at_most
 from fuse_storage.store.store import Store
 from fuse_storage.validation.json_members import MAX_SNAPSHOT_BYTES, check_seconds
 
-TABLE_PREFIXES = ("_refs/", "_ss/", "_sg/", "_x/", "_b/", "_h/", "_i/")
+TABLE_PREFIXES = ("_refs/", "_ss/", "_sg/", "_x/", "_b/", "_h/", "_i/", "_d/")
 """Where the files of a table are; what else is in a folder is not a table's."""
 
 EXPORT_FORMATS = ("delta", "iceberg")
 """What the property ``exports`` may name: whose readers are to find each commit."""
 HOT_PROPERTIES = {"hot_rows": 0, "tail_rows": 1_000_000, "tail_commits": 256}
 """Whole numbers that bound hot commits, and their defaults: rows of a commit, and rows and commits of a tail."""
+DELETE_MODES = ("copy-on-write", "merge-on-read")
+"""How deletes go, the default first: blocks are written without the rows, or get deletion vectors where few rows go."""
 KNOWN_PROPERTIES = (
     *WriteOptions.__dataclass_fields__,
     "max_write_seconds",
@@ -38,6 +40,7 @@ KNOWN_PROPERTIES = (
     "tiering",
     "max_hot_seconds",
     "exports",
+    "delete_mode",
 )
 """Properties that mean something here; any other is kept for whoever set it."""
 
@@ -67,6 +70,8 @@ def validate_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
     export_formats(properties)
     if properties.get("tiering", "writer") not in ("writer", "job"):
         raise InvalidArgument(f"tiering = {properties['tiering']!r}: who tiers is a 'writer' or a 'job'")
+    if properties.get("delete_mode", DELETE_MODES[0]) not in DELETE_MODES:
+        raise InvalidArgument(f"delete_mode = {properties['delete_mode']!r}: choose one of {', '.join(DELETE_MODES)}")
     try:
         return dict(json.loads(json.dumps(dict(properties), allow_nan=False)))
     except (TypeError, ValueError) as problem:

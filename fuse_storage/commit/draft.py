@@ -22,7 +22,13 @@ from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.file_ref import FileRef, new_id
 from fuse_storage.metadata.metadata_table import has_column
 from fuse_storage.metadata.refs import RefEntry, next_timestamp
-from fuse_storage.metadata.segment import MAX_BLOCKS_PER_SEGMENT, StagedSegment, decode_list_row, tail_path
+from fuse_storage.metadata.segment import (
+    MAX_BLOCKS_PER_SEGMENT,
+    StagedSegment,
+    decode_list_row,
+    has_deleted_rows,
+    tail_path,
+)
 from fuse_storage.metadata.segment_list import (
     assemble_segment_list,
     read_segment_list,
@@ -32,7 +38,7 @@ from fuse_storage.metadata.segment_list import (
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.schema.schema import Schema
 from fuse_storage.store.store import Store
-from fuse_storage.validation.features import HOT_FEATURE
+from fuse_storage.validation.features import DELETION_VECTORS_FEATURE, HOT_FEATURE
 
 CommitLoader = Callable[[], Sequence[tuple[RefEntry, Snapshot]]]
 """The commits after the base up to the head, oldest first, with their snapshots."""
@@ -131,7 +137,7 @@ class Draft:
             rows.append(_with_constant(row, "added_by", self.head.version + 1))
             self.next_row_id += segment.row_count
         for name, counts in (
-            ("added_rows", [segment.row_count for segment in staged]),
+            ("added_rows", [segment.live_rows for segment in staged]),
             ("added_blocks", [segment.block_count for segment in staged]),
         ):
             self.summary[name] = self.summary.get(name, 0) + sum(counts)
@@ -214,7 +220,9 @@ class Draft:
             files[tail_path(snapshot_id)] = data
             tail = replace(tail, reference=FileRef.for_data(tail_path(snapshot_id), data))
         has_chain = self.has_chain or tail is not None
-        features = {*before.reader_features, HOT_FEATURE} if has_chain else before.reader_features
+        features = {HOT_FEATURE} if has_chain else set[str]()
+        features |= {DELETION_VECTORS_FEATURE} if has_deleted_rows(rows) else set[str]()
+        reader_features = tuple(sorted({*before.reader_features, *features})) if features else before.reader_features
         snapshot = Snapshot(
             id=snapshot_id,
             sequence=before.sequence + 1,
@@ -232,14 +240,14 @@ class Draft:
             definitions=self.definitions,
             applications=dict(before.applications) | (dict([application]) if application else {}),
             summary=summary,
-            row_count=_total(rows, "row_count") + (tail.rows if tail else 0),
+            row_count=_total(rows, "live_rows") + (tail.rows if tail else 0),
             block_count=_total(rows, "block_count") + (tail.blocks if tail else 0),
             segment_count=len(rows),
             bytes=_total(rows, "size") + (tail.bytes if tail else 0),
             next_row_id=self.next_row_id,
             same_rows=self.same_rows,
             segments=FileRef.for_data(path, files[path]) if path in files else None,
-            reader_features=tuple(sorted(features)) if has_chain else before.reader_features,
+            reader_features=reader_features,
             writer_features=before.writer_features,
             stated_version=before.version + 1 if has_chain else 0,
             hot_commits=before.chain_length,

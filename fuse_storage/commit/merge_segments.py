@@ -176,16 +176,21 @@ class SegmentMerger:
     def _merge(self, rows: pa.Table) -> pa.Table:
         return self.rearrange_blocks(rows, np.arange(int(metadata_table.column_as_int64(rows, "block_count").sum())))
 
-    def rearrange_blocks(self, rows: pa.Table, block_indices: IndexArray) -> pa.Table:
+    def rearrange_blocks(
+        self, rows: pa.Table, block_indices: IndexArray, replaced: Mapping[str, pa.Array] | None = None
+    ) -> pa.Table:
         """Write one segment of some blocks of these segments, and give its row of the list. Raises StorageError.
 
         ``block_indices``: the blocks in their new order, numbered through all the segments; int64, shape (n,), n > 0.
+        ``replaced``: columns of their rows that are to be others, by name, n values each.
         """
         segment_id = new_id()
         all_blocks = pa.concat_tables(
             [self._blocks(file, rows.slice(position, 1)) for position, file in enumerate(segment_files(rows))]
         )
         blocks = all_blocks.take(pa.array(block_indices)).combine_chunks()
+        for name, values in (replaced or {}).items():
+            blocks = blocks.set_column(blocks.column_names.index(name), name, values)
         segment = create_file(self.store, segment_path(segment_id), metadata_table.encode_metadata(blocks))
         added_by = pc.max(blocks.column("added_by")).as_py()
         zone_counts = np.asarray(

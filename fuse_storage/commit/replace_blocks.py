@@ -67,7 +67,7 @@ class ReplaceBlocks:
         for replacement in self.replacements:
             edits.replace([positions[block_id] for block_id in replacement.removed], replacement.new_block_count)
         draft.segment_rows = edits.rows()
-        new_rows = sum(segment.row_count for segment in self.staged)
+        new_rows = sum(segment.live_rows for segment in self.staged)
         draft.summary["removed_blocks"] = sum(len(replacement.removed) for replacement in self.replacements)
         removed_rows = draft.summary["removed_rows"] = rows_before + new_rows - _row_count(draft)
         if self.same_rows and new_rows != removed_rows:
@@ -120,7 +120,7 @@ def _columns(snapshot: Snapshot) -> tuple[int, Mapping[int, Schema]]:
 
 def _row_count(draft: Draft) -> int:
     in_tail = 0 if draft.tail_rows is None else int(metadata_table.column_as_int64(draft.tail_rows, "row_count").sum())
-    return int(metadata_table.column_as_int64(draft.segment_rows, "row_count").sum()) + in_tail
+    return int(metadata_table.column_as_int64(draft.segment_rows, "live_rows").sum()) + in_tail
 
 
 def _tail_ids(rows: pa.Table | None) -> list[str]:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fuse_storage.deletion.live_rows import live_row_masks
 from fuse_storage.errors import NotFound
 from fuse_storage.hot.tail import read_tail, tail_totals
 from fuse_storage.metadata import metadata_table
@@ -72,12 +73,12 @@ def _check_snapshot(table: StoredTable) -> None:
     segment_rows = read_segment_list(store, snapshot, Cache(0))
     totals = {
         name: metadata_table.column_as_int64(segment_rows, name)
-        for name in ("row_count", "block_count", "zone_count", "size")
+        for name in ("row_count", "live_rows", "block_count", "zone_count", "size")
     }
     tail = read_tail(store, snapshot, Cache(0))
     counts = (0, 0, 0) if snapshot.tail is None else (snapshot.tail.rows, snapshot.tail.blocks, snapshot.tail.bytes)
     assert snapshot.tail == tail_totals(tail, None if snapshot.tail is None else snapshot.tail.reference)
-    assert snapshot.row_count == totals["row_count"].sum() + counts[0]
+    assert snapshot.row_count == totals["live_rows"].sum() + counts[0]
     assert snapshot.block_count == totals["block_count"].sum() + counts[1]
     assert snapshot.bytes == totals["size"].sum() + counts[2]
     assert snapshot.segment_count == len(segment_rows)
@@ -93,7 +94,8 @@ def _check_snapshot(table: StoredTable) -> None:
         )  # an older version did not write them
         own_names = [name for name in BLOCK_SCHEMA.names if name not in missing]
         assert rows.column_names[: len(own_names)] == own_names
-        assert metadata_table.column_as_int64(rows, "row_count").sum() == totals["row_count"][number]
+        for name in ("row_count", "live_rows"):
+            assert metadata_table.column_as_int64(rows, name).sum() == totals[name][number]
         assert metadata_table.column_as_int64(rows, "size").sum() == totals["size"][number]
         assert pc.sum(pc.list_value_length(rows.column("zone_rows"))).as_py() == totals["zone_count"][number]
         if zones is not None:
@@ -114,6 +116,7 @@ def _check_snapshot(table: StoredTable) -> None:
         for sidecar_file in sidecar_files(segment_rows, key):
             if sidecar_file is not None:
                 _check_sidecars(table, sidecar_file)
+    live_row_masks(table.blocks())  # which reads and judges each vector
     _check_statistics(table)
 
 
@@ -128,7 +131,8 @@ def _check_file(table: StoredTable, row: dict[str, object]) -> None:
     read_verified(store, FileRef(path, int(str(row["size"])), str(row["hash"])), MAX_FILE_BYTES)
     counts = row["zone_rows"]
     assert isinstance(counts, list)
-    assert sum(counts) == row["row_count"] == row["live_rows"]
+    assert sum(counts) == row["row_count"]
+    assert row["live_rows"] == row["row_count"] or (row["deletion_vector"] is not None and not row["stats_exact"])
     schema = table.snapshot.schemas[int(str(row["schema_id"]))]
     sizes = row["zone_sizes"]
     if sizes is not None:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from fuse_storage.commit.head import COMMIT_TIMEOUT_SECONDS, create_ref, write_snapshot
 from fuse_storage.commit.snapshot_hold import VACUUM_TIME_LIMIT, tag_snapshot
+from fuse_storage.deletion.vector import VectorRef
 from fuse_storage.errors import AlreadyExists, Expired, FormatError, NotFound
 from fuse_storage.hot.tail import read_tail, tail_totals
 from fuse_storage.hot_commit.snapshot_of import snapshot_of
@@ -25,7 +26,15 @@ from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.encoding import utc_now
 from fuse_storage.metadata.file_ref import FileRef, create_file, new_id, read_verified
 from fuse_storage.metadata.refs import MAIN_BRANCH, Branch, next_timestamp
-from fuse_storage.metadata.segment import OWN_FORMAT, TailTotals, block_path, segment_path, tail_path, zones_path
+from fuse_storage.metadata.segment import (
+    OWN_FORMAT,
+    TailTotals,
+    block_path,
+    has_deleted_rows,
+    segment_path,
+    tail_path,
+    zones_path,
+)
 from fuse_storage.metadata.segment_list import (
     read_segment_list,
     segment_files,
@@ -158,7 +167,14 @@ class _SegmentCopier:
             for block_id, location, form in files
         ]
         locations = pa.array(keys, pa.string())
-        copied = self._write_metadata(segment_path(segment_id), _replace_column(blocks, "location", locations))
+        blocks = _replace_column(blocks, "location", locations)
+        if has_deleted_rows(blocks):
+            vectors = [
+                None if vector is None else str(VectorRef.parse(vector).absolute(self.source))
+                for vector in blocks.column("deletion_vector").to_pylist()
+            ]
+            blocks = _replace_column(blocks, "deletion_vector", pa.array(vectors, pa.string()))
+        copied = self._write_metadata(segment_path(segment_id), blocks)
         new_values: dict[str, object] = {"id": segment_id, "length": copied.length, "hash": copied.hash}
         if zones is not None and not self._copy_if_readable(zones.reference, zones_path(segment_id)):
             new_values |= {"zones_length": None, "zones_hash": None}

@@ -91,7 +91,7 @@ def _blocks_not_in(blocks: BlockFrame, others: BlockFrame) -> BlockFrame:
 
 
 def _totals(blocks: BlockFrame) -> BlockTotals:
-    return BlockTotals(len(blocks), int(blocks.row_counts.sum()), int(blocks.sizes.sum()))
+    return BlockTotals(len(blocks), int(blocks.live_row_counts.sum()), int(blocks.sizes.sum()))
 
 
 def narrowed_columns(before: Schema, after: Schema) -> list[str]:

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 import pyarrow.compute as pc
 
 from fuse_storage.commit.transaction import MAX_WRITE_SECONDS
+from fuse_storage.deletion.vector import VectorRef
 from fuse_storage.errors import FormatError, NotFound
 from fuse_storage.hot.chain import list_chain_files
 from fuse_storage.hot.entry import HotEntry, decode_chain_file
@@ -18,19 +19,20 @@ from fuse_storage.hot_commit.append import MAX_HOT_SECONDS
 from fuse_storage.maintenance.live_snapshots import LiveSnapshot
 from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.file_ref import read_verified
-from fuse_storage.metadata.segment import block_path, hot_block_path
+from fuse_storage.metadata.segment import block_path, has_deleted_rows, hot_block_path
 from fuse_storage.metadata.segment_list import read_segment_list, segment_files, sidecar_files, zone_files
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.store.abilities import read_at_most
 from fuse_storage.store.cache import Cache
 from fuse_storage.store.ranges import ObjectMeta
 from fuse_storage.store.store import Store
+from fuse_storage.validation.features import DELETION_VECTORS_FEATURE
 from fuse_storage.validation.json_members import MAX_REF_BYTES, MAX_SNAPSHOT_BYTES
 
 _OWN_KEY = re.compile(
     r"_ss/[0-9a-f]{32}\.(?:json|parquet)|_sg/[0-9a-f]{32}(?:\.zones)?\.parquet"
     r"|_ss/[0-9a-f]{32}\.tail\.parquet|_x/[0-9a-f]{32}/\w+-[0-9a-f]{32}\.parquet|_[bh]/[0-9a-f]{32}\.parquet"
-    r"|_i/\w+/[0-9a-f]{32}"
+    r"|_i/\w+/[0-9a-f]{32}|_d/[0-9a-f]{32}"
 )
 """Keys that a table gives. Whatever else is in its folders is a stranger's."""
 
@@ -44,6 +46,7 @@ class ReachableFiles:
         self._tails = set[str]()
         self.chains = dict[str, Snapshot]()
         self.strays: list[str] = []
+        self.has_vectors = False
         self.file_count = 0
 
     def add(self, live: LiveSnapshot) -> None:
@@ -74,6 +77,7 @@ class ReachableFiles:
 
     def _add(self, snapshot: Snapshot, live: LiveSnapshot | None = None) -> None:
         self.keys.add(snapshot.path)
+        self.has_vectors = self.has_vectors or DELETION_VECTORS_FEATURE in snapshot.reader_features
         if snapshot.has_chain and (live is None or live.chain):
             self.chains[snapshot.id] = snapshot
         if live is None or live.tail:
@@ -89,10 +93,12 @@ class ReachableFiles:
         for segment_file, zones in zip(segment_files(rows), zone_files(rows), strict=True):
             if segment_file.reference.path not in self.keys:
                 self.keys |= {segment_file.reference.path} | ({zones.reference.path} if zones is not None else set())
-                blocks = metadata_table.read_column_groups(self.store, segment_file, [("id", "location")], Cache(0))[
-                    0
-                ].to_pylist()
+                names = ("id", "location", "deletion_vector") if has_deleted_rows(rows) else ("id", "location")
+                (found,) = metadata_table.read_column_groups(self.store, segment_file, [names], Cache(0))
+                blocks = found.to_pylist()
                 self.keys |= {block["location"] or block_path(block["id"]) for block in blocks}
+                vectors = (block.get("deletion_vector") for block in blocks)
+                self.keys |= {VectorRef.parse(vector).key for vector in vectors if vector is not None}
         for key in snapshot.keys:
             for sidecars in sidecar_files(rows, key):
                 if sidecars is not None and sidecars.reference.path not in self.keys:

@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from fuse_storage.commit.snapshot_hold import VACUUM_TIME_LIMIT, list_vacuum_notices, post_vacuum_notice
+from fuse_storage.deletion.vector import VECTOR_FOLDER
 from fuse_storage.errors import Expired, InvalidArgument, NotFound, StorageError
 from fuse_storage.hot.chain import follow
 from fuse_storage.maintenance.live_snapshots import LiveSnapshot, VacuumLimits, has_expired, live_snapshots
@@ -37,6 +38,7 @@ _FOLDER_KINDS = {
     "_b": "blocks",
     HOT_BLOCK_FOLDER: "hot blocks",
     "_i": "packs",
+    VECTOR_FOLDER: "deletion vectors",
 }
 """Folders in the order in which they are emptied: what leads to others goes first."""
 _COMMIT_ALLOWANCE = timedelta(hours=1)
@@ -185,7 +187,8 @@ def _make_plan(store: Store, limits: VacuumLimits) -> _Plan:
         if all(file.modified < young_hot_since for file in files)
         for file in files
     ]
-    folders = [folder for folder in _FOLDER_KINDS if folder != HOT_BLOCK_FOLDER or reachable.chains]
+    without = {HOT_BLOCK_FOLDER: not reachable.chains, VECTOR_FOLDER: not reachable.has_vectors}
+    folders = [folder for folder in _FOLDER_KINDS if not without.get(folder)]
     litter = {
         folder: list(reachable.unreachable(folder, young_hot_since if folder == HOT_BLOCK_FOLDER else young_since))
         for folder in folders

@@ -30,6 +30,7 @@ from fuse_storage.metadata.segment import (
     block_path,
     empty_block_rows,
     foreign_columns,
+    has_deleted_rows,
 )
 from fuse_storage.metadata.segment_frame import (
     SegmentFrame,
@@ -88,13 +89,8 @@ class BlockFrame:
         """Choose the blocks at these positions, in this order. ``indices``: int64, shape (k,), into this frame."""
         indices = np.asarray(indices, np.int64)
         used = np.unique(self._rows.file_indices[indices])
-        return BlockFrame(
-            self.segments,
-            self._rows.take(indices),
-            self.ordinals[indices],
-            self._segment_indices[used],
-            (self, indices),
-        )
+        rows, segment_indices = self._rows.take(indices), self._segment_indices[used]
+        return BlockFrame(self.segments, rows, self.ordinals[indices], segment_indices, (self, indices))
 
     def prefetch(self, column_ids: Iterable[int]) -> BlockFrame:
         """Read the statistics of these columns, and what every plan needs, in one pass over the files."""
@@ -110,22 +106,35 @@ class BlockFrame:
         return column_as_int64(self._columns(PLANNING_COLUMNS), "row_count")
 
     @cached_property
+    def has_deleted_rows(self) -> bool:
+        """Whether any block of the snapshot has rows that do not count: known of the list of segments."""
+        return has_deleted_rows(self.segments.table)
+
+    @cached_property
+    def live_row_counts(self) -> IndexArray:
+        """The rows of each that count: int64, shape (n,)."""
+        live_rows = self._columns(_LIVE_ROW_COLUMNS) if self.has_deleted_rows else None
+        return self.row_counts if live_rows is None else column_as_int64(live_rows, "live_rows")
+
+    @cached_property
     def has_all_rows(self) -> npt.NDArray[np.bool_]:
         """Blocks of which every row is live: bool, shape (n,)."""
-        return np.asarray(column_as_int64(self._columns(_LIVE_ROW_COLUMNS), "live_rows", -1) == self.row_counts)
+        return np.asarray(self.live_row_counts == self.row_counts)
+
+    @cached_property
+    def deletion_vectors(self) -> list[str | None]:
+        """Where the vector of each is that says which rows do not count; None: there is none."""
+        return list(self._columns(("deletion_vector",)).column("deletion_vector").to_pylist())
 
     @cached_property
     def has_exact_statistics(self) -> npt.NDArray[np.bool_]:
         """Those of them of which each bound that is not cut is a value that they hold: bool, shape (n,)."""
-        exact = pc.fill_null(self._columns(_LIVE_ROW_COLUMNS).column("stats_exact"), False)
-        return np.asarray(np.asarray(exact.to_numpy(), np.bool_) & self.has_all_rows)
+        exact = pc.fill_null(self._columns(_LIVE_ROW_COLUMNS).column("stats_exact"), False).to_numpy()
+        return np.asarray(np.asarray(exact, np.bool_) & self.has_all_rows)
 
     @cached_property
     def levels(self) -> IndexArray:
-        """How often the rows of each were rewritten to be clustered, since they were last written otherwise.
-
-        int64, shape (n,).
-        """
+        """How often the rows of each were rewritten to be clustered, since they were written: int64, shape (n,)."""
         return column_as_int64(self._columns(_ORIGIN_COLUMNS), "level", 0)
 
     @cached_property
@@ -251,11 +260,8 @@ class BlockFrame:
         if (cached := self.find_cached(group)) is not None:
             return cached
         rows, stacked_indices = self._read_all_rows(group), self._rows.stacked_indices
-        return self._cache_value(
-            group,
-            rows.combine_chunks() if stacked_indices is None else rows.take(pa.array(stacked_indices)),
-            lambda rows: rows.nbytes,
-        )
+        found = rows.combine_chunks() if stacked_indices is None else rows.take(pa.array(stacked_indices))
+        return self._cache_value(group, found, lambda found: found.nbytes)
 
     def _read_all_rows(self, group: ColumnGroup) -> pa.Table:
         """These columns of all blocks of the files in which these blocks are."""
@@ -266,13 +272,10 @@ class BlockFrame:
         """The tables of these groups of each file. Raises StorageError: no damaged segment can be left out."""
         if len(self._rows.metadata_files) <= _MAX_FILES_READ_EAGERLY:
             groups = list(dict.fromkeys([*groups, PLANNING_COLUMNS, LOCATION_COLUMNS]))
-        tables = []
-        for file_tables in self._rows.read(groups):
-            if isinstance(file_tables, StorageError):
-                raise file_tables
-            assert file_tables is not None
-            tables.append(file_tables)
-        return tables
+        tables = self._rows.read(groups)
+        if problem := next((found for found in tables if isinstance(found, StorageError)), None):
+            raise problem
+        return [found for found in tables if isinstance(found, list)]
 
     def find_cached(self, name: Any) -> Any | None:
         """The value that is cached under this name here, or by the frame that this one was taken from."""

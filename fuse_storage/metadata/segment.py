@@ -41,7 +41,7 @@ BLOCK_SCHEMA = pa.schema(
         ("location", pa.string()),  # null: where blocks of this table are; else the URL of a clone's, or foreign, file
         ("format", pa.string()),
         ("row_count", pa.int64()),
-        ("live_rows", pa.int64()),  # fewer than row_count once rows can be deleted without rewriting
+        ("live_rows", pa.int64()),  # fewer than row_count where there is a deletion vector
         ("stats_exact", pa.bool_()),
         ("size", pa.int64()),
         ("hash", pa.string()),
@@ -56,8 +56,8 @@ BLOCK_SCHEMA = pa.schema(
         ("level", pa.int32()),
         ("bucket", pa.int32()),  # reserved: null in this version
         ("partition", pa.string()),  # of foreign files
-        ("deletion_vector", pa.string()),  # reserved, and the next two
-        ("key_metadata", pa.binary()),
+        ("deletion_vector", pa.string()),  # null: every row counts
+        ("key_metadata", pa.binary()),  # reserved, and the next
         ("log_offsets", pa.string()),
         ("modified", pa.int64()),  # of foreign files
         ("etag", pa.string()),
@@ -85,7 +85,7 @@ LOCATION_COLUMNS: metadata_table.ColumnGroup = (
 
 _BLOCK_BOUNDS = {
     "row_count": (1, MAX_COUNT),
-    "live_rows": (0, MAX_COUNT),
+    "live_rows": (1, MAX_COUNT),
     "size": (0, MAX_COUNT),
     "footer_offset": (0, MAX_COUNT),
     "footer_length": (0, MAX_COUNT),
@@ -99,6 +99,10 @@ def check_block_rows(rows: pa.Table) -> None:
     present = rows.column_names
     if "id" in present:
         check_ids(rows.column("id"), "id")
+    if {"row_count", "live_rows"}.issubset(present) and pc.any(
+        pc.less(rows.column("row_count"), rows.column("live_rows"))
+    ).as_py():
+        raise ValueError("more rows count than there are")
     if "zone_rows" in present:
         totals = rows.column("row_count") if "row_count" in present else None
         check_lists(rows.column("zone_rows"), "zone_rows", totals, MAX_COUNT)
@@ -179,6 +183,11 @@ def _decode_constants(text: str) -> Mapping[int, Any]:
     return {int(column_id): value for column_id, value in json.loads(text).items()}
 
 
+def has_deleted_rows(units: pa.Table) -> bool:
+    """Whether rows of some of these blocks, or segments, do not count."""
+    return not units.column("live_rows").equals(units.column("row_count"))
+
+
 HOT_BLOCK_FOLDER = "_h"
 
 
@@ -237,6 +246,11 @@ class StagedSegment:
     block_count: int
     started: datetime
     row: bytes
+
+    @property
+    def live_rows(self) -> int:
+        """The rows that count."""
+        return int(decode_list_row(self.row).column("live_rows")[0].as_py())
 
     def to_json(self) -> dict[str, Any]:
         return {

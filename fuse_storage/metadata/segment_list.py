@@ -16,12 +16,19 @@ from fuse_storage import statistics
 from fuse_storage.errors import Corrupt
 from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.file_ref import FileRef
-from fuse_storage.metadata.segment import check_block_rows, decode_list_row, segment_path, zones_path
+from fuse_storage.metadata.segment import (
+    check_block_rows,
+    decode_list_row,
+    has_deleted_rows,
+    segment_path,
+    zones_path,
+)
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.schema.schema import Schema
 from fuse_storage.statistics import ColumnStatistics
 from fuse_storage.store.cache import Cache
 from fuse_storage.store.store import Store
+from fuse_storage.validation.features import DELETION_VECTORS_FEATURE
 from fuse_storage.validation.metadata_columns import MAX_COUNT, check_columns, check_ids, check_sum
 
 SEGMENT_SCHEMA = pa.schema(
@@ -145,8 +152,10 @@ def read_segment_list(store: Store, snapshot: Snapshot, cache: Cache | None = No
     found = metadata_table.read_all_columns(store, part, cache)
     tail = snapshot.tail
     try:
-        check_sum(found.column("row_count"), "row_count", snapshot.row_count - (tail.rows if tail else 0))
+        check_sum(found.column("live_rows"), "live_rows", snapshot.row_count - (tail.rows if tail else 0))
         check_sum(found.column("block_count"), "block_count", snapshot.block_count - (tail.blocks if tail else 0))
+        if has_deleted_rows(found) and DELETION_VECTORS_FEATURE not in snapshot.reader_features:
+            raise ValueError(f"rows were deleted without the feature {DELETION_VECTORS_FEATURE!r}")
     except ValueError as problem:
         raise Corrupt(f"{store.url}/{snapshot.segments.path} is not of snapshot {snapshot.id}: {problem}") from problem
     return found
@@ -157,7 +166,7 @@ MAX_BLOCKS_READ = 1 << 24
 _SEGMENT_BOUNDS = {
     "length": (0, MAX_COUNT),
     "row_count": (1, MAX_COUNT),
-    "live_rows": (0, MAX_COUNT),
+    "live_rows": (1, MAX_COUNT),
     "block_count": (1, MAX_BLOCKS_READ),
     "zone_count": (1, MAX_COUNT),
     "size": (0, MAX_COUNT),

@@ -24,7 +24,7 @@ SHARED_FILES_FEATURE = "shared-files"
 """The reader feature of tables with files elsewhere."""
 SHARED_PLACES_VARIABLE = "FUSE_INDEX_SHARED_PLACES"
 """The environment variable that says what the option ``shared_places`` says, of all tables of this process."""
-_SHARED_FILE_URL = re.compile(r"(?P<table>(?:[a-z0-9]+:/)?/.*)/(?P<key>_[bhi]/.+)", re.DOTALL)
+_SHARED_FILE_URL = re.compile(r"(?P<table>(?:[a-z0-9]+:/)?/.*)/(?P<key>_[bdhi]/.+)", re.DOTALL)
 """The URL or absolute path of a table, and the key of a block or pack in it."""
 
 

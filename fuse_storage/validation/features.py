@@ -14,7 +14,11 @@ HOT_FEATURE = "hot"
 """The reader feature of snapshots that are followed through their chains."""
 FOREIGN_FILES_FEATURE = "foreign-files"
 """The reader feature of tables whose blocks are files that somebody else wrote."""
-READER_FEATURES: frozenset[str] = frozenset([SHARED_FILES_FEATURE, FOREIGN_FILES_FEATURE, HOT_FEATURE])
+DELETION_VECTORS_FEATURE = "deletion-vectors"
+"""The reader feature of tables in which rows of some blocks no longer count."""
+READER_FEATURES: frozenset[str] = frozenset(
+    [SHARED_FILES_FEATURE, FOREIGN_FILES_FEATURE, HOT_FEATURE, DELETION_VECTORS_FEATURE]
+)
 """Features of later format versions that this version reads."""
 WRITER_FEATURES: frozenset[str] = frozenset()
 """Features that this version keeps intact when it writes."""

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 import fuse_index
-from fuse_storage import StorageError, StoredTable, process_cache, vacuum_table
+from fuse_storage import BlockReplacement, StorageError, StoredTable, process_cache, stage_deletions, vacuum_table
 from fuse_storage.commit.snapshot_hold import VACUUM_NOTICE_FOLDER
 from fuse_storage.metadata.encoding import encode_checksummed_json
 from fuse_storage.metadata.refs import Branch
@@ -65,6 +65,13 @@ def made() -> StoredTable:
         table = append(table, *range(first, first + 4), builders=[Totals()])
     table.tag("v1")
     return table
+
+
+def with_vector(table: StoredTable) -> StoredTable:
+    """The table after its first row was deleted by a vector."""
+    staged = stage_deletions(table, [Totals()], {0: np.array([True, False])})
+    swap = BlockReplacement((table.blocks().ids[0],), 1)
+    return table.transaction([Totals()]).replace_blocks([swap], staged, table.segments().ids).commit()
 
 
 def json_changes(whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -241,7 +248,7 @@ def use(store: Any) -> None:
 
 
 def main(kind: str, count: int, seed: int = 0) -> None:
-    table = made()
+    table = with_vector(made())
     use(table.store)
     sound = dict(table.store._objects)  # type: ignore[attr-defined]
     draw = random.Random(kind if not seed else f"{kind} {seed}")

@@ -13,7 +13,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fuse_storage import ObjectMeta, Pack, Sidecar, SidecarBuilder, StagedSegment, StagedSidecars, StoredTable
+from fuse_storage import (
+    ObjectMeta,
+    Pack,
+    Sidecar,
+    SidecarBuilder,
+    StagedSegment,
+    StagedSidecars,
+    StoredTable,
+    read_live_rows,
+)
 from fuse_storage.commit.head import write_snapshot
 from fuse_storage.metadata.refs import Branch
 from fuse_storage.schema.schema import Schema
@@ -89,7 +98,7 @@ def ids_of(table: StoredTable) -> list[int]:
     return [
         row_id
         for block in range(len(blocks))
-        for row_id in table.read_block(blocks, block, ["id"]).column("id").to_pylist()
+        for row_id in read_live_rows(table, blocks, block, ["id"]).column("id").to_pylist()
     ]
 
 
@@ -97,7 +106,7 @@ def blocks_of(table: StoredTable) -> list[tuple[str, list[int]]]:
     """Each block, and the ids in it."""
     blocks = table.blocks()
     return [
-        (row_id, table.read_block(blocks, place, ["id"]).column("id").to_pylist())
+        (row_id, read_live_rows(table, blocks, place, ["id"]).column("id").to_pylist())
         for place, row_id in enumerate(blocks.ids)
     ]
 

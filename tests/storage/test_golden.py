@@ -14,7 +14,7 @@ import xxhash
 
 from fuse_storage import StoredTable
 from fuse_storage.testing import check_invariants
-from tests.golden import make_encodings_v1, make_hot_v1
+from tests.golden import make_deletion_vectors_v1, make_encodings_v1, make_hot_v1
 from tests.storage.small import Totals, append, ids_of, known_by, truth
 
 VERSIONS = sorted(path for path in (Path(__file__).parents[1] / "golden").glob("v*") if path.is_dir())
@@ -272,6 +272,40 @@ def test_hot_entries_and_blocks_are_as_the_format_says() -> None:
     assert rows == {3: [2], 4: [3], 6: [4], 8: [5]}
     assert [json.loads(file.read_text())["kind"] for file in files].count("snapshot") == 2
     assert [file.read_text() for file in sorted(folder.glob("_refs/hot/*/_hint"))] == ["1"] * 3
+
+
+def test_states_of_a_golden_table_with_deletion_vectors_are_read() -> None:
+    folder = make_deletion_vectors_v1.FOLDER / "table"
+    for version, ids in make_deletion_vectors_v1.IDS_BY_VERSION.items():
+        state = StoredTable.open(folder, version=version)
+        assert ids_of(state) == ids
+        assert state.snapshot.row_count == len(ids)
+    check_invariants(StoredTable.open(folder))
+
+
+def test_deletion_vectors_are_as_the_format_says() -> None:
+    folder, found = make_deletion_vectors_v1.FOLDER / "table", list[int]()
+    (branch,) = folder.glob("_refs/branch/main/*4.json")
+    snapshot = json.loads((folder / json.loads(branch.read_text())["snapshot"]["path"]).read_text())
+    assert (snapshot["reader_features"], snapshot["rows"]) == (["deletion-vectors"], 26)
+    listed = pq.read_table(folder / snapshot["segments"]["list"]["path"]).column("id").to_pylist()
+    blocks = [row for name in listed for row in pq.read_table(folder / "_sg" / f"{name}.parquet").to_pylist()]
+    for block in blocks:
+        path = block["location"] or f"_b/{block['id']}.parquet"
+        ids, live = pq.read_table(folder / path).column("id").to_numpy(), np.ones(block["row_count"], np.bool_)
+        if block["live_rows"] < block["row_count"]:
+            key, offset, length = block["deletion_vector"].split(":")
+            data = (folder / key).read_bytes()
+            assert len(data) % 1028 == 0
+            seed = xxhash.xxh3_64_intdigest(key.removeprefix("_d/").encode())
+            assert data[1024:1028] == (xxhash.xxh3_64_intdigest(data[:1024], seed) & 0xFFFFFFFF).to_bytes(4, "little")
+            vector = pa.Codec("zstd").decompress(data[int(offset) : int(offset) + int(length)], 2, asbytes=True)
+            live = ~np.array([bool(vector[row // 8] >> row % 8 & 1) for row in range(block["row_count"])])
+            assert not block["stats_exact"]
+        found += ids[live].tolist()
+        assert live.sum() == block["live_rows"]
+    assert found == make_deletion_vectors_v1.IDS_BY_VERSION[4]
+    assert len({block["id"] for block in blocks}) == len(list((folder / "_b").iterdir())) == 3
 
 
 def test_appending_does_not_change_what_a_golden_table_is_made_of(tmp_path: Path) -> None:

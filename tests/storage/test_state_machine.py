@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import hypothesis.strategies as st
+import numpy as np
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
@@ -27,6 +28,7 @@ from fuse_storage import (
     clone_table,
     open_store,
     recover_branches,
+    stage_deletions,
 )
 from fuse_storage.commit.actions import _only_sidecars_changed
 from fuse_storage.commit.draft import keeps_rows
@@ -157,6 +159,42 @@ class Tables(RuleBasedStateMachine):
         new = any(map(chosen, (row_id for block in now if block not in then for row_id in block[1])))
         after = self.rows if keep else [row_id for row_id in self.rows if not chosen(row_id)]
         return self.commit(base, change, after, fault, refused=Conflict if lost or new else None)
+
+    @rule(target=handles, base=handles, remainder=st.integers(0, 2), fault=FAULTS)
+    def delete(self, base: StoredTable, remainder: int, fault: tuple[int, Any] | None) -> StoredTable:
+        """Rows with an id of this remainder go by vectors, and blocks of which none would be left, or of the tail."""
+        builders = [Totals(key) for key in KEYS.values()]
+
+        def chosen(row_id: int) -> bool:
+            return row_id % 3 == remainder
+
+        def change(table: StoredTable) -> Transaction[StoredTable]:
+            frame, swaps, marked = table.blocks(), [], {}
+            with table.writer(builders) as writer:
+                for number, (block, ids) in enumerate(blocks_of(table)):
+                    left = [row_id for row_id in ids if not chosen(row_id)]
+                    if len(left) == len(ids):
+                        continue
+                    if left and number < table.segments().base_block_count:
+                        stored = table.read_block(frame, number, ["id"]).column("id").to_pylist()
+                        marked[number] = ~np.isin(stored, left)
+                        continue
+                    before = writer.block_count
+                    if left:
+                        writer.write(rows(left))
+                        writer.end_block()
+                    swaps.append(BlockReplacement((block,), writer.block_count - before))
+                new = writer.finish()
+            swaps += [BlockReplacement((frame.ids[number],), 1) for number in marked]
+            new += stage_deletions(table, builders, marked)
+            return table.transaction(builders).replace_blocks(swaps, new, table.segments().ids)
+
+        now = {block for block, _ in blocks_of(self.head)}
+        lost = [row_id for block, ids in blocks_of(base) if block not in now for row_id in ids]
+        gone = {row_id for _, ids in blocks_of(base) for row_id in ids if chosen(row_id)}
+        after = [row_id for row_id in self.rows if row_id not in gone]
+        refused = Conflict if any(map(chosen, lost)) else None
+        return self.commit(base, change, after, fault, refused=refused)
 
     @rule(target=handles, base=handles, old=handles, fault=FAULTS)
     def restore(self, base: StoredTable, old: StoredTable, fault: tuple[int, Any] | None) -> StoredTable:
