@@ -16,7 +16,7 @@ from fuse_index.changes.row_hash import ROW_HASH_TYPE, row_hashes
 from fuse_index.expressions.evaluate import evaluate
 from fuse_index.indexes.engine import Engine
 from fuse_index.predicate import Predicate
-from fuse_storage import BlockFrame, StoredTable
+from fuse_storage import BlockFrame, StoredTable, live_among
 
 _Mask = npt.NDArray[np.bool_]
 _Indices = npt.NDArray[np.int64]
@@ -54,12 +54,12 @@ class ChangedBlocks:
         return self.changes.schema_table.read_block(self.blocks, block, columns, row_mask=rows)
 
     def row_hashes(self) -> list[pa.Array]:
-        """Hash the rows of each block: ``fixed_size_binary[16]``; NULL where the predicate is not true."""
+        """Hash the rows of each block: ``fixed_size_binary[16]``; NULL where they do not count, or do not match."""
         return [self._block_row_hashes(block) for block in range(len(self.blocks))]
 
     def _block_row_hashes(self, block: int) -> pa.Array:
         rows = self.read(block, self.changes.schema_table.snapshot.schema.names)
-        truth = self._matching_mask(rows)
+        truth = live_among(self.blocks, block, self._matching_mask(rows))
         return row_hashes(rows) if truth is None else _scatter(row_hashes(rows.filter(pa.array(truth))), truth)
 
     def to_tables(self, kind: str) -> Iterator[pa.Table]:
@@ -67,12 +67,17 @@ class ChangedBlocks:
         columns = self.changes.columns
         for block in range(len(self.blocks)):
             mask = (
-                self._matching_mask(self.read(block, self.changes.schema_table.snapshot.schema.names))
+                live_among(self.blocks, block, self._matching_rows_of(block))
                 if self.changed_rows is None
                 else self.changed_rows[block]
             )
             if mask is None or mask.any():
                 yield _with_change_type(self.read(block, columns, mask), kind)
+
+    def _matching_rows_of(self, block: int) -> _Mask | None:
+        if self.changes.predicate is None:
+            return None
+        return self._matching_mask(self.read(block, self.changes.schema_table.snapshot.schema.names))
 
     def _matching_mask(self, rows: pa.Table) -> _Mask | None:
         predicate, engine = self.changes.predicate, self.changes.engine

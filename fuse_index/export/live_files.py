@@ -69,6 +69,11 @@ class LiveFiles:
                 f"{self.table.store.url} has files of {snapshot.source['url']}, with columns as that has them, which "
                 f"{format_} cannot be told: read the source itself"
             )
+        if not self.table.blocks().has_all_rows.all():
+            raise SchemaError(
+                f"{self.table.store.url} has blocks with deletion vectors, which {format_} is not told of: rewrite "
+                f"them first, table.update(None, {{'…': '…'}})"
+            )
         plain = next((top.name for top in snapshot.schema.fields if top.is_leaf), "…")
         now = [part for top in snapshot.schema.fields for part in top.walk()]
         for schema_id in np.unique(self.table.blocks().schema_ids).tolist():

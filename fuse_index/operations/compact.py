@@ -32,9 +32,10 @@ class CompactionMixin(TableHandle):
     def compact(self, progress: ProgressCallback | None = None) -> Snapshot:
         """Join neighbouring blocks of less than half the rows that a block may have, and segments that fit into one.
 
-        Order is kept, and the new blocks are indexed. ``progress`` is told how many small blocks are done, and of how
-        many. Nothing is committed if there is nothing to join. Raises Conflict if somebody replaced one of the blocks
-        meanwhile: what was committed before is kept.
+        Blocks of which more than a fifth was deleted are written without those rows. Order is kept, and the new blocks
+        are indexed. ``progress`` is told how many blocks are done, and of how many. Nothing is committed if there is
+        nothing to join. Raises Conflict if somebody replaced one of the blocks meanwhile: what was committed before is
+        kept.
         """
         job = self.compacting()
         head = job.table
@@ -71,6 +72,8 @@ def spans_to_compact(row_counts: Sequence[int], max_rows: int) -> list[_BlockSpa
 class CompactJob:
     """The ``RewriteJob`` that joins small blocks, some 20 million rows a commit and task, and at the end segments.
 
+    A block of which more than a fifth was deleted is written anew, if only by itself.
+
     ``unjoinable_ids``: first blocks of groups that do not become fewer, since byte limits cut them as before.
     """
 
@@ -94,11 +97,14 @@ class CompactJob:
         """Groups to be joined; not those that byte limits cut into as many blocks again, and none of the tail."""
         blocks, base = self.table.blocks(), self.table.segments().base_block_count
         max_rows = storage.WriteOptions.from_properties(self.table.snapshot.properties).block_rows
-        return [
+        spans = [
             (start, end)
-            for start, end in spans_to_compact(blocks.row_counts[:base].tolist(), max_rows)
+            for start, end in spans_to_compact(blocks.live_row_counts[:base].tolist(), max_rows)
             if blocks.ids[start] not in self.unjoinable_ids
         ]
+        joined = {number for start, end in spans for number in range(start, end)}
+        worn = np.flatnonzero(storage.are_worn(blocks)).tolist()
+        return sorted([*spans, *((number, number + 1) for number in worn if number not in joined)])
 
     def run(self, task: RewriteTask, on_block: Callable[[], None] = lambda: None) -> RewriteOutcome:
         """Write each group as one block, or as few as byte limits allow; call ``on_block`` for each block read."""
@@ -127,8 +133,10 @@ class CompactJob:
             self.table = self.table.transaction(self.builders).compact_segments().commit("compact")
             return False
         total = RewriteOutcome.combine(outcomes)
-        removed_count = sum(len(replacement.removed) for replacement in total.replacements)
-        if sum(replacement.new_block_count for replacement in total.replacements) >= removed_count:
+        removed = {block_id for replacement in total.replacements for block_id in replacement.removed}
+        blocks = self.table.blocks()
+        renews = not removed.isdisjoint(blocks.take(np.flatnonzero(storage.are_worn(blocks))).ids)
+        if not renews and sum(replacement.new_block_count for replacement in total.replacements) >= len(removed):
             self.unjoinable_ids |= {replacement.removed[0] for replacement in total.replacements}
             return True
         transaction = self.table.transaction(self.builders, self.commit_id)

@@ -6,10 +6,11 @@ rewritten. Where others moved these rows meanwhile and changed none, they are fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 import fuse_storage as storage
@@ -22,9 +23,20 @@ from fuse_index.operations.rewrite_job import (
     add_counts,
     union_row_numbers,
 )
-from fuse_index.operations.row_edits import EditedBlock, RowCondition, RowEdit, stage_rows
+from fuse_index.operations.row_edits import EditedBlock, MarksRows, RowCondition, RowEdit, stage_rows
 from fuse_index.pruning.planner import ScanPlan, plan_scan
-from fuse_storage import BlockFrame, BlockReplacement, Conflict, SchemaChange, StagedSegment, StoredTable
+from fuse_storage import (
+    DELETE_MODES,
+    BlockFrame,
+    BlockReplacement,
+    Conflict,
+    SchemaChange,
+    StagedSegment,
+    StoredTable,
+    read_live_rows,
+)
+
+_RowMask = npt.NDArray[np.bool_]
 
 MAX_REPLANS = 5
 """How often a change whose rows were moved finds them again, before it is a Conflict."""
@@ -75,7 +87,7 @@ class DmlJob:
         self.dropped = RewriteOutcome(
             tuple(BlockReplacement((block_id,), 0) for block_id in blocks.ids),
             affected_segment_ids=self.table.segments().segments_containing(blocks.ordinals),
-            counts={"deleted_rows": int(blocks.row_counts.sum())} if len(blocks) else {},
+            counts={"deleted_rows": int(blocks.live_row_counts.sum())} if len(blocks) else {},
         )
 
     def add_staged(self, staged: Sequence[StagedSegment]) -> None:
@@ -96,19 +108,48 @@ class DmlJob:
     def run_edits(self, edits: Iterable[tuple[BlockFrame, int, RowEdit]]) -> RewriteOutcome:
         """Edit blocks of the table, given as a frame and a position in it, each by an edit of its own.
 
-        Raises as ``run``.
+        Those of which few rows go are marked by deletion vectors, where the table wants that. Raises as ``run``.
         """
-        table, outcome = self.evolved, _OutcomeBuilder()
+        table, outcome, marked = self.evolved, _OutcomeBuilder(), dict[int, tuple[str, _RowMask]]()
         with table.writer(self.builders) as writer:
             for blocks, position, edit in edits:
-                edited = edit.apply(table.read_block(blocks, position, table.snapshot.schema.names))
+                if (rows := self._rows_to_mark(blocks, position, edit)) is not None:
+                    if rows.any():
+                        marked[int(blocks.ordinals[position])] = blocks.ids[position], rows
+                    continue
+                edited = edit.apply(read_live_rows(table, blocks, position, table.snapshot.schema.names))
                 blocks_before = writer.block_count
                 if edited.rows is not None:
                     writer.write(edited.rows)
                     writer.end_block()
                 outcome.add(blocks, position, edited, writer.block_count - blocks_before)
             staged = writer.finish()
-        return outcome.finish(staged, self.table)
+        rewritten = outcome.finish(staged, self.table)
+        return RewriteOutcome.combine([rewritten, self._stage_marked(marked)]) if marked else rewritten
+
+    def _rows_to_mark(self, blocks: BlockFrame, position: int, edit: RowEdit) -> _RowMask | None:
+        """The rows of a block that go by a deletion vector; None if the block is to be written anew."""
+        if not isinstance(edit, MarksRows) or self.table.snapshot.properties.get("delete_mode") != DELETE_MODES[1]:
+            return None
+        in_tail = int(blocks.ordinals[position]) >= self.table.segments().base_block_count
+        rows = None if in_tail or blocks.foreign.mask[position] else edit.mark(self.table, blocks, position)
+        if rows is None:
+            return None
+        left = int(blocks.live_row_counts[position]) - int(np.count_nonzero(rows))
+        return None if storage.is_worn(int(blocks.row_counts[position]), left) else rows
+
+    def _stage_marked(self, marked: Mapping[int, tuple[str, _RowMask]]) -> RewriteOutcome:
+        """Stage blocks in which these rows, too, do not count. ``marked``: their ids and live rows, by number."""
+        deleted = {}
+        for number, (_, rows) in marked.items():
+            live = storage.live_among(self.table.blocks(), number)
+            deleted[number] = rows if live is None else rows | ~live
+        return RewriteOutcome(
+            tuple(BlockReplacement((block_id,), 1) for block_id, _ in marked.values()),
+            tuple(storage.stage_deletions(self.table, self.builders, deleted)),
+            self.table.segments().segments_containing(list(marked)),
+            counts={"deleted_rows": sum(int(np.count_nonzero(rows)) for _, rows in marked.values())},
+        )
 
     def commit(self, outcomes: Sequence[RewriteOutcome]) -> bool:
         """Commit, once and for all; True if rows were moved meanwhile, and are to be found again before that.

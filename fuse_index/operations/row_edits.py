@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from fuse_index.clustering.key import ClusterKey
 from fuse_index.clustering.sorted_writer import write_sorted_runs
 from fuse_index.errors import InputError
 from fuse_index.expressions.evaluate import evaluate
+from fuse_index.expressions.traversal import column_names, predicate_terms
 from fuse_index.indexes.builder import IndexBuilder
 from fuse_index.indexes.engine import Engine
 from fuse_index.operations.rewrite_job import (
@@ -25,10 +26,12 @@ from fuse_index.operations.rewrite_job import (
 )
 from fuse_index.predicate import Predicate
 from fuse_storage import (
+    BlockFrame,
     Schema,
     StagedSegment,
     StoredTable,
     conform_rows,
+    live_among,
 )
 
 
@@ -79,6 +82,15 @@ class RowEdit(Protocol):
         ...
 
 
+@runtime_checkable
+class MarksRows(Protocol):
+    """An edit that can say of a block which rows go, if nothing else happens to it."""
+
+    def mark(self, table: StoredTable, blocks: BlockFrame, position: int) -> npt.NDArray[np.bool_] | None:
+        """Mark the live rows that go: bool, shape (rows of the block,); None if others change."""
+        ...
+
+
 @dataclass(frozen=True)
 class DeleteRows:
     """The edit by which rows that the condition is true on go."""
@@ -89,6 +101,19 @@ class DeleteRows:
         mask = self.condition.matching_mask(block)
         deleted = int(pc.sum(mask).as_py() or 0)
         return EditedBlock(block.filter(pc.invert(mask)) if deleted else None, {"deleted_rows": deleted})
+
+    def mark(self, table: StoredTable, blocks: BlockFrame, position: int) -> npt.NDArray[np.bool_] | None:
+        """Mark the live rows that go: bool, shape (rows of the block,). Reads the columns that the condition names."""
+        predicate = self.condition.predicate
+        names = column_names(predicate_terms(predicate)) if predicate is not None else []
+        live = live_among(blocks, position)
+        rows = table.read_block(blocks, position, names or table.snapshot.schema.names[:1], row_mask=live)
+        mask = np.asarray(self.condition.matching_mask(rows).to_numpy(zero_copy_only=False), np.bool_)
+        if live is None:
+            return mask
+        marked = np.zeros(len(live), np.bool_)
+        marked[live] = mask
+        return marked
 
 
 @dataclass(frozen=True)

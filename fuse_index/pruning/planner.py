@@ -31,7 +31,7 @@ from fuse_index.pruning.probe import LevelProbe, ProbeContext
 from fuse_index.pruning.tally import Contradiction, Tally
 from fuse_index.pruning.trace import PruningTrace
 from fuse_index.reasons import Reason
-from fuse_storage import BlockFrame, ScanUnits, StoredTable
+from fuse_storage import BlockFrame, ScanUnits, StoredTable, leave_out_deleted
 
 MAX_BLOCKS_WITH_ZONE_STATISTICS = 20_000
 """Zone statistics are opened only when at most so many blocks are left: beyond, they cost more than they save."""
@@ -130,12 +130,13 @@ def full_scan_plan(
     They may be another snapshot's, and are read in the columns of this one.
     """
     blocks = table.blocks() if blocks is None else blocks
-    zones = np.ones(len(blocks.zone_rows), np.bool_)
+    zones, rows = leave_out_deleted(blocks, np.ones(len(blocks.zone_rows), np.bool_), {})
+    always = np.full(len(zones), predicate is None)
     trace = PruningTrace()
     if predicate is not None:
         trace.note_disabled(predicate)
-    explanation = replace(_explain(table, len(table.segments()), blocks, zones, {}, trace), predicate=predicate)
-    return ScanPlan(table, predicate, context, blocks, zones, zones if predicate is None else ~zones, {}, explanation)
+    explanation = replace(_explain(table, len(table.segments()), blocks, zones, rows, trace), predicate=predicate)
+    return ScanPlan(table, predicate, context, blocks, zones, always, rows, explanation)
 
 
 @dataclass
@@ -223,25 +224,28 @@ class _Planner:
         tally.check_conjunctions()
 
     def _finish(self, context: Context, blocks: BlockFrame, ballot: Ballot) -> ScanPlan[BlockFrame]:
-        if len(blocks):
-            living = np.logical_or.reduceat(ballot.may_match, blocks.zone_offsets[:-1])
-            if not living.all():
-                chosen = np.flatnonzero(living)
-                ballot = ballot.take(zones_of_blocks(blocks.zone_offsets, chosen))
-                blocks = blocks.take(chosen)
-        rows = {zone: (votes & TRUE).view(np.bool_) for zone, votes in ballot.rows.items() if ballot.may_match[zone]}
+        matching = {zone: (votes & TRUE).view(np.bool_) for zone, votes in ballot.rows.items()}
+        masks = {zone: rows for zone, rows in matching.items() if ballot.may_match[zone]}
+        zones, rows = leave_out_deleted(blocks, ballot.may_match, masks)
         always = ballot.always_matches.copy()
         for zone, votes in ballot.rows.items():
             always[zone] = not np.any((votes & TRUE).view(np.bool_) & (votes != TRUE))
+        if len(blocks):
+            living = np.logical_or.reduceat(zones, blocks.zone_offsets[:-1])
+            if not living.all():
+                chosen = np.flatnonzero(living)
+                kept = zones_of_blocks(blocks.zone_offsets, chosen)
+                rows = {place: rows[zone] for place, zone in enumerate(kept.tolist()) if zone in rows}
+                blocks, zones, always = blocks.take(chosen), zones[kept], always[kept]
         seconds = perf_counter() - self.started
         segments = len(np.unique(np.searchsorted(self.table.segments().block_offsets, blocks.ordinals, side="right")))
         self.trace.note_refusals(self.probes)
         explanation = replace(
-            _explain(self.table, segments, blocks, ballot.may_match, rows, self.trace),
+            _explain(self.table, segments, blocks, zones, rows, self.trace),
             predicate=self.probes.predicate,
             seconds=seconds,
         )
-        return ScanPlan(self.table, self.probes.predicate, context, blocks, ballot.may_match, always, rows, explanation)
+        return ScanPlan(self.table, self.probes.predicate, context, blocks, zones, always, rows, explanation)
 
 
 def _weighted_block_count(weights: UnitIndices) -> Callable[[PlanMask, PlanMask], dict[str, int]]:

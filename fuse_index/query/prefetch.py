@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from fuse_storage import BlockFrame, StoredTable
+from fuse_storage import BlockFrame, StoredTable, read_live_rows
 
 _T = TypeVar("_T")
 
@@ -39,7 +39,6 @@ def prefetch_items(read: Callable[[int], _T], positions: Sequence[int], depth: i
 
 
 def prefetch_blocks(table: StoredTable, blocks: BlockFrame, positions: Sequence[int]) -> Iterator[pa.Table]:
-    """Yield the rows of these blocks, all columns, in this order. Raises as ``StoredTable.read_block``."""
-    return prefetch_items(
-        partial(table.read_block, blocks, columns=table.snapshot.schema.names), positions, MAX_PREFETCHED_BLOCKS
-    )
+    """Yield the live rows of these blocks, all columns, in this order. Raises as ``read_live_rows``."""
+    read = partial(read_live_rows, table, blocks, columns=table.snapshot.schema.names)
+    return prefetch_items(read, positions, MAX_PREFETCHED_BLOCKS)

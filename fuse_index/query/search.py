@@ -30,7 +30,7 @@ from fuse_index.pruning.planner import plan_scan
 from fuse_index.pruning.readable import has_summary_or_payload, readable_blocks
 from fuse_index.query.checked_answers import checked_bound, checked_ranking, checked_top, total_bounds
 from fuse_index.query.memory_block import index_in_memory
-from fuse_storage import BlockFrame, StoredTable
+from fuse_storage import BlockFrame, StoredTable, live_among
 
 _T = TypeVar("_T")
 _Mask = npt.NDArray[np.bool_]
@@ -267,11 +267,14 @@ class _RankedSearch:
         return result
 
     def _matching_rows(self, blocks: BlockFrame, block: int) -> _Mask | None:
-        """Say of each row of a block whether ``where`` is TRUE on it: bool of shape (rows,). None: all are wanted."""
+        """Say of each row of a block whether it counts and ``where`` is TRUE on it: bool of shape (rows,).
+
+        None: all are wanted.
+        """
         if self.where is None:
-            return None
+            return live_among(blocks, block)
         names = column_names(predicate_terms(self.where))
         # A condition may name no column, and then any will do to count rows.
         rows = self.table.read_block(blocks, block, names or self.table.snapshot.schema.names[:1])
         matches = evaluate(self.where, rows, self.engine.context, self.engine.functions).fill_null(False)
-        return np.asarray(matches.to_numpy(zero_copy_only=False), np.bool_)
+        return live_among(blocks, block, np.asarray(matches.to_numpy(zero_copy_only=False), np.bool_))

@@ -106,10 +106,10 @@ class InspectionMixin(TableHandle):
         return pa.Table.from_pylist(rows, SNAPSHOTS_SCHEMA)
 
     def segments(self) -> pa.Table:
-        """List the segments, one row each. ``bytes``: of its blocks' files."""
+        """List the segments, one row each. ``rows``: those that count. ``bytes``: of its blocks' files."""
         segments = self.stored.segments()
         counts = {
-            "rows": segments.row_counts,
+            "rows": segments.table.column("live_rows"),
             "blocks": segments.block_counts,
             "zones": segments.zone_counts,
             "bytes": segments.sizes,
@@ -129,7 +129,7 @@ class InspectionMixin(TableHandle):
             {
                 "block": pa.array(blocks.ids, pa.string()),
                 "segment": pa.array(segments.ids, pa.string()).take(pa.array(segment_numbers)),
-                "rows": blocks.row_counts,
+                "rows": blocks.live_row_counts,
                 "zones": np.diff(blocks.zone_offsets),
                 "bytes": blocks.sizes,
                 "level": blocks.levels,

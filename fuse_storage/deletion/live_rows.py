@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fuse_storage.deletion.vector import RowMask, VectorRef, read_vector
+from fuse_storage.deletion.vector import VectorRef, read_vector
 from fuse_storage.errors import RESTORE_HINT, Corrupt
 from fuse_storage.metadata.block_frame import BlockFrame
 from fuse_storage.metadata.metadata_table import METADATA_READ_THREADS
+from fuse_storage.parquet.pages import RowMask
 from fuse_storage.table import StoredTable
 
 _MAX_DELETED_SHARE = 5

@@ -13,12 +13,13 @@ import pyarrow as pa
 
 from fuse_storage.commit.merge_segments import SegmentMerger
 from fuse_storage.commit.sidecar_writer import SidecarBuilder
-from fuse_storage.deletion.vector import RowMask, write_vectors
+from fuse_storage.deletion.vector import write_vectors
 from fuse_storage.errors import InvalidArgument
 from fuse_storage.metadata.file_ref import new_id
 from fuse_storage.metadata.metadata_table import counts_to_offsets
 from fuse_storage.metadata.segment import MAX_BLOCKS_PER_SEGMENT, StagedSegment, encode_list_row
 from fuse_storage.metadata.segment_list import assemble_segment_list
+from fuse_storage.parquet.pages import RowMask
 from fuse_storage.table import StoredTable
 
 

@@ -11,16 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from fuse_storage.errors import RESTORE_HINT, Corrupt, NotFound
 from fuse_storage.metadata.file_ref import new_id
 from fuse_storage.metadata.pack import PackSlice, add_checksums, checksummed_size
+from fuse_storage.parquet.pages import RowMask
 from fuse_storage.store.shared_files import absolute_key, resolve_store
 from fuse_storage.store.store import Store
-
-RowMask = npt.NDArray[np.bool_]
 
 VECTOR_FOLDER = "_d"
 _CHUNK_BYTES = 1 << 10

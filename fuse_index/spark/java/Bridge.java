@@ -59,7 +59,17 @@ public class Bridge {
   public synchronized void optimize(Object session) {
     ExperimentalMethods methods = ((SparkSession) session).experimental();
     List<Rule<LogicalPlan>> rules = new ArrayList<Rule<LogicalPlan>>(ScalaLists.toJava(methods.extraOptimizations()));
-    for (Object rule : rules) if (rule instanceof PruneRule) return;
+    boolean optimizes = false;
+    for (Object rule : rules) optimizes |= rule instanceof PruneRule;
+    if (!optimizes) methods.extraOptimizations_$eq(ScalaLists.toScala(withOurs(rules)));
+    List<SparkStrategy> strategies = new ArrayList<SparkStrategy>(ScalaLists.toJava(methods.extraStrategies()));
+    for (Object strategy : strategies) if (strategy instanceof LiveRows) return;
+    strategies.add(new FuseRowsStrategy((SparkSession) session));
+    strategies.add(new LiveRows((SparkSession) session));
+    methods.extraStrategies_$eq(ScalaLists.toScala(strategies));
+  }
+
+  private static List<Rule<LogicalPlan>> withOurs(List<Rule<LogicalPlan>> rules) {
     rules.add(new CatalogTableRule<LogicalPlan>());
     rules.add(new RefreshRule<LogicalPlan>());
     rules.add(new StreamMetadataRule<LogicalPlan>());
@@ -68,10 +78,7 @@ public class Bridge {
     rules.add(new PruneRule<LogicalPlan>());
     rules.add(new RuntimePruneRule<LogicalPlan>());
     rules.add(new TopRule<LogicalPlan>());
-    methods.extraOptimizations_$eq(ScalaLists.toScala(rules));
-    List<SparkStrategy> strategies = new ArrayList<SparkStrategy>(ScalaLists.toJava(methods.extraStrategies()));
-    strategies.add(new FuseRowsStrategy((SparkSession) session));
-    methods.extraStrategies_$eq(ScalaLists.toScala(strategies));
+    return rules;
   }
 
   /** Makes a SQL function that Python writes; false if Spark itself has one of that name. */

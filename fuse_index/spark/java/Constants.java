@@ -17,10 +17,14 @@ import org.apache.spark.unsafe.types.UTF8String;
 
 /** Values that all rows of a file share, such as those of partition columns, as Catalyst has them. */
 public class Constants {
-  /** Those of a file for these columns, in their order; and what `PartlyConstant.shared` has of others. */
-  public static Object[] of(FileListing listing, int file, StructType columns) {
-    Object[] values = new Object[columns.length()];
-    for (int i = 0; i < values.length; i++) {
+  /**
+   * Those of a file for these columns, in their order, and what `PartlyConstant.shared` has of others; then, if it is to be told, the
+   * file's deletion vector, or null.
+   */
+  public static Object[] of(FileListing listing, int file, StructType columns, FileMetadata metadata) {
+    Object[] values = new Object[columns.length() + (metadata.tellsDeletedRows() ? 1 : 0)];
+    if (metadata.tellsDeletedRows()) values[columns.length()] = listing.deletedRows(file);
+    for (int i = 0; i < columns.length(); i++) {
       StructField column = columns.fields()[i];
       String stored = PartlyConstant.storedName(listing, column.name());
       if (PartlyConstant.isFlag(listing, column.name())) values[i] = Boolean.valueOf(listing.hasConstant(file, stored));

@@ -1,13 +1,16 @@
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Base64;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.zip.InflaterInputStream;
 
 /** The files of one snapshot, in the order of a block mask: one array of bytes, read where needed. */
 public class FileListing {
@@ -27,11 +30,13 @@ public class FileListing {
   private final JsonNode constants;
   /** Of each file its ETag, or null; null where all are ours. */
   private final JsonNode etags;
+  /** Of each file its deletion vector, deflated, or null; null where every row of all counts. */
+  private final JsonNode deleted;
 
   /**
    * int count, int length of the prefix, prefix, count long sizes, count long seals, count long times, count int ends of names, names;
    * big-endian, UTF-8. Then, where some files are not ours, JSON: {"columns": [names], "partly": [names], "values": [[texts], ...],
-   * "etags": [texts]}.
+   * "etags": [texts]}, and where rows of some no longer count, {"deleted": [base 64 of a deflated vector, or null, ...]}.
    */
   public FileListing(byte[] packed) throws IOException {
     bytes = ByteBuffer.wrap(packed);
@@ -49,10 +54,37 @@ public class FileListing {
     int end = fileCount == 0 ? packed.length : namesOffset + bytes.getInt(namesOffset - 4);
     JsonNode rest = null;
     if (end < packed.length) rest = (JsonNode) new ObjectMapper().readTree(Arrays.copyOfRange(packed, end, packed.length));
-    if (rest != null) for (JsonNode column : rest.get("columns")) constantColumns.add(column.asText());
-    if (rest != null) for (JsonNode column : rest.get("partly")) partlyConstantColumns.add(column.asText());
+    if (rest != null && rest.has("columns")) for (JsonNode column : rest.get("columns")) constantColumns.add(column.asText());
+    if (rest != null && rest.has("columns")) for (JsonNode column : rest.get("partly")) partlyConstantColumns.add(column.asText());
     constants = rest == null ? null : rest.get("values");
     etags = rest == null ? null : rest.get("etags");
+    deleted = rest == null ? null : rest.get("deleted");
+  }
+
+  /** Whether rows of some file no longer count. */
+  public boolean hasDeletedRows() { return deleted != null; }
+
+  /** One bit for each row of the file, lowest first, 1 where it no longer counts; null where all do. */
+  public byte[] deletedRows(int file) {
+    JsonNode vector = deleted == null ? null : (JsonNode) deleted.get(file);
+    if (vector == null || vector.isNull()) return null;
+    try {
+      return new InflaterInputStream(new ByteArrayInputStream(Base64.getDecoder().decode(vector.asText()))).readAllBytes();
+    } catch (IOException problem) {
+      throw new IllegalStateException("the deletion vector of " + path(file) + " cannot be read: " + problem, problem);
+    }
+  }
+
+  /** Raises IllegalStateException where rows of one of these files no longer count, and the scan does not tell which. */
+  public void checkDeletedRowsAreTold(List<Integer> files, FileMetadata metadata) {
+    if (deleted == null || metadata.tellsDeletedRows()) return;
+    for (Integer file : files) {
+      JsonNode vector = (JsonNode) deleted.get(file.intValue());
+      if (!vector.isNull()) {
+        throw new IllegalStateException("rows of " + path(file.intValue()) + " were deleted, and this session does not leave them out: "
+            + "read the table in this session, by fuse_index.spark.read or its catalogue");
+      }
+    }
   }
 
   public int fileCount() { return fileCount; }

@@ -25,8 +25,10 @@ import org.apache.spark.unsafe.types.UTF8String;
 public class FileMetadata {
   public static final String COLUMN = "_metadata";
   /** By this name Spark's reader knows the number of a row in its file. */
-  private static final String ROW_INDEX = "_tmp_metadata_row_index";
+  public static final String ROW_INDEX = "_tmp_metadata_row_index";
   private static final String FLAT = "__fuse_";
+  /** The deletion vector of a file, beside the numbers of rows: what LiveRows asks for. */
+  public static final String DELETED = FLAT + "deleted";
   private static final StructType ALL = new StructType().add("file_path", DataTypes.StringType, false)
       .add("file_name", DataTypes.StringType, false).add("file_size", DataTypes.LongType, false)
       .add("file_block_start", DataTypes.LongType, false).add("file_block_length", DataTypes.LongType, false)
@@ -42,27 +44,40 @@ public class FileMetadata {
 
   /** The fields of a struct that are asked for; none where it is null. */
   private final StructType fields;
+  /** Whether the scan tells which rows no longer count. */
+  private final boolean deletedRows;
 
-  public FileMetadata(StructType fields) { this.fields = fields == null ? new StructType() : fields; }
+  public FileMetadata(StructType fields) { this(fields == null ? new StructType() : fields, false); }
 
-  public boolean isEmpty() { return fields.length() == 0; }
+  private FileMetadata(StructType fields, boolean deletedRows) {
+    this.fields = fields;
+    this.deletedRows = deletedRows;
+  }
+
+  /** The same, and the number of each row with the vector of its file. */
+  public FileMetadata tellingDeletedRows() { return new FileMetadata(fields, true); }
+
+  public boolean tellsDeletedRows() { return deletedRows; }
+
+  public boolean isEmpty() { return fields.length() == 0 && !deletedRows; }
 
   /** The number of a row, if it is asked for: a column of the file to Spark's reader. */
   public StructType read() {
-    boolean wanted = fields.getFieldIndex("row_index").isDefined();
+    boolean wanted = deletedRows || fields.getFieldIndex("row_index").isDefined();
     return wanted ? new StructType().add(ROW_INDEX, DataTypes.LongType, true) : new StructType();
   }
 
   /** What all rows of a range share, which Spark's reader puts behind the file's own columns. */
   public StructType constants() {
     StructType constants = new StructType();
+    if (deletedRows) constants = constants.add(DELETED, DataTypes.BinaryType, true);
     for (StructField field : fields.fields()) {
       if (!field.name().equals("row_index")) constants = constants.add(FLAT + field.name(), field.dataType(), false);
     }
     return constants;
   }
 
-  /** Values of the columns that a range has one value of: those of the table's first, given, then ours. */
+  /** Values of the columns that a range has one value of: those of the table's first, given with the file's vector, then ours. */
   public InternalRow values(String path, long start, long length, long fileSize, Object[] first) {
     List<Object> values = new ArrayList<Object>();
     for (Object value : first) values.add(value);

@@ -123,18 +123,28 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
 
   /** The same scan, with the parts of `_metadata` and of columns that are partly constant in their places; itself if there are none. */
   public FuseScan flat() {
-    StructType stored = snapshot.stored(columns);
-    StructType shared = PartlyConstant.shared(snapshot.listing, stored);
+    StructType shared = PartlyConstant.shared(snapshot.listing, snapshot.stored(columns));
     boolean hasParts = shared.length() == 0 || readSchema.getFieldIndex(shared.fields()[0].name()).isDefined();
     if (hasParts && (metadata.isEmpty() || snapshot.metadataColumn(readSchema) == null)) return this;
+    return with(schemaWith(metadata), filters, top, blockMask);
+  }
+
+  /** The same scan of flat columns, and which of its rows no longer count. */
+  public FuseScan tellingDeletedRows() {
+    FileMetadata telling = metadata.tellingDeletedRows();
+    return new FuseScan(session, snapshot, columns, telling, schemaWith(telling), filters, top, blockMask);
+  }
+
+  private StructType schemaWith(FileMetadata parts) {
+    StructType stored = snapshot.stored(columns);
     StructType schema = new StructType();
     int inFiles = snapshot.storedIn(stored, true).length();
     for (int i = 0; i < inFiles; i++) schema = schema.add(PartlyConstant.held(snapshot.listing, columns.fields()[i], stored.fields()[i].name()));
-    for (StructField part : metadata.read().fields()) schema = schema.add(part);
+    for (StructField part : parts.read().fields()) schema = schema.add(part);
     for (int i = inFiles; i < columns.length(); i++) schema = schema.add(columns.fields()[i]);
-    for (StructField part : shared.fields()) schema = schema.add(part);
-    for (StructField part : metadata.constants().fields()) schema = schema.add(part);
-    return with(schema, filters, top, blockMask);
+    for (StructField part : PartlyConstant.shared(snapshot.listing, stored).fields()) schema = schema.add(part);
+    for (StructField part : parts.constants().fields()) schema = schema.add(part);
+    return schema;
   }
 
   public boolean isRestricted() { return blockMask != null; }
@@ -201,7 +211,7 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     StructType constants = snapshot.shared(snapshot.stored(columns));
     for (Integer block : blocks) {
       int file = block.intValue();
-      ranges.addAll(FileRange.of(snapshot.listing, file, votes.ranges(file), Constants.of(snapshot.listing, file, constants)));
+      ranges.addAll(FileRange.of(snapshot.listing, file, votes.ranges(file), Constants.of(snapshot.listing, file, constants, metadata)));
     }
     return ranges;
   }
@@ -211,28 +221,20 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   public String description() {
     BlockMask votes = votes();
     String zones = votes.zonesTotal == 0 ? "" : ", " + votes.zonesRead + " of " + votes.zonesTotal + " zones";
-    String bytes = Utils.bytesToString(rangeBytes(votes)) + " of " + Utils.bytesToString(allBytes());
+    String bytes = Utils.bytesToString(rangeBytes(votes)) + " of " + Utils.bytesToString(snapshot.listing.totalBytes());
     return "fuse " + snapshot + ", " + blocks(votes).size() + " of " + snapshot.listing.fileCount() + " blocks" + zones + ", " + bytes;
   }
 
   public CustomMetric[] supportedCustomMetrics() { return ScanMetrics.supported(); }
 
-  public CustomTaskMetric[] reportDriverMetrics() { return ScanMetrics.measured(rangeBytes(votes()), allBytes()); }
+  public CustomTaskMetric[] reportDriverMetrics() { return ScanMetrics.measured(rangeBytes(votes()), snapshot.listing.totalBytes()); }
 
   /** Or Spark would plan partitions to ask them, before joins have said which. */
   public Scan.ColumnarSupportMode columnarSupportMode() {
     return createReaderFactory().supportColumnarReads(null) ? Scan.ColumnarSupportMode.SUPPORTED : Scan.ColumnarSupportMode.UNSUPPORTED;
   }
 
-  public Statistics estimateStatistics() {
-    return new Size(readBytes(votes()));
-  }
-
-  private long allBytes() {
-    long bytes = 0L;
-    for (int i = 0; i < snapshot.listing.fileCount(); i++) bytes += snapshot.listing.fileSize(i);
-    return bytes;
-  }
+  public Statistics estimateStatistics() { return new Size(readBytes(votes())); }
 
   private long rangeBytes(BlockMask votes) {
     long bytes = 0L;
@@ -271,6 +273,7 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     if (flat() != this) throw new IllegalStateException("PruneRule failed, or is excluded: " + this + " reads columns that it makes of their parts");
     BlockMask votes = votes();
     List<Integer> blocks = blocks(votes);
+    snapshot.listing.checkDeletedRowsAreTold(blocks, metadata);
     BlockSeals.verify(session.sessionState().newHadoopConf(), snapshot.listing, blocks);
     return FileRange.partitions(session, ranges(votes, blocks), metadata);
   }

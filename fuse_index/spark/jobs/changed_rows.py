@@ -8,11 +8,12 @@ committed together. The DataFrame is evaluated once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, groupby
 from urllib.parse import unquote
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import coalesce, col, concat, lit, spark_partition_id
@@ -23,7 +24,7 @@ from fuse_index.operations.row_edits import EditedBlock, replace_rows, stage_row
 from fuse_index.spark.answers import ANSWER_SCHEMA, Sealed, capture_answer
 from fuse_index.spark.placement import collect_answers
 from fuse_index.spark.workers import map_in_workers
-from fuse_storage import BlockFrame, Schema, StagedSegment, conform_rows
+from fuse_storage import BlockFrame, Schema, StagedSegment, StoredTable, conform_rows, live_among
 
 _OPERATION, _BLOCK, _ROW = "operation", "block", "row"
 _DELETE = 1
@@ -42,17 +43,29 @@ class ReplaceRows:
 
     ``deleted``: int64, shape (n,), a row may be named twice. ``updated``: int64, ascending, each once, none of them
     deleted; ``replacements``: what comes in their place, as many rows in their order, with the columns of the schema.
+    ``live``: which rows of the file count, bool, shape (rows,); None if all do.
     """
 
     deleted: RowNumbers
     updated: RowNumbers
     replacements: pa.Table
     schema: Schema
+    live: npt.NDArray[np.bool_] | None = None
+
+    def mark(self, table: StoredTable, blocks: BlockFrame, position: int) -> npt.NDArray[np.bool_] | None:
+        """Mark the live rows that go: bool, shape (rows of the block,); None if others change. Reads nothing."""
+        if len(self.updated):
+            return None
+        marked = np.zeros(int(blocks.row_counts[position]), np.bool_)
+        marked[self.deleted] = True
+        return marked
 
     def apply(self, block: pa.Table) -> EditedBlock:
         is_updated, stays = np.zeros(block.num_rows, np.bool_), np.ones(block.num_rows, np.bool_)
-        is_updated[self.updated] = True
-        stays[self.deleted] = False
+        # rows are numbered by their places in the file, and the block's rows are those of them that count
+        places = np.arange(block.num_rows) if self.live is None else np.cumsum(self.live) - 1
+        is_updated[places[self.updated]] = True
+        stays[places[self.deleted]] = False
         rows, counts = block, {}
         if len(self.updated):
             rows = replace_rows(block, is_updated, conform_rows(self.replacements, self.schema))
@@ -99,7 +112,8 @@ def _write_groups(job: DmlJob, groups: Iterable[tuple[str, _Slices]]) -> _Writte
             else:
                 rows = pa.concat_tables([rows for _, rows in slices])
                 position = positions[_without_scheme(unquote(name))]
-                yield blocks.take(np.array([position], np.int64)), 0, _edit(rows, job)
+                block = blocks.take(np.array([position], np.int64))
+                yield block, 0, replace(_edit(rows, job), live=live_among(block, 0))
 
     return job.run_edits(edits()), added
 

@@ -18,7 +18,7 @@ from fuse_index.operations.merge_match import MergeRows, MergeSpec
 from fuse_index.operations.row_edits import stage_rows
 from fuse_index.spark.answers import Sealed, capture_answer
 from fuse_index.table.table import Table
-from fuse_storage import BlockFrame
+from fuse_storage import BlockFrame, read_live_rows
 
 BLOCK_COLUMN = "block"
 """The column that says which block a row of the source is for."""
@@ -35,7 +35,7 @@ class _Reader:
         return self.job.table.blocks().take(np.array([number], np.int64))
 
     def keys(self, number: int, columns: Sequence[str]) -> pa.Table:
-        rows = self.job.evolved.read_block(self.frame(number), 0, columns).drop_null()
+        rows = read_live_rows(self.job.evolved, self.frame(number), 0, columns).drop_null()
         return rows.group_by(list(columns)).aggregate([])
 
 

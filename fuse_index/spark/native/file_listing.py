@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import re
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +19,7 @@ import pyarrow as pa
 
 import fuse_storage as storage
 from fuse_index.expressions.types import spark_type_name
-from fuse_storage import Field, SchemaError, StoredTable
+from fuse_storage import Field, SchemaError, StoredTable, live_row_masks
 
 _PLAIN_TEXT = re.compile(r"[\w .,:;/@+-]*")
 """Text that is the same between quotes whatever a session makes of quotes, backslashes and variables."""
@@ -42,12 +44,14 @@ def pack_file_listing(
     sizes: npt.NDArray[np.int64],
     seals: npt.NDArray[np.int64],
     foreign: ForeignFiles | None = None,
+    deleted: Mapping[int, npt.NDArray[np.bool_]] | None = None,
 ) -> bytes:
     """Pack the files of a snapshot as ``FileListing.java`` reads them, in the order of its blocks.
 
     ``foreign``: where some are not our own. ``paths``: n names that Hadoop opens. ``sizes``: their bytes, int64,
     shape (n,). ``seals``: the checksums in their seals, by which they are known, int64, shape (n,); 0 where that is
-    not known.
+    not known. ``deleted``: of files with rows that do not count, by position, bool, shape (rows,), True where one does
+    not.
     """
     if not paths:
         return bytes(8)
@@ -60,7 +64,7 @@ def pack_file_listing(
     ends = np.cumsum([len(name) for name in names])
     counts = np.array([len(paths), len(prefix)])
     modified = np.zeros(len(paths), np.int64) if foreign is None else foreign.modified
-    more = b"" if foreign is None else _pack_foreign(foreign)
+    more = _pack_more(len(paths), foreign, deleted or {})
     return b"".join(
         [
             counts.astype(">i4").tobytes(),
@@ -75,11 +79,27 @@ def pack_file_listing(
     )
 
 
-def _pack_foreign(foreign: ForeignFiles) -> bytes:
-    values = list(zip(*foreign.constants.values(), strict=True))
-    partly = [name for name, texts in foreign.constants.items() if False in texts]
-    found = {"columns": list(foreign.constants), "partly": partly, "values": values, "etags": list(foreign.etags)}
-    return json.dumps(found).encode()
+def _pack_more(count: int, foreign: ForeignFiles | None, deleted: Mapping[int, npt.NDArray[np.bool_]]) -> bytes:
+    found: dict[str, Any] = {}
+    if foreign is not None:
+        values = list(zip(*foreign.constants.values(), strict=True))
+        partly = [name for name, texts in foreign.constants.items() if False in texts]
+        found |= {"columns": list(foreign.constants), "partly": partly, "values": values, "etags": list(foreign.etags)}
+    if deleted:
+        found["deleted"] = [_pack_mask(deleted[file]) if file in deleted else None for file in range(count)]
+    return json.dumps(found).encode() if found else b""
+
+
+def _pack_mask(mask: npt.NDArray[np.bool_]) -> str:
+    return base64.b64encode(zlib.compress(np.packbits(mask, bitorder="little").tobytes(), 1)).decode()
+
+
+def list_deleted_rows(table: StoredTable) -> dict[int, npt.NDArray[np.bool_]]:
+    """What a listing says of rows that do not count: by position, bool, shape (rows,), True where one does not.
+
+    Raises StorageError for a vector that cannot be read.
+    """
+    return {position: ~live for position, live in live_row_masks(table.blocks()).items()}
 
 
 def hidden_column(table: StoredTable) -> str | None:

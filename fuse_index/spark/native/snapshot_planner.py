@@ -27,7 +27,7 @@ from fuse_index.pruning.planner import ScanPlan, plan_scan
 from fuse_index.query.aggregate import AggregatePlan, describe_aggregation, plan_aggregate
 from fuse_index.reasons import Reason
 from fuse_index.spark.native.driver_rows import RowBounds, certain_row_count, read_rows
-from fuse_index.spark.native.file_listing import list_foreign_files, pack_file_listing
+from fuse_index.spark.native.file_listing import list_deleted_rows, list_foreign_files, pack_file_listing
 from fuse_index.spark.native.planner_callback import AggregateReply, LruCache, PruneReply, RefreshReply
 from fuse_index.spark.native.top_rows import decode_top_rows, keep_top_rows
 from fuse_index.spark.native.zone_ranges import partial_ranges
@@ -191,7 +191,8 @@ class SnapshotPlanner:
         blocks = table.blocks()
         foreign = list_foreign_files(table) if blocks.foreign.mask.any() else None
         seals = np.where(blocks.foreign.mask, 0, blocks.seals)  # theirs is of the footer, which Spark's reader reads
-        return pack_file_listing([_hadoop_path(path, scheme) for path in paths], sizes, seals, foreign)
+        hadoop_paths = [_hadoop_path(path, scheme) for path in paths]
+        return pack_file_listing(hadoop_paths, sizes, seals, foreign, list_deleted_rows(table))
 
 
 def _plan_key(request: Mapping[str, Any]) -> str:

@@ -21,7 +21,8 @@ class Walk:
     def __init__(self, spark: SparkSession, path: Path, indexed: bool = True) -> None:
         self.spark, self.path, self.rows = spark, str(path / "t"), []
         self.name = f"fuse.`{self.path}`"
-        made = fuse.create_table(self.path, "id BIGINT, kind STRING, n INT", properties={"block_rows": 5})
+        properties = {"block_rows": 5, "delete_mode": "merge-on-read" if indexed else "copy-on-write"}
+        made = fuse.create_table(self.path, "id BIGINT, kind STRING, n INT", properties=properties)
         if indexed:
             made.create_index("by_kind", "bloom", ["kind"])
         self.add([{"id": i, "kind": f"k{i % 3}", "n": None if i % 4 == 0 else i} for i in range(20)])
