@@ -196,7 +196,7 @@ def test_an_interruption_ends_quietly_whenever_it_comes(run, people, monkeypatch
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(program, "app", interrupted)
+    monkeypatch.setattr(program, "_command", interrupted)
     ended = run("query", people)
 
     assert (ended.code, ended.out, ended.err) == (130, "", "")
