@@ -12,6 +12,7 @@ import fuse_index as fuse
 import fuse_index.spark as fuse_spark
 from fuse_index.pruning.explanation import Explanation
 from fuse_index.reasons import Reason
+from fuse_index.spark.native.java_compiler import java_class
 from fuse_index.spark.session import find_native_session
 
 pytestmark = pytest.mark.any_spark
@@ -39,7 +40,7 @@ class Asked:
         self.scan, self.column = relation.table().newScanBuilder(options).build(), relation.output().head()
 
     def node(self, name: str, *arguments: Any) -> Any:
-        return getattr(self.jvm.org.apache.spark.sql.catalyst.expressions, name)(*arguments)
+        return java_class(self.jvm, f"org.apache.spark.sql.catalyst.expressions.{name}")(*arguments)
 
     def files(self, condition: Any) -> int:
         """How many files Spark is told to read."""
