@@ -27,6 +27,7 @@ from fuse_storage.commit.table_keys import key_by
 from fuse_storage.commit.transaction import Transaction
 from fuse_storage.errors import AlreadyExists, Corrupt
 from fuse_storage.hot.chain import follow
+from fuse_storage.hot.small_blocks import BlockRequest, ChosenRows, read_blocks
 from fuse_storage.hot.tail import read_tail, without_tail
 from fuse_storage.hot_commit.snapshot_of import snapshot_of
 from fuse_storage.location import first_snapshot, raise_if_occupied
@@ -42,7 +43,6 @@ from fuse_storage.metadata.tags import Tag
 from fuse_storage.parquet.footer import BlockFile
 from fuse_storage.parquet.found_rows import RowRequest, read_found_rows
 from fuse_storage.parquet.pages import RowMask
-from fuse_storage.parquet.reader import read_block
 from fuse_storage.schema.schema import Schema
 from fuse_storage.states import CommitReader, find_state, find_version, iterate_commits, resolve_state
 from fuse_storage.store.shared_files import resolve_foreign_store, resolve_store
@@ -164,12 +164,9 @@ class StoredTable:
 
         def load_commits() -> list[tuple[RefEntry, Snapshot]]:
             if not commits and self.snapshot.version > base.version:
-                kept = self.snapshots(self.snapshot.version - base.version)
-                commits.extend(
-                    (entry, snapshot)
-                    for entry, snapshot in reversed(kept)
-                    if snapshot is not None and entry.version > base.version
-                )
+                for entry, snapshot in reversed(self.snapshots(self.snapshot.version - base.version)):
+                    if snapshot is not None and entry.version > base.version:
+                        commits.append((entry, snapshot))
             return commits
 
         return load_commits
@@ -230,8 +227,12 @@ class StoredTable:
         ``row_mask``: bool, shape (rows of these zones,), the rows that are wanted; pages without any are not read.
         Raises SchemaError for an unknown column, NotFound or Corrupt for a damaged file.
         """
-        store, file = self._locate(frame.file(block))
-        return read_block(store, file, self.snapshot.schema, columns, zones, row_mask=row_mask)
+        return self.read_blocks(frame, columns, [(block, zones, row_mask)])[0]
+
+    def read_blocks(self, frame: ScanUnits, columns: Sequence[str], chosen: Iterable[ChosenRows]) -> list[pa.Table]:
+        """What ``read_block`` gives of each of these blocks, zones and masks: small hot blocks are read all at once."""
+        requests = [BlockRequest(*self._locate(frame.file(block)), zones, mask) for block, zones, mask in chosen]
+        return read_blocks(requests, self.snapshot.schema, columns)
 
     def read_rows(
         self, frame: ScanUnits, columns: Sequence[str], found: Sequence[tuple[int, Sequence[int], RowMask]]

@@ -4,35 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from itertools import islice
 from typing import TypeVar
 
 import pyarrow as pa
 
-from fuse_storage import BlockFrame, StoredTable, read_live_rows
+from fuse_storage import BlockFrame, ScanUnits, StoredTable, read_live_rows
 
 _T = TypeVar("_T")
+_Item = TypeVar("_Item")
 
 MAX_PREFETCHED_BLOCKS = 4
 """Whole blocks that are read while one is used."""
+_MAX_JOINED_BLOCKS, _MAX_JOINED_ROWS = 64, 1 << 16
+"""Hot blocks, and rows of them, that are read together: most of such a block's cost is not its rows."""
 
 
-def prefetch_items(read: Callable[[int], _T], positions: Sequence[int], depth: int) -> Iterator[_T]:
-    """Yield what ``read`` makes of each position, in this order. Raises as ``read``.
+def prefetch_items(read: Callable[[_Item], _T], items: Sequence[_Item], depth: int) -> Iterator[_T]:
+    """Yield what ``read`` makes of each item, in this order. Raises as ``read``.
 
     ``depth``: how many are under way while one is used.
     """
-    if len(positions) == 1:  # no other thread would be any sooner
-        yield read(positions[0])
+    if len(items) == 1:  # no other thread would be any sooner
+        yield read(items[0])
         return
     with ThreadPoolExecutor(depth, "fuse-read") as pool:
-        waiting = iter(positions)
-        queue = [pool.submit(read, position) for position in islice(waiting, depth)]
+        waiting = iter(items)
+        queue = [pool.submit(read, item) for item in islice(waiting, depth)]
         try:
             while queue:
                 yield queue.pop(0).result()
-                queue += [pool.submit(read, position) for position in islice(waiting, 1)]
+                queue += [pool.submit(read, item) for item in islice(waiting, 1)]
         finally:
             for pending in queue:  # whoever has enough does not wait for the rest
                 pending.cancel()
@@ -40,5 +42,29 @@ def prefetch_items(read: Callable[[int], _T], positions: Sequence[int], depth: i
 
 def prefetch_blocks(table: StoredTable, blocks: BlockFrame, positions: Sequence[int]) -> Iterator[pa.Table]:
     """Yield the live rows of these blocks, all columns, in this order. Raises as ``read_live_rows``."""
-    read = partial(read_live_rows, table, blocks, columns=table.snapshot.schema.names)
-    return prefetch_items(read, positions, MAX_PREFETCHED_BLOCKS)
+    names = table.snapshot.schema.names
+
+    def read(together: Sequence[int]) -> list[pa.Table]:
+        if len(together) == 1:
+            return [read_live_rows(table, blocks, together[0], names)]
+        return table.read_blocks(blocks, names, [(position, None, None) for position in together])
+
+    for tables in prefetch_items(read, join_hot_blocks(blocks, positions), MAX_PREFETCHED_BLOCKS):
+        yield from tables
+
+
+def join_hot_blocks(blocks: ScanUnits, positions: Sequence[int]) -> list[list[int]]:
+    """Cut positions of blocks into those that are read together, in their order: hot neighbours of few rows.
+
+    All others come alone.
+    """
+    in_tail, offsets, joined = blocks.in_tail, blocks.zone_offsets, list[list[int]]()
+    row_count = _MAX_JOINED_ROWS
+    for position in positions:
+        rows = int(blocks.zone_rows[offsets[position] : offsets[position + 1]].sum()) if in_tail[position] else 0
+        row_count += rows or _MAX_JOINED_ROWS
+        if row_count > _MAX_JOINED_ROWS or len(joined[-1]) == _MAX_JOINED_BLOCKS:
+            joined.append([])
+            row_count = rows or _MAX_JOINED_ROWS
+        joined[-1].append(position)
+    return joined

@@ -20,7 +20,7 @@ from fuse_index.pruning.explanation import Explanation
 from fuse_index.pruning.planner import ScanPlan
 from fuse_index.query.late_columns import MatchingRows, read_late_columns, with_columns_of
 from fuse_index.query.polars_source import import_polars, lazy_frame
-from fuse_index.query.prefetch import prefetch_items
+from fuse_index.query.prefetch import join_hot_blocks, prefetch_items
 from fuse_storage import ScanUnits
 
 if TYPE_CHECKING:
@@ -163,8 +163,12 @@ class Scan:
         blocks = [block for block in range(len(self.plan.blocks)) if zone_mask[self._zones_of(block)].any()]
         if self.limit is not None and row_count >= self.limit:
             return
-        depth = _MAX_PREFETCHED_SCAN_BLOCKS if self.limit is None else 1
-        found = prefetch_items(lambda block: self._matching_rows(block, columns, zone_mask), blocks, depth)
+        depth, together = 1, [[block] for block in blocks]
+        if self.limit is None:
+            depth = _MAX_PREFETCHED_SCAN_BLOCKS
+            if columns or self._filter_columns:
+                together = join_hot_blocks(self.plan.blocks, blocks)
+        found = prefetch_items(lambda each: self._matching_rows_of(each, columns, zone_mask), together, depth)
         others = [] if self.plan.predicate is None else [name for name in columns if name not in self._filter_columns]
         for rows in read_late_columns(self.plan.table, self.plan.blocks, others, found):
             rows = rows.select(list(columns))
@@ -175,6 +179,30 @@ class Scan:
 
     def _zones_of(self, block: int) -> slice:
         return slice(int(self.plan.blocks.zone_offsets[block]), int(self.plan.blocks.zone_offsets[block + 1]))
+
+    def _matching_rows_of(
+        self, blocks: Sequence[int], columns: Sequence[str], zone_mask: _Mask
+    ) -> MatchingRows | pa.Table:
+        """Read the matching rows of several blocks of few rows, which are filtered at once, or of one.
+
+        ``zone_mask``: bool, one value per zone of all blocks.
+        """
+        if len(blocks) == 1:
+            return self._matching_rows(blocks[0], columns, zone_mask)
+        chosen = list[tuple[int, list[int], _Mask | None]]()
+        names = list(dict.fromkeys([*columns, *self._filter_columns]))
+        always = True
+        for block in blocks:
+            span = self._zones_of(block)
+            zones = np.flatnonzero(zone_mask[span])
+            chosen.append((block, zones.tolist(), self._row_mask(span.start + zones)))
+            always &= bool(self.plan.always_matching_zones[span][zones].all())
+        rows = pa.concat_tables(self.plan.table.read_blocks(self.plan.blocks, names, chosen))
+        if not always:
+            assert self.plan.predicate is not None
+            truth = evaluate(self.plan.predicate, rows, self.plan.context, self.functions)
+            rows = rows.filter(truth.fill_null(False))
+        return rows.select(list(columns))
 
     def _matching_rows(self, block: int, columns: Sequence[str], zone_mask: _Mask) -> MatchingRows | pa.Table:
         """Read the matching rows of one block, or, if other columns are read of few of them, what is filtered by.

@@ -37,7 +37,6 @@ from fuse_storage.metadata.segment_frame import (
     ZoneFrame,
     concat_statistics,
     fill_default_statistics,
-    has_statistics,
     schema_ids_without,
     statistics_group,
 )
@@ -48,8 +47,6 @@ from fuse_storage.statistics import ColumnStatistics
 from fuse_storage.store.cache import cache_of, keep_if_whole
 
 _T = TypeVar("_T")
-_ZONE_SIZE_COLUMNS: ColumnGroup = ("zone_sizes",)
-"""Where zones lie, of interest for those blocks that are left."""
 _LIVE_ROW_COLUMNS: ColumnGroup = ("live_rows", "stats_exact")
 """Columns that tell whether statistics are exact: few queries need them."""
 _ORIGIN_COLUMNS: ColumnGroup = ("level", "added_by")
@@ -95,7 +92,7 @@ class BlockFrame:
     def prefetch(self, column_ids: Iterable[int]) -> BlockFrame:
         """Read the statistics of these columns, and what every plan needs, in one pass over the files."""
         fields = [self.segments.snapshot.schema.by_id(column_id) for column_id in column_ids]
-        groups = [statistics_group(field) for field in fields if has_statistics(field)]
+        groups = [statistics_group(field) for field in fields if field.is_leaf]
         if any(self.find_cached(group) is None for group in groups):
             self._read([PLANNING_COLUMNS, *groups])
         return self
@@ -159,6 +156,11 @@ class BlockFrame:
         return column_as_int64(self._columns(LOCATION_COLUMNS), "seal", 0)
 
     @cached_property
+    def in_tail(self) -> npt.NDArray[np.bool_]:
+        """Which of them are of hot commits, and not yet in segments: bool, shape (n,)."""
+        return np.asarray(self.ordinals >= self.segments.base_block_count)
+
+    @cached_property
     def zone_offsets(self) -> IndexArray:
         """Where the zones of each begin: int64, shape (n + 1,); block i has ``zone_offsets[i]:zone_offsets[i + 1]``."""
         return counts_to_offsets(self.zone_counts)
@@ -176,7 +178,7 @@ class BlockFrame:
     @cached_property
     def zone_sizes(self) -> IndexArray:
         """The bytes of each zone, block after block: int64, shape (number of zones,); -1 where they are not known."""
-        columns, zones = self._columns(_ZONE_SIZE_COLUMNS), np.full(len(self.zone_rows), -1, np.int64)
+        columns, zones = self._columns(("zone_sizes",)), np.full(len(self.zone_rows), -1, np.int64)
         known = list_lengths(columns, "zone_sizes") == self.zone_counts
         sizes = column_as_array(columns, "zone_sizes").filter(pa.array(known))
         zones[np.repeat(known, self.zone_counts)] = pc.list_flatten(sizes).to_numpy()
@@ -203,7 +205,7 @@ class BlockFrame:
 
     def statistics(self, column_id: int) -> ColumnStatistics | None:
         field = self.segments.snapshot.schema.by_id(column_id)
-        if not has_statistics(field):
+        if not field.is_leaf:
             return None
         group = statistics_group(field)
         if (cached := self.find_cached(group)) is not None:
@@ -219,11 +221,9 @@ class BlockFrame:
     @keep_if_whole
     def sidecars(self, key: str) -> SidecarRows | None:
         """What the definition with this key knows of each block; None if of none. Never raises for damaged files."""
-        segment_rows = (
-            self.segments.table.take(pa.array(self._segment_indices))
-            if len(self._segment_indices) < len(self.segments)
-            else self.segments.table
-        )
+        indices, segment_rows = self._segment_indices, self.segments.table
+        if len(indices) < len(segment_rows):
+            segment_rows = segment_rows.take(pa.array(indices))
         files = sidecar_files(segment_rows, key)
         if all(part is None for part in files):
             return None

@@ -30,7 +30,7 @@ from fuse_storage.metadata.segment import tail_path
 from fuse_storage.metadata.segment_list import assemble_segment_list, segment_files, segment_row, sidecar_columns
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.parquet.footer import BlockFile
-from fuse_storage.schema.schema import Field, Schema
+from fuse_storage.schema.schema import Field
 from fuse_storage.statistics import ColumnStatistics
 from fuse_storage.store.cache import keep_if_whole
 from fuse_storage.store.store import Store
@@ -64,6 +64,11 @@ class ScanUnits(Protocol):
     @property
     def zone_rows(self) -> IndexArray:
         """int64, shape (number of zones,): the rows of each."""
+        ...
+
+    @property
+    def in_tail(self) -> npt.NDArray[np.bool_]:
+        """Which of them are of hot commits, and not yet in segments: bool, shape (n,)."""
         ...
 
     def file(self, block: int) -> BlockFile:
@@ -154,7 +159,7 @@ class SegmentFrame:
 
     def statistics(self, column_id: int) -> ColumnStatistics | None:
         field = self.snapshot.schema.by_id(column_id)
-        if not has_statistics(field):
+        if not field.is_leaf:
             return None
         column_stats = statistics.decode_statistics(self.table, field.id, field.type) or ColumnStatistics.unknown(
             field.type, len(self)
@@ -215,7 +220,7 @@ class ZoneFrame:
     @keep_if_whole
     def statistics(self, column_id: int) -> ColumnStatistics | None:
         field = self._snapshot.schema.by_id(column_id)
-        if not has_statistics(field):
+        if not field.is_leaf:
             return None
         results = self._rows.read([statistics_group(field)])
         tables = [result[0] if isinstance(result, list) else None for result in results]
@@ -229,10 +234,6 @@ class ZoneFrame:
             absent = np.isin(self._schema_ids(), list(lacking))
             column_stats = fill_default_statistics(column_stats, absent, field, self.row_counts)
         return column_stats
-
-
-def has_statistics(field: Field) -> bool:
-    return field.is_leaf
 
 
 def statistics_group(field: Field) -> ColumnGroup:
@@ -276,11 +277,9 @@ def concat_statistics(
 
 def schema_ids_without(field: Field, snapshot: Snapshot) -> frozenset[int]:
     """The schemas in which there was no such column: blocks written with them hold its default throughout."""
-    return frozenset(schema_id for schema_id, schema in snapshot.schemas.items() if not _has_field(schema, field.id))
-
-
-def _has_field(schema: Schema, column_id: int) -> bool:
-    return any(field.id == column_id for _, field in schema.leaves())
+    return frozenset(
+        number for number, schema in snapshot.schemas.items() if all(leaf.id != field.id for _, leaf in schema.leaves())
+    )
 
 
 def fill_default_statistics(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,7 +19,7 @@ from fuse_storage.parquet import page_subset
 from fuse_storage.parquet.column_chunks import read_column_chunks
 from fuse_storage.parquet.foreign.file import ForeignFile
 from fuse_storage.parquet.page_subset import ColumnForm
-from fuse_storage.parquet.pages import Pages
+from fuse_storage.parquet.pages import Pages, page_checksum, sealed_pages
 from fuse_storage.store.cache import Cache, cache_of
 from fuse_storage.store.ranges import ByteRange
 from fuse_storage.store.store import Store
@@ -165,8 +166,42 @@ def read_footer(store: Store, block: BlockFile, cache: Cache | None = None) -> F
     )
 
 
+def check_whole_file(data: bytes, block: BlockFile, where: str) -> pq.FileMetaData:
+    """Parquet's footer of a block all of whose bytes are here, each as it was written; else raise Corrupt.
+
+    Asks it for no more than how many columns there are: chunks lie one after the other, and the seal says how long.
+    """
+    sealed = memoryview(data)[block.footer_offset :]
+    start = len(sealed) - int.from_bytes(sealed[-8:-4], "little") - 8 - _FOOTER_CHECKSUM_BYTES
+    checksum = bytes(sealed[start : start + _FOOTER_CHECKSUM_BYTES]) if start >= 0 else b""
+    packed, tail = sealed[: max(start, 0)], sealed[start + _FOOTER_CHECKSUM_BYTES :]
+    if checksum != footer_checksum(bytes(packed) + bytes(tail)):
+        raise Corrupt(f"{where}: its footer fails its checksum; {RESTORE_HINT}")
+    if block.seal != seal_number(checksum):
+        raise Corrupt(f"{where}: this is another block than the one of that name; {RESTORE_HINT}")
+    try:
+        limits = {"thrift_string_size_limit": len(data), "thrift_container_size_limit": len(data)}
+        metadata = pq.ParquetFile(pa.BufferReader(tail), **limits).metadata
+        zones = tuple(metadata.row_group(zone).num_rows for zone in range(metadata.num_row_groups))
+        lengths, checksums = sealed_pages(packed, metadata.num_columns * metadata.num_row_groups)
+    except UNREADABLE as problem:
+        raise Corrupt(f"{where}: its footer is not one that this library writes: {problem!r}") from problem
+    ends = list(accumulate(lengths, initial=FIRST_ZONE_OFFSET))
+    if block.zone_rows not in ((), zones) or ends[-1] != block.footer_offset:
+        raise Corrupt(f"{where}: its footer does not fit the table, or the file; {RESTORE_HINT}")
+    for number, (page, end) in enumerate(pairwise(ends)):
+        if page_checksum(memoryview(data)[page:end], number) != checksums[number]:
+            raise Corrupt(f"{where}: page {number} fails its checksum; {RESTORE_HINT}")
+    return metadata
+
+
 _HOT_BLOCK = re.compile(r"(?:^|/)_h/[0-9a-f]{32}\.parquet$")
 """The keys of such blocks, also where a clone names them by where they are."""
+
+
+def is_hot_key(key: str) -> bool:
+    """Whether this is the key of a block that was written by a hot commit."""
+    return _HOT_BLOCK.search(key) is not None
 
 
 def read_block_ranges(store: Store, block: BlockFile, ranges: Sequence[ByteRange]) -> list[bytes]:
@@ -174,7 +209,7 @@ def read_block_ranges(store: Store, block: BlockFile, ranges: Sequence[ByteRange
     try:
         return store.read_ranges(block.key, ranges)
     except NotFound as missing:
-        if _HOT_BLOCK.search(block.key):
+        if is_hot_key(block.key):
             raise Corrupt(
                 f"{store.url}/{block.key}, a block of a hot commit, is missing, and its rows may be in no other "
                 f"file: {RESTORE_HINT}, or refresh where a vacuum took an old state"

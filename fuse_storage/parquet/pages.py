@@ -148,6 +148,16 @@ class Pages:
         return len(self.checksums) > 0 and bool(page_checksum(data, page) != self.checksums[page])
 
 
+def sealed_pages(packed: _BytesLike, chunk_count: int) -> tuple[list[int], list[int]]:
+    """Length and checksum of each page, of what ``Pages.to_bytes`` made. Raises as ``Pages.from_bytes``."""
+    numbers = np.frombuffer(packed, "<u4")
+    count = int(numbers[:chunk_count].sum())
+    if len(numbers) != chunk_count + 3 * count:
+        raise ValueError("the seal has other pages than it says")
+    lengths, _, checksums = numbers[chunk_count:].reshape(3, count)
+    return lengths.tolist(), checksums.tolist()
+
+
 def _walk_pages(body: memoryview, chunk: ByteRange, one_a_row: bool) -> Iterator[tuple[int, int]]:
     """Length, header included, and row count of each page of a chunk; 0 rows where they cannot be told."""
     position, end = chunk[0], sum(chunk)

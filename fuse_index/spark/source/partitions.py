@@ -21,17 +21,19 @@ class TaskBlocks:
     """The n blocks of one task: small and picklable, where a ``BlockFrame`` holds on to the whole snapshot.
 
     ``zone_offsets``: int64, shape (n + 1,), the zones of block i are ``zone_offsets[i]`` up to ``zone_offsets[i + 1]``.
-    ``zone_rows``: int64, shape (number of zones,), their rows.
+    ``zone_rows``: int64, shape (number of zones,), their rows. ``in_tail``: bool, shape (n,), blocks of hot commits.
     """
 
     files: tuple[Any, ...]
     """The file of each block, as ``BlockFrame.file`` gives it."""
     zone_offsets: npt.NDArray[np.int64]
     zone_rows: npt.NDArray[np.int64]
+    in_tail: npt.NDArray[np.bool_]
 
     @classmethod
     def from_frame(cls, blocks: BlockFrame) -> TaskBlocks:
-        return cls(tuple(blocks.file(block) for block in range(len(blocks))), blocks.zone_offsets, blocks.zone_rows)
+        files = tuple(blocks.file(block) for block in range(len(blocks)))
+        return cls(files, blocks.zone_offsets, blocks.zone_rows, blocks.in_tail)
 
     def __len__(self) -> int:
         return len(self.files)

@@ -1,0 +1,137 @@
+"""Small blocks of hot commits: each file is read whole, in one request, checked to its last byte, and kept decoded.
+
+A block of a thousand rows takes two requests if its footer is read first, and finding its pages takes longer than
+decoding them. Larger blocks, and those of segments, are read as ``fuse_storage.parquet`` reads any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import accumulate
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fuse_storage.errors import Corrupt
+from fuse_storage.parquet.footer import UNREADABLE, BlockFile, check_whole_file, is_hot_key, read_block_ranges
+from fuse_storage.parquet.pages import RowMask
+from fuse_storage.parquet.projection import project_column
+from fuse_storage.parquet.reader import read_block
+from fuse_storage.schema.schema import Field, Schema
+from fuse_storage.store.cache import cache_of
+from fuse_storage.store.store import Store
+
+_MAX_FILE_BYTES = 256 << 10
+"""Bytes that object stores send sooner than they answer another request."""
+_MAX_FILE_ROWS = 1 << 16
+"""Rows whose columns are decoded together, whichever zones and rows are asked for."""
+_READ_THREADS = 16
+"""Files that are read at once."""
+_MIN_FILES_FOR_THREADS = 2
+_KEPT_BYTES = 1 << 10
+"""Bytes that the rows of a block take in memory besides their values."""
+
+ChosenRows = tuple[int, Sequence[int] | None, RowMask | None]
+"""A block of a frame, and of it zones and rows as in a ``BlockRequest``."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRequest:
+    """Rows of a block. ``zones``: by number, by default all; ``row_mask``: bool, shape (rows of these zones,)."""
+
+    store: Store
+    block: BlockFile
+    zones: Sequence[int] | None = None
+    row_mask: RowMask | None = None
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the file is read whole."""
+        file = self.block
+        return (
+            file.seal is not None
+            and file.foreign is None
+            and file.footer_offset + file.footer_length <= _MAX_FILE_BYTES
+            and 0 < sum(file.zone_rows) <= _MAX_FILE_ROWS
+            and is_hot_key(file.key)
+        )
+
+    @property
+    def where(self) -> str:
+        return f"{self.store.url}/{self.block.key}"
+
+    def choose_rows(self, rows: pa.Table) -> pa.Table:
+        """Those of all rows of the block that are asked for."""
+        sizes = self.block.zone_rows
+        if self.zones is not None and list(self.zones) != list(range(len(sizes))):
+            starts = list(accumulate(sizes, initial=0))
+            rows = pa.concat_tables([rows.slice(0, 0), *(rows.slice(starts[zone], sizes[zone]) for zone in self.zones)])
+        return rows if self.row_mask is None or self.row_mask.all() else rows.filter(pa.array(self.row_mask))
+
+
+def read_blocks(requests: Sequence[BlockRequest], schema: Schema, columns: Sequence[str]) -> list[pa.Table]:
+    """Columns of these rows, a table for each request, under their logical names; small files all at once.
+
+    Raises as ``read_block``.
+    """
+    fields = [schema.find([name]) for name in columns]
+    names = tuple(field.physical_name for field in fields)
+    stored = _read_small([request for request in requests if request.is_small], names)
+    return [
+        _fitted_rows(request, next(stored), fields)
+        if request.is_small
+        else read_block(request.store, request.block, schema, columns, request.zones, row_mask=request.row_mask)
+        for request in requests
+    ]
+
+
+def _fitted_rows(request: BlockRequest, stored: pa.Table, fields: Sequence[Field]) -> pa.Table:
+    """The rows of a request as the present schema has them."""
+    row_count, known = sum(request.block.zone_rows), set(stored.column_names)
+    if not fields:
+        return request.choose_rows(pa.table({"": pa.nulls(row_count)})).select([])
+    try:
+        arrays = [
+            project_column(stored.column(name) if (name := field.physical_name) in known else None, field, row_count)
+            for field in fields
+        ]
+        return request.choose_rows(pa.Table.from_arrays(arrays, schema=pa.schema([field.arrow for field in fields])))
+    except UNREADABLE as problem:
+        raise Corrupt(f"{request.where} does not hold the columns of its table: {problem!r}") from problem
+
+
+def _read_small(requests: Sequence[BlockRequest], names: tuple[str, ...]) -> Iterator[pa.Table]:
+    """All rows of each file, of those of these columns that it has, from memory where they were read before."""
+    keys = [("hot rows", each.store.url, each.block.key, each.block.seal, names) for each in requests]
+    kept = [cache_of(each.store).find(key) for each, key in zip(requests, keys, strict=True)]
+    missing = [each for each, rows in zip(requests, kept, strict=True) if rows is None]
+    files = iter(_fetch_files(missing))
+    for request, key, rows in zip(requests, keys, kept, strict=True):
+        if rows is None:
+            rows = _decode(request, next(files), names)
+            cache_of(request.store).put(key, rows, rows.nbytes + _KEPT_BYTES)
+        yield rows
+
+
+def _fetch_files(requests: Sequence[BlockRequest]) -> list[bytes]:
+    if len(requests) < _MIN_FILES_FOR_THREADS:
+        return list(map(_fetch_file, requests))
+    with ThreadPoolExecutor(min(_READ_THREADS, len(requests)), "fuse-hot") as pool:
+        return list(pool.map(_fetch_file, requests))
+
+
+def _fetch_file(request: BlockRequest) -> bytes:
+    file = request.block
+    return read_block_ranges(request.store, file, [(0, file.footer_offset + file.footer_length)])[0]
+
+
+def _decode(request: BlockRequest, data: bytes, names: tuple[str, ...]) -> pa.Table:
+    """All rows of a file, of those of these columns that it has. Raises Corrupt."""
+    metadata = check_whole_file(data, request.block, request.where)
+    try:
+        with pq.ParquetFile(pa.BufferReader(data), metadata=metadata, pre_buffer=False) as parquet:
+            return parquet.read(columns=list(names), use_threads=False)
+    except UNREADABLE as problem:
+        raise Corrupt(f"{request.where} does not hold the columns of its table: {problem!r}") from problem
