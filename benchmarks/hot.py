@@ -146,7 +146,8 @@ def freshness(folder: Path, seconds: float, writers: int, bar: str) -> Iterable[
             rows = table.refresh().snapshot.row_count
             now = time.monotonic()
             if rows > 100 * len(seen):
-                found = set(table.to_arrow("id % 100 = 0", ["id"]).column("id").to_pylist())
+                waits = ", ".join(str(name) for name in list(events) if name not in seen)
+                found = table.to_arrow(f"id IN ({waits})", ["id"]).column("id").to_pylist()
                 seen.update({name: now for name in found if name not in seen})
 
     begun = time.monotonic() + 1

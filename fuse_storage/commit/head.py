@@ -90,12 +90,12 @@ class Head(Protocol):
 class Backoff:
     """Pauses between attempts: each at random below a bound that doubles, so that writers do not march in step."""
 
-    def __init__(self) -> None:
-        self._longest = _MIN_RETRY_SECONDS
+    def __init__(self, max_seconds: float = _MAX_RETRY_SECONDS) -> None:
+        self._longest, self._max_seconds = _MIN_RETRY_SECONDS, max_seconds
 
     def pause(self) -> None:
         time.sleep(random.uniform(0, self._longest))
-        self._longest = min(self._longest * 2, _MAX_RETRY_SECONDS)
+        self._longest = min(self._longest * 2, self._max_seconds)
 
 
 def write_snapshot(store: Store, snapshot: Snapshot, parent: RefEntry | None) -> RefEntry:

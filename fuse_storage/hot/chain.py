@@ -97,6 +97,18 @@ class HotChain:
                 return state, end
         return state, None
 
+    def advance_by(self, state: Snapshot, count: int) -> tuple[Snapshot, RefEntry | None]:
+        """As ``advance``, but at most so many files, which are asked for at once and unseen: one wait, and no list."""
+        numbers = range(state.chain_length + 1, state.chain_length + 1 + count)
+        with ThreadPoolExecutor(count, "fuse-hot") as pool:
+            for number, data in zip(numbers, pool.map(self.find, numbers), strict=True):
+                if data is None:
+                    return state, None
+                state, end = self.apply(state, number, data)
+                if end is not None:
+                    return state, end
+        return state, None
+
     def write_hint(self, number: int) -> None:
         """Tell later readers that so many hot entries are there. Advisory, so a failure is of no account."""
         cache, key, now = cache_of(self.store), ("hint of a chain", self.store.url, self.folder), time.monotonic()

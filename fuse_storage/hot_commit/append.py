@@ -35,6 +35,9 @@ MAX_HOT_SECONDS = 600
 """How long a hot writer may take, unless the property ``max_hot_seconds`` says otherwise."""
 _MAX_UNSEEN_SECONDS = 60
 """A head that was seen longer ago, or than ``max_hot_seconds``, is looked for again: its chain may be collected."""
+_MAX_PAUSE_SECONDS = 0.02
+"""A longer pause than a write takes would leave the race to those who have just won it."""
+_MAX_FILES_AHEAD = 8
 _HeadT = TypeVar("_HeadT", bound=Head)
 
 
@@ -86,7 +89,7 @@ def append_hot(
     table.store.create(hot_block_path(block_id), data)
     blocks = (HotBlock.from_layout(block_id, layout, base.schema_id),)
     attempt = _HotAttempt(base, blocks, application, operation, started, clock)
-    head, backoff = table, Backoff()
+    head, backoff, losses = table, Backoff(_MAX_PAUSE_SECONDS), 0
     if table.seen.age > _max_unseen_seconds(base):
         head = head.refresh()
     while True:
@@ -94,12 +97,26 @@ def append_hot(
             return head
         if (committed := attempt.commit(head, clock + timeout)) is not None:
             return committed
-        head = head.refresh()
+        losses += 1
+        head = _winner(head, losses)
         if time.monotonic() > clock + timeout:
             raise Conflict(
                 f"others were faster for {timeout:g} s, the last of them commit {head.snapshot.commit_id}: try again"
             )
         backoff.pause()
+
+
+def _winner(head: _HeadT, losses: int) -> _HeadT:
+    """The head after so many lost races in a row: what won is the next file of the chain, and more may follow it.
+
+    Who won goes on without a read, so whoever lost has to find out by one: of as many files at once as were lost.
+    """
+    state = head.snapshot
+    if not state.has_chain or state.chain_length >= MAX_CHAIN_ENTRIES:
+        return head.refresh()
+    chain = HotChain(Branch(head.store, head.branch), head.entry, state.stored)
+    newest, end = chain.advance_by(state, min(losses, _MAX_FILES_AHEAD))
+    return head.refresh() if end is not None or newest is state else head.at_entry(head.entry, newest)
 
 
 @dataclass(frozen=True, slots=True)

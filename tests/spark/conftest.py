@@ -35,6 +35,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
+        # Before 4.2, Spark may end the worker of an interrupted task when another task has it already (SPARK-54217).
+        .config("spark.python.task.killTimeout", "60s")
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")

@@ -76,6 +76,8 @@ def test_a_writer_that_lost_the_race_creates_the_entry_anew_and_no_row(table: St
     store.reset()
 
     assert ids_of(append_hot(mine, rows([3]))) == [0, 1, 2, 3]
+    # It reads what won alone: who searches loses the next race to whoever goes on from their own commit.
+    assert [(verb, key) for verb, key, _ in store.reads if key.startswith("_refs")] == [("read", chain_key(mine, 2))]
     assert [key.partition("/")[0] for _, key, _ in store.writes if not key.endswith("_hint")] == ["_h", "_refs"]
 
 
