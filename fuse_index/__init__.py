@@ -10,46 +10,53 @@
 For Spark: ``from fuse_index import spark``. For authors of index kinds: ``fuse_index.plugin``.
 """
 
-from fuse_index.errors import (
-    BuildError,
-    DefinitionError,
-    FuseIndexError,
-    IndexFault,
-    InputError,
-    OpaqueError,
-    WhereError,
-)
-from fuse_index.export.keep_up import ExportWarning
-from fuse_index.indexes.registry import Host, PluginWarning
-from fuse_index.ingest.read_files import read_files
-from fuse_index.operations.verify_index import Verification
-from fuse_index.predicate import Context
-from fuse_index.pruning.explanation import Explanation
-from fuse_index.query.scan import Scan
-from fuse_index.sources.sync import SyncResult
-from fuse_index.table.open import attach, create_table, open_table, recover_table
-from fuse_index.table.read import scan_polars
-from fuse_index.table.table import Table
-from fuse_index.table.tier import Tail
-from fuse_index.warehouse.catalog import Catalog, catalog
-from fuse_storage import (
-    AlreadyExists,
-    CommitUnknown,
-    Conflict,
-    Corrupt,
-    Expired,
-    FormatError,
-    InvalidArgument,
-    NotEmpty,
-    NotFound,
-    ReadOnly,
-    SchemaError,
-    Snapshot,
-    StorageError,
-    TailFull,
-    Unsupported,
-    cache_columns,
-)
+from typing import TYPE_CHECKING
+
+from fuse_storage import lazy_names
+
+if TYPE_CHECKING:
+    from fuse_index.errors import (
+        BuildError,
+        DefinitionError,
+        FuseIndexError,
+        IndexFault,
+        InputError,
+        OpaqueError,
+        WhereError,
+    )
+    from fuse_index.export.keep_up import ExportWarning
+    from fuse_index.indexes.registry import Host, PluginWarning
+    from fuse_index.ingest.read_files import read_files
+    from fuse_index.operations.verify_index import Verification
+    from fuse_index.predicate import Context
+    from fuse_index.pruning.explanation import Explanation
+    from fuse_index.query.scan import Scan
+    from fuse_index.sources.sync import SyncResult
+    from fuse_index.table.open import attach, create_table, open_table, recover_table
+    from fuse_index.table.read import scan_polars
+    from fuse_index.table.table import Table
+    from fuse_index.table.tier import Tail
+    from fuse_index.warehouse.catalog import Catalog, catalog
+    from fuse_storage import (
+        AlreadyExists,
+        CommitUnknown,
+        Conflict,
+        Corrupt,
+        Expired,
+        FormatError,
+        InvalidArgument,
+        NotEmpty,
+        NotFound,
+        ReadOnly,
+        SchemaError,
+        Snapshot,
+        StorageError,
+        TailFull,
+        Unsupported,
+        cache_columns,
+    )
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __version__ = "0.1.0"
 

@@ -6,11 +6,22 @@ import warnings
 from collections.abc import Callable, Mapping
 
 from fuse_index.errors import FuseIndexError
-from fuse_index.export.delta import export_delta
-from fuse_index.export.iceberg import export_iceberg
 from fuse_storage import MAIN_BRANCH, Conflict, InvalidArgument, StorageError, StoredTable, export_formats
 
-_EXPORTS: Mapping[str, Callable[[StoredTable], int | str]] = {"delta": export_delta, "iceberg": export_iceberg}
+
+def _to_delta(table: StoredTable) -> int:
+    from fuse_index.export.delta import export_delta  # which few tables need, and each worker of Spark would pay for
+
+    return export_delta(table)
+
+
+def _to_iceberg(table: StoredTable) -> str:
+    from fuse_index.export.iceberg import export_iceberg
+
+    return export_iceberg(table)
+
+
+_EXPORTS: Mapping[str, Callable[[StoredTable], int | str]] = {"delta": _to_delta, "iceberg": _to_iceberg}
 _TRIES = 5
 """How often an export is tried that others are faster with: what they write is as new."""
 

@@ -6,12 +6,9 @@ job runs it as it is. What is done is committed every few seconds, so an interru
 
 from __future__ import annotations
 
-import multiprocessing
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -267,6 +264,10 @@ def _run_tasks(tasks: Sequence[BuildTask], processes: int, meter: _ProgressMeter
 
 def _run_in_processes(tasks: Sequence[BuildTask], processes: int, meter: _ProgressMeter) -> Iterator[BuildResult]:
     """Give results as they come. Processes are spawned: threads of this one (Arrow's, stores') die in a fork."""
+    import multiprocessing  # which few builds need, and each worker of Spark would pay for
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+    from concurrent.futures.process import BrokenProcessPool
+
     pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"))
     try:
         for future in as_completed([pool.submit(run_build_task_in_worker, task) for task in tasks]):

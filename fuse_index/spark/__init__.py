@@ -3,13 +3,20 @@
 In: sessions, DataFrames, URLs of tables. Out: DataFrames, commits. The only room that imports PySpark.
 """
 
-from fuse_index.spark.explain import Explanations, explain
-from fuse_index.spark.installation import install
-from fuse_index.spark.jobs.dml import compact, delete, overwrite, recluster, tier, update
-from fuse_index.spark.jobs.merge import merge
-from fuse_index.spark.jobs.views import introspect
-from fuse_index.spark.jobs.write import build_index, write
-from fuse_index.spark.session import FallbackWarning, read, search
+from typing import TYPE_CHECKING
+
+from fuse_storage import lazy_names
+
+if TYPE_CHECKING:
+    from fuse_index.spark.explanations import Explanations, explain
+    from fuse_index.spark.installation import install
+    from fuse_index.spark.jobs.dml import compact, delete, overwrite, recluster, tier, update
+    from fuse_index.spark.jobs.merge import merge
+    from fuse_index.spark.jobs.views import introspect
+    from fuse_index.spark.jobs.write import build_index, write
+    from fuse_index.spark.session import FallbackWarning, read, search
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "Explanations",

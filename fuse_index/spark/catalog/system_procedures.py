@@ -14,7 +14,7 @@ from fuse_index.errors import InputError
 from fuse_index.operations.recluster import DEFAULT_PASSES
 from fuse_index.spark.catalog.procedures import Parameter, Procedure, ProcedureCall
 from fuse_index.spark.catalog.table_names import is_place
-from fuse_index.spark.explain import explain
+from fuse_index.spark.explanations import explain
 from fuse_index.spark.jobs import dml
 from fuse_index.spark.jobs.write import build_index
 from fuse_index.table.arguments import parse_time_or_duration

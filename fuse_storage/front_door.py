@@ -1,0 +1,46 @@
+"""Front doors: packages whose names are imported when somebody asks for them, each from the module that has it.
+
+A package names what it promises once, by imports under ``if TYPE_CHECKING:``, as type checkers and readers know them.
+Whoever asks for few names so loads few modules: Spark starts Python workers by the dozen, and each pays for its own.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+
+def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The ``__getattr__`` and ``__dir__`` of a package that imports its names under ``if TYPE_CHECKING:`` alone.
+
+    No such name may be that of a module right below the package.
+    """
+    sources: dict[str, str] = {}
+
+    def load(name: str) -> Any:
+        if not sources:
+            sources.update(_imported_names(package))
+        if name not in sources:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(sources[name]), name)
+        setattr(sys.modules[package], name, value)  # the next time nobody asks here
+        return value
+
+    return load, lambda: sorted({*vars(sys.modules[package]), *_imported_names(package)})
+
+
+def _imported_names(package: str) -> dict[str, str]:
+    """The modules that names of a package are to be imported from, by name."""
+    tree = ast.parse(Path(str(sys.modules[package].__file__)).read_text("utf-8"))
+    return {
+        alias.name: str(statement.module)
+        for branch in tree.body
+        if isinstance(branch, ast.If) and isinstance(branch.test, ast.Name) and branch.test.id == "TYPE_CHECKING"
+        for statement in branch.body
+        if isinstance(statement, ast.ImportFrom)
+        for alias in statement.names
+    }
