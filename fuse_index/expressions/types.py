@@ -58,12 +58,20 @@ def type_from_spark_json(described: Any) -> pa.DataType | None:
 def _field_type(field: Mapping[str, Any]) -> pa.DataType | None:
     """The type of a struct's field; None too for CHAR, VARCHAR and collated text, which compare in their own ways."""
     metadata = field.get("metadata", {})
-    return None if is_char_or_collated(metadata) else type_from_spark_json(field["type"])
+    limited = _TEXT_LIMIT_KEY in metadata
+    return None if limited or is_char_or_collated(metadata) else type_from_spark_json(field["type"])
+
+
+_TEXT_LIMIT_KEY = "__CHAR_VARCHAR_TYPE_STRING"
+_CHAR = re.compile(r"(?<!var)char\(")
 
 
 def is_char_or_collated(metadata: Mapping[str, Any]) -> bool:
-    """The metadata of a field of Spark says CHAR, VARCHAR or a collation: such text compares in a way of its own."""
-    return "__CHAR_VARCHAR_TYPE_STRING" in metadata or "__COLLATIONS" in metadata
+    """The metadata of a field of Spark says CHAR or a collation: such text compares in a way of its own.
+
+    Text of VARCHAR compares as any text does.
+    """
+    return "__COLLATIONS" in metadata or bool(_CHAR.search(str(metadata.get(_TEXT_LIMIT_KEY, "")).lower()))
 
 
 def type_from_spark_name(name: str) -> pa.DataType | None:

@@ -29,6 +29,7 @@ from fuse_index.spark.placement import is_connect, run_where_reachable
 from fuse_index.spark.schemas import to_spark_schema
 from fuse_index.spark.source import data_source
 from fuse_index.spark.source.options import STORE_PREFIX, TableLocation
+from fuse_index.spark.text_limits import text_limits
 from fuse_index.table.arguments import check_arguments
 from fuse_index.table.open import open_table
 from fuse_storage import StoredTable
@@ -122,6 +123,7 @@ def native_scan(
         frozenset(column_id for each in table.blocks().foreign.constants for column_id in each),
         bool(table.snapshot.source and table.snapshot.source["format"] == "iceberg"),
         bool(table.blocks().foreign.mask.any()),
+        text_limits(table.snapshot),
     )
 
 

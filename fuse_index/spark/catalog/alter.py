@@ -21,8 +21,10 @@ from fuse_index.spark.catalog.definitions import (
     parse_default,
     parse_field,
     parse_properties,
+    parse_text_limits,
     split_column_names,
 )
+from fuse_index.spark.text_limits import TEXT_LIMITS_PROPERTY, set_text_limits
 from fuse_index.sql.tokenizer import unescape_string
 from fuse_index.table.schema import parse_typed_value
 from fuse_index.table.table import Table
@@ -36,6 +38,7 @@ _REFUSED_PROPERTIES = {
     "location": "a table stays where it is: clone it to another place by CALL system.clone",
     NOT_NULL_PROPERTY_NAME: "which columns are NOT NULL is changed one by one: say ALTER COLUMN … DROP NOT NULL, or "
     "CALL system.set_not_null(table, column)",
+    TEXT_LIMITS_PROPERTY: "limits of texts are of their columns: say ALTER COLUMN … TYPE VARCHAR(n)",
 }
 
 
@@ -79,6 +82,7 @@ def _add_column(to: Alteration, change: _Change) -> None:
     default = parse_default(change) if "has_default" in change else None
     step = partial(storage.add_column, path=path, data_type=added.type, default=default, nullable=added.nullable)
     to.steps.append(partial(step, after=_position(change)))
+    _limit_texts(to, change)
     if "comment" in change:
         to.steps.append(partial(storage.set_comment, path=path, comment=change["comment"]))
 
@@ -103,6 +107,12 @@ def _change_type(to: Alteration, change: _Change) -> None:
     _raise_if_indexed(to, path, "drop it first, and create it anew after the change")
     data_type = parse_field({**change, "nullable": True}).type
     to.steps.append(partial(storage.change_type, path=path, data_type=data_type))
+    _limit_texts(to, change)
+
+
+def _limit_texts(to: Alteration, change: _Change) -> None:
+    limits = parse_text_limits({**change, "nullable": True})
+    to.steps.append(partial(set_text_limits, path=tuple(change["path"]), limits=limits))
 
 
 def _move_column(to: Alteration, change: _Change) -> None:

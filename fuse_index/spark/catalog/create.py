@@ -14,6 +14,7 @@ import fuse_storage as storage
 from fuse_index.errors import InputError
 from fuse_index.spark.catalog.definitions import TableDefinition
 from fuse_index.spark.catalog.table_names import TableNames, is_place
+from fuse_index.spark.text_limits import set_text_limits
 from fuse_index.table.open import create_table, open_table
 from fuse_index.table.table import Table
 from fuse_storage import AlreadyExists, Identifier, NotFound, SchemaChange
@@ -104,6 +105,10 @@ def _set_defaults_and_key(table: Table, definition: TableDefinition) -> None:
         for name, value in definition.defaults.items()
         if value is not None
     ]
+    if definition.text_limits:
+        steps += [
+            partial(set_text_limits, path=path, limits={path: limit}) for path, limit in definition.text_limits.items()
+        ]
     if definition.key:
         steps.append(partial(storage.key_by, names=definition.key))
     if steps:

@@ -12,10 +12,11 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as is_
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from fuse_index.errors import InputError
 from fuse_index.spark.schemas import to_arrow_schema
+from fuse_index.spark.text_limits import find_text_limits
 from fuse_index.sql.catalyst_terms import decode_catalyst_value
 from fuse_storage import KNOWN_PROPERTIES, Field, Schema
 
@@ -34,9 +35,14 @@ commas between them, of what is within a column a path (``home.city``, ``tags.el
 
 @dataclass(frozen=True, slots=True)
 class TableDefinition:
-    """What CREATE TABLE says. ``defaults``: by the names of columns; ``location``: None unless it says where."""
+    """What CREATE TABLE says.
+
+    ``text_limits``: of VARCHAR, by the paths of what has them; ``defaults``: by the names of columns;
+    ``location``: None unless it says where.
+    """
 
     schema: pa.Schema
+    text_limits: Mapping[tuple[str, ...], int]
     defaults: Mapping[str, Any]
     key: tuple[str, ...]
     cluster_by: tuple[str, ...]
@@ -56,6 +62,7 @@ def parse_definition(request: Mapping[str, Any]) -> TableDefinition:
     elsewhere = (*_RESERVED, KEY_PROPERTY_NAME, NOT_NULL_PROPERTY_NAME)
     return TableDefinition(
         _parse_columns(columns, split_column_names(given.get(NOT_NULL_PROPERTY_NAME, ""))),
+        {path: limit for column in columns for path, limit in parse_text_limits(column).items()},
         defaults,
         split_column_names(given.get(KEY_PROPERTY_NAME, "")),
         _parse_partitioning(request["partitioning"]),
@@ -118,11 +125,22 @@ def _not_null_paths(field: Field, path: str) -> Iterator[str]:
 
 def parse_field(column: Mapping[str, Any]) -> pa.Field:
     """A column, or the field at the end of a path, with its comment. Raises SchemaError."""
-    name = column["path"][-1]
-    described = {"name": name, "type": column["type"], "nullable": column["nullable"], "metadata": {}}
-    field = to_arrow_schema(StructType.fromJson({"type": "struct", "fields": [described]})).field(0)
+    field = to_arrow_schema(StructType([_spark_field(column)])).field(0)
     comment = column.get("comment")
     return field if comment is None else field.with_metadata({"comment": comment})
+
+
+def parse_text_limits(column: Mapping[str, Any]) -> dict[tuple[str, ...], int]:
+    """The limits of a column, or of the field at the end of a path, by the paths of what has them.
+
+    Raises SchemaError for CHAR.
+    """
+    return dict(find_text_limits(_spark_field(column).dataType, tuple(column["path"])))
+
+
+def _spark_field(column: Mapping[str, Any]) -> StructField:
+    described = {"name": column["path"][-1], "type": column["type"], "nullable": column["nullable"], "metadata": {}}
+    return StructField.fromJson(described)
 
 
 def parse_default(column: Mapping[str, Any]) -> Any:

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from fuse_index.errors import InputError
 from fuse_index.spark.catalog.metadata_tables import to_arrow_stream
 from fuse_index.spark.catalog.table_names import TableNames, TableReference, is_place
+from fuse_index.spark.native.relation import quote_path
 from fuse_index.table.table import Table
 from fuse_storage import Identifier, NotFound
 
@@ -78,6 +79,10 @@ class ProcedureCall:
         """The table, as it is now or was. Raises NotFound, StorageError."""
         return self.names.open_at(self.reference(), at)
 
+    def refresh_caches(self) -> None:
+        """Let go what ``CACHE TABLE`` keeps of the table under its name, as Spark does after its own statements."""
+        self.spark.sql(f"REFRESH TABLE {quote_path((self.names.catalog, *self.reference().path))}")
+
     def job(self) -> dict[str, Any]:
         """What jobs of Spark take beside the session and the URL."""
         reference = self.reference()
@@ -86,11 +91,12 @@ class ProcedureCall:
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """A procedure: ``run`` does it and gives its rows."""
+    """A procedure: ``run`` does it and gives its rows. ``changes_rows``: those of its table may be others then."""
 
     description: str
     parameters: Sequence[Parameter]
     run: Callable[[ProcedureCall], pa.Table]
+    changes_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +136,11 @@ class ProcedureRequests:
     def call(self, request: _Request) -> bytes:
         procedure = self.procedures[request["procedure"].lower()]
         given = {each.name: each.parse(request["arguments"].get(each.name)) for each in procedure.parameters}
+        call = ProcedureCall(self.spark, self.names, tuple(request["namespace"]), given)
         try:
-            rows = procedure.run(ProcedureCall(self.spark, self.names, tuple(request["namespace"]), given))
+            rows = procedure.run(call)
+            if procedure.changes_rows:
+                call.refresh_caches()
         except PySparkException as refusal:  # in its first line, which Spark's parser leaves empty
             raise InputError(f"{request['procedure']}: {str(refusal).strip().splitlines()[0]}") from refusal
         return to_arrow_stream(rows)

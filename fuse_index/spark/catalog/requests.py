@@ -28,6 +28,7 @@ from fuse_index.spark.native.planner_callback import LruCache
 from fuse_index.spark.native.snapshot_planner import INDEXED_MODE, state_key
 from fuse_index.spark.session import native_scan
 from fuse_index.spark.source.options import STORE_PREFIX
+from fuse_index.spark.text_limits import TEXT_LIMITS_PROPERTY
 from fuse_index.table.table import Table
 from fuse_storage import InvalidArgument, NotFound
 
@@ -177,7 +178,7 @@ class CatalogRequests:
         return _YES
 
 
-_OF_TABLES = ("key_ids", "foreign_source")
+_OF_TABLES = ("key_ids", "foreign_source", TEXT_LIMITS_PROPERTY)
 """Properties that tables keep for themselves; SHOW CREATE TABLE says them otherwise."""
 
 

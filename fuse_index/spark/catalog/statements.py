@@ -35,12 +35,18 @@ from fuse_index.table.table import Table
 from fuse_storage import Conflict, StoredTable
 
 _TASKS_PER_SLOT = 4
+_MERGE_SCHEMA = "mergeschema"
+_MERGE_SCHEMA_ADVICE = (
+    "Spark takes no other columns for a name, so add them by ALTER TABLE … ADD COLUMNS, or write to the table's place "
+    "by df.write.format('fuse').option('mergeSchema', 'true').mode('append').save(place)"
+)
 
 
 def run_statement(spark: SparkSession, request: Mapping[str, Any]) -> bytes:
     """Do what a statement says. Raises what the same method of ``Table`` raises, and what Spark says of its rows."""
-    if request["options"]:
-        raise InputError(f"the option {request['options'][0]!r} means nothing to {request['name']}: leave it out")
+    for option in request["options"]:
+        advice = _MERGE_SCHEMA_ADVICE if option == _MERGE_SCHEMA else "leave it out"
+        raise InputError(f"the option {option!r} means nothing to {request['name']}: {advice}")
     session = find_native_session(request["session"])
     assert session is not None, "whoever loaded the table registered it"
     table, condition = session.planner.table_to_change(request)

@@ -238,7 +238,7 @@ SYSTEM_PROCEDURES: Mapping[str, Procedure] = {
         _vacuum,
     ),
     "restore": Procedure(
-        "Make a table what it was", [_TABLE, Parameter("at", "a snapshot id, a tag or a time")], _restore
+        "Make a table what it was", [_TABLE, Parameter("at", "a snapshot id, a tag or a time")], _restore, True
     ),
     "set_not_null": Procedure(
         "Refuse NULL in a column from now on, if no row has it",
@@ -257,6 +257,7 @@ SYSTEM_PROCEDURES: Mapping[str, Procedure] = {
         "Bring a table, or t.branch_x, to the head of a branch that has all its history",
         [_TABLE, Parameter("source", "the branch")],
         _fast_forward,
+        changes_rows=True,
     ),
     "clone": Procedure(
         "Make a table of a snapshot that shares its files", [_TABLE, Parameter("to", "a name or a place"), _AT], _clone
@@ -275,6 +276,7 @@ SYSTEM_PROCEDURES: Mapping[str, Procedure] = {
             _optional("reread", "look into all files, since some were copied or restored", False, bool),
         ],
         _sync,
+        changes_rows=True,
     ),
     "convert": Procedure("Make an attached table one of its own", [_TABLE], _convert),
     "undrop": Procedure(

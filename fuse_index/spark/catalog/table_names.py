@@ -41,6 +41,12 @@ class TableReference:
     view: str | None = None
 
     @property
+    def path(self) -> Identifier:
+        """The parts of a name for the head of the branch, behind the catalogue's."""
+        table = (self.url,) if self.named is None else self.named.identifier
+        return table if self.branch == "main" else (*table, _BRANCH_PREFIX + self.branch)
+
+    @property
     def is_fixed(self) -> bool:
         """Whether this is no head of a branch, which could be changed and followed."""
         return self.at is not None or not self.tail

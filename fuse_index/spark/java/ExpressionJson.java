@@ -188,7 +188,7 @@ public class ExpressionJson {
   /** JSON says "string" of every string type, whatever its collation: say what only SQL says, which nobody takes for a plain type. */
   private void writeType(DataType type) {
     out.key("type");
-    String sql = type.catalogString();
+    String sql = type.catalogString().replaceAll(" collate UTF8_BINARY(?!_)", ""); // by bytes, as without one
     if (sql.indexOf(" collate ") >= 0) out.text(sql);
     else out.json(type.json());
   }

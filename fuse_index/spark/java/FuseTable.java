@@ -58,7 +58,7 @@ public class FuseTable implements SupportsRead, SupportsMetadataColumns, Support
   public String name() { return name; }
 
   @SuppressWarnings("deprecation")
-  public StructType schema() { return snapshot.schema; }
+  public StructType schema() { return snapshot.declaredSchema; }
 
   public Set<TableCapability> capabilities() {
     Set<TableCapability> capabilities = new HashSet<TableCapability>();

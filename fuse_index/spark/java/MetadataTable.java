@@ -4,18 +4,21 @@ import java.util.Set;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.SupportsDelete;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.SupportsRowLevelOperations;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
+import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** What there is to see of a table, as a table of its own, which nobody writes to. */
-public class MetadataTable implements SupportsRead, SupportsWrite, SupportsDelete {
+public class MetadataTable implements SupportsRead, SupportsWrite, SupportsDelete, SupportsRowLevelOperations {
   private final CatalogClient client;
   private final Identifier identifier;
   private final String shown;
@@ -41,13 +44,15 @@ public class MetadataTable implements SupportsRead, SupportsWrite, SupportsDelet
     capabilities.add(TableCapability.BATCH_WRITE);
     capabilities.add(TableCapability.TRUNCATE);
     capabilities.add(TableCapability.OVERWRITE_BY_FILTER);
-    capabilities.add(TableCapability.ACCEPT_ANY_SCHEMA);
+    capabilities.add(TableCapability.OVERWRITE_DYNAMIC);
     return capabilities;
   }
 
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) { return new Rows(this, options); }
 
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) { throw refusal(); }
+
+  public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) { throw refusal(); }
 
   public boolean canDeleteWhere(Filter[] filters) { throw refusal(); }
 

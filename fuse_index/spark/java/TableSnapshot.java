@@ -26,6 +26,8 @@ public class TableSnapshot {
   public final FileListing listing;
   /** The columns by their own names. */
   public final StructType schema;
+  /** The same as statements made them, with the limits of VARCHAR, which Spark sees to. */
+  public final StructType declaredSchema;
   /** The same columns, position by position, by the names that files have for them, and with what older files lack. */
   public final StructType storedSchema;
   /** Columns, as lists of stored names, by which Parquet must not filter, nor by anything within them. */
@@ -36,7 +38,7 @@ public class TableSnapshot {
   public final boolean byFieldId;
 
   private TableSnapshot(String callbackKey, String url, String branch, String mode, String id, FileListing listing, StructType schema,
-      StructType storedSchema, Set<List<String>> unpushablePaths, Set<String> wholeColumns, boolean byFieldId) {
+      StructType declaredSchema, StructType storedSchema, Set<List<String>> unpushablePaths, Set<String> wholeColumns, boolean byFieldId) {
     this.callbackKey = callbackKey;
     this.url = url;
     this.branch = branch;
@@ -44,6 +46,7 @@ public class TableSnapshot {
     this.id = id;
     this.listing = listing;
     this.schema = schema;
+    this.declaredSchema = declaredSchema;
     this.storedSchema = storedSchema;
     this.unpushablePaths = unpushablePaths;
     this.wholeColumns = wholeColumns;
@@ -58,9 +61,10 @@ public class TableSnapshot {
   public static TableSnapshot of(JsonNode json, byte[] listing) throws IOException {
     Set<List<String>> unpushable = new HashSet<List<String>>();
     for (JsonNode path : json.get("unpushable")) unpushable.add(texts(path));
+    StructType schema = schema(json.get("schema"));
     return new TableSnapshot(json.get("voter").asText(), json.get("url").asText(), json.get("branch").asText(), json.get("mode").asText(),
-        json.get("snapshot").asText(), new FileListing(listing), schema(json.get("schema")), schema(json.get("stored")), unpushable,
-        new HashSet<String>(texts(json.get("whole"))), json.get("by_id").asBoolean());
+        json.get("snapshot").asText(), new FileListing(listing), schema,
+        json.has("declared") ? schema(json.get("declared")) : schema, schema(json.get("stored")), unpushable, new HashSet<String>(texts(json.get("whole"))), json.get("by_id").asBoolean());
   }
 
   private static StructType schema(JsonNode json) { return ((StructType) DataType.fromJson(json.toString())).asNullable(); }
@@ -73,7 +77,8 @@ public class TableSnapshot {
 
   /** Another version with the same columns. */
   public TableSnapshot withHead(String newId, FileListing files) {
-    return new TableSnapshot(callbackKey, url, branch, mode, newId, files, schema, storedSchema, unpushablePaths, wholeColumns, byFieldId);
+    return new TableSnapshot(callbackKey, url, branch, mode, newId, files, schema, declaredSchema, storedSchema, unpushablePaths,
+        wholeColumns, byFieldId);
   }
 
   /** The columns to read for `wanted`, some of ours of which nested fields may be left out: those that must be whole are. */

@@ -7,7 +7,7 @@ the logical ones. Knows Spark and the storage schema; what votes are made of, it
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 from fuse_index.spark.native.file_listing import sql_default
 from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_index.spark.schemas import to_spark_schema
+from fuse_index.spark.text_limits import with_text_limits
 from fuse_storage import Field, Schema
 
 _FIELD_ID = "parquet.field.id"
@@ -36,6 +37,7 @@ class NativeScan:
     ``schemas_with_null_struct_bug`` gives. ``constant_ids``: of columns of which some files have one value.
     ``by_field_id``: files may call columns otherwise than the table does.
     ``has_foreign_files``: of which no schema tells what they lack.
+    ``text_limits``: of VARCHAR, by the ids of what has them.
     """
 
     callback_key: str
@@ -49,6 +51,7 @@ class NativeScan:
     constant_ids: Container[int] = ()
     by_field_id: bool = False
     has_foreign_files: bool = False
+    text_limits: Mapping[int, int] | None = None
 
     def describe(self) -> str:
         """All but the files, as the JSON that ``TableSnapshot.java`` reads."""
@@ -65,13 +68,21 @@ class NativeScan:
                 "branch": self.branch,
                 "mode": self.mode,
                 "snapshot": self.snapshot_id,
-                "schema": StructType([_logical_field(field) for field in fields]).jsonValue(),
+                "schema": StructType([_logical_field(field, {}) for field in fields]).jsonValue(),
                 "stored": StructType([_stored_field(field, self.by_field_id) for field in fields]).jsonValue(),
                 "unpushable": [*unpushable_paths(self.schema), *self._foreign_unpushable_paths()],
                 "whole": whole,
                 "by_id": self.by_field_id,
+                **self._declared(),
             }
         )
+
+    def _declared(self) -> dict[str, Any]:
+        """The columns as statements made them, if that is otherwise: with VARCHAR."""
+        if not self.text_limits:
+            return {}
+        columns = [_logical_field(field, self.text_limits) for field in self.schema.fields]
+        return {"declared": StructType(columns).jsonValue()}
 
     def _foreign_unpushable_paths(self) -> list[tuple[str, ...]]:
         """Columns that files do not hold, or not under the name by which a filter would go."""
@@ -123,9 +134,9 @@ def _unpushable_paths(field: Field, above: tuple[str, ...]) -> Iterator[tuple[st
             yield from _unpushable_paths(child, path)
 
 
-def _logical_field(field: Field) -> StructField:
+def _logical_field(field: Field, limits: Mapping[int, int]) -> StructField:
     """The column as queries know it, and statements, which ask for the value of a column that they leave out."""
-    kind = to_spark_schema(pa.schema([field.arrow]))[0].dataType
+    kind = with_text_limits(to_spark_schema(pa.schema([field.arrow]))[0].dataType, field, limits)
     metadata: dict[str, Any] = {} if field.comment is None else {"comment": field.comment}
     if field.default is not None:  # Spark wants both, or takes the column to have none
         metadata |= dict.fromkeys(("CURRENT_DEFAULT", "EXISTS_DEFAULT"), sql_default(field))

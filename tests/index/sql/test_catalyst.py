@@ -301,6 +301,14 @@ def test_an_opaque_part_leaves_the_rest_and_says_why():
     assert decode_filter(STRANGE["two types"], SCHEMA, UTC_ANSI).reason == Reason.TYPE_MISMATCH
 
 
+def test_text_with_a_limit_compares_as_any_text():
+    column = attribute("name", "string", __CHAR_VARCHAR_TYPE_STRING="varchar(5)")
+
+    assert decode_filter(node("EqualTo", column, literal("a", "string")), SCHEMA, UTC_ANSI) == Compare(
+        "=", Column(("name",), pa.string()), Literal("a", pa.string())
+    )
+
+
 def test_fields_are_found_by_name_when_spark_leaves_some_out():
     pruned = {"type": "struct", "fields": [STRUCT["fields"][1]]}
     inner = node("GetStructField", attribute("st", pruned), data_type=STRUCT["fields"][1]["type"], ordinal=0)
@@ -312,7 +320,7 @@ def test_fields_are_found_by_name_when_spark_leaves_some_out():
 
 
 def test_a_special_field_of_a_struct_is_opaque():
-    field = {"name": "x", "type": "string", "nullable": True, "metadata": {"__CHAR_VARCHAR_TYPE_STRING": "varchar(3)"}}
+    field = {"name": "x", "type": "string", "nullable": True, "metadata": {"__CHAR_VARCHAR_TYPE_STRING": "char(3)"}}
     tree = node(
         "IsNull",
         node("GetStructField", attribute("st", {"type": "struct", "fields": [field]}), data_type="string", ordinal=0),

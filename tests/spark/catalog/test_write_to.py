@@ -43,6 +43,8 @@ def test_write_to_in_all_its_forms(spark, catalog):
         numbers.writeTo("fuse.db.nothing").append()
     with pytest.raises(AnalysisException):
         numbers.writeTo("fuse.db.nothing").replace()
+    with pytest.raises(AnalysisException, match=r"ADD COLUMNS, or write to the table's place"):
+        numbers.writeTo("fuse.db.t").option("mergeSchema", "true").append()
 
 
 def test_save_as_table_and_insert_into(spark, catalog):
