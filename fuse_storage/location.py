@@ -18,6 +18,7 @@ from fuse_storage.metadata.file_ref import new_id
 from fuse_storage.metadata.refs import MAIN_BRANCH, Branch, list_branch_names, next_timestamp
 from fuse_storage.metadata.snapshot import CLUSTER_METHODS, KEY_PROPERTY, SOURCE_PROPERTY, Snapshot
 from fuse_storage.metadata.tags import did_you_mean
+from fuse_storage.partitions.spec import PARTITION_PROPERTY
 from fuse_storage.schema.schema import Schema, check_names
 from fuse_storage.store.abilities import list_strays, read_at_most
 from fuse_storage.store.store import Store
@@ -54,6 +55,10 @@ def validate_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidArgument(
             f"the property {KEY_PROPERTY} holds ids that the table gives: name the columns of "
             f"its key instead, key=[...]"
+        )
+    if PARTITION_PROPERTY in properties:
+        raise InvalidArgument(
+            f"the property {PARTITION_PROPERTY} holds ids that the table gives: create it partition_by=[...]"
         )
     if SOURCE_PROPERTY in properties:
         raise InvalidArgument(f"the property {SOURCE_PROPERTY} is that of attached tables: attach one to a source")
@@ -120,6 +125,10 @@ def update_properties(snapshot: Snapshot, updates: Mapping[str, Any], removals: 
     kept = {name: value for name, value in snapshot.properties.items() if name not in removals}
     if KEY_PROPERTY in removals:
         raise InvalidArgument(f"the property {KEY_PROPERTY} holds the table's key: choose another by key_by")
+    if PARTITION_PROPERTY in removals:
+        raise InvalidArgument(
+            f"the property {PARTITION_PROPERTY} says how rows lie, and stays: make another table of them"
+        )
     if SOURCE_PROPERTY in removals and snapshot.source is not None:
         raise InvalidArgument(f"the property {SOURCE_PROPERTY} says whose files these are: convert the table instead")
     properties = kept | validate_properties(updates)

@@ -43,6 +43,7 @@ from fuse_storage.metadata.tags import Tag
 from fuse_storage.parquet.footer import BlockFile
 from fuse_storage.parquet.found_rows import RowRequest, read_found_rows
 from fuse_storage.parquet.pages import RowMask
+from fuse_storage.partitions.spec import PartitionSpec, partition_by
 from fuse_storage.schema.schema import Schema
 from fuse_storage.states import CommitReader, find_state, find_version, iterate_commits, resolve_state
 from fuse_storage.store.shared_files import resolve_foreign_store, resolve_store
@@ -79,14 +80,14 @@ class StoredTable:
         properties: Mapping[str, Any] | None = None,
         options: Mapping[str, str] | None = None,
         key: Sequence[str] = (),
+        partitions: Sequence[str] = (),
     ) -> StoredTable:
-        """A new table without rows. ``options``: those of the store. ``key``: columns that identify a row.
+        """A new table without rows. ``key``: columns that identify a row; ``partitions``: whose values no block mixes.
 
-        Raises AlreadyExists where there is a table or anything else, SchemaError for a column that cannot be,
-        InvalidArgument for a property that cannot be.
+        Raises AlreadyExists where there is anything, SchemaError and InvalidArgument for columns and properties.
         """
         store = _to_store(store, options)
-        snapshot = key_by(first_snapshot(schema, cluster_by, properties or {}), key)
+        snapshot = partition_by(key_by(first_snapshot(schema, cluster_by, properties or {}), key), partitions)
         branch = Branch(store, MAIN_BRANCH)
         raise_if_occupied(branch)
         entry = write_snapshot(store, snapshot, None)
@@ -267,13 +268,13 @@ class StoredTable:
     ) -> SegmentWriter:
         """Takes rows, stages segments with what these indexes know of them. ``options``: see ``WriteOptions``.
 
-        ``schema``: other columns, which the transaction that commits these rows is to bring. ``level``: how often these
-        rows have been rewritten to be clustered.
+        ``schema``: other columns, brought by the transaction that commits. ``level``: how often rows were rewritten.
         """
         self.snapshot.check_writable()
         self.snapshot.check_own_rows()
         chosen = WriteOptions.from_properties(self.snapshot.properties, **options)
-        return SegmentWriter(self.store, schema or self.snapshot.schema, tuple(sidecars), chosen, level)
+        schema, spec = schema or self.snapshot.schema, PartitionSpec.from_snapshot(self.snapshot, schema)
+        return SegmentWriter(self.store, schema, tuple(sidecars), chosen, level, spec)
 
     def sidecar_writer(self, builder: SidecarBuilder) -> SidecarWriter:
         """Stages what an index knows of segments that are already there."""

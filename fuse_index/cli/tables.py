@@ -55,6 +55,9 @@ def _create(
         str | None, typer.Option("--cluster-by", help="Columns that writers sort by, separated by commas.")
     ] = None,
     key: Annotated[str | None, typer.Option("--key", help="Columns that identify a row, separated by commas.")] = None,
+    partition_by: Annotated[
+        str | None, typer.Option("--partition-by", help="Columns whose values no block mixes, separated by commas.")
+    ] = None,
     properties: Annotated[
         list[str] | None, typer.Option("--property", help="Such as block_rows=100000; repeatable.")
     ] = None,
@@ -68,10 +71,11 @@ def _create(
         columns = InputFiles.open(find_input_files([like], format_, null or ())).schema
     settings = parse_pairs(properties or [], "--property")
     order, identity = split_names(cluster_by, "--cluster-by"), split_names(key, "--key")
+    parts = split_names(partition_by, "--partition-by")
     if (named := split_table_name(table)) is None:
-        created = create_table(table, columns, order, settings, key=identity)
+        created = create_table(table, columns, order, settings, key=identity, partition_by=parts)
     else:
-        created = catalog(named[0]).create_table(named[1], columns, order, settings, key=identity)
+        created = catalog(named[0]).create_table(named[1], columns, order, settings, key=identity, partition_by=parts)
     output.print_result({"table": table, "snapshot": created.snapshot.id}, f"created {table}", as_json)
 
 

@@ -1,6 +1,7 @@
 """Rows are sorted by the clustering key on their way into blocks, as many at a time as memory allows: a run.
 
 The blocks of a run follow each other in the key's order, and are about equally large. Those of different runs overlap.
+In a partitioned table that is so within each partition.
 """
 
 from __future__ import annotations
@@ -33,12 +34,19 @@ def write_sorted_runs(
             continue
         rows = conform_rows(batch, writer.schema)
         if buffered and buffered_bytes + rows.nbytes > writer.options.sort_bytes:
-            SortedRun.from_rows(pa.concat_tables(buffered), key, writer.options).write(writer)
+            _write_run(writer, pa.concat_tables(buffered), key)
             buffered, buffered_bytes = [], 0
         buffered.append(rows)
         buffered_bytes += rows.nbytes
     if buffered and key is not None:
-        SortedRun.from_rows(pa.concat_tables(buffered), key, writer.options).write(writer)
+        _write_run(writer, pa.concat_tables(buffered), key)
+
+
+def _write_run(writer: SegmentWriter, rows: pa.Table, key: ClusterKey) -> None:
+    """Write a run, of a partitioned table each partition by itself."""
+    spec = writer.partitions
+    for part in (rows,) if spec is None else (part for _, part in spec.split(rows)):
+        SortedRun.from_rows(part, key, writer.options).write(writer)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from fuse_index.clustering.sorted_writer import write_sorted_runs
 from fuse_index.indexes.builder import IndexBuilder, index_builders
 from fuse_index.indexes.registry import Host
 from fuse_index.operations.build_index import ProgressCallback
-from fuse_index.operations.rewrite_job import RewriteOutcome, RewriteTask
+from fuse_index.operations.rewrite_job import RewriteOutcome, RewriteTask, rewrite_partition_limit
 from fuse_index.query.prefetch import prefetch_blocks
 from fuse_storage import BlockReplacement, Conflict, StoredTable
 
@@ -65,7 +65,7 @@ class TierJob:
         """
         table, key = self.table, ClusterKey.from_snapshot(self.table.snapshot)
         base, files = table.segments().base_block_count, storage.tail_files(table.store, table.snapshot)
-        with table.writer(self.builders) as writer:
+        with table.writer(self.builders, max_partitions=rewrite_partition_limit(table)) as writer:
             numbers = np.array(task.block_numbers, np.int64)
             is_large = table.blocks().row_counts[numbers] * 2 >= writer.options.block_rows
             apart = int(is_large.sum()) if key is None else 0

@@ -1,7 +1,8 @@
 """Small blocks become larger ones, in their order, a group at a time; what is done is committed as it goes.
 
-Only neighbours are joined, so rows stay where they are among the others, and what a killed run had committed need not
-be done again. Memory holds two blocks that are being written and a few that are read ahead.
+Only neighbours are joined, in a partitioned table neighbours within a partition, so rows keep their order there; and
+what a killed run had committed need not be done again. Memory holds two blocks that are being written and a few that
+are read ahead.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import fuse_storage as storage
 from fuse_index.handle import TableHandle
 from fuse_index.indexes.builder import IndexBuilder, index_builders
 from fuse_index.operations.build_index import ProgressCallback
-from fuse_index.operations.rewrite_job import RewriteOutcome, RewriteTask
+from fuse_index.operations.rewrite_job import RewriteOutcome, RewriteTask, partition_members, rewrite_partition_limit
 from fuse_index.query.prefetch import prefetch_blocks
 from fuse_storage import BlockReplacement, Snapshot
 
@@ -39,7 +40,7 @@ class CompactionMixin(TableHandle):
         """
         job = self.compacting()
         head = job.table
-        total = sum(end - start for start, end in job.remaining_spans())
+        total = sum(map(len, job.remaining_groups()))
         done = count(1)
         on_block = (lambda: None) if progress is None else (lambda: progress(min(next(done), total), total))
         try:
@@ -85,26 +86,26 @@ class CompactJob:
     def plan_tasks(self, max_tasks: int = 1) -> list[RewriteTask]:
         """Divide the next groups among at most so many tasks. If there is none, segments are left to be joined."""
         row_counts = self.table.blocks().row_counts
-        spans = self.remaining_spans()
-        rows = np.cumsum([int(row_counts[start:end].sum()) for start, end in spans])
-        chosen = spans[: int(np.searchsorted(rows, _COMMIT_INTERVAL_ROWS * max_tasks)) + 1]
+        groups = self.remaining_groups()
+        rows = np.cumsum([int(row_counts[list(group)].sum()) for group in groups])
+        chosen = groups[: int(np.searchsorted(rows, _COMMIT_INTERVAL_ROWS * max_tasks)) + 1]
         self.commit_id = storage.new_id()
         cuts = np.linspace(0, len(chosen), min(max_tasks, len(chosen)) + 1).astype(int).tolist()
-        groups = [tuple(range(start, end)) for start, end in chosen]
-        return [RewriteTask(tuple(groups[start:end])) for start, end in pairwise(cuts)]
+        return [RewriteTask(tuple(chosen[start:end])) for start, end in pairwise(cuts)]
 
-    def remaining_spans(self) -> list[_BlockSpan]:
-        """Groups to be joined; not those that byte limits cut into as many blocks again, and none of the tail."""
-        blocks, base = self.table.blocks(), self.table.segments().base_block_count
+    def remaining_groups(self) -> list[tuple[int, ...]]:
+        """Blocks to be joined, by number; not those that byte limits cut into as many again, and none of the tail."""
+        blocks = self.table.blocks()
         max_rows = storage.WriteOptions.from_properties(self.table.snapshot.properties).block_rows
-        spans = [
-            (start, end)
-            for start, end in spans_to_compact(blocks.live_row_counts[:base].tolist(), max_rows)
-            if blocks.ids[start] not in self.unjoinable_ids
+        groups = [
+            tuple(numbers[start:end].tolist())
+            for numbers in partition_members(self.table)
+            for start, end in spans_to_compact(blocks.live_row_counts[numbers].tolist(), max_rows)
+            if blocks.ids[numbers[start]] not in self.unjoinable_ids
         ]
-        joined = {number for start, end in spans for number in range(start, end)}
+        joined = {number for group in groups for number in group}
         worn = np.flatnonzero(storage.are_worn(blocks)).tolist()
-        return sorted([*spans, *((number, number + 1) for number in worn if number not in joined)])
+        return sorted([*groups, *((number,) for number in worn if number not in joined)])
 
     def run(self, task: RewriteTask, on_block: Callable[[], None] = lambda: None) -> RewriteOutcome:
         """Write each group as one block, or as few as byte limits allow; call ``on_block`` for each block read."""
@@ -112,7 +113,7 @@ class CompactJob:
         blocks = table.blocks().take(np.array(block_numbers, np.int64))
         block_ids, rows_of_blocks = iter(blocks.ids), prefetch_blocks(table, blocks, range(len(blocks)))
         replacements: list[BlockReplacement] = []
-        with table.writer(self.builders) as writer:
+        with table.writer(self.builders, max_partitions=rewrite_partition_limit(table)) as writer:
             for group in task.groups:
                 blocks_before = writer.block_count
                 for rows in islice(rows_of_blocks, len(group)):

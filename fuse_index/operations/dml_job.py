@@ -21,6 +21,7 @@ from fuse_index.operations.rewrite_job import (
     RewriteTask,
     RowNumbers,
     add_counts,
+    rewrite_partition_limit,
     union_row_numbers,
 )
 from fuse_index.operations.row_edits import EditedBlock, MarksRows, RowCondition, RowEdit, stage_rows
@@ -111,7 +112,7 @@ class DmlJob:
         Those of which few rows go are marked by deletion vectors, where the table wants that. Raises as ``run``.
         """
         table, outcome, marked = self.evolved, _OutcomeBuilder(), dict[int, tuple[str, _RowMask]]()
-        with table.writer(self.builders) as writer:
+        with table.writer(self.builders, max_partitions=rewrite_partition_limit(table)) as writer:
             for blocks, position, edit in edits:
                 if (rows := self._rows_to_mark(blocks, position, edit)) is not None:
                     if rows.any():

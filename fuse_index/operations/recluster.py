@@ -23,7 +23,7 @@ from fuse_index.clustering.sorted_writer import SortedRun
 from fuse_index.errors import InputError
 from fuse_index.handle import TableHandle
 from fuse_index.indexes.builder import IndexBuilder, index_builders
-from fuse_index.operations.rewrite_job import RewriteOutcome, RewriteTask
+from fuse_index.operations.rewrite_job import RewriteOutcome, RewriteTask, partition_members
 from fuse_index.query.prefetch import prefetch_blocks
 from fuse_storage import (
     BlockFrame,
@@ -158,11 +158,22 @@ class ReclusterJob:
     def _select_group(
         self, blocks: BlockFrame, intervals: Sequence[Intervals], selectable: MaskArray
     ) -> BlockNumbers | None:
-        """Choose, of the blocks that may be, those that need it most, these first; None if there are none."""
-        if self.key.method == "linear":
-            order = overlaps.lexicographic_intervals(intervals, certain=True)
-            return select_blocks.select_overlapping(order, blocks.levels, selectable, self.depth, self.step_blocks)
-        return select_blocks.select_curve_group(intervals, selectable, self.step_blocks)
+        """Choose, of the blocks that may be, those that need it most, these first; None if there are none.
+
+        All are of one partition.
+        """
+        order = overlaps.lexicographic_intervals(intervals, certain=True) if self.key.method == "linear" else None
+        for members in partition_members(self.table):
+            eligible = np.zeros(len(blocks), np.bool_)
+            eligible[members] = selectable[members]
+            group = (
+                select_blocks.select_curve_group(intervals, eligible, self.step_blocks)
+                if order is None
+                else select_blocks.select_overlapping(order, blocks.levels, eligible, self.depth, self.step_blocks)
+            )
+            if group is not None:
+                return group
+        return None
 
     def run(self, task: RewriteTask) -> RewriteOutcome:
         """Sort the rows of a task's blocks, or of as many of the first as there is room for.

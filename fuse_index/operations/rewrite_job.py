@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fuse_storage import BlockReplacement, StagedSegment, StoredTable
+from fuse_storage import BlockReplacement, PartitionSpec, StagedSegment, StoredTable, WriteOptions
 
 RowNumbers = npt.NDArray[np.int64]
 
@@ -96,6 +96,26 @@ def run_job(job: RewriteJob) -> StoredTable:
     while job.commit([job.run(task) for task in job.plan_tasks()]):
         pass
     return job.table
+
+
+def partition_members(table: StoredTable) -> list[RowNumbers]:
+    """The blocks of the base by partition: their numbers, ascending, int64, shape (blocks of it,); all in one if none.
+
+    A table without partitions is one, without blocks too.
+    """
+    base = table.segments().base_block_count
+    if PartitionSpec.from_snapshot(table.snapshot) is None:
+        return [np.arange(base)]
+    _, codes = np.unique(np.array(table.blocks().partitions[:base], np.object_).astype(str), return_inverse=True)
+    order = np.argsort(codes, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
+
+
+def rewrite_partition_limit(table: StoredTable) -> int:
+    """How many partitions a rewrite may write to: those that rows are of already, and as many more as any write."""
+    tail = table.snapshot.tail
+    present = table.segments().total_blocks + (0 if tail is None else tail.rows)
+    return WriteOptions.from_properties(table.snapshot.properties).max_partitions + present
 
 
 def add_counts(counts: dict[str, int], more: Mapping[str, int]) -> None:

@@ -18,7 +18,7 @@ import fuse_storage as storage
 from fuse_index.errors import InputError
 from fuse_index.handle import TableHandle
 from fuse_index.indexes.definition import load_definitions
-from fuse_storage import ColumnStatistics, Field, Snapshot, UnitFrame
+from fuse_storage import ColumnStatistics, Field, PartitionSpec, Snapshot, UnitFrame
 
 SNAPSHOTS_SCHEMA = pa.schema(
     [
@@ -88,6 +88,9 @@ STATISTICS_SCHEMA = pa.schema(
 """One row per block and column that has statistics. Null where unknown."""
 
 
+_PARTITION_SUMS = [("blocks", pa.int64()), ("rows", pa.int64()), ("bytes", pa.int64())]
+
+
 class InspectionMixin(TableHandle):
     """The part of ``fuse_index.Table`` that shows its metadata."""
 
@@ -139,6 +142,25 @@ class InspectionMixin(TableHandle):
                 "location": pa.array(blocks.locations, pa.string()),
             }
         )
+
+    def partitions(self) -> pa.Table:
+        """List the partitions, one row each, by their values; none of a table that has none.
+
+        ``partition``: a struct of them. ``blocks``, ``rows`` (those that count) and ``bytes`` are sums over the blocks
+        of the base: hot rows are of no partition before they are tiered.
+        """
+        spec, base = PartitionSpec.from_snapshot(self.snapshot), self.stored.segments().base_block_count
+        if spec is None:
+            return pa.schema([("partition", pa.string()), *_PARTITION_SUMS]).empty_table()
+        blocks, kind = self.stored.blocks(), pa.struct([field.arrow for field in spec.fields])
+        texts, owners = np.unique(np.array(blocks.partitions[:base], np.str_), return_inverse=True)
+        values = [dict(zip(spec.names, (each.as_py() for each in spec.decode(text)), strict=True)) for text in texts]
+        sums = [np.ones(base, np.int64), blocks.live_row_counts[:base], blocks.sizes[:base]]
+        totals = [np.bincount(owners, each, len(texts)).astype(np.int64) for each in sums]
+        listed = pa.table([pa.array(values, kind), *totals], ["partition", *(name for name, _ in _PARTITION_SUMS)])
+        order = [pc.struct_field(listed.column("partition").combine_chunks(), name) for name in spec.names]
+        keys = pa.table({str(number): part for number, part in enumerate(order)})
+        return listed.take(pc.sort_indices(keys, [(name, "ascending") for name in keys.column_names]))
 
     def columns(self) -> pa.Table:
         """List columns and fields of structs, with what is known of each over all blocks; see ``COLUMNS_SCHEMA``."""

@@ -28,6 +28,7 @@ def create_table(
     properties: Mapping[str, Any] | None = None,
     *,
     key: Sequence[str] = (),
+    partition_by: Sequence[str] = (),
     options: Mapping[str, str] | None = None,
     host: Host | None = None,
     context: Context | None = None,
@@ -36,8 +37,9 @@ def create_table(
 
     ``schema``: pa.Schema, Spark's StructType or DDL text. ``cluster_by``: columns by which writers sort (see
     ``Table.cluster_by``), with the property ``cluster_method`` along a curve. ``properties``: such as ``block_rows``.
-    ``key``: columns that identify a row (see ``Table.key_by``). ``options``: of the object store. Raises AlreadyExists,
-    InputError, SchemaError, InvalidArgument.
+    ``key``: columns that identify a row (see ``Table.key_by``). ``partition_by``: columns, of exact and plain types, of
+    which no block mixes values, so that a condition on them deletes whole blocks; for good. ``options``: of the object
+    store. Raises AlreadyExists, InputError, SchemaError, InvalidArgument.
     """
     stored = storage.StoredTable.create(
         check_url(url),
@@ -46,6 +48,7 @@ def create_table(
         dict(properties or {}),
         options,
         tuple(key),
+        tuple(partition_by),
     )
     return Table(stored, host or Host.discover(), context or Context())
 

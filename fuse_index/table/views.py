@@ -1,6 +1,7 @@
 """Views of a table's metadata, by name: the same names in Python, in Spark and on the command line.
 
-In: the name of a view and a table. Out: an Arrow table of one row per commit, segment, block, column, index or ref.
+In: the name of a view and a table. Out: an Arrow table of one row per commit, segment, block, partition, column,
+index or ref.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ METADATA_VIEWS: Mapping[str, Callable[[Table], pa.Table]] = {
     "snapshots": lambda table: table.snapshots(),
     "segments": lambda table: table.segments(),
     "blocks": lambda table: table.blocks(),
+    "partitions": lambda table: table.partitions(),
     "columns": lambda table: table.columns(),
     "statistics": lambda table: table.statistics(),
     "indexes": lambda table: table.indexes(),

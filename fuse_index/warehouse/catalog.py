@@ -75,6 +75,7 @@ class Catalog(NamespacesMixin, DroppedMixin):
         properties: Mapping[str, Any] | None = None,
         *,
         key: Sequence[str] = (),
+        partition_by: Sequence[str] = (),
         replace: bool = False,
     ) -> Table:
         """Create an empty table in a folder of its own. What is given is as in ``fuse_index.create_table``.
@@ -82,7 +83,9 @@ class Catalog(NamespacesMixin, DroppedMixin):
         Of ``properties``, ``comment`` and ``owner`` are kept by the warehouse. ``replace``: a table of this name is
         dropped in the same moment. Raises AlreadyExists, NotFound for its namespace, and as ``create_table`` does.
         """
-        staged = self.stage_table(identifier, schema, cluster_by, properties, key=key, replace=replace)
+        staged = self.stage_table(
+            identifier, schema, cluster_by, properties, key=key, partition_by=partition_by, replace=replace
+        )
         staged.commit()
         return staged.table
 
@@ -94,11 +97,12 @@ class Catalog(NamespacesMixin, DroppedMixin):
         properties: Mapping[str, Any] | None = None,
         *,
         key: Sequence[str] = (),
+        partition_by: Sequence[str] = (),
     ) -> Table:
         """Load the table of this name as it is, or create it if there is none. Raises as these do otherwise."""
         if not self.table_exists(identifier):
             with suppress(storage.AlreadyExists):  # somebody else was just first
-                return self.create_table(identifier, schema, cluster_by, properties, key=key)
+                return self.create_table(identifier, schema, cluster_by, properties, key=key, partition_by=partition_by)
         return self.load_table(identifier)
 
     def stage_table(
@@ -109,6 +113,7 @@ class Catalog(NamespacesMixin, DroppedMixin):
         properties: Mapping[str, Any] | None = None,
         *,
         key: Sequence[str] = (),
+        partition_by: Sequence[str] = (),
         replace: bool = False,
     ) -> NewTable[Table]:
         """Make a table that nobody sees before ``commit()``: rows can be written to its ``table`` until then.
@@ -119,7 +124,8 @@ class Catalog(NamespacesMixin, DroppedMixin):
         arrow_schema = arrow_input.resolve_arrow_schema(schema)
 
         def make(store: storage.Store) -> Table:
-            return self._to_table(StoredTable.create(store, arrow_schema, tuple(cluster_by), own, None, tuple(key)))
+            layout = (tuple(cluster_by), own, None, tuple(key), tuple(partition_by))
+            return self._to_table(StoredTable.create(store, arrow_schema, *layout))
 
         return storage.stage_table(self.warehouse, storage.parse_identifier(identifier), make, about, replace)
 

@@ -43,6 +43,7 @@ from fuse_storage.hot.tail import read_tail
 from fuse_storage.metadata.segment import StagedSegment
 from fuse_storage.metadata.segment_list import read_segment_list
 from fuse_storage.metadata.snapshot import Snapshot
+from fuse_storage.partitions.spec import check_partition_columns
 from fuse_storage.schema.schema import Field, Schema
 from fuse_storage.schema.types import storage_type_name
 
@@ -227,6 +228,7 @@ class EvolveSchema:
             what = "rows, columns or indexes" if self.depends_on_rows else "columns or indexes"
             raise Conflict(f"{what} were changed by {winner}: look at them again before changing more", str(winner))
         evolved = self.schema_change(draft.schema_state)
+        check_partition_columns(draft.schema_state, evolved)
         draft.changed = draft.changed or evolved is not draft.schema_state
         draft.schema_state = evolved
 

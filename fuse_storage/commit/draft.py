@@ -36,6 +36,9 @@ from fuse_storage.metadata.segment_list import (
     sidecar_columns,
 )
 from fuse_storage.metadata.snapshot import Snapshot
+from fuse_storage.partitions.block_buffers import MAX_PARTITIONS_PER_WRITE, check_partition_count
+from fuse_storage.partitions.check import check_staged_partitions
+from fuse_storage.partitions.spec import PartitionSpec
 from fuse_storage.schema.schema import Schema
 from fuse_storage.store.store import Store
 from fuse_storage.validation.features import DELETION_VECTORS_FEATURE, HOT_FEATURE
@@ -116,24 +119,30 @@ class Draft:
         return None
 
     def append_segments(self, staged: Sequence[StagedSegment]) -> None:
-        """Put new segments at the end, and number their rows."""
+        """Put new segments at the end, and number their rows. Raises InvalidArgument for too many partitions."""
         self.same_rows = self.same_rows and not staged
+        limit = self.schema_state.properties.get("max_partitions", MAX_PARTITIONS_PER_WRITE)
         self.segment_rows = assemble_segment_list(
-            [self.segment_rows, *self.assign_row_ids(staged)], self.schema, self.index_keys
+            [self.segment_rows, *self.assign_row_ids(staged, limit)], self.schema, self.index_keys
         )
         self.changed = True
 
-    def assign_row_ids(self, staged: Sequence[StagedSegment]) -> list[pa.Table]:
+    def assign_row_ids(self, staged: Sequence[StagedSegment], max_partitions: int | None = None) -> list[pa.Table]:
         """Give the rows of the list for new segments, with ids for the rows in them.
 
-        Raises ReadOnly where rows change through the table's source alone.
+        ``max_partitions``: that they may be of. Raises ReadOnly where rows change through the table's source alone,
+        StorageError for a block that mixes partitions.
         """
         if not self.syncs:
             self.schema_state.check_own_rows()
         self._check_not_present(staged)
+        staged_rows = [decode_list_row(segment.row) for segment in staged]
+        if (spec := PartitionSpec.from_snapshot(self.schema_state)) is not None:
+            found = check_staged_partitions(self.store, staged_rows, spec)
+            check_partition_count(len(found), max_partitions or len(found), spec)
         rows = []
-        for segment in staged:
-            row = _with_constant(decode_list_row(segment.row), "first_row_id", self.next_row_id)
+        for segment, staged_row in zip(staged, staged_rows, strict=True):
+            row = _with_constant(staged_row, "first_row_id", self.next_row_id)
             rows.append(_with_constant(row, "added_by", self.head.version + 1))
             self.next_row_id += segment.row_count
         for name, counts in (

@@ -1,7 +1,8 @@
 """Rows into staged segments: blocks are cut, stored and indexed in one pass, and nothing of it is visible yet.
 
 While two blocks are being written and indexed by threads, rows of the next are taken in; so at most three blocks of
-rows are in memory, besides what the indexes build. Knows no snapshot: a transaction commits what is staged here.
+rows are in memory, or two and ``sort_bytes`` in a partitioned table, besides what the indexes build. Knows no snapshot:
+a transaction commits what is staged here.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ from fuse_storage.metadata.segment import (
 from fuse_storage.metadata.segment_list import segment_row, with_columns
 from fuse_storage.parquet.column_encoding import COMPRESSIONS, ENCODINGS
 from fuse_storage.parquet.writer import BlockLayout, BlockOptions, write_block
+from fuse_storage.partitions.block_buffers import MAX_PARTITIONS_PER_WRITE, BlockBuffers
+from fuse_storage.partitions.spec import PartitionSpec
 from fuse_storage.schema.conform import conform_rows
 from fuse_storage.schema.schema import Schema
 from fuse_storage.statistics import ColumnStatistics
@@ -49,7 +52,7 @@ _DEFAULT_BLOCK_ROWS = 1_000_000
 _DEFAULT_BLOCK_BYTES = 128 << 20
 """Bytes of a block's rows in memory, uncompressed."""
 _DEFAULT_SORT_BYTES = 256 << 20
-"""Bytes of rows in memory that are sorted by the clustering key at a time."""
+"""Bytes of rows in memory that are sorted by the clustering key at a time, or wait for blocks of their partitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,7 @@ class WriteOptions(BlockOptions):
     segment_blocks: int = MAX_BLOCKS_PER_SEGMENT
     pack_bytes: int = DEFAULT_PACK_BYTES
     sort_bytes: int = _DEFAULT_SORT_BYTES
+    max_partitions: int = MAX_PARTITIONS_PER_WRITE
 
     @staticmethod
     def from_properties(properties: Mapping[str, Any], **options: Any) -> WriteOptions:
@@ -83,11 +87,15 @@ class WriteOptions(BlockOptions):
 
 @dataclass
 class _StoredBlock:
-    """A block that is there. ``location``: the key of its file, where that is not the one that its id gives."""
+    """A block that is there. ``location``: the key of its file, where that is not the one that its id gives.
+
+    ``partition``: the text of the one that its rows are of.
+    """
 
     id: str
     layout: BlockLayout
     location: str | None = None
+    partition: str | None = None
 
 
 @dataclass
@@ -102,7 +110,7 @@ class _BlockJob:
 class SegmentWriter:
     """Takes rows, gives staged segments. Used by one thread; ``with`` it, or ``abort`` it, if it may fail.
 
-    ``level``: how often these rows have been rewritten to be clustered.
+    ``level``: how often these rows have been rewritten to be clustered. ``partitions``: what no block mixes values of.
     """
 
     store: Store
@@ -110,13 +118,14 @@ class SegmentWriter:
     builders: Sequence[SidecarBuilder] = ()
     options: WriteOptions = field(default_factory=WriteOptions)
     level: int = 0
+    partitions: PartitionSpec | None = None
 
     def __post_init__(self) -> None:
         self._started = utc_now()
         self._threads: ThreadPoolExecutor | None = None
         self._jobs: deque[_BlockJob] = deque()
-        self._buffered: list[pa.Table] = []
-        self._rows = self._bytes = self._block_count = 0
+        self._buffers = BlockBuffers(self.partitions, self.options)
+        self._block_count = 0
         self._blocks: list[_StoredBlock] = []
         self._reusable: dict[tuple[str, int], list[str]] = {}
         self._writers = [SidecarWriter(self.store, builder, self.options.pack_bytes) for builder in self.builders]
@@ -128,13 +137,8 @@ class SegmentWriter:
         """Take these rows, matched to columns by name. Raises SchemaError, StorageError or whatever an index raises."""
         if self._finished:
             raise StorageError("this writer has finished: take another for more rows")
-        table = conform_rows(rows, self.schema)
-        if table.num_rows:
-            self._buffered.append(table)
-            self._rows += table.num_rows
-            self._bytes += table.nbytes
-        while (size := self._next_block_row_count()) <= self._rows:
-            self._start_next_block(size)
+        for block_rows, partition in self._buffers.add(conform_rows(rows, self.schema)):
+            self._start_block(block_rows, partition)
 
     def reuse_files(self, files: Iterable[FileRef]) -> None:
         """Name these files of the table, each at most once, where a block of the very same bytes would be written.
@@ -151,8 +155,8 @@ class SegmentWriter:
 
     def end_block(self) -> None:
         """End the block here: rows that follow are in another."""
-        if self._rows:
-            self._start_next_block(self._rows)
+        for block_rows, partition in self._buffers.drain():
+            self._start_block(block_rows, partition)
 
     def finish(self) -> list[StagedSegment]:
         """Write what is left; everything staged is then the transaction's to commit."""
@@ -183,26 +187,13 @@ class SegmentWriter:
             for writer in self._writers:
                 writer.abort()
 
-    def _next_block_row_count(self) -> int:
-        """Tell how many rows make the next block: fewer than the limit if they are wide."""
-        options = self.options
-        if self._bytes <= options.block_bytes:
-            return options.block_rows
-        fitting = max(int(self._rows * (options.block_bytes / self._bytes)), 1)
-        zones = fitting // options.zone_rows
-        return min(options.block_rows, zones * options.zone_rows or fitting)  # no short zone at the end
-
-    def _start_next_block(self, size: int) -> None:
-        table = pa.concat_tables(self._buffered)
-        rows, rest = table.slice(0, size), table.slice(size)
-        self._buffered = [rest] if rest.num_rows else []
-        self._rows, self._bytes = rest.num_rows, rest.nbytes
+    def _start_block(self, rows: pa.Table, partition: str | None) -> None:
         if len(self._jobs) == _MAX_BLOCKS_UNDER_WAY:
             self._collect_block()
         self._block_count += 1
-        self._jobs.append(self._submit_block(rows))
+        self._jobs.append(self._submit_block(rows, partition))
 
-    def _submit_block(self, rows: pa.Table) -> _BlockJob:
+    def _submit_block(self, rows: pa.Table, partition: str | None) -> _BlockJob:
         rows = rows.combine_chunks()
         zones = np.append(np.arange(0, len(rows), self.options.zone_rows), len(rows))
         if self._threads is None:
@@ -210,15 +201,17 @@ class SegmentWriter:
         sidecars = [
             self._threads.submit(builder.build, rows.select(list(builder.columns)), zones) for builder in self.builders
         ]
-        return _BlockJob(self._threads.submit(self._store_block, new_id(), rows), sidecars)
+        return _BlockJob(self._threads.submit(self._store_block, new_id(), rows, partition), sidecars)
 
-    def _store_block(self, block_id: str, rows: pa.Table) -> _StoredBlock:
+    def _store_block(self, block_id: str, rows: pa.Table, partition: str | None) -> _StoredBlock:
         data, layout = write_block(rows, self.schema, self.options)
+        if self.partitions is not None:
+            layout = self.partitions.with_whole_bounds(layout, rows)
         with suppress(LookupError):  # one thread takes a file, and no other
-            return _StoredBlock(block_id, layout, self._reusable[layout.hash, layout.size].pop())
+            return _StoredBlock(block_id, layout, self._reusable[layout.hash, layout.size].pop(), partition)
         self._written.append(block_path(block_id))
         self.store.create(block_path(block_id), data)
-        return _StoredBlock(block_id, layout)
+        return _StoredBlock(block_id, layout, partition=partition)
 
     def _collect_block(self) -> None:
         """Wait for the oldest block on its way, and take its sidecars."""
@@ -277,6 +270,7 @@ def _block_table(blocks: Sequence[_StoredBlock], schema: Schema, level: int = 0)
         "zone_sizes": [list(layout.zone_sizes) for layout in layouts],
         "schema_id": [schema.id] * len(layouts),
         "level": [level] * len(layouts),
+        "partition": [block.partition for block in blocks],
     }
     columns = {field.name: pa.array(known.get(field.name, [None] * len(layouts)), field.type) for field in BLOCK_SCHEMA}
     return pa.table(columns | _statistics_arrays([layout.block_statistics for layout in layouts], schema))

@@ -10,7 +10,9 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as is_
 
+from fuse_storage.bounds import extremes
 from fuse_storage.deletion.live_rows import live_row_masks
 from fuse_storage.errors import NotFound
 from fuse_storage.hot.tail import read_tail, tail_totals
@@ -26,6 +28,7 @@ from fuse_storage.metadata.sidecar import SIDECAR_COLUMN_TYPES
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.parquet.footer import FIRST_ZONE_OFFSET, BlockFile
 from fuse_storage.parquet.reader import read_block
+from fuse_storage.partitions.spec import PartitionSpec
 from fuse_storage.statistics import column_values, compute_statistics
 from fuse_storage.store.cache import Cache
 from fuse_storage.store.ranges import MAX_FILE_BYTES
@@ -166,6 +169,9 @@ def _check_statistics(table: StoredTable) -> None:
     blocks = table.blocks()
     zones, segments = table.zones(blocks), table.segments()
     block_rows = [table.read_block(blocks, block, table.snapshot.schema.names) for block in range(len(blocks))]
+    if (spec := PartitionSpec.from_snapshot(table.snapshot)) is not None:
+        for partition, rows in zip(blocks.partitions, block_rows[: segments.base_block_count], strict=False):
+            assert [text for text, _ in spec.split(rows)] == [partition], "a block mixes partitions"
     all_rows = pa.concat_tables(block_rows) if block_rows else table.snapshot.schema.arrow.empty_table()
     levels: list[UnitFrame] = [zones, blocks, segments]
     for path, field in table.snapshot.schema.leaves():
@@ -181,10 +187,11 @@ def _check_bounds(units: UnitFrame, column: int, values: pa.Array) -> None:
     assert len(stored) == len(units)
     ends = metadata_table.counts_to_offsets(units.row_counts)
     assert ends[-1] == len(values)
-    actual = compute_statistics(values, ends)
-    ordered = pa.Table.from_arrays(
-        [stored.min, actual.min, actual.max, stored.max], ["low", "least", "greatest", "high"]
-    )
+    actual = [extremes(values.slice(start, end - start)) for start, end in pairwise(ends.tolist())]
+    least, greatest = (pa.array([pair[upper] for pair in actual], values.type) for upper in (False, True))
+    ordered = pa.Table.from_arrays([stored.min, least, greatest, stored.max], ["low", "least", "greatest", "high"])
+    if is_.is_string(values.type):
+        ordered = ordered.cast(pa.schema([(name, pa.binary()) for name in ordered.column_names]))  # it may be no UTF-8
     for bounds in ordered.to_pylist():
         low, least, greatest, high = bounds.values()
         if least is None or least != least:
@@ -192,5 +199,5 @@ def _check_bounds(units: UnitFrame, column: int, values: pa.Array) -> None:
         assert low is None or low <= least, f"column {column}: {least!r} is below {low!r}"
         within = high is None or high != high or (greatest == greatest and greatest <= high)  # NaN is greatest
         assert within, f"column {column}: {greatest!r} is above {high!r}"
-    null_counts_agree = pc.equal(stored.null_count, actual.null_count)
+    null_counts_agree = pc.equal(stored.null_count, compute_statistics(values, ends).null_count)
     assert np.asarray(pc.fill_null(null_counts_agree, True)).all(), f"column {column}: null counts differ"

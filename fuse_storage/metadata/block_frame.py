@@ -199,6 +199,11 @@ class BlockFrame:
         return block_file(self._columns(LOCATION_COLUMNS), block)
 
     @cached_property
+    def partitions(self) -> list[str | None]:
+        """The text of the partition that each is of, in a partitioned table; None of hot ones."""
+        return list(self._columns(LOCATION_COLUMNS).column("partition").to_pylist())
+
+    @cached_property
     def foreign(self) -> ForeignColumns:
         """What is known of blocks that are files somebody else wrote."""
         return foreign_columns(self._columns(LOCATION_COLUMNS))
@@ -228,10 +233,8 @@ class BlockFrame:
         if all(part is None for part in files):
             return None
         rows = self._rows
-        return SidecarRows(
-            MetadataRows(rows.store, tuple(files), rows.file_row_counts, rows.file_indices, rows.positions),
-            self.segments.snapshot.shares_files,
-        )
+        known = MetadataRows(rows.store, tuple(files), rows.file_row_counts, rows.file_indices, rows.positions)
+        return SidecarRows(known, self.segments.snapshot.shares_files)
 
     @keep_if_whole
     def zones(self) -> ZoneFrame:
@@ -246,10 +249,8 @@ class BlockFrame:
         counts = np.add.reduceat(all_counts, counts_to_offsets(self._rows.file_row_counts)[:-1])
         files = self._rows.file_indices[owners]
         positions = starts[owners] + within - counts_to_offsets(counts)[files]
-        parts = [
-            None if part is None else replace(part, row_count=count)
-            for part, count in zip(zone_files(segment_rows), counts.tolist(), strict=True)
-        ]
+        known = zip(zone_files(segment_rows), counts.tolist(), strict=True)
+        parts = [part and replace(part, row_count=count) for part, count in known]
         rows = MetadataRows(self._rows.store, tuple(parts), counts, files, positions)
         zone_frame = ZoneFrame(self.segments.snapshot, rows, self.zone_rows, lambda: self.schema_ids[owners])
         zone_frame.is_whole = self.is_whole
@@ -295,5 +296,4 @@ class BlockFrame:
         return value
 
     def _cache_key(self, name: Any) -> tuple[Any, ...]:
-        snapshot = self.segments.snapshot
-        return ("blocks", self._rows.store.url, snapshot.id, snapshot.block_count, name)
+        return ("blocks", self._rows.store.url, self.segments.snapshot.id, self.segments.snapshot.block_count, name)

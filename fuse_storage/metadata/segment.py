@@ -55,7 +55,7 @@ BLOCK_SCHEMA = pa.schema(
         ("added_by", pa.int64()),  # null: the segment's
         ("level", pa.int32()),
         ("bucket", pa.int32()),  # reserved: null in this version
-        ("partition", pa.string()),  # of foreign files
+        ("partition", pa.string()),  # of foreign files an object, of partitioned tables' own blocks a list
         ("deletion_vector", pa.string()),  # null: every row counts
         ("key_metadata", pa.binary()),  # reserved, and the next
         ("log_offsets", pa.string()),
@@ -173,7 +173,8 @@ class ForeignColumns:
 def foreign_columns(columns: pa.Table) -> ForeignColumns:
     """What these rows of blocks say of foreign files. ``columns``: LOCATION_COLUMNS."""
     foreign = np.asarray(pc.not_equal(columns.column("format"), OWN_FORMAT).to_numpy(), np.bool_)
-    constants = [_decode_constants(text) if text else {} for text in columns.column("partition").to_pylist()]
+    texts = zip(columns.column("partition").to_pylist(), foreign.tolist(), strict=True)
+    constants = [_decode_constants(text) if text and is_foreign else {} for text, is_foreign in texts]
     modified, etags = metadata_table.column_as_int64(columns, "modified", 0), columns.column("etag").to_pylist()
     return ForeignColumns(foreign, modified, etags, constants)
 

@@ -20,7 +20,9 @@ READER_FEATURES: frozenset[str] = frozenset(
     [SHARED_FILES_FEATURE, FOREIGN_FILES_FEATURE, HOT_FEATURE, DELETION_VECTORS_FEATURE]
 )
 """Features of later format versions that this version reads."""
-WRITER_FEATURES: frozenset[str] = frozenset()
+PARTITIONS_FEATURE = "partitions"
+"""The writer feature of tables in which no block of a segment mixes values of some columns."""
+WRITER_FEATURES: frozenset[str] = frozenset([PARTITIONS_FEATURE])
 """Features that this version keeps intact when it writes."""
 
 

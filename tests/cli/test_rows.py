@@ -130,3 +130,19 @@ def test_a_job_that_tiers_goes_on_after_what_stood_in_its_way(run, people, monke
     assert "tried again in 30s: the store gave no answer" in told.err
     assert told.json["tiered_rows"] == 1
     assert run("tier", f"{people}-2", "--every", "30s").code == 1
+
+
+def test_a_partitioned_table_is_made_and_its_partitions_are_shown(run, tmp_path):
+    table, file = str(tmp_path / "events"), tmp_path / "events.csv"
+    file.write_text("id,day\n1,2026-01-01\n2,2026-01-02\n3,2026-01-01\n")
+    run("create", table, "--schema", "id BIGINT, day DATE", "--partition-by", "day")
+    run("ingest", table, str(file))
+
+    shown = run("show", table, "partitions", "--json").json
+    assert [(each["partition"], each["rows"]) for each in shown] == [
+        ({"day": "2026-01-01"}, 2),
+        ({"day": "2026-01-02"}, 1),
+    ]
+    assert "2026-01-02" in run("show", table, "partitions").out
+    run("delete", table, "--where", "day < '2026-01-02'")
+    assert [each["rows"] for each in run("show", table, "partitions", "--json").json] == [1]
