@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import fuse_storage as storage
+from fuse_index.clustering.key import ClusterKey
 from fuse_index.indexes.builder import IndexBuilder
 from fuse_index.ingest.schema_merge import evolved_table
 from fuse_index.operations.rewrite_job import (
@@ -24,7 +25,15 @@ from fuse_index.operations.rewrite_job import (
     rewrite_partition_limit,
     union_row_numbers,
 )
-from fuse_index.operations.row_edits import EditedBlock, MarksRows, RowCondition, RowEdit, stage_rows
+from fuse_index.operations.row_edits import (
+    EditedBlock,
+    MarkedRows,
+    MarksRows,
+    NewRows,
+    RowCondition,
+    RowEdit,
+    stage_rows,
+)
 from fuse_index.pruning.planner import ScanPlan, plan_scan
 from fuse_storage import (
     DELETE_MODES,
@@ -109,14 +118,22 @@ class DmlJob:
     def run_edits(self, edits: Iterable[tuple[BlockFrame, int, RowEdit]]) -> RewriteOutcome:
         """Edit blocks of the table, given as a frame and a position in it, each by an edit of its own.
 
-        Those of which few rows go are marked by deletion vectors, where the table wants that. Raises as ``run``.
+        Of those of which few rows go or change, these are marked by a deletion vector, where the table wants that, and
+        come in blocks of their own. Raises as ``run``.
         """
         table, outcome, marked = self.evolved, _OutcomeBuilder(), dict[int, tuple[str, _RowMask]]()
-        with table.writer(self.builders, max_partitions=rewrite_partition_limit(table)) as writer:
+        key, limit = ClusterKey.from_snapshot(table.snapshot), rewrite_partition_limit(table)
+        with (
+            table.writer(self.builders, max_partitions=limit) as writer,
+            NewRows(table.writer(self.builders, max_partitions=limit), key) as new_rows,
+        ):
             for blocks, position, edit in edits:
                 if (rows := self._rows_to_mark(blocks, position, edit)) is not None:
-                    if rows.any():
-                        marked[int(blocks.ordinals[position])] = blocks.ids[position], rows
+                    outcome.add_counts(rows.counts, rows.matched_rows)
+                    if rows.gone.any():
+                        marked[int(blocks.ordinals[position])] = blocks.ids[position], rows.gone
+                        if rows.read_new is not None:
+                            new_rows.write(rows.read_new())
                     continue
                 edited = edit.apply(read_live_rows(table, blocks, position, table.snapshot.schema.names))
                 blocks_before = writer.block_count
@@ -124,19 +141,18 @@ class DmlJob:
                     writer.write(edited.rows)
                     writer.end_block()
                 outcome.add(blocks, position, edited, writer.block_count - blocks_before)
-            staged = writer.finish()
-        rewritten = outcome.finish(staged, self.table)
+            staged, added = writer.finish(), new_rows.finish()
+        rewritten = outcome.finish(staged, added, self.table)
         return RewriteOutcome.combine([rewritten, self._stage_marked(marked)]) if marked else rewritten
 
-    def _rows_to_mark(self, blocks: BlockFrame, position: int, edit: RowEdit) -> _RowMask | None:
+    def _rows_to_mark(self, blocks: BlockFrame, position: int, edit: RowEdit) -> MarkedRows | None:
         """The rows of a block that go by a deletion vector; None if the block is to be written anew."""
         if not isinstance(edit, MarksRows) or self.table.snapshot.properties.get("delete_mode") != DELETE_MODES[1]:
             return None
-        in_tail = int(blocks.ordinals[position]) >= self.table.segments().base_block_count
-        rows = None if in_tail or blocks.foreign.mask[position] else edit.mark(self.table, blocks, position)
-        if rows is None:
+        if self.schema_change is not None or blocks.in_tail[position] or blocks.foreign.mask[position]:
             return None
-        left = int(blocks.live_row_counts[position]) - int(np.count_nonzero(rows))
+        rows = edit.mark(self.table, blocks, position)
+        left = int(blocks.live_row_counts[position]) - int(np.count_nonzero(rows.gone))
         return None if storage.is_worn(int(blocks.row_counts[position]), left) else rows
 
     def _stage_marked(self, marked: Mapping[int, tuple[str, _RowMask]]) -> RewriteOutcome:
@@ -149,7 +165,6 @@ class DmlJob:
             tuple(BlockReplacement((block_id,), 1) for block_id, _ in marked.values()),
             tuple(storage.stage_deletions(self.table, self.builders, deleted)),
             self.table.segments().segments_containing(list(marked)),
-            counts={"deleted_rows": sum(int(np.count_nonzero(rows)) for _, rows in marked.values())},
         )
 
     def commit(self, outcomes: Sequence[RewriteOutcome]) -> bool:
@@ -169,7 +184,7 @@ class DmlJob:
 
     def _commit(self, outcomes: Sequence[RewriteOutcome]) -> None:
         total = RewriteOutcome.combine([self.dropped, RewriteOutcome(counts=_inserted_rows(self.added)), *outcomes])
-        counts, added = dict(total.counts), list(self.added)
+        counts, added = dict(total.counts), [*self.added, *total.added]
         if self.unmatched_rows is not None:
             inserted = stage_rows(self.evolved, self.builders, self.unmatched_rows(total.matched_rows))
             add_counts(counts, _inserted_rows(inserted))
@@ -218,20 +233,26 @@ class _OutcomeBuilder:
     counts: dict[str, int] = field(default_factory=dict)
     matched_rows: list[RowNumbers] = field(default_factory=list)
 
+    def add_counts(self, counts: Mapping[str, int], matched_rows: RowNumbers) -> None:
+        add_counts(self.counts, counts)
+        self.matched_rows.append(matched_rows)
+
     def add(self, blocks: BlockFrame, position: int, edited: EditedBlock, new_block_count: int) -> None:
-        add_counts(self.counts, edited.counts)
-        self.matched_rows.append(edited.matched_rows)
+        self.add_counts(edited.counts, edited.matched_rows)
         if edited.rows is not None:
             self.replacements.append(BlockReplacement((blocks.ids[position],), new_block_count))
             self.rewritten_numbers.append(int(blocks.ordinals[position]))
 
-    def finish(self, staged: Sequence[StagedSegment], table: StoredTable) -> RewriteOutcome:
+    def finish(
+        self, staged: Sequence[StagedSegment], added: Sequence[StagedSegment], table: StoredTable
+    ) -> RewriteOutcome:
         return RewriteOutcome(
             tuple(self.replacements),
             tuple(staged),
             table.segments().segments_containing(self.rewritten_numbers),
             counts=self.counts,
             matched_rows=union_row_numbers(self.matched_rows),
+            added=tuple(added),
         )
 
 

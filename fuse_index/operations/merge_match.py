@@ -7,15 +7,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from fuse_index.errors import InputError
 from fuse_index.operations.merge_clauses import SOURCE, TARGET, MergeClauses, action_masks
 from fuse_index.operations.rewrite_job import RowNumbers
-from fuse_index.operations.row_edits import EditedBlock
+from fuse_index.operations.row_edits import EditedBlock, MarkedRows, spread_mask
 from fuse_index.predicate import And, Column, Compare, In, Literal, Or, Predicate
-from fuse_storage import Schema, SchemaChange, SchemaError, conform_rows, is_exact_type
+from fuse_storage import (
+    BlockFrame,
+    Schema,
+    SchemaChange,
+    SchemaError,
+    StoredTable,
+    conform_rows,
+    is_exact_type,
+    live_among,
+)
 
 MAX_KEYS_IN_PREDICATE = 10_000
 """Keys beyond which a block is judged by their least and greatest alone."""
@@ -109,6 +119,27 @@ class MergeSpec:
 
 
 @dataclass(frozen=True)
+class _Actions:
+    """What becomes of the rows of a block. ``deleted``: bool, shape (rows,). All others are int64.
+
+    ``updated``: rows of the block, ascending, and ``update_rows``: those of the source that each gets its values from.
+    ``matched_rows``: all rows of the source that match one.
+    """
+
+    deleted: npt.NDArray[np.bool_]
+    updated: RowNumbers
+    update_rows: RowNumbers
+    matched_rows: RowNumbers
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Rows by what becomes of them; none if nothing does."""
+        deleted, updated = int(np.count_nonzero(self.deleted)), len(self.updated)
+        counts = {"updated_rows": updated} if updated else {}
+        return counts | {"deleted_rows": deleted} if updated or deleted else {}
+
+
+@dataclass(frozen=True)
 class MergeRows:
     """The edit of a merge: finds which rows of the source match which of a block, and does what the clauses say.
 
@@ -124,6 +155,38 @@ class MergeRows:
         return {name: KeyValues.from_column(keys.column(name)) for name in self.spec.key_columns}
 
     def apply(self, block: pa.Table) -> EditedBlock:
+        actions = self._decide(block)
+        if not actions.counts:
+            return EditedBlock(None, matched_rows=actions.matched_rows)
+        if len(actions.updated):
+            block = self._update_rows(block, actions.updated, actions.update_rows)
+        return EditedBlock(block.filter(pa.array(~actions.deleted)), actions.counts, actions.matched_rows)
+
+    def mark(self, table: StoredTable, blocks: BlockFrame, position: int) -> MarkedRows:
+        """Mark rows that go or are updated. Reads the key and what clauses name, and of updated rows the rest later."""
+        live = live_among(blocks, position)
+        names = [name for name in self.spec.schema.names if name in self._decisive_columns]
+        actions = self._decide(table.read_block(blocks, position, names, row_mask=live))
+        updated = np.zeros(len(actions.deleted), np.bool_)
+        updated[actions.updated] = True
+
+        def read_new() -> pa.Table:
+            mask = spread_mask(updated, live)
+            rows = table.read_block(blocks, position, self.spec.schema.names, row_mask=mask)
+            return self._update_rows(rows, np.arange(len(rows)), actions.update_rows)
+
+        gone = spread_mask(updated | actions.deleted, live)
+        return MarkedRows(gone, actions.counts, read_new if updated.any() else None, actions.matched_rows)
+
+    @property
+    def _decisive_columns(self) -> set[str]:
+        """Columns of the table by which it is decided what becomes of a row."""
+        clauses = (*self.spec.clauses.matched, *self.spec.clauses.not_matched_by_source)
+        named = {column.path[1] for clause in clauses for column in clause.columns if column.path[0] == TARGET}
+        return {*self.spec.key_columns, *named}
+
+    def _decide(self, block: pa.Table) -> _Actions:
+        """What the clauses do to the rows of a block, which has the decisive columns at least."""
         matching, source_rows = self._matching_rows(block)
         is_matching = np.zeros(block.num_rows, np.bool_)
         is_matching[matching] = True
@@ -136,14 +199,7 @@ class MergeRows:
         deleted[matching] = on_matching.get("delete", False)
         deleted[others] = on_others.get("delete", False)
         update = on_matching.get("update", np.zeros(len(matching), np.bool_))
-        if not update.any() and not deleted.any():
-            return EditedBlock(None, matched_rows=source_rows)
-        counts = {}
-        if update.any():
-            block = self._update_rows(block, matching[update], source_rows[update])
-            counts["updated_rows"] = int(update.sum())
-        counts["deleted_rows"] = int(deleted.sum())
-        return EditedBlock(block.filter(pa.array(~deleted)), counts, source_rows)
+        return _Actions(deleted, matching[update], source_rows[update], source_rows)
 
     def unmatched_rows(self, matched_rows: RowNumbers) -> list[pa.Table]:
         """The rows of the source that are to be inserted since they matched none, in columns of the table.

@@ -37,7 +37,8 @@ class RewriteTask:
 class RewriteOutcome:
     """What one task wrote; nobody sees it until it is committed. Small and picklable.
 
-    ``replacements``: which blocks go, and how many of the staged ones come in their place. ``affected_segment_ids``:
+    ``replacements``: which blocks go, and how many of the staged ones come in their place. ``added``: blocks of rows
+    that come in place of others, and in no block's. ``affected_segment_ids``:
     segments in which blocks are replaced. ``unimproved_ids``: blocks that were read, and that a rewrite does not
     improve. ``counts``: rows by what became of them, such as ``deleted_rows``. ``matched_rows``: numbers of the rows of
     a merge's source that match a row of these blocks, ascending, int64.
@@ -49,6 +50,7 @@ class RewriteOutcome:
     unimproved_ids: tuple[str, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
     matched_rows: RowNumbers = field(default_factory=lambda: np.zeros(0, np.int64))
+    added: tuple[StagedSegment, ...] = ()
 
     @staticmethod
     def combine(outcomes: Sequence[RewriteOutcome]) -> RewriteOutcome:
@@ -63,6 +65,7 @@ class RewriteOutcome:
             tuple(block_id for outcome in outcomes for block_id in outcome.unimproved_ids),
             counts,
             union_row_numbers([outcome.matched_rows for outcome in outcomes]),
+            tuple(segment for outcome in outcomes for segment in outcome.added),
         )
 
 

@@ -28,6 +28,7 @@ from fuse_index.predicate import Predicate
 from fuse_storage import (
     BlockFrame,
     Schema,
+    SegmentWriter,
     StagedSegment,
     StoredTable,
     conform_rows,
@@ -82,12 +83,26 @@ class RowEdit(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class MarkedRows:
+    """Live rows of a block that go by its deletion vector, and others that come for them, in blocks of their own.
+
+    ``gone``: bool, shape (rows of the block's file,). ``read_new``: gives the rows that come, with all columns; None if
+    none do. ``counts`` and ``matched_rows``: as of an ``EditedBlock``.
+    """
+
+    gone: npt.NDArray[np.bool_]
+    counts: Mapping[str, int]
+    read_new: Callable[[], pa.Table] | None = None
+    matched_rows: RowNumbers = field(default_factory=lambda: np.zeros(0, np.int64))
+
+
 @runtime_checkable
 class MarksRows(Protocol):
-    """An edit that can say of a block which rows go, if nothing else happens to it."""
+    """An edit that can tell the rows of a block that go or change from those that stay, without reading these whole."""
 
-    def mark(self, table: StoredTable, blocks: BlockFrame, position: int) -> npt.NDArray[np.bool_] | None:
-        """Mark the live rows that go: bool, shape (rows of the block,); None if others change."""
+    def mark(self, table: StoredTable, blocks: BlockFrame, position: int) -> MarkedRows:
+        """Mark the rows of one block. Raises as ``apply``."""
         ...
 
 
@@ -102,18 +117,35 @@ class DeleteRows:
         deleted = int(pc.sum(mask).as_py() or 0)
         return EditedBlock(block.filter(pc.invert(mask)) if deleted else None, {"deleted_rows": deleted})
 
-    def mark(self, table: StoredTable, blocks: BlockFrame, position: int) -> npt.NDArray[np.bool_] | None:
-        """Mark the live rows that go: bool, shape (rows of the block,). Reads the columns that the condition names."""
-        predicate = self.condition.predicate
-        names = column_names(predicate_terms(predicate)) if predicate is not None else []
-        live = live_among(blocks, position)
-        rows = table.read_block(blocks, position, names or table.snapshot.schema.names[:1], row_mask=live)
-        mask = np.asarray(self.condition.matching_mask(rows).to_numpy(zero_copy_only=False), np.bool_)
-        if live is None:
-            return mask
-        marked = np.zeros(len(live), np.bool_)
-        marked[live] = mask
-        return marked
+    def mark(self, table: StoredTable, blocks: BlockFrame, position: int) -> MarkedRows:
+        """Mark the rows of the condition. Reads the columns that it names."""
+        gone = _mark_matching(self.condition, table, blocks, position)
+        return MarkedRows(gone, {"deleted_rows": int(np.count_nonzero(gone))})
+
+
+def _mark_matching(
+    condition: RowCondition, table: StoredTable, blocks: BlockFrame, position: int
+) -> npt.NDArray[np.bool_]:
+    """The live rows of a block on which a condition is true: bool, shape (rows of the file,)."""
+    names = column_names(predicate_terms(condition.predicate))
+    live = live_among(blocks, position)
+    rows = table.read_block(blocks, position, names or table.snapshot.schema.names[:1], row_mask=live)
+    return spread_mask(np.asarray(condition.matching_mask(rows).to_numpy(zero_copy_only=False), np.bool_), live)
+
+
+def spread_mask(chosen: npt.NDArray[np.bool_], live: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.bool_]:
+    """A mask of a block's live rows as one of all rows of its file, both bool, shape (rows,).
+
+    ``live``: which rows of the file these are; None if all are.
+
+    >>> spread_mask(np.array([True, False]), np.array([False, True, True])).tolist()
+    [False, True, False]
+    """
+    if live is None:
+        return chosen
+    marked = np.zeros(len(live), np.bool_)
+    marked[live] = chosen
+    return marked
 
 
 @dataclass(frozen=True)
@@ -129,10 +161,23 @@ class UpdateRows:
         matching = block.filter(mask)
         if not matching.num_rows:
             return EditedBlock(None)
-        values = {name: setter(matching) for name, setter in self.setters.items()}
-        updated = pa.table({name: values.get(name, matching.column(name)) for name in block.column_names})
-        rows = replace_rows(block, np.asarray(mask), conform_rows(updated, self.schema))
+        rows = replace_rows(block, np.asarray(mask), self._updated(matching))
         return EditedBlock(rows, {"updated_rows": matching.num_rows})
+
+    def mark(self, table: StoredTable, blocks: BlockFrame, position: int) -> MarkedRows:
+        """Mark the rows of the condition, whose other columns are read if they are to be written anew."""
+        gone = _mark_matching(self.condition, table, blocks, position)
+
+        def read_new() -> pa.Table:
+            return self._updated(table.read_block(blocks, position, self.schema.names, row_mask=gone))
+
+        count = int(np.count_nonzero(gone))
+        return MarkedRows(gone, {"updated_rows": count} if count else {}, read_new)
+
+    def _updated(self, rows: pa.Table) -> pa.Table:
+        values = {name: setter(rows) for name, setter in self.setters.items()}
+        updated = pa.table({name: values.get(name, rows.column(name)) for name in rows.column_names})
+        return conform_rows(updated, self.schema)
 
 
 def replace_rows(block: pa.Table, mask: npt.NDArray[np.bool_], replacements: pa.Table) -> pa.Table:
@@ -164,3 +209,31 @@ def stage_rows(
     with table.writer(builders) as writer:
         write_sorted_runs(writer, conformed, ClusterKey.from_snapshot(table.snapshot))
         return writer.finish()
+
+
+class NewRows:
+    """Takes rows that come for others, of any blocks, and writes them as ``stage_rows`` does. ``with`` it."""
+
+    def __init__(self, writer: SegmentWriter, key: ClusterKey | None) -> None:
+        self._writer, self._key = writer, key
+        self._waiting: list[pa.Table] = []
+
+    def write(self, rows: pa.Table) -> None:
+        """Take rows that fit the table; those of a sort's size are written. Raises as ``SegmentWriter.write``."""
+        self._waiting.append(rows)
+        if sum(each.nbytes for each in self._waiting) > self._writer.options.sort_bytes:
+            self._flush()
+
+    def finish(self) -> list[StagedSegment]:
+        self._flush()
+        return self._writer.finish()
+
+    def _flush(self) -> None:
+        write_sorted_runs(self._writer, self._waiting, self._key)
+        self._waiting = []
+
+    def __enter__(self) -> NewRows:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._writer.__exit__(*raised)

@@ -160,9 +160,12 @@ class Tables(RuleBasedStateMachine):
         after = self.rows if keep else [row_id for row_id in self.rows if not chosen(row_id)]
         return self.commit(base, change, after, fault, refused=Conflict if lost or new else None)
 
-    @rule(target=handles, base=handles, remainder=st.integers(0, 2), fault=FAULTS)
-    def delete(self, base: StoredTable, remainder: int, fault: tuple[int, Any] | None) -> StoredTable:
-        """Rows with an id of this remainder go by vectors, and blocks of which none would be left, or of the tail."""
+    @rule(target=handles, base=handles, remainder=st.integers(0, 2), comes=st.booleans(), fault=FAULTS)
+    def delete(self, base: StoredTable, remainder: int, comes: bool, fault: tuple[int, Any] | None) -> StoredTable:
+        """Rows with an id of this remainder go by vectors, and blocks of which none would be left, or of the tail.
+
+        ``comes``: they come again, in blocks of their own, as updated rows do.
+        """
         builders = [Totals(key) for key in KEYS.values()]
 
         def chosen(row_id: int) -> bool:
@@ -187,12 +190,17 @@ class Tables(RuleBasedStateMachine):
                 new = writer.finish()
             swaps += [BlockReplacement((frame.ids[number],), 1) for number in marked]
             new += stage_deletions(table, builders, marked)
-            return table.transaction(builders).replace_blocks(swaps, new, table.segments().ids)
+            changes = table.transaction(builders).replace_blocks(swaps, new, table.segments().ids)
+            coming = [row_id for _, ids in blocks_of(table) for row_id in ids if chosen(row_id)] if comes else []
+            with table.writer(builders) as writer:
+                if coming:
+                    writer.write(rows(coming))
+                return changes.append(writer.finish())
 
         now = {block for block, _ in blocks_of(self.head)}
         lost = [row_id for block, ids in blocks_of(base) if block not in now for row_id in ids]
-        gone = {row_id for _, ids in blocks_of(base) for row_id in ids if chosen(row_id)}
-        after = [row_id for row_id in self.rows if row_id not in gone]
+        gone = [row_id for _, ids in blocks_of(base) for row_id in ids if chosen(row_id)]
+        after = [row_id for row_id in self.rows if row_id not in set(gone)] + (gone if comes else [])
         refused = Conflict if any(map(chosen, lost)) else None
         return self.commit(base, change, after, fault, refused=refused)
 

@@ -20,7 +20,7 @@ from pyspark.sql.functions import coalesce, col, concat, lit, spark_partition_id
 
 from fuse_index.operations.dml_job import DmlJob
 from fuse_index.operations.rewrite_job import RewriteOutcome, RowNumbers
-from fuse_index.operations.row_edits import EditedBlock, replace_rows, stage_rows
+from fuse_index.operations.row_edits import EditedBlock, MarkedRows, replace_rows, stage_rows
 from fuse_index.spark.answers import ANSWER_SCHEMA, Sealed, capture_answer
 from fuse_index.spark.placement import collect_answers
 from fuse_index.spark.workers import map_in_workers
@@ -52,13 +52,17 @@ class ReplaceRows:
     schema: Schema
     live: npt.NDArray[np.bool_] | None = None
 
-    def mark(self, table: StoredTable, blocks: BlockFrame, position: int) -> npt.NDArray[np.bool_] | None:
-        """Mark the live rows that go: bool, shape (rows of the block,); None if others change. Reads nothing."""
-        if len(self.updated):
-            return None
-        marked = np.zeros(int(blocks.row_counts[position]), np.bool_)
-        marked[self.deleted] = True
-        return marked
+    def mark(self, table: StoredTable, blocks: BlockFrame, position: int) -> MarkedRows:
+        """Mark the live rows that go or are replaced. Reads nothing."""
+        gone, counts = np.zeros(int(blocks.row_counts[position]), np.bool_), {}
+        gone[self.deleted] = True
+        if len(self.deleted):
+            counts["deleted_rows"] = int(np.count_nonzero(gone))
+        gone[self.updated] = True
+        if not len(self.updated):
+            return MarkedRows(gone, counts)
+        counts["updated_rows"] = len(self.updated)
+        return MarkedRows(gone, counts, lambda: conform_rows(self.replacements, self.schema))
 
     def apply(self, block: pa.Table) -> EditedBlock:
         is_updated, stays = np.zeros(block.num_rows, np.bool_), np.ones(block.num_rows, np.bool_)

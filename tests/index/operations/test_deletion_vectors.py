@@ -184,6 +184,36 @@ def test_a_delete_reads_what_its_condition_names_and_writes_a_vector(tmp_path: P
     assert table.count() == COUNT - 2
 
 
+def test_updates_and_merges_of_few_rows_write_these_and_no_block_anew(tmp_path: Path) -> None:
+    table = make("merge-on-read", str(tmp_path / "t"))
+    before = {path.name for path in (tmp_path / "t" / "_b").iterdir()}
+
+    table.update("id IN (5, 7, 305)", {"tag": 1})
+    assert table.stored.blocks().row_counts.tolist() == [100] * 4 + [3]
+    assert table.stored.blocks().live_row_counts.tolist() == [98, 100, 100, 99, 3]
+    assert table.snapshot.summary["updated_rows"] == 3
+    since = table.snapshot.id
+    table.merge({"id": [6, 7, 500], "tag": [2, 2, 2]}, ["id"])
+    assert table.stored.blocks().live_row_counts.tolist() == [97, 100, 100, 99, 3, 1, 1]
+    assert (table.snapshot.summary["updated_rows"], table.snapshot.summary["inserted_rows"]) == (2, 1)
+    changes = content(table.changes(since, key=["id"]).to_arrow().select(["id", "tag"]))
+    assert changes == content(pa.table({"id": [6, 6, 7, 7, 500], "tag": pa.array([42, 2, 1, 2, 2], pa.int32())}))
+    table.update("id < 90", {"x": 0.0})  # most of the first block is written anew
+    assert table.stored.blocks().live_row_counts.tolist() == [97, 100, 100, 99, 3, 1, 1]
+    assert table.stored.blocks().row_counts.tolist() == [97, 100, 100, 100, 3, 1, 1]
+    assert table.count("tag = 1 AND id = 5 AND x = 0") == 1
+    assert before & {path.name for path in (tmp_path / "t" / "_b").iterdir()} == before
+    assert all(table.verify_index(name).sound for name in ("b", "w", "a"))
+
+
+def test_a_merge_that_brings_columns_rewrites_blocks() -> None:
+    table = make("merge-on-read")
+    table.merge({"id": [6], "more": [1.5]}, ["id"], merge_schema=True)
+    assert table.stored.blocks().row_counts.tolist() == [100] * 4
+    assert table.stored.blocks().has_all_rows.all()
+    assert table.scan("id = 6", columns=["more", "tag"]).to_arrow().to_pylist() == [{"more": 1.5, "tag": 42}]
+
+
 def test_who_read_a_block_conflicts_with_who_gave_it_a_vector_meanwhile() -> None:
     table = make("merge-on-read")
     updating = fuse.Table(table.stored, table.host).updating("id = 50", {"tag": 1})

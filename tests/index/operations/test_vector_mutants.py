@@ -11,7 +11,7 @@ import pytest
 
 import fuse_index as fuse
 from fuse_index.changes import row_diff
-from fuse_index.operations import dml_job
+from fuse_index.operations import dml_job, row_edits
 from fuse_index.pruning import planner
 from fuse_index.query import prefetch, search
 from fuse_storage import BlockFrame
@@ -48,9 +48,20 @@ def live() -> None:
     copy = table.clone(f"memory://{uuid.uuid4().hex}")
     assert set(copy.to_arrow()["id"].to_pylist()) == known
     table.update("id IN (5, 25)", {"word": "'x'"})
+    table.merge({"id": [58, 60], "word": ["word y", "word z"]}, ["id"])
+    known.add(60)
+    assert table.stored.blocks().live_row_counts.tolist() == [16, 18, 18, 2, 1, 1]
+    assert table.count("word = 'x'") == 2
+    assert table.aggregate(["word"], ["count(*)"], "id > 57").to_pylist() == [
+        {"word": "word y", "count(*)": 1},
+        {"word": "word z", "count(*)": 1},
+    ]
+    assert set(table.to_arrow()["id"].to_pylist()) == known
+    table.update("id BETWEEN 41 AND 50", {"word": "'half'"})
+    assert set(table.to_arrow()["id"].to_pylist()) == known
     table.set_properties({"block_rows": 100})
     table.compact()
-    assert table.stored.blocks().row_counts.tolist() == [55]
+    assert table.stored.blocks().row_counts.tolist() == [56]
     assert sorted(table.to_arrow()["id"].to_pylist()) == sorted(known)
 
 
@@ -105,6 +116,26 @@ def _earlier_vectors(patch: Patch) -> None:
     patch.setattr(dml_job.storage, "live_among", lambda blocks, block, among=None: None)
 
 
+def _updated_rows_stay(patch: Patch) -> None:
+    marked = dml_job.DmlJob._stage_marked
+
+    def some(job, rows):  # type: ignore[no-untyped-def]
+        return marked(job, rows) if job.operation == "delete" else dml_job.RewriteOutcome()
+
+    patch.setattr(dml_job.DmlJob, "_stage_marked", some)
+
+
+def _updated_rows_are_lost(patch: Patch) -> None:
+    patch.setattr(dml_job.NewRows, "finish", lambda rows: rows._writer.finish())
+
+
+def _updates_bring_deleted_rows_back(patch: Patch) -> None:
+    """Masks of live rows taken for masks of the file's rows."""
+    patch.setattr(
+        row_edits, "spread_mask", lambda chosen, live: np.resize(chosen, chosen.size if live is None else live.size)
+    )
+
+
 def _clones(patch: Patch) -> None:
     patch.setattr(clone, "has_deleted_rows", lambda blocks: False)
 
@@ -119,6 +150,9 @@ MUTANTS: list[Callable[[Patch], None]] = [
     _compaction,
     _blocks_keep_their_ids,
     _earlier_vectors,
+    _updated_rows_stay,
+    _updated_rows_are_lost,
+    _updates_bring_deleted_rows_back,
     _clones,
 ]
 

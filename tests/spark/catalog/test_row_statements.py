@@ -229,7 +229,7 @@ def test_blocks_that_change_nothing_stay(walk: Walk) -> None:
         updating(lambda r: r["id"] == 7, lambda r: {"n": 1}),
     )
     after = set(fuse.open_table(walk.path).stored.blocks().ids)
-    assert len(before - after) == len(after - before) == 1
+    assert (len(before - after), len(after - before)) == (1, 2)  # its row goes by a vector, and comes in another block
     walk.check()
 
 
