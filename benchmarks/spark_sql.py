@@ -30,13 +30,14 @@ PAYLOAD = "id, k, v, concat('customer ', k % 1000, ' of district ', v) AS name"
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.spark_sql", description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000)
-    parser.add_argument("--runs", type=int, default=5, help="counted runs of each query, after one that is not counted")
+    parser.add_argument("--runs", type=int, default=5, help="counted runs of each query")
+    parser.add_argument("--warm", type=int, default=8, help="runs before, which are not counted: the JVM compiles")
     wanted = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         spark = start(Path(folder))
         try:
             make_tables(spark, Path(folder), wanted.rows)
-            measure(spark, wanted.rows, wanted.runs)
+            measure(spark, wanted.rows, wanted.runs, wanted.warm)
         finally:
             spark.stop()
 
@@ -89,12 +90,12 @@ def queries(rows: int, run: int) -> dict[str, str]:
     }
 
 
-def measure(spark: SparkSession, rows: int, runs: int) -> None:
-    print(f"{rows:,} rows, {runs} runs, medians in seconds\n")
+def measure(spark: SparkSession, rows: int, runs: int, warm: int) -> None:
+    print(f"{rows:,} rows, {runs} runs after {warm}, medians in seconds\n")
     print(f"{'query':<20}{'plain':>9}{'ours':>9}{'faster':>9}{'bar':>9}")
     for name in queries(rows, 0):
         plain, ours = [], []
-        for run in range(runs + 1):
+        for run in range(warm + runs):
             query = queries(rows, run)[name]
             expected, plain_seconds = timed(lambda query=query: spark.sql(query.format(t="plain")).collect())
             found, own_seconds = timed(lambda query=query: spark.sql(query.format(t="fuse.t")).collect())
@@ -102,7 +103,7 @@ def measure(spark: SparkSession, rows: int, runs: int) -> None:
                 raise SystemExit(f"{name}: other rows than plain Parquet has: {query}")
             plain.append(plain_seconds)
             ours.append(own_seconds)
-        first, second = statistics.median(plain[1:]), statistics.median(ours[1:])
+        first, second = statistics.median(plain[warm:]), statistics.median(ours[warm:])
         bar = f"{BARS[name]:>7.2f} x" if name in BARS else ""
         print(f"{name:<20}{first:>9.3f}{second:>9.3f}{first / second:>7.2f} x{bar}")
     measure_names(spark, rows, runs)
