@@ -16,11 +16,21 @@ from tests.spark.plain import FILES, Judge, by_id, read, rows, write
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
+MANY_CASES = 4
+"""Of a test with more cases than these every second is enough on the oldest Spark, unless EFFORT says more."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest chooses by markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    cases: dict[str, list[pytest.Item]] = {}
     for item in items:
         if Path(__file__).parent in item.path.parents:
             # PySpark 4.0 leaves the sockets of collected results to the garbage collector.
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"))
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for of_one_test in cases.values():
+        for item in of_one_test[1::2] if len(of_one_test) > MANY_CASES else ():
+            item.add_marker(pytest.mark.any_spark)
 
 
 @pytest.fixture(scope="session")
