@@ -201,6 +201,7 @@ def union_reads(folder: Path, rows: int, fresh_seconds: float) -> Iterable[Row]:
 
         with hot_spark.session() as spark:
             yield from hot_spark.union_read_in_spark(spark, url, version)
+            yield from hot_spark.deletion_vectors(spark, folder, make_rows(0, rows))
             yield from hot_spark.stream_freshness(spark, folder, fresh_seconds)
 
 

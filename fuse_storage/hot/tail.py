@@ -27,7 +27,7 @@ from fuse_storage.schema.schema import Schema
 from fuse_storage.schema.types import decode_default
 from fuse_storage.statistics import ColumnStatistics, encode_statistics
 from fuse_storage.store.abilities import object_meta
-from fuse_storage.store.cache import Cache
+from fuse_storage.store.cache import Cache, cache_of
 from fuse_storage.store.store import Store
 
 TAIL_SCHEMA = pa.schema(
@@ -39,6 +39,7 @@ TAIL_SCHEMA = pa.schema(
     ]
 )
 """The columns of a tail, besides statistics."""
+_NULLS = {field.name: pa.nulls(1, field.type) for field in TAIL_SCHEMA}
 
 
 _MAX_LOOKED_AT = 1000
@@ -95,12 +96,20 @@ def without_tail(state: Snapshot) -> Snapshot:
 
 
 def read_tail(store: Store, state: Snapshot, cache: Cache | None = None) -> pa.Table | None:
-    """The rows of a state's hot blocks, with statistics in the present types; None if there are none.
+    """The rows of a state's hot blocks, with statistics in the present types; None if there are none. Kept in memory.
 
     Raises NotFound where a vacuum collected them, Corrupt or StorageError: these are rows, none can be passed over.
     """
-    if (tail := state.tail) is None:
+    if state.tail is None:
         return None
+    key = ("tail", store.url, state.id, state.schema_id)
+    kept = cache_of(store) if cache is None else cache
+    return kept.get_or_load(key, lambda: _assemble_tail(store, state, cache), lambda rows: int(rows.nbytes))
+
+
+def _assemble_tail(store: Store, state: Snapshot, cache: Cache | None) -> pa.Table:
+    tail = state.tail
+    assert tail is not None
     found = (_read_carried(store, state, cache), state.hot_rows)
     parts = [align_tail(part, state.schema) for part in found if part is not None]
     rows = pa.concat_tables([TAIL_SCHEMA.empty_table(), *parts], promote_options="default").combine_chunks()
@@ -228,11 +237,15 @@ def hot_block_rows(entry: HotEntry, state: Snapshot) -> pa.Table:
             "commit": entry.version,
             "committed": entry.timestamp,
         }
-        columns = {field.name: pa.array([known.get(field.name)], field.type) for field in TAIL_SCHEMA}
+        columns = {
+            field.name: pa.array([known[field.name]], field.type) if field.name in known else _NULLS[field.name]
+            for field in TAIL_SCHEMA
+        }
         for _, field in schema.leaves():
             found = _decode_bounds(block.columns.get(str(field.id), {}), field.type, entry)
             columns |= encode_statistics(field.id, found)
-        parts.append(align_tail(pa.table(columns), state.schema))
+        rows = pa.table(columns)
+        parts.append(rows if schema is state.schema else align_tail(rows, state.schema))  # which takes half of the time
     return pa.concat_tables(parts)
 
 
