@@ -15,6 +15,7 @@ from fuse_index.errors import DefinitionError, InputError
 from fuse_index.export.keep_up import keep_exports
 from fuse_index.ingest.schema_merge import indexes_on_columns
 from fuse_index.spark.catalog.definitions import (
+    CLUSTER_PROPERTY_NAME,
     KEY_PROPERTY_NAME,
     NOT_NULL_PROPERTY_NAME,
     join_path,
@@ -140,14 +141,18 @@ def _set_nullability(to: Alteration, change: _Change) -> None:
     to.steps.append(partial(storage.set_nullable, path=path, nullable=True))
 
 
+_KEY_STEPS = {KEY_PROPERTY_NAME: storage.key_by, CLUSTER_PROPERTY_NAME: storage.cluster_by}
+"""What changes the keys of a table, by the properties that show them."""
+
+
 def _set_property(to: Alteration, change: _Change) -> None:
     name, value = change["name"], change["value"]
     if name in NAME_PROPERTIES:
         to.updates[name] = value
     elif name in _REFUSED_PROPERTIES:
         raise InputError(_REFUSED_PROPERTIES[name])
-    elif name == KEY_PROPERTY_NAME:
-        to.steps.append(partial(storage.key_by, names=split_column_names(value)))
+    elif name in _KEY_STEPS:
+        to.steps.append(partial(_KEY_STEPS[name], names=split_column_names(value)))
     else:
         to.steps.append(partial(storage.update_properties, updates=parse_properties({name: value})))
 
@@ -155,8 +160,8 @@ def _set_property(to: Alteration, change: _Change) -> None:
 def _remove_property(to: Alteration, change: _Change) -> None:
     if change["name"] in NAME_PROPERTIES:
         to.removals.append(change["name"])
-    elif change["name"] == KEY_PROPERTY_NAME:
-        to.steps.append(partial(storage.key_by, names=()))
+    elif change["name"] in _KEY_STEPS:
+        to.steps.append(partial(_KEY_STEPS[change["name"]], names=()))
     else:
         to.steps.append(partial(storage.update_properties, updates={}, removals=(change["name"],)))
 

@@ -46,7 +46,14 @@ def stage(names: TableNames, parts: Identifier, definition: TableDefinition, mod
         return _stage_registered(names, parts, definition, mode)
     replace = mode != "create" and warehouse.table_exists(parts)
     properties = {**definition.properties, **definition.about}
-    new = warehouse.stage_table(parts, definition.schema, definition.cluster_by, properties, replace=replace)
+    new = warehouse.stage_table(
+        parts,
+        definition.schema,
+        definition.cluster_by,
+        properties,
+        partition_by=definition.partition_by,
+        replace=replace,
+    )
     try:
         _set_defaults_and_key(new.table, definition)
     except Exception:
@@ -89,7 +96,7 @@ def _stage_registered(names: TableNames, parts: Identifier, definition: TableDef
 def _create_at(names: TableNames, url: str, definition: TableDefinition) -> Table:
     about = {name: value for name, value in definition.about.items() if name == "comment"}
     own = {**definition.properties, **(about if definition.location is None else {})}
-    options = {"options": names.options, "host": names.host}
+    options = {"options": names.options, "host": names.host, "partition_by": definition.partition_by}
     table = create_table(url, definition.schema, definition.cluster_by, own, **options)  # type: ignore[arg-type]
     _set_defaults_and_key(table, definition)
     return table

@@ -22,14 +22,16 @@ from fuse_storage import KNOWN_PROPERTIES, Field, Schema
 
 _PROVIDERS = ("fuse", "parquet")
 """What may stand behind USING: the files are Parquet, and ``saveAsTable`` says so without being asked."""
-_CLUSTER_TRANSFORM = "cluster_by"
+_CLUSTER_TRANSFORM, _PARTITION_TRANSFORM = "cluster_by", "identity"
 _RESERVED = ("provider", "location", "owner", "comment", "external", "is_managed_location", "table_type", "collation")
 """Properties by which Spark tells what its grammar has clauses for."""
 
 KEY_PROPERTY_NAME = "key"
 NOT_NULL_PROPERTY_NAME = "not_null"
-"""Properties by which Spark shows the key of a table and what is NOT NULL, for which it has no other place: names with
-commas between them, of what is within a column a path (``home.city``, ``tags.element``, ``prices.value``).
+CLUSTER_PROPERTY_NAME = "cluster_by"
+"""Properties by which Spark shows the key of a table, what is NOT NULL, and by what a partitioned table is clustered,
+for which it has no other place: names with commas between them, of what is within a column a path (``home.city``,
+``tags.element``, ``prices.value``).
 """
 
 
@@ -46,6 +48,7 @@ class TableDefinition:
     defaults: Mapping[str, Any]
     key: tuple[str, ...]
     cluster_by: tuple[str, ...]
+    partition_by: tuple[str, ...]
     properties: Mapping[str, Any]
     about: Mapping[str, str]
     location: str | None
@@ -59,13 +62,15 @@ def parse_definition(request: Mapping[str, Any]) -> TableDefinition:
         raise InputError(f"a table of this catalogue is of format fuse, and not {provider!r}: leave USING out")
     about = {name: given[name] for name in ("comment", "owner") if name in given}
     defaults = {column["path"][0]: parse_default(column) for column in columns if "has_default" in column}
-    elsewhere = (*_RESERVED, KEY_PROPERTY_NAME, NOT_NULL_PROPERTY_NAME)
+    elsewhere = (*_RESERVED, KEY_PROPERTY_NAME, NOT_NULL_PROPERTY_NAME, CLUSTER_PROPERTY_NAME)
+    partition_by, cluster_by = _parse_partitioning(request["partitioning"])
     return TableDefinition(
         _parse_columns(columns, split_column_names(given.get(NOT_NULL_PROPERTY_NAME, ""))),
         {path: limit for column in columns for path, limit in parse_text_limits(column).items()},
         defaults,
         split_column_names(given.get(KEY_PROPERTY_NAME, "")),
-        _parse_partitioning(request["partitioning"]),
+        cluster_by or split_column_names(given.get(CLUSTER_PROPERTY_NAME, "")),
+        partition_by,
         parse_properties({name: value for name, value in given.items() if name not in elsewhere}),
         about,
         _parse_location(given.get("location")),
@@ -182,14 +187,15 @@ def _parse_location(location: str | None) -> str | None:
     return location
 
 
-def _parse_partitioning(transforms: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    columns: list[str] = []
+def _parse_partitioning(transforms: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The columns of PARTITIONED BY, and those of CLUSTER BY."""
+    columns: dict[str, list[str]] = {_PARTITION_TRANSFORM: [], _CLUSTER_TRANSFORM: []}
     for transform in transforms:
-        if transform["transform"] != _CLUSTER_TRANSFORM:
-            names = ", ".join(join_path(path) for path in transform["columns"])
+        names = [join_path(path) for path in transform["columns"]]
+        if transform["transform"] not in columns:
             raise InputError(
-                f"PARTITIONED BY ({names}) makes no folders here, since blocks are chosen by their statistics: say "
-                f"CLUSTER BY ({names}), by which rows are kept together"
+                f"PARTITIONED BY {transform['transform']}({', '.join(names)}) cannot be: partition by a column as it "
+                f"is, such as one of type DATE, or say CLUSTER BY ({', '.join(names)})"
             )
-        columns += [join_path(path) for path in transform["columns"]]
-    return tuple(columns)
+        columns[transform["transform"]] += names
+    return tuple(columns[_PARTITION_TRANSFORM]), tuple(columns[_CLUSTER_TRANSFORM])

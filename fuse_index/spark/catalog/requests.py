@@ -17,6 +17,7 @@ from fuse_index.errors import InputError
 from fuse_index.spark.catalog.alter import alteration
 from fuse_index.spark.catalog.create import StagedCreation, create, new_number, stage
 from fuse_index.spark.catalog.definitions import (
+    CLUSTER_PROPERTY_NAME,
     KEY_PROPERTY_NAME,
     NOT_NULL_PROPERTY_NAME,
     describe_not_null,
@@ -25,12 +26,13 @@ from fuse_index.spark.catalog.definitions import (
 from fuse_index.spark.catalog.metadata_tables import metadata_rows, to_arrow_stream
 from fuse_index.spark.catalog.table_names import TableNames, TableReference, is_place, request_identifier
 from fuse_index.spark.native.planner_callback import LruCache
+from fuse_index.spark.native.relation import quote_path
 from fuse_index.spark.native.snapshot_planner import INDEXED_MODE, state_key
 from fuse_index.spark.session import native_scan
 from fuse_index.spark.source.options import STORE_PREFIX
 from fuse_index.spark.text_limits import TEXT_LIMITS_PROPERTY
 from fuse_index.table.table import Table
-from fuse_storage import InvalidArgument, NotFound
+from fuse_storage import PARTITION_PROPERTY, InvalidArgument, NotFound, PartitionSpec, Snapshot
 
 Request = Mapping[str, Any]
 
@@ -94,6 +96,7 @@ class CatalogRequests:
             **json.loads(description),
             "properties": _shown_properties(reference, table),
             "cluster_by": list(snapshot.cluster_by),
+            "partition_by": [quote_path([name]) for name in _partition_names(snapshot)],
             "indexes": list(snapshot.definitions),
             "place": _place_options(reference, self.names.options),
             **({} if staged is None else {"staged": staged}),
@@ -178,7 +181,7 @@ class CatalogRequests:
         return _YES
 
 
-_OF_TABLES = ("key_ids", "foreign_source", TEXT_LIMITS_PROPERTY)
+_OF_TABLES = ("key_ids", PARTITION_PROPERTY, "foreign_source", TEXT_LIMITS_PROPERTY)
 """Properties that tables keep for themselves; SHOW CREATE TABLE says them otherwise."""
 
 
@@ -192,10 +195,17 @@ def _shown_properties(reference: TableReference, table: Table) -> dict[str, str]
     own = {name: _text(value) for name, value in table.snapshot.properties.items() if name not in _OF_TABLES}
     named = {} if reference.named is None else dict(reference.named.properties)
     key = {KEY_PROPERTY_NAME: ", ".join(table.snapshot.key)} if table.snapshot.key else {}
+    if table.snapshot.cluster_ids and _partition_names(table.snapshot):  # of two clauses a statement may have one
+        key[CLUSTER_PROPERTY_NAME] = ", ".join(table.snapshot.cluster_by)
     required = describe_not_null(table.snapshot.schema)
     not_null = {NOT_NULL_PROPERTY_NAME: required} if required else {}
     managed = {"is_managed_location": "true"} if reference.named is not None and reference.named.managed else {}
     return {**own, **key, **not_null, **named, **managed, "provider": "fuse", "location": reference.url}
+
+
+def _partition_names(snapshot: Snapshot) -> tuple[str, ...]:
+    spec = PartitionSpec.from_snapshot(snapshot)
+    return () if spec is None else spec.names
 
 
 def _text(value: Any) -> str:

@@ -14,7 +14,9 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col
 
+import fuse_storage as storage
 from fuse_index.errors import InputError, OpaqueError
 from fuse_index.export.keep_up import keep_exports
 from fuse_index.expressions.evaluable import check_evaluable
@@ -25,14 +27,16 @@ from fuse_index.predicate import Predicate
 from fuse_index.spark.answers import Sealed
 from fuse_index.spark.jobs.changed_rows import stage_changed_rows
 from fuse_index.spark.jobs.dml import overwrite_rows, run_dml_job, stage_in_tasks, stage_unless_few
+from fuse_index.spark.jobs.partitions import partition_condition
 from fuse_index.spark.jobs.write import task_slots
 from fuse_index.spark.native.java_compiler import jvm_bridge
+from fuse_index.spark.native.relation import quote_path
 from fuse_index.spark.native.snapshot_planner import SnapshotPlanner
 from fuse_index.spark.placement import is_on_driver
 from fuse_index.spark.session import find_native_session
 from fuse_index.spark.source.hot_rows import commit_few, stage_handed
 from fuse_index.table.table import Table
-from fuse_storage import Conflict, StoredTable
+from fuse_storage import Conflict, PartitionSpec, StoredTable
 
 _TASKS_PER_SLOT = 4
 _MERGE_SCHEMA = "mergeschema"
@@ -59,6 +63,8 @@ def run_statement(spark: SparkSession, request: Mapping[str, Any]) -> bytes:
                 statement.insert_unmatched()
             case "overwrite":
                 statement.overwrite()
+            case "overwrite partitions":
+                statement.overwrite_partitions()
             case "truncate":
                 statement.delete()
             case "delete" if statement.is_evaluable():
@@ -126,6 +132,20 @@ class _Statement:
         table, condition = self._table, self._condition
         overwrite_rows(self._spark, lambda: table.overwriting(condition), self._rows_to_add(), self._task_count)
 
+    def overwrite_partitions(self) -> None:
+        """Replace the partitions that rows come for; all rows, in a table that has none."""
+        spec = PartitionSpec.from_snapshot(self._table.snapshot)
+        if spec is None:
+            return self.overwrite()
+        staged = stage_in_tasks(Sealed(self._table.changing("overwrite", None)), self._rows_to_add())
+        self._check_awaited()
+        segments = list(chain.from_iterable(each.open() for each in staged))
+        if segments:
+            found = storage.staged_partitions(self._table.stored.store, segments, spec)
+            job = self._table.overwriting(partition_condition(spec, found))
+            job.add_staged(segments)
+            run_dml_job(self._spark, lambda: job, self._task_count)
+
     def delete(self) -> None:
         table, condition = self._table, self._condition
         run_dml_job(self._spark, lambda: table.deleting(condition), self._task_count)
@@ -160,9 +180,12 @@ class _Statement:
         rows = self._dataframe()
         if is_on_driver(rows):
             return rows
+        spec = PartitionSpec.from_snapshot(self._table.snapshot)
         most = rows._jdf.queryExecution().optimizedPlan().maxRows()
         if most.isDefined() and most.get() <= self._table.snapshot.properties.get("block_rows", 1_000_000):
             return rows.coalesce(1)
+        if spec is not None:  # each partition into few tasks, though a large one into several
+            return rows.hint("rebalance", *(col(quote_path([name])) for name in spec.names))
         return rows
 
     def _check_awaited(self) -> None:

@@ -52,6 +52,9 @@ public class CatalogFuseTable extends FuseTable implements SupportsIndex {
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) { return new NamedStreams.WriteBuilderOf(this, info); }
 
   public Transform[] partitioning() {
+    List<Transform> partitions = new ArrayList<Transform>();
+    for (JsonNode column : about.get("partition_by")) partitions.add(Expressions.identity(column.asText()));
+    if (!partitions.isEmpty()) return (Transform[]) partitions.toArray(new Transform[0]);
     List<NamedReference> columns = new ArrayList<NamedReference>();
     for (JsonNode column : about.get("cluster_by")) columns.add(Expressions.column(column.asText()));
     if (columns.isEmpty()) return new Transform[0];

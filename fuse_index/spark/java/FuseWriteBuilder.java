@@ -7,22 +7,23 @@ import org.apache.spark.sql.connector.write.WriteBuilder;
 /** What becomes of the rows that are there: they stay, unless Spark says otherwise. */
 public class FuseWriteBuilder implements SupportsOverwriteV2, SupportsDynamicOverwrite {
   private final RowStatement append;
-  private boolean replaces;
+  /** What becomes of the rows that are there. */
+  private String operation = RowStatement.APPEND;
 
   public FuseWriteBuilder(RowStatement append) { this.append = append; }
 
-  public WriteBuilder truncate() { return replacing(); }
+  public WriteBuilder truncate() { return replacing(RowStatement.OVERWRITE); }
 
   /** Which rows go is said by the statement's own condition, which RowStatementRule finds: these predicates know less. */
-  public WriteBuilder overwrite(Predicate[] predicates) { return replacing(); }
+  public WriteBuilder overwrite(Predicate[] predicates) { return replacing(RowStatement.OVERWRITE); }
 
-  /** Our tables have no partitions: all rows are of one. */
-  public WriteBuilder overwriteDynamicPartitions() { return replacing(); }
+  /** Of a table without partitions all rows are of one. */
+  public WriteBuilder overwriteDynamicPartitions() { return replacing(RowStatement.OVERWRITE_PARTITIONS); }
 
-  private WriteBuilder replacing() {
-    replaces = true;
+  private WriteBuilder replacing(String rows) {
+    operation = rows;
     return this;
   }
 
-  public Write build() { return new FuseWrite(replaces ? append.as(RowStatement.OVERWRITE) : append, null); }
+  public Write build() { return new FuseWrite(operation.equals(RowStatement.APPEND) ? append : append.as(operation), null); }
 }

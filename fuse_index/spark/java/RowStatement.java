@@ -8,6 +8,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 public class RowStatement {
   public static final String APPEND = "append";
   public static final String OVERWRITE = "overwrite";
+  /** Of the partitions that rows come for. */
+  public static final String OVERWRITE_PARTITIONS = "overwrite partitions";
   public static final String MERGE = "merge";
   public static final String TRUNCATE = "truncate";
   /** Of a MERGE that does nothing else. */

@@ -25,7 +25,7 @@ from fuse_index.spark.source.options import BATCH_WRITE_OPTIONS, STORE_PREFIX, T
 from fuse_index.spark.workers import worker_problems_explained
 from fuse_index.table.arguments import check_arguments
 from fuse_index.table.table import Table
-from fuse_storage import NotFound
+from fuse_storage import NotFound, PartitionSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -42,9 +42,12 @@ _TASKS_PER_SLOT_AND_COMMIT = 4
 
 @dataclass(frozen=True, slots=True)
 class WriteLayout:
-    """The order and size of blocks that a table wants: paths of the columns to sort by, and rows to a block."""
+    """The order and size of blocks that a table wants: paths of the columns to sort by, and rows to a block.
 
-    cluster_by: tuple[tuple[str, ...], ...] = ()
+    First of them are the columns that the table is partitioned by.
+    """
+
+    sort_by: tuple[tuple[str, ...], ...] = ()
     block_rows: int = _DEFAULT_BLOCK_ROWS
 
 
@@ -61,16 +64,17 @@ def write(
 ) -> None:
     """Write like ``df.write.format("fuse").mode(mode).save(url)``, with rows kept together and blocks filled.
 
-    With a linear cluster key, rows are partitioned by ranges of it and sorted within; without one, partitions are only
-    merged until they fill blocks, and along a curve tasks sort their own rows. ``rows`` spares counting them first.
-    ``merge_schema``: columns that the table lacks are added with the rows, as by the option ``mergeSchema``.
+    With a linear cluster key, or in a partitioned table, rows are divided by ranges of these columns and sorted within;
+    else Spark's partitions are only merged until they fill blocks, and along a curve tasks sort their own rows.
+    ``rows`` spares counting them first. ``merge_schema``: columns that the table lacks are added with the rows, as by
+    the option ``mergeSchema``.
     ``store`` are options of the object store. Raises as ``save`` does; ``install`` must have been called for this
     session.
     """
     options = _source_options(branch, store)
     location = parse_location({"path": url, **options}, BATCH_WRITE_OPTIONS)
-    cluster_by, block_rows = run_where_reachable(df.sparkSession, lambda: astuple(write_layout(location)))
-    layout = WriteLayout(tuple(map(tuple, cluster_by)), block_rows)
+    sort_by, block_rows = run_where_reachable(df.sparkSession, lambda: astuple(write_layout(location)))
+    layout = WriteLayout(tuple(map(tuple, sort_by)), block_rows)
     count = df.count() if rows is None else rows
     arranged = _arrange_rows(df, layout, count)
     if merge_schema:
@@ -87,11 +91,14 @@ def write_layout(location: TableLocation) -> WriteLayout:
         return WriteLayout()
     key = ClusterKey.from_snapshot(snapshot)
     cluster_by = key.paths if key is not None and key.method == "linear" else ()
-    return WriteLayout(cluster_by, int(snapshot.properties.get("block_rows", _DEFAULT_BLOCK_ROWS)))
+    spec = PartitionSpec.from_snapshot(snapshot)
+    partition_by = () if spec is None else tuple((name,) for name in spec.names)
+    sort_by = tuple(dict.fromkeys([*partition_by, *cluster_by]))
+    return WriteLayout(sort_by, int(snapshot.properties.get("block_rows", _DEFAULT_BLOCK_ROWS)))
 
 
 def _arrange_rows(df: DataFrame, layout: WriteLayout, rows: int) -> DataFrame:
-    keys = [_column(path) for path in layout.cluster_by if _has_column(df, path)]
+    keys = [_column(path) for path in layout.sort_by if _has_column(df, path)]
     if not keys:
         return df.coalesce(max(1, math.ceil(rows / layout.block_rows)))
     return df.repartitionByRange(

@@ -60,5 +60,5 @@ def test_save_as_table_and_insert_into(spark, catalog):
     numbers.write.mode("append").saveAsTable("fuse.db.new")
 
     assert ids(spark.table("fuse.db.t")) == ids(spark.table("fuse.db.new")) == [0, 1, 2]
-    with pytest.raises(AnalysisException, match="say CLUSTER BY"):
-        numbers.write.partitionBy("id").saveAsTable("fuse.db.parts")
+    numbers.write.partitionBy("id").saveAsTable("fuse.db.parts")
+    assert spark.table("fuse.db.parts.partitions").select("partition.id", "rows").collect() == [(0, 1), (1, 1), (2, 1)]
