@@ -121,14 +121,16 @@ class _Spark:
 class FuseSpark(_Spark):
     """The same table written by Spark, and plain Spark SQL over a view of it."""
 
+    indexed: tuple[str, ...] = ("code", "name")
+
     def ingest(self, files: Sequence[Path]) -> None:
         import fuse_index
         from fuse_index import spark as fuse_spark
 
         url = str(self.folder / "table")
         table = fuse_index.create_table(url, SCHEMA, properties={"block_rows": self.block_rows})
-        table.create_index("code", "bloom", ["code"])
-        table.create_index("name", "bloom", ["name"])
+        for column in self.indexed:
+            table.create_index(column, "bloom", [column])
         fuse_spark.install(self.spark)
         self.source(files).write.format("fuse").mode("append").save(url)
         fuse_spark.read(self.spark, url).createOrReplaceTempView("rows")
@@ -139,6 +141,12 @@ class FuseSpark(_Spark):
         df = self.spark.sql(f"SELECT * FROM rows WHERE {query.where or 'true'}")
         df.collect() if query.where else None
         return _touched(fuse_spark.explain(df).to_dict()) if query.where else {}
+
+
+class FuseSparkUnindexed(FuseSpark):
+    """The same without an index on any column, as Parquet files are."""
+
+    indexed = ()
 
 
 class SparkParquet(_Spark):
@@ -273,6 +281,7 @@ ENGINES: dict[str, Callable[[Path, int], Engine]] = {
     "fuse, local, columns kept": FuseCached,
     "fuse, local, no index": FuseUnindexed,
     "fuse, Spark": FuseSpark,
+    "fuse, Spark, no index": FuseSparkUnindexed,
     "Parquet, Spark": SparkParquet,
     "Parquet zstd, Spark": SparkZstd,
     "DuckDB": DuckDB,

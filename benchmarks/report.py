@@ -137,8 +137,8 @@ def _tables(measured: Sequence[Measured]) -> list[str]:
         lines += [
             "Queries: median of the warm runs (first run); then the bytes that the process and its "
             "children read (page cache",
-            "included), and the blocks read of all. Ingest: seconds, rows a second, bytes stored. "
-            "Memory: sum of the processes'",
+            "included), and the blocks read of all. Ingest: seconds, rows a second, seconds of CPU of all "
+            "processes, bytes stored. Memory: sum of the processes'",
             "high-water marks.",
             "",
         ]
@@ -168,7 +168,8 @@ def _cell(each: Measured | None) -> str:
     if each is None:
         return ""
     if each["workload"] == "ingest":
-        return f"{_seconds(each['seconds'])}; {each['rows_per_second'] / 1e6:.2f} M/s; {_bytes(each['stored'])}"
+        rate, cpu = f"{each['rows_per_second'] / 1e6:.2f} M/s", f"{each['cpu']:.1f} s CPU"
+        return f"{_seconds(each['seconds'])}; {rate}; {cpu}; {_bytes(each['stored'])}"
     if each["workload"] == "memory":
         return _bytes(each["peak"])
     if each["workload"] == "failed":

@@ -2,7 +2,8 @@
 
 Prints one JSON object a line per measurement. Bytes are what the process and its children (Spark's JVM) asked the
 operating system for (``rchar`` of /proc, page cache included), so they are counted alike for every engine; peak memory
-is the sum of their high-water marks. Seconds of CPU are those of the process alone, so they leave out Spark's JVM.
+is the sum of their high-water marks. Seconds of CPU of queries are those of the process alone, so they leave out
+Spark's JVM; those of an ingest are of all of them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def main(name: str, folder: Path, rows: int, block_rows: int, runs: int, files: 
     folder.mkdir(parents=True)
     os.chdir(folder)
     engine = ENGINES[name](folder, block_rows)
-    started = time.perf_counter()
+    cpu_before, started = cpu_of_family(), time.perf_counter()
     engine.ingest(files)
     seconds = time.perf_counter() - started
     tell(
@@ -33,6 +34,7 @@ def main(name: str, folder: Path, rows: int, block_rows: int, runs: int, files: 
         workload="ingest",
         seconds=seconds,
         rows_per_second=rows / seconds,
+        cpu=cpu_of_family() - cpu_before,
         stored=stored(folder),
         peak=peak_memory(),
     )
@@ -88,6 +90,15 @@ def bytes_asked() -> int:
         except FileNotFoundError:
             continue  # ended between listing and reading
     return total
+
+
+def cpu_of_family() -> float:
+    """Seconds, of processes that have ended, too."""
+    ticks = 0
+    for pid in family(os.getpid()):
+        with suppress(FileNotFoundError):
+            ticks += sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def peak_memory() -> int:
