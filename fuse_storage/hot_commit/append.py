@@ -29,6 +29,7 @@ from fuse_storage.metadata.refs import Branch, next_timestamp
 from fuse_storage.metadata.segment import hot_block_path
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.parquet.writer import write_block
+from fuse_storage.partitions.spec import check_partition_values
 from fuse_storage.schema.conform import conform_rows
 
 MAX_HOT_SECONDS = 600
@@ -85,7 +86,9 @@ def append_hot(
     base.check_own_rows()
     started, clock = utc_now(), time.monotonic()
     block_id, options = new_id(), WriteOptions.from_properties(base.properties)
-    data, layout = write_block(conform_rows(rows, base.schema), base.schema, options)
+    conformed = conform_rows(rows, base.schema)
+    check_partition_values(base, conformed)
+    data, layout = write_block(conformed, base.schema, options)
     table.store.create(hot_block_path(block_id), data)
     blocks = (HotBlock.from_layout(block_id, layout, base.schema_id),)
     attempt = _HotAttempt(base, blocks, application, operation, started, clock)

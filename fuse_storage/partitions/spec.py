@@ -154,6 +154,14 @@ def partition_by(snapshot: Snapshot, names: Sequence[str]) -> Snapshot:
     )
 
 
+def check_partition_values(snapshot: Snapshot, rows: pa.Table) -> None:
+    """Raise SchemaError for rows, in columns of the snapshot, that could not be tiered: a value is no partition's."""
+    if (spec := PartitionSpec.from_snapshot(snapshot)) is not None:
+        for field in spec.fields:
+            for value in rows.column(field.name).unique():
+                _encode_value(value, field)
+
+
 def check_partition_columns(before: Snapshot, after: Snapshot) -> None:
     """Raise SchemaError where a change of columns drops one that the table is partitioned by, or gives it a type."""
     spec = PartitionSpec.from_snapshot(before)

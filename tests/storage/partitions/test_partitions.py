@@ -133,7 +133,9 @@ def test_values_that_metadata_cannot_hold_are_refused(url: str, data_type: pa.Da
 
     with pytest.raises(SchemaError, match=told):
         staged(table, pa.table([pa.array([value], data_type)], schema))
-    assert [found.key for found in table.store.list("_b")] == []
+    with pytest.raises(SchemaError, match=told):  # hot rows are to be tiered one day
+        storage.append_hot(table, pa.table([pa.array([value], data_type)], schema))
+    assert [found.key for found in table.store.list("_b")] == [found.key for found in table.store.list("_h")] == []
 
 
 def test_what_waits_for_full_blocks_is_bounded(url: str) -> None:
