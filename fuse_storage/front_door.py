@@ -10,7 +10,6 @@ import ast
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 
@@ -34,8 +33,14 @@ def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
 
 
 def _imported_names(package: str) -> dict[str, str]:
-    """The modules that names of a package are to be imported from, by name."""
-    tree = ast.parse(Path(str(sys.modules[package].__file__)).read_text("utf-8"))
+    """The modules that names of a package, be it in a zip file, are to be imported from, by name."""
+    get_source = getattr(sys.modules[package].__loader__, "get_source", None)
+    source = None if get_source is None else get_source(package)
+    if source is None:
+        raise ImportError(
+            f"{package} is here without its source, which says what it has: install it with its .py files"
+        )
+    tree = ast.parse(source)
     return {
         alias.name: str(statement.module)
         for branch in tree.body

@@ -5,6 +5,8 @@ import pkgutil
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -53,6 +55,21 @@ def test_a_name_loads_what_it_needs_and_nothing_else() -> None:
 
     assert "fuse_storage.schema.schema" in loaded
     assert [name for name in loaded if name.split(".")[1:2] not in ([], ["schema"], ["errors"], ["front_door"])] == []
+
+
+def test_a_front_door_opens_in_a_zip_file(tmp_path: Path) -> None:
+    """As Spark hands packages to executors, by ``--py-files``."""
+    folder = Path(import_module("fuse_storage").__path__[0])
+    with ZipFile(tmp_path / "packages.zip", "w") as packages:
+        for path in folder.rglob("*.py"):
+            packages.write(path, path.relative_to(folder.parent))
+
+    found = in_new_process(
+        f"import json, sys; sys.path.insert(0, {str(tmp_path / 'packages.zip')!r}); import fuse_storage\n"
+        "print(json.dumps([fuse_storage.__file__, fuse_storage.Schema.__name__]))"
+    )
+
+    assert found == [str(tmp_path / "packages.zip" / "fuse_storage" / "__init__.py"), "Schema"]
 
 
 def test_a_worker_that_writes_blocks_loads_neither_queries_nor_other_operations() -> None:
