@@ -22,9 +22,9 @@ BLOCKS, ROWS = 12, 50
 
 @pytest.fixture
 def table(tmp_path: Path) -> fuse.Table:
-    made = fuse.create_table(
-        str(tmp_path / "t"), "id BIGINT, kind STRING, at TIMESTAMP", properties={"block_rows": ROWS}, key=["id"]
-    )
+    properties = {"block_rows": ROWS, "delete_mode": "merge-on-read"}  # most change more of a block than it allows
+    columns = "id BIGINT, kind STRING, at TIMESTAMP"
+    made = fuse.create_table(str(tmp_path / "t"), columns, properties=properties, key=["id"])
     made.create_index("by_kind", "bloom", ["kind"])
     ids = range(BLOCKS * ROWS)
     at = pa.array([row_id * 3_600_000_000 for row_id in ids], pa.timestamp("us", "UTC"))
@@ -107,6 +107,8 @@ def test_executors_change_what_one_process_would(
     by_all(spark, table.stored.store.url)
     by_one(spark, copy)
 
+    if change == "merge":
+        assert [each.refresh().stored.blocks().has_deleted_rows for each in (table, copy)] == [True, True]
     if "merge" in change:  # the rows that it adds come in no order
         assert sorted(rows(table), key=repr) == sorted(rows(copy), key=repr)
     else:
