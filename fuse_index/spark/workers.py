@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark import cloudpickle
@@ -47,6 +48,19 @@ def for_workers(function: Callable[..., _T]) -> Callable[..., _T]:
         return loaded[0](*arguments)
 
     return run
+
+
+class ExplainedInWorkers:
+    """Readers and writers on their way to workers: one that cannot load them raises ImportError in a sentence."""
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[()]]:
+        return for_workers(partial(_restore, type(self), vars(self))), ()
+
+
+def _restore(kind: type[_T], members: dict[str, Any]) -> _T:
+    restored = object.__new__(kind)
+    vars(restored).update(members)
+    return restored
 
 
 def map_in_workers(df: DataFrame, function: Callable[[_Batches], _Batches], schema: StructType | str) -> DataFrame:

@@ -1,5 +1,6 @@
 """What is said where Python workers lack a package: a sentence that names the place and the package."""
 
+import pickle
 import subprocess
 import sys
 import types
@@ -19,7 +20,12 @@ from fuse_index.plugin import Function
 from fuse_index.spark import functions
 from fuse_index.spark.answers import Sealed
 from fuse_index.spark.placement import run_as_tasks
-from fuse_index.spark.workers import for_workers, worker_problems_explained
+from fuse_index.spark.source.batch_writer import BatchWriter
+from fuse_index.spark.source.change_feed import ChangesReader
+from fuse_index.spark.source.data_source import BatchReader
+from fuse_index.spark.source.stream_reader import StreamReader
+from fuse_index.spark.source.stream_writer import StreamWriter
+from fuse_index.spark.workers import ExplainedInWorkers, for_workers, worker_problems_explained
 
 pytestmark = pytest.mark.any_spark
 
@@ -48,6 +54,24 @@ def test_a_python_without_us_is_told_what_to_install(tmp_path: Path) -> None:
     assert said.startswith("ImportError: Spark's Python worker on ")
     assert f"{sys.executable}, cannot load what the driver sent" in said
     assert "install fuse-index there, in the driver's version, or set PYSPARK_PYTHON" in said
+
+
+SOURCES = [BatchReader, ChangesReader, StreamReader, BatchWriter, StreamWriter]
+
+
+@pytest.mark.parametrize("kind", SOURCES, ids=lambda kind: kind.__name__)
+def test_readers_and_writers_of_the_source_travel_so_too(tmp_path: Path, kind: type) -> None:
+    made = object.__new__(kind)
+    vars(made).update(table="any", columns=("id",))
+    sent = cloudpickle.dumps(made)  # type: ignore[no-untyped-call]
+
+    assert issubclass(kind, ExplainedInWorkers)
+    assert vars(pickle.loads(sent)) == vars(made)
+    assert type(pickle.loads(sent)) is kind
+    if kind is BatchReader:
+        (tmp_path / "sent").write_bytes(sent)
+        done = subprocess.run([sys.executable, "-c", ELSEWHERE, tmp_path / "sent"], capture_output=True, text=True)
+        assert "install fuse-index there, in the driver's version" in done.stderr.splitlines()[-1]
 
 
 def test_a_job_says_in_one_sentence_what_executors_lack(spark: SparkSession, only_here: types.ModuleType) -> None:

@@ -30,6 +30,7 @@ from fuse_index.ingest.schema_merge import evolved_table, schema_merge
 from fuse_index.spark import schemas
 from fuse_index.spark.source.hot_rows import commit_few, stage_handed, take_few
 from fuse_index.spark.source.options import OptionError, TableLocation
+from fuse_index.spark.workers import ExplainedInWorkers
 from fuse_storage import AlreadyExists, NotFound, SchemaChange, SchemaError, StagedSegment, StorageError, StoredTable
 
 
@@ -65,7 +66,7 @@ class WriteTarget:
         return None if self.rows is None else schema_merge(self.rows, table.snapshot)
 
 
-class BatchWriter(DataSourceArrowWriter):
+class BatchWriter(ExplainedInWorkers, DataSourceArrowWriter):
     """Writes a DataFrame in tasks. ``problems``: sentences on indexes that cannot be built."""
 
     def __init__(

@@ -18,6 +18,7 @@ from fuse_index.predicate import Predicate
 from fuse_index.pruning.planner import full_scan_plan, plan_scan
 from fuse_index.query.scan import Scan
 from fuse_index.spark.source.partitions import ROWS_PER_TASK, split_plan
+from fuse_index.spark.workers import ExplainedInWorkers
 from fuse_storage import SchemaError, StoredTable
 
 SPARK_BATCH_ROWS = 65_536
@@ -143,7 +144,7 @@ class ChangeTask(InputPartition):
     value: tuple[CommitRows, ...]
 
 
-class ChangesReader(DataSourceReader):
+class ChangesReader(ExplainedInWorkers, DataSourceReader):
     """The net changes between two snapshots, as a batch."""
 
     def __init__(self, query: ChangeQuery, step: CommitStep) -> None:

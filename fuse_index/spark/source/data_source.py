@@ -34,6 +34,7 @@ from fuse_index.spark.source.options import OptionError
 from fuse_index.spark.source.partitions import split_plan
 from fuse_index.spark.source.stream_reader import StreamReader
 from fuse_index.spark.source.stream_writer import StreamWriter
+from fuse_index.spark.workers import ExplainedInWorkers
 from fuse_index.sql.parse import parse_predicate
 from fuse_storage import SchemaError, StoredTable
 
@@ -164,7 +165,7 @@ class FuseSource(DataSource):
         return predicate
 
 
-class BatchReader(DataSourceReader):
+class BatchReader(ExplainedInWorkers, DataSourceReader):
     """Plans in one process, reads in others: what a task needs travels in its partition."""
 
     def __init__(self, table: StoredTable, schema: pa.Schema, where: Predicate | None, engine: Engine) -> None:

@@ -14,6 +14,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from fuse_index.changes.follow import BatchLimit, StreamOffset, TableFollower
 from fuse_index.spark.source.change_feed import ChangeQuery, ChangeTask
+from fuse_index.spark.workers import ExplainedInWorkers
 from fuse_storage import StoredTable
 
 try:
@@ -33,7 +34,7 @@ except ImportError:  # before 4.2 sources are told neither the limit nor the tri
         pass
 
 
-class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class StreamReader(ExplainedInWorkers, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads commits between offsets, which are StreamOffsets of ``fuse_index.changes.follow``.
 
     ``since``: the snapshot, tag or time after which the first run of a query begins.

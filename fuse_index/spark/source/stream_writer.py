@@ -27,6 +27,7 @@ from fuse_index.spark.source.batch_writer import (
     warnings_of,
 )
 from fuse_index.spark.source.hot_rows import commit_few, stage_handed, take_few
+from fuse_index.spark.workers import ExplainedInWorkers
 from fuse_storage import Conflict, Schema, SchemaChange, StorageError, StoredTable, changed_column_names
 
 try:
@@ -49,7 +50,7 @@ class StreamCommitMessage(TaskCommitMessage):
     schema: Schema
 
 
-class StreamWriter(DataSourceStreamArrowWriter):
+class StreamWriter(ExplainedInWorkers, DataSourceStreamArrowWriter):
     """Writes micro-batches. ``complete``: all rows anew.
 
     Columns that somebody adds meanwhile are NULL, or their default, in the rows that come.
