@@ -55,7 +55,14 @@ if TYPE_CHECKING:
     )
     from fuse_storage.commit.segment_writer import SegmentWriter, WriteOptions
     from fuse_storage.commit.sidecar_writer import SidecarBuilder, SidecarWriter
-    from fuse_storage.commit.table_keys import cluster_by, cluster_column_ids, is_exact_type, key_by
+    from fuse_storage.commit.table_keys import (
+        PrimaryKey,
+        cluster_by,
+        cluster_column_ids,
+        is_exact_type,
+        is_keyed,
+        key_by,
+    )
     from fuse_storage.commit.transaction import Transaction
     from fuse_storage.deletion.live_rows import (
         are_worn,
@@ -64,6 +71,7 @@ if TYPE_CHECKING:
         live_among,
         live_row_masks,
         read_live_rows,
+        stored_blocks,
     )
     from fuse_storage.deletion.stage_deletions import stage_deletions
     from fuse_storage.errors import (
@@ -82,8 +90,9 @@ if TYPE_CHECKING:
         TailFull,
         Unsupported,
     )
-    from fuse_storage.hot.tail import tail_files, tail_times
+    from fuse_storage.hot.tail import tail_changes, tail_files, tail_times
     from fuse_storage.hot_commit.append import append_hot
+    from fuse_storage.hot_commit.put import key_schema_of, last_of_each_key, put_rows
     from fuse_storage.hot_commit.snapshot_of import snapshot_of
     from fuse_storage.location import (
         DELETE_MODES,

@@ -44,14 +44,14 @@ from fuse_storage.parquet.footer import BlockFile
 from fuse_storage.parquet.found_rows import RowRequest, read_found_rows
 from fuse_storage.parquet.pages import RowMask
 from fuse_storage.partitions.spec import PartitionSpec, partition_by
+from fuse_storage.primary_key.hidden_rows import open_segments
 from fuse_storage.schema.schema import Schema
 from fuse_storage.states import CommitReader, find_state, find_version, iterate_commits, resolve_state
 from fuse_storage.store.shared_files import resolve_foreign_store, resolve_store
 from fuse_storage.store.store import Store, open_store
 from fuse_storage.validation.features import FOREIGN_FILES_FEATURE
 
-_SNAPSHOT_READER_THREADS = 8
-"""Snapshots that are read at a time."""
+_SNAPSHOT_READER_THREADS = 8  # snapshots that are read at a time
 
 
 class StoredTable:
@@ -194,7 +194,7 @@ class StoredTable:
         """All segments. Raises StorageError if the list cannot be read."""
         if self._segments is None:
             rows, tail = read_segment_list(self.store, self.snapshot), read_tail(self.store, self.snapshot)
-            self._segments = SegmentFrame(self.store, self.snapshot, rows, tail)
+            self._segments = open_segments(self.store, self.snapshot, rows, tail)
         return self._segments
 
     def blocks(self, segments: IndexArray | Sequence[int] | None = None, statistics: Iterable[int] = ()) -> BlockFrame:

@@ -60,7 +60,25 @@ def commit_hot(
         if application is not None and _was_committed(head.snapshot, *application):
             return head, head
         raise_if_full(head)
-    committed = storage.append_hot(table, rows, application)
+    return _tier_if_due(storage.append_hot(table, rows, application), host)
+
+
+def commit_by_key(
+    table: StoredTable,
+    host: Host,
+    rows: pa.Table,
+    deleted_keys: pa.Table,
+    application: tuple[str, int] | None = None,
+    only_next: bool = False,
+) -> tuple[StoredTable, StoredTable]:
+    """Put rows and delete keys, as ``put_rows``, and tier as ``commit_hot`` does; the table after each of the two."""
+    if _waits_for_job(table.snapshot):
+        raise_if_full(table.refresh())
+    operation = "upsert" if len(rows) else "delete keys"
+    return _tier_if_due(storage.put_rows(table, rows, deleted_keys, application, operation, only_next), host)
+
+
+def _tier_if_due(committed: StoredTable, host: Host) -> tuple[StoredTable, StoredTable]:
     snapshot = committed.snapshot
     if snapshot.properties.get("tiering", "writer") == "writer" and _exceeds(snapshot, 1):
         with suppress(storage.StorageError):

@@ -75,6 +75,10 @@ class Producer:
         """
         snapshot = self._table.snapshot
         batches = [batch for batch in arrow_input.to_record_batches(rows, snapshot.schema.arrow) if batch.num_rows]
+        if storage.is_keyed(snapshot):
+            for batch in batches:
+                if lacking := set(snapshot.schema.names) - set(batch.schema.names):
+                    raise InputError(f"rows lack column {min(lacking)!r}: a producer puts whole rows; or call upsert")
         conformed = [storage.conform_rows(batch, snapshot.schema) for batch in batches]
         if not conformed:
             future: Future[int] = Future()

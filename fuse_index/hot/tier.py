@@ -18,6 +18,7 @@ import pyarrow as pa
 import fuse_storage as storage
 from fuse_index.clustering.key import ClusterKey
 from fuse_index.clustering.sorted_writer import write_sorted_runs
+from fuse_index.hot.tier_by_key import tier_by_key
 from fuse_index.indexes.builder import IndexBuilder, index_builders
 from fuse_index.indexes.registry import Host
 from fuse_index.operations.build_index import ProgressCallback
@@ -32,7 +33,7 @@ _DEFAULT_BLOCK_ROWS = 1_000_000
 
 @dataclass
 class TierJob:
-    """The ``RewriteJob`` of tiering: one commit. Picklable.
+    """The ``RewriteJob`` of tiering: one commit. Picklable. With a primary key it is one task (see ``tier_by_key``).
 
     ``table``: the state whose tail is taken. ``min_age``: of the commits that are taken; all if None. ``attempts``: how
     often it may take what is there, if others change it meanwhile.
@@ -47,6 +48,8 @@ class TierJob:
         """Divide the oldest of the tail among tasks that have rows for a block at least, if there are several."""
         base, times = self.table.segments().base_block_count, storage.tail_times(self.table.store, self.table.snapshot)
         count = len(list(takewhile(self._is_due, times)))
+        if storage.is_keyed(self.table.snapshot):
+            return [RewriteTask((tuple(range(count)),))] if count else []
         numbers = np.arange(base, base + count)
         rows = int(self.table.blocks().row_counts[numbers].sum())
         full = int(self.table.snapshot.properties.get("block_rows", _DEFAULT_BLOCK_ROWS))
@@ -63,6 +66,8 @@ class TierJob:
         Where a block would have the very bytes of a hot one, that one becomes the block. So of rows without an order
         the hot blocks that compaction would leave alone are written apart, after all smaller ones.
         """
+        if storage.is_keyed(self.table.snapshot):
+            return tier_by_key(self.table, self.builders, task.block_numbers, on_block)
         table, key = self.table, ClusterKey.from_snapshot(self.table.snapshot)
         base, files = table.segments().base_block_count, storage.tail_files(table.store, table.snapshot)
         with table.writer(self.builders, max_partitions=rewrite_partition_limit(table)) as writer:
@@ -92,9 +97,15 @@ class TierJob:
             return False
         total = RewriteOutcome.combine(outcomes)
         transaction = self.table.transaction(self.builders)
-        transaction.replace_blocks(
-            total.replacements, total.staged, total.affected_segment_ids, None, "tier", same_rows=True
+        action = storage.ReplaceBlocks(
+            total.replacements,
+            total.staged,
+            total.affected_segment_ids,
+            name="tier",
+            same_rows=True,
+            by_key=storage.is_keyed(self.table.snapshot),
         )
+        transaction.stage(action, total.staged)
         try:
             self.table = transaction.commit("tier")
             return False

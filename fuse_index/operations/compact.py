@@ -85,7 +85,7 @@ class CompactJob:
 
     def plan_tasks(self, max_tasks: int = 1) -> list[RewriteTask]:
         """Divide the next groups among at most so many tasks. If there is none, segments are left to be joined."""
-        row_counts = self.table.blocks().row_counts
+        row_counts = storage.stored_blocks(self.table).row_counts
         groups = self.remaining_groups()
         rows = np.cumsum([int(row_counts[list(group)].sum()) for group in groups])
         chosen = groups[: int(np.searchsorted(rows, _COMMIT_INTERVAL_ROWS * max_tasks)) + 1]
@@ -95,7 +95,7 @@ class CompactJob:
 
     def remaining_groups(self) -> list[tuple[int, ...]]:
         """Blocks to be joined, by number; not those that byte limits cut into as many again, and none of the tail."""
-        blocks = self.table.blocks()
+        blocks = storage.stored_blocks(self.table)
         max_rows = storage.WriteOptions.from_properties(self.table.snapshot.properties).block_rows
         groups = [
             tuple(numbers[start:end].tolist())
@@ -110,7 +110,7 @@ class CompactJob:
     def run(self, task: RewriteTask, on_block: Callable[[], None] = lambda: None) -> RewriteOutcome:
         """Write each group as one block, or as few as byte limits allow; call ``on_block`` for each block read."""
         table, block_numbers = self.table, task.block_numbers
-        blocks = table.blocks().take(np.array(block_numbers, np.int64))
+        blocks = storage.stored_blocks(table).take(np.array(block_numbers, np.int64))
         block_ids, rows_of_blocks = iter(blocks.ids), prefetch_blocks(table, blocks, range(len(blocks)))
         replacements: list[BlockReplacement] = []
         with table.writer(self.builders, max_partitions=rewrite_partition_limit(table)) as writer:
@@ -135,7 +135,7 @@ class CompactJob:
             return False
         total = RewriteOutcome.combine(outcomes)
         removed = {block_id for replacement in total.replacements for block_id in replacement.removed}
-        blocks = self.table.blocks()
+        blocks = storage.stored_blocks(self.table)
         renews = not removed.isdisjoint(blocks.take(np.flatnonzero(storage.are_worn(blocks))).ids)
         if not renews and sum(replacement.new_block_count for replacement in total.replacements) >= len(removed):
             self.unjoinable_ids |= {replacement.removed[0] for replacement in total.replacements}

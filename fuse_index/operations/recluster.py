@@ -32,6 +32,7 @@ from fuse_storage import (
     Snapshot,
     WriteOptions,
     compute_statistics,
+    stored_blocks,
 )
 
 DEFAULT_STEP_BLOCKS = 256
@@ -136,7 +137,7 @@ class ReclusterJob:
 
     def __post_init__(self) -> None:
         in_segments = self.table.segments().base_block_count  # the tail is for tiering
-        self.sort_counts = dict.fromkeys(self.table.blocks().ids[:in_segments], 0)
+        self.sort_counts = dict.fromkeys(stored_blocks(self.table).ids[:in_segments], 0)
 
     def plan_tasks(self, max_tasks: int = 1) -> list[RewriteTask]:
         """Choose up to so many groups apart from each other, one for each task, the blocks that need it most first."""
@@ -153,7 +154,7 @@ class ReclusterJob:
         return tasks
 
     def _blocks_with_bounds(self) -> BlockFrame:
-        return self.table.blocks(statistics=[field.id for field in self.key.fields])
+        return stored_blocks(self.table).prefetch(field.id for field in self.key.fields)
 
     def _select_group(
         self, blocks: BlockFrame, intervals: Sequence[Intervals], selectable: MaskArray
@@ -212,7 +213,7 @@ class ReclusterJob:
         self.sort_counts |= dict.fromkeys(total.unimproved_ids, self.passes)
         if not total.replacements:
             return bool(outcomes)
-        blocks_before = self.table.blocks()
+        blocks_before = stored_blocks(self.table)
         transaction = self.table.transaction(self.builders, self.commit_id)
         transaction.replace_blocks(
             total.replacements, total.staged, total.affected_segment_ids, name="recluster", same_rows=True
@@ -232,7 +233,7 @@ class ReclusterJob:
             level = 1 + max(level_by_id[block_id] for block_id in replacement.removed)
             sort_count = 1 + max(self.sort_counts.pop(block_id) for block_id in replacement.removed)
             sort_counts_by_level[level] = max(sort_counts_by_level.get(level, 0), sort_count)
-        blocks = self.table.blocks()
+        blocks = stored_blocks(self.table)
         for block_id, level in zip(blocks.ids, blocks.levels.tolist(), strict=True):
             if level in sort_counts_by_level and block_id not in level_by_id:
                 self.sort_counts[block_id] = sort_counts_by_level[level]

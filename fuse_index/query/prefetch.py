@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from fuse_storage import BlockFrame, ScanUnits, StoredTable, read_live_rows
+from fuse_storage import BlockFrame, ScanUnits, StoredTable, live_among, read_live_rows
 
 _T = TypeVar("_T")
 _Item = TypeVar("_Item")
@@ -47,7 +47,7 @@ def prefetch_blocks(table: StoredTable, blocks: BlockFrame, positions: Sequence[
     def read(together: Sequence[int]) -> list[pa.Table]:
         if len(together) == 1:
             return [read_live_rows(table, blocks, together[0], names)]
-        return table.read_blocks(blocks, names, [(position, None, None) for position in together])
+        return table.read_blocks(blocks, names, [(each, None, live_among(blocks, each)) for each in together])
 
     for tables in prefetch_items(read, join_hot_blocks(blocks, positions), MAX_PREFETCHED_BLOCKS):
         yield from tables

@@ -29,6 +29,7 @@ def create_table(
     *,
     key: Sequence[str] = (),
     partition_by: Sequence[str] = (),
+    primary_key: Sequence[str] = (),
     options: Mapping[str, str] | None = None,
     host: Host | None = None,
     context: Context | None = None,
@@ -37,17 +38,25 @@ def create_table(
 
     ``schema``: pa.Schema, Spark's StructType or DDL text. ``cluster_by``: columns by which writers sort (see
     ``Table.cluster_by``), with the property ``cluster_method`` along a curve. ``properties``: such as ``block_rows``.
-    ``key``: columns that identify a row (see ``Table.key_by``). ``partition_by``: columns, of exact and plain types, of
-    which no block mixes values, so that a condition on them deletes whole blocks; for good. ``options``: of the object
-    store. Raises AlreadyExists, InputError, SchemaError, InvalidArgument.
+    ``key``: columns that identify a row (see ``Table.key_by``). ``primary_key``: the same, and there is at most one row
+    for each key, always (see ``Table.upsert``); rows are kept together by it unless ``cluster_by`` names other columns.
+    ``partition_by``: columns, of exact and plain types, of which no block mixes values, so that a condition on them
+    deletes whole blocks; for good. ``options``: of the object store. Raises AlreadyExists, InputError, SchemaError,
+    InvalidArgument.
     """
+    if partition_by and primary_key:
+        raise InputError(
+            f"partition_by={list(partition_by)!r} and a primary key do not go together: cluster by columns"
+        )
+    if key and primary_key:
+        raise InputError(f"key={list(key)!r} and primary_key={list(primary_key)!r}: a table has one of them")
     stored = storage.StoredTable.create(
         check_url(url),
         arrow_input.resolve_arrow_schema(schema),
         tuple(cluster_by),
         dict(properties or {}),
         options,
-        tuple(key),
+        storage.PrimaryKey(primary_key) if primary_key else tuple(key),
         tuple(partition_by),
     )
     return Table(stored, host or Host.discover(), context or Context())

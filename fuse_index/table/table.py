@@ -18,6 +18,7 @@ from fuse_index.export.mixin import ExportMixin
 from fuse_index.expressions.errors import UnsupportedAggregate
 from fuse_index.handle import resolve_predicate
 from fuse_index.hot.append import commit_hot, hot_row_limit, take_rows
+from fuse_index.hot.by_key import KeyedMixin
 from fuse_index.hot.producer import Producer
 from fuse_index.indexes.builder import index_builders
 from fuse_index.indexes.inputs import resolve_term
@@ -25,7 +26,6 @@ from fuse_index.ingest import arrow_input
 from fuse_index.ingest.schema_merge import evolved_table, peek_schema, schema_merge
 from fuse_index.operations.advise import AdviceMixin
 from fuse_index.operations.compact import CompactionMixin
-from fuse_index.operations.dml import DmlMixin
 from fuse_index.operations.recluster import ReclusteringMixin
 from fuse_index.predicate import Column, Predicate
 from fuse_index.pruning.explanation import Explanation
@@ -39,7 +39,7 @@ from fuse_index.table.refs import RefsMixin
 from fuse_index.table.schema import SchemaMixin
 from fuse_index.table.sources import SourcesMixin
 from fuse_index.table.tier import TierMixin
-from fuse_storage import Snapshot
+from fuse_storage import Snapshot, is_keyed
 
 
 @check_public_methods
@@ -48,7 +48,7 @@ class Table(
     SchemaMixin,
     ReadMixin,
     SourcesMixin,
-    DmlMixin,
+    KeyedMixin,
     CompactionMixin,
     ChangesMixin,
     ClusteringMixin,
@@ -92,9 +92,15 @@ class Table(
         ``change_type`` can, in the same commit. ``hot``: by a hot commit (see docs/hot.md), which costs two writes and
         leaves indexes for later; by default where there are at most as many rows as the property ``hot_rows`` says, and
         no column changes. Raises InputError, TailFull, SchemaError naming the column that does not fit,
-        Conflict, CommitUnknown and other StorageErrors.
+        Conflict, CommitUnknown and other StorageErrors. With a primary key: see ``upsert``.
         """
         self._check_writable()
+        if is_keyed(self.snapshot):
+            if hot is False or merge_schema:
+                raise InputError(
+                    "rows of a table with a primary key are put by hot commits: no hot=False, merge_schema"
+                )
+            return self.upsert(data, application)
         builders = index_builders(self.snapshot, self.host, strict)
         rows_schema, batches = peek_schema(arrow_input.to_record_batches(data, self.schema))
         step = schema_merge(rows_schema, self.snapshot) if merge_schema and rows_schema is not None else None

@@ -182,7 +182,7 @@ class RestoreSnapshot:
         draft.tail_rows = read_tail(draft.store, old)
         draft.next_row_id = max(head.next_row_id, old.next_row_id)
         draft.summary["restored"] = old.id
-        draft.same_rows = False
+        draft.same_rows, draft.keeps_key = False, True
         draft.changed = True
 
 

@@ -55,7 +55,7 @@ class Draft:
     its columns, keys and properties. ``segment_rows``: rows of the list of segments, in order. ``tail_rows``: of the
     hot blocks that the snapshot carries along, if any. ``has_chain``: it is followed through a chain. ``changed``: an
     action did something. ``syncs``: they bring the table to a state of its source. ``same_rows``: the actions leave
-    the table's rows what they were. ``merge_cache``: see ``merge_spans``.
+    the table's rows what they were. ``keeps_key``: they look after a primary key. ``merge_cache``: see ``merge_spans``.
     """
 
     store: Store
@@ -74,6 +74,7 @@ class Draft:
     same_rows: bool = True
     syncs: bool = False
     has_chain: bool = False
+    keeps_key: bool = False
 
     def __post_init__(self) -> None:
         self.schema_state = self.head

@@ -15,6 +15,7 @@ import pyarrow as pa
 from fuse_storage.commit.actions import check_columns_unchanged
 from fuse_storage.commit.draft import Draft
 from fuse_storage.commit.merge_segments import SegmentMerger
+from fuse_storage.commit.table_keys import check_key_kept
 from fuse_storage.errors import Conflict, StorageError
 from fuse_storage.hot.tail import read_tail
 from fuse_storage.metadata import metadata_table
@@ -43,7 +44,8 @@ class ReplaceBlocks:
     ``source_segment_ids``: of the segments that the blocks were found in. ``find_unseen_blocks``: where rows were
     chosen by a condition; then a later change of columns is a Conflict too, for the condition may mean something else.
     ``same_rows``: the rows that come are those that go, in whatever order; the snapshot says so, and who follows the
-    table passes over it.
+    table passes over it. ``by_key``: what comes in the place of blocks of the tail are the rows of it that count, and
+    no other row has one of their keys; rows that count are as many as before, though lists do not tell.
     """
 
     replacements: Sequence[BlockReplacement]
@@ -52,6 +54,7 @@ class ReplaceBlocks:
     find_unseen_blocks: UnseenBlockFinder | None = None
     name: str = "rewrite"
     same_rows: bool = False
+    by_key: bool = False
 
     def apply(self, draft: Draft) -> None:
         if self.find_unseen_blocks is not None and _columns(draft.head) != _columns(draft.base):
@@ -62,6 +65,8 @@ class ReplaceBlocks:
         if not self.replacements:
             return
         positions = self._locate_removed_blocks(draft)
+        takes_tail = any(segment >= len(draft.segment_rows) for segment, _ in positions.values())
+        check_key_kept(draft.head, draft.schema_state, self.by_key or not takes_tail, self.name)
         rows_before = _row_count(draft)
         edits = _SegmentEdits(draft, self.staged)
         for replacement in self.replacements:
@@ -70,7 +75,7 @@ class ReplaceBlocks:
         new_rows = sum(segment.live_rows for segment in self.staged)
         draft.summary["removed_blocks"] = sum(len(replacement.removed) for replacement in self.replacements)
         removed_rows = draft.summary["removed_rows"] = rows_before + new_rows - _row_count(draft)
-        if self.same_rows and new_rows != removed_rows:
+        if self.same_rows and not self.by_key and new_rows != removed_rows:
             raise StorageError(
                 f"this {self.name} would put {new_rows} rows in the place of {removed_rows}: it was to keep them all"
             )

@@ -12,6 +12,7 @@ from fuse_storage.errors import InvalidArgument, SchemaError
 from fuse_storage.metadata.snapshot import CLUSTER_METHODS, KEY_PROPERTY, Snapshot
 from fuse_storage.schema import types
 from fuse_storage.schema.schema import Schema
+from fuse_storage.validation.features import PRIMARY_KEY_FEATURE
 
 _MAX_CURVE_COLUMNS = 8
 """Columns of a space-filling curve: with more, each decides too little to be worth it."""
@@ -55,13 +56,61 @@ def cluster_column_ids(schema: Schema, names: Sequence[str], method: str = "line
     return tuple(field.id for field in fields)
 
 
+class PrimaryKey(tuple[str, ...]):
+    """Names of columns of a new table that has at most one row for each combination of their values, always."""
+
+
+def is_keyed(snapshot: Snapshot) -> bool:
+    """Whether the table has a primary key."""
+    return PRIMARY_KEY_FEATURE in snapshot.writer_features
+
+
 def key_by(snapshot: Snapshot, names: Sequence[str]) -> Snapshot:
-    """Give the snapshot with another key, the columns that identify a row, or without one. Raises SchemaError."""
+    """Give the snapshot with another key, the columns that identify a row, or without one. Raises SchemaError.
+
+    ``names``: of a ``PrimaryKey`` the columns become NOT NULL, rows are clustered by them unless by others, and the
+    table keeps it for ever.
+    """
     ids = key_column_ids(snapshot.schema, names)
+    if isinstance(names, PrimaryKey):
+        snapshot = _with_primary_key(snapshot, ids)
+    elif is_keyed(snapshot) and ids != snapshot.key_ids:
+        raise SchemaError(f"the primary key {list(snapshot.key)} stays that of its table: make another table")
     if ids == snapshot.key_ids:
         return snapshot
     properties = {name: value for name, value in snapshot.properties.items() if name != KEY_PROPERTY}
     return replace(snapshot, properties=properties | ({KEY_PROPERTY: list(ids)} if ids else {}))
+
+
+def _with_primary_key(snapshot: Snapshot, ids: tuple[int, ...]) -> Snapshot:
+    if not ids:
+        raise InvalidArgument("a primary key has at least one column: name it, or leave primary_key out")
+    schema = snapshot.schema
+    fields = tuple(replace(field, nullable=field.nullable and field.id not in ids) for field in schema.fields)
+    return replace(
+        snapshot,
+        schemas={**snapshot.schemas, schema.id: Schema(schema.id, fields)},
+        cluster_ids=snapshot.cluster_ids or ids,
+        writer_features=(*snapshot.writer_features, PRIMARY_KEY_FEATURE),
+    )
+
+
+def check_key_kept(before: Snapshot, after: Snapshot, keeps_key: bool, operation: str) -> None:
+    """Raise InvalidArgument for a commit after which a table with a primary key might have two rows of one key.
+
+    ``after``: its columns and keys. ``keeps_key``: rows stay what they were, or their keys were looked at.
+    """
+    if not is_keyed(before):
+        return
+    if not keeps_key:
+        raise InvalidArgument(
+            f"{operation!r} adds or changes rows without regard to the primary key {list(before.key)}, and is not "
+            f"done: use upsert, delete_keys or apply"
+        )
+    for column_id, name in zip(before.key_ids, before.key, strict=True):
+        old, new = before.schema.by_id(column_id), after.schema.by_id(column_id)
+        if (old.type, new.nullable) != (new.type, False):
+            raise InvalidArgument(f"column {name!r} is of the primary key: its type stays, and it is never NULL")
 
 
 def key_column_ids(schema: Schema, names: Sequence[str]) -> tuple[int, ...]:

@@ -249,6 +249,7 @@ class _CommitAttempt:
         entering = self.enter and self.application and self.application[0] not in head.snapshot.applications
         if not (draft.changed or entering):
             return None
+        table_keys.check_key_kept(head.snapshot, draft.schema_state, draft.same_rows or draft.keeps_key, self.operation)
         draft.finalize()
         return self._write(head, draft)
 

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fuse_storage.deletion.vector import VectorRef, read_vector
+from fuse_storage.commit.table_keys import is_keyed
+from fuse_storage.deletion_vector import VectorRef, read_vector
 from fuse_storage.errors import RESTORE_HINT, Corrupt
 from fuse_storage.metadata.block_frame import BlockFrame
 from fuse_storage.metadata.metadata_table import METADATA_READ_THREADS
@@ -22,6 +23,14 @@ from fuse_storage.table import StoredTable
 
 _MAX_DELETED_SHARE = 5
 """Of a block one row in so many may be deleted before it is better written anew."""
+
+
+def stored_blocks(table: StoredTable) -> BlockFrame:
+    """The blocks of a state, with all rows that no vector marks: for whoever moves rows, whether they count or not.
+
+    Where a primary key hides some, none of the tail; they stay hidden wherever they are.
+    """
+    return table.without_tail().blocks() if is_keyed(table.snapshot) else table.blocks()
 
 
 def is_worn(row_count: int, live_count: int) -> bool:
@@ -51,6 +60,8 @@ def live_row_masks(blocks: BlockFrame, chosen: Sequence[int] | None = None) -> d
 
 
 def _live_rows(blocks: BlockFrame, position: int) -> RowMask:
+    if (known := blocks.segments.hidden_rows.get(int(blocks.ordinals[position]))) is not None:
+        return known
     reference, store = blocks.deletion_vectors[position], blocks.segments.store
     if reference is None:
         raise Corrupt(

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from fuse_storage.commit.merge_segments import SegmentMerger
 from fuse_storage.commit.sidecar_writer import SidecarBuilder
-from fuse_storage.deletion.vector import write_vectors
+from fuse_storage.deletion_vector import write_vectors
 from fuse_storage.errors import InvalidArgument
 from fuse_storage.metadata.file_ref import new_id
 from fuse_storage.metadata.metadata_table import counts_to_offsets

@@ -15,8 +15,11 @@ from fuse_storage.schema.types import encode_default
 from fuse_storage.statistics import ColumnStatistics
 from fuse_storage.validation.json_members import HotBlockMembers, HotEntryMembers, convert_members, parse_stored_time
 
-APPEND_CHANGE = "append"
-"""The change of a block whose rows are added. Later versions know others."""
+APPEND_CHANGE, PUT_CHANGE, DELETE_CHANGE = "append", "put", "delete"
+CHANGES = (APPEND_CHANGE, PUT_CHANGE, DELETE_CHANGE)
+"""What the rows of a block do: they are added; each takes the place of the row of its key; or they are keys alone,
+whose rows go. Later versions know others.
+"""
 _ENTRY_KINDS = ("snapshot", "tombstone")
 
 
@@ -41,12 +44,12 @@ class HotBlock:
     columns: Mapping[str, Mapping[str, Any]]
 
     @staticmethod
-    def from_layout(block_id: str, layout: BlockLayout, schema_id: int) -> HotBlock:
+    def from_layout(block_id: str, layout: BlockLayout, schema_id: int, change: str = APPEND_CHANGE) -> HotBlock:
         """What is remembered of a block that was just written; its row ids are given when it is committed."""
         columns = {str(number): _bounds_to_json(found) for number, found in layout.block_statistics.items()}
         return HotBlock(
             block_id,
-            APPEND_CHANGE,
+            change,
             layout.row_count,
             layout.size,
             layout.hash,
@@ -77,7 +80,7 @@ class HotBlock:
     @staticmethod
     def from_members(found: HotBlockMembers) -> HotBlock:
         """Raises Unsupported for a change that this version does not know, ValueError for what cannot be."""
-        if found.change != APPEND_CHANGE:
+        if found.change not in CHANGES:
             raise Unsupported(f"it has a block of change {found.change!r}, unknown to this version: upgrade fuse-index")
         if sum(found.zones) != found.rows or sum(found.footer) != found.size:
             raise ValueError(f"block {found.id} has zones of {sum(found.zones)} rows, and bytes to {sum(found.footer)}")
@@ -122,7 +125,8 @@ class HotEntry:
 
     @property
     def row_count(self) -> int:
-        return sum(block.row_count for block in self.blocks)
+        """The rows that it brings: keys that are deleted are none."""
+        return sum(block.row_count for block in self.blocks if block.change != DELETE_CHANGE)
 
     def encode(self) -> bytes:
         """Write the entry as checksummed JSON. No other commit has these bytes, so a store tells them apart."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fuse_storage.errors import RESTORE_HINT, Corrupt, FormatError, NotFound, SchemaError
-from fuse_storage.hot.entry import HotEntry
+from fuse_storage.hot.entry import APPEND_CHANGE, CHANGES, DELETE_CHANGE, HotEntry
 from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.file_ref import FileRef
 from fuse_storage.metadata.refs import Branch
@@ -29,6 +29,7 @@ from fuse_storage.statistics import ColumnStatistics, encode_statistics
 from fuse_storage.store.abilities import object_meta
 from fuse_storage.store.cache import Cache, cache_of
 from fuse_storage.store.store import Store
+from fuse_storage.validation.features import PRIMARY_KEY_FEATURE
 
 TAIL_SCHEMA = pa.schema(
     [
@@ -113,7 +114,7 @@ def _assemble_tail(store: Store, state: Snapshot, cache: Cache | None) -> pa.Tab
     found = (_read_carried(store, state, cache), state.hot_rows)
     parts = [align_tail(part, state.schema) for part in found if part is not None]
     rows = pa.concat_tables([TAIL_SCHEMA.empty_table(), *parts], promote_options="default").combine_chunks()
-    if (len(rows), pc.sum(rows.column("row_count")).as_py()) != (tail.blocks, tail.rows):
+    if (len(rows), _row_count(rows)) != (tail.blocks, tail.rows):
         raise Corrupt(f"{store.url}: the tail of {state.id} has {len(rows)} blocks, and should have {tail.blocks}")
     return rows
 
@@ -122,6 +123,13 @@ def tail_times(store: Store, state: Snapshot) -> list[datetime]:
     """When each of the hot blocks was committed (UTC), in the order of the tail. Raises as ``read_tail``."""
     rows = read_tail(store, state)
     return [] if rows is None else [time.astimezone(UTC) for time in rows.column("committed").to_pylist()]
+
+
+def tail_changes(store: Store, state: Snapshot) -> list[tuple[str, str]]:
+    """The ids of the hot blocks and what each does (``CHANGES``), in the order of the tail. Raises as ``read_tail``."""
+    if (rows := read_tail(store, state)) is None:
+        return []
+    return list(zip(rows.column("id").to_pylist(), rows.column("change").to_pylist(), strict=True))
 
 
 def tail_files(store: Store, state: Snapshot) -> list[FileRef]:
@@ -183,7 +191,7 @@ def _check_tail_rows(rows: pa.Table) -> None:
             raise ValueError(f"column {name!r} is missing, or has a NULL")
         if rows.schema.field(name).type != TAIL_SCHEMA.field(name).type and name in ("change", "commit", "committed"):
             raise ValueError(f"column {name!r} is of type {rows.schema.field(name).type}")
-    if unknown := set(rows.column("change").to_pylist()) - {"append"}:
+    if unknown := set(rows.column("change").to_pylist()) - set(CHANGES):
         raise ValueError(f"a block is of change {sorted(unknown)[0]!r}, unknown to this version: upgrade fuse-index")
 
 
@@ -194,6 +202,15 @@ def align_tail(rows: pa.Table, schema: Schema) -> pa.Table:
     return pa.table(columns | statistics_columns(schema, rows))
 
 
+def blocks_with_rows(tail: pa.Table) -> pa.Table:
+    """Those blocks of a tail that have rows: the others have keys that are deleted."""
+    return tail.filter(pc.not_equal(tail.column("change"), DELETE_CHANGE))
+
+
+def _row_count(tail: pa.Table) -> int:
+    return int(pc.sum(blocks_with_rows(tail).column("row_count")).as_py() or 0)
+
+
 def tail_totals(rows: pa.Table | None, reference: FileRef | None) -> TailTotals | None:
     """Sums over the rows of a tail; None of none."""
     if rows is None or not len(rows):
@@ -201,7 +218,7 @@ def tail_totals(rows: pa.Table | None, reference: FileRef | None) -> TailTotals 
     return TailTotals(
         len(pc.unique(rows.column("committed"))),  # no two commits have one time
         len(rows),
-        pc.sum(rows.column("row_count")).as_py(),
+        _row_count(rows),
         pc.sum(rows.column("size")).as_py(),
         pc.min(rows.column("committed")).as_py().astimezone(UTC),
         reference,
@@ -214,6 +231,8 @@ def hot_block_rows(entry: HotEntry, state: Snapshot) -> pa.Table:
     for block in entry.blocks:
         if (schema := state.schemas.get(block.schema_id)) is None:
             raise Corrupt(f"hot commit {entry.commit_id} has a block of schema {block.schema_id}, which there is not")
+        if (block.change == APPEND_CHANGE) == (PRIMARY_KEY_FEATURE in state.writer_features):
+            raise Corrupt(f"hot commit {entry.commit_id} has a block of change {block.change!r}: it is another table's")
         zone_sizes = [block.footer_offset - FIRST_ZONE_OFFSET] if len(block.zone_rows) == 1 else None
         known: dict[str, Any] = {
             "id": block.id,

@@ -18,10 +18,11 @@ from fuse_storage.commit.actions import changed_column_names
 from fuse_storage.commit.draft import Draft
 from fuse_storage.commit.head import COMMIT_TIMEOUT_SECONDS, Backoff, Head, create_once
 from fuse_storage.commit.segment_writer import WriteOptions
+from fuse_storage.commit.table_keys import is_keyed
 from fuse_storage.commit.transaction import Transaction
 from fuse_storage.errors import Conflict, Expired, InvalidArgument
 from fuse_storage.hot.chain import MAX_CHAIN_ENTRIES, HotChain, remember_state
-from fuse_storage.hot.entry import HotBlock, HotEntry
+from fuse_storage.hot.entry import APPEND_CHANGE, DELETE_CHANGE, HotBlock, HotEntry
 from fuse_storage.hot.tail import hot_block_rows, state_after
 from fuse_storage.metadata.encoding import utc_now
 from fuse_storage.metadata.file_ref import new_id
@@ -31,6 +32,7 @@ from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.parquet.writer import write_block
 from fuse_storage.partitions.spec import check_partition_values
 from fuse_storage.schema.conform import conform_rows
+from fuse_storage.schema.schema import Schema
 
 MAX_HOT_SECONDS = 600
 """How long a hot writer may take, unless the property ``max_hot_seconds`` says otherwise."""
@@ -54,14 +56,15 @@ class AppendHot:
         draft.head.check_own_rows()
         check_hot_columns(self.blocks, self.base, draft.head)
         blocks = number_rows(self.blocks, draft.next_row_id)
+        next_row_id = draft.next_row_id + sum(block.row_count for block in blocks)
         time, version = next_timestamp(draft.head.timestamp), draft.head.version + 1
-        row_count = sum(block.row_count for block in blocks)
-        entry = HotEntry(0, version, "", "", time, self.name, None, draft.next_row_id + row_count, blocks)
+        entry = HotEntry(0, version, "", "", time, self.name, None, next_row_id, blocks)
         rows = hot_block_rows(entry, draft.schema_state)
         carried = [] if draft.tail_rows is None else [draft.tail_rows]
         draft.tail_rows = pa.concat_tables([*carried, rows], promote_options="default").combine_chunks()
         draft.next_row_id, draft.has_chain, draft.changed, draft.same_rows = entry.next_row_id, True, True, False
-        for name, count in (("added_rows", row_count), ("added_blocks", len(blocks))):
+        draft.keeps_key = is_keyed(draft.head)
+        for name, count in (("added_rows", entry.row_count), ("added_blocks", len(blocks))):
             draft.summary[name] = draft.summary.get(name, 0) + count
 
 
@@ -81,28 +84,39 @@ def append_hot(
     """
     if not len(rows):
         raise InvalidArgument("a hot commit has at least one row")
+    started, clock = utc_now(), time.monotonic()
+    block = write_hot_block(table, rows, table.snapshot.schema, APPEND_CHANGE)
+    attempt = HotAttempt(table.snapshot, (block,), application, operation, started, clock)
+    return commit_hot_blocks(table, attempt, timeout)
+
+
+def write_hot_block(table: Head, rows: pa.Table, schema: Schema, change: str) -> HotBlock:
+    """Write a hot block, before it is committed. ``schema``: all columns, or those of keys. Raises SchemaError."""
     base = table.snapshot
     base.check_writable()
     base.check_own_rows()
-    started, clock = utc_now(), time.monotonic()
     block_id, options = new_id(), WriteOptions.from_properties(base.properties)
-    conformed = conform_rows(rows, base.schema)
-    check_partition_values(base, conformed)
-    data, layout = write_block(conformed, base.schema, options)
+    conformed = conform_rows(rows, schema)
+    if change != DELETE_CHANGE:
+        check_partition_values(base, conformed)
+    data, layout = write_block(conformed, schema, options)
     table.store.create(hot_block_path(block_id), data)
-    blocks = (HotBlock.from_layout(block_id, layout, base.schema_id),)
-    attempt = _HotAttempt(base, blocks, application, operation, started, clock)
-    head, backoff, losses = table, Backoff(_MAX_PAUSE_SECONDS), 0
-    if table.seen.age > _max_unseen_seconds(base):
+    return HotBlock.from_layout(block_id, layout, base.schema_id, change)
+
+
+def commit_hot_blocks(table: _HeadT, attempt: HotAttempt, timeout: float = COMMIT_TIMEOUT_SECONDS) -> _HeadT:
+    """Commit blocks that were written, at the head that there is by then. Raises as ``append_hot``."""
+    head, backoff, deadline, losses = table, Backoff(_MAX_PAUSE_SECONDS), attempt.clock + timeout, 0
+    if table.seen.age > _max_unseen_seconds(table.snapshot):
         head = head.refresh()
     while True:
-        if is_applied(head.snapshot, application):
+        if is_applied(head.snapshot, attempt.application):
             return head
-        if (committed := attempt.commit(head, clock + timeout)) is not None:
+        if (committed := attempt.commit(head, deadline)) is not None:
             return committed
         losses += 1
         head = _winner(head, losses)
-        if time.monotonic() > clock + timeout:
+        if time.monotonic() > deadline:
             raise Conflict(
                 f"others were faster for {timeout:g} s, the last of them commit {head.snapshot.commit_id}: try again"
             )
@@ -123,8 +137,11 @@ def _winner(head: _HeadT, losses: int) -> _HeadT:
 
 
 @dataclass(frozen=True, slots=True)
-class _HotAttempt:
-    """What is the same each time that a hot commit is tried. ``started``, ``clock``: when its writing began."""
+class HotAttempt:
+    """What is the same each time that a hot commit is tried. ``base``: the state that its blocks were made for.
+
+    ``started``, ``clock``: when its writing began. ``only_next``: any commit after ``base`` is a Conflict.
+    """
 
     base: Snapshot
     blocks: tuple[HotBlock, ...]
@@ -132,11 +149,14 @@ class _HotAttempt:
     operation: str
     started: datetime
     clock: float
+    only_next: bool = False
 
     def commit(self, head: _HeadT, deadline: float) -> _HeadT | None:
         """Commit after this head; None if somebody else did."""
         state = head.snapshot
         state.check_writable()
+        if self.only_next and state.commit_id != self.base.commit_id:
+            raise Conflict(f"the table was changed by commit {state.commit_id}: read again, and decide", state.id)
         self._check_age(state)
         check_hot_columns(self.blocks, self.base, state)
         if not state.has_chain or state.chain_length >= MAX_CHAIN_ENTRIES:
@@ -224,7 +244,15 @@ def number_rows(blocks: tuple[HotBlock, ...], row_id: int) -> tuple[HotBlock, ..
 
 
 def check_hot_columns(blocks: tuple[HotBlock, ...], base: Snapshot, state: Snapshot) -> None:
-    """Raise Conflict where columns that these blocks hold were changed since they were written."""
+    """Raise Conflict where columns that these blocks hold were changed since they were written.
+
+    And InvalidArgument for rows that are to be added to a table with a primary key.
+    """
+    if any((block.change == APPEND_CHANGE) == is_keyed(state) for block in blocks):
+        raise InvalidArgument(
+            "rows of a table with a primary key are put and deleted by their keys, by upsert and delete_keys, and "
+            "those of any other table are appended"
+        )
     for schema_id in {block.schema_id for block in blocks}:
         known = state.schemas.get(schema_id)
         if known is None or known != base.schemas[schema_id]:

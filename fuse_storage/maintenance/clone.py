@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from fuse_storage.commit.head import COMMIT_TIMEOUT_SECONDS, create_ref, write_snapshot
 from fuse_storage.commit.snapshot_hold import VACUUM_TIME_LIMIT, tag_snapshot
-from fuse_storage.deletion.vector import VectorRef
+from fuse_storage.deletion_vector import VectorRef
 from fuse_storage.errors import AlreadyExists, Expired, FormatError, NotFound
 from fuse_storage.hot.tail import read_tail, tail_totals
 from fuse_storage.hot_commit.snapshot_of import snapshot_of

@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from fuse_storage.commit.schema_evolution import can_widen
+from fuse_storage.commit.table_keys import is_keyed
 from fuse_storage.errors import StorageError
 from fuse_storage.metadata.block_frame import BlockFrame
 from fuse_storage.metadata.snapshot import Snapshot
+from fuse_storage.parquet.pages import RowMask
 from fuse_storage.schema.schema import Field, Schema
 from fuse_storage.schema.types import storage_type_name
 from fuse_storage.table import StoredTable
@@ -72,10 +74,30 @@ def diff_snapshots(before: StoredTable, after: StoredTable) -> SnapshotDiff:
 
 
 def changed_blocks(before: StoredTable, after: StoredTable) -> tuple[BlockFrame, BlockFrame]:
-    """The blocks that only ``before`` has, and those that only ``after`` has, each in their order."""
+    """The blocks that only ``before`` has, and those that only ``after`` has, each in their order.
+
+    With a primary key, a block of which other rows are hidden in one of them than in the other is among both.
+    """
+    if is_keyed(after.snapshot):
+        return _changed_by_key(before, after)
     shared = set(before.segments().ids) & set(after.segments().ids)
     old_blocks, new_blocks = _unshared_blocks(before, shared), _unshared_blocks(after, shared)
     return _blocks_not_in(old_blocks, new_blocks), _blocks_not_in(new_blocks, old_blocks)
+
+
+def _changed_by_key(before: StoredTable, after: StoredTable) -> tuple[BlockFrame, BlockFrame]:
+    live = []
+    for table in (before, after):
+        masks, ids = table.segments().hidden_rows, table.blocks().ids
+        live.append({block_id: masks.get(number) for number, block_id in enumerate(ids)})
+    same = {block_id for block_id in live[0].keys() & live[1].keys() if _equal(live[0][block_id], live[1][block_id])}
+    chosen = ([number for number, block_id in enumerate(each) if block_id not in same] for each in live)
+    old, new = (np.array(numbers, np.int64) for numbers in chosen)
+    return before.blocks().take(old), after.blocks().take(new)
+
+
+def _equal(one: RowMask | None, other: RowMask | None) -> bool:
+    return one is other if one is None or other is None else np.array_equal(one, other)
 
 
 def _unshared_blocks(table: StoredTable, shared: set[str]) -> BlockFrame:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 import pyarrow.compute as pc
 
 from fuse_storage.commit.transaction import MAX_WRITE_SECONDS
-from fuse_storage.deletion.vector import VectorRef
+from fuse_storage.deletion_vector import VectorRef
 from fuse_storage.errors import FormatError, NotFound
 from fuse_storage.hot.chain import list_chain_files
 from fuse_storage.hot.entry import HotEntry, decode_chain_file

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from fuse_storage.commit.snapshot_hold import VACUUM_TIME_LIMIT, list_vacuum_notices, post_vacuum_notice
-from fuse_storage.deletion.vector import VECTOR_FOLDER
+from fuse_storage.deletion_vector import VECTOR_FOLDER
 from fuse_storage.errors import Expired, InvalidArgument, NotFound, StorageError
 from fuse_storage.hot.chain import follow
 from fuse_storage.maintenance.live_snapshots import LiveSnapshot, VacuumLimits, has_expired, live_snapshots

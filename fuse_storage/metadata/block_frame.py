@@ -49,8 +49,7 @@ from fuse_storage.store.cache import cache_of, keep_if_whole
 _T = TypeVar("_T")
 _LIVE_ROW_COLUMNS: ColumnGroup = ("live_rows", "stats_exact")
 """Columns that tell whether statistics are exact: few queries need them."""
-_ORIGIN_COLUMNS: ColumnGroup = ("level", "added_by")
-"""Columns that tell how blocks came to be."""
+_ORIGIN_COLUMNS: ColumnGroup = ("level", "added_by")  # they tell how blocks came to be
 _MAX_FILES_READ_EAGERLY = 16
 """Of so few files all that is not statistics is read at once: going back to a store is dearer."""
 
@@ -104,14 +103,17 @@ class BlockFrame:
 
     @cached_property
     def has_deleted_rows(self) -> bool:
-        """Whether any block of the snapshot has rows that do not count: known of the list of segments."""
-        return has_deleted_rows(self.segments.table)
+        """Whether any block of the snapshot has rows that do not count."""
+        return has_deleted_rows(self.segments.table) or bool(self.segments.hidden_rows)
 
     @cached_property
     def live_row_counts(self) -> IndexArray:
         """The rows of each that count: int64, shape (n,)."""
         live_rows = self._columns(_LIVE_ROW_COLUMNS) if self.has_deleted_rows else None
-        return self.row_counts if live_rows is None else column_as_int64(live_rows, "live_rows")
+        counts = self.row_counts if live_rows is None else column_as_int64(live_rows, "live_rows").copy()
+        for number, live in self.segments.hidden_rows.items():
+            counts[self.ordinals == number] = np.count_nonzero(live)
+        return counts
 
     @cached_property
     def has_all_rows(self) -> npt.NDArray[np.bool_]:
@@ -245,11 +247,10 @@ class BlockFrame:
             starts = starts[stacked_indices]
         owners = np.repeat(np.arange(len(self)), self.zone_counts)
         within = np.arange(len(owners)) - self.zone_offsets[owners]
-        segment_rows = self.segments.table.take(pa.array(self._segment_indices))
         counts = np.add.reduceat(all_counts, counts_to_offsets(self._rows.file_row_counts)[:-1])
         files = self._rows.file_indices[owners]
         positions = starts[owners] + within - counts_to_offsets(counts)[files]
-        known = zip(zone_files(segment_rows), counts.tolist(), strict=True)
+        known = zip(zone_files(self.segments.table.take(pa.array(self._segment_indices))), counts.tolist(), strict=True)
         parts = [part and replace(part, row_count=count) for part, count in known]
         rows = MetadataRows(self._rows.store, tuple(parts), counts, files, positions)
         zone_frame = ZoneFrame(self.segments.snapshot, rows, self.zone_rows, lambda: self.schema_ids[owners])

@@ -5,7 +5,7 @@ What a planner votes on. A frame never changes, and knows what it is asked of, b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -91,6 +91,11 @@ class SegmentFrame:
             self.table = assemble_segment_list([table, row], snapshot.schema, snapshot.keys)
 
     @property
+    def hidden_rows(self) -> Mapping[int, npt.NDArray[np.bool_]]:
+        """Which rows count of blocks whose other ones a primary key hides: by number, bool, shape (rows,)."""
+        return {}
+
+    @property
     def base_block_count(self) -> int:
         """The blocks that are in segments: the first ones, before those of the tail."""
         return self.total_blocks - (0 if self._tail is None else len(self._tail))
@@ -161,9 +166,8 @@ class SegmentFrame:
         field = self.snapshot.schema.by_id(column_id)
         if not field.is_leaf:
             return None
-        column_stats = statistics.decode_statistics(self.table, field.id, field.type) or ColumnStatistics.unknown(
-            field.type, len(self)
-        )
+        column_stats = statistics.decode_statistics(self.table, field.id, field.type)
+        column_stats = column_stats or ColumnStatistics.unknown(field.type, len(self))
         if not (lacking := schema_ids_without(field, self.snapshot)):
             return column_stats
         absent = [bool(ids) and lacking.issuperset(ids) for ids in self.table.column("schema_ids").to_pylist()]
@@ -268,11 +272,8 @@ def concat_statistics(
     decoded = [
         None if table is None else statistics.decode_statistics(table, field.id, field.type) for table in file_tables
     ]
-    units = [
-        column_stats or ColumnStatistics.unknown(field.type, int(count))
-        for column_stats, count in zip(decoded, counts, strict=True)
-    ]
-    return ColumnStatistics.concat(units)
+    units = zip(decoded, counts, strict=True)
+    return ColumnStatistics.concat([each or ColumnStatistics.unknown(field.type, int(count)) for each, count in units])
 
 
 def schema_ids_without(field: Field, snapshot: Snapshot) -> frozenset[int]:
@@ -291,8 +292,7 @@ def fill_default_statistics(
     """
     if not absent.any():
         return column_stats
-    default = ColumnStatistics.constant(field.default_scalar, row_counts)
-    mask = pa.array(absent)
+    default, mask = ColumnStatistics.constant(field.default_scalar, row_counts), pa.array(absent)
     parts = (
         pc.if_else(mask, getattr(default, name), getattr(column_stats, name)) for name in statistics.STATISTICS_PARTS
     )

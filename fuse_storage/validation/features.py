@@ -22,7 +22,9 @@ READER_FEATURES: frozenset[str] = frozenset(
 """Features of later format versions that this version reads."""
 PARTITIONS_FEATURE = "partitions"
 """The writer feature of tables in which no block of a segment mixes values of some columns."""
-WRITER_FEATURES: frozenset[str] = frozenset([PARTITIONS_FEATURE])
+PRIMARY_KEY_FEATURE = "primary-key"
+"""The writer feature of tables that have at most one row for each key."""
+WRITER_FEATURES: frozenset[str] = frozenset([PARTITIONS_FEATURE, PRIMARY_KEY_FEATURE])
 """Features that this version keeps intact when it writes."""
 
 

@@ -23,7 +23,11 @@ FUNCTIONS = [
 UNCHECKED = {
     "Table.add_column": {"type", "default"},
     "Table.append": {"data"},
+    "Table.apply": {"changes"},
     "Table.change_type": {"type"},
+    "Table.delete_keys": {"keys"},
+    "Table.lookup": {"keys"},
+    "Table.upsert": {"data"},
     "Table.set_default": {"default"},
     "Table.merge": {"source", "matched", "not_matched", "not_matched_by_source"},
     "Table.overwrite": {"data"},

@@ -21,7 +21,7 @@ from fuse_storage import (
     process_cache,
     stage_deletions,
 )
-from fuse_storage.deletion.vector import VectorRef, read_vector, write_vectors
+from fuse_storage.deletion_vector import VectorRef, read_vector, write_vectors
 from fuse_storage.parquet.pages import RowMask
 from fuse_storage.store.store import Store
 from fuse_storage.testing import check_invariants

@@ -337,8 +337,8 @@ def tamper(head: StoredTable, number: int, changes: dict[str, Any]) -> None:
 def test_damaged_entries_and_those_of_newer_versions_are_refused_by_name(table: StoredTable) -> None:
     head = hot(table, 3)
     block = json.loads(head.store.read(chain_key(head, 2)))["blocks"][0]
-    tamper(head, 2, {"blocks": [block | {"change": "put"}]})
-    with pytest.raises(Unsupported, match="'put'"):
+    tamper(head, 2, {"blocks": [block | {"change": "add"}]})
+    with pytest.raises(Unsupported, match="'add'"):
         StoredTable.open(table.store)
     tamper(head, 2, {"blocks": [block], "kind": "warm"})
     with pytest.raises(Unsupported, match="'warm'"):

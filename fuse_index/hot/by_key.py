@@ -1,0 +1,289 @@
+"""Tables with a primary key: rows are put, deleted and looked up by their keys. Each change is one hot commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import fuse_storage as storage
+from fuse_index.errors import InputError
+from fuse_index.handle import resolve_predicate
+from fuse_index.hot.append import commit_by_key
+from fuse_index.ingest import arrow_input
+from fuse_index.operations.dml import DmlMixin
+from fuse_index.operations.row_edits import DeleteRows, UpdateRows
+from fuse_index.predicate import And, Column, In, Literal, Predicate
+from fuse_index.pruning.planner import plan_scan
+from fuse_index.query.scan import Scan
+from fuse_storage import Conflict, Schema, Snapshot, StoredTable
+
+_ATTEMPTS = 20
+"""How often rows that lack columns are completed anew, where others commit in between."""
+_PUTS, _PASSED_OVER, _DELETES = ("insert", "update_postimage"), "update_preimage", "delete"
+_CHANGE_TYPE, _COMMIT_VERSION, _COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
+_POSITION = "position"
+
+
+class KeyedMixin(DmlMixin):
+    """The part of ``fuse_index.Table`` that changes and finds rows by their keys."""
+
+    def upsert(self, data: Any, application: tuple[str, int] | None = None) -> Snapshot:
+        """Put rows: each takes the place of the row of its key, or comes. One hot commit, whatever their number.
+
+        ``data``: as for ``append``; of several rows of one key the last counts. Rows that lack columns set those that
+        they have: the others stay, and of a new key they are their defaults or NULL. ``application``: as for
+        ``append``. Raises InputError for a table without a primary key, SchemaError, TailFull, Conflict, StorageError.
+        """
+        self._check_keyed("upsert")
+        self._check_writable()
+        rows = self._rows_of(data, "upsert")
+        if not len(rows):
+            return self.snapshot
+        return self._put(storage.last_of_each_key(rows, self.snapshot.key), self._no_keys(), application)
+
+    def delete_keys(self, keys: Any, application: tuple[str, int] | None = None) -> Snapshot:
+        """Delete the rows of these keys, where there are such. One hot commit, and nothing is read.
+
+        ``keys``: rows with the columns of the key, in any form that ``append`` takes, or a list of values if it is one
+        column. Raises as ``upsert``.
+        """
+        self._check_keyed("delete_keys")
+        self._check_writable()
+        found = storage.last_of_each_key(self._key_rows(keys), self.snapshot.key)
+        if not len(found):
+            return self.snapshot
+        committed, self.stored = commit_by_key(
+            self.stored, self.host, self.snapshot.schema.arrow.empty_table(), found, application
+        )
+        return committed.snapshot
+
+    def apply(self, changes: Any, application: tuple[str, int] | None = None) -> Snapshot:
+        """Do what the rows of another table's ``changes`` say, in one hot commit.
+
+        ``changes``: rows with a column ``_change_type``: ``insert`` and ``update_postimage`` (and NULL) put a row,
+        ``delete`` deletes that of its key, ``update_preimage`` is passed over. They are done in the order of
+        ``_commit_version``, if there is such a column; of several of one key the last counts. Raises as ``upsert``,
+        and InputError for a change of another type.
+        """
+        self._check_keyed("apply")
+        self._check_writable()
+        rows = _concat(list(arrow_input.to_record_batches(changes, self.schema)))
+        if not len(rows):
+            return self.snapshot
+        if _CHANGE_TYPE not in rows.column_names:
+            raise InputError(f"the changes have no column {_CHANGE_TYPE!r}: they have {rows.column_names}")
+        types = rows.column(_CHANGE_TYPE).cast(pa.string())
+        known = pa.array([*_PUTS, _PASSED_OVER, _DELETES])
+        if unknown := types.filter(pc.invert(pc.is_in(types, value_set=known))).drop_null().unique().to_pylist():
+            raise InputError(f"{_CHANGE_TYPE} {unknown[0]!r}: there are {', '.join(known.to_pylist())}")
+        order = np.arange(len(rows))
+        if _COMMIT_VERSION in rows.column_names:
+            order = np.argsort(rows.column(_COMMIT_VERSION).cast(pa.int64()).to_numpy(), kind="stable")
+        passed = pc.fill_null(pc.equal(types, _PASSED_OVER), False).to_numpy(zero_copy_only=False)
+        rows = rows.take(pa.array(order[~passed[order]]))
+        extra = [name for name in (_COMMIT_VERSION, _COMMIT_TIMESTAMP) if name in rows.column_names]
+        self._check_has_key(rows, "apply")
+        rows = storage.last_of_each_key(rows.drop_columns(extra), self.snapshot.key)
+        goes = pc.fill_null(pc.equal(rows.column(_CHANGE_TYPE), _DELETES), False)
+        puts = self._in_columns(rows.filter(pc.invert(goes)).drop_columns([_CHANGE_TYPE]))
+        deletes = self._in_key_columns(rows.filter(goes).select(list(self.snapshot.key)))
+        return self._put(puts, deletes, application) if len(rows) else self.snapshot
+
+    def lookup(self, keys: Any, columns: Sequence[str] | None = None) -> pa.Table:
+        """Find the rows of these keys, in the order of the keys; keys that have no row are left out.
+
+        ``keys``: as for ``delete_keys``. ``columns``: those wanted, by default all. Raises as ``scan``, and InputError
+        for a table without a primary key.
+        """
+        self._check_keyed("lookup")
+        names = tuple(self.schema.names) if columns is None else self._column_names(columns)
+        return self._lookup(self.stored, self._key_rows(keys), names)
+
+    def delete(self, where: str | Predicate) -> Snapshot:
+        """Delete the rows that the condition is true on. Nothing is committed if there are none.
+
+        With a primary key their keys are deleted, by one hot commit; then rows on which it is true that others change
+        meanwhile are a Conflict. Raises WhereError, OpaqueError for what only Spark can evaluate, Conflict,
+        StorageError.
+        """
+        if not storage.is_keyed(self.snapshot):
+            return super().delete(where)
+        edit = self.deleting(where).edit
+        assert isinstance(edit, DeleteRows)
+        none = self.snapshot.schema.arrow.empty_table()
+        return self._change_matching("delete", edit.condition.predicate, self.snapshot.key, lambda keys: (none, keys))
+
+    def update(self, where: str | Predicate | None, set: Mapping[str, Any]) -> Snapshot:  # noqa: A002  # promised
+        """Give columns other values in the rows that the condition is true on, in all rows if it is None.
+
+        ``set``: by column, Spark SQL text such as ``"upper(name)"`` or ``"'Bonn'"``; another Python value; or a
+        function from the matching rows, a pa.Table, to their values. With a primary key the rows are put, by one hot
+        commit, and its columns stay. Raises as ``delete``, SchemaError for values that do not fit, and InputError for
+        columns of a primary key.
+        """
+        if not storage.is_keyed(self.snapshot):
+            return super().update(where, set)
+        edit = self.updating(where, set).edit
+        assert isinstance(edit, UpdateRows)
+        if keys := [name for name in edit.setters if name in self.snapshot.key]:
+            raise InputError(f"column {keys[0]!r} is of the primary key, and stays: delete the rows, and put others")
+
+        def put(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
+            return edit.apply(rows).rows or rows, self._no_keys()
+
+        return self._change_matching("update", edit.condition.predicate, self.schema.names, put)
+
+    def _change_matching(
+        self,
+        operation: str,
+        predicate: Predicate | None,
+        names: Sequence[str],
+        change: Callable[[pa.Table], tuple[pa.Table, pa.Table]],
+    ) -> Snapshot:
+        """Commit what is made of the rows that a condition is true on, as long as these are the same.
+
+        ``names``: the columns that are read. ``change``: from these rows to those that are put, and keys that go.
+        """
+        head, first = self.stored, None
+        for _ in range(_ATTEMPTS):
+            rows = Scan(plan_scan(head, predicate, self.engine), tuple(names), self.host.functions).to_arrow()
+            rows = rows.sort_by([(name, "ascending") for name in head.snapshot.key])
+            if (first is not None and not rows.equals(first)) or head.snapshot.schema != self.snapshot.schema:
+                break
+            if not len(rows):
+                return self.snapshot
+            try:
+                committed, self.stored = commit_by_key(head, self.host, *change(rows), only_next=True)
+                return committed.snapshot
+            except Conflict:
+                head, first = head.refresh(), rows
+        raise Conflict(
+            f"rows that this {operation} read were changed up to {head.entry}: read them again, and decide again",
+            str(head.entry),
+        )
+
+    def _lookup(self, stored: StoredTable, keys: pa.Table, names: Sequence[str]) -> pa.Table:
+        """The rows of these keys in a state, in their order."""
+        key = stored.snapshot.key
+        wanted = tuple(dict.fromkeys([*names, *key]))
+        if not len(keys):
+            return stored.snapshot.schema.arrow.empty_table().select(list(names))
+        predicate = resolve_predicate(_key_predicate(keys, key, stored.snapshot.schema), stored.snapshot, self.engine)
+        found = Scan(plan_scan(stored, predicate, self.engine), wanted, self.host.functions).to_arrow()
+        sought = keys.append_column(_free_name(key), pa.array(np.arange(len(keys))))
+        there = found.select(list(key)).append_column(_free_name(key) + "_", pa.array(np.arange(len(found))))
+        joined = sought.join(there, list(key), join_type="inner").sort_by(_free_name(key))
+        return found.take(joined.column(_free_name(key) + "_")).select(list(names))
+
+    def _put(self, rows: pa.Table, deletes: pa.Table, application: tuple[str, int] | None) -> Snapshot:
+        """Commit puts, which may lack columns, and deletes, of which each key is once."""
+        missing = [name for name in self.schema.names if name not in rows.column_names]
+        if not missing or not len(rows):
+            whole = rows if len(rows) else self.snapshot.schema.arrow.empty_table()
+            committed, self.stored = commit_by_key(self.stored, self.host, whole, deletes, application)
+            return committed.snapshot
+        head = self.stored
+        for attempt in range(_ATTEMPTS):
+            whole = self._completed(head, rows, missing)
+            try:
+                committed, self.stored = commit_by_key(head, self.host, whole, deletes, application, True)
+                return committed.snapshot
+            except Conflict:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+                head = head.refresh()
+        raise AssertionError
+
+    def _completed(self, head: StoredTable, rows: pa.Table, missing: Sequence[str]) -> pa.Table:
+        """Rows with the columns that they lack: those of the rows that are there, or their defaults."""
+        schema, key = head.snapshot.schema, list(head.snapshot.key)
+        there = self._lookup(head, rows.select(key), tuple(dict.fromkeys([*key, *missing])))
+        position = _free_name(schema.names)
+        numbered = there.select(key).append_column(position, pa.array(np.arange(len(there))))
+        order = rows.select(key).append_column(position + "_", pa.array(np.arange(len(rows))))
+        joined = order.join(numbered, key, join_type="left outer").sort_by(position + "_")
+        places = joined.column(position).combine_chunks()
+        is_new = places.is_null()
+        whole = rows
+        for name in missing:
+            field = schema.find([name])
+            old = there.column(name).combine_chunks().take(places)
+            filler = pa.repeat(field.default_scalar, len(rows))
+            column = pc.if_else(is_new, filler, old) if field.default is not None else old
+            whole = whole.append_column(pa.field(name, field.type), column)
+        return whole.select(schema.names)
+
+    def _rows_of(self, data: Any, method: str) -> pa.Table:
+        rows = _concat(list(arrow_input.to_record_batches(data, self.schema)))
+        if not len(rows):
+            return rows
+        self._check_has_key(rows, method)
+        return self._in_columns(rows)
+
+    def _check_has_key(self, rows: pa.Table, method: str) -> None:
+        if lacking := [name for name in self.snapshot.key if name not in rows.column_names]:
+            raise storage.SchemaError(
+                f"{method} needs the primary key, and the rows lack column {lacking[0]!r}: they have "
+                f"{rows.column_names}"
+            )
+
+    def _in_columns(self, rows: pa.Table) -> pa.Table:
+        """Rows in the types of those columns of the table that they have, in its order."""
+        schema = self.snapshot.schema
+        fields = tuple(field for field in schema.fields if field.name in rows.column_names)
+        if unknown := [name for name in rows.column_names if name not in schema.names]:
+            schema.find([unknown[0]])
+        return storage.conform_rows(rows, Schema(schema.id, fields))
+
+    def _in_key_columns(self, rows: pa.Table) -> pa.Table:
+        return storage.conform_rows(rows, storage.key_schema_of(self.snapshot))
+
+    def _no_keys(self) -> pa.Table:
+        return storage.key_schema_of(self.snapshot).arrow.empty_table()
+
+    def _key_rows(self, keys: Any) -> pa.Table:
+        """Keys, in whatever form they are given, as rows of the key's columns."""
+        key = self.snapshot.key
+        if isinstance(keys, list | tuple) and keys and not isinstance(keys[0], dict) and len(key) == 1:
+            keys = {key[0]: list(keys)}
+        rows = _concat(list(arrow_input.to_record_batches(keys, self.schema)))
+        if not len(rows):
+            return self._no_keys()
+        if odd := [name for name in rows.column_names if name not in key]:
+            raise storage.SchemaError(f"the keys have a column {odd[0]!r}: the primary key is {list(key)}")
+        return self._in_key_columns(rows)
+
+    def _check_keyed(self, method: str) -> None:
+        if not storage.is_keyed(self.snapshot):
+            raise InputError(
+                f"{method} is for tables with a primary key, and {self.stored.store.url} has none: create one with "
+                f"primary_key=[...]"
+            )
+
+
+def _concat(batches: Sequence[pa.RecordBatch]) -> pa.Table:
+    if not batches:
+        return pa.table({})
+    if odd := next((each for each in batches if each.schema.names != batches[0].schema.names), None):
+        raise InputError(f"parts of the rows differ in their columns: {batches[0].schema.names}; {odd.schema.names}")
+    return pa.concat_tables([pa.Table.from_batches([batch]) for batch in batches], promote_options="permissive")
+
+
+def _key_predicate(keys: pa.Table, names: Sequence[str], schema: Schema) -> Predicate:
+    """What is true on the rows of these keys, and with a key of several columns perhaps on others."""
+    terms = []
+    for name in names:
+        field = schema.find([name])
+        values = keys.column(name).unique().to_pylist()
+        literals = tuple(Literal(value, field.type) for value in values)
+        terms.append(In(Column((field.name,), field.type), literals))
+    return terms[0] if len(terms) == 1 else And(tuple(terms))
+
+
+def _free_name(names: Sequence[str]) -> str:
+    """A name that no column has."""
+    return max((*names, ""), key=len) + _POSITION

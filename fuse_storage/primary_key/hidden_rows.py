@@ -1,0 +1,178 @@
+"""Rows of base and tail that later rows of the tail hide, as a deletion vector would, and that nobody writes.
+
+Of each key the last block of the tail that has it counts: earlier ones do not, nor does the base's row. Statistics of
+the key's columns rule out blocks; of the others those columns are read. What was found for a state serves the next one:
+there just the keys of the hot commits that came are looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from fuse_storage.deletion_vector import VectorRef, read_vector
+from fuse_storage.errors import RESTORE_HINT, Corrupt
+from fuse_storage.hot.small_blocks import BlockRequest, read_blocks
+from fuse_storage.hot.tail import blocks_with_rows, without_tail
+from fuse_storage.metadata.block_frame import BlockFrame
+from fuse_storage.metadata.metadata_table import METADATA_READ_THREADS
+from fuse_storage.metadata.segment import LOCATION_COLUMNS, block_file
+from fuse_storage.metadata.segment_frame import SegmentFrame
+from fuse_storage.metadata.snapshot import Snapshot
+from fuse_storage.parquet.footer import BlockFile
+from fuse_storage.parquet.pages import RowMask
+from fuse_storage.primary_key.key_sets import key_table, last_of_each, may_have_keys, rows_with_keys
+from fuse_storage.store.cache import cache_of
+from fuse_storage.store.shared_files import resolve_store
+from fuse_storage.store.store import Store
+from fuse_storage.validation.features import PRIMARY_KEY_FEATURE
+
+
+def open_segments(store: Store, snapshot: Snapshot, rows: pa.Table, tail: pa.Table | None) -> SegmentFrame:
+    """The segments of a state, of which what later rows hide does not count.
+
+    ``rows``: the list of segments. ``tail``: rows of the hot blocks, if there are any.
+    """
+    if tail is None or PRIMARY_KEY_FEATURE not in snapshot.writer_features:
+        return SegmentFrame(store, snapshot, rows, tail)
+    if not snapshot.key_ids:
+        raise Corrupt(f"{store.url}: snapshot {snapshot.stored.id} has a primary key of no columns: {RESTORE_HINT}")
+    return KeyedSegmentFrame(store, snapshot, rows, tail)
+
+
+class KeyedSegmentFrame(SegmentFrame):
+    """The segments of a table with a primary key and, as if it were one more, the rows of its tail.
+
+    ``tail``: rows of all hot blocks, those that have keys to be deleted, too.
+    """
+
+    def __init__(self, store: Store, snapshot: Snapshot, table: pa.Table, tail: pa.Table) -> None:
+        visible = blocks_with_rows(tail)
+        super().__init__(store, snapshot, table, visible if len(visible) else None)
+        self._base_table, self._hot_blocks = table, tail
+
+    @cached_property
+    def hidden_rows(self) -> Mapping[int, RowMask]:
+        """Blocks of which later rows of the tail hide some, by number: bool, shape (rows,), True for rows that count.
+
+        Raises StorageError.
+        """
+        base = BlockFrame.from_segments(SegmentFrame(self.store, without_tail(self.snapshot), self._base_table))
+        hits = _find_hits(_KeyReader(self.store, self.snapshot), base, self._hot_blocks)
+        numbers = {block_id: number for number, block_id in enumerate(base.ids)}
+        live = {numbers[block_id]: ~mask for block_id, mask in hits.in_base.items()}
+        for number, mask in live.items():
+            _leave_out_vector(self.snapshot, base, number, mask)
+        visible = blocks_with_rows(self._hot_blocks).column("id").to_pylist()
+        for place, block_id in enumerate(visible):
+            if not hits.last[block_id].all():
+                live[len(base) + place] = hits.last[block_id]
+        return live
+
+
+@dataclass(frozen=True, slots=True)
+class _Hits:
+    """What the keys of a tail meet. ``hot``, ``base``: ids of the blocks that were compared.
+
+    ``in_base``: by id of a block, which of its rows have a key of the tail; of no other block has any.
+    ``last``: by id of a hot block, which of its rows are the last of their keys.
+    """
+
+    hot: frozenset[str]
+    base: frozenset[str]
+    in_base: Mapping[str, RowMask]
+    last: Mapping[str, RowMask]
+
+    @property
+    def nbytes(self) -> int:
+        masks = [*self.in_base.values(), *self.last.values()]
+        return sum(mask.nbytes for mask in masks) + 200 * (len(self.hot) + len(self.base))
+
+
+def _find_hits(reader: _KeyReader, base: BlockFrame, hot_blocks: pa.Table) -> _Hits:
+    """Compare the keys of a tail with the base, or take what is known of them."""
+    cache, url, snapshot = cache_of(reader.store), reader.store.url, reader.snapshot
+    state_key, latest_key = ("keys of tail", url, snapshot.id), ("latest keys of tail", url, snapshot.branch)
+    found: _Hits | None = cache.find(state_key)
+    if found is None:
+        found = _compare(reader, base, hot_blocks, cache.find(latest_key))
+        for key in (state_key, latest_key):
+            cache.put(key, found, found.nbytes)
+    return found
+
+
+def _compare(reader: _KeyReader, base: BlockFrame, hot_blocks: pa.Table, known: _Hits | None) -> _Hits:
+    ids = hot_blocks.column("id").to_pylist()
+    with ThreadPoolExecutor(METADATA_READ_THREADS, "fuse-keys") as pool:
+        parts = reader.read_hot(hot_blocks)
+        keys = pa.concat_tables(parts).combine_chunks()
+        is_last = np.zeros(len(keys), np.bool_)
+        is_last[last_of_each(keys)] = True
+        last = dict(zip(ids, np.split(is_last, np.cumsum([len(part) for part in parts])[:-1]), strict=True))
+        if known is None or not known.hot.issubset(ids):
+            known = _Hits(frozenset(), frozenset(), {}, {})
+        new = [part for block_id, part in zip(ids, parts, strict=True) if block_id not in known.hot]
+        old_blocks = np.array([block_id in known.base for block_id in base.ids], np.bool_)
+        present = frozenset(base.ids)
+        in_base = {block_id: mask for block_id, mask in known.in_base.items() if block_id in present}
+        for chosen, wanted in ((old_blocks, new), (~old_blocks, parts)):
+            if not wanted or not chosen.any():
+                continue
+            wanted_keys = pa.concat_tables(wanted).combine_chunks()
+            wanted_keys = wanted_keys.take(pa.array(last_of_each(wanted_keys)))
+            bounds = [base.statistics(column_id) for column_id in reader.snapshot.key_ids]
+            numbers = np.flatnonzero(chosen & may_have_keys(bounds, wanted_keys, len(base))).tolist()
+            masks = pool.map(lambda number, keys=wanted_keys: reader.find(base.file(number), keys), numbers)
+            for number, mask in zip(numbers, masks, strict=True):
+                if mask.any():
+                    before = in_base.get(base.ids[number])
+                    in_base[base.ids[number]] = mask if before is None else mask | before
+    return _Hits(frozenset(ids), present, in_base, last)
+
+
+@dataclass(frozen=True, slots=True)
+class _KeyReader:
+    """Reads the keys of blocks of a state."""
+
+    store: Store
+    snapshot: Snapshot
+
+    def read(self, files: Sequence[BlockFile]) -> list[pa.Table]:
+        """The keys of all rows of each of these blocks. Raises StorageError."""
+        places = [resolve_store(self.store, file.key, self.snapshot.shares_files) for file in files]
+        requests = [
+            BlockRequest(store, replace(file, key=key)) for (store, key), file in zip(places, files, strict=True)
+        ]
+        names = self.snapshot.key
+        return [key_table(rows, names) for rows in read_blocks(requests, self.snapshot.schema, names)]
+
+    def find(self, file: BlockFile, keys: pa.Table) -> RowMask:
+        """Which rows of a block have one of some keys: bool, shape (rows of the block,)."""
+        return rows_with_keys(self.read([file])[0], keys)
+
+    def read_hot(self, hot_blocks: pa.Table) -> list[pa.Table]:
+        """The keys of each hot block; they are kept in memory."""
+        cache, columns = cache_of(self.store), hot_blocks.select(LOCATION_COLUMNS)
+        files = [block_file(columns, place) for place in range(len(columns))]
+        found = {file.key: cache.find(("hot keys", self.store.url, file.key)) for file in files}
+        missing = [file for file in files if found[file.key] is None]
+        for file, keys in zip(missing, self.read(missing), strict=True):
+            found[file.key] = keys
+            cache.put(("hot keys", self.store.url, file.key), keys, keys.nbytes)
+        return [found[file.key] for file in files]
+
+
+def _leave_out_vector(snapshot: Snapshot, base: BlockFrame, number: int, live: RowMask) -> None:
+    """Take the rows that the block's own vector marks out of a mask of live rows."""
+    if base.has_all_rows[number]:
+        return
+    if (reference := base.deletion_vectors[number]) is None:
+        raise Corrupt(f"{base.segments.store.url}: block {base.ids[number]} lacks its deletion vector: {RESTORE_HINT}")
+    counts = int(base.row_counts[number]), int(base.live_row_counts[number])
+    deleted = read_vector(base.segments.store, VectorRef.parse(reference), *counts, snapshot.shares_files)
+    live &= ~deleted

@@ -1,0 +1,535 @@
+"""A table with a primary key has at most one row for each key, in every reader, in every state."""
+
+from __future__ import annotations
+
+import datetime
+import inspect
+import random
+import uuid
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import fuse_index as fuse
+from fuse_index import InputError
+from fuse_storage import Conflict, SchemaError, StoredTable, meter_requests, open_store
+from fuse_storage.hot_commit import append as hot_append
+from fuse_storage.primary_key import hidden_rows
+from fuse_storage.testing import check_invariants
+from tests.effort import effort
+
+Row = dict[str, Any]
+Model = dict[Any, Row]
+
+
+@pytest.fixture
+def url() -> str:
+    return f"memory://{uuid.uuid4().hex}"
+
+
+def make(url: str, **properties: Any) -> fuse.Table:
+    columns = "id BIGINT, part STRING, name STRING, n INT"
+    properties = {"block_rows": 40, "zone_rows": 10, **properties}
+    return fuse.create_table(url, columns, primary_key=["id", "part"], properties=properties)
+
+
+def key_of(row: Row) -> tuple[int, str]:
+    return row["id"], row["part"]
+
+
+def some_rows(chance: random.Random, count: int) -> list[Row]:
+    draw = chance.randrange
+    return [
+        {"id": draw(60), "part": f"p{draw(3)}", "name": f"{draw(9)} apples" if draw(5) else None, "n": draw(10)}
+        for _ in range(count)
+    ]
+
+
+def as_model(rows: pa.Table) -> Model:
+    found = {key_of(row): row for row in rows.to_pylist()}
+    assert len(found) == rows.num_rows, "a key has two rows"
+    return found
+
+
+def check_readers(table: fuse.Table, model: Model, chance: random.Random) -> None:
+    """Every way of reading says what the model says."""
+    few = [row for row in model.values() if row["n"] < 4]
+    sought = [{"id": chance.randrange(70), "part": f"p{chance.randrange(3)}"} for _ in range(12)]
+    there = [model[key_of(key)] for key in sought if key_of(key) in model]
+    totals = table.aggregate([], ["count(*)", "sum(n)", "max(id)"]).to_pylist()[0]
+    found = {
+        "scan": as_model(table.scan().to_arrow()),
+        "no indexes": as_model(table.scan(indexes=False).to_arrow()),
+        "count": table.count(),
+        "few": sorted(table.scan("n < 4", ["name"]).to_arrow().column("name").to_pylist(), key=str),
+        "few counted": table.count("n < 4"),
+        "name": as_model(table.scan("name = '3 apples'").to_arrow()),
+        "limit": table.scan(limit=5).to_arrow().num_rows,
+        "totals": (totals["count(*)"], totals["sum(n)"], totals["max(id)"]),
+        "groups": {row["part"]: row["count(*)"] for row in table.aggregate(["part"], ["count(*)"]).to_pylist()},
+        "search": {key_of(row) for row in table.search("name", "apples", limit=1000).to_pylist()},
+        "lookup": table.lookup(sought).to_pylist(),
+        "lookup names": table.lookup(sought, ["name"]).to_pylist(),
+    }
+    assert found == {
+        "scan": model,
+        "no indexes": model,
+        "count": len(model),
+        "few": sorted((row["name"] for row in few), key=str),
+        "few counted": len(few),
+        "name": {key: row for key, row in model.items() if row["name"] == "3 apples"},
+        "limit": min(5, len(model)),
+        "totals": (
+            len(model),
+            sum(row["n"] for row in model.values()) if model else None,
+            max((row["id"] for row in model.values()), default=None),
+        ),
+        "groups": {part: n for part in ("p0", "p1", "p2") if (n := sum(key[1] == part for key in model))},
+        "search": {key for key, row in model.items() if "apples" in str(row["name"])},
+        "lookup": there,
+        "lookup names": [{"name": row["name"]} for row in there],
+    }
+
+
+def check_changes(table: fuse.Table, states: list[tuple[int, Model]], chance: random.Random) -> None:
+    """The changes between two states are what the model says: nothing of a put of an equal row, pairs by the key."""
+    (since, before), (until, after) = sorted(chance.sample(states, 2), key=lambda state: state[0])
+    told = table.changes(
+        fuse.open_table(table.stored.store, version=since).snapshot.id,
+        fuse.open_table(table.stored.store, version=until).snapshot.id,
+    ).to_arrow()
+    expected = []
+    for key in before.keys() | after.keys():
+        old, new = before.get(key), after.get(key)
+        if old == new:
+            continue
+        pair = ("update_preimage", "update_postimage") if old and new else ("delete", "insert")
+        expected += [(pair[0], old)] if old else []
+        expected += [(pair[1], new)] if new else []
+    names = ("id", "part", "name", "n")
+    found = [(row["_change_type"], {name: row[name] for name in names}) for row in told.to_pylist()]
+    assert sorted(found, key=str) == sorted(expected, key=str)
+
+
+class Walk:
+    """A table, and what it should be."""
+
+    def __init__(self, url: str, seed: int) -> None:
+        self.chance, self.model = random.Random(seed), Model()
+        self.table = make(url, delete_mode=self.chance.choice(["copy-on-write", "merge-on-read"]))
+        self.table.create_index("names", "bloom", ["name"])
+        self.table.create_index("words", "full_text", ["name"])
+        self.table.create_index("sums", "aggregate", ["part"], aggregates=["count(*)", "sum(n)", "max(id)"])
+        self.states: list[tuple[int, Model]] = []
+
+    def upsert(self) -> None:
+        rows = some_rows(self.chance, self.chance.randrange(1, 70))
+        (self.table.upsert if self.chance.random() < 0.7 else self.table.append)(rows)
+        self.model |= {key_of(row): row for row in rows}
+
+    def upsert_in_part(self) -> None:
+        rows = {key_of(row): row for row in some_rows(self.chance, self.chance.randrange(1, 40))}
+        self.table.upsert([{name: value for name, value in row.items() if name != "name"} for row in rows.values()])
+        self.model |= {key: row | {"name": self.model.get(key, {}).get("name")} for key, row in rows.items()}
+
+    def delete_keys(self) -> None:
+        gone = [key_of(row) for row in some_rows(self.chance, self.chance.randrange(1, 40))]
+        self.table.delete_keys([dict(zip(("id", "part"), key, strict=True)) for key in gone])
+        self.model = {key: row for key, row in self.model.items() if key not in gone}
+
+    def delete(self) -> None:
+        number = self.chance.randrange(10)
+        self.table.delete(f"n = {number} AND id > 20")
+        self.model = {key: row for key, row in self.model.items() if row["n"] != number or row["id"] <= 20}
+
+    def update(self) -> None:
+        number = self.chance.randrange(10)
+        self.table.update(f"n = {number}", {"n": "n + 1", "name": "'new'"})
+        self.model |= {
+            key: row | {"n": number + 1, "name": "new"} for key, row in self.model.items() if row["n"] == number
+        }
+
+    def tier(self) -> None:
+        self.table.tier()
+        assert self.table.tail.blocks == 0
+
+    def tier_from_an_older_plan(self) -> None:
+        job = self.table.tiering()
+        outcomes = [job.run(task) for task in job.plan_tasks()]
+        self.upsert()
+        while job.commit(outcomes):
+            outcomes = [job.run(task) for task in job.plan_tasks()]
+        self.table.refresh()
+
+    def compact(self) -> None:
+        self.table.compact()
+
+    def recluster(self) -> None:
+        self.table.recluster(depth=1)
+
+    def index(self) -> None:
+        self.table.refresh_index("names")
+
+    def tag(self) -> None:
+        self.table.tag(f"tag-{len(self.states)}-{uuid.uuid4().hex[:6]}")
+
+    def restore(self) -> None:
+        version, model = self.chance.choice(self.states)
+        self.table.restore(fuse.open_table(self.table.stored.store, version=version).snapshot.id)
+        self.model = dict(model)
+
+
+STEPS = (
+    [Walk.upsert] * 5
+    + [Walk.upsert_in_part, Walk.delete_keys, Walk.delete, Walk.update, Walk.tag, Walk.restore, Walk.recluster]
+    + [Walk.tier, Walk.tier, Walk.tier_from_an_older_plan, Walk.compact, Walk.index, Walk.delete_keys]
+)
+
+
+@pytest.mark.parametrize("seed", range(effort(2)))
+def test_each_reader_sees_one_row_for_each_key_whatever_happened(url: str, seed: int) -> None:
+    walk = Walk(url, seed)
+    for number in range(12):
+        step = walk.upsert if number < 2 else walk.chance.choice(STEPS).__get__(walk)
+        step()
+        check_readers(walk.table, walk.model, walk.chance)
+        walk.states.append((walk.table.version, dict(walk.model)))
+        if number % 3 == 2:
+            check_changes(walk.table, walk.states, walk.chance)
+    check_invariants(walk.table.stored)
+    for version, model in walk.states:
+        assert as_model(fuse.open_table(url, version=version).scan().to_arrow()) == model
+    again = StoredTable.open(walk.table.stored.store)
+    base = fuse.open_table(url, tail=False)
+    assert len(as_model(base.scan().to_arrow())) == base.count()
+    assert again.snapshot.writer_features == ("primary-key",)
+    copy = walk.table.clone(f"{url}-copy")
+    assert as_model(copy.scan().to_arrow()) == walk.model
+    copy.upsert([{"id": 0, "part": "p0", "name": "mine", "n": 1}])
+    copy.tier()
+    assert as_model(copy.scan().to_arrow()) == walk.model | {(0, "p0"): {"id": 0, "part": "p0", "name": "mine", "n": 1}}
+
+
+# --- every way of writing is right, or refused
+
+WRITES: dict[str, Callable[[fuse.Table], Any]] = {
+    "append": lambda table: table.append(ROWS),
+    "upsert": lambda table: table.upsert(ROWS),
+    "apply": lambda table: table.apply([row | {"_change_type": "insert"} for row in ROWS]),
+    "delete_keys": lambda table: table.delete_keys([5, 500]),
+    "delete": lambda table: table.delete("n = 1"),
+    "update": lambda table: table.update("n = 1", {"n": "7"}),
+    "tier": lambda table: table.tier(),
+    "compact": lambda table: table.compact(),
+    "recluster": lambda table: table.recluster(),
+    "restore": lambda table: table.restore(table.history().column("snapshot")[3].as_py()),
+    "producer": lambda table: send(table),
+    "set_properties": lambda table: table.set_properties({"hot_rows": 7}),
+    "add_column": lambda table: table.add_column("more", "int"),
+    "create_index": lambda table: table.create_index("by_n", "bloom", ["n"]),
+}
+REFUSED: dict[str, tuple[Callable[[fuse.Table], Any], str]] = {
+    "overwrite": (lambda table: table.overwrite(ROWS), "'overwrite' adds or changes rows without regard"),
+    "overwrite in part": (lambda table: table.overwrite(ROWS[:1], "n = 1"), "without regard to the primary key"),
+    "merge": (lambda table: table.merge(ROWS, ["id"]), "use upsert, delete_keys or apply"),
+    "merge by another column": (lambda table: table.merge(ROWS, ["name"]), "use upsert, delete_keys or apply"),
+    "update of the key": (lambda table: table.update("n = 1", {"id": "7"}), "'id' is of the primary key"),
+    "append that is not hot": (lambda table: table.append(ROWS, hot=False), "no hot=False"),
+    "append of columns": (lambda table: table.append([ROWS[0] | {"x": 1}], merge_schema=True), "no .*merge_schema"),
+    "key_by": (lambda table: table.key_by(["name"]), "stays that of its table"),
+    "no key": (lambda table: table.key_by(None), "stays that of its table"),
+    "nullable": (lambda table: table.set_nullable("id", True), "it is never NULL"),
+    "another type": (lambda table: table.change_type("id", "bigint"), "its type stays"),
+    "drop": (lambda table: table.drop_column("id"), "cannot be dropped"),
+    "property": (lambda table: table.set_properties({"key_ids": None}), "key_ids"),
+    "NULL": (lambda table: table.upsert([{"id": None, "name": "x", "n": 1}]), "'id' is NOT NULL"),
+    "no such key": (lambda table: table.delete_keys([{"id": 1, "name": "x"}]), "the primary key is"),
+    "rows without a key": (lambda table: table.upsert([{"name": "x"}]), "the rows lack column 'id'"),
+    "unknown columns": (lambda table: table.upsert([{"id": 1, "nam": "x"}]), "nam"),
+    "unknown changes": (lambda table: table.apply([{"id": 1, "_change_type": "gone"}]), "_change_type 'gone'"),
+    "no changes": (lambda table: table.apply([{"id": 1}]), "_change_type"),
+    "part of a row by a producer": (lambda table: send(table, [{"id": 1, "n": 2}]), "lack column 'name'"),
+    "append behind the key": (
+        lambda table: hot_append.append_hot(table.stored, pa.table({"id": [1], "name": ["x"], "n": [1]})),
+        "put and deleted by their keys",
+    ),
+    "key twice": (
+        lambda table: fuse.hot.append.commit_by_key(  # type: ignore[attr-defined]
+            table.stored, table.host, table.to_arrow().slice(0, 1), table.to_arrow(columns=["id"]).slice(0, 1)
+        ),
+        "comes twice in one commit",
+    ),
+}
+ROWS = [{"id": 5, "name": "five", "n": 1}, {"id": 500, "name": "more", "n": 2}]
+OTHERS = (
+    "partitions advise aggregate blocks "
+    "branch builders change_type changes changing clone cluster_by clustering columns "
+    "compacting convert count deleting diff drop_branch drop_column drop_index explain export_delta "
+    "export_iceberg fast_forward files head history index_tasks indexes inspect_index key_by lookup merge "
+    "merge_spec merging move_column overwrite overwriting producer rebuild_index reclustering recover refresh "
+    "refresh_index refs rename_column scan search segments set_comment set_default set_nullable snapshots "
+    "statistics suggest sync tag tiering to_arrow to_pandas to_polars untag updating vacuum verify_index"
+)
+
+
+def send(table: fuse.Table, rows: list[Row] | None = None) -> None:
+    with table.producer(linger=0.01) as producer:
+        producer.send(rows or ROWS).result()
+
+
+def made(url: str) -> fuse.Table:
+    """A table with a base, a vector, and a tail of puts and deletes."""
+    properties = {"block_rows": 40, "zone_rows": 10}
+    table = fuse.create_table(url, "id INT, name STRING, n INT", primary_key=["id"], properties=properties)
+    table.upsert([{"id": n, "name": f"old {n}", "n": n % 5} for n in range(100)])
+    table.tier()
+    table.delete_keys([3])
+    table.tier()
+    table.upsert([{"id": n, "name": f"new {n}", "n": n % 7} for n in range(50, 150, 3)])
+    table.delete_keys([1, 2, 53])
+    return table
+
+
+def test_each_way_of_writing_keeps_one_row_for_each_key(url: str) -> None:
+    table = made(url)
+    for name, write in WRITES.items():
+        write(table)
+        for each in (table.refresh(), fuse.open_table(url)):
+            ids = each.scan().to_arrow().column("id").to_pylist()
+            assert len(ids) == len(set(ids)) == each.count(), name
+    assert table.schema.field("id").nullable is False
+
+
+@pytest.fixture(scope="module")
+def keyed() -> fuse.Table:
+    return made(f"memory://{uuid.uuid4().hex}")
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_could_make_two_rows_of_one_key_is_refused_and_changes_nothing(keyed: fuse.Table, name: str) -> None:
+    write, said = REFUSED[name]
+    version, before = keyed.version, keyed.to_arrow()
+
+    with pytest.raises((fuse.FuseIndexError, fuse.StorageError), match=said):
+        write(keyed)
+
+    after = fuse.open_table(keyed.stored.store)
+    assert (after.version, after.to_arrow().equals(before)) == (version, True)
+
+
+def test_no_public_method_was_forgotten() -> None:
+    methods = {name for name, _ in inspect.getmembers(fuse.Table, inspect.isfunction) if not name.startswith("_")}
+
+    assert methods - set(WRITES) - set(OTHERS.split()) == set()
+
+
+# --- keys
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("STRING", ["", "a", "ä" * 40, "ä" * 40 + "b", "z"]),
+        ("BINARY", [b"", b"\x00", b"\xff" * 40, b"\xff" * 41, b"a"]),
+        ("DECIMAL(20,2)", [Decimal("-1.50"), Decimal("0.00"), Decimal("1.00"), Decimal("9.99"), Decimal("123.45")]),
+        ("DATE", [datetime.date(1, 1, 1), datetime.date(1970, 1, 1), datetime.date(2026, 11, 23)]),
+        (
+            "TIMESTAMP",
+            [datetime.datetime(1969, 12, 31, tzinfo=datetime.UTC), datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)],
+        ),
+        ("TIMESTAMP_NTZ", [datetime.datetime(1969, 12, 31, 1, 2, 3), datetime.datetime(2026, 1, 1)]),
+        ("BOOLEAN", [False, True]),
+        ("TINYINT", [-128, 0, 127]),
+        ("BIGINT", [-(1 << 63), 0, (1 << 63) - 1]),
+    ],
+)
+def test_keys_are_of_any_exact_type(url: str, kind: str, values: list[Any]) -> None:
+    table = fuse.create_table(url, f"k {kind}, n INT", primary_key=["k"])
+    for number in range(2):
+        table.upsert([{"k": value, "n": number} for value in values])
+        table.tier()
+        table.upsert([{"k": value, "n": 7} for value in values[:1]])
+        assert sorted(table.scan().to_arrow().column("n").to_pylist()) == [*[number] * (len(values) - 1), 7]
+    found = table.lookup([*values[::-1], *values[:1]])
+    table.delete_keys(values[1:])
+
+    assert found.column("k").to_pylist() == [*values[::-1], *values[:1]]
+    assert found.column("n").to_pylist() == [*[1] * (len(values) - 1), 7, 7]
+    assert table.scan().to_arrow().column("k").to_pylist() == values[:1]
+
+
+@pytest.mark.parametrize("kind", ["DOUBLE", "FLOAT", "ARRAY<INT>", "STRUCT<a: INT>"])
+def test_what_is_not_exact_is_no_key(url: str, kind: str) -> None:
+    with pytest.raises(SchemaError, match="choose columns of exact, plain types"):
+        fuse.create_table(url, f"k {kind}, n INT", primary_key=["k"])
+
+
+def test_a_table_without_a_primary_key_has_no_keys_to_change(url: str) -> None:
+    table = fuse.create_table(url, "id BIGINT, n INT", key=["id"])
+
+    for change in (table.upsert, table.delete_keys, table.apply, table.lookup):
+        with pytest.raises(InputError, match="is for tables with a primary key"):
+            change([{"id": 1}])
+    with pytest.raises(InputError, match="a table has one of them"):
+        fuse.create_table(f"{url}-2", "id BIGINT, n INT", key=["id"], primary_key=["id"])
+
+
+def test_keys_may_be_renamed(url: str) -> None:
+    table = made(url)
+    table.rename_column("id", "key")
+    table.upsert([{"key": 5, "name": "x", "n": 0}])
+    table.tier()
+
+    assert table.lookup([5, 6]).column("name").to_pylist() == ["x", "old 6"]
+    assert table.count("key = 5") == 1
+
+
+# --- several writers
+
+
+def test_the_later_commit_counts_whichever_handle_it_came_from(url: str) -> None:
+    one = made(url)
+    two = fuse.open_table(url)
+    one.upsert([{"id": 7, "name": "one", "n": 1}])
+    two.upsert([{"id": 7, "name": "two", "n": 1}])
+    assert one.refresh().lookup([7]).column("name").to_pylist() == ["two"]
+    assert two.lookup([7]).column("name").to_pylist() == ["two"]
+
+
+def test_rows_in_part_are_completed_from_what_others_put_meanwhile(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, other = made(url), fuse.open_table(url)
+    real, calls = fuse.Table._completed, list[int]()
+
+    def completed(self: fuse.Table, *given: Any) -> pa.Table:
+        rows = real(self, *given)
+        calls.append(1)
+        if len(calls) == 1:
+            other.refresh().upsert([{"id": 7, "name": "between", "n": 1}])
+        return rows
+
+    monkeypatch.setattr(fuse.Table, "_completed", completed)
+    table.upsert([{"id": 7, "n": 3}, {"id": 900, "n": 4}])
+
+    assert table.lookup([7, 900]).to_pylist() == [
+        {"id": 7, "name": "between", "n": 3},
+        {"id": 900, "name": None, "n": 4},
+    ]
+    assert len(calls) == 2
+
+
+def test_a_statement_whose_rows_were_changed_meanwhile_is_a_conflict(url: str) -> None:
+    table, other = made(url), fuse.open_table(url)
+    other.upsert([{"id": 900, "name": "elsewhere", "n": 4}])
+    table.delete("id = 7")  # which nobody changed
+    other.refresh().upsert([{"id": 8, "name": "changed", "n": 4}])
+
+    with pytest.raises(Conflict, match="rows that this update read were changed"):
+        table.update("id = 8", {"n": "n + 1"})
+
+    assert fuse.open_table(url).lookup([7, 8]).to_pylist() == [{"id": 8, "name": "changed", "n": 4}]
+
+
+def test_an_application_puts_each_version_once(url: str) -> None:
+    table = made(url)
+    table.upsert([{"id": 1, "name": "a", "n": 1}], ("job", 1))
+    table.delete_keys([1])
+    version = table.version
+    table.upsert([{"id": 1, "name": "a", "n": 1}], ("job", 1))
+
+    assert (table.refresh().version, table.count("id = 1")) == (version, 0)
+
+
+def test_one_table_s_changes_write_the_next(url: str) -> None:
+    table = made(url)
+    copy = fuse.create_table(f"{url}-copy", "id INT, name STRING, n INT", primary_key=["id"])
+    copy.upsert(table.to_arrow())
+    since = table.snapshot.id
+    table.upsert([{"id": 7, "name": "x", "n": 1}, {"id": 901, "name": "y", "n": 1}])
+    table.upsert([{"id": 7, "name": "z", "n": 2}, {"id": 8, "name": "old 8", "n": 3}])
+    table.delete_keys([9, 10, 902])
+    table.tier()
+    told = table.changes(since).to_arrow()
+    copy.apply(told)
+
+    assert sorted(told.column("_change_type").to_pylist()) == [
+        "delete",
+        "delete",
+        "insert",
+        "update_postimage",
+        "update_preimage",
+    ]
+    assert copy.to_arrow().sort_by("id").equals(table.to_arrow().sort_by("id"))
+
+
+def test_of_several_changes_of_a_key_the_last_counts(url: str) -> None:
+    table = made(url)
+    table.apply(
+        [
+            {"id": 5, "name": "late", "n": 1, "_change_type": "insert", "_commit_version": 9},
+            {"id": 5, "name": None, "n": None, "_change_type": "delete", "_commit_version": 8},
+            {"id": 6, "name": "early", "n": 1, "_change_type": None, "_commit_version": 1},
+            {"id": 6, "name": None, "n": None, "_change_type": "delete", "_commit_version": 2},
+            {"id": 7, "name": "was", "n": 1, "_change_type": "update_preimage", "_commit_version": 3},
+        ]
+    )
+    assert table.lookup([5, 6, 7]).column("name").to_pylist() == ["late", "old 7"]
+
+
+# --- costs
+
+
+def test_a_put_is_two_creates_and_no_read(url: str) -> None:
+    made(url)
+    store = meter_requests(open_store(url))
+    table = fuse.open_table(store)
+    mixed = [{"id": 1, "name": "x", "n": 1, "_change_type": "insert"}, {"id": 2, "_change_type": "delete"}]
+    for change, count in (
+        (lambda: table.upsert(ROWS), 2),
+        (lambda: table.delete_keys([7]), 2),
+        (lambda: table.apply(mixed), 3),
+    ):
+        store.reset()
+        change()
+        assert [verb for verb, key, _ in store.writes if not key.endswith("_hint")] == ["create"] * count
+        assert store.reads == []
+
+
+def test_tiering_rewrites_no_block_of_the_base(url: str) -> None:
+    table = made(url)
+    before = table.files()[: table.stored.segments().base_block_count]
+    table.upsert([{"id": n, "name": "x", "n": 1} for n in range(0, 100, 10)])
+    table.tier()
+
+    assert set(before) <= set(table.files())
+    assert table.scan().to_arrow().num_rows == table.snapshot.row_count == table.count()
+
+
+def test_blocks_that_have_no_key_of_the_tail_are_not_read_for_it(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = fuse.create_table(url, "id INT, n INT", primary_key=["id"], properties={"block_rows": 10})
+    table.upsert(pa.table({"id": np.arange(100, dtype="i4"), "n": np.zeros(100, "i4")}))
+    table.tier()
+    real, read = hidden_rows._KeyReader.find, list[str]()
+
+    def find(self: Any, file: Any, keys: pa.Table) -> Any:
+        read.append(file.key)
+        return real(self, file, keys)
+
+    monkeypatch.setattr(hidden_rows._KeyReader, "find", find)
+    table.upsert([{"id": 7, "n": 1}, {"id": 73, "n": 1}, {"id": 1000, "n": 1}])
+    assert (table.count("n = 1"), len(read)) == (3, 2)
+    table.upsert([{"id": 31, "n": 1}])
+    assert (table.count("n = 1"), len(read)) == (4, 3), "what was found for the state before serves the next one"
+    assert table.stored.blocks().has_all_rows.tolist().count(False) == 3
+
+
+def test_a_tail_that_fills_up_is_tiered_by_its_writer(url: str) -> None:
+    table = fuse.create_table(url, "id INT, n INT", primary_key=["id"], properties={"tail_commits": 3})
+    for number in range(5):
+        table.upsert([{"id": n, "n": number} for n in range(4)])
+
+    assert "tier" in table.refresh().history().column("operation").to_pylist()
+    assert table.scan().to_arrow().sort_by("id").to_pylist() == [{"id": n, "n": 4} for n in range(4)]

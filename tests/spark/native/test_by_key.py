@@ -1,0 +1,123 @@
+"""Spark reads a table with a primary key as it is: one row for each key; what Spark writes there is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import fuse_index as fuse
+from fuse_index import spark as fuse_spark
+from fuse_index.spark.source.data_source import register_source
+
+
+def put(table: fuse.Table, ids: range, name: str) -> None:
+    table.upsert([{"id": n, "name": name if n % 7 else None, "n": n % 10} for n in ids])
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> fuse.Table:
+    """A base with a vector, and a tail that hides rows of it and of its own."""
+    url = str(tmp_path_factory.mktemp("keys") / "t")
+    properties = {"block_rows": 100, "zone_rows": 20}
+    made = fuse.create_table(url, "id BIGINT, name STRING, n INT", primary_key=["id"], properties=properties)
+    put(made, range(400), "base")
+    made.tier()
+    made.delete_keys(list(range(0, 400, 9)))
+    made.tier()
+    put(made, range(0, 600, 5), "tail")
+    made.delete_keys([1, 5, 10, 900])
+    put(made, range(300, 340), "last")
+    return made
+
+
+@pytest.fixture(scope="module", params=["native", "python"])
+def view(request: pytest.FixtureRequest, spark: SparkSession, table: fuse.Table) -> DataFrame:
+    register_source(spark)
+    url = table.stored.store.url
+    return fuse_spark.read(spark, url) if request.param == "native" else spark.read.format("fuse").load(url)
+
+
+QUERIES: list[Callable[[DataFrame], DataFrame]] = [
+    lambda rows: rows,
+    lambda rows: rows.where("name = 'base'").select("n"),
+    lambda rows: rows.where("id BETWEEN 295 AND 345"),
+    lambda rows: rows.groupBy("name").count(),
+    lambda rows: rows.selectExpr("count(*)", "max(id)", "sum(n)", "min(name)"),
+    lambda rows: rows.alias("a").join(rows.alias("b"), "id").selectExpr("count(*)", "sum(b.n)"),
+    lambda rows: rows.orderBy("id").limit(7),
+]
+
+
+@pytest.mark.any_spark
+@pytest.mark.parametrize("number", range(len(QUERIES)))
+def test_spark_reads_what_counts(spark: SparkSession, table: fuse.Table, view: DataFrame, number: int) -> None:
+    whole = spark.createDataFrame(table.to_pandas(), "id BIGINT, name STRING, n INT")
+
+    found, expected = (sorted(map(tuple, QUERIES[number](rows).collect()), key=str) for rows in (view, whole))
+
+    assert found == expected
+
+
+def test_the_base_is_what_was_tiered(spark: SparkSession, table: fuse.Table) -> None:
+    base = fuse_spark.read(spark, table.stored.store.url, tail=False)
+
+    assert base.count() == 400 - 45
+    assert base.select("id").distinct().count() == 400 - 45
+
+
+def save(rows: DataFrame, url: str, mode: str = "append", **options: str) -> None:
+    rows.coalesce(1).write.format("fuse").mode(mode).options(**options).save(url)
+
+
+WRITES: dict[str, Callable[[DataFrame, str], Any]] = {
+    "append": save,
+    "hot": lambda rows, url: save(rows, url, hot="true"),
+    "overwrite": lambda rows, url: save(rows, url, "overwrite"),
+    "write": lambda rows, url: fuse_spark.write(rows.coalesce(1), url),
+    "delete": lambda rows, url: fuse_spark.delete(rows.sparkSession, url, "n = 3"),
+    "update": lambda rows, url: fuse_spark.update(rows.sparkSession, url, "n = 3", {"n": "4"}),
+    "merge": lambda rows, url: fuse_spark.merge(rows.sparkSession, url, rows, ["id"]),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_what_spark_writes_is_refused_and_changes_nothing(spark: SparkSession, table: fuse.Table, name: str) -> None:
+    url, version = table.stored.store.url, table.version
+    rows = spark.sql("SELECT 5L AS id, 'spark' AS name, 3 AS n UNION ALL SELECT 900L, 'spark', 3")
+
+    with pytest.raises(Exception, match=r"primary key"):
+        WRITES[name](rows, url)
+
+    assert fuse.open_table(url).version == version
+
+
+def test_a_stream_that_writes_is_refused(spark: SparkSession, table: fuse.Table, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    fuse.create_table(source, "id BIGINT, name STRING, n INT").append([{"id": 5, "name": "s", "n": 3}])
+    rows = spark.readStream.format("fuse").load(str(source))
+    query = rows.writeStream.format("fuse").option("checkpointLocation", str(tmp_path / "c"))
+
+    with pytest.raises(Exception, match=r"primary key"):
+        query.trigger(availableNow=True).start(table.stored.store.url).awaitTermination(60)
+
+    assert fuse.open_table(table.stored.store.url).to_arrow().equals(table.to_arrow())
+
+
+def test_jobs_that_move_rows_keep_the_key(spark: SparkSession, tmp_path: Path, table: fuse.Table) -> None:
+    url = str(tmp_path / "copy")
+    copy = fuse.create_table(url, table.schema, primary_key=["id"], properties={"block_rows": 50})
+    copy.upsert(table.to_arrow())
+    fuse_spark.tier(spark, url)
+    put(copy.refresh(), range(0, 500, 3), "copy")
+    before = copy.to_arrow().sort_by("id")
+    fuse_spark.compact(spark, url)
+    assert copy.refresh().to_arrow().sort_by("id") == before
+    fuse_spark.tier(spark, url)
+
+    assert copy.refresh().to_arrow().sort_by("id") == before
+    assert copy.tail.blocks == 0
+    assert fuse_spark.read(spark, url).count() == len(before)
