@@ -188,13 +188,22 @@ def mislabelled(table: StoredTable, *names: str) -> list[StagedSegment]:
 
 def relabelled(table: StoredTable) -> list[StagedSegment]:
     """Each block says that it is of another partition."""
+    return said_to_be_of_one(table, rows(4).to_batches(max_chunksize=1))
+
+
+def with_null(table: StoredTable) -> list[StagedSegment]:
+    """A block of one day in which one row has none."""
+    return said_to_be_of_one(table, pa.table([[1, 2], [date(2026, 2, 2), None], ["", ""]], COLUMNS).to_batches())
+
+
+def said_to_be_of_one(table: StoredTable, blocks: Sequence[pa.RecordBatch]) -> list[StagedSegment]:
     with table.writer() as writer:
-        for block in rows(4).to_batches(max_chunksize=1):
+        for block in blocks:
             writer._start_block(pa.Table.from_batches([block]), '["2026-02-02"]')
         return writer.finish()
 
 
-@pytest.mark.parametrize("stage", [unsplit, mislabelled, relabelled, lambda table: mislabelled(table, "id")])
+@pytest.mark.parametrize("stage", [unsplit, mislabelled, relabelled, with_null, lambda table: mislabelled(table, "id")])
 @pytest.mark.parametrize("how", ["append", "overwrite", "replace"])
 def test_a_block_that_is_not_of_one_partition_is_not_committed(url: str, stage: Any, how: str) -> None:
     table = appended(created(url, "day"), rows(3))
