@@ -16,7 +16,16 @@ from fuse_index.spark.catalog.metadata_tables import METADATA_TABLES
 from fuse_index.table.open import open_table
 from fuse_index.table.table import Table
 from fuse_index.warehouse.catalog import Catalog
-from fuse_storage import CatalogTable, Identifier, InvalidArgument, NotFound, ReadOnly, join_identifier, list_branches
+from fuse_storage import (
+    CatalogTable,
+    Identifier,
+    InvalidArgument,
+    NotFound,
+    ReadOnly,
+    join_identifier,
+    list_branches,
+    open_table_store,
+)
 
 _BRANCH_PREFIX = "branch_"
 _TAG_PREFIX = "tag_"
@@ -147,14 +156,15 @@ class TableNames:
         """The table that a name begins with, and what follows it."""
         if is_place(parts[0]):
             return TableReference(f"{self.catalog}.`{parts[0]}`", parts[0]), parts[1:]
-        state = self.require_warehouse().warehouse.state()
+        warehouse = self.require_warehouse().warehouse
+        state = warehouse.state()
         for end in range(len(parts), max(len(parts) - 3, 0), -1):
             try:
                 named = state.find_table(parts[:end])
             except NotFound:
                 continue
             shown = f"{self.catalog}.{named.name}"
-            return TableReference(shown, self.require_warehouse().table_url(named.identifier), named), parts[end:]
+            return TableReference(shown, open_table_store(warehouse.store, named.location).url, named), parts[end:]
         state.find_table(parts)
         raise NotFound(f"there is no table {join_identifier(parts)!r}")
 

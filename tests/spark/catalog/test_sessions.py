@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 import fuse_index as fuse
 from fuse_index import spark as fuse_spark
 from fuse_index.spark.catalog.table_names import TableNames, TableReference
+from fuse_storage import Warehouse
 
 
 @pytest.fixture
@@ -118,8 +119,12 @@ def test_a_name_is_loaded_once_for_a_query(spark, catalog, monkeypatch):
         TableNames, "open", lambda names, reference: opened.append(reference.shown) or real_open(names, reference)
     )
 
+    looked, real_state = [], Warehouse.state
+    monkeypatch.setattr(Warehouse, "state", lambda warehouse: looked.append(1) or real_state(warehouse))
+
     spark.table("fuse.db.t")
     assert opened == ["fuse.db.t"]
+    assert len(looked) == 1  # a request each
     assert ids(spark, "SELECT id FROM fuse.db.t WHERE name = 'b'") == [2]
     assert opened == ["fuse.db.t"] * 2
     assert ids(spark, "SELECT a.id FROM fuse.db.t a JOIN fuse.db.t b USING (id)") == [1, 2]
