@@ -145,7 +145,7 @@ class TailMembers(msgspec.Struct):
 
     commits: PositiveCount
     blocks: PositiveCount
-    rows: PositiveCount
+    rows: Count  # 0 where keys are deleted, and no row is put
     bytes: Count
     oldest: str
     list: FileRefMembers | None

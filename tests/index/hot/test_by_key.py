@@ -533,3 +533,17 @@ def test_a_tail_that_fills_up_is_tiered_by_its_writer(url: str) -> None:
 
     assert "tier" in table.refresh().history().column("operation").to_pylist()
     assert table.scan().to_arrow().sort_by("id").to_pylist() == [{"id": n, "n": 4} for n in range(4)]
+
+
+def test_a_snapshot_may_carry_deleted_keys_alone(url: str) -> None:
+    table = made(url)
+    table.tier()
+    rows = table.count()
+    table.delete_keys([5, 6])
+    table.create_index("names", "bloom", ["name"])
+
+    head = fuse.open_table(url)
+    assert (head.tail.blocks, head.tail.rows, head.count()) == (1, 0, rows - 2)
+    head.tier()
+    assert (head.tail.blocks, head.count(), head.snapshot.row_count) == (0, rows - 2, rows - 2)
+    check_invariants(head.stored)
