@@ -73,6 +73,7 @@ _SHELL_WORDS = [
         (r"\bon=\['([^']*)'\]", r"--on \1"),
         (r"\bformat='(\w+)'", r"--format \1"),
         (r"\bsay force\b", "say --force"),
+        (r"\buse upsert, delete_keys or apply\b", "use ingest, delete-keys or ingest --changes"),
         (r"\bsay create=True", "run catalog init"),
         (r"\bwith cascade\b", "with --cascade"),
         (r"\bdrop it without purge\b", "drop it without --purge"),

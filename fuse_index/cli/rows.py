@@ -60,6 +60,24 @@ def _delete(
     _report(before, target.refresh().snapshot, as_json)
 
 
+@rows_app.command("delete-keys")
+def _delete_keys(
+    table: TableArgument,
+    files: FilesArgument,
+    format_: FormatOption = None,
+    null: NullOption = None,
+    branch: BranchOption = "main",
+    as_json: JsonOption = False,
+) -> None:
+    """Delete the rows of the primary keys that files have, by one hot commit; keys without a row are passed over."""
+    target = open_table(table, branch=branch)
+    keys = _rows(files, format_, null, target).read_all()
+    snapshot = target.delete_keys(keys)
+    record = {"snapshot": snapshot.id, "keys": len(keys)}
+    counted = "1 key" if len(keys) == 1 else f"{len(keys):,} keys"
+    output.print_result(record, f"{counted} deleted, snapshot {snapshot.id}", as_json)
+
+
 @rows_app.command("update")
 def _update(
     table: TableArgument,
@@ -228,8 +246,6 @@ def _rows(files: list[str], format_: InputFormat | None, null: list[str] | None,
 def _report(before: Snapshot, after: Snapshot, as_json: bool) -> None:
     summary = after.summary if after.id != before.id else {}
     counts = {name: summary.get(name, 0) for name in ("deleted_rows", "updated_rows", "inserted_rows")}
-    sentence = (
-        ", ".join(f"{count:,} rows {name.removesuffix('_rows')}" for name, count in counts.items() if count)
-        or "nothing to change"
-    )
+    counted = ", ".join(f"{count:,} rows {name.removesuffix('_rows')}" for name, count in counts.items() if count)
+    sentence = counted or ("nothing to change" if after.id == before.id else "rows changed by their keys")
     output.print_result({"snapshot": after.id, **counts}, f"{sentence}, snapshot {after.id}", as_json)

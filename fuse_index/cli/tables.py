@@ -55,6 +55,9 @@ def _create(
         str | None, typer.Option("--cluster-by", help="Columns that writers sort by, separated by commas.")
     ] = None,
     key: Annotated[str | None, typer.Option("--key", help="Columns that identify a row, separated by commas.")] = None,
+    primary_key: Annotated[
+        str | None, typer.Option("--primary-key", help="Columns of which each key has one row at most, always.")
+    ] = None,
     partition_by: Annotated[
         str | None, typer.Option("--partition-by", help="Columns whose values no block mixes, separated by commas.")
     ] = None,
@@ -70,12 +73,16 @@ def _create(
     if like is not None:
         columns = InputFiles.open(find_input_files([like], format_, null or ())).schema
     settings = parse_pairs(properties or [], "--property")
-    order, identity = split_names(cluster_by, "--cluster-by"), split_names(key, "--key")
-    parts = split_names(partition_by, "--partition-by")
+    order = split_names(cluster_by, "--cluster-by")
+    keys = {
+        "key": split_names(key, "--key"),
+        "primary_key": split_names(primary_key, "--primary-key"),
+        "partition_by": split_names(partition_by, "--partition-by"),
+    }
     if (named := split_table_name(table)) is None:
-        created = create_table(table, columns, order, settings, key=identity, partition_by=parts)
+        created = create_table(table, columns, order, settings, **keys)  # type: ignore[arg-type]
     else:
-        created = catalog(named[0]).create_table(named[1], columns, order, settings, key=identity, partition_by=parts)
+        created = catalog(named[0]).create_table(named[1], columns, order, settings, **keys)  # type: ignore[arg-type]
     output.print_result({"table": table, "snapshot": created.snapshot.id}, f"created {table}", as_json)
 
 
@@ -103,21 +110,26 @@ def _ingest(
     hot: Annotated[
         bool | None, typer.Option("--hot/--no-hot", help="Seen at once and indexed later; by default as hot_rows says.")
     ] = None,
+    changes: Annotated[
+        bool, typer.Option("--changes", help="Do what the files' _change_type says, by the table's primary key.")
+    ] = False,
     branch: BranchOption = "main",
     as_json: JsonOption = False,
 ) -> None:
-    """Append files to a table, all of them in one commit; indexes are built along."""
+    """Append files to a table, all of them in one commit; indexes are built along. By a primary key they are put."""
     target = open_table(table, branch=branch)
+    if changes and (hot is not None or merge_schema):
+        raise typer.BadParameter("changes are made by a hot commit, in the table's columns", param_hint="--changes")
     sources = InputFiles.open(find_input_files(files, format_, null or ()), target.schema)
     before = target.snapshot
     started = time.perf_counter()
     with output.progress_bar() as bar:
         task = bar.add_task("ingest", total=sources.size or None)
-        snapshot = target.append(
-            sources.reader(lambda bytes_: bar.advance(task, bytes_)),
-            hot=hot,
-            merge_schema=merge_schema,
-        )
+        rows_read = sources.reader(lambda bytes_: bar.advance(task, bytes_))
+        if changes:
+            snapshot = target.apply(rows_read)
+        else:
+            snapshot = target.append(rows_read, hot=hot, merge_schema=merge_schema)
     seconds = time.perf_counter() - started
     rows = snapshot.summary.get("added_rows", 0) if snapshot.id != before.id else 0
     record = {
@@ -174,6 +186,48 @@ def _query(
             output.print_json_lines(batch)
     else:
         _print_rows(scan.to_arrow(), limit)
+
+
+@tables_app.command("lookup")
+def _lookup(
+    table: TableArgument,
+    key: Annotated[
+        list[str],
+        typer.Option("--key", help="column=value; repeatable: for each column of the primary key, and for each key."),
+    ],
+    columns: _ColumnsOption = None,
+    branch: BranchOption = "main",
+    at: AtOption = None,
+    version: VersionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the rows of these primary keys, in their order; with --json one JSON object a line."""
+    source = open_table(table, branch=branch, at=at, version=version)
+    rows = source.lookup(_parse_keys(key, source.schema), split_names(join_repeated(columns)) or None)
+    output.print_json_lines(rows) if as_json else output.print_rows(rows)
+
+
+def _parse_keys(texts: list[str], schema: pa.Schema) -> pa.Table:
+    """``column=value`` texts as rows: the n-th of each column make the n-th. Raises typer.BadParameter."""
+    values: dict[str, list[str]] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise typer.BadParameter(f"{text!r} is not of the form column=value", param_hint="--key")
+        values.setdefault(name, []).append(value)
+    if len({len(each) for each in values.values()}) > 1:
+        counts = ", ".join(f"{name} {len(each)} times" for name, each in values.items())
+        raise typer.BadParameter(
+            f"each column of the key is given as often as the others: {counts}", param_hint="--key"
+        )
+    columns = {}
+    for name, each in values.items():
+        kind = schema.field(name).type if name in schema.names else pa.string()
+        try:
+            columns[name] = pa.array(each).cast(kind)
+        except pa.ArrowException as problem:
+            raise typer.BadParameter(f"{name} is {kind}: {problem}", param_hint="--key") from problem
+    return pa.table(columns)
 
 
 @tables_app.command("search")

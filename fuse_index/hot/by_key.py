@@ -255,6 +255,8 @@ class KeyedMixin(DmlMixin):
             return self._no_keys()
         if odd := [name for name in rows.column_names if name not in key]:
             raise storage.SchemaError(f"the keys have a column {odd[0]!r}: the primary key is {list(key)}")
+        if lacking := [name for name in key if name not in rows.column_names]:
+            raise storage.SchemaError(f"the keys lack column {lacking[0]!r}: the primary key is {list(key)}")
         return self._in_key_columns(rows)
 
     def _check_keyed(self, method: str) -> None:

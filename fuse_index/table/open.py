@@ -15,7 +15,7 @@ from fuse_index.ingest import arrow_input
 from fuse_index.predicate import Context
 from fuse_index.sources.formats import open_source
 from fuse_index.sources.sync import attach_source
-from fuse_index.table.arguments import check_arguments
+from fuse_index.table.arguments import check_arguments, table_key
 from fuse_index.table.table import Table
 from fuse_storage import Recovery
 
@@ -44,19 +44,13 @@ def create_table(
     deletes whole blocks; for good. ``options``: of the object store. Raises AlreadyExists, InputError, SchemaError,
     InvalidArgument.
     """
-    if partition_by and primary_key:
-        raise InputError(
-            f"partition_by={list(partition_by)!r} and a primary key do not go together: cluster by columns"
-        )
-    if key and primary_key:
-        raise InputError(f"key={list(key)!r} and primary_key={list(primary_key)!r}: a table has one of them")
     stored = storage.StoredTable.create(
         check_url(url),
         arrow_input.resolve_arrow_schema(schema),
         tuple(cluster_by),
         dict(properties or {}),
         options,
-        storage.PrimaryKey(primary_key) if primary_key else tuple(key),
+        table_key(key, primary_key, partition_by),
         tuple(partition_by),
     )
     return Table(stored, host or Host.discover(), context or Context())

@@ -13,7 +13,7 @@ from fuse_index.errors import InputError
 from fuse_index.indexes.registry import Host
 from fuse_index.ingest import arrow_input
 from fuse_index.predicate import Context
-from fuse_index.table.arguments import check_arguments, check_public_methods
+from fuse_index.table.arguments import check_arguments, check_public_methods, table_key
 from fuse_index.table.open import attach, check_url
 from fuse_index.table.table import Table
 from fuse_index.warehouse.dropped import DroppedMixin
@@ -76,6 +76,7 @@ class Catalog(NamespacesMixin, DroppedMixin):
         *,
         key: Sequence[str] = (),
         partition_by: Sequence[str] = (),
+        primary_key: Sequence[str] = (),
         replace: bool = False,
     ) -> Table:
         """Create an empty table in a folder of its own. What is given is as in ``fuse_index.create_table``.
@@ -84,7 +85,14 @@ class Catalog(NamespacesMixin, DroppedMixin):
         dropped in the same moment. Raises AlreadyExists, NotFound for its namespace, and as ``create_table`` does.
         """
         staged = self.stage_table(
-            identifier, schema, cluster_by, properties, key=key, partition_by=partition_by, replace=replace
+            identifier,
+            schema,
+            cluster_by,
+            properties,
+            key=key,
+            partition_by=partition_by,
+            primary_key=primary_key,
+            replace=replace,
         )
         staged.commit()
         return staged.table
@@ -98,11 +106,20 @@ class Catalog(NamespacesMixin, DroppedMixin):
         *,
         key: Sequence[str] = (),
         partition_by: Sequence[str] = (),
+        primary_key: Sequence[str] = (),
     ) -> Table:
         """Load the table of this name as it is, or create it if there is none. Raises as these do otherwise."""
         if not self.table_exists(identifier):
             with suppress(storage.AlreadyExists):  # somebody else was just first
-                return self.create_table(identifier, schema, cluster_by, properties, key=key, partition_by=partition_by)
+                return self.create_table(
+                    identifier,
+                    schema,
+                    cluster_by,
+                    properties,
+                    key=key,
+                    partition_by=partition_by,
+                    primary_key=primary_key,
+                )
         return self.load_table(identifier)
 
     def stage_table(
@@ -114,6 +131,7 @@ class Catalog(NamespacesMixin, DroppedMixin):
         *,
         key: Sequence[str] = (),
         partition_by: Sequence[str] = (),
+        primary_key: Sequence[str] = (),
         replace: bool = False,
     ) -> NewTable[Table]:
         """Make a table that nobody sees before ``commit()``: rows can be written to its ``table`` until then.
@@ -121,10 +139,10 @@ class Catalog(NamespacesMixin, DroppedMixin):
         ``abort()`` removes it. It has a day. Raises as ``create_table`` does, as far as can be told before.
         """
         about, own = _split_properties(properties or {})
-        arrow_schema = arrow_input.resolve_arrow_schema(schema)
+        arrow_schema, identity = arrow_input.resolve_arrow_schema(schema), table_key(key, primary_key, partition_by)
 
         def make(store: storage.Store) -> Table:
-            layout = (tuple(cluster_by), own, None, tuple(key), tuple(partition_by))
+            layout = (tuple(cluster_by), own, None, identity, tuple(partition_by))
             return self._to_table(StoredTable.create(store, arrow_schema, *layout))
 
         return storage.stage_table(self.warehouse, storage.parse_identifier(identifier), make, about, replace)
