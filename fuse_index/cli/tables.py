@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from typing import Annotated, Any
 
 import pyarrow as pa
 import typer
@@ -74,15 +74,15 @@ def _create(
         columns = InputFiles.open(find_input_files([like], format_, null or ())).schema
     settings = parse_pairs(properties or [], "--property")
     order = split_names(cluster_by, "--cluster-by")
-    keys = {
+    keys: dict[str, Any] = {
         "key": split_names(key, "--key"),
         "primary_key": split_names(primary_key, "--primary-key"),
         "partition_by": split_names(partition_by, "--partition-by"),
     }
     if (named := split_table_name(table)) is None:
-        created = create_table(table, columns, order, settings, **keys)  # type: ignore[arg-type]
+        created = create_table(table, columns, order, settings, **keys)
     else:
-        created = catalog(named[0]).create_table(named[1], columns, order, settings, **keys)  # type: ignore[arg-type]
+        created = catalog(named[0]).create_table(named[1], columns, order, settings, **keys)
     output.print_result({"table": table, "snapshot": created.snapshot.id}, f"created {table}", as_json)
 
 

@@ -84,16 +84,8 @@ class Catalog(NamespacesMixin, DroppedMixin):
         Of ``properties``, ``comment`` and ``owner`` are kept by the warehouse. ``replace``: a table of this name is
         dropped in the same moment. Raises AlreadyExists, NotFound for its namespace, and as ``create_table`` does.
         """
-        staged = self.stage_table(
-            identifier,
-            schema,
-            cluster_by,
-            properties,
-            key=key,
-            partition_by=partition_by,
-            primary_key=primary_key,
-            replace=replace,
-        )
+        keys: dict[str, Any] = {"key": key, "partition_by": partition_by, "primary_key": primary_key}
+        staged = self.stage_table(identifier, schema, cluster_by, properties, replace=replace, **keys)
         staged.commit()
         return staged.table
 
@@ -111,15 +103,8 @@ class Catalog(NamespacesMixin, DroppedMixin):
         """Load the table of this name as it is, or create it if there is none. Raises as these do otherwise."""
         if not self.table_exists(identifier):
             with suppress(storage.AlreadyExists):  # somebody else was just first
-                return self.create_table(
-                    identifier,
-                    schema,
-                    cluster_by,
-                    properties,
-                    key=key,
-                    partition_by=partition_by,
-                    primary_key=primary_key,
-                )
+                keys: dict[str, Any] = {"key": key, "partition_by": partition_by, "primary_key": primary_key}
+                return self.create_table(identifier, schema, cluster_by, properties, **keys)
         return self.load_table(identifier)
 
     def stage_table(

@@ -17,7 +17,7 @@ os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSeria
 
 
 MANY_CASES = 4
-"""Of a test with more cases than these every second is enough on the oldest Spark, unless EFFORT says more."""
+"""Of a test with more cases than these every third is enough on the oldest Spark, unless EFFORT says more."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by markers
@@ -29,8 +29,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"))
             cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for of_one_test in cases.values():
-        for item in of_one_test[1::2] if len(of_one_test) > MANY_CASES else ():
-            item.add_marker(pytest.mark.any_spark)
+        for number, item in enumerate(of_one_test):
+            if number % 3 and len(of_one_test) > MANY_CASES:
+                item.add_marker(pytest.mark.any_spark)
 
 
 @pytest.fixture(scope="session")

@@ -168,7 +168,7 @@ def test_queries_with_a_shuffle_leak_no_thread(spark: SparkSession, files: list[
 
     query(-1)
     before = python_threads()
-    for n in range(40):
+    for n in range(16):
         query(n)
 
     assert python_threads() <= before
