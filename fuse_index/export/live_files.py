@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as is_
 
-from fuse_storage import ColumnStatistics, Field, SchemaError, StoredTable
+from fuse_storage import ColumnStatistics, Field, SchemaError, StoredTable, is_keyed
 
 WidensType = Callable[[pa.DataType, pa.DataType], bool]
 """Whether a format reads values of the one type as the other."""
@@ -70,9 +70,10 @@ class LiveFiles:
                 f"{format_} cannot be told: read the source itself"
             )
         if not self.table.blocks().has_all_rows.all():
+            then = " and table.tier()" if is_keyed(snapshot) else ""
             raise SchemaError(
                 f"{self.table.store.url} has blocks with deletion vectors, which {format_} is not told of: rewrite "
-                f"them first, table.update(None, {{'…': '…'}})"
+                f"them first, table.update(None, {{'…': '…'}}){then}"
             )
         plain = next((top.name for top in snapshot.schema.fields if top.is_leaf), "…")
         now = [part for top in snapshot.schema.fields for part in top.walk()]

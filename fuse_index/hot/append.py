@@ -55,11 +55,8 @@ def commit_hot(
     Raises TailFull where a job is to tier and does not keep up, and as ``append_hot``. The rows are visible before any
     tiering, so whatever stands in its way is left to the next. What ``application`` has committed is never refused.
     """
-    if _waits_for_job(table.snapshot):
-        head = table.refresh()
-        if application is not None and _was_committed(head.snapshot, *application):
-            return head, head
-        raise_if_full(head)
+    if (head := _head_that_has(table, application)) is not None:
+        return head, head
     return _tier_if_due(storage.append_hot(table, rows, application), host)
 
 
@@ -72,10 +69,24 @@ def commit_by_key(
     only_next: bool = False,
 ) -> tuple[StoredTable, StoredTable]:
     """Put rows and delete keys, as ``put_rows``, and tier as ``commit_hot`` does; the table after each of the two."""
-    if _waits_for_job(table.snapshot):
-        raise_if_full(table.refresh())
+    if (head := _head_that_has(table, application)) is not None:
+        return head, head
     operation = "upsert" if len(rows) else "delete keys"
     return _tier_if_due(storage.put_rows(table, rows, deleted_keys, application, operation, only_next), host)
+
+
+def _head_that_has(table: StoredTable, application: tuple[str, int] | None) -> StoredTable | None:
+    """The newest state, where the tail waits for a job and ``application`` has been committed; else None.
+
+    Raises TailFull where it has not, and the tail is full.
+    """
+    if not _waits_for_job(table.snapshot):
+        return None
+    head = table.refresh()
+    if application is not None and _was_committed(head.snapshot, *application):
+        return head
+    raise_if_full(head)
+    return None
 
 
 def _tier_if_due(committed: StoredTable, host: Host) -> tuple[StoredTable, StoredTable]:

@@ -217,11 +217,13 @@ class NewRows:
     def __init__(self, writer: SegmentWriter, key: ClusterKey | None) -> None:
         self._writer, self._key = writer, key
         self._waiting: list[pa.Table] = []
+        self._waiting_bytes = 0
 
     def write(self, rows: pa.Table) -> None:
         """Take rows that fit the table; those of a sort's size are written. Raises as ``SegmentWriter.write``."""
         self._waiting.append(rows)
-        if sum(each.nbytes for each in self._waiting) > self._writer.options.sort_bytes:
+        self._waiting_bytes += rows.nbytes
+        if self._waiting_bytes > self._writer.options.sort_bytes:
             self._flush()
 
     def finish(self) -> list[StagedSegment]:
@@ -230,7 +232,7 @@ class NewRows:
 
     def _flush(self) -> None:
         write_sorted_runs(self._writer, self._waiting, self._key)
-        self._waiting = []
+        self._waiting, self._waiting_bytes = [], 0
 
     def __enter__(self) -> NewRows:
         return self

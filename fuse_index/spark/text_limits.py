@@ -54,7 +54,6 @@ def set_text_limits(snapshot: Snapshot, path: Sequence[str], limits: Mapping[tup
     find, before = snapshot.schema.find, _stored_limits(snapshot)
     column = find(path, into_collections=True)
     replaced = {part.id for part in column.walk()}
-    replaced = {part.id for part in column.walk()}
     kept = {column_id: limit for column_id, limit in before.items() if column_id not in replaced}
     kept |= {find(each, into_collections=True).id: limit for each, limit in limits.items()}
     if kept == before:

@@ -121,7 +121,7 @@ class Draft:
 
     def append_segments(self, staged: Sequence[StagedSegment]) -> None:
         """Put new segments at the end, and number their rows. Raises InvalidArgument for too many partitions."""
-        self.same_rows = self.same_rows and not staged
+        self.same_rows, self.keeps_key = self.same_rows and not staged, self.keeps_key and not staged
         limit = self.schema_state.properties.get("max_partitions", MAX_PARTITIONS_PER_WRITE)
         self.segment_rows = assemble_segment_list(
             [self.segment_rows, *self.assign_row_ids(staged, limit)], self.schema, self.index_keys

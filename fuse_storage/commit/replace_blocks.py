@@ -79,7 +79,7 @@ class ReplaceBlocks:
             raise StorageError(
                 f"this {self.name} would put {new_rows} rows in the place of {removed_rows}: it was to keep them all"
             )
-        draft.same_rows = draft.same_rows and self.same_rows
+        draft.same_rows, draft.keeps_key = draft.same_rows and self.same_rows, draft.keeps_key and self.same_rows
         draft.changed = True
         draft.merge_small_segments()
 

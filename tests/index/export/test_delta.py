@@ -140,6 +140,21 @@ def test_what_delta_cannot_say_is_refused(table):
     assert not Path(table.stored.store.url, "_delta_log", "00000000000000000001.json").exists()
 
 
+def test_rows_that_a_key_hides_are_rewritten_before_they_are_exported(tmp_path):
+    table = fuse.create_table(tmp_path / "keyed", "id BIGINT, n INT", primary_key=["id"])
+    table.upsert([{"id": n, "n": n} for n in range(9)])
+    table.tier()
+    table.upsert([{"id": 3, "n": 30}])
+
+    with pytest.raises(fuse.SchemaError, match=r"table.update\(.* and table.tier\(\)"):
+        table.export_delta()
+    table.update(None, {"n": "n"})
+    table.tier()
+    table.export_delta()
+
+    assert delta(table) == ours(table)
+
+
 def test_a_log_of_somebody_else_is_left_alone(table):
     table.export_delta()
     log = Path(table.stored.store.url, "_delta_log", "00000000000000000001.json")

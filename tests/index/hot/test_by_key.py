@@ -327,6 +327,31 @@ def test_no_public_method_was_forgotten() -> None:
     assert methods - set(WRITES) - set(OTHERS.split()) == set()
 
 
+def test_a_restore_in_the_same_transaction_is_no_leave_to_add_rows_behind_the_key(url: str) -> None:
+    table = made(url)
+    earlier, stored = StoredTable.open(table.stored.store, version=2), table.stored
+    rows = pa.table({"id": [5], "name": ["again"], "n": [1]})
+    with stored.writer() as writer:
+        writer.write(rows)
+        staged = writer.finish()
+
+    with pytest.raises(fuse.StorageError, match="without regard to the primary key"):
+        stored.transaction().restore(earlier.snapshot).append(staged).commit()
+
+    assert fuse.open_table(url).version == table.version
+
+
+def test_a_full_tail_refuses_no_put_that_an_application_has_committed(url: str) -> None:
+    table = make(url, tail_commits=1, tiering="job")
+    row = {"id": 1, "part": "p", "name": "x", "n": 1}
+    for version in (1, 2, 3):
+        table.upsert([row], application=("job", version))
+
+    assert table.upsert([row], application=("job", 3)).id == table.snapshot.id
+    with pytest.raises(fuse.TailFull):
+        table.upsert([row], application=("job", 4))
+
+
 # --- keys
 
 
