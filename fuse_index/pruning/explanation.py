@@ -54,12 +54,27 @@ class Vote:
 
 @dataclass(frozen=True, slots=True)
 class TailUse:
-    """The hot commits that are in no segment, their blocks and rows, and how many blocks have to be read."""
+    """The hot commits that are in no segment, their blocks and rows, and how many blocks have to be read.
+
+    With a primary key also how many ``keys`` they put or delete, and how many blocks of the base they
+    hide rows of (``touched``); None without.
+    """
 
     commits: int
     blocks: int
     rows: int
     kept: int
+    keys: int | None = None
+    touched: int | None = None
+
+    def to_dict(self) -> dict[str, int]:
+        return {name: count for name, count in asdict(self).items() if count is not None}
+
+    def __str__(self) -> str:
+        text = f"{self.kept:,} of {self.blocks:,} blocks of {self.commits:,} hot commits to read"
+        if self.keys is None:
+            return text
+        return f"{text}; {self.keys:,} keys, which hide rows of {self.touched:,} tiered blocks"
 
 
 @dataclass(frozen=True)
@@ -87,7 +102,7 @@ class Explanation:
             "snapshot": self.snapshot,
             "where": None if self.predicate is None else predicate_sql(self.predicate),
             **{level: totals.to_dict() for level, totals in self._levels()},
-            **({} if self.tail is None else {"tail": asdict(self.tail)}),
+            **({} if self.tail is None else {"tail": self.tail.to_dict()}),
             "predicates": [vote.to_dict() for vote in self.votes],
             "seconds": self.seconds,
         }
@@ -113,8 +128,7 @@ class Explanation:
         ]
         lines += [f"{level:8} {totals.kept:,} of {totals.total:,} to read" for level, totals in self._levels()]
         if self.tail is not None:
-            tail = self.tail
-            lines.append(f"tail     {tail.kept:,} of {tail.blocks:,} blocks of {tail.commits:,} hot commits to read")
+            lines.append(f"tail     {self.tail}")
         rows = self._rows()
         widths = [max((len(row[i]) for row in rows), default=0) for i in range(3)]
         for row in rows:
@@ -137,16 +151,18 @@ class Explanation:
             removed = (f"{vote.blocks_removed:,}", f"{vote.zones_removed:,}")
             cells = (vote.leaf, vote.index, vote.kind, vote.reason.value, *removed, vote.detail)
             why.add_row(*(cell.replace("[", r"\[") for cell in cells))
-        return Group(f"snapshot {self.snapshot}", reading, why)
+        tail = [] if self.tail is None else [f"tail {self.tail}"]
+        return Group(f"snapshot {self.snapshot}", reading, *tail, why)
 
     def _repr_html_(self) -> str:
         reading = "".join(
             f"<tr><td>{level}</td><td>{t.kept:,}</td><td>{t.total:,}</td></tr>" for level, t in self._levels()
         )
         why = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self._rows())
+        tail = "" if self.tail is None else f"<p>tail {self.tail}</p>"
         return (
             f"<p>snapshot <code>{escape(self.snapshot)}</code></p><table><tr><th></th><th>to "
-            f"read</th><th>of</th></tr>{reading}</table>"
+            f"read</th><th>of</th></tr>{reading}</table>{tail}"
             f"<table><tr><th>predicate</th><th>index</th><th>reason</th><th>effect</th></tr>{why}</table>"
         )
 

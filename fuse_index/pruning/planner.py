@@ -31,7 +31,7 @@ from fuse_index.pruning.probe import LevelProbe, ProbeContext
 from fuse_index.pruning.tally import Contradiction, Tally
 from fuse_index.pruning.trace import PruningTrace
 from fuse_index.reasons import Reason
-from fuse_storage import BlockFrame, ScanUnits, StoredTable, leave_out_deleted
+from fuse_storage import BlockFrame, ScanUnits, StoredTable, leave_out_deleted, tail_keys
 
 MAX_BLOCKS_WITH_ZONE_STATISTICS = 20_000
 """Zone statistics are opened only when at most so many blocks are left: beyond, they cost more than they save."""
@@ -282,5 +282,6 @@ def tail_use(table: StoredTable, blocks: BlockFrame) -> TailUse | None:
     """How much of the tail is among the blocks to read; None where the table has no tail."""
     if (tail := table.snapshot.tail) is None:
         return None
-    kept = int((blocks.ordinals >= table.segments().base_block_count).sum())
-    return TailUse(tail.commits, tail.blocks, tail.rows, kept)
+    segments = table.segments()
+    kept = int((blocks.ordinals >= segments.base_block_count).sum())
+    return TailUse(tail.commits, tail.blocks, tail.rows, kept, *(tail_keys(segments) or ()))

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +32,13 @@ from fuse_storage.store.cache import cache_of
 from fuse_storage.store.shared_files import resolve_store
 from fuse_storage.store.store import Store
 from fuse_storage.validation.features import PRIMARY_KEY_FEATURE
+
+
+class TailKeys(NamedTuple):
+    """How many keys the hot blocks put or delete, and of how many blocks of the base they hide rows."""
+
+    keys: int
+    touched: int
 
 
 def open_segments(store: Store, snapshot: Snapshot, rows: pa.Table, tail: pa.Table | None) -> SegmentFrame:
@@ -62,17 +70,33 @@ class KeyedSegmentFrame(SegmentFrame):
 
         Raises StorageError.
         """
+        return self._resolved[0]
+
+    @property
+    def key_use(self) -> TailKeys:
+        """How many keys the tail has, and what they touch. Raises StorageError."""
+        return self._resolved[1]
+
+    @cached_property
+    def _resolved(self) -> tuple[Mapping[int, RowMask], TailKeys]:
         base = BlockFrame.from_segments(SegmentFrame(self.store, without_tail(self.snapshot), self._base_table))
         hits = _find_hits(_KeyReader(self.store, self.snapshot), base, self._hot_blocks)
         numbers = {block_id: number for number, block_id in enumerate(base.ids)}
         live = {numbers[block_id]: ~mask for block_id, mask in hits.in_base.items()}
         for number, mask in live.items():
             _leave_out_vector(self.snapshot, base, number, mask)
+        stored = base.live_row_counts
+        touched = sum(np.count_nonzero(mask) < stored[number] for number, mask in live.items())
         visible = blocks_with_rows(self._hot_blocks).column("id").to_pylist()
         for place, block_id in enumerate(visible):
             if not hits.last[block_id].all():
                 live[len(base) + place] = hits.last[block_id]
-        return live
+        return live, TailKeys(sum(int(np.count_nonzero(mask)) for mask in hits.last.values()), int(touched))
+
+
+def tail_keys(segments: SegmentFrame) -> TailKeys | None:
+    """What the keys of a state's tail are; None for tables without a primary key, and without a tail."""
+    return segments.key_use if isinstance(segments, KeyedSegmentFrame) else None
 
 
 @dataclass(frozen=True, slots=True)

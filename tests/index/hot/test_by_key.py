@@ -551,6 +551,25 @@ def test_blocks_that_have_no_key_of_the_tail_are_not_read_for_it(url: str, monke
     assert table.stored.blocks().has_all_rows.tolist().count(False) == 3
 
 
+def test_an_explanation_tells_how_many_keys_the_tail_has_and_what_they_hide(url: str) -> None:
+    table = fuse.create_table(url, "id INT, n INT", primary_key=["id"], properties={"block_rows": 10})
+    table.upsert(pa.table({"id": np.arange(100, dtype="i4"), "n": np.zeros(100, "i4")}))
+    table.tier()
+    table.delete_keys([33])
+    table.tier()
+    table.upsert([{"id": 7, "n": 1}, {"id": 73, "n": 1}, {"id": 1000, "n": 1}])
+    table.upsert([{"id": 7, "n": 2}, {"id": 33, "n": 2}])  # the base has no row of 33 that counts
+    table.delete_keys([70, 2000])
+
+    for told in (table.explain(), table.explain("n = 2"), table.explain(None, [], ["count(*)"])):
+        tail = told.to_dict()["tail"]
+        assert (tail["commits"], tail["blocks"], tail["keys"], tail["touched"]) == (3, 3, 6, 2)
+        assert "3 hot commits to read; 6 keys, which hide rows of 2 tiered blocks" in str(told)
+        assert "6 keys" in told._repr_html_()
+    table.tier()
+    assert "tail" not in table.explain().to_dict()
+
+
 def test_a_tail_that_fills_up_is_tiered_by_its_writer(url: str) -> None:
     table = fuse.create_table(url, "id INT, n INT", primary_key=["id"], properties={"tail_commits": 3})
     for number in range(5):
