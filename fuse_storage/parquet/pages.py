@@ -135,6 +135,8 @@ class Pages:
             return pages, np.ones(len(row_mask), np.bool_)
         has_rows = sizes > 0
         needed = np.logical_or.reduceat(row_mask, (np.cumsum(sizes) - sizes)[has_rows])  # of each page, any of its rows
+        if needed.all():
+            return pages, np.ones(len(row_mask), np.bool_)
         chosen = ~has_rows  # the dictionary is needed for any page
         chosen[has_rows] = needed
         return pages[chosen], np.repeat(needed, sizes[has_rows])

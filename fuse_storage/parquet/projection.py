@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as is_
 
+from fuse_storage.parquet.pages import RowMask
 from fuse_storage.schema import types
 from fuse_storage.schema.conform import rename_array_fields
 from fuse_storage.schema.schema import Field
+
+_MIN_ROWS_PER_SLICE = 2048
+"""Of a column: copying so many values takes as long as making a slice of it."""
 
 
 def project_column(stored_values: pa.ChunkedArray | None, field: Field, row_count: int) -> pa.ChunkedArray:
@@ -58,3 +64,14 @@ def _fit_list_or_map(values: Any, field: Field) -> pa.Array:
         return pa.MapArray.from_arrays(values.offsets, *parts, type=field.type, mask=mask)
     element = _fit_array(values.values, field.children[0])
     return pa.ListArray.from_arrays(values.offsets, element, type=field.type, mask=mask)
+
+
+def keep_rows(column: pa.ChunkedArray, mask: RowMask) -> pa.ChunkedArray:
+    """The rows of a mask, bool, shape (rows,). Where few are left out, the parts between them, which copies nothing."""
+    changes = np.flatnonzero(mask[1:] != mask[:-1]) + 1
+    is_slow = len(changes) * _MIN_ROWS_PER_SLICE > len(mask) or is_.is_nested(column.type)
+    if is_slow or np.count_nonzero(mask) * 2 < len(mask):  # so that a few rows do not keep all in memory
+        return column.filter(pa.array(mask))
+    bounds = [0, *changes.tolist(), len(mask)]
+    parts = [column.slice(start, end - start) for start, end in list(pairwise(bounds))[int(not mask[:1].all()) :: 2]]
+    return pa.chunked_array([chunk for part in parts for chunk in part.chunks], column.type)

@@ -161,7 +161,7 @@ class _ZoneReader:
             starts = list(accumulate(sizes, initial=0))
             slices = [column.slice(starts[zone], sizes[zone]) for zone in self.zones]
             column = pa.chunked_array([chunk for rows in slices for chunk in rows.chunks], column.type)
-        return column if row_mask is None else column.filter(pa.array(row_mask))
+        return column if row_mask is None else projection.keep_rows(column, row_mask)
 
     def read(self, fields: Sequence[Sequence[int]], row_mask: RowMask | None) -> dict[str, pa.ChunkedArray]:
         """The rows of these zones, or those of the mask, by the physical names of the fields."""
@@ -208,11 +208,11 @@ class _ZoneReader:
         groups: dict[bytes, tuple[RowMask, list[Sequence[int]]]] = {}
         for field in fields:
             covered = self._decoded_rows(field, row_mask)
-            groups.setdefault(covered.tobytes(), (covered, []))[1].append(field)
+            groups.setdefault(b"" if covered.all() else covered.tobytes(), (covered, []))[1].append(field)
         for covered, members in groups.values():
             rows = self.read_all_rows(members) if covered.all() else self._read_pages(members, covered)
-            keep = pa.array(row_mask[covered])
-            columns |= {name: column.filter(keep) for name, column in rows.items()}
+            keep = row_mask[covered]
+            columns |= {name: projection.keep_rows(column, keep) for name, column in rows.items()}
         return columns
 
     def _decoded_rows(self, field: Sequence[int], row_mask: RowMask) -> RowMask:
@@ -226,7 +226,7 @@ class _ZoneReader:
             )
             for column in field
         ]
-        same = all(np.array_equal(cover, covers[0]) for cover in covers)
+        same = all(np.array_equal(cover, covers[0]) for cover in covers[1:])
         return covers[0] if same else np.ones(len(row_mask), np.bool_)  # columns of a field must have the same rows
 
     def _read_pages(self, fields: Sequence[Sequence[int]], covered: RowMask) -> dict[str, pa.ChunkedArray]:

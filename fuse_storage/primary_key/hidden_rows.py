@@ -27,7 +27,7 @@ from fuse_storage.metadata.segment_frame import SegmentFrame
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.parquet.footer import BlockFile
 from fuse_storage.parquet.pages import RowMask
-from fuse_storage.primary_key.key_sets import key_table, last_of_each, may_have_keys, rows_with_keys
+from fuse_storage.primary_key.key_sets import SoughtKeys, key_table, last_of_each
 from fuse_storage.store.cache import cache_of
 from fuse_storage.store.shared_files import resolve_store
 from fuse_storage.store.store import Store
@@ -147,16 +147,21 @@ def _compare(reader: _KeyReader, base: BlockFrame, hot_blocks: pa.Table, known: 
         for chosen, wanted in ((old_blocks, new), (~old_blocks, parts)):
             if not wanted or not chosen.any():
                 continue
-            wanted_keys = pa.concat_tables(wanted).combine_chunks()
-            wanted_keys = wanted_keys.take(pa.array(last_of_each(wanted_keys)))
+            sought = SoughtKeys(keys.filter(pa.array(is_last)) if wanted is parts else _distinct(wanted))
             bounds = [base.statistics(column_id) for column_id in reader.snapshot.key_ids]
-            numbers = np.flatnonzero(chosen & may_have_keys(bounds, wanted_keys, len(base))).tolist()
-            masks = pool.map(lambda number, keys=wanted_keys: reader.find(base.file(number), keys), numbers)
+            numbers = np.flatnonzero(chosen & sought.may_be_in(bounds, len(base))).tolist()
+            masks = pool.map(lambda number, sought=sought: reader.find(base.file(number), sought), numbers)
             for number, mask in zip(numbers, masks, strict=True):
                 if mask.any():
                     before = in_base.get(base.ids[number])
                     in_base[base.ids[number]] = mask if before is None else mask | before
     return _Hits(frozenset(ids), present, in_base, last)
+
+
+def _distinct(parts: Sequence[pa.Table]) -> pa.Table:
+    """The keys of several tables, each once."""
+    keys = pa.concat_tables(parts).combine_chunks()
+    return keys.take(pa.array(last_of_each(keys)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +180,9 @@ class _KeyReader:
         names = self.snapshot.key
         return [key_table(rows, names) for rows in read_blocks(requests, self.snapshot.schema, names)]
 
-    def find(self, file: BlockFile, keys: pa.Table) -> RowMask:
+    def find(self, file: BlockFile, keys: SoughtKeys) -> RowMask:
         """Which rows of a block have one of some keys: bool, shape (rows of the block,)."""
-        return rows_with_keys(self.read([file])[0], keys)
+        return keys.rows_in(self.read([file])[0])
 
     def read_hot(self, hot_blocks: pa.Table) -> list[pa.Table]:
         """The keys of each hot block; they are kept in memory."""

@@ -19,6 +19,8 @@ from fuse_storage.parquet.pages import RowMask
 from fuse_storage.statistics import ColumnStatistics
 
 _ROW = "row"
+_MIN_HASH_BITS, _MAX_HASH_BITS, _HASHES_PER_VALUE = 12, 24, 16
+"""Of a table of hashes: sixteen places for a value, so that one in sixteen others has to be looked up."""
 
 
 def key_table(rows: pa.Table, names: Sequence[str]) -> pa.Table:
@@ -36,38 +38,81 @@ def last_of_each(keys: pa.Table) -> npt.NDArray[np.int64]:
     return np.sort(last.to_numpy())
 
 
-def rows_with_keys(rows: pa.Table, keys: pa.Table) -> RowMask:
-    """Which rows have one of some keys: bool, shape (rows,). Both are tables of keys."""
-    among = np.ones(len(rows), np.bool_)
-    for name in keys.column_names:
-        values = pc.unique(keys.column(name))
-        among &= pc.is_in(rows.column(name), value_set=values).to_numpy()
-    if keys.num_columns == 1 or not among.any():
-        return among
-    numbers = np.flatnonzero(among)
-    candidates = rows.take(pa.array(numbers)).append_column(_ROW, pa.array(numbers))
-    found = candidates.join(keys, keys.column_names, join_type="left semi").column(_ROW).to_numpy()
-    among[:] = False
-    among[found] = True
-    return among
+class SoughtKeys:
+    """Some keys that rows are compared with, block after block. ``keys``: a table of them, each once.
 
-
-def may_have_keys(bounds: Sequence[ColumnStatistics | None], keys: pa.Table, units: int) -> npt.NDArray[np.bool_]:
-    """Which units may have a row of one of some keys, at least one: bool, shape (units,).
-
-    ``bounds``: statistics of each column of the key, None where there are none.
+    Its columns' values are kept sorted; so it may be used by several threads.
     """
-    possible = np.ones(units, np.bool_)
-    for name, found in zip(keys.column_names, bounds, strict=True):
-        if found is not None:
-            possible &= _hold_some(found, keys.column(name))
-    return possible
+
+    def __init__(self, keys: pa.Table) -> None:
+        self.keys = keys
+        self._values = [pc.unique(column) for column in keys.columns]
+        self._sorted = [np.sort(_comparable(values)) for values in self._values]
+
+    def rows_in(self, rows: pa.Table) -> RowMask:
+        """Which rows of a table of keys are among these: bool, shape (rows,)."""
+        among = np.ones(len(rows), np.bool_)
+        for column, values, ordered in zip(rows.columns, self._values, self._sorted, strict=True):
+            is_number = ordered.dtype == np.int64
+            among &= _are_among(column, ordered) if is_number else pc.is_in(column, value_set=values).to_numpy()
+        if rows.num_columns == 1 or not among.any():
+            return among
+        numbers = np.flatnonzero(among)
+        candidates = rows.take(pa.array(numbers)).append_column(_ROW, pa.array(numbers))
+        found = candidates.join(self.keys, rows.column_names, join_type="left semi").column(_ROW).to_numpy()
+        among[:] = False
+        among[found] = True
+        return among
+
+    def may_be_in(self, bounds: Sequence[ColumnStatistics | None], units: int) -> npt.NDArray[np.bool_]:
+        """Which units may have a row of one of these, at least one: bool, shape (units,).
+
+        ``bounds``: statistics of each column of the key, None where there are none.
+        """
+        possible = np.ones(units, np.bool_)
+        for ordered, found in zip(self._sorted, bounds, strict=True):
+            if found is not None:
+                possible &= _hold_some(found, ordered)
+        return possible
 
 
-def _hold_some(bounds: ColumnStatistics, values: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
-    """Units between whose bounds some value lies: bool, shape (units,); True where they are not known."""
+def _are_among(column: pa.ChunkedArray, sought: npt.NDArray[np.int64]) -> RowMask:
+    """Which values of a column of numbers are among some, which are sorted: bool, shape (rows,).
+
+    Those of a sorted column are found by bisection. Of others a table of hashes rules out most, and looking a value
+    up takes several times as long as that.
+    """
+    numbers = _comparable(column)
+    found = np.zeros(len(numbers), np.bool_)
+    if not len(numbers) or not len(sought):
+        return found
+    if (numbers[1:] >= numbers[:-1]).all():
+        first, last = np.searchsorted(sought, numbers[[0, -1]], side="left")
+        sought = sought[first : last + 1]
+        starts = np.searchsorted(numbers, sought, side="left")
+        if (numbers[1:] > numbers[:-1]).all():
+            found[starts[numbers[np.minimum(starts, len(numbers) - 1)] == sought]] = True
+            return found
+        changes = np.zeros(len(numbers) + 1, np.int64)
+        np.add.at(changes, starts, 1)
+        np.add.at(changes, np.searchsorted(numbers, sought, side="right"), -1)
+        return np.asarray(np.cumsum(changes)[:-1] > 0)
+    bits = min(max(_MIN_HASH_BITS, (len(sought) * _HASHES_PER_VALUE).bit_length()), _MAX_HASH_BITS)
+    is_hash = np.zeros(1 << bits, np.bool_)
+    is_hash[_hash(sought, bits)] = True
+    maybe = np.flatnonzero(is_hash[_hash(numbers, bits)])
+    found[maybe] = pc.is_in(pa.array(numbers[maybe]), value_set=pa.array(sought)).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _hash(numbers: npt.NDArray[np.int64], bits: int) -> npt.NDArray[np.uint64]:
+    """Fibonacci hashes of so many bits."""
+    return (numbers.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits)
+
+
+def _hold_some(bounds: ColumnStatistics, ordered: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Units between whose bounds some of these values lies: bool, shape (units,); True where they are not known."""
     known = pc.and_(pc.is_valid(bounds.min), pc.is_valid(bounds.max)).to_numpy(zero_copy_only=False)
-    ordered = np.sort(_comparable(pc.unique(values)))
     low, high = (_comparable(each.filter(pa.array(known))) for each in (bounds.min, bounds.max))
     first = np.searchsorted(ordered, low, side="left")
     found = np.ones(len(bounds), np.bool_)
@@ -75,14 +120,23 @@ def _hold_some(bounds: ColumnStatistics, values: pa.ChunkedArray) -> npt.NDArray
     return found
 
 
-def _comparable(values: pa.Array) -> npt.NDArray[Any]:
+def _is_number(kind: pa.DataType) -> bool:
+    """Whether values of a key's type are compared as int64."""
+    return bool(
+        is_.is_integer(kind)
+        or is_.is_boolean(kind)
+        or is_.is_date32(kind)
+        or is_.is_timestamp(kind)
+        or is_.is_duration(kind)
+    )
+
+
+def _comparable(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
     """Values of a key's type, as numpy orders them like ``ColumnStatistics``: int64, or objects."""
     kind = values.type
-    if is_.is_integer(kind) or is_.is_boolean(kind):
-        return np.asarray(values.cast(pa.int64()).to_numpy(zero_copy_only=False))
     if is_.is_date32(kind):
-        return np.asarray(values.cast(pa.int32()).cast(pa.int64()).to_numpy(zero_copy_only=False))
-    if is_.is_timestamp(kind) or is_.is_duration(kind):
+        values = values.cast(pa.int32())
+    if _is_number(kind):
         return np.asarray(values.cast(pa.int64()).to_numpy(zero_copy_only=False))
     objects = np.empty(len(values), object)
     objects[:] = (values.cast(pa.binary()) if is_.is_string(kind) else values).to_pylist()

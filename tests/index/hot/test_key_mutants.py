@@ -19,6 +19,7 @@ from fuse_storage.commit import transaction
 from fuse_storage.maintenance import diff
 from fuse_storage.metadata.block_frame import BlockFrame
 from fuse_storage.primary_key import hidden_rows
+from fuse_storage.primary_key.key_sets import SoughtKeys
 
 Row = dict[str, Any]
 
@@ -115,14 +116,18 @@ def forget_deletes(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(hidden_rows._KeyReader, "read_hot", read_hot)
 
 
+def _of_first(sought: SoughtKeys) -> SoughtKeys:
+    return SoughtKeys(sought.keys.select(["0"]))
+
+
 def first_column_alone(patch: pytest.MonkeyPatch) -> None:
-    real = hidden_rows.rows_with_keys
-    patch.setattr(hidden_rows, "rows_with_keys", lambda rows, keys: real(rows.select(["0"]), keys.select(["0"])))
+    real = SoughtKeys.rows_in
+    patch.setattr(SoughtKeys, "rows_in", lambda self, rows: real(_of_first(self), rows.select(["0"])))
 
 
 def bounds_of_some_keys(patch: pytest.MonkeyPatch) -> None:
-    real = hidden_rows.may_have_keys
-    patch.setattr(hidden_rows, "may_have_keys", lambda bounds, keys, units: real(bounds, keys.slice(0, 1), units))
+    real = SoughtKeys.may_be_in
+    patch.setattr(SoughtKeys, "may_be_in", lambda self, *asked: real(SoughtKeys(self.keys.slice(0, 1)), *asked))
 
 
 def count_hidden_rows(patch: pytest.MonkeyPatch) -> None:
