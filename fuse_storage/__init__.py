@@ -117,6 +117,7 @@ if TYPE_CHECKING:
         diff_snapshots,
         narrowed_columns,
     )
+    from fuse_storage.maintenance.key_operations import KeyOperations, key_operations, state_before
     from fuse_storage.maintenance.recover_refs import Recovery, recover_branches
     from fuse_storage.maintenance.vacuum import VacuumResult, vacuum_table
     from fuse_storage.metadata.block_frame import BlockFrame

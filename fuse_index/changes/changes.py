@@ -21,7 +21,16 @@ import pyarrow as pa
 
 import fuse_storage as storage
 from fuse_index.changes.multiset import multiset_difference
-from fuse_index.changes.row_diff import CHANGE_TYPE_COLUMN, DELETE, INSERT, ChangedBlocks, UpdatePairs
+from fuse_index.changes.row_diff import (
+    CHANGE_TYPE_COLUMN,
+    DELETE,
+    INSERT,
+    UPDATE_POSTIMAGE,
+    ChangedBlocks,
+    UpdatePairs,
+    with_change_type,
+    without_preimages,
+)
 from fuse_index.errors import InputError
 from fuse_index.expressions.evaluable import check_evaluable
 from fuse_index.handle import TableHandle, resolve_column_names, resolve_predicate
@@ -47,6 +56,7 @@ class ChangesMixin(TableHandle):
         columns: Sequence[str] | None = None,
         where: str | Predicate | None = None,
         key: Sequence[str] | None = None,
+        preimages: bool = True,
     ) -> Changes:
         """Find the rows inserted and deleted since a snapshot, up to a later one, by default the one of this handle.
 
@@ -54,9 +64,13 @@ class ChangesMixin(TableHandle):
         and ``_change_type``: ``insert`` or ``delete``; with a ``key``, the columns that identify a row, what was
         deleted and inserted under one key is a pair of ``update_preimage`` and ``update_postimage``: by default the
         table's own (see ``key_by``), [] for no pairs. Changes are net: rows that were copied, or came and went, are
-        none. ``where``: only of the rows on which it is true, so that a row that comes to match is inserted. Raises
-        NotFound for a snapshot that was never there or was collected, InvalidArgument if the one did not lead to the
-        other, SchemaError, InputError, WhereError, OpaqueError.
+        none. ``where``: only of the rows on which it is true, so that a row that comes to match is inserted.
+
+        ``preimages=False``, for tables with a primary key, looks nothing up: of each key that was put or deleted the
+        last row is an ``update_postimage``, equal to the one before or not, or a ``delete`` that has the key, and NULL
+        elsewhere. So there is no ``where``, and no other ``key``. Raises NotFound for a snapshot that was never there
+        or was collected, InvalidArgument if the one did not lead to the other, SchemaError, InputError, WhereError,
+        OpaqueError.
         """
         before, after = self._stored_at(since), self.stored if until is None else self._stored_at(until)
         check_is_ancestor(before, after)
@@ -64,7 +78,8 @@ class ChangesMixin(TableHandle):
         names = tuple(later.schema.names) if columns is None else resolve_column_names(columns, later, self.context)
         key_names = later.key if key is None else resolve_column_names(key, later, self.context)
         predicate = resolve_predicate(where, later, self.engine)
-        return Changes(before, after, after, names, key_names, predicate, self.engine, self.with_tail).validate()
+        tail = self.with_tail
+        return Changes(before, after, after, names, key_names, predicate, self.engine, tail, preimages).validate()
 
 
 def check_is_ancestor(before: storage.StoredTable, after: storage.StoredTable) -> None:
@@ -82,6 +97,7 @@ class Changes:
 
     ``schema_table``: the snapshot in whose columns rows come, and which ``columns``, ``key`` and ``predicate`` are
     about. ``with_tail``: both have the rows that are not tiered yet; to who leaves them out, tiering brings rows.
+    ``preimages``: whether it is looked up what rows were.
 
     Where blocks were replaced by commits that may have changed rows, up to some 100 bytes are held for each of their
     rows, besides the blocks at hand; otherwise the blocks at hand alone.
@@ -95,6 +111,7 @@ class Changes:
     predicate: Predicate | None
     engine: Engine
     with_tail: bool = True
+    preimages: bool = True
 
     def validate(self) -> Changes:
         """Check that these changes can be told; returns itself. Raises SchemaError, InputError or OpaqueError."""
@@ -113,6 +130,8 @@ class Changes:
             if not storage.is_exact_type(data_type):
                 raise InputError(f"column {name!r} is {data_type}, and no key: choose columns of exact, plain types")
         check_evaluable(self.predicate, self.engine.context, self.engine.functions)
+        if not self.preimages:
+            check_without_preimages(self.schema_table.snapshot, self.key, self.predicate)
         return self
 
     @property
@@ -122,7 +141,8 @@ class Changes:
         fields = [self.schema_table.snapshot.schema.arrow.field(name) for name in self.columns]
         fields = [
             field.with_nullable(True)
-            if field.name in old_schema.names and old_schema.field(field.name).nullable
+            if (field.name in old_schema.names and old_schema.field(field.name).nullable)
+            or not (self.preimages or field.name in self.key)
             else field
             for field in fields
         ]
@@ -144,6 +164,25 @@ class Changes:
         return sum(rows.num_rows for rows in self._tables())
 
     def _tables(self) -> Iterator[pa.Table]:
+        return self._compared_rows() if self.preimages else self._operations()
+
+    def _operations(self) -> Iterator[pa.Table]:
+        """Give what was put and deleted, by the hot commits alone; by comparison where rows changed otherwise."""
+        done = storage.key_operations(self.before, self.after) if self.with_tail else None
+        if done is None:
+            yield from (without_preimages(rows, self.key) for rows in self._compared_rows())
+        elif done.row_count:
+            fields = [self.schema_table.snapshot.schema.arrow.field(name) for name in self.columns]
+            wanted = tuple(dict.fromkeys([*self.columns, *self.key]))
+            for is_delete, rows in done.last_of_each_key(self.schema_table, wanted):
+                columns = [
+                    rows.column(field.name) if field.name in rows.column_names else pa.nulls(len(rows), field.type)
+                    for field in fields
+                ]
+                named = pa.table(columns, [field.name for field in fields])
+                yield with_change_type(named, DELETE if is_delete else UPDATE_POSTIMAGE)
+
+    def _compared_rows(self) -> Iterator[pa.Table]:
         removed, added = (self._changed_blocks(blocks) for blocks in storage.changed_blocks(self.before, self.after))
         if len(removed.blocks) and len(added.blocks):
             compared_rows = int(removed.blocks.row_counts.sum() + added.blocks.row_counts.sum())
@@ -171,12 +210,17 @@ class Changes:
         return plan_scan(owner, self.predicate, self.engine).blocks.ids
 
 
-def _state_before(table: storage.StoredTable) -> storage.StoredTable:
-    """The state before this one, which for the first of a branch is another branch's. Raises NotFound."""
-    snapshot = table.snapshot
-    if snapshot.version > 1 and snapshot.has_chain:
-        return table.at_version(snapshot.version - 1)
-    return table.at(str(snapshot.parent))
+def check_without_preimages(snapshot: storage.Snapshot, key: Sequence[str], where: Predicate | None) -> None:
+    """Raise InputError where changes cannot be told without looking up what rows were."""
+    if not storage.is_keyed(snapshot):
+        raise InputError("preimages=False is for tables with a primary key: leave it out")
+    if tuple(key) != snapshot.key:
+        raise InputError(f"key={list(key)}: without preimages changes are by the primary key, {list(snapshot.key)}")
+    if where is not None:
+        raise InputError(
+            "where and preimages=False do not go together, as nothing tells whether a row matched before: leave where "
+            "out, and choose among the changes"
+        )
 
 
 def _appended_blocks(
@@ -195,7 +239,7 @@ def _appended_blocks(
         if current.snapshot.parent is None:
             return None
         try:
-            parent = _state_before(current)
+            parent = storage.state_before(current)
         except storage.NotFound:
             return None
         if not current.snapshot.same_rows:

@@ -96,24 +96,35 @@ class CommitStep:
     """A commit, part of one, or several: the added blocks from ``first_block`` to before ``end_block``.
 
     ``before`` is None for a backfill, of all rows. Where rows may have been removed, only a comparison with ``before``
-    tells which.
+    tells which; without ``preimages`` the puts and deletes of a table with a primary key do, where they are known.
     """
 
     before: storage.StoredTable | None
     after: storage.StoredTable
     first_block: int = 0
     end_block: int | None = None
+    preimages: bool = True
+
+    @cached_property
+    def _operations(self) -> storage.KeyOperations | None:
+        if self.preimages or self.before is None:
+            return None
+        return storage.key_operations(self.before, self.after)
 
     @cached_property
     def _changed_blocks(self) -> tuple[BlockFrame, BlockFrame]:
         if self.before is None:
             return self.after.blocks([]), self.after.blocks()
+        if self._operations is not None and not self._operations.row_count:
+            return self.after.blocks([]), self.after.blocks([])
         if self.after.snapshot.same_rows and self.after.snapshot.version == self.before.snapshot.version + 1:
             return self.after.blocks([]), self.after.blocks([])
         return storage.changed_blocks(self.before, self.after)
 
     @property
     def may_remove_rows(self) -> bool:
+        if self._operations is not None:
+            return self._operations.row_count > 0
         return len(self._changed_blocks[0]) > 0
 
     @property
@@ -121,6 +132,8 @@ class CommitStep:
         """The rows of each block to be read, int64, shape (n,); one number where all must be read at once."""
         if not self.may_remove_rows:
             return self.added_blocks.row_counts
+        if self._operations is not None:
+            return np.array([self._operations.row_count])
         return np.array([sum(int(blocks.row_counts.sum()) for blocks in self._changed_blocks)])
 
     @cached_property
@@ -143,6 +156,7 @@ class TableFollower:
 
     schema_table: storage.StoredTable
     on_change: OnChange = OnChange.REFUSE
+    preimages: bool = True
 
     def __post_init__(self) -> None:
         self._head = self.schema_table
@@ -225,10 +239,10 @@ class TableFollower:
             )
         if start.blocks_read is not None:
             before = None if start.is_backfill else self._commit(start.sequence - 1, start)
-            yield CommitStep(before, current, start.blocks_read)
+            yield CommitStep(before, current, start.blocks_read, preimages=self.preimages)
         for sequence in range(start.sequence + 1, newest + 1):
             before, current = current, self._commit(sequence, start)
-            yield CommitStep(before, current)
+            yield CommitStep(before, current, preimages=self.preimages)
 
     def _commit(self, sequence: int, start: StreamOffset) -> storage.StoredTable:
         try:

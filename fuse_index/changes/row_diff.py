@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fuse_index.changes.multiset import match_keys
 from fuse_index.changes.row_hash import ROW_HASH_TYPE, row_hashes
@@ -72,7 +73,7 @@ class ChangedBlocks:
                 else self.changed_rows[block]
             )
             if mask is None or mask.any():
-                yield _with_change_type(self.read(block, columns, mask), kind)
+                yield with_change_type(self.read(block, columns, mask), kind)
 
     def _matching_rows_of(self, block: int) -> _Mask | None:
         if self.changes.predicate is None:
@@ -143,7 +144,7 @@ class UpdatePairs:
                     self.added_blocks.read(block, self.removed_blocks.changes.columns, updated),
                 )
             if inserted.any():
-                yield _with_change_type(
+                yield with_change_type(
                     self.added_blocks.read(block, self.removed_blocks.changes.columns, inserted), INSERT
                 )
 
@@ -151,8 +152,8 @@ class UpdatePairs:
         """Put each removed row, by its number, before the one that it became."""
         both = pa.concat_tables(
             [
-                _with_change_type(self._removed_rows(removed_rows), UPDATE_PREIMAGE),
-                _with_change_type(updated, UPDATE_POSTIMAGE),
+                with_change_type(self._removed_rows(removed_rows), UPDATE_PREIMAGE),
+                with_change_type(updated, UPDATE_POSTIMAGE),
             ]
         )
         return both.take(pa.array(np.arange(2 * len(removed_rows)).reshape(2, -1).T.ravel()))
@@ -169,8 +170,25 @@ class UpdatePairs:
         return pa.concat_tables(tables).take(pa.array(np.argsort(order)))
 
 
-def _with_change_type(rows: pa.Table, change_type: str) -> pa.Table:
+def with_change_type(rows: pa.Table, change_type: str) -> pa.Table:
     return rows.append_column(CHANGE_TYPE_COLUMN, pa.repeat(pa.scalar(change_type, pa.string()), rows.num_rows))
+
+
+def without_preimages(changes: pa.Table, key: Sequence[str]) -> pa.Table:
+    """The same changes as puts, which are ``update_postimage``, and deletes, which have the key, and NULL elsewhere."""
+    kinds = changes.column(CHANGE_TYPE_COLUMN)
+    changes = changes.filter(pc.not_equal(kinds, UPDATE_PREIMAGE))
+    is_delete = pc.equal(changes.column(CHANGE_TYPE_COLUMN), DELETE)
+    puts = pa.array(np.arange(len(changes)), mask=is_delete.to_numpy())
+    for number, field in enumerate(changes.schema):
+        if field.name == CHANGE_TYPE_COLUMN:
+            values = pc.if_else(is_delete, DELETE, UPDATE_POSTIMAGE)
+        elif field.name not in key:
+            values = changes.column(number).take(puts)
+        else:
+            continue
+        changes = changes.set_column(number, pa.field(field.name, field.type), values)
+    return changes
 
 
 def _scatter(values: pa.Array, mask: _Mask) -> pa.Array:

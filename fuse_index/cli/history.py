@@ -146,6 +146,9 @@ def _changes(
             help="Columns that identify a row: updates are pairs of rows then. Default: the table's key; empty: none.",
         ),
     ] = None,
+    preimages: Annotated[
+        bool, typer.Option("--preimages/--no-preimages", help="By a primary key: look up what rows were, or do not.")
+    ] = True,
     limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="Rows at most; 0 for all.")] = 20,
     branch: BranchOption = "main",
     as_json: JsonOption = False,
@@ -156,7 +159,8 @@ def _changes(
     """
     target = open_table(table, branch=branch)
     pairs_by = split_names(key, "--key") if key else None if key is None else []
-    changes = target.changes(since, until, split_names(join_repeated(columns)) or None, where, pairs_by)
+    names = split_names(join_repeated(columns)) or None
+    changes = target.changes(since, until, names, where, pairs_by, preimages)
     batches = _first_rows(changes.to_batches(), limit)
     if as_json:
         for batch in batches:

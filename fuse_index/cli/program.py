@@ -69,6 +69,7 @@ _SHELL_WORDS = [
         (r"\bfirst=True, or after=", "--first, or --after"),
         (r"\bindexes='drop'", "--indexes drop"),
         (r"\b(cluster|key)_by\(\[[^\]]*\]\)", r"`\1-by`"),
+        (r"\bpreimages=False\b", "--no-preimages"),
         (r"\bby=\[\.\.\.\]", "--by"),
         (r"\bon=\['([^']*)'\]", r"--on \1"),
         (r"\bformat='(\w+)'", r"--format \1"),

@@ -18,7 +18,12 @@ def stock(run, tmp_path):
 def test_rows_are_put_looked_up_and_deleted_by_their_keys(run, stock, tmp_path):
     changed = tmp_path / "changed.csv"
     changed.write_text("id,place,pieces\n7,a,70\n11,a,11\n")
+    since = fuse.open_table(stock).snapshot.id
     run("ingest", stock, changed)
+    assert run("changes", stock, since, "--no-preimages", "--json").json_lines == [
+        {"id": 7, "place": "a", "pieces": 70, "_change_type": "update_postimage"},
+        {"id": 11, "place": "a", "pieces": 11, "_change_type": "update_postimage"},
+    ]
 
     keys = (
         "--key",

@@ -39,6 +39,7 @@ class ChangeQuery:
     """A query of a table's commits: columns of ``schema_table``, and with ``include_change_columns`` CHANGE_COLUMNS.
 
     ``key``: None for that which the table had at each commit, so that a commit gives the same rows whenever it is read.
+    ``preimages``: as for ``Table.changes``.
     """
 
     schema_table: StoredTable
@@ -47,6 +48,7 @@ class ChangeQuery:
     where: Predicate | None
     engine: Engine
     include_change_columns: bool
+    preimages: bool = True
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -72,7 +74,7 @@ class ChangeQuery:
 
     def _commit_rows(self, step: CommitStep) -> Iterator[CommitRows]:
         number_and_time = (step.after.snapshot.version, step.after.snapshot.timestamp)
-        if step.may_remove_rows:
+        if step.may_remove_rows or not (self.preimages or step.before is None):
             assert step.before is not None
             changes = Changes(
                 step.before,
@@ -82,6 +84,7 @@ class ChangeQuery:
                 self._key_at(step),
                 self.where,
                 self.engine,
+                preimages=self.preimages,
             )
             yield CommitRows(changes.validate(), int(step.row_counts.sum()), *number_and_time)
             return

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from fuse_index.changes.changes import check_is_ancestor
+from fuse_index.changes.changes import check_is_ancestor, check_without_preimages
 from fuse_index.changes.follow import BatchLimit, CommitStep, OnChange, TableFollower
 from fuse_index.expressions.evaluable import check_evaluable
 from fuse_index.indexes.engine import Engine
@@ -46,8 +46,8 @@ class FuseSource(DataSource):
     """A table as a Python data source.
 
     Options: ``path``, ``branch``, ``at``, ``where``, ``columns``, ``timezone`` and ``store.*``; of changes and streams
-    ``since``, ``read_changes``, ``skip_changes``, ``key``, ``max_blocks_per_trigger`` and ``max_rows_per_trigger``; of
-    writes ``mergeSchema``.
+    ``since``, ``read_changes``, ``preimages``, ``skip_changes``, ``key``, ``max_blocks_per_trigger`` and
+    ``max_rows_per_trigger``; of writes ``mergeSchema``.
     A DataFrame reads the snapshot that was the head when it was loaded; a stream has its columns.
     """
 
@@ -68,6 +68,7 @@ class FuseSource(DataSource):
         """
         table, names = self._table((*options.BATCH_READ_OPTIONS, *options.STREAM_READ_OPTIONS))
         self._where(table)
+        self._tells_preimages()
         self.pinned_snapshot, self.planned_table = table.snapshot.id, table
         return schemas.to_spark_schema(self._offered_schema(table, names))
 
@@ -81,7 +82,8 @@ class FuseSource(DataSource):
             )
         if since is not None:
             check_is_ancestor(since, table)
-            return ChangesReader(self._change_query(table, names, schema), CommitStep(since, table))
+            query = self._change_query(table, names, schema)
+            return ChangesReader(query, CommitStep(since, table, preimages=query.preimages))
         requested = schemas.to_arrow_schema(schema)
         _check_requested_schema(requested, _select_columns(table, names))
         return BatchReader(table, requested, self._where(table), self._engine())
@@ -98,9 +100,9 @@ class FuseSource(DataSource):
         limit = BatchLimit(
             *(options.parse_count(self.options, f"max_{what}_per_trigger") for what in ("blocks", "rows"))
         )
-        return StreamReader(
-            self._change_query(table, names, schema), TableFollower(table, on_change), limit, self.options.get("since")
-        )
+        query = self._change_query(table, names, schema)
+        follower = TableFollower(table, on_change, query.preimages)
+        return StreamReader(query, follower, limit, self.options.get("since"))
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         """A writer of a batch; checks the schema at once, and creates the table if there is none.
@@ -147,9 +149,18 @@ class FuseSource(DataSource):
         if text and not read_changes:
             raise OptionError(f"option key={text!r} makes pairs of changes: set read_changes too")
         key = options.parse_column_list(text, table.snapshot.schema, self.context.case_sensitive) if text else ()
-        return ChangeQuery(
-            table, requested, None if text is None else key, self._where(table), self._engine(), read_changes
-        )
+        preimages, where = self._tells_preimages(), self._where(table)
+        if not preimages:
+            check_without_preimages(table.snapshot, table.snapshot.key if text is None else key, where)
+        named = None if text is None else key
+        return ChangeQuery(table, requested, named, where, self._engine(), read_changes, preimages)
+
+    def _tells_preimages(self) -> bool:
+        if options.parse_choice(self.options, "preimages") is not False:
+            return True
+        if not options.parse_flag(self.options, "read_changes"):
+            raise OptionError("option preimages=false is about changes: set read_changes too")
+        return False
 
     def _engine(self) -> Engine:
         time_zone = self.options.get("timezone") or self.context.time_zone

@@ -15,7 +15,7 @@ from fuse_storage import Schema, StoredTable
 
 _STATE_OPTIONS = ("at", "version", "tail")
 BATCH_READ_OPTIONS = (
-    *("path", "branch", *_STATE_OPTIONS, "where", "columns", "timezone", "read_changes", "since", "key"),
+    *("path", "branch", *_STATE_OPTIONS, "where", "columns", "timezone", "read_changes", "preimages", "since", "key"),
 )
 STREAM_READ_OPTIONS = (
     *(name for name in BATCH_READ_OPTIONS if name not in _STATE_OPTIONS),
