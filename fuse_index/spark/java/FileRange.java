@@ -2,6 +2,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Comparator;
 import java.util.List;
+import java.util.PriorityQueue;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.paths.SparkPath;
 import org.apache.spark.sql.classic.SparkSession;
@@ -17,6 +18,25 @@ public class FileRange {
   /** The largest first, which Spark packs best. */
   public static class LargestFirst implements Comparator<Object> {
     public int compare(Object one, Object other) { return Long.compare(((FileRange) other).length, ((FileRange) one).length); }
+  }
+
+  /** The files that one task reads, and what they cost it: their bytes, and the opening of each. */
+  public static class Load implements Comparable<Object> {
+    private final int number;
+    private final List<PartitionedFile> files = new ArrayList<PartitionedFile>();
+    private long cost;
+
+    public Load(int number) { this.number = number; }
+
+    private void add(PartitionedFile file, long openCost) {
+      files.add(file);
+      cost += file.length() + openCost;
+    }
+
+    public int compareTo(Object other) {
+      int byCost = Long.compare(cost, ((Load) other).cost);
+      return byCost != 0 ? byCost : Integer.compare(number, ((Load) other).number);
+    }
   }
 
   /** Of `maxSplitBytes`, which wants to know how much there is to read. */
@@ -55,7 +75,10 @@ public class FileRange {
 
   public long length() { return length; }
 
-  /** Partitions over these ranges, as Spark makes them of files: long ranges are cut, short ones go together. */
+  /**
+   * Partitions over these ranges, as many as Spark makes of files: long ranges are cut, short ones go together. Spark fills one
+   * partition after the other, and what is left is the last one's; here the next range is that of whoever has least to do.
+   */
   public static InputPartition[] partitions(SparkSession session, List<FileRange> ranges, FileMetadata metadata) {
     long openCost = session.sessionState().conf().filesOpenCostInBytes();
     long total = 0L;
@@ -70,8 +93,23 @@ public class FileRange {
     Collections.sort(parts, new LargestFirst());
     List<PartitionedFile> files = new ArrayList<PartitionedFile>();
     for (FileRange part : parts) files.add(part.partitionedFile(metadata));
-    List<FilePartition> partitions = ScalaLists.toJava(FilePartition.getFilePartitions(session, ScalaLists.toScala(files), most));
-    return (InputPartition[]) partitions.toArray(new InputPartition[0]);
+    return balanced(files, FilePartition.getFilePartitions(session, ScalaLists.toScala(files), most).length(), openCost);
+  }
+
+  /** So many partitions over these files, the largest of which come first: of the partitions, too, so that none is begun late. */
+  private static InputPartition[] balanced(List<PartitionedFile> files, int count, long openCost) {
+    PriorityQueue<Object> loads = new PriorityQueue<Object>();
+    for (int i = 0; i < count; i++) loads.add(new Load(i));
+    for (PartitionedFile file : files) {
+      Load least = (Load) loads.poll();
+      least.add(file, openCost);
+      loads.add(least);
+    }
+    InputPartition[] partitions = new InputPartition[count];
+    for (int i = count - 1; i >= 0; i--) {
+      partitions[i] = new FilePartition(i, (PartitionedFile[]) ((Load) loads.poll()).files.toArray(new PartitionedFile[0]));
+    }
+    return partitions;
   }
 
   private PartitionedFile partitionedFile(FileMetadata metadata) {

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import spark_partition_id
 
 import fuse_index as fuse
 import fuse_index.spark as fuse_spark
@@ -53,6 +54,23 @@ def test_short_splits_read_each_zone_once(spark: SparkSession, url: str) -> None
         assert rows_scanned(found) <= 4 * ZONE
     finally:
         spark.conf.unset("spark.sql.files.maxPartitionBytes")
+
+
+def test_tasks_have_equally_much_to_read(spark: SparkSession, tmp_path: Path) -> None:
+    folder, large, small = str(tmp_path / "t"), 4_000, 400
+    rows = pa.table({"id": np.arange(large), "noise": NOISE[:large]})
+    table = fuse.create_table(folder, rows.schema, properties={"compression": "uncompressed"})
+    for count in [large] * 4 + [small] * 2:
+        table.append(rows[:count])
+    settings = {"openCostInBytes": "120000", "minPartitionNum": "2"}  # more than a block has
+    for name, value in settings.items():
+        spark.conf.set(f"spark.sql.files.{name}", value)
+    try:
+        counts = fuse_spark.read(spark, folder).groupBy(spark_partition_id()).count().collect()
+        assert sorted(each["count"] for each in counts) == [2 * large + small] * 2  # Spark alone: 3 and 1 of the large
+    finally:
+        for name in settings:
+            spark.conf.unset(f"spark.sql.files.{name}")
 
 
 def test_spark_s_own_explanation_counts_zones(spark: SparkSession, url: str) -> None:
