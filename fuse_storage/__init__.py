@@ -85,6 +85,7 @@ if TYPE_CHECKING:
         NotEmpty,
         NotFound,
         ReadOnly,
+        RepeatedKey,
         SchemaError,
         StorageError,
         TailFull,
@@ -92,7 +93,15 @@ if TYPE_CHECKING:
     )
     from fuse_storage.hot.tail import tail_changes, tail_files, tail_times
     from fuse_storage.hot_commit.append import append_hot
-    from fuse_storage.hot_commit.put import key_schema_of, last_of_each_key, put_rows
+    from fuse_storage.hot_commit.put import (
+        StagedPuts,
+        check_keys_once,
+        commit_puts,
+        key_schema_of,
+        last_of_each_key,
+        put_rows,
+        stage_puts,
+    )
     from fuse_storage.hot_commit.snapshot_of import snapshot_of
     from fuse_storage.location import (
         DELETE_MODES,

@@ -10,6 +10,7 @@ StorageError          something about the store itself: permission, network, dis
 ├── TailFull          too many hot rows wait to be tiered: tier, and try again
 ├── SchemaError       also a ValueError: the rows or the change do not fit the columns
 ├── InvalidArgument   also a ValueError: a name, a time or a property that cannot be: give another
+│   └── RepeatedKey   rows of one commit have a key twice: say which counts
 ├── ReadOnly          a handle that only reads was asked to change the table: open it otherwise
 └── FormatError       the bytes are not what we write: do not retry
     ├── Corrupt       they were, and are damaged: repair or rebuild
@@ -79,6 +80,10 @@ class SchemaError(StorageError, ValueError):
 
 class InvalidArgument(StorageError, ValueError):
     """A name, a time or a property that cannot be; the message names it and says what can."""
+
+
+class RepeatedKey(InvalidArgument):
+    """A key comes twice in one commit, where it may come once; the message names it."""
 
 
 class ReadOnly(StorageError):

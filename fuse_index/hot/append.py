@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Any
@@ -13,7 +13,7 @@ import fuse_storage as storage
 from fuse_index.export.keep_up import keep_exports
 from fuse_index.hot.tier import tier_table
 from fuse_index.indexes.registry import Host
-from fuse_storage import Snapshot, StoredTable
+from fuse_storage import Snapshot, StagedPuts, StoredTable
 
 _FULL_FACTOR = 2
 """How many times what a tail should have it may have, where a job tiers: beyond, hot commits are refused."""
@@ -75,6 +75,20 @@ def commit_by_key(
     return _tier_if_due(storage.put_rows(table, rows, deleted_keys, application, operation, only_next), host)
 
 
+def commit_staged_by_key(
+    table: StoredTable,
+    host: Host,
+    staged: Sequence[StagedPuts],
+    application: tuple[str, int] | None = None,
+    operation: str = "upsert",
+    only_next: bool = False,
+) -> StoredTable:
+    """Commit what several processes wrote by one hot commit, as ``commit_puts``, and tier; the table before that."""
+    if (head := _head_that_has(table, application)) is not None:
+        return head
+    return _tier_if_due(storage.commit_puts(table, staged, application, operation, only_next), host)[0]
+
+
 def _head_that_has(table: StoredTable, application: tuple[str, int] | None) -> StoredTable | None:
     """The newest state, where the tail waits for a job and ``application`` has been committed; else None.
 
@@ -83,7 +97,7 @@ def _head_that_has(table: StoredTable, application: tuple[str, int] | None) -> S
     if not _waits_for_job(table.snapshot):
         return None
     head = table.refresh()
-    if application is not None and _was_committed(head.snapshot, *application):
+    if application is not None and was_committed(head.snapshot, *application):
         return head
     raise_if_full(head)
     return None
@@ -108,7 +122,8 @@ def raise_if_full(head: StoredTable) -> None:
         )
 
 
-def _was_committed(snapshot: Snapshot, application: str, version: int) -> bool:
+def was_committed(snapshot: Snapshot, application: str, version: int) -> bool:
+    """Whether an application has committed this version, or a later one."""
     return snapshot.applications.get(application, version - 1) >= version
 
 

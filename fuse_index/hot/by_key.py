@@ -13,6 +13,7 @@ import fuse_storage as storage
 from fuse_index.errors import InputError
 from fuse_index.handle import resolve_predicate
 from fuse_index.hot.append import commit_by_key
+from fuse_index.hot.key_changes import KeyChanges, check_keyed, missing_columns, no_keys
 from fuse_index.ingest import arrow_input
 from fuse_index.operations.dml import DmlMixin
 from fuse_index.operations.row_edits import DeleteRows, UpdateRows
@@ -23,8 +24,6 @@ from fuse_storage import Conflict, Schema, Snapshot, StoredTable
 
 _ATTEMPTS = 20
 """How often rows that lack columns are completed anew, where others commit in between."""
-_PUTS, _PASSED_OVER, _DELETES = ("insert", "update_postimage"), "update_preimage", "delete"
-_CHANGE_TYPE, _COMMIT_VERSION, _COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
 _POSITION = "position"
 
 
@@ -40,10 +39,11 @@ class KeyedMixin(DmlMixin):
         """
         self._check_keyed("upsert")
         self._check_writable()
-        rows = self._rows_of(data, "upsert")
+        rows = _concat(list(arrow_input.to_record_batches(data, self.schema)))
         if not len(rows):
             return self.snapshot
-        return self._put(storage.last_of_each_key(rows, self.snapshot.key), self._no_keys(), application)
+        found = KeyChanges.from_rows(rows, self.snapshot, "upsert")
+        return self._put(found.puts, found.deletes, application)
 
     def delete_keys(self, keys: Any, application: tuple[str, int] | None = None) -> Snapshot:
         """Delete the rows of these keys, where there are such. One hot commit, and nothing is read.
@@ -74,24 +74,10 @@ class KeyedMixin(DmlMixin):
         rows = _concat(list(arrow_input.to_record_batches(changes, self.schema)))
         if not len(rows):
             return self.snapshot
-        if _CHANGE_TYPE not in rows.column_names:
-            raise InputError(f"the changes have no column {_CHANGE_TYPE!r}: they have {rows.column_names}")
-        types = rows.column(_CHANGE_TYPE).cast(pa.string())
-        known = pa.array([*_PUTS, _PASSED_OVER, _DELETES])
-        if unknown := types.filter(pc.invert(pc.is_in(types, value_set=known))).drop_null().unique().to_pylist():
-            raise InputError(f"{_CHANGE_TYPE} {unknown[0]!r}: there are {', '.join(known.to_pylist())}")
-        order = np.arange(len(rows))
-        if _COMMIT_VERSION in rows.column_names:
-            order = np.argsort(rows.column(_COMMIT_VERSION).cast(pa.int64()).to_numpy(), kind="stable")
-        passed = pc.fill_null(pc.equal(types, _PASSED_OVER), False).to_numpy(zero_copy_only=False)
-        rows = rows.take(pa.array(order[~passed[order]]))
-        extra = [name for name in (_COMMIT_VERSION, _COMMIT_TIMESTAMP) if name in rows.column_names]
-        self._check_has_key(rows, "apply")
-        rows = storage.last_of_each_key(rows.drop_columns(extra), self.snapshot.key)
-        goes = pc.fill_null(pc.equal(rows.column(_CHANGE_TYPE), _DELETES), False)
-        puts = self._in_columns(rows.filter(pc.invert(goes)).drop_columns([_CHANGE_TYPE]))
-        deletes = self._in_key_columns(rows.filter(goes).select(list(self.snapshot.key)))
-        return self._put(puts, deletes, application) if len(rows) else self.snapshot
+        found = KeyChanges.from_changes(rows, self.snapshot)
+        if not len(found.puts) and not len(found.deletes):
+            return self.snapshot
+        return self._put(found.puts, found.deletes, application)
 
     def lookup(self, keys: Any, columns: Sequence[str] | None = None) -> pa.Table:
         """Find the rows of these keys, in the order of the keys; keys that have no row are left out.
@@ -133,7 +119,7 @@ class KeyedMixin(DmlMixin):
             raise InputError(f"column {keys[0]!r} is of the primary key, and stays: delete the rows, and put others")
 
         def put(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
-            return edit.apply(rows).rows or rows, self._no_keys()
+            return edit.apply(rows).rows or rows, no_keys(self.snapshot)
 
         return self._change_matching("update", edit.condition.predicate, self.schema.names, put)
 
@@ -181,7 +167,7 @@ class KeyedMixin(DmlMixin):
 
     def _put(self, rows: pa.Table, deletes: pa.Table, application: tuple[str, int] | None) -> Snapshot:
         """Commit puts, which may lack columns, and deletes, of which each key is once."""
-        missing = [name for name in self.schema.names if name not in rows.column_names]
+        missing = missing_columns(rows.column_names, self.snapshot)
         if not missing or not len(rows):
             whole = rows if len(rows) else self.snapshot.schema.arrow.empty_table()
             committed, self.stored = commit_by_key(self.stored, self.host, whole, deletes, application)
@@ -217,33 +203,8 @@ class KeyedMixin(DmlMixin):
             whole = whole.append_column(pa.field(name, field.type), column)
         return whole.select(schema.names)
 
-    def _rows_of(self, data: Any, method: str) -> pa.Table:
-        rows = _concat(list(arrow_input.to_record_batches(data, self.schema)))
-        if not len(rows):
-            return rows
-        self._check_has_key(rows, method)
-        return self._in_columns(rows)
-
-    def _check_has_key(self, rows: pa.Table, method: str) -> None:
-        if lacking := [name for name in self.snapshot.key if name not in rows.column_names]:
-            raise storage.SchemaError(
-                f"{method} needs the primary key, and the rows lack column {lacking[0]!r}: they have "
-                f"{rows.column_names}"
-            )
-
-    def _in_columns(self, rows: pa.Table) -> pa.Table:
-        """Rows in the types of those columns of the table that they have, in its order."""
-        schema = self.snapshot.schema
-        fields = tuple(field for field in schema.fields if field.name in rows.column_names)
-        if unknown := [name for name in rows.column_names if name not in schema.names]:
-            schema.find([unknown[0]])
-        return storage.conform_rows(rows, Schema(schema.id, fields))
-
     def _in_key_columns(self, rows: pa.Table) -> pa.Table:
         return storage.conform_rows(rows, storage.key_schema_of(self.snapshot))
-
-    def _no_keys(self) -> pa.Table:
-        return storage.key_schema_of(self.snapshot).arrow.empty_table()
 
     def _key_rows(self, keys: Any) -> pa.Table:
         """Keys, in whatever form they are given, as rows of the key's columns."""
@@ -252,7 +213,7 @@ class KeyedMixin(DmlMixin):
             keys = {key[0]: list(keys)}
         rows = _concat(list(arrow_input.to_record_batches(keys, self.schema)))
         if not len(rows):
-            return self._no_keys()
+            return no_keys(self.snapshot)
         if odd := [name for name in rows.column_names if name not in key]:
             raise storage.SchemaError(f"the keys have a column {odd[0]!r}: the primary key is {list(key)}")
         if lacking := [name for name in key if name not in rows.column_names]:
@@ -260,11 +221,7 @@ class KeyedMixin(DmlMixin):
         return self._in_key_columns(rows)
 
     def _check_keyed(self, method: str) -> None:
-        if not storage.is_keyed(self.snapshot):
-            raise InputError(
-                f"{method} is for tables with a primary key, and {self.stored.store.url} has none: create one with "
-                f"primary_key=[...]"
-            )
+        check_keyed(self.stored, method)
 
 
 def _concat(batches: Sequence[pa.RecordBatch]) -> pa.Table:

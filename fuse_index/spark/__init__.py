@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from fuse_index.spark.installation import install
     from fuse_index.spark.jobs.dml import compact, delete, overwrite, recluster, tier, update
     from fuse_index.spark.jobs.merge import merge
+    from fuse_index.spark.jobs.upsert import upsert, upserting
     from fuse_index.spark.jobs.views import introspect
     from fuse_index.spark.jobs.write import build_index, write
     from fuse_index.spark.session import FallbackWarning, read, search
@@ -34,5 +35,7 @@ __all__ = [
     "search",
     "tier",
     "update",
+    "upsert",
+    "upserting",
     "write",
 ]

@@ -1,12 +1,15 @@
 """Rows are put, and keys are deleted, in a table with a primary key: one hot commit, whatever the number of rows.
 
-Nothing is read: which older rows no longer count is found out by whoever reads, and by tiering.
+Nothing is read: which older rows no longer count is found out by whoever reads, and by tiering. Blocks that several
+processes wrote for one commit have their keys compared.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import TypeVar
 
 import numpy as np
@@ -15,16 +18,34 @@ import pyarrow as pa
 from fuse_storage.commit.head import COMMIT_TIMEOUT_SECONDS, Head
 from fuse_storage.commit.segment_writer import WriteOptions
 from fuse_storage.commit.table_keys import is_keyed
-from fuse_storage.errors import InvalidArgument
+from fuse_storage.errors import Conflict, InvalidArgument, RepeatedKey
 from fuse_storage.hot.entry import DELETE_CHANGE, PUT_CHANGE, HotBlock
 from fuse_storage.hot_commit.append import HotAttempt, commit_hot_blocks, write_hot_block
 from fuse_storage.metadata.encoding import utc_now
 from fuse_storage.metadata.snapshot import Snapshot
+from fuse_storage.primary_key.hidden_rows import read_keys
 from fuse_storage.primary_key.key_sets import key_table, last_of_each
 from fuse_storage.schema.conform import conform_rows
 from fuse_storage.schema.schema import Schema
 
 _HeadT = TypeVar("_HeadT", bound=Head)
+
+
+@dataclass(frozen=True, slots=True)
+class StagedPuts:
+    """Hot blocks that a process wrote, and that nobody sees before they are committed. Picklable.
+
+    ``schema``: the table's columns by then. ``started``: when the first was begun, UTC.
+    """
+
+    blocks: tuple[HotBlock, ...]
+    schema: Schema
+    started: datetime
+
+    @property
+    def row_count(self) -> int:
+        """The rows that are put."""
+        return sum(block.row_count for block in self.blocks if block.change == PUT_CHANGE)
 
 
 def put_rows(
@@ -39,22 +60,48 @@ def put_rows(
 
     ``rows`` have the table's columns, ``deleted_keys`` those of its key; together at least one row, and each key once.
     ``only_next``: any commit after the table's state is a Conflict. ``application``, and what else is raised: see
-    ``append_hot``. Raises InvalidArgument for a key that comes twice, and for a table without a primary key.
+    ``append_hot``. Raises RepeatedKey for a key that comes twice, InvalidArgument for a table without a primary key.
     """
-    base, started, clock = table.snapshot, utc_now(), time.monotonic()
+    clock, staged = time.monotonic(), stage_puts(table, rows, deleted_keys)
+    if not staged.blocks:
+        raise InvalidArgument("a hot commit has at least one row")
+    attempt = HotAttempt(table.snapshot, staged.blocks, application, operation, staged.started, clock, only_next)
+    return commit_hot_blocks(table, attempt, COMMIT_TIMEOUT_SECONDS)
+
+
+def stage_puts(table: Head, rows: pa.Table, deleted_keys: pa.Table) -> StagedPuts:
+    """Write what ``put_rows`` commits, or a part of it. Raises as that."""
+    base, started, blocks = table.snapshot, utc_now(), list[HotBlock]()
     if not is_keyed(base):
         raise InvalidArgument(f"{table.store.url} has no primary key: rows are appended, and changed by merge")
     schema, key_schema = base.schema, key_schema_of(base)
     puts, deletes = conform_rows(rows, schema), conform_rows(deleted_keys, key_schema)
-    _check_once([puts, deletes], base.key)
-    blocks: list[HotBlock] = []
+    _check_once([key_table(part, base.key) for part in (puts, deletes)], base.key)
     for part in _portions(puts, base):
         blocks.append(write_hot_block(table, part, schema, PUT_CHANGE))
     for part in _portions(deletes, base):
         blocks.append(write_hot_block(table, part, key_schema, DELETE_CHANGE))
-    if not blocks:
-        raise InvalidArgument("a hot commit has at least one row")
-    attempt = HotAttempt(base, tuple(blocks), application, operation, started, clock, only_next)
+    return StagedPuts(tuple(blocks), schema, started)
+
+
+def commit_puts(
+    table: _HeadT,
+    staged: Sequence[StagedPuts],
+    application: tuple[str, int] | None = None,
+    operation: str = "upsert",
+    only_next: bool = False,
+) -> _HeadT:
+    """Commit what several processes wrote, at least one row, as one hot commit. Gives the table after it.
+
+    Reads the keys of all rows. Raises RepeatedKey for one that comes twice, and else as ``put_rows``.
+    """
+    base, clock = table.snapshot, time.monotonic()
+    for part in staged:
+        if base.schemas.get(part.schema.id) != part.schema:
+            raise Conflict("the columns were replaced since these rows were made: write them again", base.commit_id)
+    blocks = tuple(block for part in staged for block in part.blocks)
+    _check_once(read_keys(table.store, base, blocks), base.key)
+    attempt = HotAttempt(base, blocks, application, operation, min(part.started for part in staged), clock, only_next)
     return commit_hot_blocks(table, attempt, COMMIT_TIMEOUT_SECONDS)
 
 
@@ -69,14 +116,19 @@ def last_of_each_key(rows: pa.Table, names: Sequence[str]) -> pa.Table:
     return rows if len(chosen) == len(rows) else rows.take(pa.array(chosen))
 
 
+def check_keys_once(rows: pa.Table, names: Sequence[str]) -> None:
+    """Raise RepeatedKey where rows have a key twice. ``names``: the columns of the key."""
+    _check_once([key_table(rows, names)], names)
+
+
 def _check_once(parts: Sequence[pa.Table], names: Sequence[str]) -> None:
-    """Raise InvalidArgument where a key comes twice."""
-    keys = pa.concat_tables([key_table(part, names) for part in parts]).combine_chunks()
+    """Raise RepeatedKey where a key comes twice. ``parts``: tables of keys."""
+    keys = pa.concat_tables(parts).combine_chunks()
     last = last_of_each(keys)
     if len(last) < len(keys):
         place = int(np.setdiff1d(np.arange(len(keys)), last)[0])
         key = dict(zip(names, (column[place].as_py() for column in keys.columns), strict=True))
-        raise InvalidArgument(f"the key {key} comes twice in one commit, and no order is guessed: give each key once")
+        raise RepeatedKey(f"the key {key} comes twice in one commit, and no order is guessed: give each key once")
 
 
 def _portions(rows: pa.Table, base: Snapshot) -> Iterator[pa.Table]:

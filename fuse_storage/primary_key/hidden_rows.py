@@ -18,11 +18,12 @@ import pyarrow as pa
 
 from fuse_storage.deletion_vector import VectorRef, read_vector
 from fuse_storage.errors import RESTORE_HINT, Corrupt
+from fuse_storage.hot.entry import HotBlock
 from fuse_storage.hot.small_blocks import BlockRequest, read_blocks
 from fuse_storage.hot.tail import blocks_with_rows, without_tail
 from fuse_storage.metadata.block_frame import BlockFrame
 from fuse_storage.metadata.metadata_table import METADATA_READ_THREADS
-from fuse_storage.metadata.segment import LOCATION_COLUMNS, block_file
+from fuse_storage.metadata.segment import LOCATION_COLUMNS, block_file, hot_block_path
 from fuse_storage.metadata.segment_frame import SegmentFrame
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.parquet.footer import BlockFile
@@ -51,6 +52,15 @@ def open_segments(store: Store, snapshot: Snapshot, rows: pa.Table, tail: pa.Tab
     if not snapshot.key_ids:
         raise Corrupt(f"{store.url}: snapshot {snapshot.stored.id} has a primary key of no columns: {RESTORE_HINT}")
     return KeyedSegmentFrame(store, snapshot, rows, tail)
+
+
+def read_keys(store: Store, snapshot: Snapshot, blocks: Sequence[HotBlock]) -> list[pa.Table]:
+    """The keys of each of some hot blocks of a table, which need not be committed. Raises StorageError."""
+    files = [
+        BlockFile(hot_block_path(block.id), block.footer_offset, block.footer_length, block.zone_rows, block.seal)
+        for block in blocks
+    ]
+    return _KeyReader(store, snapshot).read(files)
 
 
 class KeyedSegmentFrame(SegmentFrame):

@@ -28,6 +28,7 @@ from fuse_index.spark.answers import Sealed
 from fuse_index.spark.jobs.changed_rows import stage_changed_rows
 from fuse_index.spark.jobs.dml import overwrite_rows, run_dml_job, stage_in_tasks, stage_unless_few
 from fuse_index.spark.jobs.partitions import partition_condition
+from fuse_index.spark.jobs.upsert import put_in_tasks
 from fuse_index.spark.jobs.write import task_slots
 from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_index.spark.native.relation import quote_path
@@ -35,6 +36,7 @@ from fuse_index.spark.native.snapshot_planner import SnapshotPlanner
 from fuse_index.spark.placement import is_on_driver
 from fuse_index.spark.session import find_native_session
 from fuse_index.spark.source.hot_rows import commit_few, stage_handed
+from fuse_index.spark.source.keyed_rows import commit_keyed
 from fuse_index.table.table import Table
 from fuse_storage import Conflict, PartitionSpec, StoredTable
 
@@ -99,7 +101,9 @@ class _Statement:
         return True
 
     def append(self) -> None:
-        """Add rows: by a hot commit if the table allows it for so few."""
+        """Add rows: by a hot commit if the table allows it for so few. With a primary key they are put."""
+        if storage.is_keyed(self._table.snapshot):
+            return self._put_rows()
         job, stored = self._table.changing("append", None), self._table.stored
         limit = hot_row_limit(stored.snapshot, None)
         answers = stage_unless_few(Sealed(job), self._rows_to_add(), limit)
@@ -113,6 +117,12 @@ class _Statement:
         after = transaction.commit("append")
         warn_of_unindexed(after.snapshot)
         keep_exports(after)
+
+    def _put_rows(self) -> None:
+        stored = self._table.stored
+        tasks = put_in_tasks(stored, self._dataframe())
+        self._check_awaited()
+        commit_keyed(stored, self._table.host, tasks)
 
     def insert_unmatched(self) -> None:
         """Add rows that the table lacks: unlike an append, this has read the table."""

@@ -120,15 +120,15 @@ def overwrite_rows(spark: SparkSession, start: Callable[[], DmlJob], rows: DataF
 
 def stage_in_tasks(job: Sealed[DmlJob], rows: DataFrame) -> list[Sealed[list[StagedSegment]]]:
     """Write rows in executors, or here if they are here, for a job to add them; nobody sees them yet."""
-    return _map_tasks(rows, partial(_stage_batches, job))
+    return map_tasks(rows, partial(_stage_batches, job))
 
 
 def stage_unless_few(job: Sealed[DmlJob], rows: DataFrame, limit: int) -> list[list[StagedSegment] | bytes]:
     """The same, but the rows of a task that has few come here as an Arrow stream. ``limit``: as of ``take_few``."""
-    return [answer.open() for answer in _map_tasks(rows, partial(_stage_unless_few, job, limit))]
+    return [answer.open() for answer in map_tasks(rows, partial(_stage_unless_few, job, limit))]
 
 
-def _map_tasks(rows: DataFrame, write: Callable[[Iterator[pa.RecordBatch]], Sealed[_Answer]]) -> list[Sealed[_Answer]]:
+def map_tasks(rows: DataFrame, write: Callable[[Iterator[pa.RecordBatch]], Sealed[_Answer]]) -> list[Sealed[_Answer]]:
     """What comes of writing rows in executors, task by task; or of all, here, if they are here."""
     # mapInArrow reads names as paths: dots and back-quotes mislead it.
     numbered = rows.toDF(*map(str, range(len(rows.columns))))

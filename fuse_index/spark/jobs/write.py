@@ -25,7 +25,7 @@ from fuse_index.spark.source.options import BATCH_WRITE_OPTIONS, STORE_PREFIX, T
 from fuse_index.spark.workers import worker_problems_explained
 from fuse_index.table.arguments import check_arguments
 from fuse_index.table.table import Table
-from fuse_storage import NotFound, PartitionSpec
+from fuse_storage import NotFound, PartitionSpec, is_keyed
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -49,6 +49,8 @@ class WriteLayout:
 
     sort_by: tuple[tuple[str, ...], ...] = ()
     block_rows: int = _DEFAULT_BLOCK_ROWS
+    keeps_tasks: bool = False
+    """Rows are not to be moved: of those of one key in a task the last counts."""
 
 
 @check_arguments
@@ -68,15 +70,16 @@ def write(
     else Spark's partitions are only merged until they fill blocks, and along a curve tasks sort their own rows.
     ``rows`` spares counting them first. ``merge_schema``: columns that the table lacks are added with the rows, as by
     the option ``mergeSchema``.
-    ``store`` are options of the object store. Raises as ``save`` does; ``install`` must have been called for this
-    session.
+    ``store`` are options of the object store. Into a table with a primary key rows are put from where they are; see
+    ``upsert``. Raises as ``save`` does; ``install`` must have been called for this session.
     """
     options = _source_options(branch, store)
     location = parse_location({"path": url, **options}, BATCH_WRITE_OPTIONS)
-    sort_by, block_rows = run_where_reachable(df.sparkSession, lambda: astuple(write_layout(location)))
-    layout = WriteLayout(tuple(map(tuple, sort_by)), block_rows)
-    count = df.count() if rows is None else rows
-    arranged = _arrange_rows(df, layout, count)
+    sort_by, *others = run_where_reachable(df.sparkSession, lambda: astuple(write_layout(location)))
+    layout = WriteLayout(tuple(map(tuple, sort_by)), *others)
+    arranged = df
+    if not layout.keeps_tasks:
+        arranged = _arrange_rows(df, layout, df.count() if rows is None else rows)
     if merge_schema:
         options["mergeSchema"] = "true"
     with active_session(df.sparkSession), worker_problems_explained():
@@ -89,6 +92,8 @@ def write_layout(location: TableLocation) -> WriteLayout:
         snapshot = location.open().snapshot
     except NotFound:
         return WriteLayout()
+    if is_keyed(snapshot):
+        return WriteLayout(keeps_tasks=True)
     key = ClusterKey.from_snapshot(snapshot)
     cluster_by = key.paths if key is not None and key.method == "linear" else ()
     spec = PartitionSpec.from_snapshot(snapshot)

@@ -8,7 +8,7 @@ named nowhere, and stays for vacuum to collect.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
@@ -29,9 +29,19 @@ from fuse_index.indexes.registry import Host
 from fuse_index.ingest.schema_merge import evolved_table, schema_merge
 from fuse_index.spark import schemas
 from fuse_index.spark.source.hot_rows import commit_few, stage_handed, take_few
+from fuse_index.spark.source.keyed_rows import resolve_keyed_names
 from fuse_index.spark.source.options import OptionError, TableLocation
 from fuse_index.spark.workers import ExplainedInWorkers
-from fuse_storage import AlreadyExists, NotFound, SchemaChange, SchemaError, StagedSegment, StorageError, StoredTable
+from fuse_storage import (
+    AlreadyExists,
+    NotFound,
+    SchemaChange,
+    SchemaError,
+    StagedSegment,
+    StorageError,
+    StoredTable,
+    is_keyed,
+)
 
 
 @dataclass(frozen=True)
@@ -144,16 +154,8 @@ def warnings_of(messages: Sequence[WriterCommitMessage | None]) -> Iterator[str]
         yield from message.warning_texts if isinstance(message, TaskCommitMessage) else ()
 
 
-def create_batch_writer(
-    location: TableLocation,
-    schema: StructType,
-    overwrite: bool,
-    host: Host,
-    merge_schema: bool = False,
-    hot: bool | None = None,
-) -> BatchWriter:
-    """The writer for a DataFrame with this schema. Raises OptionError, SchemaError (naming the field), StorageError."""
-    target = replace(open_target(location, schema, merge_schema), hot=hot)
+def create_batch_writer(target: WriteTarget, overwrite: bool, host: Host) -> BatchWriter:
+    """The writer of a DataFrame into a table without a primary key. Raises StorageError."""
     snapshot = target.table.snapshot
     return BatchWriter(target, index_builders(snapshot, host), overwrite, unavailable_indexes(snapshot, host))
 
@@ -161,12 +163,15 @@ def create_batch_writer(
 def open_target(location: TableLocation, schema: StructType, merge_schema: bool = False) -> WriteTarget:
     """The table to write to, created if there is none.
 
-    ``merge_schema``: columns that it lacks are to be added with the rows.
+    ``merge_schema``: columns that it lacks are to be added with the rows. Raises OptionError, SchemaError (naming the
+    field), StorageError.
     """
     if location.at is not None:
         raise OptionError("writing goes to the head of a branch: leave out the option 'at'")
     row_schema = schemas.to_arrow_schema(schema)
     table = _open_or_create(location, row_schema)
+    if is_keyed(table.snapshot):
+        return WriteTarget(table, resolve_keyed_names(row_schema, table.snapshot))
     names = _resolve_names(row_schema, table, merge_schema)
     renamed = pa.schema([field.with_name(name) for field, name in zip(row_schema, names, strict=True)])
     target = WriteTarget(table, tuple(names), schemas.all_nullable(renamed) if merge_schema else None)

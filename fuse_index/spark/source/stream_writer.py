@@ -7,7 +7,7 @@ and not committed twice. What it wrote again is named nowhere, and stays for vac
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -31,7 +31,7 @@ from fuse_index.spark.workers import ExplainedInWorkers
 from fuse_storage import Conflict, Schema, SchemaChange, StorageError, StoredTable, changed_column_names
 
 try:
-    from pyspark.sql.datasource import DataSourceStreamArrowWriter
+    from pyspark.sql.datasource import DataSourceStreamArrowWriter as DataSourceStreamArrowWriter
 except ImportError:  # before 4.1 any writer that is one of Arrow batches gets them
 
     class DataSourceStreamArrowWriter(DataSourceStreamWriter, DataSourceArrowWriter):  # type: ignore[no-redef, misc]
@@ -62,13 +62,7 @@ class StreamWriter(ExplainedInWorkers, DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StreamCommitMessage:
         """In a task: write blocks and sidecars, with the indexes that the table has by now."""
-        context = TaskContext.get()
-        query_id = context.getLocalProperty(QUERY_ID_PROPERTY) if context is not None else None
-        if query_id is None:
-            raise StorageError(
-                "Spark does not say which query this task is of: a batch could be committed twice, so none is written"
-            )
-        table = self.table.refresh()
+        query_id, table = query_id_of_task(), self.table.refresh()
         problems, builders = unavailable_indexes(table.snapshot, self.host), index_builders(table.snapshot, self.host)
         evolved = evolved_table(table, self.target.schema_change(table))
         renamed = (batch.rename_columns(list(self.names)) for batch in iterator)
@@ -92,18 +86,7 @@ class StreamWriter(ExplainedInWorkers, DataSourceStreamArrowWriter):
         query_ids = {message.query_id for message in messages if isinstance(message, StreamCommitMessage)}
         if not query_ids:
             return
-        if len(query_ids) > 1:
-            raise StorageError(
-                f"the tasks of batch {batchId} are of several queries, {sorted(query_ids)}: nothing was committed"
-            )
-        application = f"spark-query-{query_ids.pop()}"
-        table = StoredTable.open(self.table.store, branch=self.table.branch)  # perhaps another by now
-        if batchId > 0 and application not in table.snapshot.applications:
-            raise StreamError(
-                f"{table.store.url} knows no batch of this query, whose checkpoint says that it has written {batchId}: "
-                f"the table was dropped and made anew, or restored to before. Nothing was committed; start the query "
-                f"with another checkpoint to write all rows again, or bring the former table back"
-            )
+        application, table = open_known_table(self.table, query_ids, batchId)
         handed, limit = handed_rows(messages), self.target.hot_row_limit(table)
         _check_handed(table, messages)
         if handed and not staged and commit_few(table, self.host, handed, limit, (application, batchId)) is not None:
@@ -135,6 +118,37 @@ class StreamWriter(ExplainedInWorkers, DataSourceStreamArrowWriter):
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Do nothing, for the reasons that ``BatchWriter.abort`` gives."""
+
+
+def query_id_of_task() -> str:
+    """The id of the query that this task is of. Raises StorageError where Spark does not say it."""
+    context = TaskContext.get()
+    query_id = context.getLocalProperty(QUERY_ID_PROPERTY) if context is not None else None
+    if query_id is None:
+        raise StorageError(
+            "Spark does not say which query this task is of: a batch could be committed twice, so none is written"
+        )
+    return str(query_id)
+
+
+def open_known_table(planned: StoredTable, query_ids: Set[str], batch: int) -> tuple[str, StoredTable]:
+    """What the table calls the query of a batch, and the table as it is now. Raises StorageError.
+
+    And StreamError for a table that lacks the batches before.
+    """
+    if len(query_ids) > 1:
+        raise StorageError(
+            f"the tasks of batch {batch} are of several queries, {sorted(query_ids)}: nothing was committed"
+        )
+    application = f"spark-query-{next(iter(query_ids))}"
+    table = StoredTable.open(planned.store, branch=planned.branch)  # perhaps another by now
+    if batch > 0 and application not in table.snapshot.applications:
+        raise StreamError(
+            f"{table.store.url} knows no batch of this query, whose checkpoint says that it has written {batch}: "
+            f"the table was dropped and made anew, or restored to before. Nothing was committed; start the query "
+            f"with another checkpoint to write all rows again, or bring the former table back"
+        )
+    return application, table
 
 
 def _check_handed(table: StoredTable, messages: Sequence[WriterCommitMessage | None]) -> None:

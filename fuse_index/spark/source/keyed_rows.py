@@ -1,0 +1,215 @@
+"""Rows that come to a table with a primary key: tasks write hot blocks of them, and one hot commit makes these visible.
+
+A task with few rows hands them to the committer, which makes one block of them all. Of the blocks of other tasks it
+reads the keys, to see that none comes twice. Where rows lack columns it gets all rows, and completes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+import pyarrow as pa
+
+import fuse_storage as storage
+from fuse_index.errors import InputError
+from fuse_index.hot.append import commit_staged_by_key, was_committed
+from fuse_index.hot.key_changes import (
+    CHANGE_TYPE,
+    COMMIT_VERSION,
+    KeyChanges,
+    check_has_key,
+    in_columns,
+    last_changes,
+    missing_columns,
+)
+from fuse_index.indexes.registry import Host
+from fuse_index.spark.source.change_feed import CHANGE_COLUMNS
+from fuse_index.spark.source.hot_rows import MAX_HANDED_BYTES
+from fuse_storage import Conflict, RepeatedKey, Schema, SchemaError, Snapshot, StagedPuts, StoredTable, WriteOptions
+
+MAX_PARTIAL_BYTES = 256 << 20
+"""The rows that lack columns, all of them in one process, of one batch have at most so many bytes."""
+_VERSION = "version"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPuts:
+    """What one task has for the commit: rows as an Arrow stream, or blocks that nobody sees yet; picklable.
+
+    ``schema``: the table's columns by then.
+    """
+
+    schema: Schema
+    handed: bytes | None = None
+    staged: tuple[StagedPuts, ...] = ()
+
+
+def resolve_keyed_names(rows: pa.Schema, snapshot: Snapshot) -> tuple[str, ...]:
+    """The table's name for each column of rows that are to be put, without case; those that say changes stay.
+
+    Raises SchemaError for columns that do not fit, and where the key lacks one.
+    """
+    schema, names = snapshot.schema, list[str]()
+    is_change = _is_change(rows.names, schema)
+    for name in rows.names:
+        if is_change and name.lower() in CHANGE_COLUMNS.names:
+            names.append(name.lower())
+            continue
+        try:
+            names.append(schema.find([name], case_sensitive=name in schema.names).name)
+        except SchemaError as unknown:
+            raise SchemaError(f"the DataFrame has a column {name!r} that does not fit: {unknown}") from unknown
+    empty = pa.schema([field.with_name(name) for field, name in zip(rows, names, strict=True)]).empty_table()
+    check_has_key(empty, snapshot, "a write to this table")
+    in_columns(empty.drop_columns([name for name in names if is_change and name in CHANGE_COLUMNS.names]), snapshot)
+    return tuple(names)
+
+
+def _is_change(names: Sequence[str], schema: Schema) -> bool:
+    return CHANGE_TYPE in (name.lower() for name in names) and CHANGE_TYPE not in schema.names
+
+
+def stage_keyed(batches: Iterable[pa.RecordBatch], table: StoredTable, changes: bool) -> TaskPuts:
+    """Take the rows of a task, which has the memory of a block for them.
+
+    ``changes``: whether ``_change_type`` says what each does. Raises InputError, SchemaError.
+    """
+    snapshot, remaining, taken, size = table.snapshot, iter(batches), list[pa.RecordBatch](), 0
+    names: Sequence[str] = ()
+    for batch in remaining:
+        names = batch.schema.names
+        limit = MAX_PARTIAL_BYTES if missing_columns(names, snapshot) else MAX_HANDED_BYTES
+        taken.append(batch)
+        size += batch.nbytes
+        if size > limit:
+            break
+    else:
+        rows = pa.Table.from_batches(taken) if taken else None
+        return TaskPuts(snapshot.schema, None if rows is None or not len(rows) else _to_stream(rows))
+    _check_partial_size(missing_columns(names, snapshot), size)
+    staged = []
+    for rows in _portions(chain(taken, remaining), WriteOptions.from_properties(snapshot.properties)):
+        found = _read(rows, snapshot, changes)
+        if len(found.puts) or len(found.deletes):
+            staged.append(storage.stage_puts(table, found.puts, found.deletes))
+    return TaskPuts(snapshot.schema, staged=tuple(staged))
+
+
+def commit_keyed(
+    table: StoredTable,
+    host: Host,
+    tasks: Sequence[TaskPuts],
+    application: tuple[str, int] | None = None,
+) -> StoredTable | None:
+    """Commit what tasks have as one hot commit; None if that is nothing. Gives the table after it.
+
+    Raises InputError for a key that several tasks have, and as ``Table.upsert``.
+    """
+    snapshot = table.snapshot
+    if application is not None and was_committed(snapshot, *application):
+        return table
+    for task in tasks:
+        if changed := storage.changed_column_names(task.schema, snapshot.schema):
+            raise Conflict(f"column {changed[0]!r} was changed while rows were written: write them again", snapshot.id)
+    parts = [pa.ipc.open_stream(task.handed).read_all() for task in tasks if task.handed is not None]
+    staged = [each for task in tasks for each in task.staged]
+    if not parts and not staged:
+        return None
+    try:
+        if not parts:
+            return _commit(table, host, staged, application)
+        changes = _is_change(parts[0].column_names, snapshot.schema)
+        rows = _merge(parts, snapshot, changes)
+        missing = missing_columns(rows.column_names, snapshot)
+        if missing and not staged:
+            _check_partial_size(missing, rows.nbytes)
+            from fuse_index.table.table import Table  # all of it, which no other writer needs
+
+            handle = Table(table, host)
+            handle.apply(rows, application) if changes else handle.upsert(rows, application)
+            return handle.stored
+        found = _read(rows, snapshot, changes)
+        if len(found.puts) or len(found.deletes):
+            staged.append(storage.stage_puts(table, found.puts, found.deletes))
+        return _commit(table, host, staged, application) if staged else None
+    except RepeatedKey as repeated:
+        raise InputError(
+            f"{repeated}. Several tasks have rows of this key: give their order, by fuse_index.spark.upsert(df, url, "
+            f"order_by=…) or, in streams, .foreachBatch(fuse_index.spark.upserting(url, 'job', order_by=…))"
+        ) from repeated
+
+
+def _commit(
+    table: StoredTable, host: Host, staged: Sequence[StagedPuts], application: tuple[str, int] | None
+) -> StoredTable:
+    brings_rows = any(each.row_count for each in staged)
+    return commit_staged_by_key(table, host, staged, application, "upsert" if brings_rows else "delete keys")
+
+
+def has_changes(names: Sequence[str], snapshot: Snapshot) -> bool:
+    """Whether rows with columns of these names say what each does to the table."""
+    return _is_change(names, snapshot.schema)
+
+
+def _read(rows: pa.Table, snapshot: Snapshot, changes: bool) -> KeyChanges:
+    if changes:
+        return KeyChanges.from_changes(rows, snapshot)
+    return KeyChanges.from_rows(rows, snapshot, "upsert")
+
+
+def _merge(parts: Sequence[pa.Table], snapshot: Snapshot, changes: bool) -> pa.Table:
+    """One row of each key. Of several tasks that have it the one with the greatest ``_commit_version`` decides.
+
+    Raises RepeatedKey where that says nothing.
+    """
+    key = snapshot.key
+    last = [last_changes(part, snapshot) if changes else storage.last_of_each_key(part, key) for part in parts]
+    rows = pa.concat_tables(last).combine_chunks()
+    if len(last) == 1:
+        return rows
+    by_version = changes and COMMIT_VERSION in rows.column_names
+    versions = rows.column(COMMIT_VERSION).cast(pa.int64()) if by_version else pa.nulls(len(rows), pa.int64())
+    known = versions.fill_null(-1).to_numpy()
+    order = np.argsort(known, kind="stable")
+    ordered = rows.take(pa.array(order))
+    kept = storage.last_of_each_key(ordered, key)
+    if len(kept) < len(rows):
+        versioned = ordered.select(list(key)).append_column(_free(key), pa.array(known[order]))
+        storage.check_keys_once(versioned, (*key, _free(key)))
+    return kept
+
+
+def _free(names: Sequence[str]) -> str:
+    """A name that no column of the key has."""
+    return max((*names, ""), key=len) + _VERSION
+
+
+def _check_partial_size(missing: Sequence[str], size: int) -> None:
+    if missing and size > MAX_PARTIAL_BYTES:
+        raise InputError(
+            f"the rows lack column {missing[0]!r}, and are completed in one process: bring at most "
+            f"{MAX_PARTIAL_BYTES >> 20} MiB of such rows at once, or rows with all columns"
+        )
+
+
+def _to_stream(rows: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write_table(rows)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+def _portions(batches: Iterator[pa.RecordBatch], options: WriteOptions) -> Iterator[pa.Table]:
+    """The rows, as many at a time as make a block."""
+    taken, rows, size = list[pa.RecordBatch](), 0, 0
+    for batch in batches:
+        taken.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= options.block_rows or size >= options.block_bytes:
+            yield pa.Table.from_batches(taken)
+            taken, rows, size = [], 0, 0
+    if rows:
+        yield pa.Table.from_batches(taken)
