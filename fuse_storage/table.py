@@ -64,6 +64,7 @@ class StoredTable:
         self.store, self.branch, self.entry, self.snapshot = store, branch, entry, snapshot
         self._segments: SegmentFrame | None = None
         self._blocks: BlockFrame | None = None
+        self._tiered: StoredTable | None = None
         self.seen = Sighting()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -86,7 +87,7 @@ class StoredTable:
 
         Raises AlreadyExists where there is anything, SchemaError and InvalidArgument for columns and properties.
         """
-        store = _to_store(store, options)
+        store = open_store(store, options) if isinstance(store, str | Path) else store
         snapshot = partition_by(key_by(first_snapshot(schema, cluster_by, properties or {}), key), partitions)
         branch = Branch(store, MAIN_BRANCH)
         raise_if_occupied(branch)
@@ -109,7 +110,8 @@ class StoredTable:
         A time is a datetime, or text in ISO form, with a zone. Raises NotFound where there is no such table, branch,
         tag, snapshot or time; Unsupported for what is newer than this version; Corrupt for what is damaged.
         """
-        return _at_state(*resolve_state(Branch(_to_store(store, options), branch), at, version))
+        store = open_store(store, options) if isinstance(store, str | Path) else store
+        return _at_state(*resolve_state(Branch(store, branch), at, version))
 
     def at(self, snapshot_id: str) -> StoredTable:
         """Another snapshot of the same table. Raises NotFound."""
@@ -154,7 +156,9 @@ class StoredTable:
 
     def without_tail(self) -> StoredTable:
         """What is in segments; only to be read."""
-        return StoredTable(self.store, self.branch, self.entry, without_tail(self.snapshot))
+        if self._tiered is None:
+            self._tiered = StoredTable(self.store, self.branch, self.entry, without_tail(self.snapshot))
+        return self._tiered
 
     def commits_since(self, base: Snapshot) -> CommitLoader:
         """The commits after ``base`` up to this one, oldest first, read when they are asked for.
@@ -287,13 +291,8 @@ class StoredTable:
 
         ``commit_id``: of a commit that may have been made already; then it is not made again.
         """
-        return Transaction(
-            self, {builder.key: builder for builder in sidecars}, commit_id or new_id(), commit_id is not None
-        )
-
-
-def _to_store(store: Store | str | Path, options: Mapping[str, str] | None) -> Store:
-    return open_store(store, options) if isinstance(store, str | Path) else store
+        builders = {builder.key: builder for builder in sidecars}
+        return Transaction(self, builders, commit_id or new_id(), commit_id is not None)
 
 
 def _at_state(branch: Branch, entry: RefEntry, state: Snapshot) -> StoredTable:

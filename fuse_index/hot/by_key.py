@@ -11,16 +11,16 @@ import pyarrow.compute as pc
 
 import fuse_storage as storage
 from fuse_index.errors import InputError
-from fuse_index.handle import resolve_predicate
 from fuse_index.hot.append import commit_by_key
 from fuse_index.hot.key_changes import KeyChanges, check_keyed, missing_columns, no_keys
+from fuse_index.hot.lookup import look_up
 from fuse_index.ingest import arrow_input
 from fuse_index.operations.dml import DmlMixin
 from fuse_index.operations.row_edits import DeleteRows, UpdateRows
-from fuse_index.predicate import And, Column, In, Literal, Predicate
+from fuse_index.predicate import Predicate
 from fuse_index.pruning.planner import plan_scan
 from fuse_index.query.scan import Scan
-from fuse_storage import Conflict, Schema, Snapshot, StoredTable
+from fuse_storage import Conflict, Snapshot, StoredTable
 
 _ATTEMPTS = 20
 """How often rows that lack columns are completed anew, where others commit in between."""
@@ -87,7 +87,7 @@ class KeyedMixin(DmlMixin):
         """
         self._check_keyed("lookup")
         names = tuple(self.schema.names) if columns is None else self._column_names(columns)
-        return self._lookup(self.stored, self._key_rows(keys), names)
+        return look_up(self.stored, self._key_rows(keys), names, self.engine)
 
     def delete(self, where: str | Predicate) -> Snapshot:
         """Delete the rows that the condition is true on. Nothing is committed if there are none.
@@ -152,19 +152,6 @@ class KeyedMixin(DmlMixin):
             str(head.entry),
         )
 
-    def _lookup(self, stored: StoredTable, keys: pa.Table, names: Sequence[str]) -> pa.Table:
-        """The rows of these keys in a state, in their order."""
-        key = stored.snapshot.key
-        wanted = tuple(dict.fromkeys([*names, *key]))
-        if not len(keys):
-            return stored.snapshot.schema.arrow.empty_table().select(list(names))
-        predicate = resolve_predicate(_key_predicate(keys, key, stored.snapshot.schema), stored.snapshot, self.engine)
-        found = Scan(plan_scan(stored, predicate, self.engine), wanted, self.host.functions).to_arrow()
-        sought = keys.append_column(_free_name(key), pa.array(np.arange(len(keys))))
-        there = found.select(list(key)).append_column(_free_name(key) + "_", pa.array(np.arange(len(found))))
-        joined = sought.join(there, list(key), join_type="inner").sort_by(_free_name(key))
-        return found.take(joined.column(_free_name(key) + "_")).select(list(names))
-
     def _put(self, rows: pa.Table, deletes: pa.Table, application: tuple[str, int] | None) -> Snapshot:
         """Commit puts, which may lack columns, and deletes, of which each key is once."""
         missing = missing_columns(rows.column_names, self.snapshot)
@@ -187,7 +174,7 @@ class KeyedMixin(DmlMixin):
     def _completed(self, head: StoredTable, rows: pa.Table, missing: Sequence[str]) -> pa.Table:
         """Rows with the columns that they lack: those of the rows that are there, or their defaults."""
         schema, key = head.snapshot.schema, list(head.snapshot.key)
-        there = self._lookup(head, rows.select(key), tuple(dict.fromkeys([*key, *missing])))
+        there = look_up(head, rows.select(key), tuple(dict.fromkeys([*key, *missing])), self.engine)
         position = _free_name(schema.names)
         numbered = there.select(key).append_column(position, pa.array(np.arange(len(there))))
         order = rows.select(key).append_column(position + "_", pa.array(np.arange(len(rows))))
@@ -230,17 +217,6 @@ def _concat(batches: Sequence[pa.RecordBatch]) -> pa.Table:
     if odd := next((each for each in batches if each.schema.names != batches[0].schema.names), None):
         raise InputError(f"parts of the rows differ in their columns: {batches[0].schema.names}; {odd.schema.names}")
     return pa.concat_tables([pa.Table.from_batches([batch]) for batch in batches], promote_options="permissive")
-
-
-def _key_predicate(keys: pa.Table, names: Sequence[str], schema: Schema) -> Predicate:
-    """What is true on the rows of these keys, and with a key of several columns perhaps on others."""
-    terms = []
-    for name in names:
-        field = schema.find([name])
-        values = keys.column(name).unique().to_pylist()
-        literals = tuple(Literal(value, field.type) for value in values)
-        terms.append(In(Column((field.name,), field.type), literals))
-    return terms[0] if len(terms) == 1 else And(tuple(terms))
 
 
 def _free_name(names: Sequence[str]) -> str:

@@ -22,13 +22,13 @@ from fuse_storage.hot.entry import HotBlock
 from fuse_storage.hot.small_blocks import BlockRequest, read_blocks
 from fuse_storage.hot.tail import blocks_with_rows, without_tail
 from fuse_storage.metadata.block_frame import BlockFrame
-from fuse_storage.metadata.metadata_table import METADATA_READ_THREADS
+from fuse_storage.metadata.metadata_table import METADATA_READ_THREADS, IndexArray, counts_to_offsets
 from fuse_storage.metadata.segment import LOCATION_COLUMNS, block_file, hot_block_path
 from fuse_storage.metadata.segment_frame import SegmentFrame
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.parquet.footer import BlockFile
 from fuse_storage.parquet.pages import RowMask
-from fuse_storage.primary_key.key_sets import SoughtKeys, key_table, last_of_each
+from fuse_storage.primary_key.key_sets import SoughtKeys, key_table, last_of_each, places_of_keys
 from fuse_storage.store.cache import cache_of
 from fuse_storage.store.shared_files import resolve_store
 from fuse_storage.store.store import Store
@@ -40,6 +40,20 @@ class TailKeys(NamedTuple):
 
     keys: int
     touched: int
+
+
+NOT_IN_TAIL, DELETED = -1, -2
+
+
+class KeyPlaces(NamedTuple):
+    """Where a tail has some keys: int64, shape (keys,). ``rows``: the number of a row in its block.
+
+    ``blocks``: the number among all blocks of a state of the block that has the row of a key that counts; NOT_IN_TAIL,
+    or DELETED.
+    """
+
+    blocks: IndexArray
+    rows: IndexArray
 
 
 def open_segments(store: Store, snapshot: Snapshot, rows: pa.Table, tail: pa.Table | None) -> SegmentFrame:
@@ -87,6 +101,27 @@ class KeyedSegmentFrame(SegmentFrame):
         """How many keys the tail has, and what they touch. Raises StorageError."""
         return self._resolved[1]
 
+    def find_in_tail(self, keys: pa.Table) -> KeyPlaces:
+        """Where the tail has these keys. ``keys``: a table of keys. Raises StorageError."""
+        tail, starts, numbers = self._tail_keys
+        hits = np.flatnonzero(SoughtKeys(keys).rows_in(tail))
+        last = hits[last_of_each(tail.take(pa.array(hits)))]
+        place = places_of_keys(keys, tail.take(pa.array(last)))
+        found, rows = place >= 0, last[place[place >= 0]]
+        blocks, within = np.full(len(keys), NOT_IN_TAIL), np.zeros(len(keys), np.int64)
+        owners = np.searchsorted(starts, rows, side="right") - 1
+        blocks[found], within[found] = numbers[owners], rows - starts[owners]
+        return KeyPlaces(blocks, within)
+
+    @cached_property
+    def _tail_keys(self) -> tuple[pa.Table, IndexArray, IndexArray]:
+        """The keys of all hot blocks; where each block begins; and its number among all blocks."""
+        parts = _KeyReader(self.store, self.snapshot).read_hot(self._hot_blocks)
+        visible = blocks_with_rows(self._hot_blocks).column("id").to_pylist()
+        place = {block_id: self.base_block_count + number for number, block_id in enumerate(visible)}
+        numbers = np.array([place.get(block_id, DELETED) for block_id in self._hot_blocks.column("id").to_pylist()])
+        return pa.concat_tables(parts).combine_chunks(), counts_to_offsets(np.array([*map(len, parts)]))[:-1], numbers
+
     @cached_property
     def _resolved(self) -> tuple[Mapping[int, RowMask], TailKeys]:
         base = BlockFrame.from_segments(SegmentFrame(self.store, without_tail(self.snapshot), self._base_table))
@@ -107,6 +142,13 @@ class KeyedSegmentFrame(SegmentFrame):
 def tail_keys(segments: SegmentFrame) -> TailKeys | None:
     """What the keys of a state's tail are; None for tables without a primary key, and without a tail."""
     return segments.key_use if isinstance(segments, KeyedSegmentFrame) else None
+
+
+def find_in_tail(segments: SegmentFrame, keys: pa.Table) -> KeyPlaces:
+    """Where the tail of a state has these keys. ``keys``: rows of the key's columns. Raises StorageError."""
+    if isinstance(segments, KeyedSegmentFrame):
+        return segments.find_in_tail(key_table(keys, segments.snapshot.key))
+    return KeyPlaces(np.full(len(keys), NOT_IN_TAIL), np.zeros(len(keys), np.int64))
 
 
 @dataclass(frozen=True, slots=True)

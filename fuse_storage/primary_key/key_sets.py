@@ -18,7 +18,7 @@ import pyarrow.types as is_
 from fuse_storage.parquet.pages import RowMask
 from fuse_storage.statistics import ColumnStatistics
 
-_ROW = "row"
+_ROW, _PLACE = "row", "place"
 _MIN_HASH_BITS, _MAX_HASH_BITS, _HASHES_PER_VALUE = 12, 24, 16
 """Of a table of hashes: sixteen places for a value, so that one in sixteen others has to be looked up."""
 
@@ -31,11 +31,28 @@ def key_table(rows: pa.Table, names: Sequence[str]) -> pa.Table:
 
 def last_of_each(keys: pa.Table) -> npt.NDArray[np.int64]:
     """The last row of each key: int64, shape (distinct keys,), numbers of rows, ascending."""
-    if not len(keys):
-        return np.zeros(0, np.int64)
+    if len(keys) < 2:
+        return np.arange(len(keys))
+    if keys.num_columns == 1 and _is_number(keys.column(0).type):
+        _, first = np.unique(_comparable(keys.column(0))[::-1], return_index=True)
+        return np.sort(len(keys) - 1 - first)
     numbered = keys.append_column(_ROW, pa.array(np.arange(len(keys))))
     last = numbered.group_by(keys.column_names).aggregate([(_ROW, "max")]).column(f"{_ROW}_max")
     return np.sort(last.to_numpy())
+
+
+def places_of_keys(keys: pa.Table, among: pa.Table) -> npt.NDArray[np.int64]:
+    """Where each of these keys is in another table of keys, which has each at most once: int64, shape (keys,).
+
+    -1 where it is not.
+    """
+    if keys.num_columns == 1:
+        found = pc.index_in(keys.column(0), value_set=among.column(0).combine_chunks())
+        return np.asarray(found.cast(pa.int64()).fill_null(-1).to_numpy())
+    numbered = among.append_column(_PLACE, pa.array(np.arange(len(among))))
+    sought = keys.append_column(_ROW, pa.array(np.arange(len(keys))))
+    found = sought.join(numbered, among.column_names, join_type="left outer").sort_by(_ROW).column(_PLACE)
+    return np.asarray(found.fill_null(-1).to_numpy())
 
 
 class SoughtKeys:
