@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from fuse_storage.catalog.state import CatalogState, CatalogTable, DroppedTable, Namespace
     from fuse_storage.catalog.table_places import location_of, open_table_store
     from fuse_storage.catalog.warehouse import Warehouse
-    from fuse_storage.commit.actions import AppendSegments, changed_column_names
+    from fuse_storage.commit.actions import AppendSegments, OverwriteSegments, changed_column_names
     from fuse_storage.commit.draft import keeps_rows
     from fuse_storage.commit.replace_blocks import BlockReplacement, ReplaceBlocks
     from fuse_storage.commit.schema_evolution import (

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import fuse_storage as storage
+from fuse_index.changes.row_hash import row_hashes
 from fuse_index.errors import InputError
 from fuse_index.hot.append import commit_by_key
 from fuse_index.hot.key_changes import KeyChanges, check_keyed, missing_columns, no_keys
@@ -129,24 +130,29 @@ class KeyedMixin(DmlMixin):
         predicate: Predicate | None,
         names: Sequence[str],
         change: Callable[[pa.Table], tuple[pa.Table, pa.Table]],
+        relevant: Callable[[pa.Table], pa.Table] = lambda rows: rows,
     ) -> Snapshot:
         """Commit what is made of the rows that a condition is true on, as long as these are the same.
 
         ``names``: the columns that are read. ``change``: from these rows to those that are put, and keys that go.
+        ``relevant``: from these rows to those on which that depends.
         """
         head, first = self.stored, None
         for _ in range(_ATTEMPTS):
             rows = Scan(plan_scan(head, predicate, self.engine), tuple(names), self.host.functions).to_arrow()
             rows = rows.sort_by([(name, "ascending") for name in head.snapshot.key])
-            if (first is not None and not rows.equals(first)) or head.snapshot.schema != self.snapshot.schema:
+            if (
+                first is not None and not row_hashes(relevant(rows)).equals(first)
+            ) or head.snapshot.schema != self.snapshot.schema:
                 break
-            if not len(rows):
+            puts, deletes = change(rows)
+            if not len(puts) and not len(deletes):
                 return self.snapshot
             try:
-                committed, self.stored = commit_by_key(head, self.host, *change(rows), only_next=True)
+                committed, self.stored = commit_by_key(head, self.host, puts, deletes, only_next=True)
                 return committed.snapshot
             except Conflict:
-                head, first = head.refresh(), rows
+                head, first = head.refresh(), row_hashes(relevant(rows))
         raise Conflict(
             f"rows that this {operation} read were changed up to {head.entry}: read them again, and decide again",
             str(head.entry),

@@ -83,10 +83,13 @@ class DmlMixin(TableHandle):
         OpaqueError, Conflict.
         """
         self._check_writable()
-        batches = list(arrow_input.to_record_batches(source, self.snapshot.schema.arrow))
-        rows = _concat_batches(batches) if batches else self.snapshot.schema.arrow.empty_table()
+        rows = self._source_rows(source)
         spec = self.merge_spec(rows.schema, on, (matched, not_matched, not_matched_by_source), merge_schema)
         return self._move_to(run_job(merge_job(self, spec, rows)))
+
+    def _source_rows(self, source: Any) -> pa.Table:
+        batches = list(arrow_input.to_record_batches(source, self.snapshot.schema.arrow))
+        return _concat_batches(batches) if batches else self.snapshot.schema.arrow.empty_table()
 
     # --- the same as jobs, whose tasks Spark's executors run -----------------------------------------------------
 

@@ -18,7 +18,7 @@ from fuse_index.export.mixin import ExportMixin
 from fuse_index.expressions.errors import UnsupportedAggregate
 from fuse_index.handle import resolve_predicate
 from fuse_index.hot.append import commit_hot, hot_row_limit, take_rows
-from fuse_index.hot.by_key import KeyedMixin
+from fuse_index.hot.keyed_statements import KeyedStatementsMixin
 from fuse_index.hot.producer import Producer
 from fuse_index.indexes.builder import index_builders
 from fuse_index.indexes.inputs import resolve_term
@@ -48,7 +48,7 @@ class Table(
     SchemaMixin,
     ReadMixin,
     SourcesMixin,
-    KeyedMixin,
+    KeyedStatementsMixin,
     CompactionMixin,
     ChangesMixin,
     ClusteringMixin,

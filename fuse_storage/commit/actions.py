@@ -74,11 +74,12 @@ class AppendSegments:
 
 @dataclass(frozen=True, slots=True)
 class OverwriteSegments:
-    """Put new segments in place of all that there are. ``force``: also of rows that were added since the base."""
+    """Put new segments in place of all. ``force``: also of unseen rows. ``keys_once``: no key is twice there."""
 
     staged: Sequence[StagedSegment]
     force: bool = False
     name: str = "overwrite"
+    keys_once: bool = False
 
     def apply(self, draft: Draft) -> None:
         check_columns_unchanged(self.staged, draft)
@@ -94,6 +95,7 @@ class OverwriteSegments:
         draft.same_rows = False
         draft.segment_rows, draft.tail_rows = draft.segment_rows.slice(0, 0), None
         draft.append_segments(self.staged)
+        draft.keeps_key = self.keys_once
         draft.summary["removed_rows"] = removed
         draft.merge_small_segments()
 

@@ -48,13 +48,18 @@ def test_rows_are_put_looked_up_and_deleted_by_their_keys(run, stock, tmp_path):
     changed.write_text("_change_type,id,place,pieces\ndelete,11,a,\nupdate_postimage,0,a,100\nupdate_preimage,1,a,0\n")
     run("ingest", stock, changed, "--changes")
     assert run("delete", stock, "--where", "id = 1").out.startswith("rows changed by their keys")
+    changed.write_text("id,place,pieces\n6,a,60\n20,b,20\n")
+    assert run("merge", stock, changed, "--matched", "delete").out.startswith("rows changed by their keys")
     run("tier", stock)
 
     expected = {(n, place): n for n in range(10) for place in "ab" if n != 1} | {(0, "a"): 100}
-    del expected[7, "a"], expected[8, "b"]
+    del expected[6, "a"], expected[7, "a"], expected[8, "b"]
+    expected[20, "b"] = 20
     found = fuse.open_table(stock)
     assert {(row["id"], row["place"]): row["pieces"] for row in found.to_arrow().to_pylist()} == expected
     assert found.tail.rows == 0
+    run("overwrite", stock, changed)
+    assert sorted(fuse.open_table(stock).to_arrow().column("id").to_pylist()) == [6, 20]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +70,8 @@ def test_rows_are_put_looked_up_and_deleted_by_their_keys(run, stock, tmp_path):
         (("lookup", "--key", "id=1", "--key", "id=2", "--key", "place=a"), 2, "as often"),
         (("lookup", "--key", "id=1"), 1, "the keys lack column 'place'"),
         (("lookup", "--key", "id=1", "--key", "spot=a"), 1, "the keys have a column 'spot'"),
-        (("merge", "FILE"), 1, "ingest, delete-keys or ingest --changes"),
+        (("merge", "FILE", "--on", "id"), 1, "merged by it, ['id', 'place']"),
+        (("overwrite", "FILE", "--where", "id = 1"), 1, "delete what is to go"),
         (("ingest", "FILE", "--changes"), 1, "no column '_change_type'"),
         (("ingest", "FILE", "--changes", "--hot"), 2, "--changes"),
         (("delete-keys", "FILE"), 1, "the keys have a column 'pieces'"),

@@ -182,10 +182,39 @@ class Walk:
         self.table.restore(fuse.open_table(self.table.stored.store, version=version).snapshot.id)
         self.model = dict(model)
 
+    def merge(self) -> None:
+        rows = {key_of(row): row for row in some_rows(self.chance, self.chance.randrange(1, 30))}
+        least, others = self.chance.randrange(10), self.chance.choice([None, {"delete": "target.id < 5"}])
+        matched = {"delete": f"source.n < {least}", "update": "source.n > target.n"}
+        self.table.merge(list(rows.values()), ["part", "id"], matched, "insert", others)
+        for key, row in list(self.model.items()):
+            if key in rows and rows[key]["n"] >= least and rows[key]["n"] > row["n"]:
+                self.model[key] = rows[key]
+            elif (key in rows and rows[key]["n"] < least) or (key not in rows and others and key[0] < 5):
+                del self.model[key]
+            rows.pop(key, None)
+        self.model |= rows
+
+    def overwrite(self) -> None:
+        self.model = {key_of(row): row for row in some_rows(self.chance, 100)}
+        self.table.overwrite(list(self.model.values()))
+        assert self.table.tail.blocks == 0
+
 
 STEPS = (
     [Walk.upsert] * 5
-    + [Walk.upsert_in_part, Walk.delete_keys, Walk.delete, Walk.update, Walk.tag, Walk.restore, Walk.recluster]
+    + [
+        Walk.merge,
+        Walk.merge,
+        Walk.overwrite,
+        Walk.upsert_in_part,
+        Walk.delete_keys,
+        Walk.delete,
+        Walk.update,
+        Walk.tag,
+        Walk.restore,
+        Walk.recluster,
+    ]
     + [Walk.tier, Walk.tier, Walk.tier_from_an_older_plan, Walk.compact, Walk.index, Walk.delete_keys]
 )
 
@@ -222,6 +251,8 @@ WRITES: dict[str, Callable[[fuse.Table], Any]] = {
     "apply": lambda table: table.apply([row | {"_change_type": "insert"} for row in ROWS]),
     "delete_keys": lambda table: table.delete_keys([5, 500]),
     "delete": lambda table: table.delete("n = 1"),
+    "merge": lambda table: table.merge(ROWS, matched={"delete": "target.n = 1", "update": None}),
+    "overwrite": lambda table: table.overwrite([*ROWS, {"id": 7, "name": "seven", "n": 1}]),
     "update": lambda table: table.update("n = 1", {"n": "7"}),
     "tier": lambda table: table.tier(),
     "compact": lambda table: table.compact(),
@@ -233,10 +264,20 @@ WRITES: dict[str, Callable[[fuse.Table], Any]] = {
     "create_index": lambda table: table.create_index("by_n", "bloom", ["n"]),
 }
 REFUSED: dict[str, tuple[Callable[[fuse.Table], Any], str]] = {
-    "overwrite": (lambda table: table.overwrite(ROWS), "'overwrite' adds or changes rows without regard"),
-    "overwrite in part": (lambda table: table.overwrite(ROWS[:1], "n = 1"), "without regard to the primary key"),
-    "merge": (lambda table: table.merge(ROWS, ["id"]), "use upsert, delete_keys or apply"),
-    "merge by another column": (lambda table: table.merge(ROWS, ["name"]), "use upsert, delete_keys or apply"),
+    "overwrite in part": (lambda table: table.overwrite(ROWS[:1], "n = 1"), "delete what is to go, and upsert"),
+    "overwrite with a key twice": (lambda table: table.overwrite([*ROWS, *ROWS]), "the key {'id': 5.*} comes twice"),
+    "overwrite of columns": (lambda table: table.overwrite(ROWS, merge_schema=True), "added by add_column"),
+    "overwrite with NULL": (lambda table: table.overwrite([{"id": None, "name": "x", "n": 1}]), "'id' is NOT NULL"),
+    "merge by another column": (lambda table: table.merge(ROWS, ["name"]), "merged by it, .*'id'"),
+    "merge by more columns": (lambda table: table.merge(ROWS, ["id", "name"]), "merged by it, .*'id'"),
+    "merge of columns": (lambda table: table.merge([ROWS[0] | {"x": 1}], merge_schema=True), "added by add_column"),
+    "merge of two new rows": (lambda table: table.merge([ROWS[1], ROWS[1]]), "comes twice in one commit"),
+    "merge of two rows": (lambda table: table.merge([ROWS[0], ROWS[0]]), "several rows of the source match"),
+    "merge of NULL": (lambda table: table.merge([{"id": None, "name": "x", "n": 1}]), "'id' is NOT NULL"),
+    "rewriting behind the key": (
+        lambda table: table.stored.transaction().overwrite(staged_rows(table)).commit("overwrite"),
+        "'overwrite' adds or changes rows without regard",
+    ),
     "update of the key": (lambda table: table.update("n = 1", {"id": "7"}), "'id' is of the primary key"),
     "append that is not hot": (lambda table: table.append(ROWS, hot=False), "no hot=False"),
     "append of columns": (lambda table: table.append([ROWS[0] | {"x": 1}], merge_schema=True), "no .*merge_schema"),
@@ -269,11 +310,17 @@ OTHERS = (
     "partitions advise aggregate blocks "
     "branch builders change_type changes changing clone cluster_by clustering columns "
     "compacting convert count deleting diff drop_branch drop_column drop_index explain export_delta "
-    "export_iceberg fast_forward files head history index_tasks indexes inspect_index key_by lookup merge "
-    "merge_spec merging move_column overwrite overwriting producer rebuild_index reclustering recover refresh "
+    "export_iceberg fast_forward files head history index_tasks indexes inspect_index key_by lookup "
+    "merge_spec merging move_column overwriting producer rebuild_index reclustering recover refresh "
     "refresh_index refs rename_column scan search segments set_comment set_default set_nullable snapshots "
     "statistics suggest sync tag tiering to_arrow to_pandas to_polars untag updating vacuum verify_index"
 )
+
+
+def staged_rows(table: fuse.Table) -> list[Any]:
+    with table.stored.writer() as writer:
+        writer.write(pa.table({"id": [5], "name": ["x"], "n": [1]}, table.schema))
+        return writer.finish()
 
 
 def send(table: fuse.Table, rows: list[Row] | None = None) -> None:
@@ -456,6 +503,30 @@ def test_a_statement_whose_rows_were_changed_meanwhile_is_a_conflict(url: str) -
         table.update("id = 8", {"n": "n + 1"})
 
     assert fuse.open_table(url).lookup([7, 8]).to_pylist() == [{"id": 8, "name": "changed", "n": 4}]
+
+
+def test_rows_with_nan_that_nobody_changed_are_no_conflict(url: str) -> None:
+    table = fuse.create_table(url, "id INT, x DOUBLE", primary_key=["id"])
+    table.upsert([{"id": 1, "x": float("nan")}])
+    fuse.open_table(url).upsert([{"id": 2, "x": 1.0}])
+    table.update("isnan(x)", {"x": -1.0})
+
+    assert table.lookup([1, 2]).column("x").to_pylist() == [-1.0, 1.0]
+
+
+def test_a_merge_depends_on_the_rows_that_it_matches_alone(url: str) -> None:
+    table, other = made(url), fuse.open_table(url)
+    other.upsert([{"id": 8, "name": "elsewhere", "n": 4}, {"id": 901, "name": "elsewhere", "n": 4}])
+    table.merge([{"id": 7, "name": "merged", "n": 1}, {"id": 900, "name": "merged", "n": 1}])
+    other.refresh().upsert([{"id": 902, "name": "first", "n": 4}])
+
+    with pytest.raises(Conflict, match="rows that this merge read were changed"):
+        table.merge([{"id": 902, "name": "second", "n": 1}])  # which was not there when it was read
+    with pytest.raises(Conflict, match="this overwrite has not seen were added"):
+        table.overwrite(ROWS)
+
+    found = fuse.open_table(url).lookup([7, 8, 900, 901, 902])
+    assert found.column("name").to_pylist() == ["merged", "elsewhere", "merged", "elsewhere", "first"]
 
 
 def test_an_application_puts_each_version_once(url: str) -> None:
