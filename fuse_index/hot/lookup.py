@@ -34,10 +34,11 @@ def look_up(stored: StoredTable, keys: pa.Table, names: Sequence[str], engine: E
         found = _read_tail(stored, places.blocks[in_tail], places.rows[in_tail], wanted)
     if (in_base := places.blocks == storage.NOT_IN_TAIL).any():
         base = stored.without_tail() if stored.snapshot.tail else stored
-        sought = _key_predicate(keys.filter(pa.array(in_base)), key, stored.snapshot.schema)
-        predicate = resolve_predicate(sought, base.snapshot, engine)
+        sought = keys.filter(pa.array(in_base))
+        predicate = resolve_predicate(_key_predicate(sought, key, stored.snapshot.schema), base.snapshot, engine)
         rows = Scan(plan_scan(base, predicate, engine), wanted, engine.host.functions).to_arrow()
-        found = pa.concat_tables([found, rows])
+        own = storage.places_of_keys(storage.key_table(sought, key), storage.key_table(rows, key))
+        found = pa.concat_tables([found, rows.take(pa.array(np.unique(own[own >= 0])))])  # others may be of the tail
     place = storage.places_of_keys(storage.key_table(keys, key), storage.key_table(found, key))
     return found.take(pa.array(place[place >= 0])).select(list(names))
 

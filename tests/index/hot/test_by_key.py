@@ -460,6 +460,19 @@ def test_keys_may_be_renamed(url: str) -> None:
     assert table.count("key = 5") == 1
 
 
+def test_keys_of_several_columns_are_looked_up_together_from_base_and_tail(url: str) -> None:
+    """What is asked of the base is true on (1, b) and (2, a), too, whose rows there do not count any more."""
+    table = fuse.create_table(url, "id INT, part STRING, n INT", primary_key=["id", "part"])
+    table.upsert([{"id": n, "part": part, "n": 0} for n in (1, 2) for part in "ab"])
+    table.tier()
+    table.upsert([{"id": 1, "part": "b", "n": 1}])
+    table.delete_keys([{"id": 2, "part": "a"}])
+    keys = [{"id": n, "part": part} for n in (1, 2) for part in "ab"]
+
+    assert table.lookup(keys).column("n").to_pylist() == [0, 1, 0]
+    assert table.lookup(keys[::-1] * 2).column("n").to_pylist() == [0, 1, 0] * 2
+
+
 # --- several writers
 
 
