@@ -14,7 +14,7 @@ import fuse_storage as storage
 from fuse_index.clustering.key import ClusterKey
 from fuse_index.clustering.sorted_writer import write_sorted_runs
 from fuse_index.indexes.builder import IndexBuilder
-from fuse_index.operations.rewrite_job import RewriteOutcome
+from fuse_index.operations.rewrite_job import RewriteOutcome, rewrite_partition_limit
 from fuse_index.query.prefetch import prefetch_blocks
 from fuse_storage import BlockReplacement, StagedSegment, StoredTable
 
@@ -46,7 +46,7 @@ def tier_by_key(
             if on_block is not None:
                 on_block()
 
-    with table.writer(builders) as writer:
+    with table.writer(builders, max_partitions=rewrite_partition_limit(table)) as writer:
         write_sorted_runs(writer, read_rows(), ClusterKey.from_snapshot(table.snapshot))
         staged: list[StagedSegment] = writer.finish()
     marked = storage.stage_deletions(table, builders, partly)

@@ -176,12 +176,8 @@ def parse_time_or_duration(text: str, argument: str) -> datetime | timedelta:
         raise InputError(f"{argument}={text!r} is neither a duration such as 30d nor a time in ISO form") from None
 
 
-def table_key(key: Sequence[str], primary_key: Sequence[str], partition_by: Sequence[str]) -> Sequence[str]:
-    """The columns that identify a row of a new table. Raises InputError for what does not go together."""
-    if partition_by and primary_key:
-        raise InputError(
-            f"partition_by={list(partition_by)!r} and a primary key do not go together: cluster by columns"
-        )
+def table_key(key: Sequence[str], primary_key: Sequence[str]) -> Sequence[str]:
+    """The columns that identify a row of a new table. Raises InputError where both are given."""
     if key and primary_key:
         raise InputError(f"key={list(key)!r} and primary_key={list(primary_key)!r}: a table has one of them")
     return PrimaryKey(primary_key) if primary_key else tuple(key)

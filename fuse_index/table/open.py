@@ -41,8 +41,8 @@ def create_table(
     ``key``: columns that identify a row (see ``Table.key_by``). ``primary_key``: the same, and there is at most one row
     for each key, always (see ``Table.upsert``); rows are kept together by it unless ``cluster_by`` names other columns.
     ``partition_by``: columns, of exact and plain types, of which no block mixes values, so that a condition on them
-    deletes whole blocks; for good. ``options``: of the object store. Raises AlreadyExists, InputError, SchemaError,
-    InvalidArgument.
+    deletes whole blocks; for good, and with a primary key columns of it. ``options``: of the object store. Raises
+    AlreadyExists, InputError, SchemaError, InvalidArgument.
     """
     stored = storage.StoredTable.create(
         check_url(url),
@@ -50,7 +50,7 @@ def create_table(
         tuple(cluster_by),
         dict(properties or {}),
         options,
-        table_key(key, primary_key, partition_by),
+        table_key(key, primary_key),
         tuple(partition_by),
     )
     return Table(stored, host or Host.discover(), context or Context())

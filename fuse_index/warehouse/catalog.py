@@ -124,7 +124,7 @@ class Catalog(NamespacesMixin, DroppedMixin):
         ``abort()`` removes it. It has a day. Raises as ``create_table`` does, as far as can be told before.
         """
         about, own = _split_properties(properties or {})
-        arrow_schema, identity = arrow_input.resolve_arrow_schema(schema), table_key(key, primary_key, partition_by)
+        arrow_schema, identity = arrow_input.resolve_arrow_schema(schema), table_key(key, primary_key)
 
         def make(store: storage.Store) -> Table:
             layout = (tuple(cluster_by), own, None, identity, tuple(partition_by))

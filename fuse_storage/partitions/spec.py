@@ -23,7 +23,7 @@ from fuse_storage.parquet.writer import BlockLayout
 from fuse_storage.schema import types
 from fuse_storage.schema.schema import Field, Schema
 from fuse_storage.statistics import ColumnStatistics, chunked_to_array
-from fuse_storage.validation.features import PARTITIONS_FEATURE
+from fuse_storage.validation.features import PARTITIONS_FEATURE, PRIMARY_KEY_FEATURE
 
 PARTITION_PROPERTY = "partition_ids"
 """The property that holds the ids of the columns that a table is partitioned by."""
@@ -147,6 +147,12 @@ def partition_by(snapshot: Snapshot, names: Sequence[str]) -> Snapshot:
             )
         if field in fields[:position]:
             raise SchemaError(f"a table cannot be partitioned by {field.name!r} twice: name it once")
+        if PRIMARY_KEY_FEATURE in snapshot.writer_features and field.id not in snapshot.key_ids:
+            raise SchemaError(
+                f"the table cannot be partitioned by {field.name!r}, which is not of its primary key "
+                f"{list(snapshot.key)}: a row of one key would move from partition to partition; make the column part "
+                f"of the key, or cluster by it"
+            )
     return replace(
         snapshot,
         properties={**snapshot.properties, PARTITION_PROPERTY: [field.id for field in fields]},

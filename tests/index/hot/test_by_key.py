@@ -31,10 +31,10 @@ def url() -> str:
     return f"memory://{uuid.uuid4().hex}"
 
 
-def make(url: str, **properties: Any) -> fuse.Table:
-    columns = "id BIGINT, part STRING, name STRING, n INT"
+def make(url: str, partitions: list[str], **properties: Any) -> fuse.Table:
+    columns, key = "id BIGINT, part STRING, name STRING, n INT", ["id", "part"]
     properties = {"block_rows": 40, "zone_rows": 10, **properties}
-    return fuse.create_table(url, columns, primary_key=["id", "part"], properties=properties)
+    return fuse.create_table(url, columns, primary_key=key, partition_by=partitions, properties=properties)
 
 
 def key_of(row: Row) -> tuple[int, str]:
@@ -120,7 +120,8 @@ class Walk:
 
     def __init__(self, url: str, seed: int) -> None:
         self.chance, self.model = random.Random(seed), Model()
-        self.table = make(url, delete_mode=self.chance.choice(["copy-on-write", "merge-on-read"]))
+        self.partitions = self.chance.choice([[], ["part"]])
+        self.table = make(url, self.partitions, delete_mode=self.chance.choice(["copy-on-write", "merge-on-read"]))
         self.table.create_index("names", "bloom", ["name"])
         self.table.create_index("words", "full_text", ["name"])
         self.table.create_index("sums", "aggregate", ["part"], aggregates=["count(*)", "sum(n)", "max(id)"])
@@ -235,7 +236,8 @@ def test_each_reader_sees_one_row_for_each_key_whatever_happened(url: str, seed:
     again = StoredTable.open(walk.table.stored.store)
     base = fuse.open_table(url, tail=False)
     assert len(as_model(base.scan().to_arrow())) == base.count()
-    assert again.snapshot.writer_features == ("primary-key",)
+    features = {"primary-key", "partitions"} if walk.partitions else {"primary-key"}
+    assert set(again.snapshot.writer_features) == features
     copy = walk.table.clone(f"{url}-copy")
     assert as_model(copy.scan().to_arrow()) == walk.model
     copy.upsert([{"id": 0, "part": "p0", "name": "mine", "n": 1}])
@@ -448,6 +450,29 @@ def test_a_table_without_a_primary_key_has_no_keys_to_change(url: str) -> None:
             change([{"id": 1}])
     with pytest.raises(InputError, match="a table has one of them"):
         fuse.create_table(f"{url}-2", "id BIGINT, n INT", key=["id"], primary_key=["id"])
+
+
+def test_tiering_keeps_to_partitions_of_columns_of_the_key(url: str) -> None:
+    properties = {"max_partitions": 3}
+    table = fuse.create_table(
+        url, "id INT, day INT, n INT", primary_key=["id", "day"], partition_by=["day"], properties=properties
+    )
+    for first in (0, 3):
+        table.upsert([{"id": n, "day": n % 6, "n": n} for n in range(60) if n % 6 - first in (0, 1, 2)])
+    table.tier()  # of more partitions than a write may have
+    table.upsert([{"id": 6, "day": 0, "n": 7}, {"id": 6, "day": 1, "n": 7}])
+    table.tier()
+
+    partitions = table.partitions().to_pylist()
+    assert [(each["partition"]["day"], each["rows"]) for each in partitions] == [
+        (0, 10),
+        (1, 11),
+        *((n, 10) for n in range(2, 6)),
+    ]
+    assert table.explain("day = 3").to_dict()["blocks"]["kept"] == 1
+    check_invariants(table.stored)
+    with pytest.raises(SchemaError, match="'n', which is not of its primary key"):
+        fuse.create_table(f"{url}-2", "id INT, n INT", primary_key=["id"], partition_by=["n"])
 
 
 def test_keys_may_be_renamed(url: str) -> None:
