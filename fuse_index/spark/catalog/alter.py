@@ -18,6 +18,7 @@ from fuse_index.spark.catalog.definitions import (
     CLUSTER_PROPERTY_NAME,
     KEY_PROPERTY_NAME,
     NOT_NULL_PROPERTY_NAME,
+    PRIMARY_KEY_PROPERTY_NAME,
     join_path,
     parse_default,
     parse_field,
@@ -39,6 +40,7 @@ _REFUSED_PROPERTIES = {
     "location": "a table stays where it is: clone it to another place by CALL system.clone",
     NOT_NULL_PROPERTY_NAME: "which columns are NOT NULL is changed one by one: say ALTER COLUMN … DROP NOT NULL, or "
     "CALL system.set_not_null(table, column)",
+    PRIMARY_KEY_PROPERTY_NAME: "a primary key is chosen by CREATE TABLE, and stays: make another table",
     TEXT_LIMITS_PROPERTY: "limits of texts are of their columns: say ALTER COLUMN … TYPE VARCHAR(n)",
 }
 
@@ -158,6 +160,8 @@ def _set_property(to: Alteration, change: _Change) -> None:
 
 
 def _remove_property(to: Alteration, change: _Change) -> None:
+    if change["name"] == PRIMARY_KEY_PROPERTY_NAME:
+        raise InputError(_REFUSED_PROPERTIES[PRIMARY_KEY_PROPERTY_NAME])
     if change["name"] in NAME_PROPERTIES:
         to.removals.append(change["name"])
     elif change["name"] in _KEY_STEPS:

@@ -52,6 +52,7 @@ def stage(names: TableNames, parts: Identifier, definition: TableDefinition, mod
         definition.cluster_by,
         properties,
         partition_by=definition.partition_by,
+        primary_key=definition.primary_key,
         replace=replace,
     )
     try:
@@ -96,8 +97,16 @@ def _stage_registered(names: TableNames, parts: Identifier, definition: TableDef
 def _create_at(names: TableNames, url: str, definition: TableDefinition) -> Table:
     about = {name: value for name, value in definition.about.items() if name == "comment"}
     own = {**definition.properties, **(about if definition.location is None else {})}
-    options = {"options": names.options, "host": names.host, "partition_by": definition.partition_by}
-    table = create_table(url, definition.schema, definition.cluster_by, own, **options)  # type: ignore[arg-type]
+    table = create_table(
+        url,
+        definition.schema,
+        definition.cluster_by,
+        own,
+        partition_by=definition.partition_by,
+        primary_key=definition.primary_key,
+        options=names.options,
+        host=names.host,
+    )
     _set_defaults_and_key(table, definition)
     return table
 

@@ -27,11 +27,12 @@ _RESERVED = ("provider", "location", "owner", "comment", "external", "is_managed
 """Properties by which Spark tells what its grammar has clauses for."""
 
 KEY_PROPERTY_NAME = "key"
+PRIMARY_KEY_PROPERTY_NAME = "primary_key"
 NOT_NULL_PROPERTY_NAME = "not_null"
 CLUSTER_PROPERTY_NAME = "cluster_by"
-"""Properties by which Spark shows the key of a table, what is NOT NULL, and by what a partitioned table is clustered,
-for which it has no other place: names with commas between them, of what is within a column a path (``home.city``,
-``tags.element``, ``prices.value``).
+"""Properties by which Spark shows the key of a table, or its primary key, what is NOT NULL, and by what a partitioned
+table is clustered, for which it has no other place: names with commas between them, of what is within a column a path
+(``home.city``, ``tags.element``, ``prices.value``).
 """
 
 
@@ -47,6 +48,7 @@ class TableDefinition:
     text_limits: Mapping[tuple[str, ...], int]
     defaults: Mapping[str, Any]
     key: tuple[str, ...]
+    primary_key: tuple[str, ...]
     cluster_by: tuple[str, ...]
     partition_by: tuple[str, ...]
     properties: Mapping[str, Any]
@@ -62,13 +64,15 @@ def parse_definition(request: Mapping[str, Any]) -> TableDefinition:
         raise InputError(f"a table of this catalogue is of format fuse, and not {provider!r}: leave USING out")
     about = {name: given[name] for name in ("comment", "owner") if name in given}
     defaults = {column["path"][0]: parse_default(column) for column in columns if "has_default" in column}
-    elsewhere = (*_RESERVED, KEY_PROPERTY_NAME, NOT_NULL_PROPERTY_NAME, CLUSTER_PROPERTY_NAME)
+    keys = (KEY_PROPERTY_NAME, PRIMARY_KEY_PROPERTY_NAME)
+    elsewhere = (*_RESERVED, *keys, NOT_NULL_PROPERTY_NAME, CLUSTER_PROPERTY_NAME)
     partition_by, cluster_by = _parse_partitioning(request["partitioning"])
     return TableDefinition(
         _parse_columns(columns, split_column_names(given.get(NOT_NULL_PROPERTY_NAME, ""))),
         {path: limit for column in columns for path, limit in parse_text_limits(column).items()},
         defaults,
         split_column_names(given.get(KEY_PROPERTY_NAME, "")),
+        split_column_names(given.get(PRIMARY_KEY_PROPERTY_NAME, "")),
         cluster_by or split_column_names(given.get(CLUSTER_PROPERTY_NAME, "")),
         partition_by,
         parse_properties({name: value for name, value in given.items() if name not in elsewhere}),

@@ -20,6 +20,7 @@ from fuse_index.spark.catalog.definitions import (
     CLUSTER_PROPERTY_NAME,
     KEY_PROPERTY_NAME,
     NOT_NULL_PROPERTY_NAME,
+    PRIMARY_KEY_PROPERTY_NAME,
     describe_not_null,
     parse_definition,
 )
@@ -32,7 +33,7 @@ from fuse_index.spark.session import native_scan
 from fuse_index.spark.source.options import STORE_PREFIX
 from fuse_index.spark.text_limits import TEXT_LIMITS_PROPERTY
 from fuse_index.table.table import Table
-from fuse_storage import PARTITION_PROPERTY, InvalidArgument, NotFound, PartitionSpec, Snapshot
+from fuse_storage import PARTITION_PROPERTY, InvalidArgument, NotFound, PartitionSpec, Snapshot, is_keyed
 
 Request = Mapping[str, Any]
 
@@ -194,7 +195,8 @@ def _place_options(reference: TableReference, store_options: Mapping[str, str]) 
 def _shown_properties(reference: TableReference, table: Table) -> dict[str, str]:
     own = {name: _text(value) for name, value in table.snapshot.properties.items() if name not in _OF_TABLES}
     named = {} if reference.named is None else dict(reference.named.properties)
-    key = {KEY_PROPERTY_NAME: ", ".join(table.snapshot.key)} if table.snapshot.key else {}
+    key_name = PRIMARY_KEY_PROPERTY_NAME if is_keyed(table.snapshot) else KEY_PROPERTY_NAME
+    key = {key_name: ", ".join(table.snapshot.key)} if table.snapshot.key else {}
     if table.snapshot.cluster_ids and _partition_names(table.snapshot):  # of two clauses a statement may have one
         key[CLUSTER_PROPERTY_NAME] = ", ".join(table.snapshot.cluster_by)
     required = describe_not_null(table.snapshot.schema)

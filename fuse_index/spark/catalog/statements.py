@@ -25,6 +25,7 @@ from fuse_index.indexes.builder import warn_of_unindexed
 from fuse_index.operations.row_edits import RowCondition
 from fuse_index.predicate import Predicate
 from fuse_index.spark.answers import Sealed
+from fuse_index.spark.jobs.changed_keys import KeyedTable, put_changed_rows, put_new_rows
 from fuse_index.spark.jobs.changed_rows import stage_changed_rows
 from fuse_index.spark.jobs.dml import overwrite_rows, run_dml_job, stage_in_tasks, stage_unless_few
 from fuse_index.spark.jobs.partitions import partition_condition
@@ -36,7 +37,7 @@ from fuse_index.spark.native.snapshot_planner import SnapshotPlanner
 from fuse_index.spark.placement import is_on_driver
 from fuse_index.spark.session import find_native_session
 from fuse_index.spark.source.hot_rows import commit_few, stage_handed
-from fuse_index.spark.source.keyed_rows import commit_keyed
+from fuse_index.spark.source.keyed_rows import TaskPuts, commit_keyed
 from fuse_index.table.table import Table
 from fuse_storage import Conflict, PartitionSpec, StoredTable
 
@@ -102,8 +103,12 @@ class _Statement:
 
     def append(self) -> None:
         """Add rows: by a hot commit if the table allows it for so few. With a primary key they are put."""
-        if storage.is_keyed(self._table.snapshot):
-            return self._put_rows()
+        if self._is_keyed:
+            stored = self._table.stored
+            tasks = put_in_tasks(stored, self._dataframe())
+            self._check_awaited()
+            commit_keyed(stored, self._table.host, tasks)
+            return
         job, stored = self._table.changing("append", None), self._table.stored
         limit = hot_row_limit(stored.snapshot, None)
         answers = stage_unless_few(Sealed(job), self._rows_to_add(), limit)
@@ -118,14 +123,12 @@ class _Statement:
         warn_of_unindexed(after.snapshot)
         keep_exports(after)
 
-    def _put_rows(self) -> None:
-        stored = self._table.stored
-        tasks = put_in_tasks(stored, self._dataframe())
-        self._check_awaited()
-        commit_keyed(stored, self._table.host, tasks)
-
     def insert_unmatched(self) -> None:
         """Add rows that the table lacks: unlike an append, this has read the table."""
+        if self._is_keyed:
+            return self._commit_by_key(
+                put_new_rows(KeyedTable(self._table.stored, self._table.host), self._dataframe())
+            )
         job = self._table.changing("merge", self._condition)
         staged = stage_in_tasks(
             Sealed(replace(job, condition=RowCondition(None, job.condition.engine))), self._rows_to_add()
@@ -139,6 +142,7 @@ class _Statement:
         keep_exports(job.table)
 
     def overwrite(self) -> None:
+        self._check_not_keyed("INSERT OVERWRITE")
         table, condition = self._table, self._condition
         overwrite_rows(self._spark, lambda: table.overwriting(condition), self._rows_to_add(), self._task_count)
 
@@ -147,6 +151,7 @@ class _Statement:
         spec = PartitionSpec.from_snapshot(self._table.snapshot)
         if spec is None:
             return self.overwrite()
+        self._check_not_keyed("INSERT OVERWRITE")
         staged = stage_in_tasks(Sealed(self._table.changing("overwrite", None)), self._rows_to_add())
         self._check_awaited()
         segments = list(chain.from_iterable(each.open() for each in staged))
@@ -158,10 +163,16 @@ class _Statement:
 
     def delete(self) -> None:
         table, condition = self._table, self._condition
+        if self._is_keyed:
+            table.delete("true" if condition is None else condition)
+            return
         run_dml_job(self._spark, lambda: table.deleting(condition), self._task_count)
 
     def change_rows(self, operation: str) -> None:
         """Put the rows that change into the place of those that they were, wherever these lie by the commit."""
+        if self._is_keyed:
+            table = KeyedTable(self._table.stored, self._table.host)
+            return self._commit_by_key(put_changed_rows(table, self._dataframe(), self._task_count))
         job, rows = self._table.changing(operation, self._condition), self._dataframe()
         while True:
             read = job.table
@@ -173,6 +184,22 @@ class _Statement:
             rows = self._moved_rows(rows, read, job.table)
         warn_of_unindexed(job.table.snapshot)
         keep_exports(job.table)
+
+    @property
+    def _is_keyed(self) -> bool:
+        return storage.is_keyed(self._table.snapshot)
+
+    def _check_not_keyed(self, statement: str) -> None:
+        if self._is_keyed:
+            raise InputError(
+                f"{statement} is not for tables with a primary key: INSERT INTO puts rows by their keys, and DELETE "
+                f"deletes those that are to go"
+            )
+
+    def _commit_by_key(self, tasks: list[TaskPuts]) -> None:
+        """Commit puts and deletes that follow from what was read, if it is there as it was."""
+        self._check_awaited()
+        commit_keyed(self._table.stored, self._table.host, tasks, unless_changed=True)
 
     def _moved_rows(self, rows: DataFrame, read: StoredTable, head: StoredTable) -> DataFrame:
         """The same query over a later state, in which the rows that it is about lie elsewhere."""

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, groupby
+from typing import TypeVar
 from urllib.parse import unquote
 
 import numpy as np
@@ -29,11 +31,13 @@ from fuse_storage import BlockFrame, Schema, StagedSegment, StoredTable, conform
 _OPERATION, _BLOCK, _ROW = "operation", "block", "row"
 _DELETE = 1
 """Spark's number of it; what has a place and another number gets other values."""
-_NEW_ROWS = "+"
+NEW_ROWS = "+"
 """The block of rows that have none, with the partition they come from: so they stay spread as they are."""
 
 _Batches = Iterator[pa.RecordBatch]
-_Slices = Iterator[tuple[str, pa.Table]]
+Slices = Iterator[tuple[str, pa.Table]]
+"""Rows, each with the block that it is of."""
+_T = TypeVar("_T")
 _Written = tuple[RewriteOutcome, list[StagedSegment]]
 
 
@@ -87,52 +91,78 @@ def stage_changed_rows(
 
     Raises SchemaError for values that do not fit, and what Spark raises of the rows.
     """
-    new_rows = concat(lit(_NEW_ROWS), spark_partition_id())
-    placed = changes.withColumn(_BLOCK, coalesce(col(_BLOCK), new_rows))
-    grouped = placed.repartition(task_count, _BLOCK).sortWithinPartitions(_BLOCK, _ROW)
-    written = [each.open() for each in collect_answers(map_in_workers(grouped, _write(job), ANSWER_SCHEMA))]
+    written = run_by_block(changes, task_count, partial(_write_groups, job))
     return [outcome for outcome, _ in written], [staged for _, staged in written]
 
 
-def _write(job: Sealed[DmlJob]) -> Callable[[_Batches], _Batches]:
+def run_by_block(changes: DataFrame, task_count: int, write: Callable[[Iterable[tuple[str, Slices]]], _T]) -> list[_T]:
+    """Give each task the changes of some blocks, block by block, and get what it makes of them."""
+    new_rows = concat(lit(NEW_ROWS), spark_partition_id())
+    placed = changes.withColumn(_BLOCK, coalesce(col(_BLOCK), new_rows))
+    grouped = placed.repartition(task_count, _BLOCK).sortWithinPartitions(_BLOCK, _ROW)
+    return [each.open() for each in collect_answers(map_in_workers(grouped, _in_task(write), ANSWER_SCHEMA))]
+
+
+def _in_task(write: Callable[[Iterable[tuple[str, Slices]]], _T]) -> Callable[[_Batches], _Batches]:
     def run(batches: _Batches) -> _Batches:
         groups = groupby(_slices_by_block(batches), lambda each: each[0])
         if (first := next(groups, None)) is not None:
-            yield capture_answer(lambda: Sealed(_write_groups(job.open(), chain([first], groups))))
+            yield capture_answer(lambda: Sealed(write(chain([first], groups))))
 
     return run
 
 
-def _write_groups(job: DmlJob, groups: Iterable[tuple[str, _Slices]]) -> _Written:
+def _write_groups(sealed: Sealed[DmlJob], groups: Iterable[tuple[str, Slices]]) -> _Written:
     """Write what became of the rows of each block; the new ones go apart, and are not held in memory."""
-    blocks = job.table.blocks()
-    positions = {_without_scheme(path): number for number, path in enumerate(job.table.block_files()[0])}
+    job = sealed.open()
+    blocks, positions = job.table.blocks(), BlockPlaces(job.table)
     names, added = job.table.snapshot.schema.names, []
 
     def edits() -> Iterator[tuple[BlockFrame, int, ReplaceRows]]:
         for name, slices in groups:
-            if name == _NEW_ROWS:
-                added.extend(stage_rows(job.table, job.builders, (_columns(rows, names) for _, rows in slices)))
+            if name == NEW_ROWS:
+                added.extend(stage_rows(job.table, job.builders, (table_columns(rows, names) for _, rows in slices)))
             else:
                 rows = pa.concat_tables([rows for _, rows in slices])
-                position = positions[_without_scheme(unquote(name))]
+                position = positions.find(name)
                 block = blocks.take(np.array([position], np.int64))
                 yield block, 0, replace(_edit(rows, job), live=live_among(block, 0))
 
     return job.run_edits(edits()), added
 
 
+class BlockPlaces:
+    """The numbers of a table's blocks, by what Spark calls them."""
+
+    def __init__(self, table: StoredTable) -> None:
+        self._numbers = {_without_scheme(path): number for number, path in enumerate(table.block_files()[0])}
+
+    def find(self, block: str) -> int:
+        """The number of a block. ``block``: its URL."""
+        return self._numbers[_without_scheme(unquote(block))]
+
+
+def is_deleted(rows: pa.Table) -> npt.NDArray[np.bool_]:
+    """Which rows go: bool, shape (rows,)."""
+    found: npt.NDArray[np.bool_] = np.asarray(rows.column(_OPERATION)) == _DELETE
+    return found
+
+
+def row_numbers(rows: pa.Table) -> RowNumbers:
+    """Where rows lie in the file of their block: int64, shape (rows,)."""
+    return np.asarray(rows.column(_ROW)).astype(np.int64)
+
+
 def _edit(rows: pa.Table, job: DmlJob) -> ReplaceRows:
     schema = job.table.snapshot.schema
-    is_deleted = np.asarray(rows.column(_OPERATION)) == _DELETE
-    numbers = np.asarray(rows.column(_ROW)).astype(np.int64)
+    goes, numbers = is_deleted(rows), row_numbers(rows)
     replacements = schema.arrow.empty_table()
-    if not is_deleted.all():
-        replacements = _columns(rows.filter(pa.array(~is_deleted)), schema.names)
-    return ReplaceRows(numbers[is_deleted], numbers[~is_deleted], replacements, schema)
+    if not goes.all():
+        replacements = table_columns(rows.filter(pa.array(~goes)), schema.names)
+    return ReplaceRows(numbers[goes], numbers[~goes], replacements, schema)
 
 
-def _columns(rows: pa.Table, names: list[str]) -> pa.Table:
+def table_columns(rows: pa.Table, names: list[str]) -> pa.Table:
     """The columns of the table, which follow those that say where a row lies."""
     return rows.drop_columns([_OPERATION, _BLOCK, _ROW]).rename_columns(names)
 
@@ -146,7 +176,7 @@ def _without_scheme(path: str) -> str:
     return path if path.startswith("/") else f"/{rest.lstrip('/')}" if scheme == "file" else rest
 
 
-def _slices_by_block(batches: _Batches) -> _Slices:
+def _slices_by_block(batches: _Batches) -> Slices:
     """Cut batches that are sorted by block, so that each slice is of one block, whose name comes with it."""
     for batch in batches:
         names = batch.column(_BLOCK)
@@ -156,4 +186,4 @@ def _slices_by_block(batches: _Batches) -> _Slices:
             if start < end:
                 name = names[start].as_py()
                 rows = pa.Table.from_batches([batch.slice(start, end - start)])
-                yield (_NEW_ROWS if name.startswith(_NEW_ROWS) else name), rows
+                yield (NEW_ROWS if name.startswith(NEW_ROWS) else name), rows

@@ -32,7 +32,7 @@ from fuse_index.operations.row_edits import stage_rows
 from fuse_index.predicate import Context
 from fuse_index.spark.answers import ANSWER_SCHEMA, Sealed, capture_answer
 from fuse_index.spark.jobs.write import target_location, task_slots
-from fuse_index.spark.placement import collect_answers, is_on_driver, run_as_tasks, run_where_reachable
+from fuse_index.spark.placement import collect_answers, is_connect, is_on_driver, run_as_tasks, run_where_reachable
 from fuse_index.spark.schemas import all_nullable, to_arrow_schema
 from fuse_index.spark.source.data_source import session_context
 from fuse_index.spark.source.hot_rows import take_few
@@ -40,7 +40,7 @@ from fuse_index.spark.source.options import TableLocation
 from fuse_index.spark.workers import map_in_workers
 from fuse_index.table.arguments import check_arguments
 from fuse_index.table.table import Table
-from fuse_storage import StagedSegment
+from fuse_storage import StagedSegment, is_keyed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -71,9 +71,12 @@ class DmlTarget:
 def delete(
     spark: SparkSession, url: str, where: str, *, branch: str = "main", host: Host | None = None, **store: str
 ) -> None:
-    """Delete the rows that the condition is true on; see ``Table.delete``."""
+    """Delete the rows that the condition is true on; see ``Table.delete``.
+
+    With a primary key that method does it, in the driver.
+    """
     to = DmlTarget.for_session(spark, url, branch, host, store)
-    run_dml_job(spark, lambda: to.open().deleting(where), to.task_count)
+    _change(spark, to, lambda table: table.deleting(where), lambda table: table.delete(where))
 
 
 @check_arguments
@@ -87,9 +90,12 @@ def update(
     host: Host | None = None,
     **store: str,
 ) -> None:
-    """Give columns other values in the rows that the condition is true on; see ``Table.update``."""
+    """Give columns other values in the rows that the condition is true on; see ``Table.update``.
+
+    With a primary key that method does it, in the driver.
+    """
     to = DmlTarget.for_session(spark, url, branch, host, store)
-    run_dml_job(spark, lambda: to.open().updating(where, set), to.task_count)
+    _change(spark, to, lambda table: table.updating(where, set), lambda table: table.update(where, set))
 
 
 @check_arguments
@@ -109,6 +115,17 @@ def overwrite(
     if merge_schema:
         merged = all_nullable(to_arrow_schema(rows.schema))
     overwrite_rows(spark, lambda: to.open().overwriting(where, merged), rows, to.task_count)
+
+
+def _change(
+    spark: SparkSession, to: DmlTarget, start: Callable[[Table], DmlJob], by_key: Callable[[Table], object]
+) -> None:
+    """Run a job or, in a table with a primary key, a method. On Connect a task might be run twice, and change twice."""
+    table = None if is_connect(spark) else to.open()
+    if table is not None and is_keyed(table.snapshot):
+        by_key(table)
+    else:
+        run_dml_job(spark, lambda: start(to.open() if table is None else table), to.task_count)
 
 
 def overwrite_rows(spark: SparkSession, start: Callable[[], DmlJob], rows: DataFrame, max_tasks: int) -> None:

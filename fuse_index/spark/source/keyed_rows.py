@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +33,8 @@ from fuse_storage import Conflict, RepeatedKey, Schema, SchemaError, Snapshot, S
 MAX_PARTIAL_BYTES = 256 << 20
 """The rows that lack columns, all of them in one process, of one batch have at most so many bytes."""
 _VERSION = "version"
+_ATTEMPTS = 5
+"""How often a statement is committed anew, where others tiered meanwhile, and changed no row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,18 @@ def _is_change(names: Sequence[str], schema: Schema) -> bool:
     return CHANGE_TYPE in (name.lower() for name in names) and CHANGE_TYPE not in schema.names
 
 
+def hand_over(puts: pa.Table, deletes: pa.Table, table: StoredTable) -> TaskPuts:
+    """What a task has that puts rows and deletes keys, each key once."""
+    schema = table.snapshot.schema
+    if puts.nbytes + deletes.nbytes > MAX_HANDED_BYTES or CHANGE_TYPE in schema.names:
+        return TaskPuts(schema, staged=(storage.stage_puts(table, puts, deletes),))
+    parts = [
+        rows.append_column(CHANGE_TYPE, pa.repeat(pa.scalar(change), len(rows)))
+        for rows, change in ((puts, "insert"), (deletes, "delete"))
+    ]
+    return TaskPuts(schema, _to_stream(pa.concat_tables(parts, promote_options="permissive")))
+
+
 def stage_keyed(batches: Iterable[pa.RecordBatch], table: StoredTable, changes: bool) -> TaskPuts:
     """Take the rows of a task, which has the memory of a block for them.
 
@@ -103,10 +117,13 @@ def commit_keyed(
     host: Host,
     tasks: Sequence[TaskPuts],
     application: tuple[str, int] | None = None,
+    *,
+    unless_changed: bool = False,
 ) -> StoredTable | None:
     """Commit what tasks have as one hot commit; None if that is nothing. Gives the table after it.
 
-    Raises InputError for a key that several tasks have, and as ``Table.upsert``.
+    ``unless_changed``: rows that others changed since the table's state are a Conflict. Raises InputError for a key
+    that several tasks have, and as ``Table.upsert``.
     """
     snapshot = table.snapshot
     if application is not None and was_committed(snapshot, *application):
@@ -120,7 +137,7 @@ def commit_keyed(
         return None
     try:
         if not parts:
-            return _commit(table, host, staged, application)
+            return _commit(table, host, staged, application, unless_changed)
         changes = _is_change(parts[0].column_names, snapshot.schema)
         rows = _merge(parts, snapshot, changes)
         missing = missing_columns(rows.column_names, snapshot)
@@ -134,8 +151,10 @@ def commit_keyed(
         found = _read(rows, snapshot, changes)
         if len(found.puts) or len(found.deletes):
             staged.append(storage.stage_puts(table, found.puts, found.deletes))
-        return _commit(table, host, staged, application) if staged else None
+        return _commit(table, host, staged, application, unless_changed) if staged else None
     except RepeatedKey as repeated:
+        if unless_changed:
+            raise InputError(f"{repeated}. The statement makes several rows of it") from repeated
         raise InputError(
             f"{repeated}. Several tasks have rows of this key: give their order, by fuse_index.spark.upsert(df, url, "
             f"order_by=…) or, in streams, .foreachBatch(fuse_index.spark.upserting(url, 'job', order_by=…))"
@@ -143,10 +162,23 @@ def commit_keyed(
 
 
 def _commit(
-    table: StoredTable, host: Host, staged: Sequence[StagedPuts], application: tuple[str, int] | None
+    table: StoredTable,
+    host: Host,
+    staged: Sequence[StagedPuts],
+    application: tuple[str, int] | None,
+    unless_changed: bool,
 ) -> StoredTable:
-    brings_rows = any(each.row_count for each in staged)
-    return commit_staged_by_key(table, host, staged, application, "upsert" if brings_rows else "delete keys")
+    operation = "upsert" if any(each.row_count for each in staged) else "delete keys"
+    for _ in range(_ATTEMPTS if unless_changed else 0):
+        try:
+            return commit_staged_by_key(table, host, staged, application, operation, only_next=True)
+        except Conflict:
+            head = table.refresh()
+            states = [table.snapshot, *(state for _, state in head.commits_since(table.snapshot)())]
+            if head is table or not all(storage.keeps_rows(*pair) for pair in pairwise(states)):
+                raise
+            table = head
+    return commit_staged_by_key(table, host, staged, application, operation, only_next=unless_changed)
 
 
 def has_changes(names: Sequence[str], snapshot: Snapshot) -> bool:

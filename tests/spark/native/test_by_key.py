@@ -71,11 +71,9 @@ def test_the_base_is_what_was_tiered(spark: SparkSession, table: fuse.Table) -> 
 
 REFUSED: dict[str, Callable[[DataFrame, str], Any]] = {
     "overwrite": lambda rows, url: fuse_spark.overwrite(rows.sparkSession, url, rows),
-    "delete": lambda rows, url: fuse_spark.delete(rows.sparkSession, url, "n = 3"),
-    "update": lambda rows, url: fuse_spark.update(rows.sparkSession, url, "n = 3", {"n": "4"}),
     "merge": lambda rows, url: fuse_spark.merge(rows.sparkSession, url, rows, ["id"]),
 }
-RIGHT = "write upsert upserting tier compact recluster build_index"
+RIGHT = "delete update write upsert upserting tier compact recluster build_index"
 READS = "Explanations FallbackWarning explain install introspect read search"
 
 
@@ -94,7 +92,7 @@ def test_no_public_function_was_forgotten() -> None:
     assert {*fuse_spark.__all__} == {*REFUSED, *RIGHT.split(), *READS.split()}
 
 
-def test_jobs_that_move_rows_keep_the_key(spark: SparkSession, tmp_path: Path, table: fuse.Table) -> None:
+def test_jobs_that_move_or_change_rows_keep_the_key(spark: SparkSession, tmp_path: Path, table: fuse.Table) -> None:
     url = str(tmp_path / "copy")
     copy = fuse.create_table(url, table.schema, primary_key=["id"], properties={"block_rows": 50})
     copy.upsert(table.to_arrow())
@@ -108,3 +106,6 @@ def test_jobs_that_move_rows_keep_the_key(spark: SparkSession, tmp_path: Path, t
     assert copy.refresh().to_arrow().sort_by("id") == before
     assert copy.tail.blocks == 0
     assert fuse_spark.read(spark, url).count() == len(before)
+    fuse_spark.delete(spark, url, "n = 3")
+    fuse_spark.update(spark, url, "n = 4", {"n": "n - 1"})
+    assert (copy.refresh().count("n = 4"), copy.count("n = 3")) == (0, before.column("n").to_pylist().count(4))

@@ -1,0 +1,108 @@
+"""Rows that Spark says have changed, as puts and deletes by the primary key: one hot commit, and no block is rewritten.
+
+In: a DataFrame as of ``changed_rows``, or rows to be added. Out: what tasks have for the commit. Of rows that change
+only the key is read, where they lie; new rows are looked up, since a key that is there would have two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+import fuse_storage as storage
+from fuse_index.errors import InputError
+from fuse_index.hot.key_changes import no_keys
+from fuse_index.indexes.registry import Host
+from fuse_index.spark.answers import Sealed
+from fuse_index.spark.jobs.changed_rows import (
+    NEW_ROWS,
+    BlockPlaces,
+    Slices,
+    is_deleted,
+    row_numbers,
+    run_by_block,
+    table_columns,
+)
+from fuse_index.spark.jobs.dml import map_tasks
+from fuse_index.spark.source.keyed_rows import TaskPuts, hand_over
+from fuse_index.table.table import Table
+from fuse_storage import StoredTable
+
+_KEYS_AT_ONCE = 10_000
+"""Keys of new rows that are looked up at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedTable:
+    """A table with a primary key at the state that a statement reads. Picklable."""
+
+    stored: StoredTable
+    host: Host
+
+
+def put_changed_rows(table: KeyedTable, changes: DataFrame, task_count: int) -> list[TaskPuts]:
+    """What tasks have of rows that change. Raises InputError for a key that changes, or that is there already."""
+    return run_by_block(changes, task_count, partial(_read_groups, Sealed(table)))
+
+
+def put_new_rows(table: KeyedTable, rows: DataFrame) -> list[TaskPuts]:
+    """What tasks have of rows that are new. Raises InputError for a key that is there already."""
+    return [task.open() for task in map_tasks(rows, partial(_read_new, Sealed(table)))]
+
+
+def _read_new(sealed: Sealed[KeyedTable], batches: Iterable[pa.RecordBatch]) -> Sealed[TaskPuts]:
+    table, rows = sealed.open(), [pa.Table.from_batches([batch]) for batch in batches]
+    stored = table.stored
+    puts = pa.concat_tables(rows) if rows else stored.snapshot.schema.arrow.empty_table()
+    _check_new(table, puts)
+    return Sealed(hand_over(puts, no_keys(stored.snapshot), stored))
+
+
+def _read_groups(sealed: Sealed[KeyedTable], groups: Iterable[tuple[str, Slices]]) -> TaskPuts:
+    """The puts and deletes of a task, which holds them in memory."""
+    table = sealed.open()
+    stored, snapshot = table.stored, table.stored.snapshot
+    places, puts, deletes = BlockPlaces(stored), [snapshot.schema.arrow.empty_table()], [no_keys(snapshot)]
+    for name, slices in groups:
+        rows = pa.concat_tables([part for _, part in slices])
+        goes = is_deleted(rows)
+        stays = rows.filter(pa.array(~goes))
+        if len(stays):
+            coming = table_columns(stays, snapshot.schema.names)
+            puts.append(storage.conform_rows(coming, snapshot.schema))
+        if name == NEW_ROWS:
+            _check_new(table, puts[-1])
+            continue
+        keys = _read_keys(stored, places.find(name), row_numbers(rows))
+        deletes.append(keys.filter(pa.array(goes)))
+        if len(stays) and not puts[-1].select(keys.column_names).equals(keys.filter(pa.array(~goes))):
+            raise InputError(f"the primary key {list(snapshot.key)} of a row stays: delete the row, and insert another")
+    return hand_over(pa.concat_tables(puts), pa.concat_tables(deletes), stored)
+
+
+def _read_keys(table: StoredTable, number: int, rows: np.ndarray) -> pa.Table:
+    """The keys of rows of a block, by their numbers in its file."""
+    block = table.blocks().take(np.array([number], np.int64))
+    live = storage.live_among(block, 0)
+    places = rows if live is None else (np.cumsum(live) - 1)[rows]
+    found = storage.read_live_rows(table, block, 0, table.snapshot.key)
+    return storage.conform_rows(found.take(pa.array(places)), storage.key_schema_of(table.snapshot))
+
+
+def _check_new(table: KeyedTable, rows: pa.Table) -> None:
+    """Raise InputError for a key that the table has, RepeatedKey for one that comes twice."""
+    key = list(table.stored.snapshot.key)
+    keys = storage.conform_rows(rows.select(key), storage.key_schema_of(table.stored.snapshot))
+    storage.check_keys_once(keys, key)
+    for start in range(0, len(keys), _KEYS_AT_ONCE):
+        found = Table(table.stored, table.host).lookup(keys.slice(start, _KEYS_AT_ONCE), key)
+        if len(found):
+            raise InputError(
+                f"a row of the key {found.slice(0, 1).to_pylist()[0]} is there already, and would be two: compare the "
+                f"whole key by =, so that the row is matched"
+            )
