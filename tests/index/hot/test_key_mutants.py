@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import fuse_index as fuse
+import fuse_storage as storage
 from fuse_index.hot import tier_by_key
 from fuse_index.hot.by_key import KeyedMixin
 from fuse_index.operations import compact
@@ -44,6 +47,9 @@ class Life:
         self.table.delete_keys([{"id": each, "part": 0} for each in ids])
         self.model = {key: row for key, row in self.model.items() if key not in {(each, 0) for each in ids}}
         self.check()
+
+    def no_keys(self) -> pa.Table:
+        return storage.key_schema_of(self.table.snapshot).arrow.empty_table()
 
     def tier(self) -> None:
         self.table.tier()
@@ -80,6 +86,38 @@ def live() -> None:
     life.tier()
     life.put(7, *range(10))
     life.tier()
+    late = storage.stage_puts(life.table.stored, pa.table(late_row(1), life.table.schema), life.no_keys())
+    life.put(2, 8)
+    storage.commit_puts(life.table.refresh().stored, [late])  # whose file is the older one
+    life.model[8, 0] = {"id": 8, "part": 0, "n": 1}
+    life.table.refresh()
+    life.check()
+    tiering = life.table.tiering()
+    outcomes = [tiering.run(task) for task in tiering.plan_tasks()]
+    life.delete(8)
+    assert not tiering.commit(outcomes)
+    life.table.refresh()
+    life.check()
+    assert [
+        row["n"] for row in fuse.open_table(life.table.stored.store, tail=False).scan("id = 8").to_arrow().to_pylist()
+    ] == [1]
+
+
+def late_row(n: int) -> dict[str, list[int]]:
+    return {"id": [8], "part": [0], "n": [n]}
+
+
+def live_by_text() -> None:
+    """Keys that are alike in what bounds keep of them, and some above which there is no text."""
+    url = f"memory://{uuid.uuid4().hex}"
+    table = fuse.create_table(url, "id STRING, n INT", primary_key=["id"], properties={"block_rows": 4})
+    keys = ["x" * 40 + letter for letter in "abcdefgh"] + ["\U0010ffff" * 12 + letter for letter in "ab"]
+    table.upsert([{"id": key, "n": 0} for key in keys])
+    table.tier()
+    table.upsert([{"id": key, "n": 1} for key in keys[1::2]])
+
+    assert table.count() == len(keys)
+    assert table.aggregate([], ["sum(n)"]).to_pylist() == [{"sum(n)": len(keys) // 2}]
 
 
 def first_of_each(patch: pytest.MonkeyPatch) -> None:
@@ -157,7 +195,78 @@ def changes_by_ids_alone(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(diff, "_changed_by_key", changed)
 
 
+def filter_before_keys(patch: pytest.MonkeyPatch) -> None:
+    """Hot blocks that a condition such as ``n < 3`` rules out hide nothing."""
+    real = hidden_rows._KeyReader.read_hot
+
+    def read_hot(self: Any, hot_blocks: pa.Table) -> list[pa.Table]:
+        least = hot_blocks.column("c.3.min").to_pylist()
+        found = zip(real(self, hot_blocks), least, strict=True)
+        return [keys if low is None or low < 3 else keys.slice(0, 0) for keys, low in found]
+
+    patch.setattr(hidden_rows._KeyReader, "read_hot", read_hot)
+
+
+def deletes_hide_the_tail_alone(patch: pytest.MonkeyPatch) -> None:
+    real = hidden_rows._KeyReader.read_hot
+
+    def read_hot(self: Any, hot_blocks: pa.Table) -> list[pa.Table]:
+        found, puts = [], None
+        for keys, change in zip(real(self, hot_blocks), hot_blocks.column("change").to_pylist(), strict=True):
+            if change == "delete":
+                found.append(keys.slice(0, 0) if puts is None else keys.join(puts, ["0", "1"], join_type="left semi"))
+            else:
+                found.append(keys)
+                puts = keys if puts is None else pa.concat_tables([puts, keys])
+        return found
+
+    patch.setattr(hidden_rows._KeyReader, "read_hot", read_hot)
+
+
+def rewritten_blocks_are_known(patch: pytest.MonkeyPatch) -> None:
+    real = hidden_rows._compare
+
+    def compare(reader: Any, base: Any, hot_blocks: pa.Table, known: Any) -> Any:
+        return real(reader, base, hot_blocks, None if known is None else replace(known, base=frozenset(base.ids)))
+
+    patch.setattr(hidden_rows, "_compare", compare)
+
+
+def last_by_file_order(patch: pytest.MonkeyPatch) -> None:
+    real = hidden_rows._compare
+    patch.setattr(
+        hidden_rows, "_compare", lambda reader, base, hot, known: real(reader, base, hot.sort_by("id"), known)
+    )
+
+
+def bounds_that_were_cut(patch: pytest.MonkeyPatch) -> None:
+    """The greatest is a prefix of what it bounds, and not raised."""
+    real = SoughtKeys.may_be_in
+
+    def may_be_in(self: SoughtKeys, bounds: Any, units: int) -> Any:
+        cut = [each and replace(each, max=pc.if_else(each.max_cut, each.min, each.max)) for each in bounds]
+        return real(self, cut, units)
+
+    patch.setattr(SoughtKeys, "may_be_in", may_be_in)
+
+
+def bounds_that_are_missing(patch: pytest.MonkeyPatch) -> None:
+    real = SoughtKeys.may_be_in
+
+    def may_be_in(self: SoughtKeys, bounds: Any, units: int) -> Any:
+        known = [np.ones(units, np.bool_) if each is None else np.asarray(each.max.is_valid()) for each in bounds]
+        return real(self, bounds, units) & np.logical_and.reduce(known)
+
+    patch.setattr(SoughtKeys, "may_be_in", may_be_in)
+
+
 MUTANTS = [
+    filter_before_keys,
+    deletes_hide_the_tail_alone,
+    rewritten_blocks_are_known,
+    last_by_file_order,
+    bounds_that_were_cut,
+    bounds_that_are_missing,
     first_of_each,
     no_vectors,
     believe_another_tail,
@@ -174,6 +283,7 @@ MUTANTS = [
 
 def test_the_life_itself_is_as_it_should_be() -> None:
     live()
+    live_by_text()
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
@@ -181,7 +291,7 @@ def test_a_variant_is_found_out(mutant: Callable[[pytest.MonkeyPatch], None], mo
     mutant(monkeypatch)
 
     with pytest.raises((AssertionError, fuse.StorageError)):
-        live()
+        (live_by_text if mutant in (bounds_that_were_cut, bounds_that_are_missing) else live)()
 
 
 def test_without_the_guard_a_merge_makes_two_rows_of_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
