@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -66,12 +67,20 @@ def _fit_list_or_map(values: Any, field: Field) -> pa.Array:
     return pa.ListArray.from_arrays(values.offsets, element, type=field.type, mask=mask)
 
 
-def keep_rows(column: pa.ChunkedArray, mask: RowMask) -> pa.ChunkedArray:
-    """The rows of a mask, bool, shape (rows,). Where few are left out, the parts between them, which copies nothing."""
+def keep_rows(columns: Mapping[str, pa.ChunkedArray], mask: RowMask) -> dict[str, pa.ChunkedArray]:
+    """The rows of a mask, bool, shape (rows,), of each of these columns.
+
+    Where few are left out these are the parts of a column between them, which copies nothing.
+    """
     changes = np.flatnonzero(mask[1:] != mask[:-1]) + 1
-    is_slow = len(changes) * _MIN_ROWS_PER_SLICE > len(mask) or is_.is_nested(column.type)
-    if is_slow or np.count_nonzero(mask) * 2 < len(mask):  # so that a few rows do not keep all in memory
-        return column.filter(pa.array(mask))
-    bounds = [0, *changes.tolist(), len(mask)]
-    parts = [column.slice(start, end - start) for start, end in list(pairwise(bounds))[int(not mask[:1].all()) :: 2]]
-    return pa.chunked_array([chunk for part in parts for chunk in part.chunks], column.type)
+    if not len(changes) and mask.all():
+        return dict(columns)
+    # of few rows that are kept parts would keep all others in memory
+    are_parts = len(changes) * _MIN_ROWS_PER_SLICE <= len(mask) and np.count_nonzero(mask) * 2 >= len(mask)
+    kept = {name: column for name, column in columns.items() if are_parts and not is_.is_nested(column.type)}
+    bounds = list(pairwise([0, *changes.tolist(), len(mask)]))[int(not mask[:1].all()) :: 2] if kept else []
+    for name, column in kept.items():
+        parts = [chunk for start, end in bounds for chunk in column.slice(start, end - start).chunks]
+        kept[name] = pa.chunked_array(parts, column.type)
+    keep = pa.array(mask) if len(kept) < len(columns) else None
+    return {name: kept[name] if name in kept else column.filter(keep) for name, column in columns.items()}

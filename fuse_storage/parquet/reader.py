@@ -161,7 +161,7 @@ class _ZoneReader:
             starts = list(accumulate(sizes, initial=0))
             slices = [column.slice(starts[zone], sizes[zone]) for zone in self.zones]
             column = pa.chunked_array([chunk for rows in slices for chunk in rows.chunks], column.type)
-        return column if row_mask is None else projection.keep_rows(column, row_mask)
+        return column if row_mask is None else projection.keep_rows({"": column}, row_mask)[""]
 
     def read(self, fields: Sequence[Sequence[int]], row_mask: RowMask | None) -> dict[str, pa.ChunkedArray]:
         """The rows of these zones, or those of the mask, by the physical names of the fields."""
@@ -211,8 +211,7 @@ class _ZoneReader:
             groups.setdefault(b"" if covered.all() else covered.tobytes(), (covered, []))[1].append(field)
         for covered, members in groups.values():
             rows = self.read_all_rows(members) if covered.all() else self._read_pages(members, covered)
-            keep = row_mask[covered]
-            columns |= {name: projection.keep_rows(column, keep) for name, column in rows.items()}
+            columns |= projection.keep_rows(rows, row_mask[covered])
         return columns
 
     def _decoded_rows(self, field: Sequence[int], row_mask: RowMask) -> RowMask:

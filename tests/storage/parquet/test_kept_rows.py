@@ -26,7 +26,10 @@ def test_rows_are_those_of_a_filter(kind: pa.DataType, rows: list[int]) -> None:
     mask = np.ones(ROWS, np.bool_)
     mask[list(rows)] = False
 
-    assert keep_rows(column, mask).equals(column.filter(pa.array(mask)))
+    found = keep_rows({"a": column, "b": pa.chunked_array([pa.array(mask)])}, mask)
+
+    assert found["a"].equals(column.filter(pa.array(mask)))
+    assert found["b"].to_pylist() == [True] * int(mask.sum())
 
 
 def test_few_rows_left_out_copy_nothing_and_few_kept_do_not_hold_the_rest() -> None:
@@ -35,11 +38,11 @@ def test_few_rows_left_out_copy_nothing_and_few_kept_do_not_hold_the_rest() -> N
     mask = np.ones(ROWS, np.bool_)
     mask[[7, 30_000]] = False
 
-    assert {chunk.buffers()[1].address for chunk in keep_rows(column, mask).chunks} == {address}
-    assert sum(buffer.size for buffer in keep_rows(column, ~mask).chunk(0).buffers() if buffer) < 1_000
+    assert {chunk.buffers()[1].address for chunk in keep_rows({"a": column}, mask)["a"].chunks} == {address}
+    assert sum(buffer.size for buffer in keep_rows({"a": column}, ~mask)["a"].chunk(0).buffers() if buffer) < 1_000
 
 
 def test_of_no_rows_none_are_kept() -> None:
     empty = pa.chunked_array([], pa.int64())
 
-    assert keep_rows(empty, np.zeros(0, np.bool_)).equals(empty)
+    assert keep_rows({"a": empty}, np.zeros(0, np.bool_))["a"].equals(empty)
