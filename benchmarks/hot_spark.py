@@ -8,17 +8,19 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 import fuse_index as fuse
+from benchmarks.hot import Row, least_in_turn
 from fuse_index import spark as fuse_spark
+from fuse_storage import process_cache
 
-Row = tuple[str, str, str]
 _WARM_UP_SECONDS = 20
 """Events of the first seconds are not counted: a JVM and its Python workers start."""
 
@@ -38,7 +40,7 @@ def session() -> Iterator[SparkSession]:
 def union_read_in_spark(spark: SparkSession, url: str, version: int) -> Iterable[Row]:
     """The table at a version that has a tail, and as it is now, tiered."""
     frames = [fuse_spark.read(spark, url, version=version), fuse_spark.read(spark, url)]
-    times = _scan_in_turn(spark, [frame.where("x > -1") for frame in frames])
+    times = _scan_in_turn(spark, [partial(frame.where, "x > -1") for frame in frames])
     result = f"{times[0] / times[1]:.2f} × ({times[0]:.2f} s against {times[1]:.2f} s of processor time)"
     yield "union read, Spark, against tiered", result, "≤ 1.1 ×"
 
@@ -52,7 +54,7 @@ def deletion_vectors(spark: SparkSession, folder: Path, rows: pa.Table) -> Itera
     blocks = fuse.open_table(urls[1]).stored.blocks()
     assert not blocks.has_all_rows.any(), "every block has a vector"
     frames = [fuse_spark.read(spark, url) for url in urls]
-    times = _scan_in_turn(spark, frames)
+    times = _scan_in_turn(spark, [partial(frame.select, "*") for frame in frames])
     result = f"{times[1] / times[0]:.2f} × ({times[1]:.2f} s against {times[0]:.2f} s of processor time)"
     yield (
         f"a deletion vector of 1 % in each of {len(blocks)} blocks, full scan in Spark, against without",
@@ -61,16 +63,34 @@ def deletion_vectors(spark: SparkSession, folder: Path, rows: pa.Table) -> Itera
     )
 
 
-def _scan_in_turn(spark: SparkSession, frames: list[DataFrame]) -> list[float]:
-    """Least seconds of processor time for all columns of each frame."""
+def keyed_reads(spark: SparkSession, url: str, versions: Mapping[str, int]) -> Iterable[Row]:
+    """States of a table with a primary key, by the keys of their tails; finding out what these hide is counted, too."""
+    rows = fuse.open_table(url, version=min(versions.values()), tail=False).count()
+    for (keys, version), bar in zip(versions.items(), ("1.2", "1.2", "2.2"), strict=True):
+
+        def read(tail: bool, version: int = version) -> DataFrame:
+            return fuse_spark.read(spark, url, version=version, tail=tail).where("x > -1")
+
+        base, union = _scan_in_turn(spark, [partial(read, False), partial(read, True)], process_cache.clear, 6)
+        again = _scan_in_turn(spark, [partial(read, False), partial(read, True)], rounds=5)
+        result = f"{union / base:.2f} × ({union:.2f} s against {base:.2f} s); read again {again[1] / again[0]:.2f} ×"
+        yield f"union read by a BIGINT key, {rows:,} rows, tail of {keys}, Spark", result, f"≤ {bar} ×"
+
+
+def _scan_in_turn(
+    spark: SparkSession,
+    frames: list[Callable[[], DataFrame]],
+    before: Callable[[], object] = lambda: None,
+    rounds: int = 8,
+) -> list[float]:
+    """Least seconds of processor time, of the JVM and of this process, for all columns of each frame."""
     pid = spark._jvm.java.lang.ProcessHandle.current().pid()
 
-    def scan(number: int) -> None:
-        frames[number].write.format("noop").mode("overwrite").save()
+    def scan(frame: Callable[[], DataFrame]) -> None:
+        frame().write.format("noop").mode("overwrite").save()
 
-    return _least_in_turn(
-        [lambda number=number: scan(number) for number in range(len(frames))], lambda: _cpu_seconds(pid)
-    )
+    clock = lambda: _cpu_seconds(pid) + time.process_time()  # noqa: E731
+    return least_in_turn([partial(scan, frame) for frame in frames], clock, before, rounds)
 
 
 def stream_freshness(spark: SparkSession, folder: Path, seconds: float) -> Iterable[Row]:
@@ -102,17 +122,6 @@ def stream_freshness(spark: SparkSession, folder: Path, seconds: float) -> Itera
     p50, p99 = took[len(took) // 2], took[min(int(len(took) * 0.99), len(took) - 1)]
     result = f"p50 {p50:.1f} s, p99 {p99:.1f} s of {len(took)} events"
     yield f"writeStream, trigger 1 s, to a fresh fuse_spark.read, {seconds:g} s", result, "p99 ≤ 3 s"
-
-
-def _least_in_turn(calls: list[Callable[[], None]], clock: Callable[[], float]) -> list[float]:
-    """The least of eight times of each, taken in turn: what else the machine does falls on all of them."""
-    times: list[list[float]] = [[] for _ in calls]
-    for _ in range(8):
-        for call, taken in zip(calls, times, strict=True):
-            started = clock()
-            call()
-            taken.append(clock() - started)
-    return [min(taken[2:]) for taken in times]
 
 
 def _cpu_seconds(pid: int) -> float:
