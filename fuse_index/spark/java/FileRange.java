@@ -76,8 +76,9 @@ public class FileRange {
   public long length() { return length; }
 
   /**
-   * Partitions over these ranges, as many as Spark makes of files: long ranges are cut, short ones go together. Spark fills one
-   * partition after the other, and what is left is the last one's; here the next range is that of whoever has least to do.
+   * Partitions over these ranges: long ones are cut, short ones go together, as Spark does it with files. Spark fills one partition
+   * after the other, and what is left makes one more; here the next range is that of whoever has least to do, and as many
+   * partitions as run at once, or a multiple of that, are done together.
    */
   public static InputPartition[] partitions(SparkSession session, List<FileRange> ranges, FileMetadata metadata) {
     long openCost = session.sessionState().conf().filesOpenCostInBytes();
@@ -93,11 +94,26 @@ public class FileRange {
     Collections.sort(parts, new LargestFirst());
     List<PartitionedFile> files = new ArrayList<PartitionedFile>();
     for (FileRange part : parts) files.add(part.partitionedFile(metadata));
-    return balanced(files, FilePartition.getFilePartitions(session, ScalaLists.toScala(files), most).length(), openCost);
+    if (files.isEmpty()) return new InputPartition[0];
+    int byBytes = FilePartition.getFilePartitions(session, ScalaLists.toScala(files), most).length();
+    scala.Option<Object> wanted = session.sessionState().conf().filesMinPartitionNum();
+    int atOnce = Math.max(1, wanted.isDefined() ? ((Integer) wanted.get()).intValue() : session.leafNodeDefaultParallelism());
+    if (byBytes > atOnce && total / atOnce <= most) {
+      FilePartition[] few = balanced(files, atOnce, openCost);
+      if (bytes(few[0]) <= session.sessionState().conf().filesMaxPartitionBytes()) return few;
+    }
+    int rounds = (byBytes + atOnce - 1) / atOnce;
+    return balanced(files, byBytes <= atOnce ? byBytes : Math.min(rounds * atOnce, files.size()), openCost);
+  }
+
+  private static long bytes(FilePartition partition) {
+    long bytes = 0L;
+    for (PartitionedFile file : partition.files()) bytes += file.length();
+    return bytes;
   }
 
   /** So many partitions over these files, the largest of which come first: of the partitions, too, so that none is begun late. */
-  private static InputPartition[] balanced(List<PartitionedFile> files, int count, long openCost) {
+  private static FilePartition[] balanced(List<PartitionedFile> files, int count, long openCost) {
     PriorityQueue<Object> loads = new PriorityQueue<Object>();
     for (int i = 0; i < count; i++) loads.add(new Load(i));
     for (PartitionedFile file : files) {
@@ -105,7 +121,7 @@ public class FileRange {
       least.add(file, openCost);
       loads.add(least);
     }
-    InputPartition[] partitions = new InputPartition[count];
+    FilePartition[] partitions = new FilePartition[count];
     for (int i = count - 1; i >= 0; i--) {
       partitions[i] = new FilePartition(i, (PartitionedFile[]) ((Load) loads.poll()).files.toArray(new PartitionedFile[0]));
     }

@@ -56,18 +56,29 @@ def test_short_splits_read_each_zone_once(spark: SparkSession, url: str) -> None
         spark.conf.unset("spark.sql.files.maxPartitionBytes")
 
 
-def test_tasks_have_equally_much_to_read(spark: SparkSession, tmp_path: Path) -> None:
-    folder, large, small = str(tmp_path / "t"), 4_000, 400
-    rows = pa.table({"id": np.arange(large), "noise": NOISE[:large]})
-    table = fuse.create_table(folder, rows.schema, properties={"compression": "uncompressed"})
-    for count in [large] * 4 + [small] * 2:
+@pytest.mark.parametrize(
+    ("open_cost", "at_once", "large", "small", "expected"),
+    [
+        (120_000, 2, 4, 2, [8_400, 8_400]),  # Spark's own partitions: 3 large blocks, and 1 with the small ones
+        (0, 2, 5, 1, [12_000, 8_400]),  # 2, 2, and 1 with the small one: one task runs alone at the end
+        (0, 4, 4, 1, [4_400, 4_000, 4_000, 4_000]),  # the small one alone
+    ],
+)
+def test_tasks_have_equally_much_to_read(
+    spark: SparkSession, tmp_path: Path, open_cost: int, at_once: int, large: int, small: int, expected: list[int]
+) -> None:
+    rows = pa.table({"id": np.arange(4_000), "noise": NOISE[:4_000]})
+    table = fuse.create_table(str(tmp_path / "t"), rows.schema, properties={"compression": "uncompressed"})
+    for count in [4_000] * large + [400] * small:
         table.append(rows[:count])
-    settings = {"openCostInBytes": "120000", "minPartitionNum": "2"}  # more than a block has
+    settings = {"openCostInBytes": open_cost, "minPartitionNum": at_once}
     for name, value in settings.items():
-        spark.conf.set(f"spark.sql.files.{name}", value)
+        spark.conf.set(f"spark.sql.files.{name}", str(value))
     try:
-        counts = fuse_spark.read(spark, folder).groupBy(spark_partition_id()).count().collect()
-        assert sorted(each["count"] for each in counts) == [2 * large + small] * 2  # Spark alone: 3 and 1 of the large
+        found = fuse_spark.read(spark, str(tmp_path / "t"))
+        counts = found.groupBy(spark_partition_id()).count().collect()
+        assert sorted((each["count"] for each in counts), reverse=True) == expected
+        assert found.agg({"id": "sum"}).first()[0] == sum(range(4_000)) * large + sum(range(400)) * small
     finally:
         for name in settings:
             spark.conf.unset(f"spark.sql.files.{name}")
