@@ -1,9 +1,11 @@
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.OptionalLong;
+import java.util.Set;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -194,7 +196,7 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     long least = votes.certainRows * 8L * (1 + columns.length());
     // Files without a seal are others', of which only Spark's reader is known to read what Spark does.
     for (Integer block : blocks(votes)) if (snapshot.listing.seal(block.intValue()) == 0L) return false;
-    return votes.refusal() == null && least <= limits.maxBytes && limits.allow(votes.zonesRead, votes.zonesTotal, readBytes(votes));
+    return votes.refusal() == null && least <= limits.maxBytes && limits.allow(votes.zonesRead, votes.zonesTotal, driverBytes(votes));
   }
 
   /** The rows that Python finds; unless `exact`, perhaps more than the filters are true on. Raises what goes wrong. */
@@ -242,10 +244,20 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     return bytes;
   }
 
-  private long readBytes(BlockMask votes) {
-    // Of the widths of columns Spark knows a guess, as it does for its own files; a row has 8 bytes besides.
-    double share = (columns.defaultSize() + 8.0) / (snapshot.schema.defaultSize() + 8.0);
-    return (long) (rangeBytes(votes) * share);
+  private long readBytes(BlockMask votes) { return bytesOf(votes, columns.defaultSize()); }
+
+  /** What the driver reads: columns of conditions, and of others one of the eight pages of a zone, which has the row that is sought. */
+  private long driverBytes(BlockMask votes) {
+    Set<String> known = new HashSet<String>();
+    for (Expression filter : filters.expressions) for (Attribute column : ScalaLists.toJava(filter.references().toSeq())) known.add(column.name());
+    double width = 0.0;
+    for (StructField field : columns.fields()) width += field.dataType().defaultSize() / (known.contains(field.name()) ? 1.0 : 8.0);
+    return bytesOf(votes, width);
+  }
+
+  /** Of the widths of columns Spark knows a guess, as it does for its own files; a row has 8 bytes besides. */
+  private long bytesOf(BlockMask votes, double width) {
+    return (long) (rangeBytes(votes) * (width + 8.0) / (snapshot.schema.defaultSize() + 8.0));
   }
 
   public NamedReference[] filterAttributes() {

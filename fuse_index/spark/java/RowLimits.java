@@ -23,7 +23,7 @@ public class RowLimits {
 
   /** Of rows, once they are read and filtered. */
   public final long maxBytes;
-  /** Of the columns of the zones that votes left, in files. */
+  /** Of the zones that votes left, in files: their columns that conditions look at, and an eighth of the others. */
   public final long maxScanBytes;
   public final long deadlineMilliseconds;
 

@@ -246,6 +246,21 @@ def test_beyond_the_bounds_executors_read(tables: SparkSession) -> None:
         tables.conf.unset(MAX_BYTES)
 
 
+@pytest.mark.any_spark
+def test_columns_that_no_condition_looks_at_hardly_count(tables: SparkSession) -> None:
+    query = "SELECT * FROM t WHERE key = 77"
+    whole = int(tables.sql(query)._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
+    tables.conf.set("spark.fuse.index.rows.maxScanBytes", str(whole // 4))
+    try:
+        compare(tables, query)
+        every = "SELECT * FROM t WHERE key = 77 AND " + " AND ".join(
+            f"{name} IS NOT NULL" for name in mixed_rows(1).column_names
+        )
+        assert "FuseRows" not in plan_of(tables.sql(every))
+    finally:
+        tables.conf.unset("spark.fuse.index.rows.maxScanBytes")
+
+
 def test_a_deadline_that_passes_leaves_the_rows_to_executors(tables: SparkSession) -> None:
     tables.conf.set("spark.fuse.index.rows.deadline", "0ms")
     try:
