@@ -97,6 +97,11 @@ class FuseSource(DataSource):
         )
         if skip_changes and read_changes:
             raise OptionError("skip_changes and read_changes contradict each other: set one of them")
+        if is_keyed(table.snapshot) and not read_changes:
+            raise OptionError(
+                f"{table.store.url} has a primary key, so rows that come take the place of others: set read_changes, "
+                f"by which a stream tells both"
+            )
         on_change = OnChange.SKIP if skip_changes else OnChange.READ if read_changes else OnChange.REFUSE
         limit = BatchLimit(
             *(options.parse_count(self.options, f"max_{what}_per_trigger") for what in ("blocks", "rows"))

@@ -1,6 +1,7 @@
 """Spark puts rows into tables with a primary key: of each key one row is there, and each batch is one hot commit."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 import fuse_index as fuse
 import fuse_index.spark as fuse_spark
 from fuse_index.errors import InputError
+from fuse_index.indexes.registry import Host
+from fuse_index.predicate import Context
 from fuse_index.spark.source import keyed_rows
 from fuse_index.spark.source.batch_writer import open_target
+from fuse_index.spark.source.data_source import source_class
 from fuse_index.spark.source.keyed_writer import check_puts
 from fuse_index.spark.source.options import TableLocation
 from fuse_storage import SchemaError
@@ -177,23 +181,49 @@ def test_what_cannot_be_put_is_refused_with_its_name(session: SparkSession, url:
     assert table.refresh().version == version
 
 
-def stream(session: SparkSession, source: str, target: str, checkpoint: Path, **options: str) -> None:
-    reader = session.readStream.format("fuse").options(**options).load(source)
-    query = reader.writeStream.format("fuse").option("checkpointLocation", str(checkpoint))
+def carry(session: SparkSession, source: str, target: str) -> None:
+    """Bring the changes of one table to the next, in a query that begins where the one before ended."""
+    reader = session.readStream.format("fuse").option("read_changes", "true").load(source)
+    query = reader.writeStream.format("fuse").option("checkpointLocation", f"{target}-checkpoint")
     query.trigger(availableNow=True).start(target).awaitTermination()
 
 
-def test_micro_batches_are_put_once(session: SparkSession, url: str, tmp_path: Path) -> None:
-    table, source = make(url), fuse.create_table(url + "-source", "id BIGINT, name STRING, n INT")
-    source.append([{"id": number, "name": "s", "n": 0} for number in (3, 70)])
-    stream(session, source.stored.store.url, url, tmp_path / "c")
-    version = table.refresh().version
-    assert (rows(table)[3], rows(table)[70]) == (("s", 0), ("s", 0))
-    last = sorted((tmp_path / "c" / "commits").glob("[0-9]*"))[-1]
+def test_three_tables_in_a_row_are_the_same(session: SparkSession, url: str) -> None:
+    first, *others = tables = [
+        fuse.create_table(f"{url}{number}", "id BIGINT, name STRING, n INT NOT NULL", primary_key=["id"])
+        for number in range(3)
+    ]
+    places = [table.stored.store.url for table in tables]
+    first.upsert([{"id": number, "name": "base", "n": number} for number in range(10)])
+    first.tier()
+    first.delete_keys([0])
+    for source, target in pairwise(places):
+        carry(session, source, target)
+    first.upsert([{"id": 1, "name": "late", "n": 1}, {"id": 3, "name": "base", "n": 3}, {"id": 20, "n": 0}])
+    first.delete_keys([2, 20, 99])
+    others[0].refresh().tier()
+    first.tier()
+    first.upsert([{"id": 2, "name": "again", "n": 2}, {"id": 1, "name": "last", "n": 1}])
+    for source, target in pairwise(places):
+        carry(session, source, target)
+
+    expected = rows(first)
+    assert expected[2] == ("again", 2)
+    assert [rows(table) for table in others] == [expected, expected]
+    last = sorted(Path(f"{places[1]}-checkpoint", "commits").glob("[0-9]*"))[-1]
     last.unlink()  # as if Spark had died before it noted the batch down
     (last.parent / f".{last.name}.crc").unlink(missing_ok=True)
-    stream(session, source.stored.store.url, url, tmp_path / "c")
-    assert table.refresh().version == version
+    version = others[0].version
+    carry(session, *places[:2])
+    assert others[0].refresh().version == version
+
+
+@pytest.mark.any_spark
+def test_a_stream_of_rows_that_take_the_place_of_others_is_refused(url: str) -> None:
+    source = source_class(Host.discover(), Context())({"path": make(url).stored.store.url, "skip_changes": "true"})
+
+    with pytest.raises(InputError, match=r"has a primary key.*set read_changes"):
+        source.streamReader(source.schema())
 
 
 def test_for_each_batch_upserts_once_by_job_and_batch(session: SparkSession, url: str, tmp_path: Path) -> None:
