@@ -36,10 +36,12 @@ class KeyedMixin(DmlMixin):
 
         ``data``: as for ``append``; of several rows of one key the last counts. Rows that lack columns set those that
         they have: the others stay, and of a new key they are their defaults or NULL. ``application``: as for
-        ``append``. Raises InputError for a table without a primary key, SchemaError, TailFull, Conflict, StorageError.
+        ``append``. Raises InputError for a table without a primary key, and for dicts that differ in their columns,
+        SchemaError, TailFull, Conflict, StorageError.
         """
         self._check_keyed("upsert")
         self._check_writable()
+        _check_same_columns(data)
         rows = _concat(list(arrow_input.to_record_batches(data, self.schema)))
         if not len(rows):
             return self.snapshot
@@ -215,6 +217,19 @@ class KeyedMixin(DmlMixin):
 
     def _check_keyed(self, method: str) -> None:
         check_keyed(self.stored, method)
+
+
+def _check_same_columns(data: Any) -> None:
+    """Raise InputError for dicts of which some lack columns that others have, and would set them to NULL."""
+    if not isinstance(data, list | tuple) or not all(isinstance(row, dict) for row in data):
+        return
+    names = dict.fromkeys(name for row in data for name in row)
+    if lacking := next((row for row in data if len(row) < len(names)), None):
+        name = next(name for name in names if name not in lacking)
+        raise InputError(
+            f"{lacking!r} lacks {name!r}, which other rows have: give it None, or put rows of like columns together, "
+            f"so that those that they lack stay as they are"
+        )
 
 
 def _concat(batches: Sequence[pa.RecordBatch]) -> pa.Table:

@@ -6,7 +6,7 @@ import datetime
 import inspect
 import random
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -31,10 +31,10 @@ def url() -> str:
     return f"memory://{uuid.uuid4().hex}"
 
 
-def make(url: str, partitions: list[str], **properties: Any) -> fuse.Table:
+def make(url: str, partitions: Sequence[str] = (), **properties: Any) -> fuse.Table:
     columns, key = "id BIGINT, part STRING, name STRING, n INT", ["id", "part"]
     properties = {"block_rows": 40, "zone_rows": 10, **properties}
-    return fuse.create_table(url, columns, primary_key=key, partition_by=partitions, properties=properties)
+    return fuse.create_table(url, columns, primary_key=key, partition_by=list(partitions), properties=properties)
 
 
 def key_of(row: Row) -> tuple[int, str]:
@@ -292,6 +292,7 @@ REFUSED: dict[str, tuple[Callable[[fuse.Table], Any], str]] = {
     "NULL": (lambda table: table.upsert([{"id": None, "name": "x", "n": 1}]), "'id' is NOT NULL"),
     "no such key": (lambda table: table.delete_keys([{"id": 1, "name": "x"}]), "the primary key is"),
     "rows without a key": (lambda table: table.upsert([{"name": "x"}]), "the rows lack column 'id'"),
+    "dicts of other columns": (lambda table: table.upsert([ROWS[0], {"id": 6, "n": 2}]), "lacks 'name', which other"),
     "unknown columns": (lambda table: table.upsert([{"id": 1, "nam": "x"}]), "nam"),
     "unknown changes": (lambda table: table.apply([{"id": 1, "_change_type": "gone"}]), "_change_type 'gone'"),
     "no changes": (lambda table: table.apply([{"id": 1}]), "_change_type"),
