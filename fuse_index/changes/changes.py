@@ -28,7 +28,6 @@ from fuse_index.changes.row_diff import (
     UPDATE_POSTIMAGE,
     ChangedBlocks,
     UpdatePairs,
-    with_change_type,
     without_preimages,
 )
 from fuse_index.errors import InputError
@@ -175,12 +174,14 @@ class Changes:
             fields = [self.schema_table.snapshot.schema.arrow.field(name) for name in self.columns]
             wanted = tuple(dict.fromkeys([*self.columns, *self.key]))
             for is_delete, rows in done.last_of_each_key(self.schema_table, wanted):
-                columns = [
-                    rows.column(field.name) if field.name in rows.column_names else pa.nulls(len(rows), field.type)
+                columns = {
+                    field.name: rows.column(field.name)
+                    if field.name in rows.column_names
+                    else pa.nulls(len(rows), field.type)
                     for field in fields
-                ]
-                named = pa.table(columns, [field.name for field in fields])
-                yield with_change_type(named, DELETE if is_delete else UPDATE_POSTIMAGE)
+                }
+                kind = pa.scalar(DELETE if is_delete else UPDATE_POSTIMAGE, pa.string())
+                yield pa.table({**columns, CHANGE_TYPE_COLUMN: pa.repeat(kind, len(rows))})
 
     def _compared_rows(self) -> Iterator[pa.Table]:
         removed, added = (self._changed_blocks(blocks) for blocks in storage.changed_blocks(self.before, self.after))

@@ -73,7 +73,7 @@ class ChangedBlocks:
                 else self.changed_rows[block]
             )
             if mask is None or mask.any():
-                yield with_change_type(self.read(block, columns, mask), kind)
+                yield _with_change_type(self.read(block, columns, mask), kind)
 
     def _matching_rows_of(self, block: int) -> _Mask | None:
         if self.changes.predicate is None:
@@ -144,7 +144,7 @@ class UpdatePairs:
                     self.added_blocks.read(block, self.removed_blocks.changes.columns, updated),
                 )
             if inserted.any():
-                yield with_change_type(
+                yield _with_change_type(
                     self.added_blocks.read(block, self.removed_blocks.changes.columns, inserted), INSERT
                 )
 
@@ -152,8 +152,8 @@ class UpdatePairs:
         """Put each removed row, by its number, before the one that it became."""
         both = pa.concat_tables(
             [
-                with_change_type(self._removed_rows(removed_rows), UPDATE_PREIMAGE),
-                with_change_type(updated, UPDATE_POSTIMAGE),
+                _with_change_type(self._removed_rows(removed_rows), UPDATE_PREIMAGE),
+                _with_change_type(updated, UPDATE_POSTIMAGE),
             ]
         )
         return both.take(pa.array(np.arange(2 * len(removed_rows)).reshape(2, -1).T.ravel()))
@@ -170,7 +170,7 @@ class UpdatePairs:
         return pa.concat_tables(tables).take(pa.array(np.argsort(order)))
 
 
-def with_change_type(rows: pa.Table, change_type: str) -> pa.Table:
+def _with_change_type(rows: pa.Table, change_type: str) -> pa.Table:
     return rows.append_column(CHANGE_TYPE_COLUMN, pa.repeat(pa.scalar(change_type, pa.string()), rows.num_rows))
 
 

@@ -69,6 +69,7 @@ def test_the_last_of_each_key_is_told_and_nothing_is_looked_up(
     assert changes.schema.field("name").nullable
     names = table.changes(since, columns=["name"], preimages=False).to_arrow()
     assert sorted(map(str, names.column("name").to_pylist())) == ["None"] * 3 + ["came", "newer", "old"]
+    assert table.changes(since, columns=[], preimages=False).to_arrow().num_rows == len(answer)
     assert table.changes(table.snapshot.id, preimages=False).count() == 0
 
 
