@@ -164,11 +164,15 @@ def _latest(
 
 
 def _differ(rows: pa.RecordBatch, columns: Sequence[pa.Array]) -> _Mask:
-    """Which rows differ from the next in some of these columns: bool, shape (rows - 1,). NULLs are alike."""
+    """Which rows differ from the next in some of these columns: bool, shape (rows - 1,). NULLs are alike, and NaNs."""
     found = np.zeros(max(0, len(rows) - 1), np.bool_)
     for column in columns:
+        if pa.types.is_null(column.type):
+            continue
         one, other = column.slice(0, len(found)), column.slice(1)
         unlike = pc.not_equal(one, other)
+        if pa.types.is_floating(column.type):
+            unlike = pc.and_(unlike, pc.invert(pc.and_(pc.is_nan(one), pc.is_nan(other))))
         either_null = pc.xor(one.is_null(), other.is_null())
         found |= pc.if_else(unlike.is_null(), either_null, unlike).to_numpy(zero_copy_only=False)
     return found

@@ -12,6 +12,7 @@ from itertools import chain, pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import fuse_storage as storage
 from fuse_index.errors import InputError
@@ -210,7 +211,9 @@ def _merge(parts: Sequence[pa.Table], snapshot: Snapshot, changes: bool) -> pa.T
     kept = storage.last_of_each_key(ordered, key)
     if len(kept) < len(rows):
         versioned = ordered.select(list(key)).append_column(_free(key), pa.array(known[order]))
-        storage.check_keys_once(versioned, (*key, _free(key)))
+        counts = versioned.group_by(versioned.column_names).aggregate([([], "count_all")])
+        unclear = counts.filter(pc.greater(counts.column("count_all"), 1)).select(list(key))
+        storage.check_keys_once(pa.concat_tables([unclear, unclear]), key)
     return kept
 
 

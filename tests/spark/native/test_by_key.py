@@ -49,6 +49,9 @@ QUERIES: list[Callable[[DataFrame], DataFrame]] = [
     lambda rows: rows.selectExpr("count(*)", "max(id)", "sum(n)", "min(name)"),
     lambda rows: rows.alias("a").join(rows.alias("b"), "id").selectExpr("count(*)", "sum(b.n)"),
     lambda rows: rows.orderBy("id").limit(7),
+    lambda rows: rows.selectExpr("count(*)"),
+    lambda rows: rows.limit(395).selectExpr("count(*)", "count(DISTINCT id)"),
+    lambda rows: rows.join(rows.where("name = 'last'").select("n").distinct(), "n").groupBy("name").count(),
 ]
 
 
@@ -60,6 +63,35 @@ def test_spark_reads_what_counts(spark: SparkSession, table: fuse.Table, view: D
     found, expected = (sorted(map(tuple, QUERIES[number](rows).collect()), key=str) for rows in (view, whole))
 
     assert found == expected
+
+
+@pytest.mark.any_spark
+def test_a_frame_stays_at_its_commit_until_it_is_refreshed(spark: SparkSession, tmp_path: Path) -> None:
+    url = str(tmp_path / "t")
+    table = fuse.create_table(url, "id BIGINT, name STRING, n INT", primary_key=["id"], properties={"block_rows": 50})
+    put(table, range(100), "base")
+    table.tier()
+    put(table, range(50, 60), "tail")
+    frame = fuse_spark.read(spark, url)
+    cached = frame.where("name = 'tail'").cache()
+    frame.createOrReplaceTempView("by_key")
+
+    def counts() -> list[int]:
+        names = spark.sql("SELECT count(*) AS all, count_if(name = 'tail') AS tail FROM by_key").first()
+        return [frame.count(), cached.count(), *names]
+
+    before = counts()
+    put(table, range(55, 110), "late")
+    table.delete_keys([0])
+    stays = counts()
+    table.tier()
+    tiered = counts()
+    spark.sql("REFRESH TABLE by_key")
+    moved = spark.sql("SELECT count(*), count_if(name = 'tail'), max(id) FROM by_key").first()
+    cached.unpersist()
+
+    assert (before, stays, tiered) == ([100, 9, 100, 9],) * 3
+    assert tuple(moved) == (109, 5, 109)
 
 
 def test_the_base_is_what_was_tiered(spark: SparkSession, table: fuse.Table) -> None:

@@ -34,6 +34,7 @@ def main(server: str, folder: str) -> None:
         streamed,
         changed,
         hot,
+        keyed,
     )
     unpickled: list[str] = []
     sys.addaudithook(
@@ -175,6 +176,13 @@ def hot(spark: SparkSession, folder: str) -> Any:
         waiting = run_where_reachable(spark, tails)
         fuse_spark.tier(spark, url)
         return [before, waiting, count(), run_where_reachable(spark, tails)]
+
+
+def keyed(spark: SparkSession, folder: str) -> list[Any]:
+    """Rows that were put into a table with a primary key, of each key the latest."""
+    late = spark.createDataFrame([(1, 4, 7), (1, 5, 8), (30, 1, 1), (1, 6, 2)], "id BIGINT, n INT, at INT")
+    fuse_spark.upsert(late.repartition(3), f"{folder}/keyed", order_by="at", application=("job", 1))
+    return [tuple(row) for row in load(spark, f"{folder}/keyed").where("n <> 0").orderBy("id").collect()]
 
 
 if __name__ == "__main__":

@@ -24,6 +24,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     create_table(str(place / "clustered"), schema, cluster_by=["id"], properties={"block_rows": 200})
     hot = create_table(str(place / "hot"), pa.schema({"id": pa.int64()}), properties={"hot_rows": 10})
     hot.append(pa.table({"id": range(20)}))
+    keyed = create_table(str(place / "keyed"), "id BIGINT, n INT", primary_key=["id"])
+    keyed.upsert([{"id": number, "n": number % 2} for number in range(4)])
     return place
 
 
@@ -94,6 +96,10 @@ def test_hot_rows_are_written_read_followed_and_tiered(told: Any) -> None:
     assert waiting == [23, 45]
     assert after == [45, 45, 1, 45, 45]
     assert left == [0, 45]
+
+
+def test_rows_are_put_and_read_by_their_keys(told: Any) -> None:
+    assert told["keyed"] == [[1, 5], [3, 1], [30, 1]]
 
 
 def test_the_client_unpickled_nothing_but_pysparks_own_memory_of_schemas(told: Any) -> None:

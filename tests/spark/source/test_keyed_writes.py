@@ -98,7 +98,9 @@ def test_a_key_of_several_tasks_is_refused_and_changes_nothing(session: SparkSes
     version = table.version
 
     for way in ("insert", "upsert"):
-        with pytest.raises((InputError, PySparkException, Py4JJavaError), match=r"comes twice.*upsert.*order_by"):
+        with pytest.raises(
+            (InputError, PySparkException, Py4JJavaError), match=r"key {'id': [01]} comes twice.*order_by"
+        ):
             WAYS[way](twice, url)
     assert table.refresh().version == version
 
@@ -122,6 +124,8 @@ def test_the_greatest_of_an_order_counts(session: SparkSession, url: str) -> Non
     unclear = frame(session, "(3, 'a', 1, 1), (3, 'b', 1, 1), (4, 'c', 1, 1)", "id, name, n, at").repartition(2)
     with pytest.raises(InputError, match=r"order_by does not say which.*at = 1"):
         fuse_spark.upsert(unclear, url, "at")
+    same = frame(session, "(3, double('NaN'), NULL), (3, double('NaN'), NULL)", "id, at, name").coalesce(1)
+    fuse_spark.upsert(same, url, "at")
     fuse_spark.upsert(unclear, url, ["at", "name"])
     assert rows(table)[3] == ("b", 1)
     with pytest.raises(InputError, match="order_by names 'when'"):
